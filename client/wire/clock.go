@@ -1,0 +1,86 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// MaxDrift is how far a reading may lie ahead of the wall clock, for the SDKs
+// and for the store (protocol.md 3.2, 3.4).
+const MaxDrift = 60 * time.Second
+
+// The reasons for which a Clock does not move.
+var (
+	ErrDrift           = errors.New("the HLC is too far ahead of the wall clock")
+	ErrCounterOverflow = errors.New("the HLC counter would overflow")
+)
+
+// A Clock is a hybrid logical clock: it never goes back, and it never falls
+// behind a version it has seen (protocol.md 3.4). It may be used by several
+// goroutines.
+type Clock struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	last Version
+}
+
+// NewClock returns a clock with a name that is unique to it and holds no colon.
+// now is the wall clock, usually time.Now.
+func NewClock(node string, now func() time.Time) *Clock {
+	return &Clock{now: now, last: Version{Node: node}}
+}
+
+// Tick returns a reading greater than all before it, for a message about to be
+// sent. The errors are ErrDrift and ErrCounterOverflow; the clock then stands
+// where it stood.
+func (c *Clock) Tick() (Version, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now().UnixMilli()
+	if now > c.last.Wall {
+		return c.move(now, 0, now)
+	}
+	return c.step(c.last.Wall, c.last.Counter, now)
+}
+
+// Observe moves the clock past a version that was received. The errors are
+// those of Tick.
+func (c *Clock) Observe(seen Version) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now().UnixMilli()
+	var err error
+	switch {
+	case seen.Node == c.last.Node:
+	case now > c.last.Wall && now > seen.Wall:
+		_, err = c.move(now, 0, now)
+	case c.last.Wall == seen.Wall:
+		_, err = c.step(c.last.Wall, max(c.last.Counter, seen.Counter), now)
+	case c.last.Wall > seen.Wall:
+		_, err = c.step(c.last.Wall, c.last.Counter, now)
+	default:
+		_, err = c.step(seen.Wall, seen.Counter, now)
+	}
+	return err
+}
+
+// step moves to the reading after wall:counter.
+func (c *Clock) step(wall int64, counter uint64, now int64) (Version, error) {
+	if counter == math.MaxUint64 {
+		return Version{}, ErrCounterOverflow
+	}
+	return c.move(wall, counter+1, now)
+}
+
+func (c *Clock) move(wall int64, counter uint64, now int64) (Version, error) {
+	// A wall clock of the far future overflows the difference: compare before.
+	if limit := MaxDrift.Milliseconds(); wall > now && (wall-now < 0 || wall-now > limit) {
+		return Version{}, fmt.Errorf("%w: %d ms, at most %d", ErrDrift, uint64(wall)-uint64(now), limit)
+	}
+	c.last.Wall, c.last.Counter = wall, counter
+	return c.last, nil
+}

@@ -1,0 +1,60 @@
+package wire
+
+import "strings"
+
+// Op is the operation word of a notification (protocol.md 2.6).
+type Op string
+
+// The operations of notifications. OpDelete also stands for the DEL and EXPIRED
+// that the published document and an SDK mention. An Op that is neither is the
+// word as it came.
+const (
+	OpSet    Op = "SET"
+	OpDelete Op = "DELETE"
+)
+
+// A Notification is the payload of a NOTIFY message. The key is not in it but in
+// its topic, see [ParseNotifyTopic]; the version is its `__ts`.
+type Notification struct {
+	Op       Op
+	Value    []byte
+	HasValue bool // a SET may come without a value; an empty value is one
+}
+
+// ParseNotification parses the payload of a NOTIFY message: two words, or four
+// with the value. The error is a *[SyntaxError].
+func ParseNotification(payload []byte) (Notification, error) {
+	words, err := ParseRequest(payload)
+	if err != nil {
+		return Notification{}, err
+	}
+	if !strings.EqualFold(string(words[0]), "NOTIFY") {
+		return Notification{}, failWord(payload, 0, "NOTIFY")
+	}
+	if len(words) != 2 && len(words) != 4 {
+		p := parser{data: payload}
+		return Notification{}, p.fail("NOTIFY and an operation, with VALUE and the value or without")
+	}
+	n := Notification{Op: Op(words[1])}
+	switch strings.ToUpper(string(words[1])) {
+	case "SET":
+		n.Op = OpSet
+	case "DEL", "DELETE", "EXPIRED":
+		n.Op = OpDelete
+	}
+	if len(words) == 4 {
+		if !strings.EqualFold(string(words[2]), "VALUE") {
+			return Notification{}, failWord(payload, 2, "VALUE")
+		}
+		n.Value, n.HasValue = words[3], true
+	}
+	return n, nil
+}
+
+// AppendNotification appends the payload of a NOTIFY message.
+func AppendNotification(dst []byte, n Notification) []byte {
+	if n.HasValue {
+		return AppendRequest(dst, []byte("NOTIFY"), []byte(n.Op), []byte("VALUE"), n.Value)
+	}
+	return AppendRequest(dst, "NOTIFY", string(n.Op))
+}

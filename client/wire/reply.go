@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"bytes"
+	"strings"
+)
+
+// A Reply is the answer to a request, read by the tolerant rules of
+// protocol.md 2.4.
+type Reply struct {
+	Value Value
+	// Note says in which way the answer was not RESP3 but one of the forms that
+	// the published protocol shows; it is empty for RESP3.
+	Note string
+}
+
+// ParseReply parses the payload of an answer: one RESP3 value, or a form that
+// the published document shows in its place: a bare `-1` for `:-1`, an error
+// without CR LF, a blob without its last CR LF. A null is [Null], however it was
+// written. The error is a *[SyntaxError]; an answer that reports an error of
+// the store is a Reply, see [Reply.StoreError].
+func ParseReply(payload []byte) (Reply, error) {
+	v, err := ParseValue(payload)
+	if err == nil && v.Kind != SimpleError {
+		return Reply{Value: v}, nil
+	}
+	if len(payload) > 0 && Kind(payload[0]) == SimpleError {
+		return parseErrorReply(payload)
+	}
+	if len(payload) > 0 && Kind(payload[0]) == Blob {
+		if v, relaxed := ParseValue(append(payload[:len(payload):len(payload)], "\r\n"...)); relaxed == nil && v.Kind == Blob {
+			return Reply{Value: v, Note: "a blob without CR LF at its end"}, nil
+		}
+	}
+	return Reply{}, err
+}
+
+// parseErrorReply reads what begins with a minus: the document writes both a
+// refused condition and an error without the framing of RESP3.
+func parseErrorReply(payload []byte) (Reply, error) {
+	line, framed := bytes.CutSuffix(payload[1:], []byte("\r\n"))
+	if bytes.ContainsAny(line, "\r\n") {
+		p := parser{data: payload}
+		return Reply{}, p.failAt(1+bytes.IndexAny(line, "\r\n"), "one line")
+	}
+	if string(line) == "1" {
+		return Reply{Value: Value{Kind: Integer, Int: -1}, Note: "-1 without a colon"}, nil
+	}
+	r := Reply{Value: Value{Kind: SimpleError, Text: line}}
+	if !framed {
+		r.Note = "an error without CR LF"
+	}
+	return r, nil
+}
+
+// StoreError returns the store's error that the reply carries, or nil.
+func (r Reply) StoreError() *StoreError {
+	if r.Value.Kind != SimpleError {
+		return nil
+	}
+	line := string(r.Value.Text)
+	text, ok := strings.CutPrefix(line, "ERR")
+	if !ok || (text != "" && text[0] != ' ' && text[0] != ':') {
+		return &StoreError{Text: line}
+	}
+	return &StoreError{Text: strings.TrimSpace(strings.TrimPrefix(text, ":"))}
+}
+
+// AppendError appends the reply that reports an error of the store.
+func AppendError(dst []byte, text string) []byte {
+	return AppendValue(dst, Value{Kind: SimpleError, Text: []byte("ERR " + text)})
+}

@@ -1,0 +1,80 @@
+package wire
+
+// The texts of the store's errors, as they stand behind `-ERR ` (protocol.md 5).
+const (
+	TextClockAhead         = "the request timestamp is too far in the future; ensure that the client and broker system clocks are synchronized"
+	TextFenceRequired      = "a fencing token is required for this request"
+	TextFenceAhead         = "the request fencing token timestamp is too far in the future; ensure that the client and broker system clocks are synchronized"
+	TextFenceLower         = "the request fencing token is a lower version than the fencing token protecting the resource"
+	TextQuota              = "the quota has been exceeded"
+	TextSyntax             = "syntax error"
+	TextNotAuthorized      = "not authorized"
+	TextUnknownCommand     = "unknown command"
+	TextWrongArguments     = "wrong number of arguments"
+	TextMissingTimestamp   = "missing timestamp"
+	TextMalformedTimestamp = "malformed timestamp"
+	TextEmptyKey           = "the key length is zero"
+
+	// textFenceLowerTypo is how the published page spells TextFenceLower.
+	textFenceLowerTypo = "the request fencing token is a lower version that the fencing token protecting the resource"
+)
+
+// ErrorKind names a rule that the store enforces. It is stable, for programs.
+type ErrorKind string
+
+// The kinds of the errors that the store is known to give. ErrorUnknown is any
+// other: the published protocol reserves the right to add more.
+const (
+	ErrorClockAhead         ErrorKind = "clock_ahead"
+	ErrorFenceRequired      ErrorKind = "fencing_required"
+	ErrorFenceAhead         ErrorKind = "fencing_ahead"
+	ErrorFenceLower         ErrorKind = "fencing_lower"
+	ErrorQuota              ErrorKind = "quota"
+	ErrorSyntax             ErrorKind = "syntax"
+	ErrorNotAuthorized      ErrorKind = "key_not_authorized"
+	ErrorUnknownCommand     ErrorKind = "unknown_command"
+	ErrorWrongArguments     ErrorKind = "wrong_arguments"
+	ErrorMissingTimestamp   ErrorKind = "timestamp_missing"
+	ErrorMalformedTimestamp ErrorKind = "timestamp_malformed"
+	ErrorEmptyKey           ErrorKind = "key_empty"
+	ErrorUnknown            ErrorKind = "store_error"
+)
+
+// A StoreError is an error that the store answered with.
+type StoreError struct {
+	Text string // as the store wrote it, without the leading ERR
+}
+
+func (e *StoreError) Error() string { return "the store answered: " + e.Text }
+
+// Kind tells which of the known errors it is.
+func (e *StoreError) Kind() ErrorKind {
+	switch e.Text {
+	case TextClockAhead:
+		return ErrorClockAhead
+	case TextFenceRequired:
+		return ErrorFenceRequired
+	case TextFenceAhead:
+		return ErrorFenceAhead
+	case TextFenceLower, textFenceLowerTypo:
+		return ErrorFenceLower
+	case TextQuota:
+		return ErrorQuota
+	case TextSyntax:
+		return ErrorSyntax
+	case TextNotAuthorized:
+		return ErrorNotAuthorized
+	case TextUnknownCommand:
+		return ErrorUnknownCommand
+	case TextWrongArguments:
+		return ErrorWrongArguments
+	case TextMissingTimestamp:
+		return ErrorMissingTimestamp
+	case TextMalformedTimestamp:
+		return ErrorMalformedTimestamp
+	case TextEmptyKey:
+		return ErrorEmptyKey
+	default:
+		return ErrorUnknown
+	}
+}

@@ -1,0 +1,124 @@
+package wire
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	storeID = "FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
+
+	// RequestTopic is where every request is published (protocol.md 1.1).
+	RequestTopic = "statestore/v1/" + storeID + "/command/invoke"
+
+	notifyPrefix = "clients/statestore/v1/" + storeID
+	notifySuffix = "/command/notify/"
+)
+
+// maxString is the length in bytes of the longest MQTT string.
+const maxString = 65535
+
+// maxClientID is the length in bytes of the longest client id whose topics in
+// hexadecimal are MQTT strings.
+const maxClientID = (maxString - len("clients//statestore/v1/"+storeID+"/command/invoke/response")) / 2
+
+// ErrForbiddenResponseTopic marks a response topic for which the broker
+// disconnects the client (protocol.md 1.1).
+var ErrForbiddenResponseTopic = errors.New("the broker forbids this response topic")
+
+// ResponseTopic returns the topic on which a client expects replies: the form
+// that the published protocol recommends where the client id can be a topic
+// level, else the form with the id in hexadecimal.
+func ResponseTopic(clientID string) string {
+	if isTopicLabel(clientID) {
+		return "clients/" + clientID + "/services/statestore/_any_/command/invoke/response"
+	}
+	return "clients/" + hexUpper(clientID) + "/statestore/v1/" + storeID + "/command/invoke/response"
+}
+
+// isTopicLabel follows the SDKs: printable ASCII without the characters that
+// mean something in topics and topic patterns.
+func isTopicLabel(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte(`"+#{}/`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// CheckResponseTopic tells why a topic cannot be a response topic. The error
+// wraps ErrForbiddenResponseTopic where the broker would disconnect the client.
+func CheckResponseTopic(topic string) error {
+	if IsForbiddenResponseTopic(topic) {
+		return fmt.Errorf("%w: %q", ErrForbiddenResponseTopic, topic)
+	}
+	if strings.ContainsAny(topic, "+#") {
+		return fmt.Errorf("bad response topic %q: want a topic without the wildcards + and #", topic)
+	}
+	return checkString("response topic", topic)
+}
+
+// IsForbiddenResponseTopic tells whether the broker disconnects a client that
+// asks for its reply there.
+func IsForbiddenResponseTopic(topic string) bool {
+	return topic == RequestTopic || strings.HasPrefix(topic, notifyPrefix)
+}
+
+// CheckClientID tells why a client id cannot be used with the store:
+// `statestore` would put the client's own topics where the store's are.
+func CheckClientID(id string) error {
+	if id == "statestore" {
+		return errors.New(`the client id "statestore" belongs to the store`)
+	}
+	if len(id) > maxClientID {
+		return fmt.Errorf("bad client id of %d bytes: want at most %d", len(id), maxClientID)
+	}
+	return checkString("client id", id)
+}
+
+func checkString(what, s string) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("bad %s: want at least one character", what)
+	case len(s) > maxString:
+		return fmt.Errorf("bad %s of %d bytes: want at most %d", what, len(s), maxString)
+	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
+		return fmt.Errorf("bad %s %.80q: want UTF-8 without NUL", what, s)
+	}
+	return nil
+}
+
+// NotifyTopic is where a client gets the notifications for a key.
+func NotifyTopic(clientID, key string) string {
+	return notifyPrefix + "/" + hexUpper(clientID) + notifySuffix + hexUpper(key)
+}
+
+// NotifyFilter matches the notifications for all keys of a client.
+func NotifyFilter(clientID string) string {
+	return notifyPrefix + "/" + hexUpper(clientID) + notifySuffix + "+"
+}
+
+// ParseNotifyTopic returns the client id and the key of a notification's topic,
+// whose hexadecimal may be of either case. ok is false for any other topic.
+func ParseNotifyTopic(topic string) (clientID, key string, ok bool) {
+	rest, ok := strings.CutPrefix(topic, notifyPrefix+"/")
+	if !ok {
+		return "", "", false
+	}
+	id, hexKey, ok := strings.Cut(rest, notifySuffix)
+	if !ok {
+		return "", "", false
+	}
+	idBytes, err := hex.DecodeString(id)
+	keyBytes, err2 := hex.DecodeString(hexKey)
+	if err != nil || err2 != nil {
+		return "", "", false
+	}
+	return string(idBytes), string(keyBytes), true
+}
+
+func hexUpper(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) }

@@ -1,0 +1,219 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// Kind is the first byte of a RESP3 value (protocol.md 2.1).
+type Kind byte
+
+// The RESP3 shapes of the state store protocol. Null is written `$-1` by the
+// store; the `_` of RESP3 is read as the same.
+const (
+	SimpleString Kind = '+'
+	SimpleError  Kind = '-'
+	Integer      Kind = ':'
+	Blob         Kind = '$'
+	Array        Kind = '*'
+	Null         Kind = '_'
+)
+
+// maxDepth bounds nested arrays; the deepest that the protocol uses is 2 (SCAN).
+const maxDepth = 16
+
+// A Value is one RESP3 value.
+type Value struct {
+	Kind  Kind
+	Text  []byte  // of a SimpleString, SimpleError or Blob
+	Int   int64   // of an Integer
+	Items []Value // of an Array
+}
+
+// A SyntaxError says where bytes stop being what the protocol allows.
+type SyntaxError struct {
+	Offset int    // in bytes from the start of the message
+	Want   string // what was expected
+	Got    string // what came, quoted
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("bad RESP3 at byte %d: want %s, got %s", e.Offset, e.Want, e.Got)
+}
+
+// ParseValue parses a payload that is exactly one RESP3 value. The error is a
+// *[SyntaxError]. The value aliases the payload.
+func ParseValue(payload []byte) (Value, error) {
+	p := parser{data: payload}
+	v, err := p.value(0)
+	if err != nil {
+		return Value{}, err
+	}
+	if p.pos != len(payload) {
+		return Value{}, p.fail("the end of the message")
+	}
+	return v, nil
+}
+
+// AppendValue appends the encoding of v. Null is encoded as `$-1`, as the store
+// does. The text of a SimpleString or SimpleError must hold no CR or LF.
+func AppendValue(dst []byte, v Value) []byte {
+	switch v.Kind {
+	case Integer:
+		return appendHeader(dst, Integer, v.Int)
+	case Blob:
+		return appendBlob(dst, v.Text)
+	case Array:
+		dst = appendHeader(dst, Array, int64(len(v.Items)))
+		for _, item := range v.Items {
+			dst = AppendValue(dst, item)
+		}
+		return dst
+	case Null:
+		return append(dst, "$-1\r\n"...)
+	default:
+		dst = append(dst, byte(v.Kind))
+		dst = append(dst, v.Text...)
+		return append(dst, '\r', '\n')
+	}
+}
+
+func appendHeader(dst []byte, k Kind, n int64) []byte {
+	dst = append(dst, byte(k))
+	dst = strconv.AppendInt(dst, n, 10)
+	return append(dst, '\r', '\n')
+}
+
+func appendBlob[T []byte | string](dst []byte, b T) []byte {
+	dst = appendHeader(dst, Blob, int64(len(b)))
+	dst = append(dst, b...)
+	return append(dst, '\r', '\n')
+}
+
+type parser struct {
+	data []byte
+	pos  int
+}
+
+func (p *parser) fail(want string) error {
+	return p.failAt(p.pos, want)
+}
+
+// failAt shows at most a few bytes of what came: payloads can be large.
+func (p *parser) failAt(pos int, want string) error {
+	const shown = 24
+	got := "the end of the message"
+	if rest := p.data[pos:]; len(rest) > shown {
+		got = strconv.Quote(string(rest[:shown])) + "…"
+	} else if len(rest) > 0 {
+		got = strconv.Quote(string(rest))
+	}
+	return &SyntaxError{Offset: pos, Want: want, Got: got}
+}
+
+// line returns the bytes up to the next CR LF and steps over it.
+func (p *parser) line() ([]byte, error) {
+	rest := p.data[p.pos:]
+	end := bytes.IndexAny(rest, "\r\n")
+	if end < 0 {
+		return nil, p.failAt(len(p.data), "CR LF at the end of the line")
+	}
+	if !bytes.HasPrefix(rest[end:], []byte("\r\n")) {
+		return nil, p.failAt(p.pos+end, "CR LF")
+	}
+	p.pos += end + 2
+	return rest[:end:end], nil
+}
+
+// number reads a decimal line: an optional minus and digits, within 64 bits.
+func (p *parser) number(want string) (int64, error) {
+	start := p.pos
+	text, err := p.line()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || text[0] == '+' {
+		return 0, p.failAt(start, want)
+	}
+	return n, nil
+}
+
+func (p *parser) value(depth int) (Value, error) {
+	if p.pos == len(p.data) {
+		return Value{}, p.fail("a RESP3 value")
+	}
+	start := p.pos
+	kind := Kind(p.data[p.pos])
+	p.pos++
+	switch kind {
+	case SimpleString, SimpleError:
+		text, err := p.line()
+		return Value{Kind: kind, Text: text}, err
+	case Integer:
+		n, err := p.number("a 64-bit integer")
+		return Value{Kind: kind, Int: n}, err
+	case Null:
+		text, err := p.line()
+		if err == nil && len(text) > 0 {
+			err = p.failAt(start, "_ CR LF")
+		}
+		return Value{Kind: kind}, err
+	case Blob:
+		return p.blob(start)
+	case Array:
+		return p.array(start, depth)
+	default:
+		return Value{}, p.failAt(start, "one of + - : $ * _")
+	}
+}
+
+func (p *parser) blob(start int) (Value, error) {
+	n, err := p.number("a blob length")
+	switch {
+	case err != nil:
+		return Value{}, err
+	case n == -1:
+		return Value{Kind: Null}, nil
+	case n < 0:
+		return Value{}, p.failAt(start, "a blob length of 0 or more, or -1")
+	}
+	rest := p.data[p.pos:]
+	if n > int64(len(rest)) {
+		return Value{}, p.failAt(start, fmt.Sprintf("a blob of at most the %d bytes that follow", len(rest)))
+	}
+	p.pos += int(n)
+	if !bytes.HasPrefix(rest[n:], []byte("\r\n")) {
+		return Value{}, p.fail("CR LF after the blob")
+	}
+	p.pos += 2
+	return Value{Kind: Blob, Text: rest[:n:n]}, nil
+}
+
+func (p *parser) array(start, depth int) (Value, error) {
+	n, err := p.number("an array length")
+	if err != nil {
+		return Value{}, err
+	}
+	if n < 0 {
+		return Value{}, p.failAt(start, "an array length of 0 or more")
+	}
+	if depth == maxDepth {
+		return Value{}, p.failAt(start, fmt.Sprintf("arrays nested at most %d deep", maxDepth))
+	}
+	// The shortest value is three bytes. The slice still grows only with the
+	// values that come, so that nested lengths cannot multiply.
+	if rest := len(p.data) - p.pos; n > int64(rest/3) {
+		return Value{}, p.failAt(start, fmt.Sprintf("an array that fits the %d bytes that follow", rest))
+	}
+	v := Value{Kind: Array, Items: make([]Value, 0, min(n, 8))}
+	for range n {
+		item, err := p.value(depth + 1)
+		if err != nil {
+			return Value{}, err
+		}
+		v.Items = append(v.Items, item)
+	}
+	return v, nil
+}

@@ -1,0 +1,143 @@
+package wire
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Version is a hybrid logical clock (HLC) reading: the version of a stored
+// value and, taken from a lock's, a fencing token (protocol.md 3). The zero
+// Version means that there is none.
+//
+// Compare versions with [Version.Compare] or [Version.Equal]: the operator ==
+// also compares the text they were parsed from.
+type Version struct {
+	Wall    int64  // milliseconds since the Unix epoch
+	Counter uint64 // orders readings within one millisecond
+	Node    string // the clock's name; holds no colon
+
+	text string // as received, so that it can be sent back unmodified
+}
+
+// A VersionError says why a text is not an HLC.
+type VersionError struct {
+	Text string
+	Want string
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("bad HLC %.80q: want %s", e.Text, e.Want)
+}
+
+const hlcForm = "WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1"
+
+// ParseVersion parses the text form of an HLC as it is received, padded with
+// zeros or not, and keeps the text (protocol.md 3.3). Like the SDKs it accepts a
+// signed wall clock and an empty node. The error is a *[VersionError].
+func ParseVersion(text string) (Version, error) {
+	wall, rest, ok := strings.Cut(text, ":")
+	counter, node, ok2 := strings.Cut(rest, ":")
+	if !ok || !ok2 || strings.Contains(node, ":") {
+		return Version{}, &VersionError{text, hlcForm}
+	}
+	v := Version{Node: node, text: text}
+	var err error
+	if v.Wall, err = strconv.ParseInt(wall, 10, 64); err != nil {
+		return Version{}, &VersionError{text, "the wall clock in milliseconds, a 64-bit integer, before the first colon"}
+	}
+	if v.Counter, err = strconv.ParseUint(counter, 10, 64); err != nil {
+		return Version{}, &VersionError{text, "a counter of 0 to 2^64-1 between the colons"}
+	}
+	return v, nil
+}
+
+// ParseToken parses a fencing token that a person typed. It is as strict as a
+// slip of the finger demands: no sign, no empty node, nothing in the node that
+// could not travel in an MQTT string. The error is a *[VersionError].
+func ParseToken(text string) (Version, error) {
+	v, err := ParseVersion(text)
+	switch {
+	case err != nil:
+		return Version{}, err
+	case v.Wall < 0 || strings.ContainsAny(text[:strings.LastIndexByte(text, ':')], "+-"):
+		return Version{}, &VersionError{text, "a wall clock and a counter without a sign"}
+	case v.Node == "":
+		return Version{}, &VersionError{text, "a node after the second colon"}
+	case !utf8.ValidString(v.Node) || strings.ContainsFunc(v.Node, func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }):
+		return Version{}, &VersionError{text, "a node of printable characters without spaces"}
+	}
+	return v, nil
+}
+
+// String returns the text that the version was parsed from, or else the form
+// with the wall clock padded to 15 and the counter to 5 digits, whose order as
+// text is the order of the versions (protocol.md 3.1).
+func (v Version) String() string {
+	if v.text != "" {
+		return v.text
+	}
+	return fmt.Sprintf("%015d:%05d:%s", v.Wall, v.Counter, v.Node)
+}
+
+// IsZero tells whether there is no version.
+func (v Version) IsZero() bool { return v.Wall == 0 && v.Counter == 0 && v.Node == "" }
+
+// Compare orders by wall clock, then counter, then node as bytes
+// (protocol.md 3.5). How the text was padded does not count.
+func (v Version) Compare(o Version) int {
+	return cmp.Or(cmp.Compare(v.Wall, o.Wall), cmp.Compare(v.Counter, o.Counter), cmp.Compare(v.Node, o.Node))
+}
+
+// Equal tells whether both are the same reading.
+func (v Version) Equal(o Version) bool { return v.Compare(o) == 0 }
+
+// Parts returns the wall clock in milliseconds since the Unix epoch, the counter
+// and the node, for packages that do not know this one.
+func (v Version) Parts() (wall int64, counter uint64, node string) {
+	return v.Wall, v.Counter, v.Node
+}
+
+// Time is the wall clock of the version, in UTC.
+func (v Version) Time() time.Time { return time.UnixMilli(v.Wall).UTC() }
+
+type versionJSON struct {
+	HLC     string `json:"hlc"`
+	Wall    int64  `json:"wall_ms"`
+	Counter uint64 `json:"counter"`
+	Node    string `json:"node"`
+	Time    string `json:"time,omitempty"`
+}
+
+// MarshalJSON writes the text as `hlc` and beside it its parts: `wall_ms`,
+// `counter`, `node` and, for years that RFC 3339 can write, `time`.
+func (v Version) MarshalJSON() ([]byte, error) {
+	j := versionJSON{HLC: v.String(), Wall: v.Wall, Counter: v.Counter, Node: v.Node}
+	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 {
+		j.Time = t.Format("2006-01-02T15:04:05.000Z07:00")
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes; `hlc` alone decides. A null leaves
+// the version as it is.
+func (v *Version) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	var j versionJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	parsed, err := ParseVersion(j.HLC)
+	if err != nil {
+		return err
+	}
+	*v = parsed
+	return nil
+}
