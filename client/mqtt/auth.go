@@ -1,0 +1,143 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+// Auth is enhanced authentication (MQTT 5, 4.12) with a method that needs one
+// message of the client, as K8S-SAT does (protocol.md 7.2). Method names it; empty
+// means none. Data is called for every CONNECT, before the network is used, and by
+// [Conn.Reauthenticate].
+type Auth struct {
+	Method string
+	Data   func() ([]byte, error)
+}
+
+// ErrAuthLater is the broker's answer that it cannot judge the data of an
+// authentication now, AUTH 0x18: try again later (protocol.md 7.2). A connection
+// that was made before goes on.
+var ErrAuthLater = errors.New("the broker cannot verify the login now (AUTH 0x18)")
+
+// A ReauthError is why a connection ended whose broker refused to authenticate it
+// again. A new connection may well be granted.
+type ReauthError struct {
+	Err *ReasonError
+}
+
+func (e *ReauthError) Error() string {
+	return "the broker refused to authenticate the connection again: " + e.Err.Error()
+}
+
+func (e *ReauthError) Unwrap() error { return e.Err }
+
+func (a *Auth) data() ([]byte, error) {
+	if a.Method == "" {
+		return nil, nil
+	}
+	if err := checkLength("authentication method", len(a.Method)); err != nil {
+		return nil, err
+	}
+	if a.Data == nil {
+		return nil, fmt.Errorf("authentication method %q without data", a.Method)
+	}
+	data, err := a.Data()
+	if err != nil {
+		return nil, err
+	}
+	return data, checkLength("authentication data", len(data))
+}
+
+// Reauthenticate proves again who the client is, with fresh data, and waits for the
+// broker's verdict (MQTT 5, 4.12.1). A broker that refuses ends the connection, with
+// a *[ReauthError] if it says why; after other errors it goes on: [ErrAuthLater],
+// what Options.Auth.Data returned, and the end of ctx.
+func (c *Conn) Reauthenticate(ctx context.Context) error {
+	if c.o.Auth.Method == "" {
+		return errors.New("authenticate again: the connection has no authentication method")
+	}
+	data, err := c.o.Auth.data()
+	if err != nil {
+		return err
+	}
+	cp := packets.NewControlPacket(packets.AUTH)
+	cp.Flags = 0 // MQTT 5, 2.1.3; paho writes 1
+	p := cp.Content.(*packets.Auth)
+	p.ReasonCode = packets.AuthReauthenticate
+	p.Properties.AuthMethod, p.Properties.AuthData = c.o.Auth.Method, data
+	verdict := make(chan error, 1)
+	if err := c.sendAuth(cp, verdict); err != nil {
+		return err
+	}
+	select {
+	case err := <-verdict:
+		return err
+	case <-c.done:
+		return c.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *Conn) sendAuth(cp *packets.ControlPacket, verdict chan<- error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.over(); err != nil {
+		return err
+	}
+	if err := c.enqueue(cp); err != nil {
+		return err
+	}
+	c.verdicts = append(c.verdicts, verdict)
+	c.signal()
+	return nil
+}
+
+// challenged takes an AUTH in place of CONNACK. No method here has a second step.
+func (c *Conn) challenged(p *packets.Auth) error {
+	if c.o.Auth.Method == "" || p.ReasonCode != packets.AuthContinueAuthentication {
+		return &LostError{&MalformedError{"AUTH before CONNACK"}}
+	}
+	return ErrAuthLater
+}
+
+// authenticated takes an AUTH. Verdicts come in the order of the questions.
+func (c *Conn) authenticated(p *packets.Auth) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.verdicts) == 0 {
+		return &MalformedError{"AUTH is not for a client that did not ask for it"}
+	}
+	if method := p.Properties.AuthMethod; method != "" && method != c.o.Auth.Method {
+		return &MalformedError{fmt.Sprintf("AUTH with method %.64q, the connection's is %.64q", method, c.o.Auth.Method)}
+	}
+	var verdict error
+	switch p.ReasonCode {
+	case packets.AuthSuccess:
+	case packets.AuthContinueAuthentication:
+		verdict = ErrAuthLater
+	default:
+		return &MalformedError{fmt.Sprintf("reason code 0x%02X in AUTH", p.ReasonCode)}
+	}
+	c.verdicts[0] <- verdict // has room
+	c.verdicts = c.verdicts[1:]
+	return nil
+}
+
+// disconnected tells the refusal of an authentication, which may come as a
+// DISCONNECT only (MQTT 5, 4.12.1), from other ends.
+func (c *Conn) disconnected(reason *ReasonError) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.verdicts) == 0 {
+		return reason
+	}
+	switch reason.Code {
+	case 0x82, ReasonBadLogin, ReasonNotAuthorized, ReasonBadAuthMethod: // 0x82: the broker does not do this
+		return &ReauthError{reason}
+	}
+	return reason
+}

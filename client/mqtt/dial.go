@@ -1,0 +1,308 @@
+package mqtt
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+// Options of a connection. The zero value of every field but Address and
+// ClientID is the ordinary case.
+type Options struct {
+	Address  string      // host:port, of TCP
+	TLS      *tls.Config // nil = plain text; an empty ServerName becomes the host of Address
+	ClientID string
+
+	// WebSocket is the path, with a query perhaps, of a WebSocket at Address, as in
+	// "/mqtt"; empty = none.
+	WebSocket string
+
+	// Proxy is a way to Address: socks5, socks5h, http or https (CONNECT), with the
+	// user and password that the proxy wants; nil = none. The proxy looks up the
+	// broker's name in any case. Nothing of the environment is used.
+	Proxy    *url.URL
+	ProxyTLS *tls.Config // of an https proxy; nil = the system's authorities
+
+	Username string
+	Password []byte // nil = none
+	Auth     Auth
+
+	KeepAlive      time.Duration // whole seconds; 0 = DefaultKeepAlive
+	MaxPacketSize  uint32        // bytes, announced to the broker and enforced; 0 = what MQTT allows
+	ReceiveMaximum uint16        // announced to the broker; 0 = 65535
+
+	// Subscribe holds the topic filters to subscribe to, with QoS 1, in the same
+	// write as CONNECT, or with Auth after CONNACK.
+	Subscribe []string
+
+	// OnMessage gets the messages one after the other, the first perhaps before
+	// Dial returns. The connection reads nothing else meanwhile, so it must not
+	// block, and not call Close, which waits for it.
+	OnMessage func(Message)
+
+	// Tap gets every packet that is sent or received. It is called by several
+	// goroutines, in the middle of things: it must not block and not call the
+	// connection.
+	Tap func(Event)
+}
+
+// DefaultKeepAlive is the SDKs' keep-alive (protocol.md 1.3).
+const DefaultKeepAlive = 60 * time.Second
+
+// A Stage is a step on the way to a usable connection.
+type Stage string
+
+// The stages in their order.
+const (
+	StageLookup    Stage = "look up"
+	StageTCP       Stage = "connect to"
+	StageProxy     Stage = "connect by proxy to" // takes the place of both
+	StageTLS       Stage = "TLS handshake with"
+	StageWebSocket Stage = "WebSocket upgrade at"
+	StageConnect   Stage = "MQTT CONNECT to"
+	StageSubscribe Stage = "MQTT SUBSCRIBE at"
+)
+
+// A DialError says at which stage a connection did not come about. Its chain
+// holds the cause: a *net.OpError, a *ProxyError, a TLS error, a
+// *ClientCertificateError, an *UpgradeError, a *ReasonError, ErrAuthLater, what
+// Options.Auth.Data returned, context.DeadlineExceeded, …
+type DialError struct {
+	Stage   Stage
+	Address string
+	Err     error
+}
+
+func (e *DialError) Error() string {
+	return fmt.Sprintf("%s %s: %v", e.Stage, e.Address, e.Err)
+}
+
+func (e *DialError) Unwrap() error { return e.Err }
+
+// Dial connects, logs in and subscribes, all within ctx; the connection then
+// lives until it is closed or lost. The error is a *[DialError].
+func Dial(ctx context.Context, o Options) (*Conn, error) {
+	if err := o.check(); err != nil {
+		return nil, &DialError{StageConnect, o.Address, err}
+	}
+	data, err := o.Auth.data()
+	if err != nil {
+		return nil, &DialError{StageConnect, o.Address, err}
+	}
+	var certificate certificateRequest
+	nc, err := dialNet(ctx, o, &certificate)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{
+		o:       o,
+		nc:      nc,
+		wake:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		read:    make(chan struct{}),
+		connack: make(chan struct{}),
+		pending: make(map[uint16]pending),
+		started: time.Now(),
+		limits:  Limits{ReceiveMaximum: math.MaxUint16, MaxPacketSize: maxPacket, KeepAlive: o.keepAlive()},
+	}
+	c.run(c.readLoop)
+	c.run(c.writeLoop)
+	stage, err := c.open(ctx, data)
+	if err != nil {
+		c.fail(ErrClosed)
+		c.wg.Wait()
+		if stage == StageConnect {
+			err = certificate.explain(err)
+		}
+		return nil, &DialError{stage, o.Address, err}
+	}
+	if c.limits.KeepAlive > 0 {
+		c.run(c.keepAliveLoop)
+	}
+	return c, nil
+}
+
+func (o *Options) keepAlive() time.Duration {
+	if o.KeepAlive == 0 {
+		return DefaultKeepAlive
+	}
+	return min(o.KeepAlive.Truncate(time.Second), math.MaxUint16*time.Second)
+}
+
+// check refuses what paho's encoder would cut off without a word.
+func (o *Options) check() error {
+	if o.KeepAlive != 0 && o.KeepAlive < time.Second {
+		return fmt.Errorf("keep-alive %v: expected at least 1s", o.KeepAlive)
+	}
+	if err := checkLength("client id", len(o.ClientID)); err != nil {
+		return err
+	}
+	if err := checkLength("user name", len(o.Username)); err != nil {
+		return err
+	}
+	return checkLength("password", len(o.Password))
+}
+
+// dialNet makes what CONNECT is sent over.
+func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (net.Conn, error) {
+	dial := dialTCP
+	if o.Proxy != nil {
+		dial = dialProxy
+	}
+	nc, err := dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.TLS != nil {
+		tc, err := handshake(ctx, nc, o, certificate)
+		if err != nil {
+			nc.Close() // the handshake's error is the one that counts
+			return nil, &DialError{StageTLS, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
+		}
+		nc = tc
+	}
+	if o.WebSocket != "" {
+		ws, err := upgrade(ctx, nc, o)
+		if err != nil {
+			nc.Close() // the upgrade's error is the one that counts
+			return nil, &DialError{StageWebSocket, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
+		}
+		nc = ws
+	}
+	return nc, nil
+}
+
+func dialTCP(ctx context.Context, o Options) (net.Conn, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "tcp", o.Address)
+	if err != nil {
+		stage := StageTCP
+		if _, ok := errors.AsType[*net.DNSError](err); ok {
+			stage = StageLookup
+		}
+		return nil, &DialError{stage, o.Address, cause(ctx, err)}
+	}
+	return nc, nil
+}
+
+func handshake(ctx context.Context, nc net.Conn, o Options, certificate *certificateRequest) (net.Conn, error) {
+	config := certificate.observe(o.TLS)
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(o.Address)
+		if err != nil {
+			return nil, err
+		}
+		config.ServerName = host
+	}
+	tc := tls.Client(nc, config)
+	return tc, tc.HandshakeContext(ctx)
+}
+
+// cause prefers what ended the context to the error that this led to.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// A dialer with a deadline reports its own time-out a moment before the
+	// context does.
+	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
+		if _, set := ctx.Deadline(); set {
+			return context.DeadlineExceeded
+		}
+	}
+	return err
+}
+
+// ErrBrokerClosed is the end of a connection that the broker closed without a
+// DISCONNECT.
+var ErrBrokerClosed = errors.New("the broker closed the connection")
+
+func brokerClosed(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrBrokerClosed
+	}
+	return err
+}
+
+// open sends CONNECT and SUBSCRIBE and waits for both to be granted. data is of
+// the authentication.
+func (c *Conn) open(ctx context.Context, data []byte) (Stage, error) {
+	expiry := uint32(0)
+	connect := packets.NewControlPacket(packets.CONNECT)
+	p := connect.Content.(*packets.Connect)
+	p.ClientID = c.o.ClientID
+	p.CleanStart = true
+	p.KeepAlive = uint16(c.o.keepAlive() / time.Second)
+	p.Username, p.UsernameFlag = c.o.Username, c.o.Username != ""
+	p.Password, p.PasswordFlag = c.o.Password, c.o.Password != nil
+	p.Properties.SessionExpiryInterval = &expiry
+	if c.o.ReceiveMaximum > 0 {
+		p.Properties.ReceiveMaximum = &c.o.ReceiveMaximum
+	}
+	if c.o.MaxPacketSize > 0 {
+		p.Properties.MaximumPacketSize = &c.o.MaxPacketSize
+	}
+	first := []*packets.ControlPacket{connect}
+	var second []*packets.ControlPacket
+	granted := make(chan error, 1)
+	if len(c.o.Subscribe) > 0 {
+		subscribe, err := c.subscribe(c.o.Subscribe, granted)
+		if err != nil {
+			return StageSubscribe, err
+		}
+		second = append(second, subscribe)
+	} else {
+		granted <- nil
+	}
+	if c.o.Auth.Method != "" {
+		// Nothing else is sent before CONNACK (MQTT 5, 3.1.2-30).
+		p.Properties.AuthMethod, p.Properties.AuthData = c.o.Auth.Method, data
+	} else {
+		first, second = append(first, second...), nil
+	}
+	if err := c.send(first...); err != nil {
+		return StageConnect, err
+	}
+	select {
+	case <-c.connack:
+	case <-c.done:
+		return StageConnect, c.Err()
+	case <-ctx.Done():
+		return StageConnect, context.Cause(ctx)
+	}
+	if len(second) > 0 {
+		if err := c.send(second...); err != nil {
+			return StageSubscribe, err
+		}
+	}
+	select {
+	case err := <-granted:
+		return StageSubscribe, err
+	case <-ctx.Done():
+		return StageSubscribe, context.Cause(ctx)
+	}
+}
+
+// subscribe registers a SUBSCRIBE whose outcome granted gets, and returns it.
+func (c *Conn) subscribe(filters []string, granted chan<- error) (*packets.ControlPacket, error) {
+	cp := packets.NewControlPacket(packets.SUBSCRIBE)
+	p := cp.Content.(*packets.Subscribe)
+	for _, f := range filters {
+		if err := checkLength("topic filter", len(f)); err != nil {
+			return nil, err
+		}
+		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: f, QoS: 1})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.PacketID = c.register(pending{packet: "SUBACK", topics: filters, done: func(err error) { granted <- err }})
+	return cp, nil
+}

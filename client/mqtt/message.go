@@ -1,0 +1,125 @@
+package mqtt
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+// A Message is a PUBLISH.
+type Message struct {
+	Topic         string
+	Payload       []byte
+	ResponseTopic string
+	Correlation   []byte // Correlation Data
+	ContentType   string
+	Expiry        time.Duration // Message Expiry Interval, rounded up to seconds; 0 = none
+	User          []Property    // User Properties in the order of the wire
+	QoS           byte          // of a received message; published is with QoS 1
+}
+
+// A Property is a User Property.
+type Property struct {
+	Name, Value string
+}
+
+// Property returns the first user property of that name.
+func (m *Message) Property(name string) (value string, ok bool) {
+	for _, p := range m.User {
+		if p.Name == name {
+			return p.Value, true
+		}
+	}
+	return "", false
+}
+
+// check refuses what paho's encoder would cut off without a word or panic on,
+// and the topics for which a broker would end the whole connection.
+func (m *Message) check() error {
+	if err := checkTopic("topic", m.Topic); err != nil {
+		return err
+	}
+	if m.ResponseTopic != "" {
+		if err := checkTopic("response topic", m.ResponseTopic); err != nil {
+			return err
+		}
+	}
+	if err := checkLength("correlation data", len(m.Correlation)); err != nil {
+		return err
+	}
+	if err := checkLength("content type", len(m.ContentType)); err != nil {
+		return err
+	}
+	size := 64 + len(m.Topic) + len(m.ResponseTopic) + len(m.Correlation) + len(m.ContentType)
+	for _, p := range m.User {
+		if err := checkLength(fmt.Sprintf("user property %.32q", p.Name), max(len(p.Name), len(p.Value))); err != nil {
+			return err
+		}
+		size += 5 + len(p.Name) + len(p.Value)
+	}
+	if size > maxRemaining {
+		return &TooLargeError{Size: size + len(m.Payload), Max: maxPacket}
+	}
+	return nil
+}
+
+func checkTopic(what, topic string) error {
+	switch {
+	case topic == "":
+		return fmt.Errorf("the %s is empty", what)
+	case strings.ContainsAny(topic, "+#\x00") || !utf8.ValidString(topic):
+		return fmt.Errorf("%s %.64q: expected UTF-8 without +, # and NUL", what, topic)
+	}
+	return checkLength(what, len(topic))
+}
+
+// checkLength is for every string and all binary data of MQTT but the payload.
+func checkLength(what string, n int) error {
+	if n > math.MaxUint16 {
+		return fmt.Errorf("%s of %d bytes: MQTT allows at most %d", what, n, math.MaxUint16)
+	}
+	return nil
+}
+
+func (m *Message) packet(id uint16) *packets.ControlPacket {
+	format := byte(0)
+	props := &packets.Properties{
+		PayloadFormat:   &format,
+		ResponseTopic:   m.ResponseTopic,
+		CorrelationData: m.Correlation,
+		ContentType:     m.ContentType,
+		User:            make([]packets.User, len(m.User)),
+	}
+	if m.Expiry > 0 {
+		seconds := uint32(min((m.Expiry-1)/time.Second+1, math.MaxUint32))
+		props.MessageExpiry = &seconds
+	}
+	for i, p := range m.User {
+		props.User[i] = packets.User{Key: p.Name, Value: p.Value}
+	}
+	pub := &packets.Publish{Topic: m.Topic, Payload: m.Payload, QoS: 1, PacketID: id, Properties: props}
+	return pub.ToControlPacket()
+}
+
+func newMessage(p *packets.Publish) Message {
+	m := Message{
+		Topic:         p.Topic,
+		Payload:       p.Payload,
+		ResponseTopic: p.Properties.ResponseTopic,
+		Correlation:   p.Properties.CorrelationData,
+		ContentType:   p.Properties.ContentType,
+		QoS:           p.QoS,
+		User:          make([]Property, len(p.Properties.User)),
+	}
+	if s := p.Properties.MessageExpiry; s != nil {
+		m.Expiry = time.Duration(*s) * time.Second
+	}
+	for i, u := range p.Properties.User {
+		m.User[i] = Property{Name: u.Key, Value: u.Value}
+	}
+	return m
+}

@@ -1,0 +1,180 @@
+package mqtt
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/net/proxy"
+)
+
+// A ProxyError is a proxy that could not be reached, or would not connect.
+type ProxyError struct {
+	Proxy  string // scheme://host:port, without user and password
+	Status int    // of HTTP; 0 when that was not what went wrong
+	Err    error  // nil when Status says it all
+}
+
+func (e *ProxyError) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("proxy %s answered %s", e.Proxy, statusText(e.Status))
+	}
+	return fmt.Sprintf("proxy %s: %v", e.Proxy, e.Err)
+}
+
+func (e *ProxyError) Unwrap() error { return e.Err }
+
+func statusText(code int) string {
+	if text := http.StatusText(code); text != "" {
+		return fmt.Sprintf("%d %s", code, text)
+	}
+	return fmt.Sprintf("status %d", code)
+}
+
+// dialProxy connects to o.Address by way of o.Proxy. The broker's name is the
+// proxy's to look up.
+func dialProxy(ctx context.Context, o Options) (net.Conn, error) {
+	// No name is looked up here, so nothing else would miss a port.
+	if _, _, err := net.SplitHostPort(o.Address); err != nil {
+		return nil, &DialError{StageTCP, o.Address, err}
+	}
+	nc, name, err := throughProxy(ctx, o)
+	if err != nil {
+		refused, ok := errors.AsType[*ProxyError](err)
+		if !ok {
+			refused = &ProxyError{Proxy: name, Err: cause(ctx, err)}
+		}
+		return nil, &DialError{StageProxy, o.Address, refused}
+	}
+	return nc, nil
+}
+
+func throughProxy(ctx context.Context, o Options) (nc net.Conn, name string, err error) {
+	var port string
+	switch o.Proxy.Scheme {
+	case "socks5", "socks5h":
+		port = "1080"
+	case "http":
+		port = "80"
+	case "https":
+		port = "443"
+	default:
+		return nil, o.Proxy.Host, fmt.Errorf("scheme %q: expected socks5, socks5h, http or https", o.Proxy.Scheme)
+	}
+	if o.Proxy.Hostname() == "" {
+		return nil, o.Proxy.Scheme + "://", errors.New("no host")
+	}
+	address := net.JoinHostPort(o.Proxy.Hostname(), cmp.Or(o.Proxy.Port(), port))
+	name = o.Proxy.Scheme + "://" + address
+	switch o.Proxy.Scheme {
+	case "http", "https":
+		nc, err = dialConnect(ctx, o, address, name)
+	default:
+		nc, err = dialSOCKS(ctx, o, address)
+	}
+	return nc, name, err
+}
+
+func dialSOCKS(ctx context.Context, o Options, address string) (net.Conn, error) {
+	var login *proxy.Auth
+	if u := o.Proxy.User; u != nil {
+		password, _ := u.Password()
+		login = &proxy.Auth{User: u.Username(), Password: password}
+	}
+	d, err := proxy.SOCKS5("tcp", address, login, &net.Dialer{})
+	if err != nil {
+		return nil, err
+	}
+	contextual, ok := d.(proxy.ContextDialer)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return contextual.DialContext(ctx, "tcp", o.Address)
+}
+
+// dialConnect asks an HTTP proxy for a tunnel (RFC 9110, 9.3.6).
+func dialConnect(ctx context.Context, o Options, address, name string) (net.Conn, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if o.Proxy.Scheme == "https" {
+		config := o.ProxyTLS.Clone()
+		if config == nil {
+			config = &tls.Config{}
+		}
+		config.ServerName = cmp.Or(config.ServerName, o.Proxy.Hostname())
+		tc := tls.Client(nc, config)
+		if err := tc.HandshakeContext(ctx); err != nil {
+			nc.Close() // the handshake's error is the one that counts
+			return nil, err
+		}
+		nc = tc
+	}
+	var status int
+	err = during(ctx, nc, func() error {
+		status, err = requestTunnel(nc, o)
+		return err
+	})
+	if err == nil && status/100 != 2 {
+		err = &ProxyError{Proxy: name, Status: status}
+	}
+	if err != nil {
+		nc.Close() // err says what is wrong
+		return nil, err
+	}
+	return nc, nil
+}
+
+// maxHeader bounds the answer to a request for a tunnel.
+const maxHeader = 64 << 10
+
+func requestTunnel(nc net.Conn, o Options) (status int, err error) {
+	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: o.Address}, Host: o.Address, Header: make(http.Header)}
+	request.Header.Set("User-Agent", "") // says none
+	if u := o.Proxy.User; u != nil {
+		password, _ := u.Password()
+		login := base64.StdEncoding.EncodeToString([]byte(u.Username() + ":" + password))
+		request.Header.Set("Proxy-Authorization", "Basic "+login)
+	}
+	if err := request.Write(nc); err != nil {
+		return 0, err
+	}
+	r := bufio.NewReader(io.LimitReader(nc, maxHeader))
+	response, err := http.ReadResponse(r, request)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, errors.New("it closed the connection")
+	}
+	if err != nil {
+		return 0, err
+	}
+	// Neither TLS nor MQTT lets the broker speak first.
+	if response.StatusCode/100 == 2 && r.Buffered() > 0 {
+		return 0, errors.New("it sent bytes that belong to nobody")
+	}
+	return response.StatusCode, nil
+}
+
+// during runs a step that knows no context. Whatever ends ctx ends it, and the
+// connection with it.
+func during(ctx context.Context, nc net.Conn, step func() error) error {
+	past := time.Unix(1, 0)
+	stop := context.AfterFunc(ctx, func() {
+		_ = nc.SetDeadline(past) // its error would be that of a connection closed already
+	})
+	err := step()
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package mqtt
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+// An Event is a packet that was sent or received, for a trace. It never holds a
+// password or the data of an authentication.
+type Event struct {
+	Time   time.Time
+	Sent   bool
+	Type   string // the packet's name in MQTT 5, as in "PUBACK"
+	ID     uint16 // Packet Identifier; 0 where the packet has none
+	Size   int    // bytes on the wire, before TLS
+	Detail string // what else it says, in words, except for a PUBLISH
+
+	Message   *Message // of a PUBLISH
+	Duplicate bool     // of a PUBLISH
+}
+
+func newEvent(cp *packets.ControlPacket, size int, sent bool) Event {
+	e := Event{Time: time.Now(), Sent: sent, Type: cp.PacketType(), ID: cp.PacketID(), Size: size}
+	switch p := cp.Content.(type) {
+	case *packets.Publish:
+		m := newMessage(p)
+		e.Message, e.Duplicate = &m, p.Duplicate
+	case *packets.Connect:
+		e.Detail = connectDetail(p)
+	case *packets.Connack:
+		e.Detail = reasonDetail(e.Type, p.ReasonCode, p.Properties) + limitsDetail(p.Properties)
+	case *packets.Subscribe:
+		filters := make([]string, len(p.Subscriptions))
+		for i, s := range p.Subscriptions {
+			filters[i] = fmt.Sprintf("%q QoS %d", s.Topic, s.QoS)
+		}
+		e.Detail = strings.Join(filters, ", ")
+	case *packets.Suback:
+		codes := make([]string, len(p.Reasons))
+		for i, code := range p.Reasons {
+			codes[i] = reasonDetail(e.Type, code, p.Properties)
+		}
+		e.Detail = strings.Join(codes, ", ")
+	case *packets.Puback:
+		e.Detail = reasonDetail(e.Type, p.ReasonCode, p.Properties)
+	case *packets.Disconnect:
+		e.Detail = reasonDetail(e.Type, p.ReasonCode, p.Properties)
+	case *packets.Auth:
+		e.Detail = reasonDetail(e.Type, p.ReasonCode, p.Properties) + authDetail(p.Properties)
+	}
+	return e
+}
+
+func connectDetail(p *packets.Connect) string {
+	s := fmt.Sprintf("client id %q, clean start %t, keep alive %ds", p.ClientID, p.CleanStart, p.KeepAlive)
+	if p.UsernameFlag {
+		s += fmt.Sprintf(", user name %q", p.Username)
+	}
+	if p.PasswordFlag {
+		s += ", password"
+	}
+	return s + authDetail(p.Properties)
+}
+
+func authDetail(props *packets.Properties) string {
+	if props == nil || props.AuthMethod == "" {
+		return ""
+	}
+	return fmt.Sprintf(", authentication method %q", props.AuthMethod)
+}
+
+func reasonDetail(packet string, code byte, props *packets.Properties) string {
+	s := fmt.Sprintf("0x%02X %s", code, ReasonName(packet, code))
+	if props != nil && props.ReasonString != "" {
+		s += fmt.Sprintf(" (%q)", props.ReasonString)
+	}
+	return s
+}
+
+func limitsDetail(props *packets.Properties) string {
+	var s string
+	if v := props.ReceiveMaximum; v != nil {
+		s += fmt.Sprintf(", receive maximum %d", *v)
+	}
+	if v := props.MaximumPacketSize; v != nil {
+		s += fmt.Sprintf(", maximum packet size %d", *v)
+	}
+	if v := props.ServerKeepAlive; v != nil {
+		s += fmt.Sprintf(", keep alive %ds", *v)
+	}
+	return s
+}

@@ -1,0 +1,162 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// An UpgradeError is a server that answered the request for a WebSocket with
+// something else.
+type UpgradeError struct {
+	Status int // of HTTP
+}
+
+func (e *UpgradeError) Error() string {
+	return "the server answered " + statusText(e.Status) + ", not with a WebSocket"
+}
+
+const webSocketBuffer = 16 << 10
+
+// upgrade makes a WebSocket of a connection (MQTT 5, 6).
+func upgrade(ctx context.Context, nc net.Conn, o Options) (net.Conn, error) {
+	target, err := url.ParseRequestURI(o.WebSocket)
+	if err != nil || !strings.HasPrefix(o.WebSocket, "/") {
+		// Neither is in the text: a query may hold a secret.
+		return nil, errors.New("the path of the WebSocket: expected one that begins with /")
+	}
+	target.Scheme, target.Host = "ws", o.Address // TLS, if any, is done
+	w := &webSocket{Conn: nc, below: &remembering{Conn: nc}}
+	d := websocket.Dialer{
+		Subprotocols:    []string{"mqtt"},
+		ReadBufferSize:  webSocketBuffer,
+		WriteBufferSize: webSocketBuffer,
+		NetDialContext:  func(context.Context, string, string) (net.Conn, error) { return w.below, nil },
+	}
+	err = during(ctx, nc, func() error {
+		ws, response, err := d.DialContext(ctx, target.String(), nil)
+		if errors.Is(err, websocket.ErrBadHandshake) && response != nil {
+			return &UpgradeError{response.StatusCode}
+		}
+		w.ws = ws
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// A webSocket carries bytes in binary messages whose boundaries mean nothing
+// (MQTT 5, 6.0.0-1, 6.0.0-2). One goroutine reads and one writes.
+type webSocket struct {
+	net.Conn // below; deadlines and Close are its own
+	below    *remembering
+	ws       *websocket.Conn
+	message  io.Reader // what is left of the current one; nil = nothing
+}
+
+func (w *webSocket) Read(b []byte) (int, error) {
+	for {
+		if w.message == nil {
+			kind, message, err := w.ws.NextReader()
+			if err != nil {
+				return 0, w.readError(err)
+			}
+			if kind != websocket.BinaryMessage {
+				return 0, &MalformedError{"a text message on the WebSocket"}
+			}
+			w.message = message
+		}
+		n, err := w.message.Read(b)
+		if errors.Is(err, io.EOF) {
+			w.message, err = nil, nil
+			if n == 0 {
+				continue
+			}
+		}
+		if err != nil {
+			err = w.readError(err)
+		}
+		return n, err
+	}
+}
+
+func (w *webSocket) Write(b []byte) (int, error) {
+	if err := w.ws.WriteMessage(websocket.BinaryMessage, b); err != nil {
+		return 0, w.below.prefer(err)
+	}
+	return len(b), nil
+}
+
+// CloseWrite says that nothing more will come.
+func (w *webSocket) CloseWrite() error {
+	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	return w.ws.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(closeWithin))
+}
+
+func (w *webSocket) readError(err error) error {
+	if below := w.below.prefer(nil); below != nil {
+		return below
+	}
+	ended, ok := errors.AsType[*websocket.CloseError](err)
+	switch {
+	case !ok:
+		return &MalformedError{err.Error()}
+	case ended.Code == websocket.CloseNormalClosure, ended.Code == websocket.CloseGoingAway, ended.Code == websocket.CloseNoStatusReceived:
+		return io.EOF
+	default:
+		return fmt.Errorf("the broker closed the WebSocket: %w", err)
+	}
+}
+
+// remembering keeps the first error of a connection for its owner: gorilla's
+// package makes others of them. Write deadlines it sets are left out, because it
+// takes back those that the owner has set.
+type remembering struct {
+	net.Conn
+	mu  sync.Mutex
+	err error
+}
+
+func (r *remembering) note(err error) {
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.err == nil {
+			r.err = err
+		}
+	}
+}
+
+// prefer returns the first error, or err if there was none.
+func (r *remembering) prefer(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return r.err
+	}
+	return err
+}
+
+func (r *remembering) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	r.note(err)
+	return n, err
+}
+
+func (r *remembering) Write(b []byte) (int, error) {
+	n, err := r.Conn.Write(b)
+	r.note(err)
+	return n, err
+}
+
+func (r *remembering) SetWriteDeadline(time.Time) error { return nil }
