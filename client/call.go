@@ -1,0 +1,31 @@
+package client
+
+import (
+	"slices"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// Call sends any words as they are, for requests that this package does not know
+// yet; whatever the store answers is in [Reply.Value]. Whether a lost answer can
+// be looked into depends on the verb: for one that is not known it cannot.
+func Call(words []string, o WriteOptions) Command {
+	c := Command{words: slices.Clone(words), effect: effectUnknown, accepts: func(wire.Value) bool { return true }}
+	if len(words) == 0 {
+		c.err = invalid("an empty request: want at least a verb")
+		return c
+	}
+	switch words[0] {
+	case wire.VerbGet, wire.VerbKeyNotify, wire.VerbScan:
+		c.effect = effectNone
+	case wire.VerbSet:
+		if len(words) > 2 {
+			c.effect = effectPut
+		}
+	case wire.VerbDel, wire.VerbVDel:
+		if len(words) > 1 {
+			c.effect = effectDelete
+		}
+	}
+	return c.with(o)
+}

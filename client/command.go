@@ -1,0 +1,80 @@
+package client
+
+import (
+	"errors"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// A Command is a request as a value: a verb with its arguments. Make one with
+// Get, Set, Del, VDel or Call.
+type Command struct {
+	words   []string // verb first
+	fence   string   // the `__ft` to send; empty = none
+	persist bool
+	effect  effect
+	accepts func(wire.Value) bool // the answers that the verb can have
+	err     error                 // why it cannot be sent
+}
+
+// effect is what a command that was perhaps applied leaves behind.
+type effect int
+
+const (
+	effectNone    effect = iota // it only reads
+	effectPut                   // the key holds the value
+	effectDelete                // the key is gone
+	effectUnknown               // nobody here knows the verb
+)
+
+// Verb is the first word of the request.
+func (c Command) Verb() string {
+	if len(c.words) == 0 {
+		return ""
+	}
+	return c.words[0]
+}
+
+// Key is the key that the command is about, if it has one.
+func (c Command) Key() string {
+	if len(c.words) < 2 {
+		return ""
+	}
+	return c.words[1]
+}
+
+// Check tells why the command cannot be sent; the error is an *[InvalidError].
+func (c Command) Check() error { return c.err }
+
+// newCommand refuses what the store is known to refuse in any case.
+func newCommand(effect effect, accepts func(wire.Value) bool, verb, key string, rest ...string) Command {
+	c := Command{
+		words:   append([]string{verb, key}, rest...),
+		effect:  effect,
+		accepts: accepts,
+	}
+	if key == "" {
+		c.err = &InvalidError{errEmptyKey}
+	}
+	return c
+}
+
+var errEmptyKey = errors.New("the key is empty, the store wants at least one byte")
+
+// WriteOptions go with every command that writes.
+type WriteOptions struct {
+	// Fence is the fencing token; the zero Version means none. Its text is sent
+	// as it was received (protocol.md 4).
+	Fence wire.Version
+}
+
+func (c Command) with(o WriteOptions) Command {
+	if !o.Fence.IsZero() {
+		c.fence = o.Fence.String()
+	}
+	return c
+}
+
+func isCount(lowest int64) func(wire.Value) bool {
+	return func(v wire.Value) bool { return v.Kind == wire.Integer && v.Int >= lowest }
+}

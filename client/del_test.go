@@ -1,0 +1,37 @@
+package client_test
+
+import (
+	"testing"
+
+	"github.com/sscli/sscli/client"
+)
+
+func TestDel(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	before := must(store.Set("k", "v"))(t)
+	r := must(s.Del(t.Context(), "k", client.WriteOptions{}))(t)
+	if r.Count() != 1 || r.Version.Compare(before) <= 0 || len(r.Warnings)+len(r.Notes) > 0 {
+		t.Errorf("got %+v", r)
+	}
+	if r := must(s.Del(t.Context(), "k", client.WriteOptions{}))(t); r.Count() != 0 || len(r.Warnings)+len(r.Notes) > 0 {
+		t.Errorf("missing: got %+v", r)
+	}
+}
+
+func TestVDel(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	must(store.Set("k", "v"))(t)
+	for _, test := range []struct {
+		value string
+		want  int64
+	}{
+		{"w", -1}, {"", -1}, {"v", 1}, {"v", 0},
+	} {
+		r := must(s.VDel(t.Context(), "k", []byte(test.value), client.WriteOptions{}))(t)
+		if r.Count() != test.want || len(r.Warnings)+len(r.Notes) > 0 {
+			t.Errorf("VDEL k %q: got %+v, want %d", test.value, r, test.want)
+		}
+	}
+}

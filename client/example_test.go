@@ -1,0 +1,195 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+// broker stands for the broker of Azure IoT Operations.
+func broker() *emulator.Server {
+	store, err := emulator.New(emulator.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return store
+}
+
+func ExampleDial() {
+	store := broker()
+	defer store.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	set, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	get, err := s.Get(ctx, "setpoint")
+	if err != nil {
+		log.Fatal(err)
+	}
+	value, found := get.Bytes()
+	fmt.Printf("%t %s %t\n", set.OK(), value, found)
+	fmt.Println(get.Version.Equal(set.Version))
+	// Output:
+	// true 21.5 true
+	// true
+}
+
+func ExampleOnce() {
+	store := broker()
+	defer store.Close()
+
+	o := client.Options{Address: store.Addr().String()}
+	reply, err := client.Once(context.Background(), o, client.Get("setpoint"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, found := reply.Bytes() // a missing key is no error
+	fmt.Println(found)
+	// Output: false
+}
+
+func ExampleSession_Pipeline() {
+	store := broker()
+	defer store.Close()
+	ctx := context.Background()
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	p := s.Pipeline(64)
+	var all []*client.InFlight
+	for _, c := range []client.Command{
+		client.Set("a", []byte("1"), client.SetOptions{}),
+		client.Set("b", []byte("2"), client.SetOptions{}),
+		client.Get("a"),
+		client.Del("b", client.WriteOptions{}),
+	} {
+		f, err := p.Send(ctx, c)
+		if err != nil {
+			log.Fatal(err)
+		}
+		all = append(all, f)
+	}
+	for _, f := range all {
+		reply, err := f.Wait()
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%c %s %d\n", reply.Value.Kind, reply.Value.Text, reply.Count())
+	}
+	// Output:
+	// + OK 0
+	// + OK 0
+	// $ 1 0
+	// :  1
+}
+
+// A lock's version is the fencing token of the writes that it protects.
+func ExampleWriteOptions() {
+	store := broker()
+	defer store.Close()
+	ctx := context.Background()
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	lock, err := s.Set(ctx, "lock", []byte("me"), client.SetOptions{Condition: client.NEX, TTL: 10 * time.Second})
+	if err != nil || !lock.OK() {
+		log.Fatal("somebody else has it: ", err)
+	}
+	token := client.WriteOptions{Fence: lock.Version}
+	if _, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{WriteOptions: token}); err != nil {
+		log.Fatal(err)
+	}
+	_, err = s.Set(ctx, "setpoint", []byte("99"), client.SetOptions{})
+	if refused, ok := errors.AsType[*wire.StoreError](err); ok {
+		fmt.Println(refused.Kind())
+	}
+	// Output: fencing_required
+}
+
+// In a pod: a service-account token, which Kubernetes replaces from time to time. From
+// elsewhere: a password file, WebSockets, a proxy.
+func ExampleOptions() {
+	pod := client.Options{
+		Address:   "aio-broker:18883",
+		TLS:       &tls.Config{MinVersion: tls.VersionTLS12},
+		TokenFile: "/var/run/secrets/tokens/broker-sat",
+	}
+	elsewhere := client.Options{
+		Address:   "broker.example:443",
+		TLS:       &tls.Config{MinVersion: tls.VersionTLS12},
+		WebSocket: "/mqtt",
+		Proxy:     &url.URL{Scheme: "http", Host: "proxy.example:3128"},
+		Username:  "ann",
+		ReadPassword: func() ([]byte, error) {
+			line, err := os.ReadFile("/run/secrets/broker")
+			return bytes.TrimRight(line, "\r\n"), err
+		},
+	}
+	for _, o := range []client.Options{pod, elsewhere} {
+		_, err := client.Once(context.Background(), o, client.Get("setpoint"))
+		if expired, ok := errors.AsType[*client.TokenError](err); ok && !expired.Expiry.IsZero() {
+			log.Print("kubectl create token: the old one expired at ", expired.Expiry)
+		}
+	}
+}
+
+// A watch tells what a key is, and then each change.
+func ExampleSession_Watch() {
+	store := broker()
+	defer store.Close()
+	ctx := context.Background()
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	w, err := s.Watch(ctx, []string{"setpoint"}, client.WatchOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{}); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := s.Del(ctx, "setpoint", client.WriteOptions{}); err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		e, err := w.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s %s %q\n", e.Kind, e.Key, e.Value)
+	}
+	if err := w.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// initial setpoint ""
+	// set setpoint "21.5"
+	// delete setpoint ""
+}

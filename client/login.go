@@ -1,0 +1,84 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/sscli/sscli/client/mqtt"
+)
+
+// dial makes a connection, with what there is to log in with now, and returns that.
+func (s *Session) dial(ctx context.Context, filters []string) (conn *mqtt.Conn, secret []byte, err error) {
+	o := mqtt.Options{
+		Address:   s.o.Address,
+		TLS:       s.o.TLS,
+		WebSocket: s.o.WebSocket,
+		Proxy:     s.o.Proxy,
+		ProxyTLS:  s.o.ProxyTLS,
+		ClientID:  s.o.ClientID,
+		Username:  s.o.Username,
+		KeepAlive: s.o.KeepAlive,
+		Subscribe: filters,
+		OnMessage: s.deliver,
+		Tap:       s.o.Trace,
+	}
+	if s.o.TokenFile == "" {
+		if secret, err = s.secret(); err != nil {
+			return nil, nil, &mqtt.DialError{Stage: mqtt.StageConnect, Address: s.o.Address, Err: err}
+		}
+		o.Password = secret
+	} else {
+		o.Auth = mqtt.Auth{Method: methodSAT, Data: func() ([]byte, error) {
+			token, err := readToken(s.o.TokenFile)
+			secret = token
+			return token, err
+		}}
+	}
+	conn, err = mqtt.Dial(ctx, o)
+	if err == nil || isLoginRefusal(err) {
+		s.judged(secret)
+	}
+	// secret is returned by value: keepToken's calls of Data come later.
+	return conn, secret, s.explainLogin(err, secret)
+}
+
+// secret reads what to log in with.
+func (s *Session) secret() ([]byte, error) {
+	switch {
+	case s.o.TokenFile != "":
+		return readToken(s.o.TokenFile)
+	case s.o.ReadPassword != nil:
+		return s.o.ReadPassword()
+	default:
+		return s.o.Password, nil
+	}
+}
+
+// judged notes what the broker has last granted or refused.
+func (s *Session) judged(secret []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tried = secret
+}
+
+// renewed tells whether err is a refusal of the login and there is now something
+// else to log in with than what the broker judged (protocol.md 8.2).
+func (s *Session) renewed(err error) bool {
+	if !isLoginRefusal(err) {
+		return false
+	}
+	secret, err := s.secret()
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !bytes.Equal(secret, s.tried)
+}
+
+func isLoginRefusal(err error) bool {
+	refused, ok := errors.AsType[*mqtt.ReasonError](err)
+	return ok && (refused.Packet == "CONNACK" || refused.Packet == "DISCONNECT") &&
+		(refused.Code == mqtt.ReasonBadLogin || refused.Code == mqtt.ReasonNotAuthorized)
+}

@@ -1,0 +1,152 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/emulator"
+)
+
+// TestMain checks after all tests that no session left a goroutine behind.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if left := goroutines(); code == 0 && left != "" {
+		fmt.Fprintf(os.Stderr, "goroutines are left:\n%s\n", left)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// goroutines returns the stacks of the goroutines that sessions and their
+// connections started. One that has told its WaitGroup that it ends is given the
+// time to.
+func goroutines() string {
+	stacks := make([]byte, 1<<20)
+	for deadline := time.Now().Add(2 * time.Second); ; runtime.Gosched() {
+		var left []string
+		for s := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+			if strings.Contains(s, "created by github.com/sscli/sscli/client.") || strings.Contains(s, "created by github.com/sscli/sscli/client/mqtt.") {
+				left = append(left, s)
+			}
+		}
+		if len(left) == 0 || time.Now().After(deadline) {
+			return strings.Join(left, "\n\n")
+		}
+	}
+}
+
+// dial opens a session with the store for the length of the test.
+func dial(t testing.TB, store *emulator.Server, o client.Options) *client.Session {
+	t.Helper()
+	o.Address = store.Addr().String()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // o.Timeout may be short
+	defer cancel()
+	s, err := client.Dial(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the session: %v", err)
+		}
+	})
+	return s
+}
+
+// open is a new store and a session with it.
+func open(t testing.TB) (*emulator.Server, *client.Session) {
+	t.Helper()
+	store := emulator.Start(t)
+	return store, dial(t, store, client.Options{})
+}
+
+// a recorder keeps what Options.Trace gets.
+type recorder struct {
+	mu     sync.Mutex
+	events []mqtt.Event
+}
+
+func (r *recorder) record(e mqtt.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// all returns the events of one type that were sent or received.
+func (r *recorder) all(packet string, sent bool) []mqtt.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []mqtt.Event
+	for _, e := range r.events {
+		if e.Type == packet && e.Sent == sent {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// requests returns the requests that were sent.
+func (r *recorder) requests() []*mqtt.Message {
+	var found []*mqtt.Message
+	for _, e := range r.all("PUBLISH", true) {
+		found = append(found, e.Message)
+	}
+	return found
+}
+
+// as is errors.AsType for an error that has to be there.
+func as[E error](t testing.TB, err error) E {
+	t.Helper()
+	e, ok := errors.AsType[E](err)
+	if !ok {
+		t.Fatalf("the error is %T %v, want %T", err, err, e)
+	}
+	return e
+}
+
+func not[E error](t testing.TB, err error) {
+	t.Helper()
+	if e, ok := errors.AsType[E](err); ok {
+		t.Fatalf("the error is %T %v", e, e)
+	}
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// always makes the same of every request.
+func always(a emulator.Action) func(emulator.Request) emulator.Action {
+	return func(emulator.Request) emulator.Action { return a }
+}
+
+// once makes that of the first request and answers the others.
+func once(a emulator.Action) func(emulator.Request) emulator.Action {
+	var first sync.Once
+	return func(emulator.Request) (now emulator.Action) {
+		first.Do(func() { now = a })
+		return now
+	}
+}
+
+func await(t testing.TB, store *emulator.Server, reached func(emulator.State) bool) {
+	t.Helper()
+	if err := store.Await(t.Context(), reached); err != nil {
+		t.Fatal(err)
+	}
+}

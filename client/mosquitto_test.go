@@ -1,0 +1,151 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/mosquitto"
+)
+
+// attached is a Mosquitto with a store attached to it.
+func attached(t *testing.T) *mosquitto.Broker {
+	t.Helper()
+	broker := mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous)
+	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: "store-" + NewClientID()}, emulator.EngineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return broker
+}
+
+func TestMosquittoSetGetDelete(t *testing.T) {
+	s := watchSession(t, Options{Address: attached(t).Addresses[0]})
+	value := []byte("\x00\r\n\xff")
+	stored, err := s.Set(t.Context(), "k\x00", value, SetOptions{Condition: NX})
+	if err != nil || !stored.OK() {
+		t.Fatal(stored, err)
+	}
+	got, err := s.Get(t.Context(), "k\x00")
+	if v, ok := got.Bytes(); err != nil || !ok || string(v) != string(value) || !got.Version.Equal(stored.Version) {
+		t.Fatal(got, err)
+	}
+	gone, err := s.VDel(t.Context(), "k\x00", value, WriteOptions{})
+	if err != nil || gone.Count() != 1 {
+		t.Fatal(gone, err)
+	}
+}
+
+func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {
+	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
+	s := watchSession(t, Options{Address: broker.Addresses[0], Timeout: 100 * time.Millisecond})
+	_, err := s.Get(t.Context(), "k")
+	if _, ok := errors.AsType[*NoStoreError](err); !ok || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("get: %v", err)
+	}
+	_, err = s.Set(t.Context(), "k", nil, SetOptions{})
+	lost, ok := errors.AsType[*LostAnswerError](err)
+	if !ok {
+		t.Fatalf("set: %v", err)
+	}
+	if _, ok := errors.AsType[*NoStoreError](lost.Err); !ok {
+		t.Errorf("set: %v", err)
+	}
+}
+
+func TestMosquittoWatchLosesNothingSilently(t *testing.T) {
+	chaos(t, attached(t).Addresses[0], nil)
+}
+
+func TestMosquittoRestartsAndTheWatchGoesOn(t *testing.T) {
+	broker := attached(t)
+	s := watchSession(t, Options{Address: broker.Addresses[0]})
+	put := func(value string) {
+		if _, err := s.Set(t.Context(), "k", []byte(value), SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("1")
+	w := startWatch(t, s, WatchOptions{}, "k")
+	wantEvents(t, w, `initial k "1"`)
+	for i := range 3 {
+		broker.Restart(t)
+		wantEvents(t, w, `down`, fmt.Sprintf(`resync k "%d" proven`, i+1), `up`)
+		put(fmt.Sprint(i + 2))
+		wantEvents(t, w, fmt.Sprintf(`set k "%d"`, i+2))
+	}
+}
+
+// TestMosquittoRestartsWithAnotherPassword and the session goes on with what it reads.
+func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
+	users := filepath.Join(t.TempDir(), "users")
+	rotate := func(password string) {
+		t.Helper()
+		out, err := exec.Command("mosquitto_passwd", "-c", "-b", users, "ann", password).CombinedOutput()
+		if errors.Is(err, exec.ErrNotFound) {
+			t.Skipf("mosquitto is not installed: %v", err)
+		}
+		if err != nil {
+			t.Fatalf("mosquitto_passwd: %v: %s", err, out)
+		}
+	}
+	rotate("one")
+	broker := mosquitto.Start(t, "", "password_file "+users, mosquitto.Anonymous)
+	var password atomic.Value
+	password.Store("one")
+	s := watchSession(t, Options{
+		Address: broker.Addresses[0], Username: "ann", Timeout: 10 * time.Second,
+		ReadPassword: func() ([]byte, error) { return []byte(password.Load().(string)), nil },
+	})
+	// Nobody answers here: that the request was taken says enough.
+	taken := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		p, err := s.send(ctx, Get("k"))
+		if err != nil {
+			return err
+		}
+		select {
+		case <-p.nobody:
+			s.take(p.id)
+			return nil
+		case <-p.done:
+			return p.err
+		}
+	}
+	if err := taken(); err != nil {
+		t.Fatal(err)
+	}
+	rotate("two")
+	broker.Restart(t)
+	<-s.current().Done()
+	if err := taken(); !isLoginRefusal(err) {
+		t.Errorf("the old password: %v", err)
+	}
+	password.Store("two")
+	if err := taken(); err != nil {
+		t.Errorf("the new password: %v", err)
+	}
+}
+
+func TestMosquittoTakesOver(t *testing.T) {
+	address := attached(t).Addresses[0]
+	first := watchSession(t, Options{Address: address, ClientID: "same"})
+	second := watchSession(t, Options{Address: address, ClientID: "same"})
+	<-first.current().Done()
+	if _, err := second.Get(t.Context(), "k"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,380 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+// Never more requests are under way than the window has room for.
+func TestPipelineWindow(t *testing.T) {
+	t.Parallel()
+	for _, window := range []int{-1, 0, 1, 4} {
+		store, s := open(t)
+		var most atomic.Int32
+		store.Intercept(func(emulator.Request) emulator.Action {
+			st := store.State()
+			most.Store(max(most.Load(), int32(st.Requests-st.Replies+1)))
+			return emulator.Action{DelayReply: time.Second}
+		})
+		const n = 20
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			p := s.Pipeline(window)
+			var all []*client.InFlight
+			for i := range n {
+				f, err := p.Send(t.Context(), client.Get(fmt.Sprint(i)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				all = append(all, f)
+			}
+			for _, f := range all {
+				if _, err := f.Wait(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		want := max(window, 1)
+		for range n / want {
+			await(t, store, func(s emulator.State) bool { return s.Delayed == want })
+			store.FastForward(time.Second)
+		}
+		wg.Wait()
+		if got := int(most.Load()); got != want {
+			t.Errorf("window %d: %d requests were under way", window, got)
+		}
+	}
+}
+
+// One for each key at a time, in the order of Send; other keys overtake.
+func TestPipelineOrder(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Key() == "slow" {
+			return emulator.Action{DelayReply: 5 * time.Second}
+		}
+		return emulator.Action{}
+	})
+	p := s.Pipeline(10)
+	slow := must(p.Send(t.Context(), client.Set("slow", []byte("1"), client.SetOptions{})))(t)
+	fast := must(p.Send(t.Context(), client.Set("fast", []byte("1"), client.SetOptions{})))(t)
+	must(fast.Wait())(t)
+	// A second one for the slow key waits for the first, as long as its context
+	// lets it.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := p.Send(ctx, client.Get("slow")); err != context.DeadlineExceeded {
+		t.Errorf("got %v", err)
+	}
+	if st := store.State(); st.Requests != 2 || st.Delayed != 1 {
+		t.Errorf("got %+v", st)
+	}
+	second := make(chan *client.InFlight)
+	go func() {
+		f, err := p.Send(t.Context(), client.Get("slow"))
+		if err != nil {
+			t.Error(err)
+		}
+		second <- f
+	}()
+	store.FastForward(5 * time.Second)
+	must(slow.Wait())(t)
+	f := <-second
+	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
+	store.FastForward(5 * time.Second)
+	r := must(f.Wait())(t)
+	if value, _ := r.Bytes(); string(value) != "1" {
+		t.Errorf("got %q", value)
+	}
+	if again := must(f.Wait())(t); again.Version != r.Version { // as often as one likes
+		t.Errorf("got %+v", again)
+	}
+}
+
+// Several may send: still never two for one key.
+func TestPipelineSenders(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	var most atomic.Int32
+	store.Intercept(func(emulator.Request) emulator.Action {
+		st := store.State()
+		most.Store(max(most.Load(), int32(st.Requests-st.Replies+1)))
+		return emulator.Action{DelayReply: time.Millisecond}
+	})
+	p := s.Pipeline(100)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 10 {
+				f, err := p.Send(t.Context(), client.Set("k", nil, client.SetOptions{}))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := f.Wait(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d requests for one key were under way", n)
+	}
+}
+
+func TestPipelineTimeout(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	s := dial(t, store, client.Options{Timeout: 100 * time.Millisecond})
+	store.Intercept(always(emulator.Action{Drop: true}))
+	p := s.Pipeline(1)
+	for i := range 3 {
+		f := must(p.Send(t.Context(), client.Set(fmt.Sprint(i%2), nil, client.SetOptions{})))(t)
+		_, err := f.Wait()
+		if as[*client.LostAnswerError](t, err); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	}
+	store.Intercept(nil)
+	must(must(p.Send(t.Context(), client.Get("k")))(t).Wait())(t)
+}
+
+// ctx ends the waiting for room, and the key is free again.
+func TestPipelineContext(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	store.Intercept(once(emulator.Action{DelayReply: 5 * time.Second}))
+	p := s.Pipeline(1)
+	first := must(p.Send(t.Context(), client.Get("a")))(t)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	results := make(chan error)
+	for _, key := range []string{"b", "b", "c"} {
+		go func() {
+			_, err := p.Send(ctx, client.Get(key))
+			results <- err
+		}()
+	}
+	cancel(enough)
+	for range 3 {
+		if err := <-results; err != enough {
+			t.Errorf("got %v", err)
+		}
+	}
+	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
+	store.FastForward(5 * time.Second)
+	must(first.Wait())(t)
+	must(must(p.Send(t.Context(), client.Get("b")))(t).Wait())(t)
+	if n := store.State().Requests; n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+	// ctx also ends a request that is under way.
+	ctx, cancel = context.WithCancelCause(t.Context())
+	store.Intercept(always(emulator.Action{Drop: true}))
+	f := must(p.Send(ctx, client.Set("k", nil, client.SetOptions{})))(t)
+	cancel(enough)
+	_, err := f.Wait()
+	if as[*client.LostAnswerError](t, err); !errors.Is(err, enough) {
+		t.Error(err)
+	}
+}
+
+// Closing a session while others send is orderly.
+func TestPipelineClose(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	for range 30 {
+		s := dial(t, store, client.Options{})
+		p := s.Pipeline(8)
+		var wg sync.WaitGroup
+		begun := make(chan struct{}, 4)
+		for i := range 4 {
+			wg.Go(func() {
+				for n := 0; ; n++ {
+					f, err := p.Send(t.Context(), client.Get(fmt.Sprint(i, n)))
+					if n == 0 {
+						begun <- struct{}{}
+					}
+					if err == nil && n%10 == 0 {
+						_, err = f.Wait()
+					}
+					if err != nil {
+						if !errors.Is(err, mqtt.ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		<-begun
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	}
+}
+
+// What a pipeline answers is what a map would, for each key in the order of Send.
+func TestPipelineModel(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		return emulator.Action{PubackLast: r.CorrelationData[0]%2 == 0, Duplicate: r.CorrelationData[0]%3 == 0}
+	})
+	rnd := rand.New(rand.NewPCG(1, 2))
+	model := make(map[string]string)
+	type step struct {
+		f     *client.InFlight
+		c     client.Command
+		check func(client.Reply) bool
+	}
+	var steps []step
+	p := s.Pipeline(32)
+	for i := range 2000 {
+		key, value := fmt.Sprint("key", rnd.IntN(50)), fmt.Sprint(rnd.IntN(3))
+		before, found := model[key]
+		var c client.Command
+		var check func(client.Reply) bool
+		switch rnd.IntN(6) {
+		case 0:
+			c = client.Get(key)
+			check = func(r client.Reply) bool {
+				value, ok := r.Bytes()
+				return ok == found && string(value) == before
+			}
+		case 1:
+			c = client.Set(key, []byte(value), client.SetOptions{})
+			check = client.Reply.OK
+			model[key] = value
+		case 2, 3:
+			condition, want := client.NX, !found
+			if i%2 == 0 {
+				condition, want = client.NEX, !found || before == value
+			}
+			c = client.Set(key, []byte(value), client.SetOptions{Condition: condition})
+			check = func(r client.Reply) bool { return r.OK() == want }
+			if want {
+				model[key] = value
+			}
+		case 4:
+			c = client.Del(key, client.WriteOptions{})
+			check = func(r client.Reply) bool { return (r.Count() == 1) == found }
+			delete(model, key)
+		case 5:
+			c = client.VDel(key, []byte(value), client.WriteOptions{})
+			want := int64(0)
+			if found {
+				want = -1
+				if before == value {
+					want = 1
+					delete(model, key)
+				}
+			}
+			check = func(r client.Reply) bool { return r.Count() == want }
+		}
+		steps = append(steps, step{must(p.Send(t.Context(), c))(t), c, check})
+	}
+	for i, st := range steps {
+		if r, err := st.f.Wait(); err != nil || !st.check(r) {
+			t.Errorf("%d: %s %s: got %+v, %v", i, st.c.Verb(), st.c.Key(), r.Value, err)
+		}
+	}
+	for _, key := range store.Keys() {
+		if e, _ := store.Get(key); string(e.Value) != model[key] {
+			t.Errorf("%s holds %q, want %q", key, e.Value, model[key])
+		}
+	}
+	if len(store.Keys()) != len(model) {
+		t.Errorf("%d keys, want %d", len(store.Keys()), len(model))
+	}
+}
+
+// Requests of a pipeline that breaks are told apart: each is known to be answered
+// or lost.
+func TestPipelineBreak(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	var n atomic.Int32
+	store.Intercept(func(emulator.Request) emulator.Action {
+		return emulator.Action{Cut: n.Add(1) == 50}
+	})
+	p := s.Pipeline(16)
+	var all []*client.InFlight
+	var keys []string
+	for i := range 100 {
+		f, err := p.Send(t.Context(), client.Set(fmt.Sprint(i), nil, client.SetOptions{}))
+		if err != nil {
+			as[*mqtt.LostError](t, err)
+			continue
+		}
+		all, keys = append(all, f), append(keys, fmt.Sprint(i))
+	}
+	lost := 0
+	for i, f := range all {
+		r, err := f.Wait()
+		if err != nil {
+			as[*client.LostAnswerError](t, err)
+			lost++
+			continue
+		}
+		if _, ok := store.Get(keys[i]); !ok || !r.OK() {
+			t.Errorf("%s was answered and is not there", keys[i])
+		}
+	}
+	if lost == 0 || lost > 16 {
+		t.Errorf("%d answers were lost", lost)
+	}
+}
+
+func BenchmarkDo(b *testing.B) {
+	store, s := open(b)
+	if _, err := store.Set("k", "1234"); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Get(b.Context(), "k"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkPipeline256(b *testing.B) {
+	_, s := open(b)
+	p := s.Pipeline(256)
+	keys := make([]client.Command, 1024)
+	for i := range keys {
+		keys[i] = client.Get(fmt.Sprint(i))
+	}
+	all := make([]*client.InFlight, 0, len(keys))
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		f, err := p.Send(b.Context(), keys[i%len(keys)])
+		if err != nil {
+			b.Fatal(err)
+		}
+		if all = append(all, f); len(all) == len(keys) {
+			for _, f := range all {
+				if r, err := f.Wait(); err != nil || r.Value.Kind != wire.Null {
+					b.Fatal(r, err)
+				}
+			}
+			all = all[:0]
+		}
+	}
+}

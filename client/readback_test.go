@@ -1,0 +1,210 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+func TestReadBack(t *testing.T) {
+	t.Parallel()
+	sent := wire.Version{Wall: 1696374425000, Counter: 5, Node: "m"}
+	older := "1696374425000:4:StateStore"
+	equal := "1696374425000:5:m"
+	newer := "1696374425000:5:n"
+	o := client.WriteOptions{}
+	set := client.Set("k", []byte("v"), client.SetOptions{TTL: time.Minute, Condition: client.NEX})
+	del, vdel := client.Del("k", o), client.VDel("k", []byte("v"), o)
+	const missing = "missing"
+	for _, test := range []struct {
+		name       string
+		c          client.Command
+		value      string // missing, or what the key holds
+		version    string // empty: the store gave none
+		want       client.Outcome
+		unanswered bool // nothing was read
+	}{
+		{"SET, newer and equal", set, "v", newer, client.Fulfilled, false},
+		{"SET, newer and different", set, "w", newer, client.OutcomeUnknown, false},
+		{"SET, older and equal", set, "v", older, client.NotApplied, false},
+		{"SET, older and different", set, "w", older, client.NotApplied, false},
+		{"SET, our own timestamp", set, "v", equal, client.NotApplied, false},
+		{"SET, missing", set, missing, "", client.OutcomeUnknown, false},
+		{"SET, no version", set, "v", "", client.OutcomeUnknown, false},
+		{"DEL, missing", del, missing, "", client.Fulfilled, false},
+		{"DEL, older", del, "v", older, client.NotApplied, false},
+		{"DEL, newer", del, "v", newer, client.OutcomeUnknown, false},
+		{"DEL, no version", del, "v", "", client.OutcomeUnknown, false},
+		{"VDEL, missing", vdel, missing, "", client.Fulfilled, false},
+		{"VDEL, older and equal", vdel, "v", older, client.NotApplied, false},
+		{"VDEL, older and different", vdel, "w", older, client.NotApplied, false},
+		{"VDEL, newer", vdel, "v", newer, client.OutcomeUnknown, false},
+		{"call SET, newer and equal", client.Call([]string{"SET", "k", "v", "NX"}, o), "v", newer, client.Fulfilled, false},
+		{"call SET, older", client.Call([]string{"SET", "k", "v"}, o), "v", older, client.NotApplied, false},
+		{"call DEL, missing", client.Call([]string{"DEL", "k"}, o), missing, "", client.Fulfilled, false},
+		{"call VDEL, older", client.Call([]string{"VDEL", "k", "v"}, o), "v", older, client.NotApplied, false},
+		{"call, unknown verb", client.Call([]string{"INCR", "k"}, o), "v", older, client.OutcomeUnknown, true},
+		{"call, lower case", client.Call([]string{"set", "k", "v"}, o), "v", newer, client.OutcomeUnknown, true},
+		{"call SET without value", client.Call([]string{"SET", "k"}, o), "v", newer, client.OutcomeUnknown, true},
+		{"call DEL without key", client.Call([]string{"DEL"}, o), "v", newer, client.OutcomeUnknown, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			store, s := open(t)
+			if test.value != missing {
+				must(store.Set("k", test.value))(t)
+			}
+			store.Intercept(always(emulator.Action{Rewrite: func(a *emulator.Answer) {
+				a.Delete("__ts")
+				if test.version != "" {
+					a.Set("__ts", test.version)
+				}
+			}}))
+			lost := &client.LostAnswerError{Command: test.c, Timestamp: sent, Expires: time.Now()}
+			outcome, r, err := s.ReadBack(t.Context(), lost)
+			if err != nil || outcome != test.want {
+				t.Errorf("got %d, %v, want %d", outcome, err, test.want)
+			}
+			value, found := r.Bytes()
+			if !test.unanswered && found != (test.value != missing) || found && string(value) != test.value {
+				t.Errorf("read %q, %t", value, found)
+			}
+			again, _, err := client.ReadBack(t.Context(), client.Options{Address: store.Addr().String()}, lost)
+			if err != nil || again != test.want {
+				t.Errorf("on a new connection: got %d, %v, want %d", again, err, test.want)
+			}
+			wantRequests := 2
+			if test.unanswered {
+				wantRequests = 0
+			}
+			if n := store.State().Requests; n != wantRequests {
+				t.Errorf("%d requests, want %d", n, wantRequests)
+			}
+		})
+	}
+}
+
+// In real time: a SET whose answer is lost is read back, after its expiry, on the
+// same connection and on a new one. It is written at most once.
+func TestReadBackWaits(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		a    emulator.Action
+		want client.Outcome
+	}{
+		"applied":                 {emulator.Action{DropReply: true}, client.Fulfilled},
+		"applied, connection cut": {emulator.Action{CutAfter: true}, client.Fulfilled},
+		"dropped":                 {emulator.Action{Drop: true}, client.NotApplied},
+		"connection cut before":   {emulator.Action{Cut: true}, client.NotApplied},
+		// The broker holds it back until nobody waits any more, and drops it.
+		"expired": {emulator.Action{Delay: 1500 * time.Millisecond}, client.NotApplied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t)
+			s := dial(t, store, client.Options{Timeout: 200 * time.Millisecond})
+			must(store.Set("k", "before"))(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			must(s.Get(ctx, "k"))(t) // our clock is past that version
+			var sets atomic.Int32
+			var read []time.Time // by one connection after the other
+			store.Intercept(func(r emulator.Request) emulator.Action {
+				if r.Verb() == wire.VerbGet {
+					read = append(read, time.Now())
+					return emulator.Action{}
+				}
+				sets.Add(1)
+				return test.a
+			})
+			_, err := s.Set(t.Context(), "k", []byte("v"), client.SetOptions{})
+			lost := as[*client.LostAnswerError](t, err)
+			outcome, _, err := s.ReadBack(ctx, lost)
+			if err != nil || outcome != test.want {
+				t.Errorf("got %d, %v, want %d", outcome, err, test.want)
+			}
+			outcome, _, err = client.ReadBack(ctx, client.Options{Address: store.Addr().String()}, lost)
+			if err != nil || outcome != test.want {
+				t.Errorf("on a new connection: got %d, %v, want %d", outcome, err, test.want)
+			}
+			if len(read) != 2 || read[0].Before(lost.Expires) {
+				t.Errorf("it was read at %v, the expiry is %v", read, lost.Expires)
+			}
+			if n := sets.Load(); n != 1 {
+				t.Errorf("%d SETs, want 1", n)
+			}
+		})
+	}
+}
+
+// The broker counts the expiry from the arrival, not from when the request was
+// handed over.
+func TestExpiryCountsFromTheArrival(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	s := dial(t, store, client.Options{Timeout: time.Minute})
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Verb() == wire.VerbGet {
+			return emulator.Action{}
+		}
+		close(arrived)
+		<-goOn // the reader of this connection stands still
+		return emulator.Action{Drop: true}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f := must(s.Pipeline(1).Send(ctx, client.Set("k", nil, client.SetOptions{})))(t)
+	<-arrived
+	taken := time.Now()
+	close(goOn)
+	must(s.Get(t.Context(), "l"))(t) // its answer is behind the PUBACK of the SET
+	cancel()
+	_, err := f.Wait()
+	if lost := as[*client.LostAnswerError](t, err); lost.Expires.Before(taken.Add(time.Minute)) {
+		t.Errorf("it expires %v too early", taken.Add(time.Minute).Sub(lost.Expires))
+	}
+}
+
+// The new connection is made after the waiting.
+func TestReadBackConnectsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		lost := &client.LostAnswerError{Command: client.Del("k", client.WriteOptions{}), Expires: start.Add(5 * time.Second)}
+		outcome, _, err := client.ReadBack(t.Context(), client.Options{Address: "127.0.0.1:1"}, lost)
+		if as[*mqtt.DialError](t, err); outcome != client.OutcomeUnknown || time.Since(start) != 5*time.Second {
+			t.Errorf("got %d, %v after %v", outcome, err, time.Since(start))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		lost.Expires = time.Now().Add(5 * time.Second)
+		if _, _, err := client.ReadBack(ctx, client.Options{}, lost); err != context.DeadlineExceeded {
+			t.Error(err)
+		}
+		unknown := &client.LostAnswerError{Command: client.Call([]string{"NEW"}, client.WriteOptions{}), Expires: time.Now().Add(time.Hour)}
+		start = time.Now()
+		if outcome, _, err := client.ReadBack(t.Context(), client.Options{}, unknown); err != nil || outcome != client.OutcomeUnknown || time.Since(start) > 0 {
+			t.Errorf("got %d, %v after %v", outcome, err, time.Since(start))
+		}
+	})
+}
+
+// A key that cannot be read is an error, and the outcome stays unknown.
+func TestReadBackUnreadable(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, _ string, write bool) bool { return write }})
+	s := dial(t, store, client.Options{})
+	lost := &client.LostAnswerError{Command: client.Set("k", nil, client.SetOptions{}), Err: errors.New("lost")}
+	outcome, _, err := s.ReadBack(t.Context(), lost)
+	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorNotAuthorized || outcome != client.OutcomeUnknown {
+		t.Errorf("got %d, %v", outcome, err)
+	}
+}

@@ -1,0 +1,150 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/emulator"
+)
+
+// A reply that comes after its request has timed out is acknowledged and dropped.
+func TestLateReply(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	var seen recorder
+	s := dial(t, store, client.Options{Trace: seen.record})
+	store.Intercept(once(emulator.Action{DelayReply: 20 * time.Second}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	result := make(chan error)
+	go func() {
+		_, err := s.Set(ctx, "k", []byte("v"), client.SetOptions{})
+		result <- err
+	}()
+	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
+	cancel()
+	err := <-result
+	if as[*client.LostAnswerError](t, err); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	store.FastForward(20 * time.Second)
+	await(t, store, func(s emulator.State) bool { return s.Replies == 1 })
+	r := must(s.Get(t.Context(), "k"))(t)
+	if value, ok := r.Bytes(); !ok || string(value) != "v" {
+		t.Errorf("got %q, %t", value, ok)
+	}
+	if got, acks := len(seen.all("PUBLISH", false)), len(seen.all("PUBACK", true)); got != 2 || acks < 1 {
+		t.Errorf("%d replies, %d acknowledged", got, acks)
+	}
+}
+
+func TestDuplicateReply(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	store.Intercept(always(emulator.Action{Duplicate: true}))
+	for i := range 20 {
+		key := fmt.Sprint(i)
+		must(s.Set(t.Context(), key, []byte(key), client.SetOptions{}))(t)
+		r := must(s.Get(t.Context(), key))(t)
+		if value, _ := r.Bytes(); string(value) != key {
+			t.Errorf("got %q for %q", value, key)
+		}
+	}
+}
+
+func TestRepliesOutOfOrder(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	const n = 20
+	for i := range n {
+		must(store.Set(fmt.Sprint(i), fmt.Sprint(i)))(t)
+	}
+	first := store.State().Requests
+	store.Intercept(func(emulator.Request) emulator.Action {
+		// The later a request comes, the earlier it is answered.
+		return emulator.Action{DelayReply: time.Duration(n-store.State().Requests+first) * time.Second}
+	})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			r, err := s.Get(t.Context(), fmt.Sprint(i))
+			if value, _ := r.Bytes(); err != nil || string(value) != fmt.Sprint(i) {
+				t.Errorf("%d: got %q, %v", i, value, err)
+			}
+		})
+	}
+	await(t, store, func(s emulator.State) bool { return s.Delayed == n })
+	store.FastForward(n * time.Second)
+	wg.Wait()
+}
+
+func TestReplyBeforePuback(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	store.Intercept(always(emulator.Action{PubackLast: true}))
+	for range 20 {
+		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+	}
+}
+
+func TestNoPuback(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	store.Intercept(always(emulator.Action{NoPuback: true}))
+	for range 20 {
+		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+	}
+}
+
+// A refusing PUBACK says that the request was not accepted: nothing is open.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	for _, code := range []byte{mqtt.ReasonNotAuthorized, mqtt.ReasonQuotaExceeded, 0x80} {
+		store.Intercept(always(emulator.Action{Refuse: code}))
+		for _, c := range []client.Command{client.Get("k"), client.Set("k", nil, client.SetOptions{}), client.Del("k", client.WriteOptions{}), client.Call([]string{"NEW"}, client.WriteOptions{})} {
+			_, err := s.Do(t.Context(), c)
+			if e := as[*mqtt.ReasonError](t, err); e.Packet != "PUBACK" || e.Code != code {
+				t.Errorf("%s: got %v, want 0x%02X", c.Verb(), err, code)
+			}
+			not[*client.LostAnswerError](t, err)
+		}
+	}
+	store.Intercept(nil)
+	must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+}
+
+// Somebody else's messages on the response topic are none of ours.
+func TestForeignReply(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	for _, id := range []string{"", "1234", "0123456789abcdef", string(make([]byte, 300))} {
+		first := true
+		store.Intercept(func(emulator.Request) emulator.Action {
+			if !first {
+				return emulator.Action{}
+			}
+			first = false
+			return emulator.Action{Rewrite: func(a *emulator.Answer) { a.CorrelationData = []byte(id) }}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error)
+		go func() {
+			_, err := s.Get(ctx, "k")
+			result <- err
+		}()
+		before := store.State().Replies
+		await(t, store, func(s emulator.State) bool { return s.Replies > before })
+		must(s.Get(t.Context(), "l"))(t) // its reply comes after the foreign one
+		cancel()
+		if err := <-result; err != context.Canceled {
+			t.Errorf("%q: got %v", id, err)
+		}
+	}
+}

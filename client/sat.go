@@ -1,0 +1,177 @@
+package client
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+)
+
+// methodSAT is the authentication method of Kubernetes service-account tokens
+// (protocol.md 7.2).
+const methodSAT = "K8S-SAT"
+
+// DefaultTokenPoll is how often a session looks for a new token in the file.
+// Kubernetes replaces the directory that it is in, so nothing of the file can be
+// waited for.
+const DefaultTokenPoll = 5 * time.Second
+
+// A TokenError is about a service-account token. With Expiry the login was refused
+// and the token had expired by the local clock; without, the file holds no token.
+type TokenError struct {
+	File   string
+	Expiry time.Time
+	Err    error // with Expiry the broker's refusal
+}
+
+func (e *TokenError) Error() string {
+	if e.Expiry.IsZero() {
+		return fmt.Sprintf("service-account token in %s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("the token in %s expired at %s: %v", e.File, e.Expiry.Format(time.RFC3339), e.Err)
+}
+
+func (e *TokenError) Unwrap() error { return e.Err }
+
+// readToken returns what is in the file but white space at its end: MQTT has no
+// use for a newline (protocol.md 7.2).
+func readToken(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, noToken(file, err)
+	}
+	defer f.Close()
+	token, err := io.ReadAll(io.LimitReader(f, math.MaxUint16+1))
+	if err != nil {
+		return nil, noToken(file, err)
+	}
+	if len(token) > math.MaxUint16 {
+		return nil, &TokenError{File: file, Err: fmt.Errorf("more than %d bytes, which is no token", math.MaxUint16)}
+	}
+	token = bytes.TrimRight(token, " \t\r\n")
+	if len(token) == 0 {
+		return nil, &TokenError{File: file, Err: errors.New("the file is empty")}
+	}
+	return token, nil
+}
+
+// noToken leaves out what the TokenError says again.
+func noToken(file string, err error) error {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		err = path.Err
+	}
+	return &TokenError{File: file, Err: err}
+}
+
+// tokenTimes returns when a JWT was issued and when it expires, as it says itself:
+// the signature is the broker's to check. What it does not say is zero.
+func tokenTimes(token []byte) (issued, expires time.Time) {
+	parts := bytes.Split(token, []byte("."))
+	if len(parts) != 3 {
+		return issued, expires
+	}
+	payload, err := base64.RawURLEncoding.AppendDecode(nil, parts[1])
+	if err != nil {
+		return issued, expires
+	}
+	var claims struct {
+		IssuedAt any `json:"iat"`
+		Expires  any `json:"exp"`
+	}
+	if json.Unmarshal(payload, &claims) != nil {
+		return issued, expires
+	}
+	return numericDate(claims.IssuedAt), numericDate(claims.Expires)
+}
+
+// numericDate takes seconds since 1970 (RFC 7519, 2), of this and the next thousands
+// of years.
+func numericDate(v any) time.Time {
+	const year9999 = 253402300799
+	seconds, ok := v.(float64)
+	if !ok || seconds <= 0 || seconds > year9999 {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0)
+}
+
+// renewalAt is when 80 % of a token's life are over (protocol.md 7.2); zero if it
+// does not say, or that was before now.
+func renewalAt(token []byte, now time.Time) time.Time {
+	issued, expires := tokenTimes(token)
+	if expires.IsZero() {
+		return time.Time{}
+	}
+	if issued.IsZero() {
+		issued = now
+	}
+	at := issued.Add(expires.Sub(issued) / 5 * 4)
+	if !at.After(now) {
+		return time.Time{}
+	}
+	return at
+}
+
+// keepToken authenticates a connection again when there is a new token, or when the
+// old one has little left of its life, until the connection is over.
+func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
+	renewal := renewalAt(token, time.Now())
+	timer := time.NewTimer(untilLook(s.o.TokenPoll, renewal))
+	defer timer.Stop()
+	for ; ; timer.Reset(untilLook(s.o.TokenPoll, renewal)) {
+		select {
+		case <-timer.C:
+		case <-conn.Done():
+			return
+		}
+		next, err := readToken(s.o.TokenFile)
+		if err != nil {
+			continue // it is being replaced; when not, the next login says so
+		}
+		due := !renewal.IsZero() && !time.Now().Before(renewal)
+		if bytes.Equal(next, token) && !due {
+			continue
+		}
+		if s.reauthenticate(conn) != nil {
+			// Refused, then the connection is over and the next begins with the token
+			// in the file; or the broker cannot say now, and is asked again.
+			continue
+		}
+		token, renewal = next, renewalAt(next, time.Now())
+		s.judged(token)
+	}
+}
+
+// untilLook is how long to leave the file alone.
+func untilLook(poll time.Duration, renewal time.Time) time.Duration {
+	if left := time.Until(renewal); !renewal.IsZero() && left > 0 {
+		return min(poll, left)
+	}
+	return poll
+}
+
+func (s *Session) reauthenticate(conn *mqtt.Conn) error {
+	ctx, cancel := s.limit(s.life)
+	defer cancel()
+	return conn.Reauthenticate(ctx)
+}
+
+// explainLogin says of a refusal that the token had expired.
+func (s *Session) explainLogin(err error, token []byte) error {
+	refused, ok := errors.AsType[*mqtt.DialError](err)
+	if !ok || s.o.TokenFile == "" || !isLoginRefusal(err) {
+		return err
+	}
+	_, expires := tokenTimes(token)
+	if expires.IsZero() || time.Now().Before(expires) {
+		return err
+	}
+	return &mqtt.DialError{Stage: refused.Stage, Address: refused.Address, Err: &TokenError{s.o.TokenFile, expires, refused.Err}}
+}

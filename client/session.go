@@ -1,0 +1,414 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+)
+
+// A Session carries requests to the store. It may be used by several goroutines.
+type Session struct {
+	o     Options
+	clock *wire.Clock
+	wg    sync.WaitGroup // what Close waits for; nothing is added once life has ended
+
+	dialing chan struct{}   // held by whoever connects; capacity 1
+	life    context.Context // ends with Close
+	end     context.CancelFunc
+
+	mu          sync.Mutex
+	conn        *mqtt.Conn
+	refused     error               // why connecting again would be wrong
+	tried       []byte              // the password or token that the broker judged last
+	outstanding map[string]*pending // by correlation data
+	watching    watching
+}
+
+// Dial connects to the broker and subscribes to the response topic, within ctx
+// or, when ctx has no deadline, within Options.Timeout. The error is an
+// *[InvalidError] or a *[mqtt.DialError].
+func Dial(ctx context.Context, o Options) (*Session, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{
+		o:           o,
+		clock:       wire.NewClock(uuid.NewString(), time.Now),
+		dialing:     make(chan struct{}, 1),
+		outstanding: make(map[string]*pending),
+		watching:    newWatching(),
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	if _, err := s.connection(ctx); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// ClientID is the client id that the session has.
+func (s *Session) ClientID() string { return s.o.ClientID }
+
+// Close disconnects. Requests that are outstanding end as lost, and those that
+// wait for a connection or come later with mqtt.ErrClosed.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	s.end()
+	conn := s.conn
+	s.mu.Unlock()
+	var err error
+	if conn != nil {
+		err = conn.Close()
+	}
+	s.wg.Wait()
+	if _, lost := errors.AsType[*mqtt.LostError](err); lost {
+		return nil // whoever had a request under way was told
+	}
+	return err
+}
+
+// connection returns the session's connection, a new one if the last was lost.
+func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
+	select {
+	case s.dialing <- struct{}{}:
+	default:
+		select {
+		case s.dialing <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	defer func() { <-s.dialing }()
+	s.mu.Lock()
+	conn, refused := s.conn, s.refused
+	filters := []string{s.o.ResponseTopic}
+	if len(s.watching.all) > 0 {
+		filters = append(filters, wire.NotifyFilter(s.o.ClientID))
+	}
+	s.mu.Unlock()
+	switch {
+	case s.life.Err() != nil:
+		return nil, mqtt.ErrClosed
+	case refused != nil && !s.renewed(refused):
+		return nil, refused
+	case conn != nil && (conn.Err() == nil || isFatal(conn.Err()) && !s.renewed(conn.Err())):
+		return conn, conn.Err()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(mqtt.ErrClosed) })()
+	conn, secret, err := s.dial(ctx, filters)
+	if s.renewed(err) {
+		conn, secret, err = s.dial(ctx, filters)
+	}
+	if err != nil {
+		if isFatal(err) {
+			s.mu.Lock()
+			s.refused = err
+			s.mu.Unlock()
+		}
+		return nil, err
+	}
+	if !s.adopt(conn, len(filters) > 1, secret) {
+		return nil, errors.Join(mqtt.ErrClosed, conn.Close())
+	}
+	return conn, nil
+}
+
+// adopt makes a connection the session's, unless it was closed meanwhile. notified
+// tells whether it has the notify filter, secret is what it was logged in with.
+func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return false
+	}
+	s.conn, s.refused = conn, nil
+	s.watching.connected(notified)
+	if s.o.TokenFile != "" {
+		s.wg.Go(func() { s.keepToken(conn, secret) })
+	}
+	s.wg.Go(func() {
+		<-conn.Done()
+		s.lose(conn)
+		_ = conn.Close() // waits for its goroutines; how it ended is known
+	})
+	return true
+}
+
+// hold makes Close wait for a call of s.wg.Done, unless it was called already.
+func (s *Session) hold() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return false
+	}
+	s.wg.Add(1)
+	return true
+}
+
+// isFatal tells whether connecting again would be wrong: the broker's reason
+// holds for the next connection too, or, as after a take-over, is made worse by
+// it (protocol.md 8.2).
+func isFatal(err error) bool {
+	refused, ok := errors.AsType[*mqtt.ReasonError](err)
+	if !ok {
+		return false
+	}
+	if _, again := errors.AsType[*mqtt.ReauthError](err); again {
+		return false // a new connection has a new token to show
+	}
+	switch refused.Code {
+	case 0x81, 0x82, 0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C, 0x8E, 0x8F, 0x90, 0x94, 0x95, 0x99, 0x9A, 0x9B, 0x9D, 0x9E, 0xA1, 0xA2:
+		return true
+	case 0x83, 0x9C:
+		return refused.Packet == "CONNACK"
+	}
+	return false
+}
+
+// pending is a request under way.
+type pending struct {
+	s       *Session
+	command Command
+	conn    *mqtt.Conn
+	id      string // correlation data
+	ts      wire.Version
+	sent    time.Time
+	expires time.Time     // guarded by Session.mu
+	nobody  chan struct{} // closed when the PUBACK said that nobody takes it
+
+	// Whoever takes the request out of Session.outstanding sets answer or err
+	// and closes done.
+	done   chan struct{}
+	rtt    time.Duration
+	answer mqtt.Message
+	err    error
+}
+
+// Do sends a request and waits for its reply, at most until ctx ends or, when
+// ctx has no deadline, Options.Timeout has passed. Errors a caller may test for:
+// *[InvalidError] and *[mqtt.TooLargeError] (nothing was sent), *[mqtt.DialError],
+// *[mqtt.ReasonError] (the broker refused the request, or ended the connection),
+// *[mqtt.LostError], [mqtt.ErrClosed], the end of ctx, *[wire.StoreError],
+// *[StatusError], *[AnswerError], and for a write *[LostAnswerError] in place of
+// every end of the waiting that left its outcome open.
+func (s *Session) Do(ctx context.Context, c Command) (Reply, error) {
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	p, err := s.send(ctx, c)
+	if err != nil {
+		return Reply{}, err
+	}
+	return p.wait(ctx)
+}
+
+// limit gives a request a deadline.
+func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.o.Timeout)
+}
+
+// send starts a request; ctx has a deadline.
+func (s *Session) send(ctx context.Context, c Command) (*pending, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	conn, err := s.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.sendOn(ctx, conn, c)
+}
+
+// sendOn starts a request on a certain connection.
+func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pending, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	ts, err := s.clock.Tick()
+	if err != nil {
+		return nil, fmt.Errorf("the local clock: %w", err)
+	}
+	var id [16]byte
+	rand.Read(id[:]) // never returns an error
+	now := time.Now()
+	deadline, _ := ctx.Deadline()
+	expiry := max((deadline.Sub(now)+time.Second-1)/time.Second*time.Second, time.Second)
+	p := &pending{
+		s:       s,
+		command: c,
+		conn:    conn,
+		id:      string(id[:]),
+		ts:      ts,
+		sent:    now,
+		nobody:  make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	s.mu.Lock()
+	s.outstanding[p.id] = p
+	s.mu.Unlock()
+	err = conn.Publish(ctx, mqtt.Message{
+		Topic:         wire.RequestTopic,
+		Payload:       wire.AppendRequest(nil, c.words...),
+		ResponseTopic: s.o.ResponseTopic,
+		Correlation:   id[:],
+		ContentType:   wire.ContentType,
+		Expiry:        expiry,
+		User:          s.properties(c, ts),
+	}, func(err error) {
+		switch {
+		case errors.Is(err, mqtt.ErrNoSubscribers):
+			close(p.nobody)
+		case err != nil:
+			s.finish(p.id, mqtt.Message{}, err)
+			return
+		}
+		s.expireAfter(p, expiry)
+	})
+	if err != nil {
+		s.take(p.id)
+		return nil, err
+	}
+	s.expireAfter(p, expiry)
+	return p, nil
+}
+
+// expireAfter counts a request's expiry from now, for it began to run before.
+// The broker counts from the arrival, which is after any waiting for its Receive
+// Maximum and before its PUBACK.
+func (s *Session) expireAfter(p *pending, expiry time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.expires = time.Now().Add(expiry)
+}
+
+func (s *Session) properties(c Command, ts wire.Version) []mqtt.Property {
+	props := append(make([]mqtt.Property, 0, 7),
+		mqtt.Property{Name: wire.PropTimestamp, Value: ts.String()},
+		mqtt.Property{Name: wire.PropSource, Value: s.o.ClientID},
+		mqtt.Property{Name: wire.PropProtocol, Value: wire.ProtocolVersion},
+		mqtt.Property{Name: wire.PropPartition, Value: s.o.ClientID})
+	if c.fence != "" {
+		props = append(props, mqtt.Property{Name: wire.PropFence, Value: c.fence})
+	}
+	if c.persist {
+		props = append(props, mqtt.Property{Name: wire.PropPersist, Value: "true"})
+	}
+	if s.o.HighPriority {
+		props = append(props, mqtt.Property{Name: wire.PropHighPriority})
+	}
+	return props
+}
+
+// deliver takes a message from the connection. What nobody waits for (a late
+// reply, a duplicate) was acknowledged and is dropped.
+func (s *Session) deliver(m mqtt.Message) {
+	if m.Topic == s.o.ResponseTopic {
+		s.finish(string(m.Correlation), m, nil)
+		return
+	}
+	// Notifications may come without a subscription (protocol.md 1.2).
+	if id, key, ok := wire.ParseNotifyTopic(m.Topic); ok && id == s.o.ClientID {
+		s.notified(key, m)
+	}
+}
+
+// take removes a request from those outstanding; nil if it is not among them.
+func (s *Session) take(id string) *pending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.outstanding[id]
+	delete(s.outstanding, id)
+	return p
+}
+
+func (s *Session) finish(id string, m mqtt.Message, err error) {
+	if p := s.take(id); p != nil {
+		p.rtt = time.Since(p.sent)
+		p.answer, p.err = m, err
+		close(p.done)
+	}
+}
+
+// lose ends the requests whose connection is gone.
+func (s *Session) lose(conn *mqtt.Conn) {
+	s.mu.Lock()
+	var gone []string
+	for id, p := range s.outstanding {
+		if p.conn == conn {
+			gone = append(gone, id)
+		}
+	}
+	s.mu.Unlock()
+	for _, id := range gone {
+		s.finish(id, mqtt.Message{}, conn.Err())
+	}
+}
+
+// wait returns the reply, or what became of the request when ctx ends first.
+func (p *pending) wait(ctx context.Context) (Reply, error) {
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.s.finish(p.id, mqtt.Message{}, context.Cause(ctx))
+		<-p.done // a reply may have been faster
+	}
+	if p.err != nil {
+		return Reply{}, p.unanswered()
+	}
+	r, err := newReply(p.command, p.answer, time.Now())
+	r.RTT = p.rtt
+	if err == nil && !r.Version.IsZero() {
+		// A version too far ahead leaves the clock alone; the reply warns of it.
+		_ = p.s.clock.Observe(r.Version)
+	}
+	return r, err
+}
+
+// waitBriefly is wait for a request that will be repeated: when nobody takes it,
+// it does not wait for long.
+func (p *pending) waitBriefly(ctx context.Context) (Reply, error) {
+	const patience = 250 * time.Millisecond
+	select {
+	case <-p.nobody:
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return p.wait(limited)
+	case <-p.done:
+	case <-ctx.Done():
+	}
+	return p.wait(ctx)
+}
+
+// unanswered tells a write that was perhaps applied from a request that did
+// nothing for certain.
+func (p *pending) unanswered() error {
+	if refused, ok := errors.AsType[*mqtt.ReasonError](p.err); ok && refused.Packet == "PUBACK" {
+		return p.err
+	}
+	err := p.err
+	select {
+	case <-p.nobody:
+		err = &NoStoreError{err}
+	default:
+	}
+	if p.command.effect == effectNone {
+		return err
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return &LostAnswerError{Command: p.command, Timestamp: p.ts, Expires: p.expires, Err: err}
+}

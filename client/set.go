@@ -1,0 +1,62 @@
+package client
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// Condition is what a SET depends on.
+type Condition string
+
+// NX stores only if the key does not exist. NEX stores only if the key does not
+// exist or holds exactly the value that is being set (protocol.md 2.2).
+const (
+	Always Condition = ""
+	NX     Condition = wire.OptionNX
+	NEX    Condition = wire.OptionNEX
+)
+
+// SetOptions go with Set.
+type SetOptions struct {
+	WriteOptions
+	Condition Condition
+	TTL       time.Duration // whole milliseconds; 0 = the key does not expire
+	Persist   bool          // ask for the entry to be kept on disk (protocol.md 7.8)
+}
+
+// Set stores a value: [Reply.OK] tells whether its condition was met.
+func Set(key string, value []byte, o SetOptions) Command {
+	rest := append(make([]string, 0, 4), string(value))
+	if o.Condition != Always {
+		rest = append(rest, string(o.Condition))
+	}
+	if o.TTL != 0 {
+		rest = append(rest, wire.OptionPX, strconv.FormatInt(o.TTL.Milliseconds(), 10))
+	}
+	c := newCommand(effectPut, acceptsSet, wire.VerbSet, key, rest...).with(o.WriteOptions)
+	c.persist = o.Persist
+	switch {
+	case c.err != nil:
+	case o.TTL < 0 || o.TTL%time.Millisecond != 0:
+		c.err = invalid("a time to live of %v: want whole milliseconds, at least 1", o.TTL)
+	case o.Condition != Always && o.Condition != NX && o.Condition != NEX:
+		c.err = invalid("the condition %q: want NX or NEX", string(o.Condition))
+	}
+	return c
+}
+
+func acceptsSet(v wire.Value) bool {
+	return acceptsOK(v) || v.Kind == wire.Integer && v.Int == -1
+}
+
+func acceptsOK(v wire.Value) bool {
+	return v.Kind == wire.SimpleString && string(v.Text) == "OK"
+}
+
+// Set is Do of the command Set.
+func (s *Session) Set(ctx context.Context, key string, value []byte, o SetOptions) (Reply, error) {
+	return s.Do(ctx, Set(key, value, o))
+}

@@ -1,0 +1,346 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+// A cutter is a TCP proxy that breaks its connections.
+type cutter struct {
+	ln net.Listener
+	wg sync.WaitGroup
+
+	mu      sync.Mutex
+	changed sync.Cond // conns
+	target  string
+	conns   map[net.Conn]*int // bytes that may still pass towards the client; nil: any
+}
+
+func startCutter(t *testing.T, target string) *cutter {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{ln: ln, target: target, conns: make(map[net.Conn]*int)}
+	c.changed.L = &c.mu
+	c.wg.Go(c.accept)
+	t.Cleanup(func() {
+		ln.Close()
+		c.mu.Lock()
+		for conn := range c.conns {
+			conn.Close()
+		}
+		c.mu.Unlock()
+		c.wg.Wait()
+	})
+	return c
+}
+
+func (c *cutter) accept() {
+	for {
+		down, err := c.ln.Accept()
+		if err != nil {
+			return
+		}
+		c.mu.Lock()
+		target := c.target
+		c.mu.Unlock()
+		up, err := net.Dial("tcp", target)
+		if err != nil {
+			down.Close()
+			continue
+		}
+		c.mu.Lock()
+		c.conns[down] = nil
+		c.changed.Broadcast()
+		c.mu.Unlock()
+		end := func() {
+			down.Close()
+			up.Close()
+			c.mu.Lock()
+			delete(c.conns, down)
+			c.mu.Unlock()
+		}
+		c.wg.Go(func() { defer end(); io.Copy(up, down) })
+		c.wg.Go(func() { defer end(); c.copyDown(down, up) })
+	}
+}
+
+func (c *cutter) copyDown(down, up net.Conn) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := up.Read(buf)
+		c.mu.Lock()
+		left, open := c.conns[down]
+		last := left != nil && n >= *left
+		if last {
+			n = *left
+		} else if left != nil {
+			*left -= n
+		}
+		c.mu.Unlock()
+		if !open {
+			return
+		}
+		if _, writeErr := down.Write(buf[:n]); err != nil || writeErr != nil || last {
+			return
+		}
+	}
+}
+
+// cut breaks the connection that there is, or the next one: at once, or after
+// some more bytes, wherever in a packet that is.
+func (c *cutter) cut(within int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.conns) == 0 {
+		c.changed.Wait()
+	}
+	for conn, left := range c.conns {
+		if within == 0 || left != nil {
+			conn.Close()
+			delete(c.conns, conn)
+			continue
+		}
+		n := 1 + rand.N(within)
+		c.conns[conn] = &n
+	}
+}
+
+// An operation is a change that the writer of a test made.
+type operation struct {
+	kind    EventKind
+	version wire.Version
+}
+
+// checkWatched compares what one key's events were with what was done to it:
+// everything in order, once, and nothing left out but in a gap.
+func checkWatched(t *testing.T, key string, done []operation, events []Event) {
+	t.Helper()
+	next, gap := 0, false
+	for n, e := range events {
+		switch e.Kind {
+		case EventGap:
+			gap = true
+		case EventInitial:
+			for next < len(done) && e.HasValue && done[next].version.Compare(e.Version) <= 0 {
+				next++
+			}
+		case EventSet, EventDelete:
+			i := next
+			for i < len(done) && !matches(done, i, e) {
+				i++
+			}
+			if i == len(done) {
+				t.Fatalf("key %s: event %d, %s %s: not done, or seen before", key, n, e.Kind, e.Version)
+			}
+			if i > next && !gap {
+				t.Fatalf("key %s: event %d, %s %s: %d changes before it were lost silently%s", key, n, e.Kind, e.Version, i-next, around(events, n, done, next))
+			}
+			// Within a gap a deletion without a version may be any.
+			next, gap = i+1, gap && e.Version.IsZero()
+		case EventResync:
+			i := next
+			for e.HasValue && i < len(done) && done[i].version.Compare(e.Version) <= 0 {
+				i++
+			}
+			if i > next && !gap {
+				t.Fatalf("key %s: event %d, %s %s: %d changes before it were lost silently%s", key, n, e.Kind, e.Version, i-next, around(events, n, done, next))
+			}
+			if e.HasValue {
+				next, gap = i, false
+			}
+		}
+	}
+	if next < len(done) && !gap {
+		t.Fatalf("key %s: the last %d of %d changes were lost silently", key, len(done)-next, len(done))
+	}
+}
+
+// matches tells whether an event can be the i-th operation. A deletion may carry
+// the version of what it deleted, or none.
+func matches(done []operation, i int, e Event) bool {
+	if done[i].kind != e.Kind {
+		return false
+	}
+	return e.Version.IsZero() || done[i].version.Equal(e.Version) ||
+		e.Kind == EventDelete && i > 0 && done[i-1].version.Equal(e.Version)
+}
+
+func around(events []Event, n int, done []operation, next int) string {
+	var b strings.Builder
+	for i := max(n-8, 0); i <= n; i++ {
+		e := events[i]
+		fmt.Fprintf(&b, "\n  event %d: %s %s %s %q", i, e.Kind, e.Continuity, e.Version, e.Value)
+	}
+	for i := max(next-3, 0); i < min(next+6, len(done)); i++ {
+		fmt.Fprintf(&b, "\n  done %d: %s %s", i, done[i].kind, done[i].version)
+	}
+	return b.String()
+}
+
+// consume collects a watch's events by key until every key has a value of the
+// end.
+func consume(ctx context.Context, w *Watch, keys int, end string, up chan<- struct{}) (map[string][]Event, error) {
+	events := make(map[string][]Event)
+	ended := make(map[string]bool)
+	for len(ended) < keys {
+		e, err := w.Next(ctx)
+		if err != nil {
+			return events, err
+		}
+		if e.Kind == EventUp {
+			select {
+			case up <- struct{}{}:
+			default:
+			}
+		}
+		events[e.Key] = append(events[e.Key], e)
+		if string(e.Value) == end {
+			ended[e.Key] = true
+		}
+	}
+	return events, nil
+}
+
+func TestWatchLosesNothingSilently(t *testing.T) {
+	for name, variants := range map[string]emulator.Variants{
+		"real":               {},
+		"delete old version": {DeleteOldVersion: true},
+		"delete no version":  {DeleteNoVersion: true},
+		"DEL":                {NotifyDEL: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := emulator.Start(t, emulator.Options{Variants: variants})
+			chaos(t, server.Addr().String(), nil)
+		})
+	}
+}
+
+func TestWatchLosesNothingSilentlyWhenTheStoreRestartsEmpty(t *testing.T) {
+	server, err := emulator.New(emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := server.Addr().String()
+	t.Cleanup(func() { server.Close() })
+	chaos(t, addr, func() {
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if server, err = emulator.New(emulator.Options{Listen: addr}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// chaos watches keys over a proxy that breaks the connection again and again,
+// while another client writes them, and accounts for every write. restart, if there
+// is one, is called some times between two writes.
+func chaos(t *testing.T, broker string, restart func()) {
+	const keys, writes, cuts, restarts, end = 20, 10_000, 200, 10, "the end"
+	proxy := startCutter(t, broker)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	writer, err := Dial(ctx, Options{Address: broker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	watcher, err := Dial(ctx, Options{Address: proxy.ln.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close()
+	prefix := NewClientID()
+	var names []string
+	for i := range keys {
+		names = append(names, fmt.Sprintf("%s/%d", prefix, i))
+	}
+	w, err := watcher.Watch(ctx, names, WatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		events map[string][]Event
+		err    error
+	}
+	collected := make(chan result, 1)
+	up := make(chan struct{}, 1)
+	up <- struct{}{}
+	go func() {
+		events, err := consume(ctx, w, keys, end, up)
+		collected <- result{events, err}
+	}()
+
+	done := make(map[string][]operation)
+	put := func(key, value string) {
+		r, err := writer.Set(ctx, key, []byte(value), SetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done[key] = append(done[key], operation{EventSet, r.Version})
+	}
+	for i := range writes {
+		if i%(writes/cuts) == 0 {
+			// Most cuts meet a watch, some the attempt to make it again.
+			if rand.N(4) > 0 {
+				select {
+				case <-up:
+				case <-ctx.Done():
+				}
+			}
+			proxy.cut(rand.N(2) * 3000)
+		}
+		if restart != nil && i%(writes/restarts) == writes/restarts/2 {
+			writer.mu.Lock()
+			conn := writer.conn
+			writer.mu.Unlock()
+			restart()
+			<-conn.Done()
+		}
+		key := names[rand.N(keys)]
+		if rand.N(4) > 0 {
+			put(key, fmt.Sprint("value ", i))
+			continue
+		}
+		r, err := writer.Del(ctx, key, WriteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Count() > 0 {
+			done[key] = append(done[key], operation{EventDelete, r.Version})
+		}
+	}
+	for _, key := range names {
+		put(key, end)
+	}
+	got := <-collected
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	delivered, gaps := 0, 0
+	for _, key := range names {
+		checkWatched(t, key, done[key], got.events[key])
+		for _, e := range got.events[key] {
+			switch e.Kind {
+			case EventSet, EventDelete:
+				delivered++
+			case EventGap:
+				gaps++
+			}
+		}
+	}
+	t.Logf("%d of %d changes delivered, %d gaps", delivered, writes, gaps)
+}
