@@ -1,0 +1,220 @@
+package emulator
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+)
+
+// An Attached is a store that is an ordinary MQTT 5 client of some broker, which
+// thereby has a state store for development: it subscribes to the request topic
+// and publishes replies and notifications. It does what a client can do; what it
+// cannot know or do is in the package comment.
+type Attached struct {
+	o      mqtt.Options
+	opts   EngineOptions
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	ended  chan struct{} // closed when run has ended
+
+	mu     sync.Mutex // engine and queue: what was changed first is told first
+	engine *Engine
+	queue  []mqtt.Message
+	wake   chan struct{} // the queue has something, or expiries changed; capacity 1
+	err    error         // why run has ended
+}
+
+// attachedQueue bounds the replies and notifications that wait for the broker.
+const attachedQueue = 1 << 16
+
+// attachedRetry is the pause before connecting again; brokers on a developer's
+// machine come back fast.
+const attachedRetry = 200 * time.Millisecond
+
+var errQueueFull = errors.New("the broker takes replies and notifications more slowly than requests come")
+
+// Attach connects to the broker that o names, within ctx, and serves a store
+// there until Close, or until the broker's reason to end the connection is one
+// that would not change. A connection that is lost otherwise is made again, with
+// the store as it was. OnMessage and Subscribe of o are set by Attach.
+func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions) (*Attached, error) {
+	a := &Attached{opts: opts, engine: NewEngine(opts), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	o.Subscribe, o.OnMessage = []string{wire.RequestTopic}, a.receive
+	a.o = o
+	conn, err := mqtt.Dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var running context.Context
+	running, a.cancel = context.WithCancel(context.Background())
+	a.wg.Go(func() { a.run(running, conn) })
+	return a, nil
+}
+
+// Done is closed when the store is no longer served; Err then says why.
+func (a *Attached) Done() <-chan struct{} { return a.ended }
+
+// Err returns why the store is no longer served, or nil.
+func (a *Attached) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// Close disconnects.
+func (a *Attached) Close() error {
+	a.cancel()
+	a.wg.Wait()
+	if err := a.Err(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// run serves over one connection after the other.
+func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
+	defer close(a.ended)
+	for {
+		err := a.serve(ctx, conn)
+		// How the connection ended is in err already.
+		_ = conn.Close()
+		for err != nil && ctx.Err() == nil && !final(err) {
+			select {
+			case <-time.After(attachedRetry):
+			case <-ctx.Done():
+			}
+			conn, err = mqtt.Dial(ctx, a.o)
+		}
+		if err != nil {
+			a.mu.Lock()
+			a.err = err
+			a.mu.Unlock()
+			return
+		}
+	}
+}
+
+// final tells whether connecting again would only repeat the end.
+func final(err error) bool {
+	if errors.Is(err, errQueueFull) {
+		return true
+	}
+	code, ok := mqtt.ReasonCode(err)
+	return ok && (code == mqtt.ReasonTakenOver || code == mqtt.ReasonBadLogin || code == mqtt.ReasonNotAuthorized || code == mqtt.ReasonBanned)
+}
+
+// serve publishes what is queued, and lets keys expire, until the connection
+// ends.
+func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-a.wake:
+		case <-timer.C:
+		case <-conn.Done():
+			return conn.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		a.mu.Lock()
+		a.enqueue(a.engine.Expire())
+		queue, full := a.queue, len(a.queue) > attachedQueue
+		a.queue = nil
+		if at, ok := a.engine.NextExpiry(); ok {
+			timer.Reset(at.Sub(a.engine.opts.Now()))
+		}
+		a.mu.Unlock()
+		if full {
+			return errQueueFull
+		}
+		for i, m := range queue {
+			err := conn.Publish(ctx, m, func(error) {})
+			if _, tooLarge := errors.AsType[*mqtt.TooLargeError](err); tooLarge {
+				continue // as a broker does with what is too large for a client
+			}
+			if err != nil {
+				a.putBack(queue[i:])
+				return err
+			}
+		}
+	}
+}
+
+// putBack keeps what could not be sent for the next connection.
+func (a *Attached) putBack(unsent []mqtt.Message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.queue = append(unsent, a.queue...)
+	a.signal()
+}
+
+// receive answers one request. What a broker's store would not answer gets none
+// here either.
+func (a *Attached) receive(m mqtt.Message) {
+	if m.Topic != wire.RequestTopic || m.QoS != 1 || m.ResponseTopic == "" || len(m.Correlation) == 0 ||
+		wire.CheckResponseTopic(m.ResponseTopic) != nil {
+		return
+	}
+	properties := make([]Property, len(m.User))
+	for i, p := range m.User {
+		properties[i] = Property(p)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	response, notes := a.engine.Do(NewRequest(attachedClient(m), m.Payload, properties...))
+	a.enqueue(notes)
+	a.queue = append(a.queue, a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
+	a.signal()
+}
+
+// enqueue wants a.mu.
+func (a *Attached) enqueue(notes []Notification) {
+	for _, n := range notes {
+		a.queue = append(a.queue, a.message(n.Topic, nil, n.Payload, n.Properties))
+	}
+}
+
+func (a *Attached) signal() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (a *Attached) message(topic string, correlation, payload []byte, properties []Property) mqtt.Message {
+	m := mqtt.Message{Topic: topic, Payload: payload, Correlation: correlation, ContentType: wire.ContentType}
+	if a.opts.Variants.NoContentType {
+		m.ContentType = ""
+	}
+	for _, p := range properties {
+		m.User = append(m.User, mqtt.Property(p))
+	}
+	return m
+}
+
+// attachedClient finds out whose request it is: a broker does not tell. The
+// sender says so in `__srcId`, and in its response topic, where the id stands
+// plain or in hexadecimal (protocol.md 1.1).
+func attachedClient(m mqtt.Message) string {
+	if id, ok := m.Property(wire.PropSource); ok && id != "" {
+		return id
+	}
+	rest, ok := strings.CutPrefix(m.ResponseTopic, "clients/")
+	if !ok {
+		return m.ResponseTopic
+	}
+	level, rest, _ := strings.Cut(rest, "/")
+	if strings.HasPrefix(rest, "statestore/v1/") && strings.HasSuffix(rest, "/response") {
+		if id, err := hex.DecodeString(level); err == nil {
+			return string(id)
+		}
+	}
+	return level
+}

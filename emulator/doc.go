@@ -1,0 +1,126 @@
+// Package emulator is a state store without Azure IoT Operations: for tests, and
+// for `sscli serve`. It is an MQTT 5 broker that answers what is published to
+// wire.RequestTopic as the store of the real broker does, as far as that is known.
+//
+// The first thing to call in a test is [Start]:
+//
+//	func TestSetpoint(t *testing.T) {
+//		store := emulator.Start(t)
+//		run(store.URL()) // mqtt://127.0.0.1:45123
+//		entry, ok := store.Get("setpoint")
+//		…
+//	}
+//
+// [Server.FastForward] lets keys run out without waiting, [Server.Intercept] loses,
+// delays, repeats and falsifies replies, [Server.DropAll] breaks connections,
+// [Server.RefuseConnect] and [Server.RefuseReauth] keep clients out, [Server.Await] waits for a state. Programs use [New]; the store without a network
+// is [Engine].
+//
+// Promised: what one client changes, all watchers hear in one order, and a client
+// hears of a change before it gets the answer to any later request. A client that
+// cannot keep up is disconnected with 0x97: no reply and no notification to a connected
+// client is left out silently, except those over its Maximum Packet Size, as MQTT 5
+// (3.1.2.11.4) wants it. Not promised: speed, persistence, more than one node.
+//
+// Beside the store the broker is an ordinary one: an application's own topics,
+// sessions, wills, retained messages and shared subscriptions work, also with MQTT
+// 3.1.1. The store needs MQTT 5, since requests need its properties.
+//
+// # Support matrix
+//
+// What the store does here, how that is known, and the option that changes it.
+// "documented" is the published protocol, "SDKs" what Microsoft's SDKs do or test
+// against a real broker (they win where the two differ), "assumed" our guess where
+// nothing was found.
+//
+// Requests:
+//
+//	RESP3 array of blobs, else `syntax error`             documented
+//	verbs and options in upper case only                  documented  Variants.AnyCase
+//	  lower-case verb: `unknown command`, option:         assumed
+//	  `syntax error`
+//	NX, NEX without an argument, PX n after them          SDKs
+//	  PX before the condition                             assumed: accepted
+//	  NX with NEX, an option twice, PX 0, PX 1.5          assumed: `syntax error`
+//	  a value behind NEX                                  assumed: `wrong number of arguments`
+//	  PX of more than 292 years                           assumed: never runs out
+//	SET without PX ends an earlier expiry                 assumed     Variants.KeepTTL
+//	`__ts` required on SET, not looked at elsewhere       documented  Variants.TimestampOnAll
+//	`__ts`, `__ft` more than 60 s ahead are refused       documented  Options.Skew
+//	a property given twice: the first counts              assumed
+//	order of the checks, see Engine.Do                    assumed
+//	quota of keys                                         documented  Options.MaxKeys
+//	authorization by key                                  documented  Options.Authorize
+//	SCAN pattern [token], last page without a token       SDKs (beta) Variants.NoScan, ScanEmptyPage
+//	  order of bytes, page of 100, globs `*` `?` `[0-9]`  assumed     Options.ScanPage
+//	  a foreign token: `syntax error`                     assumed
+//	  keys that may not be read are left out              assumed
+//
+// Replies:
+//
+//	`:-1` for a refused condition, not `-1`               SDKs        Variants.BareMinusOne
+//	`-ERR text` with CR LF                                SDKs        Variants.ErrorColon, ErrorUnframed
+//	a blob with CR LF at its end                          documented  Variants.BlobUnframed
+//	`$-1` for a missing key                               documented  Variants.NullUnderscore
+//	`+OK` for a KEYNOTIFY that is registered already      assumed     Variants.RepeatedWatchZero
+//	`__stat` 200, also with errors                        SDKs        Variants.NoStatus
+//	`__protVer` 1.0, content type application/octet-stream assumed    Variants.NoProtocolVersion, NoContentType
+//	`__ts` of SET, refused SET, GET                       SDKs
+//	`__ts` of DEL and VDEL: the deletion's version        documented  Variants.DelNoVersion
+//	no `__ts` on `:0`, KEYNOTIFY, SCAN, errors            assumed
+//	no `__ts` on `:-1` of VDEL                            assumed     Variants.MismatchVersion
+//	versions greater than `__ts` and all before           documented
+//	versions not padded, node StateStore                  documented  Variants.PaddedVersions
+//
+// Fencing:
+//
+//	rules 1 to 15 and 17 of the published table           documented, SDKs
+//	a bad token wins over a failing NX or NEX             assumed     Variants.ConditionBeforeFence
+//	equal readings of different nodes order by node       assumed     Variants.FenceIgnoresNode
+//	`__ft` is not looked at on GET, KEYNOTIFY, SCAN       SDKs
+//
+// Notifications:
+//
+//	by client id and exact key, also for absent keys      SDKs
+//	one STOP ends it, however often it was registered     assumed
+//	forgotten at disconnect and take-over, never queued   documented
+//	sent without a subscription, once with one            SDKs
+//	the watcher's own writes too, before their answer     SDKs (order: assumed)
+//	`DELETE` for DEL, VDEL and expiry                     SDKs        Variants.NotifyDEL, NotifyEXPIRED
+//	`SET` always with VALUE                               SDKs        Variants.NotifyNoValue
+//	`__ts`, for deletions a new version                   documented  Variants.NotifyNoVersion, DeleteNoVersion, DeleteOldVersion
+//	a NEX that rewrites the same value notifies           assumed     Variants.SilentRenewal
+//	refused SET, `:0`, `:-1` notify nobody                assumed
+//	expiry is prompt                                      assumed     Server.FastForward
+//
+// MQTT:
+//
+//	QoS other than 1: acknowledged, no answer             documented
+//	no response topic, no correlation data: the same      documented
+//	a forbidden response topic: DISCONNECT                documented; reason 0x90: assumed
+//	  also with QoS 0                                     assumed
+//	PUBACK before the reply                               assumed     Action.PubackLast
+//	requests reach no subscriber of the request topic     assumed
+//	a request over its message expiry is discarded        documented  Options.Latency, Action.Delay
+//	replies go to whoever is subscribed, at QoS 1 at most SDKs
+//	replies are kept for a session whose client is away   assumed
+//	Retain is ignored on requests                         assumed
+//	more than 1024 unacknowledged requests: 0x93          MQTT 5      Options.ReceiveMaximum
+//	take-over 0x8E, bad login 0x86, shutdown 0x8B         MQTT 5
+//	bad service-account token 0x87, other method 0x8C     assumed     Options.CheckToken
+//	re-authentication: AUTH 0x00, 0x18 or DISCONNECT      SDKs        Server.RefuseReauth
+//	WebSockets at the path /mqtt                          assumed     Options.WebSocket
+//	everybody may use every topic, else 0x87              documented  Options.AuthorizeTopic
+//	wildcards in a response topic: DISCONNECT 0x82        MQTT 5
+//	CONNACK, PUBACK, DISCONNECT with other reasons        –           Server.RefuseConnect, Action
+//
+// A store that is attached to another broker ([Attach]) differs in what a client
+// cannot know or do:
+//
+//	whose request it is: `__srcId`, else the response topic
+//	registrations outlive the connection of the client
+//	a forbidden response topic gets no answer, and no DISCONNECT
+//	notifications want a subscription, replies and they are ordinary messages
+//	what was under way when the store's own connection broke is lost
+//	requests reach every subscriber of the request topic
+package emulator

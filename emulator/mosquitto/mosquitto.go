@@ -1,0 +1,113 @@
+// Package mosquitto runs a Mosquitto broker for a test: a broker that nobody here
+// wrote. It is skipped, and says so, where Mosquitto is not installed.
+//
+//	addresses := mosquitto.Start(t, "allow_anonymous true")
+//
+// The broker listens on loopback and ends with the test.
+package mosquitto
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// A Broker is a Mosquitto process.
+type Broker struct {
+	Addresses []string // host:port of each listener, in their order
+
+	config string
+	stop   context.CancelFunc
+	cmd    *exec.Cmd
+	read   sync.WaitGroup
+}
+
+// Anonymous is a listener that lets anybody in.
+const Anonymous = "allow_anonymous true"
+
+// Start runs Mosquitto with a listener for each of the given lines of
+// configuration, which may be several each. global goes before them.
+func Start(t testing.TB, global string, listeners ...string) *Broker {
+	t.Helper()
+	config := "per_listener_settings true\nuser root\n" + global + "\n"
+	b := &Broker{}
+	for _, listener := range listeners {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		config += fmt.Sprintf("listener %d 127.0.0.1\n%s\n", ln.Addr().(*net.TCPAddr).Port, listener)
+		b.Addresses = append(b.Addresses, ln.Addr().String())
+		ln.Close() // Mosquitto cannot choose a port by itself
+	}
+	b.config = filepath.Join(t.TempDir(), "mosquitto.conf")
+	if err := os.WriteFile(b.config, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.run(t)
+	t.Cleanup(b.end)
+	return b
+}
+
+// Restart ends the broker and runs it again at the same addresses.
+func (b *Broker) Restart(t testing.TB) {
+	t.Helper()
+	b.end()
+	b.run(t)
+}
+
+func (b *Broker) run(t testing.TB) {
+	t.Helper()
+	path, err := exec.LookPath("mosquitto")
+	if err != nil {
+		path = "/usr/sbin/mosquitto" // not in everybody's PATH
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("mosquitto is not installed: %v", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	b.stop = stop
+	b.cmd = exec.CommandContext(ctx, path, "-c", b.config)
+	b.cmd.Cancel = func() error { return b.cmd.Process.Signal(syscall.SIGTERM) }
+	stderr, err := b.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	running := make(chan bool, 1)
+	var log strings.Builder
+	b.read.Go(func() {
+		defer close(running)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			log.WriteString(lines.Text() + "\n")
+			if strings.HasSuffix(lines.Text(), " running") {
+				running <- true
+			}
+		}
+	})
+	if !<-running {
+		b.end()
+		if strings.Contains(log.String(), "Websockets support not available") {
+			t.Skipf("this mosquitto was built without WebSockets")
+		}
+		t.Fatalf("mosquitto ended: %s", log.String())
+	}
+}
+
+// end ends the process. That it ended by a signal is no news.
+func (b *Broker) end() {
+	b.stop()
+	b.read.Wait()
+	_ = b.cmd.Wait()
+}

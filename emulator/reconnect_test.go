@@ -1,0 +1,56 @@
+package emulator_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+// A client that comes back with its id at the very moment when its last connection
+// is being cleared away keeps what it subscribes to.
+func TestReconnectKeepsItsSubscription(t *testing.T) {
+	server := emulator.Start(t)
+	const clients, rounds = 8, 50
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var running sync.WaitGroup
+	for i := range clients {
+		id := string(rune('a' + i))
+		running.Go(func() {
+			for range rounds {
+				replies := make(chan mqtt.Message, 1)
+				conn, err := mqtt.Dial(ctx, mqtt.Options{
+					Address: server.Addr().String(), ClientID: id,
+					Subscribe: []string{"answers/" + id},
+					OnMessage: func(m mqtt.Message) { replies <- m },
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				err = conn.Publish(ctx, mqtt.Message{
+					Topic: wire.RequestTopic, Payload: wire.AppendRequest(nil, "GET", "k"),
+					ResponseTopic: "answers/" + id, Correlation: []byte("1"),
+				}, func(error) {})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				select {
+				case <-replies:
+				case <-ctx.Done():
+					t.Error("no reply")
+				case <-conn.Done():
+					t.Error(conn.Err())
+				}
+				running.Go(func() { conn.Close() }) // while the next one comes
+			}
+		})
+	}
+	running.Wait()
+}

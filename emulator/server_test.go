@@ -1,0 +1,969 @@
+package emulator_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+func TestReplyPacket(t *testing.T) {
+	s := emulator.Start(t)
+	c := connect(t, s, "c")
+	sent := c.ask("SET k v")
+	c.expect("PUBACK 0x00")
+	p := c.receive().Content.(*packets.Publish)
+	entry, _ := s.Get("k")
+	want := &packets.Publish{
+		Topic: "clients/c/response", QoS: 1, PacketID: p.PacketID, Payload: []byte("+OK\r\n"),
+		Properties: &packets.Properties{
+			ContentType: "application/octet-stream", CorrelationData: sent.Properties.CorrelationData,
+			User: []packets.User{{Key: "__stat", Value: "200"}, {Key: "__ts", Value: entry.Version.String()}, {Key: "__protVer", Value: "1.0"}},
+		},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("reply (-want +got):\n%s", diff)
+	}
+}
+
+// A client may send everything before the first answer.
+func TestOneFlight(t *testing.T) {
+	s := emulator.Start(t)
+	c := dial(t, s, "c")
+	var flight bytes.Buffer
+	for _, p := range []io.WriterTo{
+		&packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: "c", CleanStart: true, Properties: &packets.Properties{}},
+		&packets.Subscribe{PacketID: 1, Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: c.responseTopic(), QoS: 1}}},
+		c.publication("SET", "k", "v"),
+		c.publication("GET", "k"),
+	} {
+		if _, err := p.WriteTo(&flight); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.send(&flight)
+	c.expect("*packets.Connack", "SUBACK 1", "PUBACK 0x00", "reply +OK", "PUBACK 0x00", "reply $1\r\nv")
+}
+
+func TestNoContentType(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoContentType: true}})
+	c := connect(t, s, "c")
+	c.ask("GET k")
+	c.expect("PUBACK 0x00")
+	if p := c.receive().Content.(*packets.Publish); p.Properties.ContentType != "" {
+		t.Errorf("content type %q", p.Properties.ContentType)
+	}
+}
+
+// What the store does not answer is followed by a request that it does answer: what
+// comes in between is too much.
+func TestSilence(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*packets.Publish)
+		want   []string
+	}{
+		{"QoS 0", func(p *packets.Publish) { p.QoS, p.PacketID = 0, 0 }, nil},
+		{"QoS 2", func(p *packets.Publish) { p.QoS = 2 }, []string{"PUBREC 0x00"}},
+		{"no response topic", func(p *packets.Publish) { p.Properties.ResponseTopic = "" }, []string{"PUBACK 0x00"}},
+		{"no correlation data", func(p *packets.Publish) { p.Properties.CorrelationData = nil }, []string{"PUBACK 0x00"}},
+		{"no subscription", func(p *packets.Publish) { p.Properties.ResponseTopic = "nobody" }, []string{"PUBACK 0x00"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := emulator.Start(t)
+			c := connect(t, s, "c")
+			p := c.publication("SET", "k", "v")
+			tt.change(p)
+			c.send(p)
+			c.expect(tt.want...)
+			want := "$-1"
+			st := s.State()
+			if tt.name == "no subscription" { // which the store does not know of
+				want = "$1\r\nv"
+				if st.Undelivered != 1 || st.Replies != 0 {
+					t.Errorf("state %+v", st)
+				}
+			}
+			c.do("GET k", want)
+			if st := s.State(); want == "$-1" && st.Ignored != 1 {
+				t.Errorf("state %+v", st)
+			}
+		})
+	}
+}
+
+func TestReplyQoS(t *testing.T) {
+	s := emulator.Start(t)
+	c := dial(t, s, "c")
+	c.hello()
+	c.subscribe("clients/+/response", 0)
+	c.ask("GET k")
+	c.expect("PUBACK 0x00")
+	if p := c.receive().Content.(*packets.Publish); p.QoS != 0 {
+		t.Errorf("QoS %d on a subscription with QoS 0", p.QoS)
+	}
+	d := dial(t, s, "d")
+	d.hello()
+	d.subscribe("clients/#", 2)
+	d.ask("GET k")
+	d.expect("PUBACK 0x00", "reply $-1")
+	c.expect("PUBLISH clients/d/response q0 $-1") // a subscriber like any other
+}
+
+func TestForbiddenResponseTopic(t *testing.T) {
+	for _, topic := range []string{requestTopic, "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8", notifyPrefix + "x"} {
+		s := emulator.Start(t)
+		c := connect(t, s, "c")
+		p := c.publication("SET", "k", "v")
+		p.Properties.ResponseTopic = topic
+		c.send(p)
+		c.expect("DISCONNECT 0x90")
+		c.ended()
+		if _, there := s.Get("k"); there {
+			t.Errorf("%s: the request was processed", topic)
+		}
+	}
+}
+
+func TestWildcardResponseTopic(t *testing.T) {
+	s := emulator.Start(t)
+	c := connect(t, s, "c")
+	p := c.publication("GET", "k")
+	p.Properties.ResponseTopic = "clients/+"
+	c.send(p)
+	c.expect("DISCONNECT 0x82")
+	c.ended()
+}
+
+func TestRequestsGoNowhereElse(t *testing.T) {
+	s := emulator.Start(t)
+	spy := connect(t, s, "spy")
+	spy.subscribe("statestore/#", 1)
+	c := connect(t, s, "c")
+	c.do("GET k", "$-1")
+	spy.do("GET k", "$-1") // and nothing before it
+}
+
+func TestNotifications(t *testing.T) {
+	for _, subscribed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("subscribed %t", subscribed), func(t *testing.T) {
+			s := emulator.Start(t)
+			c := connect(t, s, "c")
+			if subscribed {
+				c.subscribe(notifyPrefix+"63/command/notify/+", 1)
+				c.subscribe("clients/#", 1)
+			}
+			c.do("KEYNOTIFY k", "+OK")
+			other := connect(t, s, "other")
+			for i := range 20 {
+				other.do(fmt.Sprintf("SET k %d", i), "+OK")
+			}
+			other.do("DEL k", ":1")
+			c.ask("SET k mine")
+			c.ask("GET k")
+			var want []string
+			for i := range 20 {
+				want = append(want, fmt.Sprintf("notify 6B SET VALUE %d", i))
+			}
+			want = append(want, "notify 6B DELETE")
+			if subscribed { // to the replies of the other
+				want = nil
+				for i := range 20 {
+					want = append(want, fmt.Sprintf("notify 6B SET VALUE %d", i), "PUBLISH clients/other/response q1 +OK")
+				}
+				want = append(want, "notify 6B DELETE", "PUBLISH clients/other/response q1 :1")
+			}
+			c.expect(append(want, "PUBACK 0x00", "notify 6B SET VALUE mine", "reply +OK", "PUBACK 0x00", "reply $4\r\nmine")...)
+		})
+	}
+}
+
+func TestNotificationPacket(t *testing.T) {
+	s := emulator.Start(t)
+	c := connect(t, s, "client-id1")
+	c.do("KEYNOTIFY SOMEKEY", "+OK")
+	version, err := s.Set("SOMEKEY", "abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.receive().Content.(*packets.Publish)
+	want := &packets.Publish{
+		Topic: "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/636C69656E742D696431/command/notify/534F4D454B4559",
+		QoS:   1, PacketID: p.PacketID, Payload: []byte("*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n$3\r\nabc\r\n"),
+		Properties: &packets.Properties{
+			ContentType: "application/octet-stream", User: []packets.User{{Key: "__ts", Value: version.String()}},
+		},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("notification (-want +got):\n%s", diff)
+	}
+}
+
+func TestDisconnectEndsRegistrations(t *testing.T) {
+	for _, how := range []string{"DISCONNECT", "close"} {
+		t.Run(how, func(t *testing.T) {
+			s := emulator.Start(t)
+			c := connect(t, s, "c", remember)
+			c.do("KEYNOTIFY k", "+OK")
+			if how == "DISCONNECT" {
+				c.send(&packets.Disconnect{Properties: &packets.Properties{}})
+			}
+			c.conn.Close()
+			await(t, s, func(st emulator.State) bool { return st.Clients == 0 && st.Registrations == 0 })
+			if _, err := s.Set("k", "v"); err != nil {
+				t.Fatal(err)
+			}
+			d := dial(t, s, "c")
+			if ack := d.hello(remember); !ack.SessionPresent {
+				t.Error("the session is gone")
+			}
+			d.do("KEYNOTIFY k STOP", ":0")
+		})
+	}
+}
+
+func TestTakeOver(t *testing.T) {
+	s := emulator.Start(t)
+	old := connect(t, s, "c")
+	for i := range 20 {
+		old.do("KEYNOTIFY k", "+OK")
+		c := connect(t, s, "c")
+		old.expect("DISCONNECT 0x8e")
+		old.ended()
+		if st := s.State(); st.Clients != 1 || st.Registrations != 0 {
+			t.Fatalf("round %d: state %+v", i, st)
+		}
+		c.do("SET k v", "+OK")
+		old = c
+	}
+	await(t, s, func(st emulator.State) bool { return st.Connections == 1 })
+	old.do("GET k", "$1\r\nv")
+}
+
+func TestReceiveMaximum(t *testing.T) {
+	s := emulator.Start(t)
+	c := connect(t, s, "c", func(p *packets.Connect) { p.Properties.ReceiveMaximum = pointer(uint16(1)) })
+	c.do("KEYNOTIFY k", "+OK")
+	c.subscribe("app", 1)
+	c.subscribe("app2", 2)
+	for _, v := range []string{"1", "2"} {
+		if _, err := s.Set("k", v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := connect(t, s, "other")
+	other.send(&packets.Publish{Topic: "app", QoS: 1, PacketID: 9, Payload: []byte("x"), Properties: &packets.Properties{}})
+	other.expect("PUBACK 0x00")
+	other.send(&packets.Publish{Topic: "app2", QoS: 2, PacketID: 10, Payload: []byte("y"), Properties: &packets.Properties{}})
+	other.expect("PUBREC 0x00")
+	other.send(&packets.Pubrel{PacketID: 10, Properties: &packets.Properties{}})
+	other.expect("PUBCOMP 0x00")
+	other.do("GET k", "$1\r\n2")
+
+	p := c.receive()
+	if got := c.describe(p); got != "notify 6B SET VALUE 1" {
+		t.Fatalf("got %s", got)
+	}
+	// One is out. Only what is no delivery may come before its PUBACK.
+	c.send(&packets.Pingreq{})
+	c.expect("*packets.Pingresp")
+	c.ask("GET k")
+	c.expect("PUBACK 0x00")
+	c.send(&packets.Pingreq{})
+	c.expect("*packets.Pingresp")
+	c.acknowledge(p)
+	rest := map[string]bool{"notify 6B SET VALUE 2": true, "PUBLISH app q1 x": true, "PUBLISH app2 q2 y": true, "reply $1\r\n2": true}
+	for len(rest) > 0 {
+		p := c.receive()
+		got := c.describe(p)
+		if !rest[got] {
+			t.Fatalf("got %s", got)
+		}
+		delete(rest, got)
+		c.send(&packets.Pingreq{})
+		c.expect("*packets.Pingresp")
+		if pub := p.Content.(*packets.Publish); pub.QoS == 2 {
+			c.send(&packets.Pubrec{PacketID: pub.PacketID, Properties: &packets.Properties{}})
+			c.expect("PUBREL 0x00")
+			c.send(&packets.Pubcomp{PacketID: pub.PacketID, Properties: &packets.Properties{}})
+			continue
+		}
+		c.acknowledge(p)
+	}
+	c.ask("DEL k")
+	c.expect("PUBACK 0x00", "notify 6B DELETE", "reply :1")
+}
+
+func TestMaximumPacketSize(t *testing.T) {
+	s := emulator.Start(t)
+	c := connect(t, s, "c", func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(400)) })
+	big := strings.Repeat("x", 400)
+	c.do("KEYNOTIFY k", "+OK")
+	if _, err := s.Set("k", big); err != nil {
+		t.Fatal(err)
+	}
+	c.ask("GET k")
+	c.expect("PUBACK 0x00")
+	c.do("GET other", "$-1")
+	if st := s.State(); st.TooLarge != 2 || st.Notifications != 0 {
+		t.Errorf("state %+v", st)
+	}
+}
+
+func TestOwnLimits(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{MaxPacketSize: 500, ReceiveMaximum: 3})
+	c := dial(t, s, "c")
+	ack := c.hello()
+	if got := ack.Properties.MaximumPacketSize; got == nil || *got != 500 {
+		t.Errorf("Maximum Packet Size %v", got)
+	}
+	if got := ack.Properties.ReceiveMaximum; got == nil || *got != 3 {
+		t.Errorf("Receive Maximum %v", got)
+	}
+	c.ask("SET k " + strings.Repeat("x", 500))
+	c.expect("DISCONNECT 0x95")
+	c.ended()
+
+	c = connect(t, s, "c")
+	s.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{NoPuback: true} })
+	for range 3 {
+		c.ask("GET k")
+		c.expect("reply $-1")
+	}
+	c.ask("GET k")
+	c.expect("DISCONNECT 0x93")
+	c.ended()
+}
+
+func TestUsers(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{
+		Users:     map[string]string{"ann": "secret", "bob": "other"},
+		Authorize: func(id, user, key string, write bool) bool { return id == "c" && (user == "ann" || !write) },
+	})
+	login := func(user, password string) func(*packets.Connect) {
+		return func(p *packets.Connect) {
+			p.UsernameFlag, p.Username, p.PasswordFlag, p.Password = true, user, true, []byte(password)
+		}
+	}
+	for _, wrong := range []func(*packets.Connect){login("ann", "other"), login("eve", "secret"), func(*packets.Connect) {}} {
+		c := dial(t, s, "c")
+		if ack := c.hello(wrong); ack.ReasonCode != 0x86 {
+			t.Errorf("CONNACK %#x, want 0x86", ack.ReasonCode)
+		}
+		c.ended()
+	}
+	connect(t, s, "c", login("ann", "secret")).do("SET k v", "+OK")
+	c := connect(t, s, "c", login("bob", "other"))
+	c.do("SET k v", "-ERR not authorized")
+	c.do("GET k", "$1\r\nv")
+}
+
+func TestTokens(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{CheckToken: func(token []byte) bool { return string(token) == "good" }})
+	with := func(method, token string) func(*packets.Connect) {
+		return func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = method, []byte(token) }
+	}
+	for _, tt := range []struct {
+		connect func(*packets.Connect)
+		want    byte
+	}{
+		{with("K8S-SAT", "bad"), 0x87},
+		{with("OTHER", "good"), 0x8c},
+		{func(*packets.Connect) {}, 0x86},
+	} {
+		c := dial(t, s, "c")
+		if ack := c.hello(tt.connect); ack.ReasonCode != tt.want {
+			t.Errorf("CONNACK %#x, want %#x", ack.ReasonCode, tt.want)
+		}
+		c.ended()
+	}
+	c := dial(t, s, "c")
+	if ack := c.hello(with("K8S-SAT", "good")); ack.ReasonCode != 0 || ack.Properties.AuthMethod != "K8S-SAT" {
+		t.Fatalf("CONNACK %v", ack)
+	}
+	c.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte("good")}})
+	if auth, ok := c.receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0 {
+		t.Errorf("got %v, want AUTH 0x00", auth)
+	}
+	s.RefuseReauth(func(id string, token []byte) byte {
+		if id != "c" || string(token) != "good" {
+			t.Errorf("%q shows %q", id, token)
+		}
+		return 0x18
+	})
+	c.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte("good")}})
+	if auth, ok := c.receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0x18 || auth.Properties.AuthMethod != "K8S-SAT" {
+		t.Errorf("got %v, want AUTH 0x18", auth)
+	}
+	s.RefuseReauth(nil)
+	c.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte("bad")}})
+	c.expect("DISCONNECT 0x87")
+	c.ended()
+}
+
+func TestRefuseConnect(t *testing.T) {
+	s := emulator.Start(t)
+	s.RefuseConnect(func(id, _ string) byte {
+		if id == "busy" {
+			return 0x89
+		}
+		return 0
+	})
+	c := dial(t, s, "busy")
+	if ack := c.hello(); ack.ReasonCode != 0x89 {
+		t.Errorf("CONNACK %#x, want 0x89", ack.ReasonCode)
+	}
+	c.ended()
+	connect(t, s, "c").do("GET k", "$-1")
+	s.RefuseConnect(nil)
+	connect(t, s, "busy").do("GET k", "$-1")
+}
+
+func TestAuthorizeTopic(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{AuthorizeTopic: func(id, _, topic string, write bool) bool {
+		return id == "c" && topic != "secret" || !write && topic == "clients/d/response"
+	}})
+	c, d := connect(t, s, "c"), connect(t, s, "d")
+	c.do("SET k v", "+OK")
+	d.ask("GET k")
+	d.expect("PUBACK 0x87")
+	c.send(&packets.Publish{Topic: "secret", QoS: 1, PacketID: c.packetID(), Properties: &packets.Properties{}})
+	c.expect("PUBACK 0x87")
+	d.send(&packets.Subscribe{PacketID: d.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: "other", QoS: 1}}})
+	d.expect("SUBACK 135")
+	if st := s.State(); st.Requests != 1 {
+		t.Errorf("state %+v", st)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}})
+	if !strings.HasPrefix(s.URL(), "mqtts://127.0.0.1:") {
+		t.Errorf("URL %s", s.URL())
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	c := dial(t, s, "c")
+	c.conn = tls.Client(c.conn, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
+	c.hello()
+	c.subscribe(c.responseTopic(), 1)
+	c.do("SET k v", "+OK")
+	c.do("GET k", "$1\r\nv")
+	s.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Disconnect: 0x89} })
+	c.ask("GET k")
+	c.expect("DISCONNECT 0x89")
+	c.ended()
+}
+
+func TestFastForward(t *testing.T) {
+	s := emulator.Start(t)
+	c := connect(t, s, "c")
+	for _, key := range []string{"a", "b"} {
+		c.do("KEYNOTIFY "+key, "+OK")
+	}
+	c.do2("SET b 2 PX 7200000", "notify 62 SET VALUE 2")
+	c.do2("SET a 1 PX 3600000", "notify 61 SET VALUE 1")
+	before := s.Now()
+	s.FastForward(time.Hour)
+	if st := s.State(); st.Notifications != 3 || st.Keys != 1 {
+		t.Errorf("state %+v", st)
+	}
+	s.FastForward(2 * time.Hour)
+	c.expect("notify 61 DELETE", "notify 62 DELETE")
+	if d := s.Now().Sub(before); d < 3*time.Hour || d > 3*time.Hour+patience {
+		t.Errorf("the clock moved by %v", d)
+	}
+	changes := s.Changes()
+	last := changes[len(changes)-1]
+	if late := last.Time.Sub(changes[0].Time); last.Cause != emulator.CauseExpired || late < 2*time.Hour || late > 2*time.Hour+patience {
+		t.Errorf("b was removed by %s after %v", last.Cause, late)
+	}
+}
+
+// do2 wants one packet between PUBACK and +OK.
+func (c *client) do2(words, between string) {
+	c.t.Helper()
+	c.ask(words)
+	c.expect("PUBACK 0x00", between, "reply +OK")
+}
+
+// Expiry needs nobody to ask.
+func TestExpiryByItself(t *testing.T) {
+	s := emulator.Start(t)
+	c := connect(t, s, "c")
+	c.do("KEYNOTIFY k", "+OK")
+	c.do2("SET k v PX 3600000", "notify 6B SET VALUE v")
+	c.do2("SET k v PX 20", "notify 6B SET VALUE v")
+	c.expect("notify 6B DELETE")
+}
+
+func TestSkew(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Skew: -2 * time.Minute})
+	c := connect(t, s, "c")
+	p := c.publication("SET", "k", "v")
+	p.Properties.User[0].Value = fmt.Sprintf("%d:0:c", time.Now().UnixMilli())
+	c.send(p)
+	c.expect("PUBACK 0x00", "reply "+strings.TrimSuffix(errClock, "\r\n"))
+}
+
+func TestIntercept(t *testing.T) {
+	tests := []struct {
+		name   string
+		action emulator.Action
+		want   []string
+		ends   bool
+		stored bool
+	}{
+		{name: "nothing", want: []string{"PUBACK 0x00", "reply +OK"}, stored: true},
+		{name: "Drop", action: emulator.Action{Drop: true}, want: []string{"PUBACK 0x00"}},
+		{name: "Drop without PUBACK", action: emulator.Action{Drop: true, NoPuback: true}},
+		{name: "Refuse", action: emulator.Action{Refuse: 0x97}, want: []string{"PUBACK 0x97"}},
+		{name: "Disconnect", action: emulator.Action{Disconnect: 0x98}, want: []string{"DISCONNECT 0x98"}, ends: true},
+		{name: "Cut", action: emulator.Action{Cut: true}, ends: true},
+		{name: "CutAfter", action: emulator.Action{CutAfter: true}, ends: true, stored: true},
+		{name: "DropReply", action: emulator.Action{DropReply: true}, want: []string{"PUBACK 0x00"}, stored: true},
+		{name: "NoPuback", action: emulator.Action{NoPuback: true}, want: []string{"reply +OK"}, stored: true},
+		{name: "PubackLast", action: emulator.Action{PubackLast: true}, want: []string{"reply +OK", "PUBACK 0x00"}, stored: true},
+		{name: "Duplicate", action: emulator.Action{Duplicate: true}, want: []string{"PUBACK 0x00", "reply +OK", "reply +OK"}, stored: true},
+		{name: "Rewrite", action: emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("-1") }}, want: []string{"PUBACK 0x00", "reply -1"}, stored: true},
+		{name: "Rewrite the topic", action: emulator.Action{Rewrite: func(a *emulator.Answer) { a.Topic = "elsewhere" }}, want: []string{"PUBACK 0x00"}, stored: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := emulator.Start(t)
+			c := connect(t, s, "c")
+			s.Intercept(func(r emulator.Request) emulator.Action {
+				if r.Verb() != "SET" || r.Key() != "k" || r.ClientID != "c" || r.ResponseTopic != c.responseTopic() || r.Timestamp != "1:0:client" {
+					t.Errorf("request %+v", r)
+				}
+				s.Keys() // the server may be called
+				return tt.action
+			})
+			c.ask("SET k v")
+			c.expect(tt.want...)
+			await(t, s, func(st emulator.State) bool { return st.Requests == 1 })
+			s.Intercept(nil)
+			if tt.ends {
+				c.ended()
+			} else {
+				c.do("GET other", "$-1")
+			}
+			if _, stored := s.Get("k"); stored != tt.stored {
+				t.Errorf("stored: %t", stored)
+			}
+		})
+	}
+}
+
+func TestInterceptProperties(t *testing.T) {
+	s := emulator.Start(t)
+	c := connect(t, s, "c")
+	s.Intercept(func(emulator.Request) emulator.Action {
+		return emulator.Action{Rewrite: func(a *emulator.Answer) {
+			a.Set("__stat", "503")
+			a.Set("__stMsg", "busy")
+			a.Delete("__protVer")
+			a.CorrelationData, a.ContentType = []byte("wrong"), "text/plain"
+		}}
+	})
+	c.ask("GET k")
+	c.expect("PUBACK 0x00")
+	got := c.receive().Content.(*packets.Publish).Properties
+	want := &packets.Properties{
+		ContentType: "text/plain", CorrelationData: []byte("wrong"),
+		User: []packets.User{{Key: "__stat", Value: "503"}, {Key: "__stMsg", Value: "busy"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("properties (-want +got):\n%s", diff)
+	}
+}
+
+func TestInterceptDelays(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Latency: time.Hour})
+	c := connect(t, s, "c")
+	s.Intercept(func(r emulator.Request) emulator.Action {
+		switch r.Key() {
+		case "slow":
+			return emulator.Action{Delay: time.Hour}
+		case "late":
+			return emulator.Action{DelayReply: 5 * time.Hour, PubackLast: true}
+		default:
+			return emulator.Action{}
+		}
+	})
+	c.ask("SET late 1")
+	c.ask("SET slow 2")
+	c.expect("PUBACK 0x00")
+	c.ask("SET plain 3")
+	c.expect("PUBACK 0x00")
+	await(t, s, func(st emulator.State) bool { return st.Delayed == 3 })
+	s.FastForward(time.Hour)
+	c.expect("reply +OK")
+	if diff := cmp.Diff([]string{"late", "plain"}, s.Keys()); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	s.FastForward(10 * time.Hour)
+	c.expect("reply +OK", "reply +OK", "PUBACK 0x00")
+	if st := s.State(); st.Delayed != 0 {
+		t.Errorf("state %+v", st)
+	}
+}
+
+func TestMessageExpiry(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Latency: 5 * time.Second})
+	c := connect(t, s, "c")
+	for _, seconds := range []uint32{5, 6} {
+		p := c.publication("SET", fmt.Sprintf("k%d", seconds), "v")
+		p.Properties.MessageExpiry = &seconds
+		c.send(p)
+	}
+	c.expect("PUBACK 0x00", "PUBACK 0x00")
+	// The requests have not come at the same time: both must be due, the second not over.
+	await(t, s, func(st emulator.State) bool { return st.Delayed == 2 })
+	s.FastForward(5500 * time.Millisecond)
+	c.expect("reply +OK")
+	if diff := cmp.Diff([]string{"k6"}, s.Keys()); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	if st := s.State(); st.Expired != 1 {
+		t.Errorf("state %+v", st)
+	}
+}
+
+func TestDelayedRequestOfAGoneClient(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Latency: time.Hour})
+	c := connect(t, s, "c")
+	c.ask("KEYNOTIFY k")
+	c.ask("SET k v")
+	await(t, s, func(st emulator.State) bool { return st.Delayed == 2 })
+	s.DropAll()
+	c = connect(t, s, "c")
+	s.FastForward(time.Hour)
+	if st := s.State(); st.Registrations != 0 || st.Keys != 1 {
+		t.Errorf("state %+v", st)
+	}
+	c.expect("reply +OK") // to the same topic
+}
+
+func TestDropAll(t *testing.T) {
+	s := emulator.Start(t)
+	a, b, silent := connect(t, s, "a"), connect(t, s, "b"), dial(t, s, "")
+	a.do("KEYNOTIFY k", "+OK")
+	await(t, s, func(st emulator.State) bool { return st.Connections == 3 })
+	s.DropAll()
+	if st := s.State(); st.Clients != 0 || st.Registrations != 0 {
+		t.Errorf("state %+v", st)
+	}
+	a.ended()
+	b.ended()
+	silent.ended()
+	connect(t, s, "a").do("GET k", "$-1")
+}
+
+func TestOverflow(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Outbox: 10})
+	c := connect(t, s, "c", func(p *packets.Connect) { p.Properties.ReceiveMaximum = pointer(uint16(1)) })
+	c.do("KEYNOTIFY k", "+OK")
+	for i := range 30 {
+		if _, err := s.Set("k", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One notification is out, unacknowledged.
+	for p := c.receive(); ; p = c.receive() {
+		got := c.describe(p)
+		if got == "DISCONNECT 0x97" {
+			break
+		}
+		if got != "notify 6B SET VALUE 0" {
+			t.Fatalf("got %s", got)
+		}
+	}
+	c.ended()
+	await(t, s, func(st emulator.State) bool { return st.Registrations == 0 })
+}
+
+func TestKeptReplies(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Latency: time.Hour})
+	c := connect(t, s, "c", remember)
+	c.do0("KEYNOTIFY k")
+	s.FastForward(time.Hour)
+	c.expect("reply +OK")
+	c.do0("SET k v")
+	s.FastForward(time.Hour)
+	// The reply is sent but not acknowledged; another comes when nobody is there.
+	for range 2 {
+		c.receive()
+	}
+	c.do0("GET k")
+	s.DropAll()
+	s.FastForward(time.Hour)
+	d := dial(t, s, "c")
+	if ack := d.hello(func(p *packets.Connect) { remember(p); p.Properties.ReceiveMaximum = pointer(uint16(1)) }); !ack.SessionPresent {
+		t.Fatal("the session is gone")
+	}
+	got := map[string]bool{}
+	for range 2 {
+		p := d.receive()
+		got[d.describe(p)] = true
+		if !p.Content.(*packets.Publish).Duplicate {
+			t.Errorf("%s has no DUP", d.describe(p))
+		}
+		d.acknowledge(p)
+	}
+	if !got["reply +OK"] || !got["reply $1\r\nv"] {
+		t.Errorf("got %v", got)
+	}
+}
+
+// do0 wants only the PUBACK.
+func (c *client) do0(words string) {
+	c.t.Helper()
+	c.ask(words)
+	c.expect("PUBACK 0x00")
+}
+
+// An application's own messages go their way beside the store, also when both sides
+// use the same packet ids.
+func TestOrdinaryMessages(t *testing.T) {
+	s := emulator.Start(t)
+	a, b := connect(t, s, "a"), connect(t, s, "b")
+	a.subscribe("app/+", 1)
+	b.send(&packets.Publish{Topic: "app/retained", QoS: 1, PacketID: b.packetID(), Retain: true, Payload: []byte("r"), Properties: &packets.Properties{
+		User: []packets.User{{Key: "name", Value: "value"}},
+	}})
+	if ack := b.receive().Content.(*packets.Puback); len(ack.Properties.User) != 0 {
+		t.Errorf("PUBACK with the user properties of the PUBLISH: %v", ack)
+	}
+	p := a.receive()
+	if diff := cmp.Diff([]packets.User{{Key: "name", Value: "value"}}, p.Content.(*packets.Publish).Properties.User); diff != "" {
+		t.Errorf("user properties (-want +got):\n%s", diff)
+	}
+	a.acknowledge(p)
+	for i := range 50 {
+		b.send(&packets.Publish{Topic: "app/x", QoS: 1, PacketID: b.packetID(), Payload: fmt.Append(nil, i), Properties: &packets.Properties{}})
+		b.expect("PUBACK 0x00")
+		a.do3(fmt.Sprintf("PUBLISH app/x q1 %d", i))
+	}
+	c := dial(t, s, "c")
+	c.hello()
+	c.subscribe("$share/group/jobs", 1)
+	c.subscribe("app/retained", 0)
+	c.expect("PUBLISH app/retained q0 r")
+	b.send(&packets.Publish{Topic: "jobs", QoS: 0, Payload: []byte("j"), Properties: &packets.Properties{}})
+	c.expect("PUBLISH jobs q0 j")
+}
+
+// do3 wants a message while a request is on its way.
+func (c *client) do3(message string) {
+	c.t.Helper()
+	c.ask("GET k")
+	want := map[string]bool{message: true, "PUBACK 0x00": true, "reply $-1": true}
+	for range len(want) {
+		p := c.receive()
+		if got := c.describe(p); !want[got] {
+			c.t.Fatalf("got %s", got)
+		}
+		delete(want, c.describe(p))
+		c.acknowledge(p)
+	}
+}
+
+func TestMQTT3(t *testing.T) {
+	s := emulator.Start(t)
+	conn := dial(t, s, "old").conn
+	// CONNECT of MQTT 3.1.1 as "old", SUBSCRIBE 1 to "t" with QoS 1, PUBLISH "x" to "t".
+	exchange(t, conn, "\x10\x0f\x00\x04MQTT\x04\x02\x00\x3c\x00\x03old"+"\x82\x06\x00\x01\x00\x01t\x01"+"\x30\x04\x00\x01tx",
+		"\x20\x02\x00\x00"+"\x90\x03\x00\x01\x01"+"\x30\x04\x00\x01tx")
+	// A reply for which it is subscribed comes without properties.
+	c := dial(t, s, "c")
+	c.hello()
+	p := c.publication("GET", "k")
+	p.Properties.ResponseTopic = "t"
+	c.send(p)
+	c.expect("PUBACK 0x00")
+	exchange(t, conn, "", "\x32\x0a\x00\x01t\xff\xff$-1\r\n")
+	// There is no DISCONNECT from a server.
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
+		t.Errorf("got %d bytes at the end, %v", n, err)
+	}
+}
+
+// exchange sends bytes and wants these back.
+func exchange(t *testing.T, conn net.Conn, send, want string) {
+	t.Helper()
+	if _, err := conn.Write([]byte(send)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(want))
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.ReadFull(conn, got); err != nil {
+		t.Fatalf("got %q, want %q: %v", got[:n], want, err)
+	}
+	if string(got) != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTakenAddress(t *testing.T) {
+	s := emulator.Start(t)
+	other, err := emulator.New(emulator.Options{Listen: s.Addr().String()})
+	if err == nil {
+		other.Close()
+		t.Fatal("the address is taken")
+	}
+	if want := fmt.Sprintf("listen on %s: the address is taken: ", s.Addr()); !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %q, want it to begin with %q", err, want)
+	}
+}
+
+func TestSetRefused(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{MaxKeys: 1})
+	if _, err := s.Set("a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Set("b", "2")
+	if err == nil || err.Error() != `set "b": the store answered: the quota has been exceeded` {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAwait(t *testing.T) {
+	s := emulator.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Await(ctx, func(emulator.State) bool { return false }); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	result := make(chan error)
+	go func() { result <- s.Await(t.Context(), func(emulator.State) bool { return false }) }()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-result; !errors.Is(err, emulator.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	s, err := emulator.New(emulator.Options{Latency: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, silent := connect(t, s, "c", remember), dial(t, s, "")
+	c.do0("SET k v PX 3600000")
+	// A client that does not read must not hold Close up.
+	stuck := connect(t, s, "stuck")
+	stuck.do0("KEYNOTIFY k")
+	s.FastForward(time.Hour)
+	for range 20 {
+		if _, err := s.Set("k", strings.Repeat("x", 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, s, func(st emulator.State) bool { return st.Connections == 3 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	c.expect("reply +OK", "DISCONNECT 0x8b")
+	c.ended()
+	silent.ended()
+	stuck.conn.Close()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if conn, err := net.Dial("tcp", s.Addr().String()); err == nil {
+		conn.Close()
+		t.Error("the address still answers")
+	}
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+func ExampleNew() {
+	store, err := emulator.New(emulator.Options{Users: map[string]string{"ann": "secret"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	// Clients connect to store.URL().
+	if _, err := store.Set("setpoint", "21.5"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	entry, ok := store.Get("setpoint")
+	fmt.Printf("%s %t\n", entry.Value, ok)
+	// Output: 21.5 true
+}
+
+// exampleTest stands for the *testing.T of a test.
+type exampleTest struct{ cleanups []func() }
+
+func (t *exampleTest) Helper()                           {}
+func (t *exampleTest) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (t *exampleTest) Logf(string, ...any)               {}
+func (t *exampleTest) Cleanup(f func())                  { t.cleanups = append(t.cleanups, f) }
+
+func ExampleStart() {
+	t := new(exampleTest) // in a test, its *testing.T
+
+	store := emulator.Start(t)
+	fmt.Println(strings.HasPrefix(store.URL(), "mqtt://127.0.0.1:"))
+
+	t.cleanups[0]() // the test does it
+	// Output: true
+}
+
+func ExampleEngine_Do() {
+	now := time.UnixMilli(1696374425000)
+	engine := emulator.NewEngine(emulator.EngineOptions{Now: func() time.Time { return now }})
+	resp, _ := engine.Do(emulator.NewRequest("client", []byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"),
+		emulator.Property{Name: "__ts", Value: "1696374425000:0:CLIENT"}))
+	fmt.Printf("%q %v\n", resp.Payload, resp.Version)
+	// Output: "+OK\r\n" 1696374425000:1:StateStore
+}

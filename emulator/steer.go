@@ -1,0 +1,170 @@
+package emulator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// State is what a test may wait for, see [Server.Await].
+type State struct {
+	Clients       int // connected, with a session
+	Connections   int // open, also before CONNECT
+	Requests      int // that reached the store
+	Ignored       int // with QoS 0 or 2, without a response topic or correlation data
+	Expired       int // discarded because of their message expiry
+	Replies       int // for which there was a subscription
+	Undelivered   int // for which there was none
+	Notifications int
+	TooLarge      int // messages over a client's Maximum Packet Size
+	Delayed       int // requests and replies that wait for their time
+	Registrations int // by KEYNOTIFY
+	Keys          int
+}
+
+func (s *Server) state() State {
+	st := s.counts
+	st.Clients, st.Connections, st.Delayed = len(s.links), len(s.conns), len(s.agenda)
+	st.Registrations, st.Keys = s.engine.registrations(), s.engine.Len()
+	return st
+}
+
+// State returns the present state.
+func (s *Server) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state()
+}
+
+// Await waits until the state is as wanted. reached must not call the server. The
+// error is the context's or ErrClosed, with the last state in its text.
+func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed.Broadcast()
+	})()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		st := s.state()
+		switch {
+		case reached(st):
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("await a state of the emulator: %w; it is %+v", context.Cause(ctx), st)
+		case s.closed:
+			return fmt.Errorf("await a state of the emulator: %w; it is %+v", ErrClosed, st)
+		}
+		s.changed.Wait()
+	}
+}
+
+// FastForward moves the store's clock. What comes due meanwhile, in the order of
+// time, has been done before it returns: keys have run out and notifications are
+// on their way, delayed requests and replies too.
+func (s *Server) FastForward(d time.Duration) {
+	s.update(func() {
+		target := s.now().Add(d)
+		s.armed = time.Time{}
+		for {
+			due, ok := s.nextDue()
+			if !ok || due.After(target) {
+				break
+			}
+			if wait := due.Sub(s.now()); wait > 0 {
+				s.offset += wait
+			}
+			s.runDue()
+		}
+		if rest := target.Sub(s.now()); rest > 0 {
+			s.offset += rest
+		}
+		s.runDue()
+	})
+}
+
+// Now is the store's clock.
+func (s *Server) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now()
+}
+
+// Intercept has decide judge every request that reaches the store, on the
+// goroutine of the client's connection. nil ends that.
+func (s *Server) Intercept(decide func(Request) Action) {
+	s.update(func() { s.intercept = decide })
+}
+
+// RefuseConnect has decide judge every CONNECT: a reason of 0x80 or more is the
+// CONNACK's, anything less lets the client in. nil ends that.
+func (s *Server) RefuseConnect(decide func(clientID, username string) (reason byte)) {
+	s.update(func() { s.refuse = decide })
+}
+
+// RefuseReauth has decide judge every re-authentication: a reason of 0x80 or more is
+// the DISCONNECT's, 0x18 tells the client to try again later, and anything else leaves
+// it to Options.CheckToken. nil ends that.
+func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason byte)) {
+	s.update(func() { s.reauth = decide })
+}
+
+// DropAll cuts the connections of all clients, without a DISCONNECT. When it
+// returns, their registrations are gone.
+func (s *Server) DropAll() {
+	s.update(func() {
+		for l := range s.conns {
+			s.forget(l)
+			l.cut()
+		}
+	})
+}
+
+// Do puts a request to the store as if it had come in, except that nobody has to
+// be connected. Watchers are notified.
+func (s *Server) Do(req Request) (resp Response) {
+	s.update(func() {
+		var notes []Notification
+		resp, notes = s.engine.Do(req)
+		s.notify(notes)
+	})
+	return resp
+}
+
+// Set stores a value, as a client without a name would, and returns its version.
+func (s *Server) Set(key, value string) (wire.Version, error) {
+	now := wire.Version{Wall: s.Now().UnixMilli(), Node: "emulator"}
+	resp := s.Do(NewRequest("", wire.AppendRequest(nil, wire.VerbSet, key, value), Property{wire.PropTimestamp, now.String()}))
+	reply, err := wire.ParseReply(resp.Payload)
+	if err != nil {
+		return wire.Version{}, fmt.Errorf("set %q: %w", key, err)
+	}
+	if refused := reply.StoreError(); refused != nil {
+		return wire.Version{}, fmt.Errorf("set %q: %w", key, refused)
+	}
+	return resp.Version, nil
+}
+
+// Get returns a key's state.
+func (s *Server) Get(key string) (Entry, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.engine.Lookup(key)
+}
+
+// Keys returns the keys in the order of their bytes.
+func (s *Server) Keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.engine.Keys()
+}
+
+// Changes returns what changed in the store, see [Engine.Changes].
+func (s *Server) Changes() []Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.engine.Changes()
+}
