@@ -1,0 +1,117 @@
+package format
+
+import "time"
+
+// Event is what `watch` tells of one key.
+type Event struct {
+	Op      string // initial, set, delete, other, gap or resync
+	Key     string
+	Version Version // of a gap: the last that was known
+	Time    time.Time
+
+	Value    []byte
+	HasValue bool   // false for a deletion, a missing key, and a set that came without
+	Word     string // of other: the operation as the store named it
+
+	Continuity string    // of a gap and a resync: proven, lost or unknown
+	From, To   time.Time // of a gap
+}
+
+// isState tells whether the event says what the key is, rather than what was
+// done to it.
+func (e Event) isState() bool { return e.Op == "initial" || e.Op == "resync" }
+
+func (e Event) fields() object {
+	o := object{
+		{"op", e.Op},
+		{"key", e.Key},
+		{"found", when(e.isState(), e.HasValue)},
+		{"value", when(e.HasValue, string(e.Value))},
+		{"word", nonEmpty(e.Word)},
+		{"version", versionFields(e.Version)},
+		{"continuity", nonEmpty(e.Continuity)},
+	}
+	if e.Op == "gap" {
+		o = append(o, field{"from", rfc3339(e.From)}, field{"to", rfc3339(e.To)}, field{"outage_ms", milliseconds(e.To.Sub(e.From))})
+	}
+	return append(o, field{"time", rfc3339(e.Time)})
+}
+
+func (e Event) human(dst []byte, s *style) []byte {
+	clock := func(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+	dst = append(dst, s.faint.Sprint(clock(e.Time))...)
+	dst = append(dst, "  "...)
+	op := e.Op
+	for len(op) < len("initial") {
+		op += " "
+	}
+	if e.Op == "gap" {
+		op = s.warning.Sprint(op)
+	}
+	dst = append(append(dst, op...), "  "...)
+	dst = append(dst, s.key.Sprint(Word(e.Key))...)
+	part := func(text string) { dst = append(append(dst, "  "...), text...) }
+	switch {
+	case e.Op == "gap":
+		part(s.warning.Sprint("continuity " + e.Continuity + ", no watch from " + clock(e.From) + " to " + clock(e.To)))
+		return append(dst, '\n')
+	case e.HasValue:
+		part(Quote(e.Value))
+	case e.isState():
+		part("(nil)")
+	case e.Op == "set":
+		part("(value not told)")
+	case e.Word != "":
+		part(Quote(e.Word))
+	}
+	if e.HasValue || !e.isState() {
+		part(s.faint.Sprint(string(appendVersion(nil, e.Version, "version unknown"))))
+	}
+	if e.Continuity != "" {
+		part(s.faint.Sprint("(" + e.Continuity + ")"))
+	}
+	return append(dst, '\n')
+}
+
+// raw is OP, KEY and VERSION, then the word of other, then the value if there is
+// one; of a gap its continuity and when it began and ended.
+func (e Event) raw(dst []byte) []byte {
+	dst = append(append(dst, e.Op...), '\t')
+	dst = append(AppendEscape(dst, e.Key), '\t')
+	if e.Op == "gap" {
+		dst = append(append(dst, e.Continuity...), '\t')
+		dst = append(appendTime(dst, e.From), '\t')
+		return append(appendTime(dst, e.To), '\n')
+	}
+	absent := "?"
+	if e.isState() && !e.HasValue {
+		absent = "-"
+	}
+	dst = appendVersion(dst, e.Version, absent)
+	if e.Word != "" {
+		dst = AppendEscape(append(dst, '\t'), e.Word)
+	}
+	if e.HasValue {
+		dst = AppendEscape(append(dst, '\t'), e.Value)
+	}
+	return append(dst, '\n')
+}
+
+// End is the last line of `watch`.
+type End struct {
+	Reason string // why it ended, in a word
+	Events int    // how many changes there were
+	Time   time.Time
+}
+
+func (e End) fields() object {
+	return object{{"op", "end"}, {"reason", e.Reason}, {"events", e.Events}, {"time", rfc3339(e.Time)}}
+}
+
+func (e End) human(dst []byte, s *style) []byte {
+	return append(append(dst, s.faint.Sprintf("%s  end      %s, changes: %d", e.Time.UTC().Format("15:04:05.000"), e.Reason, e.Events)...), '\n')
+}
+
+func (e End) raw(dst []byte) []byte {
+	return append(append(append(dst, "end\t"...), e.Reason...), '\n')
+}

@@ -1,0 +1,88 @@
+package format
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Fault is an error as the user sees it, for standard error.
+type Fault struct {
+	Code       int    // exit code
+	Kind       string // names the kind of error for programs
+	Message    string
+	StoreError string // what the store said, if it was the store
+	Hint       string // the next thing to try
+	Line       int    // of a batch, from 1
+}
+
+func (f Fault) fields() object {
+	return object{
+		{"op", "error"},
+		{"code", f.Code},
+		{"kind", nonEmpty(f.Kind)},
+		{"line", when(f.Line > 0, f.Line)},
+		{"message", valid(f.Message)},
+		{"store_error", nonEmpty(f.StoreError)},
+		{"hint", nonEmpty(valid(f.Hint))},
+	}
+}
+
+func (f Fault) human(dst []byte, s *style) []byte {
+	return f.lines(dst, s.fail.Sprint("sscli:"))
+}
+
+func (f Fault) raw(dst []byte) []byte { return f.lines(dst, "sscli:") }
+
+func (f Fault) lines(dst []byte, prefix string) []byte {
+	dst = append(append(dst, prefix...), ' ')
+	if f.Line > 0 {
+		dst = fmt.Appendf(dst, "line %d: ", f.Line)
+	}
+	return appendHint(appendText(dst, f.Message), f.Hint)
+}
+
+// Warning is for standard error too; it does not change the exit code.
+type Warning struct {
+	Message string
+	Hint    string
+}
+
+func (w Warning) fields() object {
+	return object{{"op", "warning"}, {"message", valid(w.Message)}, {"hint", nonEmpty(valid(w.Hint))}}
+}
+
+func (w Warning) human(dst []byte, s *style) []byte {
+	return w.lines(dst, "sscli: "+s.warning.Sprint("warning:"))
+}
+
+func (w Warning) raw(dst []byte) []byte { return w.lines(dst, "sscli: warning:") }
+
+func (w Warning) lines(dst []byte, prefix string) []byte {
+	return appendHint(appendText(append(append(dst, prefix...), ' '), w.Message), w.Hint)
+}
+
+func appendHint(dst []byte, hint string) []byte {
+	if hint != "" {
+		dst = appendText(append(dst, "\n  try: "...), hint)
+	}
+	return append(dst, '\n')
+}
+
+// isDiagnostic tells what belongs on standard error: a user's template is
+// written for results, not for these.
+func isDiagnostic(r Result) bool {
+	switch r.(type) {
+	case Fault, Warning:
+		return true
+	}
+	return false
+}
+
+// valid keeps a message in the field message: what is not UTF-8 in it is not
+// data that anybody would want back.
+func valid(message string) string {
+	if utf8.ValidString(message) {
+		return message
+	}
+	return string(appendText(nil, message))
+}

@@ -1,0 +1,452 @@
+package format
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+// version is what wire.Version is, and no more.
+type version struct {
+	wall    int64
+	counter uint64
+	node    string
+}
+
+func (v version) String() string  { return fmt.Sprintf("%d:%d:%s", v.wall, v.counter, v.node) }
+func (v version) Time() time.Time { return time.UnixMilli(v.wall).UTC() }
+func (v version) IsZero() bool    { return v == version{} }
+
+func (v version) Parts() (wall int64, counter uint64, node string) {
+	return v.wall, v.counter, v.node
+}
+
+func stored() Version { return version{1696374425000, 1, "StateStore"} }
+
+// now is 3m12s after the version that tests use.
+func now() time.Time { return time.UnixMilli(1696374425000).Add(3*time.Minute + 12*time.Second) }
+
+func render(t testing.TB, o Options, results ...Result) string {
+	t.Helper()
+	o.Now = now
+	var out bytes.Buffer
+	p, err := New(&out, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if err := p.Print(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
+}
+
+func TestGolden(t *testing.T) {
+	const rtt = 1840 * time.Microsecond
+	const hostile = "\x1b[2J\u202e\u200b\xff\"\\\n<&>"
+	evil := version{1696374425000, 7, "node\x1b]0;\u2028"}
+	results := map[string][]Result{
+		"get": {
+			Get{Key: "setpoint", Found: true, Value: []byte("21.5"), Version: stored(), RTT: rtt},
+			Get{Key: "setpoint"},
+			Get{Key: "empty", Found: true, Version: stored(), RTT: rtt},
+			Get{Key: "unknown", Found: true, Value: []byte("x"), Version: version{}},
+			Get{Key: hostile, Found: true, Value: []byte(hostile), Version: evil, Many: true},
+			Get{Key: "later", Found: true, Value: []byte("ça va"), Version: version{1696374620000, 0, "n"}, Many: true},
+		},
+		"event": {
+			Event{Op: "initial", Key: "setpoint", HasValue: true, Value: []byte("21.5"), Version: stored(), Time: now()},
+			Event{Op: "initial", Key: "missing", Time: now()},
+			Event{Op: "set", Key: "setpoint", HasValue: true, Value: []byte("22\t\n"), Version: stored(), Time: now()},
+			Event{Op: "set", Key: "empty", HasValue: true, Version: stored(), Time: now()},
+			Event{Op: "set", Key: "no value", Time: now()},
+			Event{Op: "delete", Key: "setpoint", Version: stored(), Time: now()},
+			Event{Op: "delete", Key: "setpoint", Time: now()},
+			Event{Op: "other", Key: "setpoint", Word: "RENAME\x1b", Version: stored(), Time: now()},
+			Event{Op: "other", Key: "setpoint", Word: "APPEND", HasValue: true, Value: []byte("x"), Time: now()},
+			Event{Op: "gap", Key: hostile, Continuity: "lost", Version: stored(), From: now().Add(-1500 * time.Millisecond), To: now(), Time: now()},
+			Event{Op: "resync", Key: hostile, Continuity: "lost", HasValue: true, Value: []byte(hostile), Version: evil, Time: now()},
+			Event{Op: "resync", Key: "setpoint", Continuity: "unknown", Time: now()},
+			End{Reason: "count", Events: 3, Time: now()},
+		},
+		"serving": {
+			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
+		},
+		"get-many": {
+			Get{Key: "a", Found: true, Value: []byte("1\t2"), Version: stored(), Many: true},
+			Get{Key: "two words", Many: true},
+			Get{Key: "c", Found: true, Value: []byte("x"), Many: true},
+		},
+		"get-version-only": {
+			Get{Key: "a", Found: true, Value: []byte("1"), Version: stored(), VersionOnly: true},
+			Get{Key: "b", VersionOnly: true},
+			Get{Key: "c", Found: true, VersionOnly: true},
+			Get{Key: "a", Found: true, Version: stored(), VersionOnly: true, Many: true},
+			Get{Key: "b", VersionOnly: true, Many: true},
+		},
+		"set": {
+			Set{Key: "a", Applied: true, Version: stored(), RTT: rtt},
+			Set{Key: "a", Applied: true},
+			Set{Key: "a", Reason: "exists", Version: stored(), RTT: rtt},
+			Set{Key: "a", Reason: "differs", Version: evil},
+		},
+		"count": {
+			Count{Op: "del", Key: "a", N: 1, Version: stored(), RTT: rtt},
+			Count{Op: "del", Key: "a", N: 0, RTT: rtt},
+			Count{Op: "vdel", Key: "a", N: -1},
+			Count{Op: "del", Key: "\xfe", N: 1, Many: true},
+		},
+		"reply": {
+			Reply{Words: words("GET", "a"), Value: Value{Kind: Blob, Text: []byte("21.5")}, Version: stored(), RTT: rtt},
+			Reply{Words: words("SET", "a", "\xff"), Value: Value{Kind: SimpleString, Text: []byte("OK")}},
+			Reply{Words: words("DEL", "a"), Value: Value{Kind: Integer, Int: -1}},
+			Reply{Words: words("GET", "b"), Value: Value{Kind: Null}},
+			Reply{Words: words("FOO"), Value: Value{Kind: SimpleError, Text: []byte("ERR unknown command")}},
+			Reply{Words: words("GET", "c"), Value: Value{Kind: Blob, Text: []byte(hostile)}},
+			Reply{Words: words("X"), Value: Value{Text: []byte("%raw\r\n")}},
+			Reply{Words: words("SCAN", "0"), Value: Value{Kind: Array}},
+			Reply{Words: words("SCAN", "0"), Version: stored(), Value: Value{Kind: Array, Items: []Value{
+				{Kind: Array, Items: []Value{{Kind: Blob, Text: []byte("k1")}, {Kind: Blob, Text: []byte("\xff")}, {Kind: Array}}},
+				{Kind: Integer, Int: 7},
+				{Kind: Array, Items: []Value{{Kind: Null}}},
+			}}},
+		},
+		"ping": {
+			Ping{Seq: 1, Key: "sscli-ping", RTT: rtt},
+			Ping{Seq: 2, Key: "sscli-ping", Note: "no answer\n"},
+			PingSummary{Sent: 4, Lost: 1, Min: rtt, Avg: 2 * time.Millisecond, P99: 3 * time.Millisecond, Max: 3 * time.Millisecond},
+			PingSummary{Sent: 1, Lost: 1},
+		},
+		"hlc": {
+			Clock{Op: "now", Version: stored()},
+			Clock{Op: "parse", Version: stored()},
+			Clock{Op: "parse", Version: evil},
+			Clock{Op: "parse"},
+			Compare{A: stored(), B: version{1696374427500, 0, "b"}, Order: -1},
+			Compare{A: evil, B: stored(), Order: 1},
+			Compare{A: stored(), B: stored()},
+		},
+		"build": {
+			Build{Version: "1.2.3", Commit: "0123abc", Date: "2026-01-02", Go: "go1.26", Platform: "linux/amd64"},
+			Build{Version: "(devel)", Go: "go1.26"},
+		},
+		"fault": {
+			Fault{Code: 6, Kind: "fencing_lower", Message: `set "a": the token is older than the one of the key`, StoreError: "the request fencing token is a lower version", Hint: "sscli lock status a"},
+			Fault{Code: 2, Kind: "usage", Message: "unknown command \x1b[31m\nred", Line: 3},
+			Fault{Code: 5, Message: "bad \xff", StoreError: "\xff"},
+			Warning{Message: "the key holds your value", Hint: "sscli get a"},
+			Warning{Message: "\u202e"},
+		},
+	}
+	outputs := []struct {
+		name string
+		o    Options
+	}{
+		{"human", Options{Output: "human"}},
+		{"color", Options{Output: "human", Color: true}},
+		{"raw", Options{Output: "raw"}},
+		{"json", Options{Output: "json"}},
+		{"template", Options{Output: "template={{.op}}|{{.key}}|{{.value}}{{.value_b64}}{{if .version}}|{{json .version}}{{end}}"}},
+		{"template on a terminal", Options{Terminal: true, Output: "template={{.op}}\t{{.key}}\t{{.reply}}\t{{json .reason}}"}},
+	}
+	for name, rs := range results {
+		t.Run(name, func(t *testing.T) {
+			var got strings.Builder
+			for _, o := range outputs {
+				fmt.Fprintf(&got, "-- %s --\n", o.name)
+				for _, r := range rs {
+					// Escape characters would make the golden file hard to read.
+					line := strings.ReplaceAll(render(t, o.o, r), "\x1b", "␛")
+					got.WriteString(line)
+					if !strings.HasSuffix(line, "\n") {
+						got.WriteString("␄\n") // nothing, or no newline at the end
+					}
+				}
+			}
+			golden(t, name, got.String())
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func words(w ...string) (words [][]byte) {
+	for _, word := range w {
+		words = append(words, []byte(word))
+	}
+	return words
+}
+
+func TestNewErrors(t *testing.T) {
+	for output, want := range map[string]string{
+		"":                   `output "": want human, raw, json or template=TEMPLATE`,
+		"ya\nml":             `output "ya\nml": want human, raw, json or template=TEMPLATE`,
+		"template":           `output "template": want human, raw, json or template=TEMPLATE`,
+		"template={{":        "output template: template: template:1: unclosed action",
+		"template={{foo .}}": `output template: template: template:1: function "foo" not defined`,
+	} {
+		_, err := New(io.Discard, Options{Output: output})
+		if err == nil || err.Error() != want {
+			t.Errorf("New with output %q: got error %v, want %s", output, err, want)
+		}
+	}
+}
+
+// writes records each Write.
+type writes struct {
+	got   []string
+	short bool
+	err   error
+}
+
+func (w *writes) Write(b []byte) (int, error) {
+	w.got = append(w.got, string(b))
+	if w.short {
+		return len(b) - 1, nil
+	}
+	return len(b), w.err
+}
+
+func TestOneWritePerResult(t *testing.T) {
+	for output, want := range map[string][]string{
+		"raw":                   {"v", "OK\t-\n"},
+		"human":                 {"\"v\"\nversion unknown\n", "(nil)\n", "OK\n"},
+		"json":                  {`{"op":"get","key":"k","found":true,"value":"v"}` + "\n", `{"op":"get","key":"k","found":false}` + "\n", `{"op":"set","key":"k","applied":true}` + "\n"},
+		"template={{.op}}\nend": {"get\nend\n", "get\nend\n", "set\nend\n"},
+	} {
+		var w writes
+		p, err := New(&w, Options{Output: output})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []Result{Get{Key: "k", Found: true, Value: []byte("v")}, Get{Key: "k"}, Set{Key: "k", Applied: true}} {
+			if err := p.Print(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, w.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", output, diff)
+		}
+	}
+}
+
+func TestPrintErrors(t *testing.T) {
+	broken := errors.New("broken pipe")
+	for _, tt := range []struct {
+		w      io.Writer
+		output string
+		want   string
+	}{
+		{&writes{err: broken}, "json", "broken pipe"},
+		{&writes{short: true}, "json", "short write"},
+		{io.Discard, "template={{.key.x}}", `output template: template: template:1:6: executing "template" at <.key.x>: can't evaluate field x in type interface {}`},
+	} {
+		p, err := New(tt.w, Options{Output: tt.output})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Print(Get{Key: "k"}); err == nil || err.Error() != tt.want {
+			t.Errorf("Print: got error %v, want %s", err, tt.want)
+		}
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	const key = "k\n\x1b[2J"
+	get := Get{Key: key, Found: true, Value: []byte("v"), Version: stored()}
+	for _, tt := range []struct {
+		template       string
+		pipe, terminal string
+	}{
+		{"{{.key}}", key, `k\n\x1b[2J`},
+		{"{{printf \"%s\\n%q %x\" .op .key .op}}", "get\n" + fmt.Sprintf("%q", key) + " 676574", "get\n" + `"k\\n\\x1b[2J" 676574`},
+		{"{{printf \"%d\" .key}}", fmt.Sprintf("%%!d(string=%s)", key), `%!d(string=k\n\x1b[2J)`},
+		{"{{printf \"%s\" .op .key}}", "get%!(EXTRA string=" + key + ")", `get%!(EXTRA format.text=k\n\x1b[2J)`},
+		{"\t\x1b[1m{{.key}}\x1b[0m", "\t\x1b[1m" + key + "\x1b[0m", "\t\x1b[1m" + `k\n\x1b[2J` + "\x1b[0m"},
+		{"{{.version.hlc}} {{.version.wall_ms}}", "1696374425000:1:StateStore 1696374425000", "1696374425000:1:StateStore 1696374425000"},
+		{"{{base64 .key}} {{base64 .nothing}}", base64.StdEncoding.EncodeToString([]byte(key)) + " ", base64.StdEncoding.EncodeToString([]byte(key)) + " "},
+		{"{{quote .key}} {{quote .version.counter}}", `"k\n\x1b[2J" "1"`, `"k\n\x1b[2J" "1"`},
+		{"{{json .key}} {{json .nothing}}", `"k\n\u001b[2J" null`, `"k\n\u001b[2J" null`},
+		{"{{json .version}}", `{"counter":1,"hlc":"1696374425000:1:StateStore","node":"StateStore","time":"2023-10-03T23:07:05.000Z","wall_ms":1696374425000}`, `{"counter":1,"hlc":"1696374425000:1:StateStore","node":"StateStore","time":"2023-10-03T23:07:05.000Z","wall_ms":1696374425000}`},
+		{`{{if eq .op "get"}}{{.nothing}}{{else}}other{{end}}{{slice .key 2 4}}`, "\x1b[", `\x1b[`},
+		{`{{$x := .nothing}}[{{$x}}{{with .nothing}}{{.}}{{else}}{{.nothing.at.all}}{{end}}]`, "[]", "[]"},
+		{`{{define "d"}}{{.nothing}}{{.op}}{{end}}{{template "d" .}}{{range .nothing}}{{else}}{{.nothing}}{{end}}`, "get", "get"},
+		{`{{html .key}}{{"\n"}}{{len .key}}`, key + "\n6", `k\n\x1b[2J` + "\n6"},
+		{`{{.}}`, "map[found:true key:" + key + " op:get value:v version:map[counter:1 hlc:1696374425000:1:StateStore node:StateStore time:2023-10-03T23:07:05.000Z wall_ms:1696374425000]]", `map[found:true key:k\n\x1b[2J op:get value:v version:map[counter:1 hlc:1696374425000:1:StateStore node:StateStore time:2023-10-03T23:07:05.000Z wall_ms:1696374425000]]`},
+	} {
+		for _, terminal := range []bool{false, true} {
+			want := tt.pipe
+			if terminal {
+				want = tt.terminal
+			}
+			got := render(t, Options{Output: "template=" + tt.template, Terminal: terminal}, get)
+			if diff := cmp.Diff(want+"\n", got); diff != "" {
+				t.Errorf("%s, terminal %v (-want +got):\n%s", tt.template, terminal, diff)
+			}
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                                  "0s ago",
+		12*time.Millisecond + 7:            "12ms ago",
+		3*time.Minute + 12*time.Second + 1: "3m12s ago",
+		25 * time.Hour:                     "1d1h ago",
+		-3 * time.Second:                   "in 3s",
+		-1 << 63:                           "in 106751d23h",
+	} {
+		if got := age(d); got != want {
+			t.Errorf("age(%d): got %s, want %s", d, got, want)
+		}
+	}
+}
+
+// everything puts the same text wherever text can come from the network.
+func everything(key string, value []byte) []Result {
+	v := version{1696374425000, 0, key}
+	return []Result{
+		Get{Key: key, Found: true, Value: value, Version: v, Many: true},
+		Get{Key: key, Found: true, Value: value, Version: v},
+		Set{Key: key, Reason: key, Version: v},
+		Count{Op: "del", Key: key, Version: v, Many: true},
+		Reply{Words: [][]byte{value}, Version: v, Value: Value{Kind: Array, Items: []Value{
+			{Kind: Blob, Text: value}, {Kind: SimpleString, Text: value}, {Kind: SimpleError, Text: value}, {Text: value},
+		}}},
+		Ping{Key: key, Note: key},
+		Clock{Op: "now", Version: v},
+		Clock{Op: "parse", Version: v},
+		Compare{A: v, B: v},
+		Build{Version: key, Commit: key},
+		Fault{Kind: key, Message: key, StoreError: string(value), Hint: key},
+		Warning{Message: key, Hint: string(value)},
+	}
+}
+
+func FuzzTerminal(f *testing.F) {
+	f.Add("key", []byte("value"))
+	f.Add("\x1b]0;\a\u202e\u200b\u2028\u0085\xff", []byte("\r\n\t\x00\x7f\u00a0\U000e0001"))
+	outputs := []string{"human", "json", `template={{.}}{{.key}}{{.value}}{{printf "%d %v" .reply .message}}{{quote .key}}{{json .}}{{html .key}}`}
+	f.Fuzz(func(t *testing.T, key string, value []byte) {
+		for _, output := range outputs {
+			for _, r := range everything(key, value) {
+				got := render(t, Options{Output: output, Terminal: true}, r)
+				if !shows(got, "\n\t") {
+					t.Errorf("%s of %#v: %q", output, r, got)
+				}
+				if !strings.HasSuffix(got, "\n") {
+					t.Errorf("%s of %#v: no newline: %q", output, r, got)
+				}
+			}
+		}
+	})
+}
+
+func shows(s, besides string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsPrint(r) && !strings.ContainsRune(besides, r)
+	})
+}
+
+func FuzzJSON(f *testing.F) {
+	f.Add("key", []byte("value"))
+	f.Add("\u2028<&>\U000e0001", []byte("\xff\x00\\\"\n"))
+	f.Fuzz(func(t *testing.T, key string, value []byte) {
+		get := render(t, Options{Output: "json"}, Get{Key: key, Found: true, Value: value})
+		if strings.IndexByte(get, '\n') != len(get)-1 {
+			t.Errorf("not one line: %q", get)
+		}
+		var got struct {
+			Key, Value       *string
+			KeyB64, ValueB64 *[]byte
+		}
+		get = strings.NewReplacer(`"key_b64":`, `"KeyB64":`, `"value_b64":`, `"ValueB64":`).Replace(get)
+		if err := json.Unmarshal([]byte(get), &got); err != nil {
+			t.Fatalf("%v: %q", err, get)
+		}
+		for _, tt := range []struct {
+			want string
+			text *string
+			b64  *[]byte
+		}{{key, got.Key, got.KeyB64}, {string(value), got.Value, got.ValueB64}} {
+			switch {
+			case (tt.text == nil) == (tt.b64 == nil):
+				t.Errorf("not exactly one form of %q: %q", tt.want, get)
+			case tt.text != nil && *tt.text != tt.want, tt.b64 != nil && string(*tt.b64) != tt.want:
+				t.Errorf("does not decode to %q: %q", tt.want, get)
+			case tt.b64 != nil && utf8.ValidString(tt.want):
+				t.Errorf("base64 of UTF-8: %q", get)
+			}
+		}
+	})
+}
+
+// A line of several keys is three columns, whatever is in them.
+func FuzzRawLine(f *testing.F) {
+	f.Add("key", []byte("value"))
+	f.Add("\t\n\\", []byte("\xff\r\n"))
+	f.Fuzz(func(t *testing.T, key string, value []byte) {
+		v := version{1696374425000, 0, key}
+		line := render(t, Options{Output: "raw"}, Get{Key: key, Found: true, Value: value, Version: v, Many: true})
+		var got []string
+		for column := range strings.SplitSeq(strings.TrimSuffix(line, "\n"), "\t") {
+			text, err := Unescape(column)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff([]string{key, v.String(), string(value)}, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", line, diff)
+		}
+	})
+}
+
+func BenchmarkGet(b *testing.B) {
+	for _, output := range []string{"raw", "json", "human"} {
+		b.Run(output, func(b *testing.B) {
+			p, err := New(io.Discard, Options{Output: output})
+			if err != nil {
+				b.Fatal(err)
+			}
+			get := Get{Key: "setpoint", Found: true, Value: bytes.Repeat([]byte("21.5\n"), 20), Version: stored(), RTT: 1840 * time.Microsecond, Many: true}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := p.Print(get); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

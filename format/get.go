@@ -1,0 +1,60 @@
+package format
+
+import "time"
+
+// Get is the answer to `get` about one key. Version is nil for a missing key, or
+// when the store gave none.
+type Get struct {
+	Key         string
+	Found       bool
+	Value       []byte
+	Version     Version
+	RTT         time.Duration // zero: not measured
+	Many        bool          // one of several keys: say which
+	VersionOnly bool
+}
+
+func (g Get) fields() object {
+	return object{
+		{"op", "get"},
+		{"key", g.Key},
+		{"found", g.Found},
+		{"value", when(g.Found && !g.VersionOnly, string(g.Value))},
+		{"version", versionFields(g.Version)},
+		{"rtt_ms", rtt(g.RTT)},
+	}
+}
+
+func (g Get) human(dst []byte, s *style) []byte {
+	if g.Many {
+		dst = s.keyed(dst, g.Key)
+	}
+	switch {
+	case !g.Found:
+		return append(dst, "(nil)\n"...)
+	case !g.VersionOnly:
+		dst = append(AppendQuote(dst, g.Value), '\n')
+	}
+	return s.versionAndAge(dst, g.Version)
+}
+
+func (g Get) raw(dst []byte) []byte {
+	absent := "-"
+	if g.Found {
+		absent = "?"
+	}
+	switch {
+	case g.Many:
+		dst = append(AppendEscape(dst, g.Key), '\t')
+		dst = appendVersion(dst, g.Version, absent)
+		if !g.VersionOnly {
+			dst = AppendEscape(append(dst, '\t'), g.Value)
+		}
+		return append(dst, '\n')
+	case !g.Found:
+		return dst
+	case g.VersionOnly:
+		return append(appendVersion(dst, g.Version, absent), '\n')
+	}
+	return append(dst, g.Value...)
+}

@@ -1,0 +1,142 @@
+package format
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// The fields of a result are a tree that json writes and templates walk. Its
+// leaves are bool, int, int64, uint64, float64, null, and string for any bytes.
+type (
+	// An object keeps its order. A field whose value is nil is left out.
+	object []field
+	field  struct {
+		name  string
+		value any
+	}
+	list []any
+	null struct{}
+)
+
+func when(ok bool, value any) any {
+	if ok {
+		return value
+	}
+	return nil
+}
+
+func nonEmpty(s string) any { return when(s != "", s) }
+
+// rtt leaves out what was not measured.
+func rtt(d time.Duration) any { return when(d != 0, milliseconds(d)) }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// member names a string by its form: JSON has no way to write bytes that are not
+// UTF-8, so these are base64 and say so.
+func member(name, s string) (string, string) {
+	if utf8.ValidString(s) {
+		return name, s
+	}
+	return name + "_b64", base64.StdEncoding.EncodeToString([]byte(s))
+}
+
+func appendObject(dst []byte, o object) []byte {
+	dst = append(dst, '{')
+	first := true
+	for _, f := range o {
+		if f.value == nil {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(dst, '"')
+		if s, ok := f.value.(string); ok {
+			name, text := member(f.name, s)
+			dst = append(append(dst, name...), `":`...)
+			dst = appendString(dst, text)
+			continue
+		}
+		dst = append(append(dst, f.name...), `":`...)
+		dst = appendJSON(dst, f.value)
+	}
+	return append(dst, '}')
+}
+
+// appendJSON also writes what templates have made of the fields.
+func appendJSON(dst []byte, value any) []byte {
+	switch v := value.(type) {
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case int:
+		return strconv.AppendInt(dst, int64(v), 10)
+	case int64:
+		return strconv.AppendInt(dst, v, 10)
+	case uint64:
+		return strconv.AppendUint(dst, v, 10)
+	case float64:
+		return strconv.AppendFloat(dst, v, 'f', -1, 64)
+	case string:
+		if !utf8.ValidString(v) {
+			_, text := member("", v)
+			return appendObject(dst, object{{"b64", text}})
+		}
+		return appendString(dst, v)
+	case text:
+		return appendJSON(dst, string(v))
+	case object:
+		return appendObject(dst, v)
+	case map[string]any:
+		o := make(object, 0, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			o = append(o, field{name, v[name]})
+		}
+		return appendObject(dst, o)
+	case list:
+		dst = append(dst, '[')
+		for i, item := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendJSON(dst, item)
+		}
+		return append(dst, ']')
+	}
+	return append(dst, "null"...)
+}
+
+// appendString escapes whatever may not be shown as it is, so that JSON can go
+// to a terminal, and nothing for the sake of HTML.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(s); {
+		size, printable := nextRune(s, i)
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case printable:
+			dst = append(dst, s[i:i+size]...)
+		case c == '\n':
+			dst = append(dst, `\n`...)
+		case c == '\r':
+			dst = append(dst, `\r`...)
+		case c == '\t':
+			dst = append(dst, `\t`...)
+		default:
+			r, _ := utf8.DecodeRuneInString(s[i:])
+			for _, unit := range utf16.AppendRune(nil, r) {
+				dst = append(dst, '\\', 'u',
+					hexDigits[unit>>12], hexDigits[unit>>8&15], hexDigits[unit>>4&15], hexDigits[unit&15])
+			}
+		}
+		i += size
+	}
+	return append(dst, '"')
+}

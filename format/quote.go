@@ -1,0 +1,202 @@
+package format
+
+import (
+	"fmt"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bytes is what can be escaped: keys are strings, values are byte slices.
+type Bytes interface{ ~string | ~[]byte }
+
+// Escape writes b as C escapes: \n \r \t \\, and \xHH for every byte that is not
+// part of a printable character. That takes in more than control characters:
+// bidirectional overrides, characters of no width and invalid UTF-8 can make a
+// terminal show something else than what is stored. Space stays, quotes stay;
+// [Unescape] is the inverse.
+func Escape[T Bytes](b T) string { return string(AppendEscape(nil, b)) }
+
+// AppendEscape appends what [Escape] returns.
+func AppendEscape[T Bytes](dst []byte, b T) []byte { return appendEscaped(dst, b, `\`) }
+
+// Quote is [Escape] with quotes around, and those within escaped too.
+// [Unquote] is the inverse.
+func Quote[T Bytes](b T) string { return string(AppendQuote(nil, b)) }
+
+// AppendQuote appends what [Quote] returns.
+func AppendQuote[T Bytes](dst []byte, b T) []byte {
+	dst = append(dst, '"')
+	dst = appendEscaped(dst, b, `\"`)
+	return append(dst, '"')
+}
+
+// appendText escapes a text made for people, such as a message. It leaves
+// backslashes alone: quoted names within the text are escaped already.
+func appendText(dst []byte, text string) []byte { return appendEscaped(dst, text, "") }
+
+const hexDigits = "0123456789abcdef"
+
+// appendEscaped also puts a backslash before each of the characters in special.
+func appendEscaped[T Bytes](dst []byte, b T, special string) []byte {
+	for i := 0; i < len(b); {
+		size, printable := nextRune(b, i)
+		switch c := b[i]; {
+		case !printable:
+			for _, c := range []byte(b[i : i+size]) {
+				dst = appendEscapedByte(dst, c)
+			}
+		case size == 1 && (special != "" && c == special[0] || len(special) > 1 && c == special[1]):
+			dst = append(dst, '\\', c)
+		default:
+			dst = append(dst, b[i:i+size]...)
+		}
+		i += size
+	}
+	return dst
+}
+
+func appendEscapedByte(dst []byte, c byte) []byte {
+	switch c {
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// nextRune returns the length of the character at b[i] and whether it may be
+// shown. A byte that is not UTF-8 is a character of its own that may not.
+func nextRune[T Bytes](b T, i int) (size int, printable bool) {
+	if c := b[i]; c < utf8.RuneSelf {
+		return 1, ' ' <= c && c < 0x7f
+	}
+	r, size := utf8.DecodeRuneInString(string(b[i:min(i+utf8.UTFMax, len(b))]))
+	return size, size > 1 && unicode.IsPrint(r)
+}
+
+// A SyntaxError says where a text stops being what [Escape] or [Quote] write.
+type SyntaxError struct {
+	Offset int    // in bytes from the start of the text
+	Want   string // what was expected
+	Got    string // what came
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("byte %d: want %s, got %s", e.Offset, e.Want, e.Got)
+}
+
+// Unescape decodes C escapes. It takes more than [Escape] writes: any \xHH, in
+// either case, and unescaped bytes of every kind but a backslash. The error is
+// a *[SyntaxError].
+func Unescape(s string) (string, error) { return unescape(s, 0, "") }
+
+// Unquote decodes a text in double quotes, which may contain \" as well. The
+// error is a *[SyntaxError].
+func Unquote(s string) (string, error) {
+	if s == "" || s[0] != '"' {
+		return "", syntaxError(s, 0, 1, `a " at the start`)
+	}
+	inner := s[1:]
+	for i := 0; i < len(inner); i++ {
+		switch inner[i] {
+		case '\\':
+			i++
+		case '"':
+			if i+1 < len(inner) {
+				return "", syntaxError(s, i+2, 1, `the end of the text after the closing "`)
+			}
+			return unescape(inner[:i], 1, `"`)
+		}
+	}
+	return "", syntaxError(s, len(s), 0, `a closing "`)
+}
+
+// unescape decodes s, which begins at byte base of what the user wrote. The
+// characters in quote may be escaped besides the usual ones.
+func unescape(s string, base int, quote string) (string, error) {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			out = append(out, s[i])
+			continue
+		}
+		size := 2
+		switch c := at(s, i+1); {
+		case c == 'n':
+			out = append(out, '\n')
+		case c == 'r':
+			out = append(out, '\r')
+		case c == 't':
+			out = append(out, '\t')
+		case c == '\\' || quote != "" && c == quote[0]:
+			out = append(out, c)
+		case c == 'x':
+			size = 4
+			n, err := strconv.ParseUint(s[min(i+2, len(s)):min(i+size, len(s))], 16, 8)
+			if err != nil || i+size > len(s) {
+				return "", shifted(syntaxError(s, i, size, `\x and two hexadecimal digits`), base)
+			}
+			out = append(out, byte(n))
+		default:
+			want := `one of \n \r \t \\ \xHH`
+			if quote != "" {
+				want = `one of \n \r \t \\ \" \xHH`
+			}
+			_, width := utf8.DecodeRuneInString(s[i+1:])
+			return "", shifted(syntaxError(s, i, 1+width, want), base)
+		}
+		i += size - 1
+	}
+	return string(out), nil
+}
+
+// at returns NUL behind the end, which is no escape's second character.
+func at(s string, i int) byte {
+	if i < len(s) {
+		return s[i]
+	}
+	return 0
+}
+
+// syntaxError shows the n bytes that stand where the error is.
+func syntaxError(s string, offset, n int, want string) *SyntaxError {
+	got := "the end of the text"
+	if offset < len(s) {
+		got = string(appendText(nil, s[offset:min(offset+n, len(s))]))
+	}
+	return &SyntaxError{Offset: offset, Want: want, Got: got}
+}
+
+func shifted(e *SyntaxError, by int) *SyntaxError {
+	e.Offset += by
+	return e
+}
+
+// Word writes b as one word of the shell's and of batch's lines, quoted unless
+// it consists of letters, digits and punctuation that means nothing anywhere.
+// What begins with a minus is quoted: a lone one would stand for standard input,
+// and others would look like options.
+func Word[T Bytes](b T) string {
+	if len(b) == 0 || b[0] == '-' {
+		return Quote(b)
+	}
+	for _, r := range string(b) {
+		if !bare(r) {
+			return Quote(b)
+		}
+	}
+	return string(b)
+}
+
+// bare leaves U+FFFD out, which is also how a range shows invalid UTF-8.
+func bare(r rune) bool {
+	switch r {
+	case '_', '-', '.', '/', ':', '=', '@', '%', '+', ',':
+		return true
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}

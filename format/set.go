@@ -1,0 +1,54 @@
+package format
+
+import "time"
+
+// Set is the answer to `set`.
+type Set struct {
+	Key     string
+	Applied bool
+	Reason  string // when not applied: "exists" (NX) or "differs" (NEX)
+	Version Version
+	RTT     time.Duration // zero: not measured
+}
+
+func (r Set) fields() object {
+	return object{
+		{"op", "set"},
+		{"key", r.Key},
+		{"applied", r.Applied},
+		{"reason", when(!r.Applied, nonEmpty(r.Reason))},
+		{"version", versionFields(r.Version)},
+		{"rtt_ms", rtt(r.RTT)},
+	}
+}
+
+func (r Set) human(dst []byte, s *style) []byte {
+	if r.Applied {
+		dst = append(dst, "OK\n"...)
+	} else {
+		dst = s.integer(dst, -1, meaning(r.Reason))
+	}
+	return s.version(dst, r.Version)
+}
+
+func (r Set) raw(dst []byte) []byte {
+	if r.Applied {
+		dst = append(dst, "OK\t"...)
+	} else {
+		dst = append(dst, "-1\t"...)
+	}
+	return append(appendVersion(dst, r.Version, "-"), '\n')
+}
+
+// meaning puts the reason of a "no" in words.
+func meaning(reason string) string {
+	switch reason {
+	case "exists":
+		return "the key exists"
+	case "differs":
+		return "the key holds another value"
+	case "missing":
+		return "the key is missing"
+	}
+	return Escape(reason)
+}
