@@ -1,0 +1,121 @@
+package repl
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A Line is a logical line: a physical one, or several that quotes join.
+type Line struct {
+	Number int    // of its first physical line, from 1
+	Text   string // without its line end
+	Words  []Word
+}
+
+// A LineError is about one line; Number is that of the first physical line of
+// it, or of the one with the quote that nothing closes.
+type LineError struct {
+	Number int
+	Err    error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Number, e.Err) }
+func (e *LineError) Unwrap() error { return e.Err }
+
+// ErrTooLong says that a line is longer than [Reader.MaxBytes].
+var ErrTooLong = errors.New("the line is too long; is a quote left open?")
+
+// A Reader reads logical lines from a stream, each as soon as its line end has
+// come, and keeps no more than one of them in memory. Lines may end in CR LF;
+// within quotes the CR is kept.
+type Reader struct {
+	MaxBytes int // of a logical line; NewReader sets it to 64 MiB
+
+	in     *bufio.Reader
+	number int    // of physical lines read
+	text   []byte // of the logical line so far
+	err    error  // why reading has ended
+}
+
+// NewReader returns a Reader of r.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{MaxBytes: 64 << 20, in: bufio.NewReader(r)}
+}
+
+// Next returns the next line that has words, and io.EOF after the last. With a
+// *[LineError] the Line has its number and, unless it is too long, its text, and
+// the next call goes on behind it. Behind a line that is too long nothing is
+// read: what follows could be the rest of a value. Other errors are the stream's;
+// a line that one of them has cut off is not returned.
+func (r *Reader) Next() (Line, error) {
+	for {
+		line, err := r.logical()
+		if err != nil || len(line.Words) > 0 {
+			return line, err
+		}
+	}
+}
+
+func (r *Reader) logical() (Line, error) {
+	var s splitter
+	r.text = r.text[:0]
+	line := Line{Number: r.number + 1}
+	for {
+		start := len(r.text)
+		err := r.physical()
+		switch {
+		case err == io.EOF && s.quote != 0:
+			line.Text = string(r.text)
+			opened := line.Number + bytes.Count(r.text[:s.at], []byte("\n"))
+			return line, &LineError{opened, ErrIncomplete}
+		case err == ErrTooLong:
+			r.err = io.EOF
+			return line, &LineError{line.Number, err}
+		case err != nil:
+			return Line{}, err
+		}
+		s.line(string(r.text[start:]))
+		if s.quote == 0 {
+			break
+		}
+	}
+	line.Text = string(r.text)
+	if text, ok := strings.CutSuffix(line.Text, "\n"); ok {
+		line.Text = strings.TrimSuffix(text, "\r")
+	}
+	words, err := s.finish()
+	if err != nil {
+		return line, &LineError{line.Number, err}
+	}
+	line.Words = words
+	return line, nil
+}
+
+// physical appends the next physical line to r.text. A stream's last line needs
+// no line end.
+func (r *Reader) physical() error {
+	start := len(r.text)
+	for r.err == nil {
+		chunk, err := r.in.ReadSlice('\n')
+		if len(r.text)+len(chunk) > r.MaxBytes {
+			return ErrTooLong
+		}
+		r.text = append(r.text, chunk...)
+		if err == nil {
+			r.number++
+			return nil
+		}
+		if err != bufio.ErrBufferFull {
+			r.err = err
+		}
+	}
+	if r.err == io.EOF && len(r.text) > start {
+		r.number++
+		return nil
+	}
+	return r.err
+}
