@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/format"
+)
+
+func newCall() verb {
+	var fence fencing
+	return verb{
+		use:   "call ARG...",
+		short: "Send any request and print the reply",
+		long: `Send the arguments as they are, as a RESP3 array of blobs, and print whatever the store
+answers: for what sscli does not know yet. The store wants verbs in upper case.`,
+		example: "  sscli call GET setpoint\n  sscli call SCAN 'colors/*'",
+		flags:   fence.bind,
+		parse: func(args []string, _ stdin) (request, error) {
+			if len(args) == 0 {
+				return request{}, usage("no request: want call ARG...")
+			}
+			options, err := fence.options()
+			if err != nil {
+				return request{}, err
+			}
+			words := make([]string, len(args))
+			for i, arg := range args {
+				words[i] = unprotect(arg)
+			}
+			return anyRequest(words, options), nil
+		},
+	}
+}
+
+// newKeyNotify is for looking at the protocol; what it asks for ends with the
+// connection.
+func newKeyNotify() verb {
+	return verb{
+		use:    "keynotify KEY [STOP]",
+		short:  "Send KEYNOTIFY as it stands",
+		hidden: true,
+		parse: func(args []string, _ stdin) (request, error) {
+			if len(args) == 0 || len(args) > 2 || (len(args) == 2 && !strings.EqualFold(args[1], wire.OptionStop)) {
+				return request{}, usage("want keynotify KEY [STOP]")
+			}
+			words := []string{wire.VerbKeyNotify, unprotect(args[0])}
+			if len(args) == 2 {
+				words = append(words, wire.OptionStop)
+			}
+			return anyRequest(words, client.WriteOptions{}), nil
+		},
+	}
+}
+
+func anyRequest(words []string, options client.WriteOptions) request {
+	return request{
+		commands: []client.Command{client.Call(words, options)},
+		show: func(_ int, r client.Reply) (format.Result, bool, error) {
+			shown := make([][]byte, len(words))
+			for i, w := range words {
+				shown[i] = []byte(w)
+			}
+			return format.Reply{Words: shown, Value: shownValue(r.Value), Version: version(r.Version), RTT: r.RTT}, true, nil
+		},
+	}
+}
+
+func shownValue(v wire.Value) format.Value {
+	out := format.Value{Kind: format.Kind(v.Kind), Text: v.Text, Int: v.Int}
+	for _, item := range v.Items {
+		out.Items = append(out.Items, shownValue(item))
+	}
+	return out
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/format"
+)
+
+func newDel() verb {
+	var fence fencing
+	return verb{
+		use:     "del KEY...",
+		aliases: []string{"delete", "rm"},
+		short:   "Delete keys",
+		long:    "Delete keys, each with a request of its own. Exit code 1 if one was missing.",
+		example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore",
+		flags:   fence.bind,
+		parse: func(args []string, _ stdin) (request, error) {
+			if len(args) == 0 {
+				return request{}, usage("no key: want del KEY...")
+			}
+			options, err := fence.options()
+			if err != nil {
+				return request{}, err
+			}
+			var req request
+			for _, key := range args {
+				req.commands = append(req.commands, client.Del(unprotect(key), options))
+			}
+			req.show = func(i int, r client.Reply) (format.Result, bool, error) {
+				return format.Count{
+					Op: "del", Key: unprotect(args[i]), N: r.Count(), Version: version(r.Version), RTT: r.RTT, Many: len(args) > 1,
+				}, r.Count() > 0, nil
+			}
+			return req, nil
+		},
+	}
+}

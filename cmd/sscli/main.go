@@ -1,0 +1,27 @@
+// Command sscli is the command line for the state store of the Azure IoT
+// Operations MQTT broker. `sscli help` tells what it does.
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+)
+
+func main() {
+	os.Exit(run(os.Args[0], os.Args[1:]))
+}
+
+// run is main with an exit code. A signal that ended the work ends the process,
+// once everything is tidied up, so that a shell sees it.
+func run(name string, args []string) int {
+	ctx, stop := withSignals(context.Background())
+	a := newApp()
+	err := a.execute(ctx, name, args)
+	stop()
+	code := a.report(err)
+	if e, ok := errors.AsType[*interruptError](err); ok {
+		e.reraise()
+	}
+	return code
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sscli/sscli/emulator/mosquitto"
+)
+
+// scriptMosquitto runs a broker that nobody here wrote.
+func scriptMosquitto(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: mosquitto")
+	}
+	b := mosquitto.Start(mosquittoTester{ts: ts}, "", mosquitto.Anonymous)
+	ts.Setenv("SSCLI_URL", "mqtt://"+b.Addresses[0])
+}
+
+// haveMosquitto is the condition [mosquitto].
+func haveMosquitto() bool {
+	if _, err := exec.LookPath("mosquitto"); err == nil {
+		return true
+	}
+	_, err := os.Stat("/usr/sbin/mosquitto")
+	return err == nil
+}
+
+// mosquittoTester lets mosquitto.Start report to a script.
+type mosquittoTester struct {
+	testing.TB // nil: the methods below are those that are used
+	ts         *testscript.TestScript
+}
+
+func (t mosquittoTester) Helper()                           {}
+func (t mosquittoTester) Fatal(args ...any)                 { t.ts.Fatalf("%v", args) }
+func (t mosquittoTester) Fatalf(format string, args ...any) { t.ts.Fatalf(format, args...) }
+func (t mosquittoTester) Skipf(format string, args ...any)  { t.ts.Fatalf(format, args...) }
+func (t mosquittoTester) Cleanup(f func())                  { t.ts.Defer(f) }
+
+func (t mosquittoTester) TempDir() string {
+	dir := filepath.Join(t.ts.Getenv("WORK"), "mosquitto")
+	t.ts.Check(os.MkdirAll(dir, 0o700))
+	return dir
+}

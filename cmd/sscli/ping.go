@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/format"
+)
+
+// pingKey is read by ping. It need not exist, and need not be allowed: a refusal
+// is an answer of the store too.
+const pingKey = "sscli/ping"
+
+func (a *app) newPing() *cobra.Command {
+	var count int
+	var interval string
+	cmd := &cobra.Command{
+		Use:     "ping",
+		Short:   "Measure the round trip to the store",
+		GroupID: groupDebug,
+		Long: `Read a key (` + pingKey + `, which need not exist) again and again and print how long each
+answer took: the way to the broker, through the store, and back. Connecting is not
+counted. Exit code 124 if an answer did not come.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			pause, err := config.ParseDuration(interval)
+			if err != nil {
+				return usage("--interval: %v", err)
+			}
+			if pause < 0 {
+				return usage("--interval %s: want 0 or more", interval)
+			}
+			if count < 1 {
+				return usage("-n %d: want at least 1", count)
+			}
+			return a.ping(cmd.Context(), count, pause)
+		},
+	}
+	cmd.Flags().IntVarP(&count, "count", "n", 4, "ask `N` times")
+	cmd.Flags().StringVar(&interval, "interval", "200ms", "`DURATION` between two")
+	return cmd
+}
+
+func (a *app) ping(ctx context.Context, count int, interval time.Duration) (err error) {
+	o, undo, err := a.broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	s, err := client.Dial(limited, o)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+
+	var answered []time.Duration
+	var bad error
+	sent := 0
+	for ctx.Err() == nil && sent < count {
+		if sent > 0 && !wait(ctx, interval) {
+			break
+		}
+		sent++
+		reply, err := s.Get(ctx, pingKey)
+		_, refused := errors.AsType[*wire.StoreError](err)
+		result := format.Ping{Seq: sent, Key: pingKey, RTT: reply.RTT}
+		switch {
+		case err == nil || refused:
+			answered = append(answered, reply.RTT)
+		case ctx.Err() != nil:
+			sent--
+			continue
+		case isTimeout(err):
+			bad, result.Note = err, "timed out"
+		default:
+			bad, result.Note, count = err, "no answer", sent
+		}
+		if err := a.emit(result); err != nil {
+			return err
+		}
+	}
+	if err := a.emit(summary(sent, answered)); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if bad != nil {
+		return fmt.Errorf("ping: %w", bad)
+	}
+	return nil
+}
+
+func summary(sent int, answered []time.Duration) format.PingSummary {
+	s := format.PingSummary{Sent: sent, Lost: sent - len(answered)}
+	n := len(answered)
+	if n == 0 {
+		return s
+	}
+	slices.Sort(answered)
+	var total time.Duration
+	for _, d := range answered {
+		total += d
+	}
+	// The 99th percentile is the smallest that 99 of 100 do not exceed.
+	s.Min, s.Max, s.Avg, s.P99 = answered[0], answered[n-1], total/time.Duration(n), answered[(n*99+99)/100-1]
+	return s
+}
+
+// wait passes time; false means that ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

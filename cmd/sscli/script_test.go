@@ -1,0 +1,511 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"sscli":          main,
+		"statestore-cli": main,
+	})
+}
+
+// TestScript runs what users type, with the real binary. Beside testscript's own
+// commands there are these:
+//
+//	code N PROGRAM ARG...             run it and demand this exit code
+//	signal SIG STATE N PROGRAM ARG... the same, with a signal in that state of the emulator
+//	emulator OPTION...                start an emulator and name it in SSCLI_URL, see emulatorOptions
+//	silent-listener                   the same with a server that never says a word
+//	fastforward DURATION              move the emulator's clock
+//	mosquitto                         run a Mosquitto, on the condition [mosquitto], and name it in SSCLI_URL
+//	proxy [NAME:PASSWORD]             run an HTTP proxy to the emulator, at the port PROXYPORT
+//
+// code and signal leave what they ran, what it wrote and its exit code in the file
+// session, with lines of standard error marked by `! `. What differs from run to
+// run has names there, and on stdout and stderr: V1, V2, … are versions in the order
+// of their appearance.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Condition: func(cond string) (bool, error) {
+			if cond == "mosquitto" {
+				return haveMosquitto(), nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("TERM", "dumb")
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each sscli of a race test takes a second more
+			env.Values[scriptKey{}] = &script{names: make(map[string]string)}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":            scriptCode,
+			"signal":          scriptSignal,
+			"emulator":        scriptEmulator,
+			"silent-listener": scriptSilentListener,
+			"fastforward":     scriptFastForward,
+			"mosquitto":       scriptMosquitto,
+			"proxy":           scriptProxy,
+		},
+	})
+}
+
+// A script is what the commands of one script share.
+type script struct {
+	server *emulator.Server
+	names  map[string]string // version to V1, V2, …
+}
+
+type scriptKey struct{}
+
+func scriptOf(ts *testscript.TestScript) *script { return ts.Value(scriptKey{}).(*script) }
+
+func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N program [args...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	scriptOf(ts).run(ts, want, args[1:], args[1:])
+}
+
+// run runs command and notes it as typed.
+func (s *script) run(ts *testscript.TestScript, want int, typed, command []string) {
+	err := ts.Exec(command[0], command[1:]...)
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+		if status, ok := exit.Sys().(interface {
+			Signaled() bool
+			Signal() syscall.Signal
+		}); ok && status.Signaled() {
+			got = 128 + int(status.Signal())
+		}
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	stdout, stderr := s.scrub(ts, ts.ReadFile("stdout")), s.scrub(ts, ts.ReadFile("stderr"))
+	fmt.Fprint(ts.Stdout(), stdout)
+	fmt.Fprint(ts.Stderr(), stderr)
+	s.note(ts, typed, stdout, stderr, got)
+	if got != want && !*update { // an update shows it all; the next run demands it
+		ts.Fatalf("%s: exit code %d, want %d\n%s%s", strings.Join(typed, " "), got, want, stdout, stderr)
+	}
+}
+
+// note adds to the file session.
+func (s *script) note(ts *testscript.TestScript, typed []string, stdout, stderr string, code int) {
+	var b bytes.Buffer
+	b.WriteString(">")
+	for _, word := range typed {
+		shown := s.scrub(ts, word)
+		if strings.ContainsAny(shown, " \"'\n\\") || shown == "" {
+			shown = format.Quote(shown)
+		}
+		b.WriteString(" " + shown)
+	}
+	b.WriteString("\n")
+	noteLines(&b, "", stdout)
+	noteLines(&b, "! ", stderr)
+	if code != 0 {
+		fmt.Fprintf(&b, "[%d]\n", code)
+	}
+	f, err := os.OpenFile(filepath.Join(ts.Getenv("WORK"), "session"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	ts.Check(err)
+	_, err = f.Write(b.Bytes())
+	ts.Check(errors.Join(err, f.Close()))
+}
+
+func noteLines(b *bytes.Buffer, mark, text string) {
+	for line := range strings.Lines(text) {
+		body, whole := strings.CutSuffix(line, "\n")
+		b.WriteString(mark)
+		for len(body) > 0 {
+			r, size := utf8.DecodeRuneInString(body)
+			if r == '\t' || unicode.IsPrint(r) && (r != utf8.RuneError || size > 1) {
+				b.WriteString(body[:size])
+			} else {
+				fmt.Fprintf(b, "<%x>", body[:size])
+			}
+			body = body[size:]
+		}
+		if !whole {
+			b.WriteString(" (no newline)")
+		}
+		b.WriteString("\n")
+	}
+}
+
+// scrub gives what differs from run to run a name. A version is one only if it is
+// of today, so that those written out in a script stay.
+func (s *script) scrub(ts *testscript.TestScript, text string) string {
+	text = strings.ReplaceAll(text, ts.Getenv("WORK"), "$WORK")
+	for _, name := range []string{"PORT", "WSPORT", "PROXYPORT"} {
+		if port := ts.Getenv(name); port != "" {
+			text = regexp.MustCompile(`\b`+port+`\b`).ReplaceAllString(text, name)
+		}
+	}
+	for _, r := range scrubRules {
+		text = r.pattern.ReplaceAllStringFunc(text, func(match string) string { return r.name(s, match) })
+	}
+	return text
+}
+
+type scrubRule struct {
+	pattern *regexp.Regexp
+	name    func(s *script, match string) string
+}
+
+var scrubRules = []scrubRule{
+	{regexp.MustCompile(`\b\d{13,15}:\d+:[-\w]+`), func(s *script, match string) string {
+		if !recent(match[:strings.IndexByte(match, ':')]) {
+			return match
+		}
+		name, ok := s.names[match]
+		if !ok {
+			name = "V" + strconv.Itoa(len(s.names)+1)
+			s.names[match] = name
+		}
+		return name
+	}},
+	{regexp.MustCompile(`"hlc":"V\d+","wall_ms":\d+,"counter":\d+,"node":"[^"]*","time":"[^"]*"`), func(_ *script, match string) string {
+		hlc, rest, _ := strings.Cut(match, ",")
+		node := regexp.MustCompile(`[0-9a-f-]{36}`).ReplaceAllString(regexp.MustCompile(`"node":"[^"]*"`).FindString(rest), "UUID")
+		return hlc + `,"wall_ms":WALL,"counter":N,` + node + `,"time":"TIME"`
+	}},
+	{regexp.MustCompile(`\b\d{13,15}\b`), func(_ *script, match string) string {
+		if recent(match) {
+			return "WALL"
+		}
+		return match
+	}},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`), func(_ *script, match string) string {
+		if at, err := time.Parse(time.RFC3339, match); err == nil && recent(strconv.FormatInt(at.UnixMilli(), 10)) {
+			return "TIME"
+		}
+		return match
+	}},
+	replace(`"(rtt|min|avg|p99|max)_ms":[\d.]+`, `"${1}_ms":RTT`),
+	replace(`(?m)^(\d+)\t\d+(\.\d+)?$`, "$1\tRTT"),
+	replace(`(?m)^(summary\t\d+\t\d+)(\t\d+(\.\d+)?){4}$`, "$1\tRTT\tRTT\tRTT\tRTT"),
+	replace(`\btime=\d+(\.\d+)?ms`, "time=RTT"),
+	replace(`\bp99/max [\d./]+ ms`, "p99/max RTT"),
+	replace(`\((in )?[\dhms.]+ ago\)`, "(AGE)"),
+	replace(`\bis [\dhms.]+ ahead of the local clock`, "is AHEAD of the local clock"),
+	replace(`\bsscli-[a-z2-7]{16}\b`, "CLIENT"),
+	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),
+	replace(`(?m)^ +\d+\.\d{6} (->|<-) (\w+)( #\d+)? \(\d+ bytes\)`, "  SECONDS $1 $2$3 (SIZE)"),
+	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `, "CLOCK  "),
+	replace(`"outage_ms":[\d.]+`, `"outage_ms":MS`),
+	replace(`correlation [0-9a-f]{32}`, "correlation ID"),
+}
+
+func replace(pattern, with string) scrubRule {
+	re := regexp.MustCompile(pattern)
+	return scrubRule{re, func(_ *script, match string) string { return re.ReplaceAllString(match, with) }}
+}
+
+// recent tells whether a wall clock in milliseconds is of these hours.
+func recent(ms string) bool {
+	n, err := strconv.ParseInt(ms, 10, 64)
+	return err == nil && time.Since(time.UnixMilli(n)).Abs() < 6*time.Hour
+}
+
+// scriptSignal sends the signal to a program once a field of the emulator's State
+// has a value.
+func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 4 {
+		ts.Fatalf("usage: signal INT|TERM|HUP|QUIT|… field=n N program [args...]")
+	}
+	s := scriptOf(ts)
+	sig, ok := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
+	field, value, _ := strings.Cut(args[1], "=")
+	n, err := strconv.Atoi(value)
+	want, err2 := strconv.Atoi(args[2])
+	if !ok || err != nil || err2 != nil || s.server == nil {
+		ts.Fatalf("signal %s: want a signal, a field of the state of an emulator, and an exit code", strings.Join(args[:3], " "))
+	}
+	pidFile := filepath.Join(ts.Getenv("WORK"), "pid")
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	sent := make(chan error, 1)
+	go func() {
+		sent <- func() error {
+			if err := s.server.Await(ctx, func(st emulator.State) bool {
+				return reflect.ValueOf(st).FieldByName(field).Int() >= int64(n)
+			}); err != nil {
+				return err
+			}
+			text, err := os.ReadFile(pidFile)
+			if err != nil {
+				return err
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			if err != nil {
+				return err
+			}
+			p, err := os.FindProcess(pid)
+			if err != nil {
+				return err
+			}
+			return p.Signal(sig)
+		}()
+	}()
+	defer func() {
+		cancel()
+		ts.Check(<-sent)
+	}()
+	s.run(ts, want, args[3:], append([]string{"sh", "-c", `echo $$ >"$0"; exec "$@"`, pidFile}, args[3:]...))
+}
+
+func scriptFastForward(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: fastforward DURATION")
+	}
+	d, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	scriptOf(ts).server.FastForward(d)
+}
+
+// scriptSilentListener accepts connections, as the kernel does, and no more.
+func scriptSilentListener(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: silent-listener")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { ln.Close() })
+	ts.Setenv("SSCLI_URL", "mqtt://"+ln.Addr().String())
+	ts.Setenv("PORT", strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
+}
+
+func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("unsupported: ! emulator")
+	}
+	var o emulator.Options
+	actions := make(map[string]emulator.Action) // by verb
+	stored := make(map[string]string)
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		if name == "has" { // KEY:VALUE
+			key, value, _ := strings.Cut(value, ":")
+			stored[key] = value
+			continue
+		}
+		set := emulatorOptions[name]
+		if set != nil {
+			ts.Check(set(ts, &o, value))
+			continue
+		}
+		act := emulatorActions[name]
+		if act == nil {
+			ts.Fatalf("emulator: unknown option %q", arg)
+		}
+		verb, detail, _ := strings.Cut(value, ":")
+		action := actions[verb]
+		ts.Check(act(&action, detail))
+		actions[verb] = action
+	}
+	s := emulator.Start(scriptTester{ts}, o)
+	s.Intercept(func(r emulator.Request) emulator.Action { return actions[r.Verb()] })
+	for key, value := range stored {
+		_, err := s.Set(key, value)
+		ts.Check(err)
+	}
+	scriptOf(ts).server = s
+	ts.Setenv("SSCLI_URL", s.URL())
+	ts.Setenv("PORT", strconv.Itoa(s.Addr().(*net.TCPAddr).Port))
+	if addr, ok := s.WebSocketAddr().(*net.TCPAddr); ok {
+		ts.Setenv("WSPORT", strconv.Itoa(addr.Port))
+	}
+}
+
+// emulatorOptions are name=value.
+var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Options, value string) error{
+	"users": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
+		name, password, _ := strings.Cut(value, ":")
+		o.Users = map[string]string{name: password}
+		return nil
+	},
+	"max-keys": func(_ *testscript.TestScript, o *emulator.Options, value string) (err error) {
+		o.MaxKeys, err = strconv.Atoi(value)
+		return err
+	},
+	"max-packet-size": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
+		n, err := strconv.ParseUint(value, 10, 32)
+		o.MaxPacketSize = uint32(n)
+		return err
+	},
+	"skew": func(_ *testscript.TestScript, o *emulator.Options, value string) (err error) {
+		o.Skew, err = time.ParseDuration(value)
+		return err
+	},
+	"deny": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
+		o.Authorize = func(_, _, key string, _ bool) bool { return key != value }
+		return nil
+	},
+	"deny-topic": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
+		o.AuthorizeTopic = func(_, _, topic string, _ bool) bool { return !strings.Contains(topic, value) }
+		return nil
+	},
+	"variant": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
+		field := reflect.ValueOf(&o.Variants).Elem().FieldByName(value)
+		if !field.IsValid() {
+			return fmt.Errorf("no variant %q", value)
+		}
+		field.SetBool(true)
+		return nil
+	},
+	// tls serves TLS with a certificate for 127.0.0.1 and localhost, or for the
+	// name that it is given; the CA is in ca.pem, and one of somebody else in
+	// other-ca.pem.
+	"tls": func(ts *testscript.TestScript, o *emulator.Options, value string) error {
+		names := []string{"localhost", "127.0.0.1"}
+		if value != "" {
+			names = []string{value}
+		}
+		ca, err := newAuthority("Test CA")
+		if err != nil {
+			return err
+		}
+		other, err := newAuthority("Test CA")
+		if err != nil {
+			return err
+		}
+		cert, err := ca.issue(names...)
+		if err != nil {
+			return err
+		}
+		o.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		return errors.Join(os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.pem(), 0o666),
+			os.WriteFile(filepath.Join(ts.Getenv("WORK"), "other-ca.pem"), other.pem(), 0o666),
+			writeCertificate(ts.Getenv("WORK"), "server", cert))
+	},
+	"tls12": func(_ *testscript.TestScript, o *emulator.Options, _ string) error {
+		o.TLS.MaxVersion = tls.VersionTLS12
+		return nil
+	},
+	// client-ca wants a certificate of client-ca.pem, as client.pem is, but stranger.pem
+	// is not; their keys are as writeCertificate names them.
+	"client-ca": func(ts *testscript.TestScript, o *emulator.Options, _ string) error {
+		ca, err := newAuthority("Client CA")
+		if err != nil {
+			return err
+		}
+		o.TLS.ClientCAs, o.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		o.TLS.ClientCAs.AddCert(ca.cert)
+		// The same name, so that the client shows it.
+		stranger, err := newAuthority("Client CA")
+		if err != nil {
+			return err
+		}
+		for name, by := range map[string]*authority{"client": ca, "stranger": stranger} {
+			cert, err := by.issue(name)
+			if err != nil {
+				return err
+			}
+			if err := writeCertificate(ts.Getenv("WORK"), name, cert); err != nil {
+				return err
+			}
+		}
+		return os.WriteFile(filepath.Join(ts.Getenv("WORK"), "client-ca.pem"), ca.pem(), 0o666)
+	},
+	// ws listens for WebSockets too, which WSPORT is for.
+	"ws": func(_ *testscript.TestScript, o *emulator.Options, _ string) error {
+		o.WebSocket = "127.0.0.1:0"
+		return nil
+	},
+	// token takes that service-account token only.
+	"token": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
+		o.CheckToken = func(token []byte) bool { return string(token) == value }
+		return nil
+	},
+}
+
+// emulatorActions are name=VERB or name=VERB:detail: what happens to requests with
+// that verb.
+var emulatorActions = map[string]func(a *emulator.Action, detail string) error{
+	"drop":       func(a *emulator.Action, _ string) error { a.Drop = true; return nil },
+	"drop-reply": func(a *emulator.Action, _ string) error { a.DropReply = true; return nil },
+	"cut":        func(a *emulator.Action, _ string) error { a.Cut = true; return nil },
+	"cut-after":  func(a *emulator.Action, _ string) error { a.CutAfter = true; return nil },
+	"no-puback":  func(a *emulator.Action, _ string) error { a.NoPuback = true; return nil },
+	"refuse": func(a *emulator.Action, detail string) (err error) {
+		a.Refuse, err = reason(detail)
+		return err
+	},
+	"disconnect": func(a *emulator.Action, detail string) (err error) {
+		a.Disconnect, err = reason(detail)
+		return err
+	},
+	// reply replaces the reply, whose line end is added.
+	"reply": func(a *emulator.Action, detail string) error {
+		a.Rewrite = func(answer *emulator.Answer) { answer.Payload = []byte(detail + "\r\n") }
+		return nil
+	},
+	// property gives a user property of the reply a value: NAME:VALUE.
+	"property": func(a *emulator.Action, detail string) error {
+		name, value, ok := strings.Cut(detail, ":")
+		if !ok {
+			return fmt.Errorf("property %q: want NAME:VALUE", detail)
+		}
+		before := a.Rewrite
+		a.Rewrite = func(answer *emulator.Answer) {
+			if before != nil {
+				before(answer)
+			}
+			answer.Set(name, value)
+		}
+		return nil
+	},
+	"no-version": func(a *emulator.Action, _ string) error {
+		a.Rewrite = func(answer *emulator.Answer) { answer.Delete(wire.PropTimestamp) }
+		return nil
+	},
+}
+
+func reason(text string) (byte, error) {
+	n, err := strconv.ParseUint(text, 0, 8)
+	return byte(n), err
+}
+
+// scriptTester lets emulator.Start report to a script.
+type scriptTester struct{ ts *testscript.TestScript }
+
+func (t scriptTester) Helper()                           {}
+func (t scriptTester) Fatalf(format string, args ...any) { t.ts.Fatalf(format, args...) }
+func (t scriptTester) Logf(format string, args ...any)   { t.ts.Logf(format, args...) }
+func (t scriptTester) Cleanup(f func())                  { t.ts.Defer(f) }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+)
+
+// A notAppliedError is a write whose answer was lost and that was not applied.
+type notAppliedError struct{ err error }
+
+func (e *notAppliedError) Error() string {
+	return "the write was not applied: " + e.err.Error()
+}
+
+func (e *notAppliedError) Unwrap() error { return e.err }
+
+// An unknownError is a write of which nobody can say whether it was applied.
+type unknownError struct {
+	err error
+	why string
+}
+
+func (e *unknownError) Error() string {
+	return fmt.Sprintf("the write was sent, whether it was applied is unknown: %v (%s)", e.err, e.why)
+}
+
+func (e *unknownError) Unwrap() error { return e.err }
+
+// settle finds out what became of a write without an answer. The reply it
+// returns for one that holds is what the store would have answered, as far as
+// that can be known; for a key that is gone it is empty.
+func (a *app) settle(ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (client.Reply, error) {
+	if ctx.Err() != nil {
+		return client.Reply{}, &unknownError{context.Cause(ctx), "it was not looked into"}
+	}
+	a.note(lost.Error() + "; reading back")
+	limited, cancel := context.WithTimeout(ctx, max(time.Until(lost.Expires), 0)+budget)
+	defer cancel()
+	outcome, now, err := back(limited, lost)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return client.Reply{}, &unknownError{context.Cause(ctx), "reading back was interrupted"}
+	case err != nil:
+		return client.Reply{}, &unknownError{lost.Err, "reading back: " + err.Error()}
+	case outcome == client.NotApplied:
+		return client.Reply{}, &notAppliedError{lost.Err}
+	case outcome == client.OutcomeUnknown:
+		return client.Reply{}, &unknownError{lost.Err, whyUnknown(lost, now)}
+	}
+	if _, found := now.Bytes(); !found {
+		a.warn(fmt.Sprintf("no answer came to %s %s (%s); the key is gone", lower(lost.Command.Verb()), shownKey(lost.Command.Key()), message(lost.Err)), "")
+		return client.Reply{}, nil
+	}
+	a.warn(fmt.Sprintf("no answer came to %s %s (%s); the key holds your value", lower(lost.Command.Verb()), shownKey(lost.Command.Key()), message(lost.Err)), "")
+	now.Value = wire.Value{Kind: wire.SimpleString, Text: []byte("OK")}
+	return now, nil
+}
+
+func whyUnknown(lost *client.LostAnswerError, now client.Reply) string {
+	if _, found := now.Bytes(); found {
+		return "the key was written after the request, version " + now.Version.String()
+	}
+	if lost.Command.Verb() == wire.VerbSet {
+		return "the key is missing now"
+	}
+	return "what the request does is not known"
+}
+
+// isTimeout tells whether time ran out, rather than something else ending it.
+func isTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/youmark/pkcs8"
+)
+
+// An authority issues certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(name string) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	return &authority{cert, key}, err
+}
+
+// issue makes the certificate of a server or client of these names.
+func (a *authority) issue(names ...string) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: names[0]},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}
+
+func (a *authority) pem() []byte { return certificatePEM(a.cert.Raw) }
+
+func certificatePEM(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// keyPassword is that of the encrypted keys.
+const keyPassword = "open sesame"
+
+// writeCertificate writes NAME.pem, the key NAME-key.pem, and the same encrypted as
+// NAME-key-encrypted.pem (PKCS #8) and NAME-key-legacy.pem.
+func writeCertificate(dir, name string, cert tls.Certificate) error {
+	plain, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		return err
+	}
+	encrypted, err := pkcs8.MarshalPrivateKey(cert.PrivateKey, []byte(keyPassword), nil)
+	if err != nil {
+		return err
+	}
+	ec, err := x509.MarshalECPrivateKey(cert.PrivateKey.(*ecdsa.PrivateKey))
+	if err != nil {
+		return err
+	}
+	//lint:ignore SA1019 what is read must be written first
+	legacy, err := x509.EncryptPEMBlock(rand.Reader, "EC PRIVATE KEY", ec, []byte(keyPassword), x509.PEMCipherAES256)
+	if err != nil {
+		return err
+	}
+	write := func(suffix string, text []byte) error {
+		return os.WriteFile(filepath.Join(dir, name+suffix), text, 0o600)
+	}
+	return errors.Join(
+		write(".pem", certificatePEM(cert.Certificate[0])),
+		write("-key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: plain})),
+		write("-key-encrypted.pem", pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: encrypted})),
+		write("-key-legacy.pem", pem.EncodeToMemory(legacy)),
+	)
+}

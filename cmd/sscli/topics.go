@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/config"
+)
+
+// helpTopics are pages of help without a command.
+func helpTopics() []*cobra.Command {
+	topic := func(name, short, text string) *cobra.Command {
+		return &cobra.Command{Use: name, Short: short, Long: text}
+	}
+	return []*cobra.Command{
+		topic("exit-codes", "What the exit codes mean", exitCodesHelp()),
+		topic("environment", "Variables in place of flags", environmentHelp()),
+		topic("output", "The forms of output", outputHelp),
+		topic("quoting", "How keys and values are written", quotingHelp),
+	}
+}
+
+func exitCodesHelp() string {
+	var b strings.Builder
+	b.WriteString("The exit codes are a contract; scripts may rely on them.\n\n")
+	for _, c := range exitCodes() {
+		fmt.Fprintf(&b, "  %-6s %s\n", c.code, c.meaning)
+	}
+	b.WriteString("\nA lost answer to a write is looked into: 0 with a warning if the key is as the write\nwanted it, 124 if the write was not applied, 11 if that cannot be told.")
+	return b.String()
+}
+
+func environmentHelp() string {
+	var b strings.Builder
+	b.WriteString("A flag comes before an SSCLI_ variable, an SSCLI_ variable before an AIO_ variable.\nWhoever names the host voids port and TLS of those after him; so do a certificate and\nits key, and the ways to log in.\n\n")
+	vars := config.Variables()
+	names := make([]string, 0, len(vars))
+	for name := range vars {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "  %-20s %s\n", "--"+name, strings.Join(vars[name], ", "))
+	}
+	b.WriteString("\nAIO_MQTT_CLIENT_ID becomes the beginning of a client id of its own: to take a pod's\nown id would disconnect the pod. ALL_PROXY is not for the hosts that NO_PROXY names,\nnor for this machine. NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM decide about color as\nusual.")
+	return b.String()
+}
+
+const outputHelp = `human     for people, on a terminal; it may change
+raw       for pipes, the default there: get of one key gives the value's bytes and
+          nothing else; everything else gives lines of fields separated by tabs, the
+          reply first and the version second, with C escapes, and - where there is
+          no version
+json      one object a line, also for errors (on stderr); bytes that are not UTF-8
+          stand in a field whose name ends in _b64
+template=TEXT
+          a Go template over the fields of the JSON object, as in
+          -o 'template={{.key}} {{.version.wall_ms}}'
+
+raw, json, template and the exit codes are contracts. Results go to stdout, all else to
+stderr. Bytes from the store reach a terminal escaped, except in the raw form.`
+
+const quotingHelp = `On the command line the shell does the quoting; sscli takes every byte as it is. Where
+results and the lines of a batch quote, they do it alike:
+
+  "..."     with \n \r \t \\ \" and \xHH for any byte
+  '...'     nothing has a meaning inside (lines of a batch only)
+  # ...     a comment, at the beginning of a word (lines of a batch only)
+
+A lone - in place of VALUE is standard input, to the last byte; in a batch "-" is the
+value -. An operand may begin with a minus and a digit (set temp -5); -- ends the
+flags for operands with any other beginning.`
