@@ -1,0 +1,51 @@
+package examples
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/emulator"
+)
+
+func TestLease(t *testing.T) {
+	store := emulator.Start(t) // an empty store on a free port, gone when the test ends
+	takeLease(t, store.URL())  // the program under test
+
+	if lease, ok := store.Get("lease"); !ok || string(lease.Value) != "alice" {
+		t.Fatalf("lease: got %q, want alice", lease.Value)
+	}
+	store.FastForward(10 * time.Second) // nobody sleeps
+	if _, ok := store.Get("lease"); ok {
+		t.Error("the lease did not run out")
+	}
+}
+
+func takeLease(t *testing.T, url string) {
+	t.Helper()
+	o := client.Options{Address: strings.TrimPrefix(url, "mqtt://")}
+	c := client.Set("lease", []byte("alice"), client.SetOptions{Condition: client.NEX, TTL: 10 * time.Second})
+	if r, err := client.Once(t.Context(), o, c); err != nil || !r.OK() {
+		t.Fatalf("take the lease: %v, %v", r, err)
+	}
+}
+
+// TestGoExamples wants each block of Go in README.md in this file, which compiles.
+func TestGoExamples(t *testing.T) {
+	here, err := os.ReadFile("emulator_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(read(t, "README.md"), -1)
+	for _, b := range blocks {
+		if !strings.Contains(string(here), b[1]) {
+			t.Errorf("README.md: this is not in scripts/examples/emulator_test.go:\n%s", indented(b[1]))
+		}
+	}
+	if len(blocks) == 0 {
+		t.Error("README.md: no block of Go")
+	}
+}

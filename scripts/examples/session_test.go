@@ -1,0 +1,139 @@
+package examples
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// address is where the emulator of a page listens. While the examples run, a free
+// port stands in for it.
+const address = "127.0.0.1:1883"
+
+// wrapper is the sscli of a session: what it prints to the session has the form
+// that it has on a terminal, what goes into a pipe or a file has not.
+const wrapper = `#!/bin/sh
+[ /dev/fd/1 -ef "$EXAMPLE_OUTPUT" ] || unset SSCLI_OUTPUT
+exec %s "$@"
+`
+
+// prologue defines "server", for a command that goes on while others run, as in
+// a terminal of its own, and ends all of them in the end, without last words. A
+// command finds $? as the one before left it.
+const prologue = `
+trap 'for job in $(jobs -p); do kill -KILL "$job"; wait "$job"; done 2>/dev/null' EXIT
+last=0
+server() {
+	# exec, so that the job is the server itself and ends when it is told to.
+	eval "exec $1" >"$EXAMPLE_OUTPUT" 2>&1 &
+	for _ in {1..200}; do
+		[ -s "$EXAMPLE_OUTPUT" ] && return
+		sleep 0.05
+	done
+}
+`
+
+// run carries out the commands of a page, in order, in one bash, and returns what
+// each printed. A page that starts no emulator has one from the beginning, and
+// SSCLI_URL.
+func run(t *testing.T, binary, page string, examples []example) []string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "sscli"), fmt.Sprintf(wrapper, quoted(binary)), 0o700)
+
+	here := freeAddress(t)
+	var script strings.Builder
+	script.WriteString(prologue)
+	fmt.Fprintf(&script, "export EXAMPLE_OUTPUT=%s\n", quoted(filepath.Join(dir, "serve.out")))
+	if !slices.ContainsFunc(examples, func(e example) bool { return isServe(e.command) }) {
+		fmt.Fprintf(&script, "server 'sscli serve --listen %s'\nexport SSCLI_URL=mqtt://%s\n", here, here)
+	}
+	for i, e := range examples {
+		command := strings.ReplaceAll(e.command, address, here)
+		fmt.Fprintf(&script, "export EXAMPLE_OUTPUT=%s\n", quoted(outputFile(dir, i)))
+		if isServe(command) {
+			if !strings.Contains(command, here) {
+				command += " --listen " + here
+			}
+			fmt.Fprintf(&script, "server %s\nlast=0\n", quoted(command))
+			continue
+		}
+		fmt.Fprintf(&script, "(exit $last); eval %s >\"$EXAMPLE_OUTPUT\" 2>&1 </dev/null\nlast=$?\n", quoted(command))
+	}
+	name := filepath.Join(dir, "session")
+	write(t, name, script.String(), 0o600)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", name)
+	cmd.Dir = root
+	cmd.Env = append(cleanEnviron(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"SSCLI_OUTPUT=human", "TERM=dumb", "LC_ALL=C", "TZ=UTC")
+	cmd.WaitDelay = 5 * time.Second
+	if out, err := cmd.CombinedOutput(); len(out) > 0 || ctx.Err() != nil {
+		t.Fatalf("bash: %v\n%s", err, out)
+	}
+	got := make([]string, len(examples))
+	for i, e := range examples {
+		out, err := os.ReadFile(outputFile(dir, i))
+		if err != nil {
+			t.Fatalf("%s:%d: $ %s: did not run", page, e.line, e.command)
+		}
+		got[i] = strings.ReplaceAll(string(out), here, address)
+	}
+	return got
+}
+
+// isServe tells whether a command goes on while the others run.
+func isServe(command string) bool {
+	return command == "sscli serve" || strings.HasPrefix(command, "sscli serve --listen ")
+}
+
+func outputFile(dir string, i int) string { return filepath.Join(dir, fmt.Sprintf("%03d.out", i)) }
+
+func build(t *testing.T, root, binary string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/sscli")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+}
+
+// cleanEnviron is the environment without what would configure sscli.
+func cleanEnviron() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "SSCLI_") && !strings.HasPrefix(kv, "AIO_") && !strings.HasPrefix(kv, "CLICOLOR") {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func write(t *testing.T, name, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quoted is a word for the shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,145 @@
+package examples
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// An example is a command and what it printed.
+type example struct {
+	line    int // of the command, from 1
+	command string
+	output  string
+}
+
+const (
+	opening = "```console"
+	closing = "```"
+)
+
+// parse finds the examples of a Markdown text.
+func parse(text string) ([]example, error) {
+	var found []example
+	within := 0 // line of the opening fence
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case within == 0 && line == opening:
+			within = i + 1
+		case within == 0:
+		case line == closing:
+			within = 0
+		case strings.HasPrefix(line, "$ "):
+			found = append(found, example{line: i + 1, command: line[2:]})
+		case i == within:
+			return nil, fmt.Errorf("line %d: want a command behind %q, got %q", i+1, "$ ", line)
+		default:
+			found[len(found)-1].output += line + "\n"
+		}
+	}
+	if within != 0 {
+		return nil, fmt.Errorf("line %d: nothing ends the block", within)
+	}
+	return found, nil
+}
+
+// replaced is the text with the examples' outputs in place of those that it has.
+func replaced(text string, examples []example) string {
+	var b strings.Builder
+	next, within := 0, false
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSuffix(line, "\n")
+		switch {
+		case !within:
+			within = bare == opening
+			b.WriteString(line)
+		case bare == closing:
+			within = false
+			b.WriteString(line)
+		case strings.HasPrefix(line, "$ "):
+			b.WriteString(line + examples[next].output)
+			next++
+		}
+	}
+	return b.String()
+}
+
+// A transcript takes away what differs from run to run. It belongs to one run,
+// because the same text has the same name throughout.
+type transcript struct {
+	names map[string]string
+}
+
+func newTranscript() *transcript { return &transcript{make(map[string]string)} }
+
+var (
+	jsonVersion  = regexp.MustCompile(`\{"hlc":"(\d{13}:\d+:StateStore)","wall_ms":\d+,"counter":\d+,"node":"StateStore","time":"[^"]*"\}`)
+	humanVersion = regexp.MustCompile(`(\d{13}:\d+:StateStore)  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+)
+
+// changing are the texts that differ from run to run. Those with a name are
+// numbered: the same text is the same thing.
+var changing = []struct {
+	name    string
+	pattern *regexp.Regexp
+	as      string
+}{
+	{"version", regexp.MustCompile(`\b\d{13}:\d+:StateStore\b`), ""},
+	{"clock", regexp.MustCompile(`\b\d{15}:\d{5}:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), ""},
+	{"client", regexp.MustCompile(`\bsscli-[a-z0-9]{16}\b`), ""},
+	{"correlation", regexp.MustCompile(`\b[0-9a-f]{32}\b`), ""},
+	{"", regexp.MustCompile(`\((\d+(\.\d+)?(ms|s|m|h|d))+ ago\)`), "(<age> ago)"},
+	{"", regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`), `"time":<time>`},
+	{"", regexp.MustCompile(`"rtt_ms":\d+(\.\d+)?\b`), `"rtt_ms":<ms>`},
+	{"", regexp.MustCompile(`(?m)^ *\d+\.\d{6} (->|<-)`), "<seconds> $1"},
+}
+
+// normal is a text with names for what differs from run to run. A version in full
+// becomes a name only if all its parts agree.
+func (t *transcript) normal(text string) string {
+	text = jsonVersion.ReplaceAllStringFunc(text, func(found string) string {
+		hlc := jsonVersion.FindStringSubmatch(found)[1]
+		var ms int64
+		var counter int
+		fmt.Sscanf(hlc, "%d:%d:", &ms, &counter)
+		want := fmt.Sprintf(`{"hlc":%q,"wall_ms":%d,"counter":%d,"node":"StateStore","time":%q}`, hlc, ms, counter, instant(ms))
+		if found != want {
+			return found
+		}
+		return "{" + hlc + "}"
+	})
+	text = humanVersion.ReplaceAllStringFunc(text, func(found string) string {
+		hlc := humanVersion.FindStringSubmatch(found)[1]
+		var ms int64
+		fmt.Sscanf(hlc, "%d:", &ms)
+		if found != hlc+"  "+instant(ms) {
+			return found
+		}
+		return hlc + "  <its time>"
+	})
+	for _, c := range changing {
+		if c.name == "" {
+			text = c.pattern.ReplaceAllString(text, c.as)
+			continue
+		}
+		text = c.pattern.ReplaceAllStringFunc(text, func(found string) string {
+			if t.names[found] == "" {
+				n := 1
+				for _, name := range t.names {
+					if strings.HasPrefix(name, "<"+c.name+" ") {
+						n++
+					}
+				}
+				t.names[found] = fmt.Sprintf("<%s %d>", c.name, n)
+			}
+			return t.names[found]
+		})
+	}
+	return text
+}
+
+// instant is a wall clock as sscli writes it.
+func instant(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+}
