@@ -66,7 +66,7 @@ func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {
 }
 
 func TestMosquittoWatchLosesNothingSilently(t *testing.T) {
-	chaos(t, attached(t).Addresses[0], nil)
+	chaos(t, attached(t).Addresses[0], 200, nil)
 }
 
 func TestMosquittoRestartsAndTheWatchGoesOn(t *testing.T) {

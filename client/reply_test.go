@@ -135,11 +135,11 @@ func TestForeignReply(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error)
+		before := store.State().Replies
 		go func() {
 			_, err := s.Get(ctx, "k")
 			result <- err
 		}()
-		before := store.State().Replies
 		await(t, store, func(s emulator.State) bool { return s.Replies > before })
 		must(s.Get(t.Context(), "l"))(t) // its reply comes after the foreign one
 		cancel()

@@ -21,9 +21,10 @@ type cutter struct {
 	wg sync.WaitGroup
 
 	mu      sync.Mutex
-	changed sync.Cond // conns
+	changed sync.Cond // conns, over
 	target  string
 	conns   map[net.Conn]*int // bytes that may still pass towards the client; nil: any
+	over    bool              // nobody will connect any more
 }
 
 func startCutter(t *testing.T, target string) *cutter {
@@ -98,12 +99,18 @@ func (c *cutter) copyDown(down, up net.Conn) {
 	}
 }
 
-// cut breaks the connection that there is, or the next one: at once, or after
-// some more bytes, wherever in a packet that is.
-func (c *cutter) cut(within int) {
+// cut breaks the connection that there is, or, until ctx ends, the next one: at
+// once, or after some more bytes, wherever in a packet that is.
+func (c *cutter) cut(ctx context.Context, within int) {
+	defer context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = true
+		c.changed.Broadcast()
+	})()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.conns) == 0 {
+	for len(c.conns) == 0 && !c.over {
 		c.changed.Wait()
 	}
 	for conn, left := range c.conns {
@@ -214,16 +221,19 @@ func consume(ctx context.Context, w *Watch, keys int, end string, up chan<- stru
 }
 
 func TestWatchLosesNothingSilently(t *testing.T) {
-	for name, variants := range map[string]emulator.Variants{
-		"real":               {},
-		"delete old version": {DeleteOldVersion: true},
-		"delete no version":  {DeleteNoVersion: true},
-		"DEL":                {NotifyDEL: true},
+	for name, test := range map[string]struct {
+		variants emulator.Variants
+		cuts     int
+	}{
+		"real":               {emulator.Variants{}, 200},
+		"delete old version": {emulator.Variants{DeleteOldVersion: true}, 40},
+		"delete no version":  {emulator.Variants{DeleteNoVersion: true}, 40},
+		"DEL":                {emulator.Variants{NotifyDEL: true}, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := emulator.Start(t, emulator.Options{Variants: variants})
-			chaos(t, server.Addr().String(), nil)
+			server := emulator.Start(t, emulator.Options{Variants: test.variants})
+			chaos(t, server.Addr().String(), test.cuts, nil)
 		})
 	}
 }
@@ -235,7 +245,7 @@ func TestWatchLosesNothingSilentlyWhenTheStoreRestartsEmpty(t *testing.T) {
 	}
 	addr := server.Addr().String()
 	t.Cleanup(func() { server.Close() })
-	chaos(t, addr, func() {
+	chaos(t, addr, 100, func() {
 		if err := server.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -248,8 +258,9 @@ func TestWatchLosesNothingSilentlyWhenTheStoreRestartsEmpty(t *testing.T) {
 // chaos watches keys over a proxy that breaks the connection again and again,
 // while another client writes them, and accounts for every write. restart, if there
 // is one, is called some times between two writes.
-func chaos(t *testing.T, broker string, restart func()) {
-	const keys, writes, cuts, restarts, end = 20, 10_000, 200, 10, "the end"
+func chaos(t *testing.T, broker string, cuts int, restart func()) {
+	const keys, writesPerCut, restarts, end = 20, 50, 10, "the end"
+	writes := cuts * writesPerCut
 	proxy := startCutter(t, broker)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -293,7 +304,7 @@ func chaos(t *testing.T, broker string, restart func()) {
 		done[key] = append(done[key], operation{EventSet, r.Version})
 	}
 	for i := range writes {
-		if i%(writes/cuts) == 0 {
+		if i%writesPerCut == 0 {
 			// Most cuts meet a watch, some the attempt to make it again.
 			if rand.N(4) > 0 {
 				select {
@@ -301,7 +312,7 @@ func chaos(t *testing.T, broker string, restart func()) {
 				case <-ctx.Done():
 				}
 			}
-			proxy.cut(rand.N(2) * 3000)
+			proxy.cut(ctx, rand.N(2)*3000)
 		}
 		if restart != nil && i%(writes/restarts) == writes/restarts/2 {
 			writer.mu.Lock()

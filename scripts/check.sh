@@ -139,7 +139,7 @@ race() {
 
 # tests runs all tests. They have lines and counts of their own.
 tests() {
-	local start=$SECONDS flags=(-shuffle=on) name='go test'
+	local start=$SECONDS flags=(-shuffle=on -timeout 5m) name='go test'
 	if race; then
 		flags+=(-race)
 		name='go test -race'

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A Broker is a Mosquitto process.
@@ -105,9 +106,12 @@ func (b *Broker) run(t testing.TB) {
 	}
 }
 
-// end ends the process. That it ended by a signal is no news.
+// end ends the process. That it ended by a signal is no news. A Mosquitto that has
+// just begun can miss SIGTERM.
 func (b *Broker) end() {
+	const patience = 5 * time.Second
 	b.stop()
+	defer time.AfterFunc(patience, func() { _ = b.cmd.Process.Kill() }).Stop()
 	b.read.Wait()
 	_ = b.cmd.Wait()
 }

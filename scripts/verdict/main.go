@@ -12,7 +12,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -101,6 +103,11 @@ func (v *verdict) endTest(e event, said string) {
 	switch e.Action {
 	case "pass":
 		v.passed++
+		// Where the process died, test2json takes the trace for what the last test
+		// said, even if that had passed.
+		if _, trace, died := strings.Cut(said, "panic: "); died {
+			fmt.Fprint(v.w, "panic: ", trace)
+		}
 	case "fail":
 		v.failed++
 		v.failedIn[e.Package] = true
@@ -119,8 +126,22 @@ func (v *verdict) endPackage(e event, said string) {
 		if !v.failedIn[e.Package] {
 			v.failed++ // it was not built, or died between two tests
 		}
+		v.unfinished(e.Package)
 		fmt.Fprint(v.w, said)
 		fmt.Fprintf(v.w, "FAIL  %6.1fs  %s\n", e.Elapsed, e.Package)
+	}
+}
+
+// unfinished prints what tests said that never ended: one of them was under way
+// when the package died, and the reason stands with it.
+func (v *verdict) unfinished(pkg string) {
+	for _, id := range slices.Sorted(maps.Keys(v.output)) {
+		test, ok := strings.CutPrefix(id, pkg+" ")
+		if !ok || test == "" {
+			continue
+		}
+		fmt.Fprintf(v.w, "%s did not end:\n%s", test, v.output[id])
+		delete(v.output, id)
 	}
 }
 
