@@ -15,6 +15,8 @@ type Command struct {
 	effect  effect
 	accepts func(wire.Value) bool // the answers that the verb can have
 	err     error                 // why it cannot be sent
+
+	timestamp wire.Version // the `__ts` to send; zero = the clock's next
 }
 
 // effect is what a command that was perhaps applied leaves behind.

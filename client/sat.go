@@ -70,9 +70,9 @@ func noToken(file string, err error) error {
 	return &TokenError{File: file, Err: err}
 }
 
-// tokenTimes returns when a JWT was issued and when it expires, as it says itself:
+// TokenTimes returns when a JWT was issued and when it expires, as it says itself:
 // the signature is the broker's to check. What it does not say is zero.
-func tokenTimes(token []byte) (issued, expires time.Time) {
+func TokenTimes(token []byte) (issued, expires time.Time) {
 	parts := bytes.Split(token, []byte("."))
 	if len(parts) != 3 {
 		return issued, expires
@@ -105,7 +105,7 @@ func numericDate(v any) time.Time {
 // renewalAt is when 80 % of a token's life are over (protocol.md 7.2); zero if it
 // does not say, or that was before now.
 func renewalAt(token []byte, now time.Time) time.Time {
-	issued, expires := tokenTimes(token)
+	issued, expires := TokenTimes(token)
 	if expires.IsZero() {
 		return time.Time{}
 	}
@@ -169,7 +169,7 @@ func (s *Session) explainLogin(err error, token []byte) error {
 	if !ok || s.o.TokenFile == "" || !isLoginRefusal(err) {
 		return err
 	}
-	_, expires := tokenTimes(token)
+	_, expires := TokenTimes(token)
 	if expires.IsZero() || time.Now().Before(expires) {
 		return err
 	}

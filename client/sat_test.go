@@ -401,7 +401,7 @@ func TestTokenTimes(t *testing.T) {
 			}
 			return at.Unix()
 		}
-		issued, expires := tokenTimes([]byte(token))
+		issued, expires := TokenTimes([]byte(token))
 		if unix(issued) != want[0] || unix(expires) != want[1] {
 			t.Errorf("%.60q: %v, %v, want %v", token, issued, expires, want)
 		}
@@ -435,7 +435,7 @@ func FuzzTokenTimes(f *testing.F) {
 	f.Add([]byte("a.eyJleHAiOjF9.c"), int64(1), int64(2))
 	f.Add([]byte(jwt(time.Unix(100, 0), time.Unix(200, 0))), int64(1_700_000_000), int64(1_700_086_400))
 	f.Fuzz(func(t *testing.T, raw []byte, issued, expires int64) {
-		for _, at := range []time.Time{first(tokenTimes(raw)), second(tokenTimes(raw))} {
+		for _, at := range []time.Time{first(TokenTimes(raw)), second(TokenTimes(raw))} {
 			if !at.IsZero() && (at.Unix() < 0 || at.UTC().Year() > 9999) {
 				t.Fatalf("%q: %v", raw, at)
 			}
@@ -446,7 +446,7 @@ func FuzzTokenTimes(f *testing.F) {
 		if issued < 1 || expires < 1 || issued > 1e11 || expires > 1e11 {
 			return
 		}
-		i, e := tokenTimes([]byte(jwt(time.Unix(issued, 0), time.Unix(expires, 0))))
+		i, e := TokenTimes([]byte(jwt(time.Unix(issued, 0), time.Unix(expires, 0))))
 		if i.Unix() != issued || e.Unix() != expires {
 			t.Fatalf("%v, %v, want %d, %d", i, e, issued, expires)
 		}

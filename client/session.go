@@ -238,9 +238,12 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pend
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	ts, err := s.clock.Tick()
-	if err != nil {
-		return nil, fmt.Errorf("the local clock: %w", err)
+	ts := c.timestamp
+	if ts.IsZero() {
+		var err error
+		if ts, err = s.clock.Tick(); err != nil {
+			return nil, fmt.Errorf("the local clock: %w", err)
+		}
 	}
 	var id [16]byte
 	rand.Read(id[:]) // never returns an error
@@ -260,7 +263,7 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pend
 	s.mu.Lock()
 	s.outstanding[p.id] = p
 	s.mu.Unlock()
-	err = conn.Publish(ctx, mqtt.Message{
+	err := conn.Publish(ctx, mqtt.Message{
 		Topic:         wire.RequestTopic,
 		Payload:       wire.AppendRequest(nil, c.words...),
 		ResponseTopic: s.o.ResponseTopic,

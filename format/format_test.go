@@ -142,6 +142,14 @@ func TestGolden(t *testing.T) {
 			Compare{A: evil, B: stored(), Order: 1},
 			Compare{A: stored(), B: stored()},
 		},
+		"check": {
+			Check{Name: "configuration", Status: Pass, Message: "mqtts://broker:8883", Facts: []Fact{{Name: "host", Source: "SSCLI_URL"}, {Name: "timeout", Value: "2s", Source: "--timeout"}}},
+			Check{Name: "lookup", Status: Skip, Message: "127.0.0.1 is an address"},
+			Check{Name: "tls", Status: Warn, Message: "TLS 1.3", Hint: "a new certificate in time", Took: rtt, Facts: []Fact{{Name: "certificate", Value: hostile}}},
+			Check{Name: "connect", Status: Fail, Message: "refused " + hostile, Hint: "--username"},
+			CheckSummary{Passed: 1, Warned: 1, Failed: 1, Skipped: 1},
+			CheckSummary{Passed: 9, Warned: 2},
+		},
 		"build": {
 			Build{Version: "1.2.3", Commit: "0123abc", Date: "2026-01-02", Go: "go1.26", Platform: "linux/amd64"},
 			Build{Version: "(devel)", Go: "go1.26"},

@@ -231,6 +231,12 @@ var scrubRules = []scrubRule{
 	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `, "CLOCK  "),
 	replace(`"outage_ms":[\d.]+`, `"outage_ms":MS`),
 	replace(`correlation [0-9a-f]{32}`, "correlation ID"),
+	replace(`\b10 times, \S+ to \S+`, "10 times, RTT to RTT"),
+	replace(`clock is [\d.]+ ms (ahead of|behind) the store's, give or take [\d.]+ ms(; writes are refused from 1m0s on)?`, "clock is NEAR the store's"),
+	replace(`clock is [\dm.]+s (ahead of|behind) the store's, give or take [\d.]+ ms`, "clock is FAR $1 the store's"),
+	replace(`(?m)  -?\d+(\.\d+)? ms$`, "  MS"),
+	replace(`"took_ms":[\d.]+`, `"took_ms":MS`),
+	replace(`sscli/doctor/[a-z2-7]{8}/`, "sscli/doctor/RANDOM/"),
 }
 
 func replace(pattern, with string) scrubRule {
