@@ -150,6 +150,10 @@ func TestGolden(t *testing.T) {
 			CheckSummary{Passed: 1, Warned: 1, Failed: 1, Skipped: 1},
 			CheckSummary{Passed: 9, Warned: 2},
 		},
+		"bench": {
+			Bench{Verb: "get", Count: 800, Elapsed: 2 * time.Second, Latency: Latency{Min: rtt / 2, Mean: rtt, P50: rtt, P90: 2 * rtt, P99: 3 * rtt, P999: 4 * rtt, Max: 5 * rtt}},
+			Bench{Verb: "all", Errors: 3, Elapsed: time.Second},
+		},
 		"build": {
 			Build{Version: "1.2.3", Commit: "0123abc", Date: "2026-01-02", Go: "go1.26", Platform: "linux/amd64"},
 			Build{Version: "(devel)", Go: "go1.26"},

@@ -49,9 +49,13 @@ func flagError(err error) string {
 	f := bad.GetFlag()
 	why := bad.Unwrap().Error()
 	if _, ok := errors.AsType[*strconv.NumError](bad.Unwrap()); ok {
-		why = "want a whole number"
-		if f.Value.Type() == "bool" {
+		switch f.Value.Type() {
+		case "bool":
 			why = "want true or false"
+		case "float64":
+			why = "want a number of at least 0"
+		default:
+			why = "want a whole number of at least 0"
 		}
 	}
 	return fmt.Sprintf("--%s %.32q: %s", f.Name, unprotect(bad.GetValue()), why)

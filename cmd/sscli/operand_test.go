@@ -36,9 +36,11 @@ func TestFlagError(t *testing.T) {
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	fs.IntP("count", "n", 0, "")
 	fs.Bool("nx", false, "")
+	fs.Float64("rate", 0, "")
 	for args, want := range map[string]string{
-		"--count=x":          `--count "x": want a whole number`,
-		"-n " + guard + "-5": `--count "-5": want a whole number`,
+		"--count=x":          `--count "x": want a whole number of at least 0`,
+		"-n " + guard + "-5": `--count "-5": want a whole number of at least 0`,
+		"--rate=x":           `--rate "x": want a number of at least 0`,
 		"--nx=perhaps":       `--nx "perhaps": want true or false`,
 		"--nonsense":         "unknown flag: --nonsense",
 	} {

@@ -1,0 +1,80 @@
+package format
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Bench is what `bench` measured of one verb, or of all.
+type Bench struct {
+	Verb    string // get, set, del, or all
+	Count   int64  // requests that were answered
+	Errors  int64  // requests that were not, or with an error
+	Elapsed time.Duration
+	Latency Latency
+}
+
+// Latency is how long requests took, of those that were answered.
+type Latency struct {
+	Min, Mean, P50, P90, P99, P999, Max time.Duration
+}
+
+func (l Latency) all() [7]time.Duration {
+	return [...]time.Duration{l.Min, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max}
+}
+
+// latencies names the fields of a Latency in the order of all.
+func latencies() [7]string { return [...]string{"min", "mean", "p50", "p90", "p99", "p99.9", "max"} }
+
+func (b Bench) perSecond() float64 {
+	if b.Elapsed <= 0 {
+		return 0
+	}
+	return float64(b.Count) / b.Elapsed.Seconds()
+}
+
+func (b Bench) fields() object {
+	return object{
+		{"op", "bench"},
+		{"verb", b.Verb},
+		{"count", b.Count},
+		{"errors", b.Errors},
+		{"elapsed_ms", milliseconds(b.Elapsed)},
+		{"per_second", float64(int64(b.perSecond()*10)) / 10},
+		{"min_ms", rtt(b.Latency.Min)},
+		{"mean_ms", rtt(b.Latency.Mean)},
+		{"p50_ms", rtt(b.Latency.P50)},
+		{"p90_ms", rtt(b.Latency.P90)},
+		{"p99_ms", rtt(b.Latency.P99)},
+		{"p99_9_ms", rtt(b.Latency.P999)},
+		{"max_ms", rtt(b.Latency.Max)},
+	}
+}
+
+func (b Bench) human(dst []byte, s *style) []byte {
+	dst = append(append(dst, s.key.Sprint(fmt.Sprintf("%-4s", b.Verb))...), ' ')
+	dst = fmt.Appendf(dst, " %d in %v, %.0f/s", b.Count, b.Elapsed.Round(time.Millisecond), b.perSecond())
+	if b.Errors > 0 {
+		dst = append(append(dst, ", "...), s.fail.Sprint(fmt.Sprintf("%d without an answer", b.Errors))...)
+	}
+	if b.Count == 0 {
+		return append(dst, '\n')
+	}
+	dst = append(dst, "\n     "...)
+	for i, d := range b.Latency.all() {
+		dst = fmt.Appendf(dst, " %s %.3f", latencies()[i], float64(d)/float64(time.Millisecond))
+	}
+	return append(dst, " ms\n"...)
+}
+
+// raw is the verb, the number of answers and of errors, answers per second, and
+// the latencies in milliseconds.
+func (b Bench) raw(dst []byte) []byte {
+	dst = fmt.Appendf(dst, "%s\t%d\t%d\t", b.Verb, b.Count, b.Errors)
+	dst = strconv.AppendFloat(dst, b.perSecond(), 'f', 1, 64)
+	for _, d := range b.Latency.all() {
+		dst = appendMilliseconds(append(dst, '\t'), d)
+	}
+	return append(dst, '\n')
+}
