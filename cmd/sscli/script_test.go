@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 //	silent-listener                   the same with a server that never says a word
 //	fastforward DURATION              move the emulator's clock
 //	mosquitto                         run a Mosquitto, on the condition [mosquitto], and name it in SSCLI_URL
+//	begins FILE FILE                  demand that one file begins the other
 //	proxy [NAME:PASSWORD]             run an HTTP proxy to the emulator, at the port PROXYPORT
 //
 // code and signal leave what they ran, what it wrote and its exit code in the file
@@ -54,9 +55,15 @@ func TestMain(m *testing.M) {
 // run has names there, and on stdout and stderr: V1, V2, … are versions in the order
 // of their appearance.
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		UpdateScripts:       *update,
+	params := scriptParams(false)
+	params.Dir, params.UpdateScripts = "testdata/script", *update
+	testscript.Run(t, params)
+}
+
+// scriptParams are for scripts whose emulators are servers, or stores attached to a
+// Mosquitto.
+func scriptParams(attached bool) testscript.Params {
+	return testscript.Params{
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Condition: func(cond string) (bool, error) {
@@ -68,7 +75,7 @@ func TestScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TERM", "dumb")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each sscli of a race test takes a second more
-			env.Values[scriptKey{}] = &script{names: make(map[string]string)}
+			env.Values[scriptKey{}] = &script{names: make(map[string]string), attached: attached}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -78,15 +85,17 @@ func TestScript(t *testing.T) {
 			"silent-listener": scriptSilentListener,
 			"fastforward":     scriptFastForward,
 			"mosquitto":       scriptMosquitto,
+			"begins":          scriptBegins,
 			"proxy":           scriptProxy,
 		},
-	})
+	}
 }
 
 // A script is what the commands of one script share.
 type script struct {
-	server *emulator.Server
-	names  map[string]string // version to V1, V2, …
+	attached bool              // emulators are stores attached to a Mosquitto
+	server   *emulator.Server  // the last, if it is one
+	names    map[string]string // version to V1, V2, …
 }
 
 type scriptKey struct{}
@@ -230,6 +239,7 @@ var scrubRules = []scrubRule{
 	replace(`(?m)^ +\d+\.\d{6} (->|<-) (\w+)( #\d+)? \(\d+ bytes\)`, "  SECONDS $1 $2$3 (SIZE)"),
 	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `, "CLOCK  "),
 	replace(`"outage_ms":[\d.]+`, `"outage_ms":MS`),
+	replace(`receive maximum \d+`, "receive maximum N"),
 	replace(`correlation [0-9a-f]{32}`, "correlation ID"),
 	replace(`\b10 times, \S+ to \S+`, "10 times, RTT to RTT"),
 	replace(`clock is [\d.]+ ms (ahead of|behind) the store's, give or take [\d.]+ ms(; writes are refused from 1m0s on)?`, "clock is NEAR the store's"),
@@ -344,6 +354,10 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 		action := actions[verb]
 		ts.Check(act(&action, detail))
 		actions[verb] = action
+	}
+	if scriptOf(ts).attached {
+		attach(ts, o)
+		return
 	}
 	s := emulator.Start(scriptTester{ts}, o)
 	s.Intercept(func(r emulator.Request) emulator.Action { return actions[r.Verb()] })

@@ -40,14 +40,17 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 	t.Helper()
 	config := "per_listener_settings true\nuser root\n" + global + "\n"
 	b := &Broker{}
+	var chosen []net.Listener
 	for _, listener := range listeners {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer ln.Close()
+		chosen = append(chosen, ln)
 		config += fmt.Sprintf("listener %d 127.0.0.1\n%s\n", ln.Addr().(*net.TCPAddr).Port, listener)
 		b.Addresses = append(b.Addresses, ln.Addr().String())
+	}
+	for _, ln := range chosen {
 		ln.Close() // Mosquitto cannot choose a port by itself
 	}
 	b.config = filepath.Join(t.TempDir(), "mosquitto.conf")
