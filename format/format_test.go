@@ -88,6 +88,21 @@ func TestGolden(t *testing.T) {
 		"serving": {
 			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
 		},
+		"context": {
+			Context{Op: "list", Name: "lab", Chosen: true, Broker: "mqtts://lab.example:8883", Width: 7},
+			Context{Op: "list", Name: "staging", Protected: true, Broker: "embedded", Width: 7},
+			Context{Op: "set", Name: "bare"},
+			Context{Op: "set", Name: "odd", Broker: "mqtt://h\x1b:1883"},
+			Context{Op: "use", Name: "prod", Chosen: true, Protected: true, Broker: "wss://prod.example:443/mqtt"},
+			Context{Op: "use"},
+			Context{Op: "rm", Name: "lab", Broker: "mqtts://lab.example:8883"},
+		},
+		"setting": {
+			Setting{Name: "url", Value: "mqtts://lab.example:8883", Source: "context lab", File: "/home/ann/.config/sscli/config.yaml", Width: 7, ValueWidth: 24},
+			Setting{Name: "timeout", Value: "10s", Source: "default", Width: 7, ValueWidth: 24},
+			Setting{Name: "port", Value: "1883", Source: "--port"},
+			Setting{Name: "username", Value: hostile, Source: "SSCLI_USERNAME", File: "a\tb"},
+		},
 		"get-many": {
 			Get{Key: "a", Found: true, Value: []byte("1\t2"), Version: stored(), Many: true},
 			Get{Key: "two words", Many: true},
