@@ -38,10 +38,19 @@ type setting struct {
 	value       string // what help calls the value; empty for a switch
 	usage       string
 	env, aio    string // SSCLI_ and AIO_ variable, empty if there is none
+	perRun      bool   // says how sscli runs, not how it connects: no key of a context
 }
+
+// isFile tells whether the value names a file.
+func (s setting) isFile() bool { return s.value == "FILE" }
+
+// isSwitch tells whether the value is true or false.
+func (s setting) isSwitch() bool { return s.value == "" }
 
 func settings() []setting {
 	return []setting{
+		{flag: "context", short: "c", value: "NAME", usage: "named connection to use; none for no context", env: "SSCLI_CONTEXT", perRun: true},
+		{flag: "config", value: "FILE", usage: "file of the named connections", env: "SSCLI_CONFIG", perRun: true},
 		{flag: "url", short: "u", value: "URL", usage: "broker: mqtt://[user@]host[:port], mqtts://…, or a WebSocket: ws://…[/path], wss://… (path: /mqtt)", env: "SSCLI_URL"},
 		{flag: "host", short: "H", value: "HOST", usage: "broker's host name or address", env: "SSCLI_HOST", aio: "AIO_BROKER_HOSTNAME"},
 		{flag: "port", short: "p", value: "PORT", usage: "broker's port (8883 with TLS, else 1883)", env: "SSCLI_PORT", aio: "AIO_BROKER_TCP_PORT"},
@@ -55,6 +64,7 @@ func settings() []setting {
 		{flag: "tls-insecure", usage: "do not verify the broker's certificate (warns every time)"},
 		{flag: "username", value: "NAME", usage: "user name", env: "SSCLI_USERNAME", aio: "AIO_MQTT_USERNAME"},
 		{flag: "password-file", value: "FILE", usage: "file that holds the password", env: "SSCLI_PASSWORD_FILE", aio: "AIO_MQTT_PASSWORD_FILE"},
+		{flag: "askpass", usage: "ask for the password on the terminal"},
 		{flag: "sat-file", value: "FILE", usage: "file that holds a Kubernetes service-account token, in place of a user name", env: "SSCLI_SAT_FILE", aio: "AIO_SAT_FILE"},
 		{flag: "proxy", value: "URL", usage: "way to the broker: socks5://[user@]host[:port], http://… or https://…", env: "SSCLI_PROXY"},
 		{flag: "client-id", short: "i", value: "ID", usage: "MQTT client id (default: sscli- and random characters)", env: "SSCLI_CLIENT_ID"},
@@ -62,12 +72,13 @@ func settings() []setting {
 		{flag: "high-priority", usage: "mark requests to pass when the broker pushes back", env: "SSCLI_HIGH_PRIORITY"},
 		{flag: "embedded", usage: "use an emulator inside this process in place of a broker", env: "SSCLI_EMBEDDED"},
 		{flag: "timeout", short: "t", value: "DURATION", usage: "budget for connecting and the request; in batch for each request (default 10s)", env: "SSCLI_TIMEOUT"},
-		{flag: "output", short: "o", value: "FORM", usage: "human, raw, json or template=… (default: human on a terminal, else raw)", env: "SSCLI_OUTPUT"},
-		{flag: "color", value: "WHEN", usage: "auto, always or never (default auto)", env: "SSCLI_COLOR"},
-		{flag: "trace", usage: "print every packet to stderr", env: "SSCLI_TRACE"},
-		{flag: "trace-file", value: "FILE", usage: "append every packet to FILE", env: "SSCLI_TRACE_FILE"},
-		{flag: "quiet", short: "q", usage: "no warnings"},
-		{flag: "verbose", short: "v", usage: "also tell of harmless departures from the protocol"},
+		{flag: "output", short: "o", value: "FORM", usage: "human, raw, json or template=… (default: human on a terminal, else raw)", env: "SSCLI_OUTPUT", perRun: true},
+		{flag: "color", value: "WHEN", usage: "auto, always or never (default auto)", env: "SSCLI_COLOR", perRun: true},
+		{flag: "trace", usage: "print every packet to stderr", env: "SSCLI_TRACE", perRun: true},
+		{flag: "trace-file", value: "FILE", usage: "append every packet to FILE", env: "SSCLI_TRACE_FILE", perRun: true},
+		{flag: "quiet", short: "q", usage: "no warnings", perRun: true},
+		{flag: "verbose", short: "v", usage: "also tell of harmless departures from the protocol", perRun: true},
+		{flag: "yes", usage: "write with a protected context without being asked", perRun: true},
 	}
 }
 

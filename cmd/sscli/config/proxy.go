@@ -33,6 +33,10 @@ func (r *resolver) proxy(env func(string) (string, bool)) {
 		r.bad("proxy", "a password on the command line is seen by everybody: want SSCLI_PROXY")
 		return
 	}
+	if _, secret := u.User.Password(); secret && strings.HasPrefix(r.out.Sources["proxy"], contextSource) {
+		r.bad("proxy", "a context holds no secrets: want SSCLI_PROXY")
+		return
+	}
 	r.out.Proxy = u
 }
 

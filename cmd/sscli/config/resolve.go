@@ -16,6 +16,12 @@ import (
 
 // Settings are what the user configured. Empty is what nobody said.
 type Settings struct {
+	// Context names the one that counts, empty = none; ContextFile holds it.
+	// Protected is a context whose user wants to be asked before a write.
+	Context, ContextFile string
+	Protected            bool
+	Override             Override
+
 	Embedded bool
 	Address  string // host:port
 	TLS      bool
@@ -29,6 +35,7 @@ type Settings struct {
 	Insecure                           bool
 	// SATFile is there in place of the user name.
 	Username, PasswordFile, SATFile string
+	AskPass                         bool   // in place of the password file
 	ClientID                        string // exact
 	ClientIDPrefix                  string // of a random one
 	ResponseTopic                   string
@@ -41,8 +48,10 @@ type Settings struct {
 	TraceFile string
 	Quiet     bool
 	Verbose   bool
+	Yes       bool // to whatever a protected context would ask
 
-	// Sources says for each flag name who set it: "--port", "SSCLI_PORT", …
+	// Sources says for each flag name who set it: "--port", "SSCLI_PORT",
+	// "context lab: port", …
 	Sources map[string]string
 }
 
@@ -60,7 +69,7 @@ func (s Settings) Broker() error {
 
 // An Error is a setting with a value that it cannot have.
 type Error struct {
-	Source string // the flag or variable that said it
+	Source string // the flag, variable or key of a context that said it
 	Why    string
 }
 
@@ -76,41 +85,56 @@ func (l *layer) set(flag, value, source string) {
 	l.values[flag], l.sources[flag] = value, source
 }
 
-// Resolve combines the flags with the environment. The error is an *[Error], and
-// the settings beside it are as far as they are known: the form of output, say, in
-// which to tell the user. That there is no broker is not an error: not every
-// command wants one.
+// Resolve combines the flags with the environment and the context. An error is an
+// *[Error], a *[FileError] or an *[UnknownContextError], and the settings beside it
+// are as far as they are known: the form of output, say, in which to tell the user.
+// That there is no broker is not an error: not every command wants one.
+//
+// The file of contexts is read only if it can matter.
 func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
-	layers := make([]layer, 3)
-	for i := range layers {
-		layers[i] = layer{make(map[string]string), make(map[string]string)}
-	}
-	for _, s := range settings() {
-		if f := fs.Lookup(s.flag); f != nil && f.Changed {
-			layers[0].set(s.flag, f.Value.String(), "--"+s.flag)
-		}
-		for i, name := range []string{s.env, s.aio} {
-			if value, ok := env(name); ok && name != "" && value != "" {
-				layers[i+1].set(s.flag, value, name)
-			}
+	r := resolver{out: Settings{Sources: make(map[string]string)}}
+	flags, vars, aio := layersOf(fs, env)
+	spoilt := spread(flags, vars, aio)
+	named, chosen := r.context(fs, env, flags, vars)
+	for _, l := range []*layer{flags, named, vars, chosen, aio} {
+		if l != nil {
+			r.layers = append(r.layers, *l)
 		}
 	}
-	r := resolver{layers: layers, out: Settings{Sources: make(map[string]string)}}
-	for _, l := range layers {
-		if err := l.spread(); err != nil && r.err == nil {
-			r.err = err
-		}
-	}
-	r.endpoint()
-	r.rest()
-	r.certificate()
-	r.login()
-	r.proxy(env)
-	if id, ok := env("AIO_MQTT_CLIENT_ID"); ok && r.out.ClientID == "" {
-		r.out.ClientIDPrefix = id
-	}
+	r.fail(spoilt)
+	r.connection(env)
+	r.perRun()
 	return r.out, r.err
 }
+
+// ResolveRun combines flags and environment as Resolve does, as far as they are
+// about how sscli runs and not about how it connects, for commands that do not.
+func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
+	r := resolver{out: Settings{Sources: make(map[string]string)}}
+	flags, vars, _ := layersOf(fs, env)
+	r.layers = []layer{*flags, *vars}
+	r.perRun()
+	return r.out, r.err
+}
+
+// layersOf returns what the flags and the two kinds of variables say.
+func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, aio *layer) {
+	flags, vars, aio = newLayer(), newLayer(), newLayer()
+	for _, s := range settings() {
+		if f := fs.Lookup(s.flag); f != nil && f.Changed {
+			flags.set(s.flag, f.Value.String(), "--"+s.flag)
+		}
+		if value, ok := env(s.env); ok && s.env != "" && value != "" {
+			vars.set(s.flag, value, s.env)
+		}
+		if value, ok := env(s.aio); ok && s.aio != "" && value != "" {
+			aio.set(s.flag, value, s.aio)
+		}
+	}
+	return flags, vars, aio
+}
+
+func newLayer() *layer { return &layer{make(map[string]string), make(map[string]string)} }
 
 // spread replaces a layer's url by the settings that it stands for.
 func (l *layer) spread() error {
@@ -201,6 +225,34 @@ type resolver struct {
 	err    error // the first
 }
 
+func (r *resolver) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// spread spreads the layers and returns the first error.
+func spread(layers ...*layer) (first error) {
+	for _, l := range layers {
+		if err := l.spread(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// connection decides everything about the connection.
+func (r *resolver) connection(env func(string) (string, bool)) {
+	r.endpoint()
+	r.rest()
+	r.certificate()
+	r.login()
+	r.proxy(env)
+	if id, ok := env("AIO_MQTT_CLIENT_ID"); ok && r.out.ClientID == "" {
+		r.out.ClientIDPrefix = id
+	}
+}
+
 // find returns the value of the first of n layers that has one.
 func (r *resolver) find(flag string, n int) string {
 	for _, l := range r.layers[:n] {
@@ -215,9 +267,7 @@ func (r *resolver) find(flag string, n int) string {
 func (r *resolver) all(flag string) string { return r.find(flag, len(r.layers)) }
 
 func (r *resolver) bad(flag, why string) {
-	if r.err == nil {
-		r.err = &Error{r.out.Sources[flag], why}
-	}
+	r.fail(&Error{r.out.Sources[flag], why})
 }
 
 func (r *resolver) flag(flag, value string) bool {
@@ -308,9 +358,6 @@ func (r *resolver) rest() {
 	o.Insecure = r.flag("tls-insecure", r.all("tls-insecure"))
 	o.ClientID, o.ResponseTopic = r.all("client-id"), r.all("response-topic")
 	o.HighPriority = r.flag("high-priority", r.all("high-priority"))
-	o.Output, o.Color = r.all("output"), r.all("color")
-	o.Trace, o.TraceFile = r.flag("trace", r.all("trace")), r.all("trace-file")
-	o.Quiet, o.Verbose = r.flag("quiet", r.all("quiet")), r.flag("verbose", r.all("verbose"))
 	if v := r.all("timeout"); v != "" {
 		d, err := ParseDuration(v)
 		if err == nil && d <= 0 {
@@ -321,12 +368,21 @@ func (r *resolver) rest() {
 		}
 		o.Timeout = d
 	}
+	r.wantTLS("ca-file")
+}
+
+// perRun decides what is not about the connection.
+func (r *resolver) perRun() {
+	o := &r.out
+	o.Output, o.Color = r.all("output"), r.all("color")
+	o.Trace, o.TraceFile = r.flag("trace", r.all("trace")), r.all("trace-file")
+	o.Quiet, o.Verbose = r.flag("quiet", r.all("quiet")), r.flag("verbose", r.all("verbose"))
+	o.Yes = r.flag("yes", r.all("yes"))
 	switch o.Color {
 	case "", "auto", "always", "never":
 	default:
 		r.bad("color", fmt.Sprintf("%.32q: want auto, always or never", o.Color))
 	}
-	r.wantTLS("ca-file")
 }
 
 // wantTLS refuses a flag that means nothing without TLS. A variable is for all
@@ -371,25 +427,42 @@ func (r *resolver) certificate() {
 }
 
 // login decides who the client says it is. There is one answer, so a token of one
-// layer and a user name of another exclude each other by precedence.
+// layer and a user name of another exclude each other by precedence, and so do a
+// password file and a question for the password.
 func (r *resolver) login() {
-	user, token := r.first("username", "password-file"), r.first("sat-file")
+	user, token := r.first("username", "password-file", "askpass"), r.first("sat-file")
 	o := &r.out
 	if token > 0 && (user == 0 || token <= user) {
 		o.SATFile = r.all("sat-file")
 		if token == user {
 			l := r.layers[token-1]
 			other := l.sources["username"]
-			if other == "" {
-				other = l.sources["password-file"]
+			for _, flag := range []string{"password-file", "askpass"} {
+				if other == "" {
+					other = l.sources[flag]
+				}
 			}
 			r.bad("sat-file", "together with "+other+": want a token, or a user name and password")
 		}
 		return
 	}
-	o.Username, o.PasswordFile = r.all("username"), r.all("password-file")
-	if o.PasswordFile != "" && o.Username == "" {
+	o.Username = r.all("username")
+	ask, file := r.first("askpass"), r.first("password-file")
+	if ask > 0 && (file == 0 || ask <= file) {
+		o.AskPass = r.flag("askpass", r.all("askpass"))
+		if o.AskPass && ask == file {
+			r.bad("askpass", "together with "+r.layers[file-1].sources["password-file"]+": want one of them")
+		}
+	}
+	if !o.AskPass {
+		o.PasswordFile = r.all("password-file")
+	}
+	switch {
+	case o.Username != "":
+	case o.PasswordFile != "":
 		r.bad("password-file", "without a user name: want --username too")
+	case o.AskPass:
+		r.bad("askpass", "without a user name: want --username too")
 	}
 }
 

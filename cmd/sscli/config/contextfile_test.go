@@ -1,0 +1,285 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+)
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]Contexts{
+		"":                                      {},
+		"# nothing\n":                           {},
+		"{}":                                    {},
+		"current:\ncontexts:\n":                 {},
+		"current: a\n":                          {Chosen: "a"},
+		"contexts: {a: , b: ~}":                 {Named: map[string]Context{"a": {}, "b": {}}},
+		"contexts:\n  1.5:\n    port: 0x10\n":   {Named: map[string]Context{"1.5": {Values: map[string]string{"port": "0x10"}}}},
+		"contexts: {true: {tls: True}}":         {Named: map[string]Context{"true": {Values: map[string]string{"tls": "true"}}}},
+		"contexts: {a: {protected: false}}":     {Named: map[string]Context{"a": {}}},
+		"contexts: {a: {protected: true}}":      {Named: map[string]Context{"a": {Protected: true}}},
+		"contexts: {a: {client-id: no}}":        {Named: map[string]Context{"a": {Values: map[string]string{"client-id": "no"}}}},
+		"--- # one\ncontexts: {a: {host: h}}\n": {Named: map[string]Context{"a": {Values: map[string]string{"host": "h"}}}},
+	} {
+		got, err := parse([]byte(text), "f")
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q: -want +got\n%s", text, diff)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"- a":                                      "f:1: want keys with values",
+		"hello":                                    "f:1: want keys with values",
+		"a: 1":                                     `f:1: "a": unknown key: want current or contexts`,
+		"current: a\ncurrent: b":                   `f:2: "current": is there twice`,
+		"current: [a]":                             "f:1: current: want text",
+		"contexts: [a]":                            "f:1: contexts: want keys with values",
+		"contexts: {a: x}":                         "f:1: contexts.a: want keys with values",
+		"contexts: {? [a] : x}":                    "f:1: contexts: want a name for a key",
+		"contexts: {none: }":                       `f:1: contexts."none": it says that no context is wanted: want another`,
+		"contexts: {a b: }":                        `f:1: contexts."a b": want letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64`,
+		"contexts:\n  a:\n  b:\n  a:\n":            `f:4: contexts."a": is there twice`,
+		"contexts:\n  a:\n    ca_file: x":          `f:3: contexts.a."ca_file": unknown key: want the name of a connection flag, or protected (near: ca-file)`,
+		"contexts:\n  a:\n    output: x":           `f:3: contexts.a."output": a context is about the connection, this is not: want --output`,
+		"contexts: {a: {password: hunter2}}":       `f:1: contexts.a."password": no secrets here: want password-file: FILE`,
+		"contexts: {a: {key_password: hunter2}}":   `f:1: contexts.a."key_password": no secrets here: want key-password-file: FILE`,
+		"contexts: {a: {token: hunter2}}":          `f:1: contexts.a."token": no secrets here: want sat-file: FILE`,
+		"contexts: {a: {host: [h]}}":               "f:1: contexts.a.host: want text",
+		"contexts: {a: {host: }}":                  "f:1: contexts.a.host: want a line of text",
+		"contexts: {a: {host: \"\"}}":              "f:1: contexts.a.host: want a line of text",
+		"contexts: {a: {host: \"a\\nb\"}}":         "f:1: contexts.a.host: want a line of text",
+		"contexts: {a: {host: !!binary aGk=}}":     "f:1: contexts.a.host: want plain text, without a tag",
+		"contexts: {a: {host: !x h}}":              "f:1: contexts.a.host: want plain text, without a tag",
+		"contexts: {a: {tls: yes}}":                "f:1: contexts.a.tls: want true or false",
+		"contexts: {a: {tls: \"true\"}}":           "f:1: contexts.a.tls: want true or false",
+		"contexts: {a: {protected: 1}}":            "f:1: contexts.a.protected: want true or false",
+		"contexts: {a: &x {host: h}, b: *x}":       "f:1: contexts.b: want keys with values",
+		"contexts: {a: &x {host: h}, b: {<<: *x}}": `f:1: contexts.b."<<": unknown key: want the name of a connection flag, or protected`,
+		"a: 1\n---\nb: 2\n":                        "f: there is more than one document: want one",
+		"contexts:\n  a: [\n":                      "f:3: not YAML: did not find expected node content",
+		"contexts: {a: {password: *hunter2}}":      "f:1: not YAML: unknown anchor",
+		"a: \xff":                                  "f: not YAML: invalid leading UTF-8 octet (value: 255)",
+	} {
+		_, err := parse([]byte(text), "f")
+		if _, ok := errors.AsType[*FileError](err); !ok || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// FuzzContexts: what parse reads is what render writes, and a context that it reads
+// can be resolved without harm.
+func FuzzContexts(f *testing.F) {
+	f.Add(contexts)
+	f.Add("current: 1.5\ncontexts: {1.5: {port: 0x10, host: 'true', client-id: \" x\"}}")
+	f.Add("contexts: {a: {timeout: 2001-01-01, username: \"null\", client-id: '~', response-topic: '# x'}}")
+	f.Add("contexts: {a: {password: hunter2}}")
+	f.Add("contexts: {a: {<<: *x}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := parse([]byte(text), "f")
+		if err != nil {
+			if _, ok := errors.AsType[*FileError](err); !ok {
+				t.Errorf("%v is no *FileError", err)
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than a line: %q", err)
+			}
+			return
+		}
+		again, err := render(c)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		back, err := parse(again, "f")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, again)
+		}
+		if diff := cmp.Diff(c, back, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("written as\n%s-before +behind\n%s", again, diff)
+		}
+		for name, context := range c.Named {
+			if err := CheckName(name); err != nil {
+				t.Error(err)
+			}
+			_ = context.Broker()
+			_ = context.check(nil)
+		}
+	})
+}
+
+func TestPath(t *testing.T) {
+	under := func(dir string) string { return filepath.Join(dir, "sscli", "config.yaml") }
+	home := "HOME"
+	if runtime.GOOS == "windows" {
+		home = "AppData"
+	}
+	abs := t.TempDir()
+	in := filepath.Join(abs, ".config")
+	if runtime.GOOS == "windows" {
+		in = abs
+	}
+	for _, c := range []struct {
+		args         string
+		env          map[string]string
+		file, source string
+	}{
+		{"", nil, "", ""},
+		{"", map[string]string{home: abs}, under(in), ""},
+		{"", map[string]string{home: abs, "XDG_CONFIG_HOME": "relative"}, under(in), ""},
+		{"", map[string]string{home: abs, "XDG_CONFIG_HOME": filepath.Join(abs, "x")}, under(filepath.Join(abs, "x")), ""},
+		{"", map[string]string{home: "relative"}, "", ""},
+		{"", map[string]string{home: abs, "SSCLI_CONFIG": "f"}, "f", "SSCLI_CONFIG"},
+		{"--config g", map[string]string{home: abs, "SSCLI_CONFIG": "f"}, "g", "--config"},
+	} {
+		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		Bind(fs)
+		if err := fs.Parse(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		file, source := Path(fs, func(name string) (string, bool) { v, ok := c.env[name]; return v, ok })
+		if file != c.file || source != c.source {
+			t.Errorf("%s %v: %q of %q, want %q of %q", c.args, c.env, file, source, c.file, c.source)
+		}
+	}
+}
+
+func setHost(name, host string) func(*Contexts) error {
+	return func(c *Contexts) error {
+		if c.Named == nil {
+			c.Named = make(map[string]Context)
+		}
+		c.Named[name] = Context{Values: map[string]string{"host": host}}
+		return nil
+	}
+}
+
+// TestEditTogether: whoever edits at once loses nothing, and whoever reads meanwhile
+// sees a whole file.
+func TestEditTogether(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a", "config.yaml")
+	const writers, each = 8, 8
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if err := Edit(t.Context(), file, setHost(fmt.Sprintf("c%d-%d", w, i), "h")); err != nil {
+					t.Error(err)
+				}
+				if _, err := read(file); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	c, err := read(file)
+	if err != nil || len(c.Named) != writers*each {
+		t.Errorf("%d contexts, %v, want %d", len(c.Named), err, writers*each)
+	}
+	entries, err := os.ReadDir(filepath.Dir(file))
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// TestEditWaits: a lock that is not given back ends with the context.
+func TestEditWaits(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	err := Edit(t.Context(), file, func(*Contexts) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		return Edit(ctx, file, setHost("a", "h"))
+	})
+	if err == nil || !strings.Contains(err.Error(), "deadline") {
+		t.Errorf("%v, want that the time was over", err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("written in spite of the error")
+	}
+}
+
+func TestEditModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("has no modes")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a", "b", "config.yaml")
+	if err := Edit(t.Context(), file, setHost("a", "h")); err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, filepath.Join(dir, "a"), 0o700)
+	wantMode(t, filepath.Join(dir, "a", "b"), 0o700)
+	wantMode(t, file, 0o600)
+	for _, mode := range []os.FileMode{0o644, 0o620, 0o602} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		err := Edit(t.Context(), file, setHost("b", "h"))
+		_, readErr := read(file)
+		if (mode == 0o644) != (err == nil) || (err == nil) != (readErr == nil) {
+			t.Errorf("mode %#o: %v, %v", mode, err, readErr)
+		}
+		if e, ok := errors.AsType[*FileError](err); err != nil && (!ok || e.Hint != "chmod 600 "+file) {
+			t.Errorf("mode %#o: %#v", mode, err)
+		}
+	}
+}
+
+func wantMode(t *testing.T, file string, want os.FileMode) {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != want {
+		t.Errorf("%s has mode %#o, want %#o", file, got, want)
+	}
+}
+
+// TestEditLinks: a link stays one, also one that leads nowhere yet.
+func TestEditLinks(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "dotfiles", "sscli.yaml")
+	inner, outer := filepath.Join(dir, "inner"), filepath.Join(dir, "outer.yaml")
+	for link, to := range map[string]string{inner: filepath.Join("dotfiles", "sscli.yaml"), outer: inner} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip(err)
+		}
+	}
+	for i := range 2 {
+		if err := Edit(t.Context(), outer, setHost(fmt.Sprint("a", i), "h")); err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range []string{inner, outer} {
+			if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+				t.Fatalf("%s is no link: %v", link, err)
+			}
+		}
+	}
+	if c, err := read(target); err != nil || len(c.Named) != 2 {
+		t.Errorf("%v, %v, want two contexts", c, err)
+	}
+	loop := filepath.Join(dir, "loop")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	if err := Edit(t.Context(), loop, setHost("a", "h")); err == nil {
+		t.Error("a link to itself was followed")
+	}
+}
