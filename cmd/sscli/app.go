@@ -24,11 +24,17 @@ type app struct {
 	stdout, stderr *os.File
 	env            func(string) (string, bool)
 
-	settings config.Settings
-	output   string          // the form of results
-	out      *format.Printer // results
-	faults   *format.Printer // errors and warnings
-	line     int             // of a batch, which errors are about; 0 outside of one
+	settings  config.Settings
+	confirmed bool   // all that a protected context would ask of this run
+	declined  bool   // the same, with the other answer
+	streaming bool   // standard input is being read, and is not for answers
+	password  []byte // the answer to --askpass, for all connections
+	toldOf    bool   // the context that variables override
+
+	output string          // the form of results
+	out    *format.Printer // results
+	faults *format.Printer // errors and warnings
+	line   int             // of a batch, which errors are about; 0 outside of one
 }
 
 func newApp() *app {
@@ -93,19 +99,57 @@ func (a *app) guessForm(args []string) {
 	config.Bind(fs)
 	// Whatever is wrong with the rest, the user is being told already.
 	_ = fs.Parse(args)
-	_ = a.configure(fs)
+	_ = a.configureRun(fs)
 }
 
 // configure reads the settings and makes the printers.
 func (a *app) configure(fs *pflag.FlagSet) error {
-	settings, err := config.Resolve(fs, a.env)
+	return a.configured(config.Resolve(fs, a.env))
+}
+
+// configureConnection is configure for what connects: it also asks for the password,
+// once, if it is to be asked for.
+func (a *app) configureConnection(ctx context.Context, fs *pflag.FlagSet) error {
+	if err := a.configure(fs); err != nil {
+		return err
+	}
+	s := a.settings
+	if !s.AskPass || a.password != nil || s.Embedded || s.Broker() != nil {
+		return nil
+	}
+	password, err := a.askSecret(ctx, fmt.Sprintf("Password of %s at %s: ", format.Escape(s.Username), s.Address))
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Sources["askpass"], err)
+	}
+	a.password = append([]byte{}, password...) // not nil, so that it is asked for once
+	return nil
+}
+
+// configureRun is configure for what does not connect: whatever is said about the
+// connection, it is not looked at, and neither is the file of contexts.
+func (a *app) configureRun(fs *pflag.FlagSet) error {
+	return a.configured(config.ResolveRun(fs, a.env))
+}
+
+func (a *app) configured(settings config.Settings, err error) error {
 	a.settings = settings
 	if printErr := a.print(settings.Output); printErr != nil {
 		source := settings.Sources["output"]
 		return errors.Join(err, &config.Error{Source: source, Why: strings.TrimPrefix(printErr.Error(), "output ")})
 	}
+	if o := settings.Override; err == nil && o.Context != "" && !a.toldOf {
+		a.toldOf = true
+		verb := "overrides"
+		if len(o.Variables) > 1 {
+			verb = "override"
+		}
+		a.warn(fmt.Sprintf("%s %s the chosen context %s", strings.Join(o.Variables, ", "), verb, o.Context), "")
+	}
 	return err
 }
+
+// offline marks the commands that do not connect.
+const offline = "offline"
 
 // print makes the printers for a form of output; empty is the one that suits
 // where standard output leads.
@@ -242,7 +286,10 @@ fencing tokens.
 			if err := unprotectFlags(cmd.Flags()); err != nil {
 				return usage("%w", err)
 			}
-			return a.configure(cmd.Flags())
+			if isOffline(cmd) {
+				return a.configureRun(cmd.Flags())
+			}
+			return a.configureConnection(cmd.Context(), cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 && args[0] == "-" {
@@ -269,13 +316,39 @@ fencing tokens.
 	for _, v := range verbs() {
 		root.AddCommand(a.verbCommand(v))
 	}
-	root.AddCommand(a.newWatch(), a.newPing(), a.newDoctor(), a.newBench(), a.newHLC(), a.newBatch(), a.newServe(), a.newVersion())
+	root.AddCommand(
+		a.newWatch(),
+		a.newPing(),
+		a.newDoctor(),
+		a.newBench(),
+		a.newHLC(),
+		a.newBatch(),
+		a.newServe(),
+		a.newContext(),
+		a.newVersion(),
+	)
 	for _, topic := range helpTopics() {
 		root.AddCommand(topic)
 	}
 	setHelp(root)
 	root.SetCompletionCommandGroupID(groupMore)
+	a.completeFlags(root)
 	return root
+}
+
+// isOffline tells whether the command or one that it belongs to does not connect;
+// cobra's own do not.
+func isOffline(cmd *cobra.Command) bool {
+	for c := cmd; c.HasParent(); c = c.Parent() {
+		switch c.Name() {
+		case "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+			return true
+		}
+		if _, ok := c.Annotations[offline]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 const (

@@ -59,6 +59,7 @@ nothing worse happens. The first error stops the batch and gives the exit code.`
 func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) {
 	b := &batch{app: a, in: a.all}
 	source := a.stdin
+	a.streaming = from == "-"
 	if from == "-" {
 		b.in = func() ([]byte, error) {
 			return nil, usage("- for a value: standard input is the batch itself; want -f FILE, or the batch from a file")
@@ -70,6 +71,9 @@ func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) 
 		}
 		defer file.Close()
 		source = file
+		if err := a.confirmBatch(ctx, file); err != nil {
+			return err
+		}
 	}
 	o, undo, err := a.broker()
 	if err != nil {
@@ -85,6 +89,56 @@ func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) 
 	}
 	defer func() { err = errors.Join(err, b.session.Close()) }()
 	return b.run(ctx, f, source)
+}
+
+// confirmBatch asks once for all the lines of a file that write, before the first
+// line is sent. A batch that cannot be read twice is asked for at its first such
+// line.
+func (a *app) confirmBatch(ctx context.Context, file *os.File) error {
+	if info, err := file.Stat(); !a.settings.Protected || err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	count := 0
+	for lines := repl.NewReader(file); ; {
+		line, err := lines.Next()
+		if isA[*repl.LineError](err) {
+			continue // to be told of when it is its turn
+		}
+		if err != nil {
+			break // also to be told of then, if it is not the end
+		}
+		if lineWrites(line.Words) {
+			count++
+		}
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return &usageError{err: err}
+	}
+	if count == 0 {
+		return nil
+	}
+	return a.confirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", shownKey(file.Name()), count))
+}
+
+// lineWrites tells whether a line of a batch writes.
+func lineWrites(words []repl.Word) bool {
+	args := make([]string, 0, len(words))
+	for _, w := range words {
+		args = append(args, protect(w.Text, w.Quoted))
+	}
+	for len(args) > 2 && args[0] == "expect" {
+		args = args[2:]
+	}
+	v, ok := findVerb(args[0])
+	if !ok || v.writes == nil {
+		return false
+	}
+	fs := pflag.NewFlagSet(v.name(), pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	if v.flags != nil {
+		v.flags(fs)
+	}
+	return fs.Parse(args[1:]) == nil && v.writes(unprotectAll(fs.Args()))
 }
 
 // A batch runs lines over one session.
@@ -213,6 +267,11 @@ func (b *batch) verb(ctx context.Context, name string, args []string) error {
 	for _, c := range req.commands {
 		if err := c.Check(); err != nil {
 			return &usageError{err: err}
+		}
+	}
+	if what := req.writes(); what != "" {
+		if err := b.app.confirmAll(ctx, what); err != nil {
+			return err
 		}
 	}
 	if len(req.commands) > 1 {

@@ -17,6 +17,7 @@ func newCall() verb {
 answers: for what sscli does not know yet. The store wants verbs in upper case.`,
 		example: "  sscli call GET setpoint\n  sscli call SCAN 'colors/*'",
 		flags:   fence.bind,
+		writes:  func(operands []string) bool { return len(operands) > 0 && changesVerb(operands[0]) },
 		parse: func(args []string, _ stdin) (request, error) {
 			if len(args) == 0 {
 				return request{}, usage("no request: want call ARG...")

@@ -39,6 +39,9 @@ func (a *app) broker() (client.Options, func() error, error) {
 	if o.Password, err = readSecret(s, "password-file", s.PasswordFile); err != nil {
 		return o, nil, err
 	}
+	if s.AskPass {
+		o.Password = a.password
+	}
 	if !s.Embedded {
 		o.TokenFile, o.WebSocket, o.Proxy = s.SATFile, s.WebSocket, s.Proxy
 	}
@@ -67,7 +70,7 @@ func (a *app) tlsConfig() (c *tls.Config, err error) {
 	}
 	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName, InsecureSkipVerify: s.Insecure}
 	if s.Insecure {
-		a.warn("the broker's certificate is not verified (--tls-insecure): anybody can be the broker", "")
+		a.warn("the broker's certificate is not verified ("+s.Sources["tls-insecure"]+"): anybody can be the broker", "")
 	}
 	if s.CAFile != "" {
 		if c.RootCAs, err = readPool(s.CAFile); err != nil {

@@ -14,6 +14,7 @@ func newDel() verb {
 		long:    "Delete keys, each with a request of its own. Exit code 1 if one was missing.",
 		example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore",
 		flags:   fence.bind,
+		writes:  always,
 		parse: func(args []string, _ stdin) (request, error) {
 			if len(args) == 0 {
 				return request{}, usage("no key: want del KEY...")

@@ -18,6 +18,14 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 			return &usageError{err: err}
 		}
 	}
+	if err := a.settings.Broker(); err != nil {
+		return err
+	}
+	if what := req.writes(); what != "" {
+		if err := a.confirm(ctx, what); err != nil {
+			return err
+		}
+	}
 	o, undo, err := a.broker()
 	if err != nil {
 		return err

@@ -49,6 +49,17 @@ func explain(err error) format.Fault {
 		if c.Source == "--output" {
 			f.Hint = "sscli help output"
 		}
+	} else if ok {
+		if name, of := strings.CutPrefix(c.Source, "context "); of {
+			name, flag, _ := strings.Cut(name, ": ")
+			f.Hint = "sscli context set " + name + " with another --" + flag
+		}
+	}
+	if c, ok := errors.AsType[*config.FileError](err); ok {
+		f.Hint = c.Hint
+	}
+	if p, ok := errors.AsType[*protectedError](err); ok && p.refused {
+		f.Hint = ""
 	}
 	if s, ok := errors.AsType[*interruptError](err); ok {
 		f.Code = 128 + int(s.signal)
@@ -77,9 +88,14 @@ func explanations() []explanation {
 			"run it again", isA[*notAppliedError]},
 		{"child", child.CodeSetup, "the command behind -- could not be started (125, 126, 127)", "", isA[*child.StartError]},
 		{"usage", codeUsage, "the command line cannot be understood", "", isA[*usageError]},
-		{"no_broker", codeUsage, "no flag and no variable names a broker",
-			"-u mqtt://HOST:PORT, or export SSCLI_URL; without a broker: --embedded, or sscli serve", is(config.ErrNoBroker)},
-		{"config", codeUsage, "a flag or a variable has a value that it cannot have", "sscli help environment", isA[*config.Error]},
+		{"no_broker", codeUsage, "no flag, no variable and no context names a broker",
+			"-u mqtt://HOST:PORT, export SSCLI_URL, or sscli context set; without a broker: --embedded, or sscli serve", is(config.ErrNoBroker)},
+		{"config", codeUsage, "a flag, a variable or a context has a value that it cannot have", "sscli help environment", isA[*config.Error]},
+		{"context", codeUsage, "no context has this name", "sscli context list", isA[*config.UnknownContextError]},
+		{"config_file", codeUsage, "the file of contexts cannot be read or written, is not understood, or others can write to it", "", isA[*config.FileError]},
+		{"protected", codeUsage, "the context is protected, and nobody confirmed the write", "--yes", isA[*protectedError]},
+		{"terminal", codeUsage, "a question cannot be asked: sscli was not started from a terminal",
+			"--password-file in place of --askpass, --yes in place of an answer", isA[*terminalError]},
 		{"response_topic", codeUsage, "the broker disconnects clients that ask for replies on this topic",
 			"another --response-topic, or none", is(wire.ErrForbiddenResponseTopic)},
 		{"invalid", codeUsage, "the request is wrong by itself and was not sent", "", isA[*client.InvalidError]},

@@ -12,9 +12,10 @@ import (
 
 func (a *app) newHLC() *cobra.Command {
 	parent := &cobra.Command{
-		Use:     "hlc",
-		Short:   "Look at versions and fencing tokens, without a broker",
-		GroupID: groupDebug,
+		Use:         "hlc",
+		Short:       "Look at versions and fencing tokens, without a broker",
+		GroupID:     groupDebug,
+		Annotations: map[string]string{offline: ""},
 		Long: `Versions and fencing tokens are hybrid logical clock readings,
 WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1.`,
 		Args: func(_ *cobra.Command, args []string) error {

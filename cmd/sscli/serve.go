@@ -36,9 +36,10 @@ type serveFlags struct {
 func (a *app) newServe() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
-		Use:     "serve [-- CMD...]",
-		Short:   "Run an emulator of the broker with its state store",
-		GroupID: groupDebug,
+		Use:         "serve [-- CMD...]",
+		Short:       "Run an emulator of the broker with its state store",
+		GroupID:     groupDebug,
+		Annotations: map[string]string{offline: ""}, // but for --attach
 		Long: `Run an MQTT 5 broker with a state store in it, for development and tests; what it holds
 is gone when it ends. When it is ready it prints its URL.
 
@@ -59,6 +60,9 @@ that answers the requests of the others.`,
 				return a.serve(cmd.Context(), f, args)
 			}
 			if err := checkAttach(cmd.Flags(), args); err != nil {
+				return err
+			}
+			if err := a.configureConnection(cmd.Context(), cmd.Flags()); err != nil {
 				return err
 			}
 			return a.attach(cmd.Context(), f)
@@ -173,6 +177,7 @@ func (a *app) servedEnviron(server *emulator.Server, cert string) []string {
 		"AIO_BROKER_TCP_PORT":  port,
 		"AIO_MQTT_USE_TLS":     strconv.FormatBool(cert != ""),
 		"AIO_MQTT_CLEAN_START": "true",
+		"SSCLI_CONTEXT":        config.None,
 	}
 	if _, said := a.env("SSCLI_CA_FILE"); cert != "" && !said {
 		if path, err := filepath.Abs(cert); err == nil {

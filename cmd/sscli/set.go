@@ -28,6 +28,7 @@ of it, also a last newline.`,
 		example: "  sscli set setpoint 21.5\n  sscli set lock me NEX PX 10000\n  sscli set image - < image.png\n  sscli set door open --fence 001696374425000:00001:StateStore",
 		flags:   o.bind,
 		parse:   o.parse,
+		writes:  always,
 	}
 }
 

@@ -35,7 +35,7 @@ func exitCodesHelp() string {
 
 func environmentHelp() string {
 	var b strings.Builder
-	b.WriteString("A flag comes before an SSCLI_ variable, an SSCLI_ variable before an AIO_ variable.\nWhoever names the host voids port and TLS of those after him; so do a certificate and\nits key, and the ways to log in.\n\n")
+	b.WriteString("From the first to the last that counts: a flag, the context that -c names, an SSCLI_\nvariable, the chosen context, an AIO_ variable. Whoever names the host voids port and\nTLS of those after him; so do a certificate and its key, and the ways to log in. A flag\nor an SSCLI_ variable that names the broker voids a chosen context as a whole; a line\non stderr tells when a variable overrides one (-q: no line).\n\n")
 	vars := config.Variables()
 	names := make([]string, 0, len(vars))
 	for name := range vars {
@@ -45,7 +45,7 @@ func environmentHelp() string {
 	for _, name := range names {
 		fmt.Fprintf(&b, "  %-20s %s\n", "--"+name, strings.Join(vars[name], ", "))
 	}
-	b.WriteString("\nAIO_MQTT_CLIENT_ID becomes the beginning of a client id of its own: to take a pod's\nown id would disconnect the pod. ALL_PROXY is not for the hosts that NO_PROXY names,\nnor for this machine. NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM decide about color as\nusual.")
+	b.WriteString("\nAIO_MQTT_CLIENT_ID becomes the beginning of a client id of its own: to take a pod's\nown id would disconnect the pod. SSCLI_CONTEXT chooses as sscli context use does, none\nfor none. The contexts are in $XDG_CONFIG_HOME/sscli/config.yaml, by default below\n~/.config (on Windows %AppData%). sscli context show tells what counts and who says so.\nALL_PROXY is not for the hosts that NO_PROXY names, nor for this machine. NO_COLOR,\nCLICOLOR, CLICOLOR_FORCE and TERM decide about color as usual.")
 	return b.String()
 }
 

@@ -16,6 +16,7 @@ func newVDel() verb {
 		short:   "Delete a key if it holds a value",
 		long:    "Delete a key if its value is VALUE. Exit code 1 if it is missing or holds another value.",
 		example: "  sscli vdel lock me",
+		writes:  always,
 		flags: func(fs *pflag.FlagSet) {
 			fs.VarP(&file, "file", "f", "read the value from `FILE`")
 			fence.bind(fs)

@@ -24,7 +24,13 @@ type verb struct {
 	hidden  bool
 	flags   func(*pflag.FlagSet)
 	parse   func(args []string, in stdin) (request, error)
+	// writes tells by the operands whether the line may change something in the
+	// store, without reading a value; nil = it never does.
+	writes func(operands []string) bool
 }
+
+// always is for verbs that write.
+func always([]string) bool { return true }
 
 func (v verb) name() string {
 	name, _, _ := strings.Cut(v.use, " ")

@@ -18,10 +18,11 @@ var (
 
 func (a *app) newVersion() *cobra.Command {
 	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print which sscli this is",
-		GroupID: groupMore,
-		Args:    noArgs,
+		Use:         "version",
+		Short:       "Print which sscli this is",
+		GroupID:     groupMore,
+		Annotations: map[string]string{offline: ""},
+		Args:        noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.emit(build())
 		},

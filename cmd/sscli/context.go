@@ -1,0 +1,339 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/format"
+)
+
+func (a *app) newContext() *cobra.Command {
+	parent := &cobra.Command{
+		Use:         "context",
+		Short:       "Name connections, and choose one",
+		GroupID:     groupMore,
+		Annotations: map[string]string{offline: ""},
+		Long: `A context is a named connection: what the connection flags say, kept in a file.
+-c NAME uses one, context use chooses the one that is used when nothing else is said.
+
+From the first to the last that counts: a flag, the context that -c names, an SSCLI_
+variable, the chosen context (SSCLI_CONTEXT chooses too), an AIO_ variable. A flag or
+SSCLI_ variable that names another broker voids the chosen context as a whole, so that
+its users and tokens are sent to nobody else.
+
+With a protected context whatever writes asks on the terminal, and needs --yes where
+there is none.
+
+The file is $XDG_CONFIG_HOME/sscli/config.yaml (~/.config/sscli/config.yaml, on Windows
+%AppData%\sscli\config.yaml) or what --config or SSCLI_CONFIG names. It holds the names
+of files with secrets, never a secret.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("unknown context command %.64q: want set, list, use, show or rm", unprotect(args[0]))
+			}
+			return usage("no context command: want set, list, use, show or rm")
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	parent.AddCommand(a.contextSet(), a.contextList(), a.contextUse(), a.contextShow(), a.contextRemove())
+	return parent
+}
+
+// contextFile is the file that a command is to change.
+func (a *app) contextFile(cmd *cobra.Command) (string, error) {
+	if f := cmd.Flags().Lookup("context"); f != nil && f.Changed {
+		return "", usage("--context %s: want the name as the operand", f.Value)
+	}
+	file, _ := config.Path(cmd.Flags(), a.env)
+	if file == "" {
+		return "", usage("no place for contexts: want HOME or XDG_CONFIG_HOME in the environment, or --config FILE")
+	}
+	return file, nil
+}
+
+// shownContext is a context as commands print it.
+func shownContext(op, name string, all config.Contexts) format.Context {
+	c := all.Named[name]
+	shown := format.Context{Op: op, Name: name, Chosen: name != "" && name == all.Chosen, Protected: c.Protected, Broker: c.Broker()}
+	if c.Embedded() {
+		shown.Broker = "embedded"
+	}
+	return shown
+}
+
+func (a *app) contextSet() *cobra.Command {
+	var protected bool
+	var unset []string
+	cmd := &cobra.Command{
+		Use:   "set NAME [connection flags]",
+		Short: "Make a context, or change one",
+		Long: `Make a context of the connection flags on this command line, or give one that is there
+these flags too. A flag replaces what cannot stand beside it: --url replaces --host.
+Names of files are kept as absolute paths.`,
+		Example: "  sscli context set lab -u mqtts://lab.example --ca-file lab.crt\n  sscli context set prod --sat-file token --protected\n  sscli context set prod --unset client-id",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("%d operands: want context set NAME, and flags", len(args))
+			}
+			file, err := a.contextFile(cmd)
+			if err != nil {
+				return err
+			}
+			name := unprotect(args[0])
+			if err := config.CheckName(name); err != nil {
+				return &usageError{err: err}
+			}
+			var shown format.Context
+			err = config.Edit(cmd.Context(), file, func(all *config.Contexts) error {
+				c := all.Named[name]
+				nothing, err := c.Change(cmd.Flags(), unset)
+				switch {
+				case errors.Is(err, config.ErrNoBroker):
+					return &usageError{err: fmt.Errorf("context %s: no broker", name), hint: "sscli context set " + name + " --url mqtts://HOST:PORT"}
+				case err != nil:
+					return &usageError{err: err}
+				case cmd.Flags().Changed("protected"):
+					c.Protected = protected
+				case slices.ContainsFunc(unset, func(f string) bool { return strings.TrimPrefix(f, "--") == "protected" }):
+					c.Protected = false
+				case nothing:
+					return usage("nothing to set: want connection flags, --protected or --unset FLAG")
+				}
+				if all.Named == nil {
+					all.Named = make(map[string]config.Context)
+				}
+				all.Named[name] = c
+				shown = shownContext("set", name, *all)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return a.emit(shown)
+		},
+		ValidArgsFunction: a.completeContext,
+	}
+	cmd.Flags().BoolVar(&protected, "protected", false, "ask before writes, and want --yes where nobody can be asked")
+	cmd.Flags().StringSliceVar(&unset, "unset", nil, "take this `FLAG` away")
+	return cmd
+}
+
+func (a *app) contextList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the contexts; * is before the chosen one",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := a.contextFile(cmd); err != nil {
+				return err
+			}
+			all, _, err := config.Load(cmd.Flags(), a.env)
+			if err != nil {
+				return err
+			}
+			width := 0
+			for _, name := range all.Names() {
+				width = max(width, len(name))
+			}
+			for _, name := range all.Names() {
+				c := shownContext("list", name, all)
+				c.Width = width
+				if err := a.emit(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) contextUse() *cobra.Command {
+	return &cobra.Command{
+		Use:     "use NAME|none",
+		Short:   "Choose the context that is used when nothing else is said",
+		Example: "  sscli context use lab\n  sscli context use none",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("%d operands: want context use NAME, or context use none", len(args))
+			}
+			file, err := a.contextFile(cmd)
+			if err != nil {
+				return err
+			}
+			name := unprotect(args[0])
+			var shown format.Context
+			err = config.Edit(cmd.Context(), file, func(all *config.Contexts) error {
+				if name == config.None {
+					all.Chosen = ""
+				} else if _, err := all.Find(name, "context use", file); err != nil {
+					return err
+				} else {
+					all.Chosen = name
+				}
+				shown = shownContext("use", all.Chosen, *all)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return a.emit(shown)
+		},
+		ValidArgsFunction: a.completeContext,
+	}
+}
+
+func (a *app) contextRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm NAME",
+		Short: "Remove a context; no other is chosen in its place",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("%d operands: want context rm NAME", len(args))
+			}
+			file, err := a.contextFile(cmd)
+			if err != nil {
+				return err
+			}
+			name := unprotect(args[0])
+			var shown format.Context
+			err = config.Edit(cmd.Context(), file, func(all *config.Contexts) error {
+				if _, err := all.Find(name, "context rm", file); err != nil {
+					return err
+				}
+				shown = shownContext("rm", name, *all)
+				delete(all.Named, name)
+				if all.Chosen == name {
+					all.Chosen = ""
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return a.emit(shown)
+		},
+		ValidArgsFunction: a.completeContext,
+	}
+}
+
+func (a *app) contextShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [NAME]",
+		Short: "Show every value that counts, and who says so",
+		Long: `Show what a command with the same flags and the same environment would use, and which
+flag, variable or context says so. With NAME it is what it would be with -c NAME.`,
+		Example: "  sscli context show\n  sscli context show lab\n  sscli context show -u mqtt://127.0.0.1 -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("%d operands: want context show, or context show NAME", len(args))
+			}
+			if len(args) == 1 {
+				if f := cmd.Flags().Lookup("context"); f.Changed {
+					return usage("--context %s together with %s: want one of them", f.Value, unprotect(args[0]))
+				}
+				if err := cmd.Flags().Set("context", unprotect(args[0])); err != nil {
+					return usage("%.64q: %w", args[0], err)
+				}
+			}
+			err := a.configure(cmd.Flags())
+			if isA[*config.UnknownContextError](err) || isA[*config.FileError](err) {
+				return err
+			}
+			// A setting that is wrong is told of after those that are known.
+			for _, s := range a.effective(cmd) {
+				if printErr := a.emit(s); printErr != nil {
+					return printErr
+				}
+			}
+			return err
+		},
+		ValidArgsFunction: a.completeContext,
+	}
+}
+
+// effective are the values that count.
+func (a *app) effective(cmd *cobra.Command) []format.Setting {
+	s := a.settings
+	said := s.Effective()
+	byName := make(map[string]bool)
+	for _, e := range said {
+		byName[e.Flag] = true
+	}
+	add := func(flag, value string) {
+		if !byName[flag] {
+			said = append(said, config.Effective{Flag: flag, Value: value, Source: "default"})
+		}
+	}
+	add("client-id", "sscli- and random characters")
+	add("timeout", client.DefaultTimeout.String())
+	add("output", a.output)
+	add("color", "auto")
+	if file, source := config.Path(cmd.Flags(), a.env); file != "" {
+		if source == "" {
+			source = "default"
+		}
+		said = slices.Insert(said, 0, config.Effective{Flag: "config", Value: file, Source: source})
+	}
+	const most = 40 // long values push what is behind them
+	var width, valueWidth int
+	for _, e := range said {
+		width = max(width, len(e.Flag))
+		if len(e.Value) <= most {
+			valueWidth = max(valueWidth, len(e.Value))
+		}
+	}
+	var out []format.Setting
+	for _, e := range said {
+		v := format.Setting{Name: e.Flag, Value: e.Value, Source: e.Source, Width: width, ValueWidth: valueWidth}
+		if e.FromContext {
+			v.File = s.ContextFile
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// completeContext completes the name of a context.
+func (a *app) completeContext(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.contextNames(cmd, toComplete)
+}
+
+func (a *app) contextNames(cmd *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
+	all, _, err := config.Load(cmd.Flags(), a.env)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, name := range all.Names() {
+		if strings.HasPrefix(name, toComplete) {
+			names = append(names, cobra.CompletionWithDesc(name, all.Named[name].Broker()))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFlags completes the values of the flags that all commands have.
+func (a *app) completeFlags(root *cobra.Command) {
+	values := map[string]cobra.CompletionFunc{
+		"context": func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			return a.contextNames(cmd, toComplete)
+		},
+		"output": cobra.FixedCompletions([]string{"human", "raw", "json", "template="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		"color":  cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
+	}
+	for _, flag := range slices.Sorted(maps.Keys(values)) {
+		if err := root.RegisterFlagCompletionFunc(flag, values[flag]); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+}

@@ -1,0 +1,471 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/emulator"
+)
+
+// A conversation is an sscli at a terminal.
+type conversation struct {
+	t        *testing.T
+	cmd      *exec.Cmd
+	terminal *os.File     // our end
+	before   *term.State  // how it was at first
+	out      bytes.Buffer // standard output, if it is not the terminal
+	closed   chan struct{}
+
+	mu    sync.Mutex
+	shown []byte
+	more  chan struct{} // has a token when shown has grown
+}
+
+// converse starts sscli with a terminal of its own, which standard input and
+// standard error are unless adapt says something else.
+func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string) *conversation {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := term.GetState(int(slave.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &conversation{t: t, terminal: master, before: before, closed: make(chan struct{}), more: make(chan struct{}, 1)}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	c.cmd = exec.CommandContext(ctx, self, args...)
+	c.cmd.Args[0] = "sscli"
+	c.cmd.Env = append(environ(nil, "SSCLI_URL", "SSCLI_CONTEXT", "SSCLI_CONFIG", "SSCLI_OUTPUT"), "TERM=dumb", "GORACE=atexit_sleep_ms=0", "XDG_CONFIG_HOME=/nowhere")
+	c.cmd.Env = append(c.cmd.Env, env...)
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, &c.out, slave
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if adapt != nil {
+		adapt(c.cmd)
+	}
+	if _, in := c.cmd.Stdin.(*os.File); !in { // what is the terminal then?
+		c.cmd.ExtraFiles = []*os.File{slave}
+		c.cmd.SysProcAttr.Ctty = 3
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := slave.Close(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.closed)
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			c.mu.Lock()
+			c.shown = append(c.shown, buf[:n]...)
+			c.mu.Unlock()
+			select {
+			case c.more <- struct{}{}:
+			default:
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if c.cmd.ProcessState == nil {
+			_ = c.cmd.Wait()
+		}
+		<-c.closed
+		master.Close()
+	})
+	return c
+}
+
+// screen is what the terminal has shown.
+func (c *conversation) screen() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.ReplaceAll(string(c.shown), "\r\n", "\n")
+}
+
+// await waits until the terminal has shown text.
+func (c *conversation) await(text string) {
+	c.t.Helper()
+	for !strings.Contains(c.screen(), text) {
+		select {
+		case <-c.more:
+		case <-c.closed:
+			if !strings.Contains(c.screen(), text) {
+				c.t.Fatalf("the terminal showed %q, and never %q", c.screen(), text)
+			}
+		}
+	}
+}
+
+func (c *conversation) typeIn(text string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.terminal, text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// modes are the present ones of the terminal.
+func (c *conversation) modes() (now *term.State) {
+	c.t.Helper()
+	conn, err := c.terminal.SyscallConn()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if controlErr := conn.Control(func(fd uintptr) { now, err = term.GetState(int(fd)) }); controlErr != nil || err != nil {
+		c.t.Fatal(controlErr, err)
+	}
+	return now
+}
+
+// end waits for the end and returns the exit code, 128+N for a signal.
+func (c *conversation) end() int {
+	c.t.Helper()
+	err := c.cmd.Wait()
+	<-c.closed
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		c.t.Fatal(err)
+	}
+	status := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// protectedContext makes a protected context for a store, and returns the
+// environment that chooses it.
+func protectedContext(t *testing.T, store *emulator.Server) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	text := "current: prod\ncontexts: {prod: {url: \"" + store.URL() + "\", protected: true}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"SSCLI_CONFIG=" + file}
+}
+
+func TestConfirm(t *testing.T) {
+	const question = `set "a": the context prod is protected. Go on? [y/N] `
+	for _, c := range []struct {
+		answer string
+		code   int
+		rest   string // that the terminal shows, behind the echo
+	}{
+		{"y\n", 0, ""},
+		{"YES\n", 0, ""},
+		{"n\n", 2, "sscli: set \"a\": not sent, as you answered\n"},
+		{"\n", 2, "sscli: set \"a\": not sent, as you answered\n"},
+		{"yesterday\n", 2, "sscli: set \"a\": not sent, as you answered\n"},
+		{"\x04", 2, "sscli: set \"a\": not sent, as you answered\n"},
+		{"\x03", 130, "sscli: interrupted (interrupt)\n"},
+	} {
+		t.Run(strings.Trim(c.answer, "\n"), func(t *testing.T) {
+			store := emulator.Start(t)
+			s := converse(t, protectedContext(t, store), nil, "set", "a", "1")
+			s.await(question)
+			if n := store.State().Connections; n != 0 {
+				t.Errorf("%d connections before the answer", n)
+			}
+			s.typeIn(c.answer)
+			if code := s.end(); code != c.code {
+				t.Errorf("exit code %d, want %d: %s", code, c.code, s.screen())
+			}
+			if !strings.HasSuffix(s.screen(), c.rest) {
+				t.Errorf("the terminal shows %q, want %q at the end", s.screen(), c.rest)
+			}
+			entry, found := store.Get("a")
+			if found != (c.code == 0) || found && string(entry.Value) != "1" {
+				t.Errorf("the store holds %q", entry.Value)
+			}
+			if c.code == 0 && !strings.HasPrefix(s.out.String(), "OK\t") {
+				t.Errorf("standard output: %q", s.out.String())
+			}
+		})
+	}
+}
+
+// TestConfirmWithoutTerminal: both standard input and standard error have to be one.
+func TestConfirmWithoutTerminal(t *testing.T) {
+	store := emulator.Start(t)
+	env := protectedContext(t, store)
+	var stderr bytes.Buffer
+	for name, adapt := range map[string]func(*exec.Cmd){
+		"standard input": func(c *exec.Cmd) { c.Stdin = strings.NewReader("y\n") },
+		"standard error": func(c *exec.Cmd) { c.Stderr = &stderr },
+	} {
+		s := converse(t, env, adapt, "set", "a", "1")
+		if code := s.end(); code != 2 {
+			t.Errorf("%s is no terminal: exit code %d: %s", name, code, s.screen())
+		}
+		if text := s.screen() + stderr.String(); !strings.Contains(text, "no terminal to ask on\n  try: --yes\n") {
+			t.Errorf("%s is no terminal: %s", name, text)
+		}
+	}
+	if n := store.State().Requests; n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestConfirmBatch: a file is asked about once, before its first line.
+func TestConfirmBatch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lines")
+	if err := os.WriteFile(file, []byte("get a\nset a 1\nexpect 0 set b 2\nget b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	question := "batch " + shownKey(file) + " (lines that write: 2): the context prod is protected. Go on? [y/N] "
+	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
+		store := emulator.Start(t)
+		s := converse(t, protectedContext(t, store), nil, "batch", file, "--keep-going")
+		s.await(question)
+		if n := store.State().Connections; n != 0 {
+			t.Errorf("%d connections before the answer", n)
+		}
+		s.typeIn(answer)
+		got := s.end()
+		if keys := len(store.Keys()); code == 0 && (got != 1 || keys != 2) || code != 0 && (got != code || keys != 0) {
+			t.Errorf("%q: exit code %d, %d keys: %s", answer, got, keys, s.screen())
+		}
+		if n := strings.Count(s.screen(), "[y/N]"); n != 1 {
+			t.Errorf("%q: asked %d times", answer, n)
+		}
+	}
+}
+
+// TestConfirmStream: a batch that cannot be read twice is asked about once, at its
+// first line that writes; one that is typed in cannot be asked about.
+func TestConfirmStream(t *testing.T) {
+	for answer, keys := range map[string]int{"y\n": 2, "n\n": 0} {
+		store := emulator.Start(t)
+		file := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := converse(t, protectedContext(t, store), nil, "batch", file, "--keep-going")
+		pipe, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(pipe, "get a\nset a 1\nset b 2\n"); err != nil || pipe.Close() != nil {
+			t.Fatal(err)
+		}
+		s.await("set \"a\": the context prod is protected. Go on? [y/N] ")
+		s.typeIn(answer)
+		code := s.end()
+		if got := len(store.Keys()); got != keys || (code == 2) != (keys == 0) {
+			t.Errorf("%q: exit code %d, %d keys: %s", answer, code, got, s.screen())
+		}
+		if n := strings.Count(s.screen(), "[y/N]"); n != 1 {
+			t.Errorf("%q: asked %d times", answer, n)
+		}
+	}
+	store := emulator.Start(t)
+	s := converse(t, protectedContext(t, store), nil, "batch", "-")
+	s.typeIn("set a 1\n")
+	s.await("sscli: line 1: set \"a\": the context prod is protected, and standard input is the batch, not the answer\n  try: --yes\n")
+	if code := s.end(); code != 2 || len(store.Keys()) != 0 {
+		t.Errorf("exit code %d: %s", code, s.screen())
+	}
+}
+
+const typedPassword = "correct horse"
+
+func passwordStore(t *testing.T) *emulator.Server {
+	return emulator.Start(t, emulator.Options{Users: map[string]string{"ann": typedPassword}})
+}
+
+// TestAskPass: the password is read from the terminal wherever the standard streams
+// lead, is not shown, and is in nothing that is written.
+func TestAskPass(t *testing.T) {
+	store := passwordStore(t)
+	question := "Password of ann at " + store.Addr().String() + ": "
+	var stderr bytes.Buffer
+	for name, adapt := range map[string]func(*exec.Cmd){
+		"terminal":       nil,
+		"pipes":          func(c *exec.Cmd) { c.Stdin, c.Stderr = strings.NewReader("from a pipe"), &stderr },
+		"standard error": func(c *exec.Cmd) { c.Stderr = &stderr },
+	} {
+		stderr.Reset()
+		args := []string{"set", "a", "1", "-u", store.URL(), "--username", "ann", "--askpass", "--trace", "-v"}
+		if name == "pipes" {
+			args[2] = "-"
+		}
+		s := converse(t, nil, adapt, args...)
+		s.await(question)
+		s.typeIn(typedPassword + "\n")
+		if code := s.end(); code != 0 {
+			t.Errorf("%s: exit code %d: %s", name, code, s.screen())
+		}
+		all := s.screen() + s.out.String() + stderr.String()
+		if strings.Contains(all, typedPassword) || !strings.Contains(all, "CONNECT") {
+			t.Errorf("%s: no trace, or the password in it: %s", name, all)
+		}
+		want := "1"
+		if name == "pipes" {
+			want = "from a pipe"
+		}
+		if entry, _ := store.Get("a"); string(entry.Value) != want {
+			t.Errorf("%s: the store holds %q", name, entry.Value)
+		}
+	}
+}
+
+func TestAskPassWrong(t *testing.T) {
+	store := passwordStore(t)
+	s := converse(t, nil, nil, "get", "a", "-u", store.URL(), "--username", "ann", "--askpass")
+	s.await(": ")
+	s.typeIn("hunter2\n")
+	if code := s.end(); code != codeLogin || strings.Contains(s.screen(), "hunter2") {
+		t.Errorf("exit code %d: %s", code, s.screen())
+	}
+}
+
+// TestAskPassInterrupted: a signal ends the question, typed or sent, and the terminal
+// is as it was before.
+func TestAskPassInterrupted(t *testing.T) {
+	for name, interrupt := range map[string]func(*conversation){
+		"typed": func(s *conversation) { s.typeIn("secr\x03") },
+		"sent": func(s *conversation) {
+			if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		store := passwordStore(t)
+		s := converse(t, nil, nil, "get", "a", "-u", store.URL(), "--username", "ann", "--askpass")
+		s.await(": ")
+		if reflect.DeepEqual(s.modes(), s.before) {
+			t.Errorf("%s: the terminal shows what is typed", name)
+		}
+		interrupt(s)
+		if code := s.end(); code != 130 || !strings.HasSuffix(s.screen(), "\nsscli: --askpass: interrupted (interrupt)\n") {
+			t.Errorf("%s: exit code %d: %q", name, code, s.screen())
+		}
+		if !reflect.DeepEqual(s.modes(), s.before) {
+			t.Errorf("%s: the terminal is not as it was before", name)
+		}
+		if n := store.State().Connections; n != 0 {
+			t.Errorf("%s: %d connections", name, n)
+		}
+	}
+}
+
+// TestAskPassNoTerminal: a session of its own has none.
+func TestAskPassNoTerminal(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := passwordStore(t)
+	cmd := exec.Command(self, "get", "a", "-u", store.URL(), "--username", "ann", "--askpass")
+	cmd.Args[0] = "sscli"
+	cmd.Env = append(environ(nil), "XDG_CONFIG_HOME=/nowhere")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	const hint = "\n  try: --password-file in place of --askpass, --yes in place of an answer\n"
+	if !ok || exit.ExitCode() != 2 || !strings.HasPrefix(string(out), "sscli: --askpass: no terminal to ask on: ") || !strings.HasSuffix(string(out), hint) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestAskPassOnce: the answer serves every connection of a watch, and its commands
+// do not get it.
+func TestAskPassOnce(t *testing.T) {
+	store := passwordStore(t)
+	const show = `cat; env; echo "end of $SSCLI_EVENT_OP" >&2`
+	s := converse(t, nil, nil, "watch", "a", "-n", "1", "-u", store.URL(), "--username", "ann", "--askpass", "--", "sh", "-c", show)
+	s.await("Password of ann")
+	s.typeIn(typedPassword + "\n")
+	s.await("end of initial\n")
+	store.DropAll()
+	s.await("end of resync\n")
+	if _, err := store.Set("a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.end(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.screen())
+	}
+	if n := strings.Count(s.screen(), "Password of"); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	if all := s.screen() + s.out.String(); strings.Contains(all, typedPassword) || !strings.Contains(all, "SSCLI_EVENT_OP=set\n") {
+		t.Errorf("the password is there, or the event is not:\n%s", all)
+	}
+}
+
+// TestAskPassKept: the lines of a run that has asked do not ask again.
+func TestAskPassKept(t *testing.T) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Bind(fs)
+	if err := fs.Parse([]string{"-u", "mqtt://127.0.0.1:1", "--username", "ann", "--askpass"}); err != nil {
+		t.Fatal(err)
+	}
+	a := newApp()
+	a.env = func(string) (string, bool) { return "", false }
+	a.password = []byte(typedPassword)
+	for range 2 {
+		if err := a.configureConnection(t.Context(), fs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o, _, err := a.broker(); err != nil || string(o.Password) != typedPassword {
+		t.Errorf("%q, %v", o.Password, err)
+	}
+}
+
+func TestReadSecretLine(t *testing.T) {
+	for typed, want := range map[string]string{
+		"secret\r":         "secret",
+		"secret\nmore":     "secret",
+		"secret":           "secret",
+		"\r":               "",
+		" two words \r":    " two words ",
+		"wrong\x15right\r": "right",
+		"secreä\x7ft\r":    "secret",
+		"\x7f\x08x\r":      "x",
+		"sec\x04ret\r":     "secret",
+		"\xff\x7f\r":       "",
+	} {
+		got, err := readSecretLine(strings.NewReader(typed))
+		if err != nil || string(got) != want {
+			t.Errorf("%q: %q, %v, want %q", typed, got, err, want)
+		}
+	}
+	for _, typed := range []string{"", "\x04"} {
+		if got, err := readSecretLine(strings.NewReader(typed)); err == nil {
+			t.Errorf("%q: %q, want an error", typed, got)
+		}
+	}
+	if _, err := readSecretLine(strings.NewReader("sec\x03ret\r")); !isA[*interruptError](err) {
+		t.Errorf("%v, want an interrupt", err)
+	}
+}
