@@ -17,6 +17,9 @@ import (
 // port stands in for it.
 const address = "127.0.0.1:1883"
 
+// configHome is where a page's contexts seem to be.
+const configHome = "/home/ann/.config"
+
 // wrapper is the sscli of a session: what it prints to the session has the form
 // that it has on a terminal, what goes into a pipe or a file has not.
 const wrapper = `#!/bin/sh
@@ -75,7 +78,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 	cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", name)
 	cmd.Dir = root
 	cmd.Env = append(cleanEnviron(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"SSCLI_OUTPUT=human", "TERM=dumb", "LC_ALL=C", "TZ=UTC")
+		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "SSCLI_OUTPUT=human", "TERM=dumb", "LC_ALL=C", "TZ=UTC")
 	cmd.WaitDelay = 5 * time.Second
 	if out, err := cmd.CombinedOutput(); len(out) > 0 || ctx.Err() != nil {
 		t.Fatalf("bash: %v\n%s", err, out)
@@ -86,7 +89,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 		if err != nil {
 			t.Fatalf("%s:%d: $ %s: did not run", page, e.line, e.command)
 		}
-		got[i] = strings.ReplaceAll(string(out), here, address)
+		got[i] = strings.ReplaceAll(strings.ReplaceAll(string(out), here, address), filepath.Join(dir, "config"), configHome)
 	}
 	return got
 }
