@@ -54,6 +54,9 @@ measuring, deleted after it, also after Ctrl-C, and expire in any case.`,
 			if err != nil {
 				return err
 			}
+			if err := a.confirm(cmd.Context(), "bench"); err != nil {
+				return err
+			}
 			return b.run(cmd.Context())
 		},
 	}

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -42,6 +41,11 @@ within a minute in any case.`,
 		Example: "  sscli doctor\n  sscli doctor --write -o json | jq 'select(.status != \"pass\")'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if write {
+				if err := a.confirm(cmd.Context(), "doctor --write"); err != nil {
+					return err
+				}
+			}
 			return a.doctor(cmd.Context(), write)
 		},
 	}
@@ -130,8 +134,8 @@ func (c *checkup) configuration() error {
 	if !s.Embedded {
 		check.Message = s.URL()
 	}
-	for _, flag := range slices.Sorted(maps.Keys(s.Sources)) {
-		check.Facts = append(check.Facts, format.Fact{Name: flag, Source: s.Sources[flag]})
+	for _, e := range s.Effective() {
+		check.Facts = append(check.Facts, format.Fact{Name: e.Flag, Value: e.Value, Source: e.Source})
 	}
 	if c.o.TokenFile != "" {
 		// That it cannot be read is told when it is used.

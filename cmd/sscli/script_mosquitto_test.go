@@ -63,16 +63,17 @@ func TestScriptOnMosquitto(t *testing.T) {
 // made it end early. It is empty if that is nothing, or nothing with a store.
 func forMosquitto(script string) (can, why string) {
 	head, files, _ := strings.Cut(script, "\n-- ")
-	starts := false
+	starts, runs := false, false
 	var lines []string
 	for line := range strings.Lines(head + "\n") {
 		if why = wantsServer(line); why != "" {
 			break
 		}
 		starts = starts || strings.HasPrefix(line, "emulator")
+		runs = runs || strings.HasPrefix(line, "code ")
 		lines = append(lines, line)
 	}
-	if !starts {
+	if !starts || !runs {
 		return "", cmp.Or(why, "no store")
 	}
 	if why != "" {
