@@ -50,7 +50,9 @@
 //	a property given twice: the first counts              assumed
 //	order of the checks, see Engine.Do                    assumed
 //	quota of keys                                         documented  Options.MaxKeys
-//	authorization by key                                  documented  Options.Authorize
+//	authorization by key                                  documented  Options.Rules, Authorize
+//	  rules of clients without a user name: those for `*` assumed
+//	  {principal.attributes.x} is not known               –
 //	SCAN pattern [token], last page without a token       SDKs (beta) Variants.NoScan, ScanEmptyPage
 //	  order of bytes, page of 100, globs `*` `?` `[0-9]`  assumed     Options.ScanPage
 //	  a foreign token: `syntax error`                     assumed
@@ -107,10 +109,16 @@
 //	Retain is ignored on requests                         assumed
 //	more than 1024 unacknowledged requests: 0x93          MQTT 5      Options.ReceiveMaximum
 //	take-over 0x8E, bad login 0x86, shutdown 0x8B         MQTT 5
-//	bad service-account token 0x87, other method 0x8C     assumed     Options.CheckToken
+//	bad service-account token 0x87, other method 0x8C     assumed     Options.CheckToken, VerifyToken
+//	a token that ends cuts its connection                 documented  Login.Expires
+//	user name of a certificate's holder: its common name  documented
+//	user name of a token's holder: its subject            assumed     Login.User
 //	re-authentication: AUTH 0x00, 0x18 or DISCONNECT      SDKs        Server.RefuseReauth
 //	WebSockets at the path /mqtt                          assumed     Options.WebSocket
 //	everybody may use every topic, else 0x87              documented  Options.AuthorizeTopic
+//	with Rules: without a rule no topic of the store      assumed     Options.Rules
+//	  only one's own below `clients/`; no wildcards over  assumed
+//	  those of others; other topics as before
 //	wildcards in a response topic: DISCONNECT 0x82        MQTT 5
 //	CONNACK, PUBACK, DISCONNECT with other reasons        –           Server.RefuseConnect, Action
 //

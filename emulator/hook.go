@@ -37,15 +37,16 @@ func (h *hook) OnConnect(cl *mqtt.Client, pk packets.Packet) error {
 		code := packets.Code{Code: reason, Reason: "refused"}
 		return errors.Join(code, h.s.broker.SendConnack(cl, code, false, nil))
 	}
+	identify(cl)
 	method := pk.Properties.AuthenticationMethod
-	if h.s.opts.CheckToken == nil || method == "" {
+	if h.s.opts.VerifyToken == nil || method == "" {
 		return nil
 	}
 	code := packets.ErrNotAuthorized
 	switch {
 	case method != methodSAT:
 		code = packets.ErrBadAuthenticationMethod
-	case h.s.opts.CheckToken(pk.Properties.AuthenticationData):
+	case h.s.verify(cl, pk.Properties.AuthenticationData):
 		return nil
 	}
 	return errors.Join(code, h.s.broker.SendConnack(cl, code, false, nil))
@@ -55,12 +56,12 @@ func (h *hook) OnConnect(cl *mqtt.Client, pk packets.Packet) error {
 func (h *hook) OnConnectAuthenticate(_ *mqtt.Client, pk packets.Packet) bool {
 	o := h.s.opts
 	switch {
-	case o.CheckToken != nil && pk.Properties.AuthenticationMethod != "":
+	case o.VerifyToken != nil && pk.Properties.AuthenticationMethod != "":
 		return true // OnConnect has judged it
 	case o.CheckLogin != nil:
 		return o.CheckLogin(string(pk.Connect.Username), pk.Connect.Password)
 	default:
-		return o.CheckToken == nil
+		return o.VerifyToken == nil
 	}
 }
 
@@ -76,7 +77,7 @@ func (h *hook) OnAuthPacket(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 	case reason == packets.CodeContinueAuthentication.Code:
 		return pk, answerAuth(cl, packets.CodeContinueAuthentication)
 	}
-	if check := h.s.opts.CheckToken; check != nil && !check(pk.Properties.AuthenticationData) {
+	if h.s.opts.VerifyToken != nil && !h.s.verify(cl, pk.Properties.AuthenticationData) {
 		return pk, packets.ErrNotAuthorized
 	}
 	return pk, answerAuth(cl, packets.CodeSuccess)

@@ -36,6 +36,7 @@ type link struct {
 	// Guarded by Server.mu.
 	client   *mqtt.Client // nil before CONNECT was accepted
 	lasts    bool         // the session outlives the connection
+	expires  time.Time    // when the token that the client showed ends; zero: never
 	detached bool         // mochi is about to delete the session, if next is nil
 	next     *link        // the connection that took the session over
 

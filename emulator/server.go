@@ -26,9 +26,14 @@ type Options struct {
 	Users      map[string]string                           // user name to password; nil: anybody
 	CheckLogin func(username string, password []byte) bool // in place of Users
 	CheckToken func(token []byte) bool                     // service-account tokens (K8S-SAT); nil: any
+	// VerifyToken is in place of CheckToken for tokens that say whose they are and when
+	// they end, such as those of an [Issuer]. now is the store's clock.
+	VerifyToken func(token []byte, now time.Time) (Login, error)
+
+	Rules []Rule // who may use which keys; none: everybody all
 	// Authorize tells whether a client may read or write a key, AuthorizeTopic whether
 	// it may subscribe or publish to a topic; nil: everybody. Neither may call the
-	// server.
+	// server. Where there are Rules, those must allow it too.
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
@@ -43,6 +48,12 @@ type Options struct {
 
 	Variants Variants
 	Log      *slog.Logger // nil: silent
+}
+
+// A Login is whom a token is for.
+type Login struct {
+	User    string    // the user name for rules; may be empty
+	Expires time.Time // when the token ends; zero: never
 }
 
 const (
@@ -84,6 +95,7 @@ type Server struct {
 	agenda    agenda
 	timer     *time.Timer
 	armed     time.Time // what the timer is set to; zero: nothing
+	loginsDue time.Time // when tokens are looked at next; zero: never
 	intercept func(Request) Action
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
@@ -108,6 +120,27 @@ func New(opts Options) (*Server, error) {
 			return known && want == string(password)
 		}
 	}
+	if opts.VerifyToken == nil && opts.CheckToken != nil {
+		check := opts.CheckToken
+		opts.VerifyToken = func(token []byte, _ time.Time) (Login, error) {
+			if !check(token) {
+				return Login{}, errors.New("the token is not known")
+			}
+			return Login{}, nil
+		}
+	}
+	authorize := opts.Authorize
+	if len(opts.Rules) > 0 {
+		authorize = func(clientID, username, key string, write bool) bool {
+			return rules(opts.Rules).allowKey(clientID, username, key, write) &&
+				(opts.Authorize == nil || opts.Authorize(clientID, username, key, write))
+		}
+	}
+	for _, r := range opts.Rules {
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("rule %q: %w", r, err)
+		}
+	}
 	s := &Server{
 		opts: opts, log: opts.Log, done: make(chan struct{}), offset: opts.Skew,
 		links: make(map[string]*link), latest: make(map[string]*link), conns: make(map[*link]struct{}),
@@ -117,7 +150,7 @@ func New(opts Options) (*Server, error) {
 	}
 	s.changed.L = &s.mu
 	s.engine = NewEngine(EngineOptions{
-		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: opts.Authorize, Variants: opts.Variants,
+		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Variants: opts.Variants,
 	})
 	if err := s.listen(); err != nil {
 		return nil, err

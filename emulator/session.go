@@ -105,7 +105,9 @@ func (s *Server) keep(cl *mqtt.Client, pk packets.Packet) {
 
 // mayUse tells whether a client may use a topic.
 func (s *Server) mayUse(cl *mqtt.Client, topic string, write bool) bool {
-	return s.opts.AuthorizeTopic == nil || s.opts.AuthorizeTopic(cl.ID, string(cl.Properties.Username), topic, write)
+	user := string(cl.Properties.Username)
+	return rules(s.opts.Rules).allowTopic(cl.ID, user, topic, write) &&
+		(s.opts.AuthorizeTopic == nil || s.opts.AuthorizeTopic(cl.ID, user, topic, write))
 }
 
 // refusal is the reason not to let a client in; below 0x80 there is none.
@@ -129,4 +131,56 @@ func (s *Server) reauthRefusal(cl *mqtt.Client, token []byte) byte {
 		return 0
 	}
 	return decide(cl.ID, token)
+}
+
+// verify judges a client's token and makes its holder the user of the client.
+func (s *Server) verify(cl *mqtt.Client, token []byte) bool {
+	login, err := s.opts.VerifyToken(token, s.Now())
+	if err != nil {
+		s.log.Info("token refused", "client", cl.ID, "error", err)
+		return false
+	}
+	if login.User != "" {
+		cl.Properties.Username = []byte(login.User)
+	}
+	l, ok := cl.Net.Conn.(*link)
+	if !ok {
+		return true
+	}
+	s.update(func() {
+		l.expires = login.Expires
+		s.watchLogins()
+	})
+	return true
+}
+
+// watchLogins sees to it that expireLogins runs when the first token ends.
+func (s *Server) watchLogins() {
+	var first time.Time
+	for l := range s.conns {
+		if !l.expires.IsZero() && (first.IsZero() || l.expires.Before(first)) {
+			first = l.expires
+		}
+	}
+	if first.IsZero() || !s.loginsDue.IsZero() && !first.Before(s.loginsDue) {
+		return
+	}
+	s.loginsDue = first
+	s.agenda.add(first, s.expireLogins)
+}
+
+// expireLogins cuts the connections whose token has ended, without a DISCONNECT
+// (protocol.md 7.2).
+func (s *Server) expireLogins() {
+	now := s.now()
+	for l := range s.conns {
+		if l.expires.IsZero() || now.Before(l.expires) {
+			continue
+		}
+		l.expires = time.Time{}
+		s.forget(l)
+		l.cut()
+	}
+	s.loginsDue = time.Time{}
+	s.watchLogins()
 }

@@ -107,7 +107,7 @@ func (s *Server) RefuseConnect(decide func(clientID, username string) (reason by
 
 // RefuseReauth has decide judge every re-authentication: a reason of 0x80 or more is
 // the DISCONNECT's, 0x18 tells the client to try again later, and anything else leaves
-// it to Options.CheckToken. nil ends that.
+// it to Options.CheckToken or VerifyToken. nil ends that.
 func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason byte)) {
 	s.update(func() { s.reauth = decide })
 }

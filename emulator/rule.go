@@ -1,0 +1,163 @@
+package emulator
+
+import (
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// A Rule allows users to use keys (protocol.md 7.6). Rules only allow: what none of
+// them allows is refused.
+type Rule struct {
+	User        string // the name of a user, or `*` for everybody
+	Read, Write bool   // GET, KEYNOTIFY, SCAN; SET, DEL, VDEL
+	// Keys is a pattern: `*` is any bytes, `?` one, `[0-9]` and `[abc]` one of those.
+	// {principal.clientId} and {principal.username} stand for themselves of whoever
+	// asks, literally.
+	Keys string
+}
+
+// The methods of a rule, as the broker's configuration calls them.
+const (
+	methodRead      = "Read"
+	methodWrite     = "Write"
+	methodReadWrite = "ReadWrite"
+)
+
+// anybody is the user of a rule for everybody.
+const anybody = "*"
+
+const (
+	principalClient = "{principal.clientId}"
+	principalUser   = "{principal.username}"
+)
+
+// ParseRule reads USER:METHOD:KEYS, where METHOD is Read, Write or ReadWrite. USER
+// may have colons in it, as those of service accounts have, and KEYS too.
+func ParseRule(text string) (Rule, error) {
+	var r Rule
+	at, method := len(text), ""
+	for _, m := range []string{methodRead, methodWrite, methodReadWrite} {
+		if i := strings.Index(text, ":"+m+":"); i >= 0 && i < at {
+			at, method = i, m
+		}
+	}
+	if method == "" {
+		return r, errors.New("want USER:Read:KEYS, USER:Write:KEYS or USER:ReadWrite:KEYS, as in ann:ReadWrite:colors/*")
+	}
+	r = Rule{User: text[:at], Read: method != methodWrite, Write: method != methodRead, Keys: text[at+len(method)+2:]}
+	return r, r.check()
+}
+
+func (r Rule) check() error {
+	switch {
+	case r.User == "":
+		return errors.New("no user: want a name, or * for everybody")
+	case !r.Read && !r.Write:
+		return errors.New("no method: want Read, Write or ReadWrite")
+	case r.Keys == "":
+		return errors.New("no keys: want a pattern such as colors/*, or * for all")
+	}
+	if rest := principals(r.Keys, "", ""); strings.ContainsAny(rest, "{}") {
+		return fmt.Errorf("keys %.64q: braces are for %s and %s", r.Keys, principalClient, principalUser)
+	}
+	return nil
+}
+
+// String is the rule as [ParseRule] reads it.
+func (r Rule) String() string {
+	method := methodRead
+	switch {
+	case r.Read && r.Write:
+		method = methodReadWrite
+	case r.Write:
+		method = methodWrite
+	}
+	return r.User + ":" + method + ":" + r.Keys
+}
+
+func (r Rule) isFor(username string) bool { return r.User == anybody || r.User == username }
+
+// allows tells whether the rule lets that client do that with the key.
+func (r Rule) allows(clientID, username, key string, write bool) bool {
+	if !r.isFor(username) || write && !r.Write || !write && !r.Read {
+		return false
+	}
+	return matchGlob(principals(r.Keys, quoteGlob(clientID), quoteGlob(username)), key)
+}
+
+func principals(keys, clientID, username string) string {
+	return strings.NewReplacer(principalClient, clientID, principalUser, username).Replace(keys)
+}
+
+// quoteGlob is the pattern that only text matches.
+func quoteGlob(text string) string {
+	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(text)
+}
+
+// rules are all rules of a server; with none everything is allowed.
+type rules []Rule
+
+func (rs rules) allowKey(clientID, username, key string, write bool) bool {
+	return len(rs) == 0 || slices.ContainsFunc(rs, func(r Rule) bool { return r.allows(clientID, username, key, write) })
+}
+
+// allowTopic tells whether a client may publish to a topic, or subscribe to a
+// filter. Whoever has a rule may use the store, that is the request topic and the
+// topics of its own client id; whoever has none may not. The topics of others are
+// nobody's. Rules say nothing of an application's own topics (assumed).
+func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
+	if len(rs) == 0 {
+		return true
+	}
+	if rest, shared := strings.CutPrefix(topic, "$share/"); shared && !write {
+		_, topic, _ = strings.Cut(rest, "/")
+	}
+	known := slices.ContainsFunc(rs, func(r Rule) bool { return r.isFor(username) })
+	first, rest, _ := strings.Cut(topic, "/")
+	switch {
+	case write && topic == wire.RequestTopic:
+		return known
+	case write:
+		return !strings.HasPrefix(topic+"/", notifyTopics)
+	case first == "statestore", first == "+", first == "#":
+		return false // requests, and replies and notifications to others
+	case first != "clients":
+		return true
+	}
+	if own, found := strings.CutPrefix(topic, notifyTopics); found {
+		return known && strings.HasPrefix(own+"/", hexID(clientID)+"/")
+	}
+	plain := !strings.ContainsAny(clientID, "+#") && strings.HasPrefix(rest, clientID+"/")
+	return known && (plain || strings.HasPrefix(rest, hexID(clientID)+"/"))
+}
+
+// notifyTopics is what the topics of all notifications begin with (protocol.md 1.1).
+const notifyTopics = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"
+
+func hexID(clientID string) string { return strings.ToUpper(hex.EncodeToString([]byte(clientID))) }
+
+// identify gives a client that showed a certificate, and no user name, the name in
+// its certificate (protocol.md 7.3).
+func identify(cl *mqtt.Client) {
+	l, ok := cl.Net.Conn.(*link)
+	if !ok || len(cl.Properties.Username) > 0 {
+		return
+	}
+	raw := l.Conn
+	if w, ok := raw.(*webSocket); ok {
+		raw = w.Conn
+	}
+	if t, ok := raw.(*tls.Conn); ok {
+		if chain := t.ConnectionState().VerifiedChains; len(chain) > 0 {
+			cl.Properties.Username = []byte(chain[0][0].Subject.CommonName)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package emulator_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+func parseRules(t *testing.T, texts ...string) []emulator.Rule {
+	t.Helper()
+	var rules []emulator.Rule
+	for _, text := range texts {
+		r, err := emulator.ParseRule(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+func TestParseRule(t *testing.T) {
+	for text, want := range map[string]emulator.Rule{
+		"ann:Read:colors/*":                 {User: "ann", Read: true, Keys: "colors/*"},
+		"*:Write:a:b":                       {User: "*", Write: true, Keys: "a:b"},
+		"ann:ReadWrite:*":                   {User: "ann", Read: true, Write: true, Keys: "*"},
+		"ann:Read:x:Write:y":                {User: "ann", Read: true, Keys: "x:Write:y"},
+		"ann:Read:\xff\x00":                 {User: "ann", Read: true, Keys: "\xff\x00"},
+		"a:Read:[{]x":                       {},
+		"":                                  {},
+		"ann":                               {},
+		"ann:read:*":                        {},
+		"ann:Read:":                         {},
+		":Read:x":                           {},
+		"ann:Read:{principal}":              {},
+		"ann:Read:{":                        {},
+		"ann:ReadWrite":                     {},
+		"ann:Read:{principal.clientId}/*":   {User: "ann", Read: true, Keys: "{principal.clientId}/*"},
+		"ann:Read:{principal.attributes.x}": {},
+		"system:serviceaccount:ns:sa:Write:{principal.username}": {User: "system:serviceaccount:ns:sa", Write: true, Keys: "{principal.username}"},
+	} {
+		got, err := emulator.ParseRule(text)
+		if want == (emulator.Rule{}) {
+			if err == nil || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%q: %+v, %v, want an error", text, got, err)
+			}
+			continue
+		}
+		if err != nil || got != want {
+			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+// FuzzParseRule: what is read is written as it was, and its user may read a key
+// exactly if the same rule for everybody allows it.
+func FuzzParseRule(f *testing.F) {
+	f.Add("ann:Read:colors/*", "colors/red", "c")
+	f.Add("*:ReadWrite:{principal.clientId}[0-9]", "*1", "*")
+	f.Add("a:b:Write:[", "[", "]")
+	f.Fuzz(func(t *testing.T, text, key, clientID string) {
+		r, err := emulator.ParseRule(text)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r\x1b") {
+				t.Errorf("%q: the error is not one line: %q", text, err)
+			}
+			return
+		}
+		if got := r.String(); got != text {
+			t.Errorf("%q is written %q", text, got)
+		}
+		again, err := emulator.ParseRule(r.String())
+		if err != nil || again != r {
+			t.Errorf("%q: read again: %+v, %v", text, again, err)
+		}
+		if strings.ContainsAny(r.Keys, "*?[{") {
+			return
+		}
+		// A pattern without anything special is the key.
+		if emulator.MatchRule(r, clientID, r.User, key, !r.Read) != (key == r.Keys) {
+			t.Errorf("%q with the key %q", text, key)
+		}
+	})
+}
+
+// FuzzPrincipal: {principal.clientId} stands for the client id and nothing else,
+// whatever characters are in it.
+func FuzzPrincipal(f *testing.F) {
+	f.Add("c", "c")
+	f.Add("*", "x")
+	f.Add("[a]?", "ab")
+	f.Add("{principal.username}", "u")
+	f.Fuzz(func(t *testing.T, clientID, key string) {
+		r := emulator.Rule{User: "*", Read: true, Keys: "{principal.clientId}"}
+		if got := emulator.MatchRule(r, clientID, "u", key, false); got != (clientID == key) {
+			t.Errorf("client %q, key %q: %t", clientID, key, got)
+		}
+	})
+}
+
+func as(user string) func(*packets.Connect) {
+	return func(p *packets.Connect) { p.UsernameFlag, p.Username = true, user }
+}
+
+func TestRules(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Rules: parseRules(t,
+		"ann:ReadWrite:colors/*", "ann:Read:number[0-9]", "ann:Write:char?", "bob:ReadWrite:{principal.clientId}/*", "*:Read:public")})
+	ann := connect(t, s, "a", as("ann"))
+	ann.do("SET colors/red 1", "+OK")
+	ann.do("GET colors/red", "$1\r\n1")
+	ann.do("DEL colors/red", ":1")
+	ann.do("SET number1 1", "-ERR not authorized")
+	ann.do("VDEL number1 1", "-ERR not authorized")
+	ann.do("GET number1", "$-1")
+	ann.do("GET number10", "-ERR not authorized")
+	ann.do("SET char1 1", "+OK")
+	ann.do("GET char1", "-ERR not authorized")
+	ann.do("KEYNOTIFY char1", "-ERR not authorized")
+	ann.do("KEYNOTIFY number1", "+OK")
+	ann.do("KEYNOTIFY number1 STOP", "+OK")
+	ann.do("GET public", "$-1")
+	ann.do("SET public 1", "-ERR not authorized")
+	bob := connect(t, s, "b*", as("bob"))
+	bob.do("SET b*/1 1", "+OK")
+	bob.do("SET bb/1 1", "-ERR not authorized")
+	// Whoever has no name has the rules for everybody.
+	nobody := connect(t, s, "n")
+	nobody.do("GET public", "$-1")
+	nobody.do("GET colors/red", "-ERR not authorized")
+}
+
+func TestRulesForTopics(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Rules: parseRules(t, "ann:Read:x")})
+	subscribe := func(c *client, filter, want string) {
+		t.Helper()
+		c.send(&packets.Subscribe{PacketID: c.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: filter, QoS: 1}}})
+		if got := c.describe(c.receive()); got != want {
+			t.Errorf("%s subscribes to %s: %s, want %s", c.id, filter, got, want)
+		}
+	}
+	ann := connect(t, s, "a", as("ann"))
+	const allowed, refused = "SUBACK 1", "SUBACK 135"
+	for filter, want := range map[string]string{
+		"clients/a/services/statestore/_any_/command/invoke/response": allowed,
+		"clients/a/#":                        allowed,
+		"clients/61/statestore/v1/x":         allowed,
+		notifyPrefix + "61/command/notify/+": allowed,
+		notifyPrefix + "62/command/notify/+": refused,
+		notifyPrefix + "+/command/notify/+":  refused,
+		notifyPrefix + "#":                   refused,
+		"clients/ab/response":                refused,
+		"clients/+/response":                 refused,
+		"clients/#":                          refused,
+		"#":                                  refused,
+		"+/a/response":                       refused,
+		"$share/g/#":                         refused,
+		"$share/g/clients/a/x":               allowed,
+		requestTopic:                         refused,
+		"sensors/#":                          allowed,
+	} {
+		subscribe(ann, filter, want)
+	}
+	// Without a rule an application may go on, but not use the store.
+	plus := dial(t, s, "+")
+	plus.hello(as("ann"))
+	subscribe(plus, "clients/+/response", refused)
+	subscribe(plus, "clients/2B/response", allowed)
+	eve := dial(t, s, "eve")
+	eve.hello(as("eve"))
+	subscribe(eve, "clients/eve/response", refused)
+	subscribe(eve, "sensors/#", allowed)
+	eve.ask("GET x")
+	eve.expect("PUBACK 0x87")
+	eve.send(&packets.Publish{Topic: notifyPrefix + "61/command/notify/78", QoS: 1, PacketID: eve.packetID(), Properties: &packets.Properties{}})
+	eve.expect("PUBACK 0x87")
+	if st := s.State(); st.Requests != 0 {
+		t.Errorf("state %+v", st)
+	}
+}
+
+func TestBadRules(t *testing.T) {
+	for _, r := range []emulator.Rule{{}, {User: "a", Keys: "*"}, {User: "a", Read: true}, {User: "a", Read: true, Keys: "{x}"}} {
+		if s, err := emulator.New(emulator.Options{Rules: []emulator.Rule{r}}); err == nil {
+			s.Close()
+			t.Errorf("%+v is taken for a rule", r)
+		}
+	}
+}

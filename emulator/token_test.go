@@ -1,0 +1,167 @@
+package emulator_test
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+const account = "system:serviceaccount:default:sscli"
+
+func newIssuer(t testing.TB) *emulator.Issuer {
+	t.Helper()
+	i, err := emulator.NewIssuer("aio-internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func issue(t testing.TB, i *emulator.Issuer, now time.Time, life time.Duration) string {
+	t.Helper()
+	token, err := i.Issue(account, now, life)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func TestIssuer(t *testing.T) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1696374425, 0)
+	for name, key := range map[string]crypto.Signer{"ES256": newIssuer(t).Key, "RS256": rsaKey, "EdDSA": edKey} {
+		i := &emulator.Issuer{Key: key, Audience: "aio-internal"}
+		token := issue(t, i, now, time.Hour)
+		head, err := base64.RawURLEncoding.DecodeString(token[:strings.IndexByte(token, '.')])
+		if err != nil || !strings.Contains(string(head), name) {
+			t.Errorf("%s: header %s, %v", name, head, err)
+		}
+		login, err := i.Verify([]byte(token), now)
+		if err != nil || login.User != account || !login.Expires.Equal(now.Add(time.Hour)) {
+			t.Errorf("%s: %+v, %v", name, login, err)
+		}
+		for _, c := range []struct {
+			issuer *emulator.Issuer
+			now    time.Time
+			token  string
+			want   string
+		}{
+			{i, now.Add(time.Hour), token, "expired at 2023-10-04T00:07:05Z"},
+			{i, now.Add(-time.Second), token, "not valid before 2023-10-03T23:07:05Z"},
+			{i, now, issue(t, i, now, -time.Hour), "expired at"},
+			{&emulator.Issuer{Key: key, Audience: "other"}, now, token, "audience"},
+			{newIssuer(t), now, issue(t, newIssuer(t), now, time.Hour), "signature"},
+			{i, now, token[:len(token)-4], "signature"},
+			{i, now, strings.TrimRight(token, "."), ""},
+			{i, now, "good", "three parts"},
+			{i, now, "", "three parts"},
+			{i, now, "e30.e30.", "signed with"},
+			{i, now, "!.e30.", "header"},
+		} {
+			if c.want == "" {
+				continue
+			}
+			if _, err := c.issuer.Verify([]byte(c.token), c.now); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %s", name, err, c.want)
+			}
+		}
+	}
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&emulator.Issuer{Key: p384}).Issue("", now, 0); err == nil || !strings.Contains(err.Error(), "P-256") {
+		t.Errorf("P-384: %v", err)
+	}
+}
+
+// TestUnsignedToken: the algorithm is the key's, never the token's to choose.
+func TestUnsignedToken(t *testing.T) {
+	i := newIssuer(t)
+	now := time.Now()
+	token := issue(t, i, now, time.Hour)
+	for _, algorithm := range []string{"none", "None", "HS256", "RS256", ""} {
+		head, err := json.Marshal(map[string]string{"alg": algorithm})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(token, ".")
+		if _, err := i.Verify([]byte(base64.RawURLEncoding.EncodeToString(head)+"."+rest), now); err == nil {
+			t.Errorf("a token with the algorithm %q is accepted", algorithm)
+		}
+	}
+}
+
+// FuzzIssuer: of what differs from a token in its header or claims nothing is
+// accepted.
+func FuzzIssuer(f *testing.F) {
+	i := newIssuer(f)
+	now := time.Unix(1696374425, 0)
+	token := issue(f, i, now, time.Hour)
+	whole := token[:strings.LastIndexByte(token, '.')]
+	f.Add(0, byte(1), []byte("e30.e30.c2ln"))
+	f.Add(len(token)-1, byte(1), []byte(nil))
+	f.Fuzz(func(t *testing.T, at int, flip byte, other []byte) {
+		changed := []byte(token)
+		if at >= 0 && at < len(changed) {
+			changed[at] ^= flip
+		}
+		for _, candidate := range [][]byte{changed, other} {
+			if _, err := i.Verify(candidate, now); err == nil && !strings.HasPrefix(string(candidate), whole+".") {
+				t.Errorf("%q is accepted", candidate)
+			} else if err != nil && string(candidate) == token {
+				t.Errorf("the token itself is refused: %v", err)
+			}
+		}
+	})
+}
+
+func withToken(token string) func(*packets.Connect) {
+	return func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = "K8S-SAT", []byte(token) }
+}
+
+// TestTokenEnds: when a token ends its connection is cut, without a DISCONNECT,
+// unless the client has shown another one.
+func TestTokenEnds(t *testing.T) {
+	i := newIssuer(t)
+	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Rules: parseRules(t, account+":ReadWrite:*")})
+	token := issue(t, i, s.Now(), time.Hour)
+	one, two := connect(t, s, "one", withToken(token)), connect(t, s, "two", withToken(token))
+	one.do("SET k v", "+OK") // the rule is for its subject
+	s.FastForward(59 * time.Minute)
+	fresh := issue(t, i, s.Now(), time.Hour)
+	two.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(fresh)}})
+	if auth, ok := two.receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0 {
+		t.Fatalf("got %v, want AUTH 0x00", auth)
+	}
+	s.FastForward(2 * time.Minute)
+	one.ended()
+	two.do("GET k", "$1\r\nv")
+	if ack := dial(t, s, "three").hello(withToken(token)); ack.ReasonCode != 0x87 {
+		t.Errorf("CONNACK %#x with a token that has ended", ack.ReasonCode)
+	}
+	two.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(token)}})
+	two.expect("DISCONNECT 0x87")
+	two.ended()
+	s.FastForward(2 * time.Hour)
+	await(t, s, func(st emulator.State) bool { return st.Connections == 0 })
+}
