@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -226,13 +227,21 @@ func (s *Server) WebSocketAddr() net.Addr {
 	return s.ws.Addr()
 }
 
-// URL is how clients reach the server.
+// URL is how clients on this machine reach the server.
 func (s *Server) URL() string {
 	scheme := "mqtt"
 	if s.opts.TLS != nil {
 		scheme = "mqtts"
 	}
-	return scheme + "://" + s.Addr().String()
+	return scheme + "://" + reachable(s.Addr())
+}
+
+// reachable is where clients on this machine find a listener.
+func reachable(addr net.Addr) string {
+	if a, ok := addr.(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
+	}
+	return addr.String()
 }
 
 // WebSocketURL is how clients reach the server with WebSockets, or empty.
@@ -244,7 +253,7 @@ func (s *Server) WebSocketURL() string {
 	if s.opts.TLS != nil {
 		scheme = "wss"
 	}
-	return scheme + "://" + s.ws.Addr().String() + webSocketPath
+	return scheme + "://" + reachable(s.ws.Addr()) + webSocketPath
 }
 
 // Close tells the clients that the server shuts down, waits until all connections

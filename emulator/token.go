@@ -71,7 +71,7 @@ func dateOf(t time.Time) *numberDate {
 }
 
 // Issue returns a token for subject, such as system:serviceaccount:default:sscli, from
-// now for that long, in whole seconds.
+// now for that long, up to the next whole second.
 func (i *Issuer) Issue(subject string, now time.Time, life time.Duration) (string, error) {
 	algorithm, err := i.algorithm()
 	if err != nil {
@@ -82,7 +82,7 @@ func (i *Issuer) Issue(subject string, now time.Time, life time.Duration) (strin
 		return "", err
 	}
 	// A token whose life is negative has ended before it began.
-	claims, err := json.Marshal(tokenClaims{subject, audiences{i.Audience}, dateOf(now), dateOf(now), dateOf(now.Add(life))})
+	claims, err := json.Marshal(tokenClaims{subject, audiences{i.Audience}, dateOf(now), dateOf(now), dateOf(now.Add(life + time.Second - 1))})
 	if err != nil {
 		return "", err
 	}

@@ -69,7 +69,7 @@ func New(w io.Writer, o Options) (*Printer, error) {
 	if source, ok := strings.CutPrefix(o.Output, "template="); ok {
 		t, err := parseTemplate(source)
 		if err != nil {
-			return nil, fmt.Errorf("output template: %w", err)
+			return nil, &templateError{err}
 		}
 		p.output, p.template = "template", t
 		return p, nil
@@ -109,7 +109,7 @@ func (p *Printer) encode(dst []byte, r Result) ([]byte, error) {
 	}
 	out := bytes.NewBuffer(dst)
 	if err := p.template.Execute(out, p.templateData(r.fields())); err != nil {
-		return nil, fmt.Errorf("output template: %w", err)
+		return nil, &templateError{err}
 	}
 	return append(out.Bytes(), '\n'), nil
 }

@@ -240,8 +240,8 @@ func TestNewErrors(t *testing.T) {
 		"":                   `output "": want human, raw, json or template=TEMPLATE`,
 		"ya\nml":             `output "ya\nml": want human, raw, json or template=TEMPLATE`,
 		"template":           `output "template": want human, raw, json or template=TEMPLATE`,
-		"template={{":        "output template: template: template:1: unclosed action",
-		"template={{foo .}}": `output template: template: template:1: function "foo" not defined`,
+		"template={{":        "output template, line 1: unclosed action",
+		"template={{foo .}}": `output template, line 1: function "foo" not defined`,
 	} {
 		_, err := New(io.Discard, Options{Output: output})
 		if err == nil || err.Error() != want {
@@ -297,7 +297,7 @@ func TestPrintErrors(t *testing.T) {
 	}{
 		{&writes{err: broken}, "json", "broken pipe"},
 		{&writes{short: true}, "json", "short write"},
-		{io.Discard, "template={{.key.x}}", `output template: template: template:1:6: executing "template" at <.key.x>: can't evaluate field x in type interface {}`},
+		{io.Discard, "template={{.key.x}}", `output template, line 1:6: at <.key.x>: can't evaluate field x in type interface {}`},
 	} {
 		p, err := New(tt.w, Options{Output: tt.output})
 		if err != nil {

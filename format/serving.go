@@ -2,12 +2,20 @@ package format
 
 // Serving says that `serve` is ready.
 type Serving struct {
-	URL   string
+	URL string
+
+	// What a client needs besides; empty if it needs none.
+	CAFile, CertFile, KeyFile, SATFile string
+
 	Paste []string // lines for another terminal
 }
 
 func (s Serving) fields() object {
-	return object{{"op", "serve"}, {"url", s.URL}}
+	return object{
+		{"op", "serve"}, {"url", s.URL},
+		{"ca_file", nonEmpty(s.CAFile)}, {"cert_file", nonEmpty(s.CertFile)},
+		{"key_file", nonEmpty(s.KeyFile)}, {"sat_file", nonEmpty(s.SATFile)},
+	}
 }
 
 func (s Serving) human(dst []byte, _ *style) []byte {

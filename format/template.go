@@ -3,6 +3,7 @@ package format
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"text/template"
 	"text/template/parse"
 )
@@ -16,8 +17,22 @@ func (t text) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), Escape(t))
 }
 
+// templateName stands in the package's messages before the line.
+const templateName = "template"
+
+// A templateError is what is wrong with a template, said once: the package says
+// before each message that it is of a template, and then its name, twice.
+type templateError struct{ err error }
+
+func (e *templateError) Error() string {
+	where := strings.TrimPrefix(e.err.Error(), "template: "+templateName+":")
+	return "output template, line " + strings.Replace(where, `executing "`+templateName+`" `, "", 1)
+}
+
+func (e *templateError) Unwrap() error { return e.err }
+
 func parseTemplate(source string) (*template.Template, error) {
-	t, err := template.New("template").Funcs(template.FuncMap{
+	t, err := template.New(templateName).Funcs(template.FuncMap{
 		"json":   func(v any) string { return string(appendJSON(nil, v)) },
 		"quote":  func(v any) string { return Quote(plain(v)) },
 		"base64": func(v any) string { return base64.StdEncoding.EncodeToString([]byte(plain(v))) },

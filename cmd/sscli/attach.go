@@ -23,7 +23,8 @@ func checkAttach(fs *pflag.FlagSet, args []string) error {
 	if len(args) > 0 {
 		return usage("--attach together with a command: want one of them")
 	}
-	for _, name := range []string{"listen", "listen-cert", "listen-key", "listen-client-ca", "ws", "users", "sat-tokens", "latency", "max-packet-size"} {
+	for _, name := range []string{"listen", "listen-cert", "listen-key", "listen-client-ca", "ws", "users", "sat-tokens",
+		"self-signed", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size"} {
 		if fs.Changed(name) {
 			return usage("--attach together with --%s: with --attach the broker is the one that the connection flags name", name)
 		}
@@ -61,7 +62,7 @@ func (a *app) attach(ctx context.Context, f serveFlags) (err error) {
 	case <-attached.Done():
 		return fmt.Errorf("attach: %w", attached.Err())
 	case <-ctx.Done():
-		return errors.Join(context.Cause(ctx), attached.Close())
+		return errors.Join(ended(context.Cause(ctx)), attached.Close())
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"text/template"
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/format"
 )
 
@@ -118,7 +120,10 @@ func (a *app) finish(ctx context.Context, req request, i int, reply client.Reply
 		return err
 	}
 	if err := a.emit(result); err != nil {
-		return err
+		if e, ok := errors.AsType[*outputError](err); ok {
+			e.done = yes && isWrite(c.Verb())
+		}
+		return describe(c, err)
 	}
 	if !yes {
 		return errNo
@@ -132,19 +137,38 @@ func (a *app) emit(result format.Result) error {
 		return nil
 	}
 	if err := a.out.Print(result); err != nil {
-		return &outputError{err}
+		return &outputError{err: err}
 	}
 	return nil
 }
 
+// isWrite tells whether a verb changes keys.
+func isWrite(verb string) bool {
+	switch verb {
+	case wire.VerbSet, wire.VerbDel, wire.VerbVDel:
+		return true
+	}
+	return false
+}
+
 // An outputError is a result that could not be printed.
-type outputError struct{ err error }
+type outputError struct {
+	err  error
+	done bool // the result is that of a write, which was applied
+}
 
 func (e *outputError) Error() string {
-	if isA[template.ExecError](e.err) {
-		return e.err.Error()
+	why := e.err.Error()
+	if path, ok := errors.AsType[*fs.PathError](e.err); ok {
+		why = path.Err.Error()
 	}
-	return "standard output: " + e.err.Error()
+	if !isA[template.ExecError](e.err) {
+		why = "standard output: " + why
+	}
+	if e.done {
+		return "the write was applied, but its result could not be printed: " + why
+	}
+	return why
 }
 
 func (e *outputError) Unwrap() error { return e.err }

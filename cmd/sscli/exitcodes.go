@@ -13,6 +13,7 @@ const (
 	codeAnswer     = 9
 	codeContinuity = 10
 	codeUnknown    = 11
+	codeOutput     = 12
 	codeTimeout    = 124
 )
 
@@ -36,6 +37,7 @@ func exitCodes() []exitCode {
 		{"9", "the answer makes no sense (bad RESP3, bad HLC)"},
 		{"10", "watch continuity lost, or its buffer full"},
 		{"11", "outcome unknown: a write was sent, no answer came, and reading back could not tell"},
+		{"12", "done, but the result could not be printed (full disk, closed pipe, template)"},
 		{"124", "timed out with nothing applied"},
 		{"125", "the child could not be set up"},
 		{"126", "the child is not executable"},

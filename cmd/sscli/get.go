@@ -62,8 +62,11 @@ missing key).`,
 // writeFile replaces a file by one with these bytes and the same permissions, or
 // leaves it as it is. What is no file, such as a device or a pipe, is written to.
 // The error is a *[fs.PathError] about name.
-func writeFile(name string, data []byte) error {
-	if err := replaceFile(name, data); err != nil {
+func writeFile(name string, data []byte) error { return writeNewFile(name, data, 0o666) }
+
+// writeNewFile is writeFile, with permissions for a file that is new.
+func writeNewFile(name string, data []byte, mode fs.FileMode) error {
+	if err := replaceFile(name, data, mode); err != nil {
 		// The cause alone: the user knows nothing of the temporary file.
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = e.Err
@@ -75,8 +78,7 @@ func writeFile(name string, data []byte) error {
 	return nil
 }
 
-func replaceFile(name string, data []byte) (err error) {
-	mode := fs.FileMode(0o666)
+func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
 	if old, err := os.Stat(name); err == nil {
 		if !old.Mode().IsRegular() {
 			return writeTo(name, data)

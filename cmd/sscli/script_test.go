@@ -221,7 +221,7 @@ var scrubRules = []scrubRule{
 		}
 		return match
 	}},
-	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`), func(_ *script, match string) string {
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z`), func(_ *script, match string) string {
 		if at, err := time.Parse(time.RFC3339, match); err == nil && recent(strconv.FormatInt(at.UnixMilli(), 10)) {
 			return "TIME"
 		}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/bcrypt"
@@ -26,7 +27,10 @@ import (
 
 type serveFlags struct {
 	listen, cert, key, clientCA config.Text
+	selfSigned                  config.Text
 	ws, users, tokens           config.Text
+	allow                       []string
+	sat                         satFlags
 	skew, latency               string
 	maxKeys                     int
 	maxPacket                   uint32
@@ -46,9 +50,23 @@ is gone when it ends. When it is ready it prints its URL.
 With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and end with
 its exit code. With --ws too, SSCLI_WS_URL is the URL of the WebSocket.
 
+--self-signed DIR serves TLS with certificates that it makes: DIR has ca.crt for clients
+and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. What is there and
+good is used again.
+
+--users takes lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience wants
+service-account tokens that are signed by --sat-key, and writes one to --sat-out, in
+time a new one.
+
+--allow USER:METHOD:KEYS is a rule; METHOD is Read, Write or ReadWrite, and KEYS is a
+pattern with * ? and [0-9], in which {principal.clientId} and {principal.username} stand
+for themselves. USER is the name of --users, the common name of a client certificate,
+the subject of a token, or * for everybody, also those without a name. With rules, all
+that none of them allows is refused; without, nothing is.
+
 With --attach, be the store of a broker that has none, such as Mosquitto: a client of it
 that answers the requests of the others.`,
-		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt\n  sscli serve --attach -u mqtt://127.0.0.1:1883",
+		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 				return usage("%.64q: want serve -- CMD...", unprotect(args[0]))
@@ -69,13 +87,16 @@ that answers the requests of the others.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 is any free one (default 127.0.0.1:1883, with CMD 127.0.0.1:0)")
+	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 is any free one (default 127.0.0.1:1883, with TLS 127.0.0.1:8883, with CMD 127.0.0.1:0)")
+	fs.Var(&f.selfSigned, "self-signed", "`DIR` with certificates for TLS, which are made if they are not there")
 	fs.Var(&f.cert, "listen-cert", "PEM `FILE` with the server's certificate and those up to its CA: serves TLS")
 	fs.Var(&f.key, "listen-key", "PEM `FILE` with the key of --listen-cert")
 	fs.Var(&f.clientCA, "listen-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
 	fs.Var(&f.ws, "ws", "`HOST:PORT` to listen on for WebSockets too, at the path /mqtt")
 	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
+	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be given several times")
 	fs.Var(&f.tokens, "sat-tokens", "`FILE` of the service-account tokens with which clients may connect: one a line")
+	f.sat.bind(fs)
 	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
 	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
 	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: none)")
@@ -84,6 +105,7 @@ that answers the requests of the others.`,
 	return cmd
 }
 
+// options are those of the emulator.
 func (f serveFlags) options() (emulator.Options, error) {
 	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, MaxPacketSize: f.maxPacket}
 	var err error
@@ -93,25 +115,15 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if o.Latency, err = config.ParseDuration(f.latency); err != nil || o.Latency < 0 {
 		return o, usage("--latency %.32q: want a duration such as 20ms", f.latency)
 	}
-	if (f.cert == "") != (f.key == "") {
-		return o, usage("want --listen-cert and --listen-key together")
-	}
-	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(string(f.cert), string(f.key))
+	for _, text := range f.allow {
+		rule, err := emulator.ParseRule(text)
 		if err != nil {
-			return o, usage("--listen-cert, --listen-key: %w", err)
+			return o, usage("--allow %.64q: %w", text, err)
 		}
-		o.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		o.Rules = append(o.Rules, rule)
 	}
-	if f.clientCA != "" && f.cert == "" {
-		return o, usage("--listen-client-ca without TLS: want --listen-cert and --listen-key too")
-	}
-	if f.clientCA != "" {
-		pool, err := readPool(string(f.clientCA))
-		if err != nil {
-			return o, usage("--listen-client-ca: %w", err)
-		}
-		o.TLS.ClientCAs, o.TLS.ClientAuth = pool, tls.RequireAndVerifyClientCert
+	if err := f.certificates(&o); err != nil {
+		return o, err
 	}
 	if f.users != "" {
 		users, err := readUsers(string(f.users))
@@ -130,64 +142,179 @@ func (f serveFlags) options() (emulator.Options, error) {
 	return o, nil
 }
 
+// certificates are those that the server shows and those that it wants.
+func (f serveFlags) certificates(o *emulator.Options) error {
+	if f.selfSigned != "" && (f.cert != "" || f.key != "") {
+		return usage("--self-signed together with --listen-cert and --listen-key: want one or the other")
+	}
+	if (f.cert == "") != (f.key == "") {
+		return usage("want --listen-cert and --listen-key together")
+	}
+	var pair tls.Certificate
+	var err error
+	switch {
+	case f.selfSigned != "":
+		made := selfSigned{dir: string(f.selfSigned), names: serverNames(string(f.listen)), now: time.Now()}
+		if pair, err = made.prepare(); err != nil {
+			return usage("--self-signed: %w", err)
+		}
+	case f.cert != "":
+		if pair, err = tls.LoadX509KeyPair(string(f.cert), string(f.key)); err != nil {
+			return usage("--listen-cert, --listen-key: %w", err)
+		}
+	case f.clientCA != "":
+		return usage("--listen-client-ca without TLS: want --self-signed, or --listen-cert and --listen-key, too")
+	default:
+		return nil
+	}
+	o.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if f.clientCA != "" {
+		pool, err := readPool(string(f.clientCA))
+		if err != nil {
+			return usage("--listen-client-ca: %w", err)
+		}
+		o.TLS.ClientCAs, o.TLS.ClientAuth = pool, tls.RequireAndVerifyClientCert
+	}
+	return nil
+}
+
 func (a *app) serve(ctx context.Context, f serveFlags, args []string) (err error) {
+	if err := f.sat.check(f, len(args) > 0); err != nil {
+		return err
+	}
 	o, err := f.options()
 	if err != nil {
 		return err
 	}
 	if o.Listen == "" && len(args) == 0 {
 		o.Listen = "127.0.0.1:1883"
+		if o.TLS != nil {
+			o.Listen = "127.0.0.1:8883"
+		}
 	}
+	accounts, err := f.sat.open(&o, string(f.selfSigned), len(args) > 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, accounts.close()) }()
 	server, err := emulator.New(o)
 	if err != nil {
 		return &usageError{err: err, hint: "another --listen, such as 127.0.0.1:0 for any free port"}
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
+	if err := accounts.start(a, server.Now); err != nil {
+		return err
+	}
+	ready := a.serving(f, server, accounts.out)
 	if len(args) > 0 {
-		code, err := child.Run(child.Command{Args: args, Env: a.servedEnviron(server, string(f.cert))})
+		code, err := child.Run(child.Command{Args: args, Env: a.servedEnviron(server, ready)})
 		if err != nil || code == 0 {
 			return err
 		}
 		return &exitError{code: code}
 	}
-	if err := a.emit(format.Serving{URL: server.URL(), Paste: []string{
-		"export SSCLI_URL=" + server.URL(),
-		"sscli set hello world",
-	}}); err != nil {
+	if err := a.emit(ready); err != nil {
 		return err
 	}
 	if url := server.WebSocketURL(); url != "" {
-		if err := a.emit(format.Serving{URL: url}); err != nil {
+		ready.URL, ready.Paste = url, nil
+		if err := a.emit(ready); err != nil {
 			return err
 		}
 	}
 	<-ctx.Done()
-	return context.Cause(ctx)
+	return ended(context.Cause(ctx))
+}
+
+// ended is the end of a server: that a signal asked for it is no error to tell of.
+func ended(cause error) error {
+	if s, ok := errors.AsType[*interruptError](cause); ok {
+		return &exitError{code: 128 + int(s.signal), err: cause}
+	}
+	return cause
+}
+
+// serving says how clients reach the server.
+func (a *app) serving(f serveFlags, server *emulator.Server, token string) format.Serving {
+	s := format.Serving{URL: server.URL(), SATFile: token}
+	switch {
+	case f.selfSigned != "":
+		s.CAFile = absolute(filepath.Join(string(f.selfSigned), "ca.crt"))
+		if f.clientCA != "" {
+			s.CertFile = absolute(filepath.Join(string(f.selfSigned), "client.crt"))
+			s.KeyFile = absolute(filepath.Join(string(f.selfSigned), "client.key"))
+		}
+	case f.cert != "":
+		s.CAFile = absolute(string(f.cert))
+		if said, ok := a.env("SSCLI_CA_FILE"); ok && said != "" {
+			s.CAFile = said // for a certificate that is not its own CA
+		}
+	}
+	s.Paste = append(s.Paste, "export SSCLI_URL="+s.URL)
+	for _, v := range []struct{ name, file string }{
+		{"SSCLI_CA_FILE", s.CAFile}, {"SSCLI_CERT_FILE", s.CertFile}, {"SSCLI_KEY_FILE", s.KeyFile}, {"SSCLI_SAT_FILE", s.SATFile},
+	} {
+		if v.file != "" {
+			s.Paste = append(s.Paste, "export "+v.name+"="+shellWord(v.file))
+		}
+	}
+	s.Paste = append(s.Paste, "sscli set hello world")
+	return s
+}
+
+// shellWord quotes a word for sh, if that is needed.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func absolute(name string) string {
+	if path, err := filepath.Abs(name); err == nil {
+		return path
+	}
+	return name
 }
 
 // servedEnviron lets a child, and what it runs, find the server.
-func (a *app) servedEnviron(server *emulator.Server, cert string) []string {
-	host, port, err := net.SplitHostPort(server.Addr().String())
+func (a *app) servedEnviron(server *emulator.Server, ready format.Serving) []string {
+	address := strings.SplitAfter(ready.URL, "://")[1]
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		host = server.Addr().String()
+		host = address
 	}
 	set := map[string]string{
-		"SSCLI_URL":            server.URL(),
+		"SSCLI_URL":            ready.URL,
 		"AIO_BROKER_HOSTNAME":  host,
 		"AIO_BROKER_TCP_PORT":  port,
-		"AIO_MQTT_USE_TLS":     strconv.FormatBool(cert != ""),
+		"AIO_MQTT_USE_TLS":     strconv.FormatBool(ready.CAFile != ""),
 		"AIO_MQTT_CLEAN_START": "true",
 		"SSCLI_CONTEXT":        config.None,
 	}
-	if _, said := a.env("SSCLI_CA_FILE"); cert != "" && !said {
-		if path, err := filepath.Abs(cert); err == nil {
-			set["SSCLI_CA_FILE"], set["AIO_TLS_CA_FILE"] = path, path
+	for _, v := range []struct{ ours, aio, file string }{
+		{"SSCLI_CA_FILE", "AIO_TLS_CA_FILE", ready.CAFile}, {"SSCLI_CERT_FILE", "AIO_TLS_CERT_FILE", ready.CertFile},
+		{"SSCLI_KEY_FILE", "AIO_TLS_KEY_FILE", ready.KeyFile}, {"SSCLI_SAT_FILE", "AIO_SAT_FILE", ready.SATFile},
+	} {
+		if v.file != "" {
+			set[v.ours], set[v.aio] = v.file, v.file
 		}
 	}
 	if url := server.WebSocketURL(); url != "" {
 		set["SSCLI_WS_URL"] = url
 	}
-	return environ(set, "SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_EMBEDDED", "SSCLI_PROXY")
+	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
+	if ready.SATFile != "" { // which goes with no other way to log in
+		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
+	}
+	if ready.CAFile == "" || ready.CertFile != "" { // a certificate that is for another broker
+		drop = append(drop, "SSCLI_CERT_FILE", "SSCLI_KEY_FILE", "SSCLI_KEY_PASSWORD_FILE",
+			"AIO_TLS_CERT_FILE", "AIO_TLS_KEY_FILE", "AIO_TLS_KEY_PASSWORD_FILE")
+	}
+	return environ(set, drop...)
 }
 
 // environ is the environment of a child: ours with some variables set and some

@@ -93,7 +93,7 @@ func (a *app) statestoreGet() *cobra.Command {
 					value = format.AppendEscape(nil, value)
 				}
 				if _, err := a.stdout.Write(append(value, '\n')); err != nil {
-					return nil, true, &outputError{err}
+					return nil, true, &outputError{err: err}
 				}
 				return nil, true, nil
 			},
