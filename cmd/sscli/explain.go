@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
@@ -145,8 +147,12 @@ func explanations() []explanation {
 			"another --client-id, or none for a random one", isReason("", mqtt.ReasonTakenOver)},
 		{"packet_too_large", codeStore, "the broker refuses packets of this size (0x95)",
 			"a smaller value, or a larger limit at the broker", isReason("", mqtt.ReasonPacketTooLarge)},
+		{"busy_login", codeConnection, "the broker lets nobody else in at the moment (0x88, 0x89, 0x97, 0x9F to CONNECT)", "again later",
+			isReason("CONNACK", 0x88, mqtt.ReasonServerBusy, mqtt.ReasonQuotaExceeded, 0x9F)},
 		{"busy", codeConnection, "the broker has no room for more at the moment (0x97, 0x89)",
 			"again later; --high-priority passes where the broker allows it", isReason("", mqtt.ReasonQuotaExceeded, mqtt.ReasonServerBusy)},
+		{"moved", codeConnection, "the broker sends clients to another one (0x9C, 0x9D)", "the other broker's address, with --host or --url", isReason("", 0x9C, 0x9D)},
+		{"mqtt_version", codeConnection, "the broker does not speak MQTT 5 (0x84)", "a broker, or a listener of it, that speaks MQTT 5", isReason("CONNACK", 0x84)},
 		{"client_id", codeLogin, "the broker does not accept the client id (0x85)", "another --client-id", isReason("CONNACK", 0x85)},
 		{"topic_refused", codeUsage, "the broker does not accept the response topic (0x90, 0x8F)", "another --response-topic, or none", isReason("", 0x90, 0x8F)},
 
@@ -167,7 +173,9 @@ func explanations() []explanation {
 			"--ca-file with the certificate of the broker's CA", isA[x509.UnknownAuthorityError]},
 		{"certificate_name", codeLogin, "the broker's certificate is for another name",
 			"a --host that the certificate names, or --tls-server-name", isA[x509.HostnameError]},
-		{"certificate", codeLogin, "the broker's certificate does not verify", "", isA[*tls.CertificateVerificationError]},
+		{"certificate_time", codeLogin, "the broker's certificate has run out, or is not valid yet, by the local clock",
+			"date -u, to see that the clock is right; else the broker needs a new certificate", isOutOfTime},
+		{"certificate", codeLogin, "the broker's certificate does not verify", "--ca-file with the certificate of the broker's CA", isA[*tls.CertificateVerificationError]},
 		{"tls_on_plain_port", codeLogin, "the port does not speak TLS", "--no-tls or mqtt://, or the port with TLS (8883)", isPlainPort},
 		{"tls", codeLogin, "the TLS handshake was broken off", "", isAlert},
 		{"plain_on_tls_port", codeConnection, "the broker closed a connection without TLS before it answered: perhaps the port speaks TLS",
@@ -176,7 +184,7 @@ func explanations() []explanation {
 			"check that the broker has a state store; sscli serve is one for development", isA[*client.NoStoreError]},
 		{"timeout", codeTimeout, "the time was over", "a longer --timeout; --trace shows what was waited for", isTimeout},
 		{"unreachable", codeConnection, "the broker cannot be reached", "check host and port, and the network between", isStage(mqtt.StageTCP)},
-		{"refused_login", codeConnection, "the broker refused the connection", "", isReason("CONNACK")},
+		{"refused_login", codeConnection, "the broker refused the connection", "--trace shows what was sent; the broker's log may tell more", isReason("CONNACK")},
 		{"request_refused", codeStore, "the broker refused the request", "--trace shows what was sent", isReason("PUBACK")},
 		{"lost", codeConnection, "the connection was lost", "again; --trace shows what came before", isA[*mqtt.LostError]},
 		{"disconnected", codeConnection, "the broker ended the connection", "", isA[*mqtt.ReasonError]},
@@ -240,6 +248,11 @@ func isStage(stage mqtt.Stage) func(error) bool {
 	}
 }
 
+func isOutOfTime(err error) bool {
+	e, ok := errors.AsType[x509.CertificateInvalidError](err)
+	return ok && e.Reason == x509.Expired
+}
+
 // isAlert fits what either side of TLS objects to. With TLS 1.3 a broker that
 // wants a certificate of the client says so only after the handshake.
 func isAlert(err error) bool {
@@ -270,6 +283,9 @@ func isCut(err error) bool {
 // message is the error in one line: what sscli did, and why it did not work.
 func message(err error) string {
 	if isTimeout(err) {
+		if dns, ok := errors.AsType[*net.DNSError](err); ok {
+			return strings.Replace(err.Error(), dns.Error(), "timed out", 1)
+		}
 		return strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), "timed out")
 	}
 	dial, ok := errors.AsType[*mqtt.DialError](err)
@@ -291,13 +307,13 @@ func message(err error) string {
 		why = dns.Err
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](inner); ok {
-		why = certificateWords(e)
+		why = certificateWords(e, time.Now())
 	}
 	return strings.Replace(err.Error(), inner.Error(), why, 1)
 }
 
 // certificateWords names the certificate that does not verify, and the reason.
-func certificateWords(e *tls.CertificateVerificationError) string {
+func certificateWords(e *tls.CertificateVerificationError, now time.Time) string {
 	why := strings.TrimPrefix(e.Err.Error(), "x509: ")
 	if len(e.UnverifiedCertificates) == 0 {
 		return why
@@ -305,6 +321,37 @@ func certificateWords(e *tls.CertificateVerificationError) string {
 	c := e.UnverifiedCertificates[0]
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && invalid.Cert != nil {
 		c = invalid.Cert
+		if invalid.Reason == x509.Expired {
+			why = timeWords(c, now)
+		}
+	}
+	if wrong, ok := errors.AsType[x509.HostnameError](e.Err); ok {
+		why = fmt.Sprintf("it is for %s, not for %s", nameWords(c), wrong.Host)
 	}
 	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
+}
+
+// timeWords says when a certificate is valid, and what the time is here.
+func timeWords(c *x509.Certificate, now time.Time) string {
+	when := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	if now.Before(c.NotBefore) {
+		return fmt.Sprintf("it is not valid before %s, and here it is %s", when(c.NotBefore), when(now))
+	}
+	return fmt.Sprintf("it expired at %s, and here it is %s", when(c.NotAfter), when(now))
+}
+
+// nameWords are the names in a certificate.
+func nameWords(c *x509.Certificate) string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	const most = 8
+	switch {
+	case len(names) == 0:
+		return "no host: it has no subject alternative name"
+	case len(names) > most:
+		names = append(names[:most], "…")
+	}
+	return strings.Join(names, ", ")
 }

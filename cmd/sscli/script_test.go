@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -44,7 +46,8 @@ func TestMain(m *testing.M) {
 //	code N PROGRAM ARG...             run it and demand this exit code
 //	signal SIG STATE N PROGRAM ARG... the same, with a signal in that state of the emulator
 //	emulator OPTION...                start an emulator and name it in SSCLI_URL, see emulatorOptions
-//	silent-listener                   the same with a server that never says a word
+//	silent-listener [HEX]             the same with a server that never says a word, or only these bytes once it hears one
+//	full-listener                     the same with one that does not even accept connections
 //	fastforward DURATION              move the emulator's clock
 //	mosquitto                         run a Mosquitto, on the condition [mosquitto], and name it in SSCLI_URL
 //	begins FILE FILE                  demand that one file begins the other
@@ -83,6 +86,7 @@ func scriptParams(attached bool) testscript.Params {
 			"signal":          scriptSignal,
 			"emulator":        scriptEmulator,
 			"silent-listener": scriptSilentListener,
+			"full-listener":   scriptFullListener,
 			"fastforward":     scriptFastForward,
 			"mosquitto":       scriptMosquitto,
 			"begins":          scriptBegins,
@@ -315,16 +319,43 @@ func scriptFastForward(ts *testscript.TestScript, neg bool, args []string) {
 	scriptOf(ts).server.FastForward(d)
 }
 
-// scriptSilentListener accepts connections, as the kernel does, and no more.
+// scriptSilentListener accepts connections, as the kernel does, and no more, or
+// answers whatever comes first with the given bytes.
 func scriptSilentListener(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: silent-listener")
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: silent-listener [HEX]")
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
-	ts.Defer(func() { ln.Close() })
+	var running sync.WaitGroup
+	ts.Defer(func() {
+		ln.Close()
+		running.Wait()
+	})
+	if len(args) == 1 {
+		answer, err := hex.DecodeString(args[0])
+		ts.Check(err)
+		running.Go(func() { answerAll(ln, answer) })
+	}
 	ts.Setenv("SSCLI_URL", "mqtt://"+ln.Addr().String())
 	ts.Setenv("PORT", strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
+}
+
+// answerAll answers one connection after the other, until the listener is closed.
+func answerAll(ln net.Listener, answer []byte) {
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			_, err = conn.Write(answer)
+			for err == nil { // until the client leaves
+				_, err = conn.Read(make([]byte, 512))
+			}
+		}
+		conn.Close()
+	}
 }
 
 func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
@@ -334,8 +365,15 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 	var o emulator.Options
 	actions := make(map[string]emulator.Action) // by verb
 	stored := make(map[string]string)
+	var refuse byte
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
+		if name == "refuse-connect" { // with this reason
+			code, err := reason(value)
+			ts.Check(err)
+			refuse = code
+			continue
+		}
 		if name == "has" { // KEY:VALUE
 			key, value, _ := strings.Cut(value, ":")
 			stored[key] = value
@@ -360,6 +398,7 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	s := emulator.Start(scriptTester{ts}, o)
+	s.RefuseConnect(func(string, string) byte { return refuse })
 	s.Intercept(func(r emulator.Request) emulator.Action { return actions[r.Verb()] })
 	for key, value := range stored {
 		_, err := s.Set(key, value)
@@ -433,6 +472,19 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		return errors.Join(os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.pem(), 0o666),
 			os.WriteFile(filepath.Join(ts.Getenv("WORK"), "other-ca.pem"), other.pem(), 0o666),
 			writeCertificate(ts.Getenv("WORK"), "server", cert))
+	},
+	// tls-life serves TLS with a certificate that is valid FROM:TO, seen from now.
+	"tls-life": func(ts *testscript.TestScript, o *emulator.Options, value string) error {
+		from, to, _ := strings.Cut(value, ":")
+		begin, err := time.ParseDuration(from)
+		end, err2 := time.ParseDuration(to)
+		ca, err3 := newAuthority("Test CA")
+		if err := errors.Join(err, err2, err3); err != nil {
+			return err
+		}
+		cert, err := ca.issueFor(begin, end, "localhost", "127.0.0.1")
+		o.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		return errors.Join(err, os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.pem(), 0o666))
 	},
 	"tls12": func(_ *testscript.TestScript, o *emulator.Options, _ string) error {
 		o.TLS.MaxVersion = tls.VersionTLS12

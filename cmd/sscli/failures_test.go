@@ -1,0 +1,125 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// failures are the ways in which a connection goes wrong: what of it stands in the
+// error, and what kind that is. Each must be shown by a script, with its hint and
+// exit code.
+var failures = []struct{ what, kind, message string }{
+	{"nothing configured", "no_broker", "no broker is configured"},
+	{"name not found", "lookup", "look up broker.invalid:1883: no such host"},
+	{"refused", "refused", "connect to 127.0.0.1:1: connect: connection refused"},
+	{"timeout of TCP", "timeout", "connect to 127.0.0.1:PORT: timed out"},
+	{"timeout of the proxy", "timeout", "connect by proxy to broker.example:1883: proxy http://127.0.0.1:PORT: timed out"},
+	{"timeout of TLS", "timeout", "TLS handshake with 127.0.0.1:PORT: timed out"},
+	{"timeout of the WebSocket", "timeout", "WebSocket upgrade at 127.0.0.1:PORT: timed out"},
+	{"timeout of CONNECT", "timeout", "MQTT CONNECT to 127.0.0.1:PORT: timed out"},
+	{"timeout of SUBSCRIBE", "timeout", "MQTT SUBSCRIBE at 127.0.0.1:PORT: timed out"},
+	{"timeout of a request", "timeout", "get \"a\": timed out"},
+	{"TLS on a plain port", "tls_on_plain_port", "TLS handshake with 127.0.0.1:PORT: the broker closed the connection"},
+	{"plain on a TLS port", "plain_on_tls_port", "MQTT CONNECT to 127.0.0.1:PORT: connection lost: the broker closed the connection"},
+	{"unknown CA", "certificate_authority", "certificate signed by unknown authority"},
+	{"certificate expired", "certificate_time", "it expired at TIME, and here it is TIME"},
+	{"certificate not yet valid", "certificate_time", "it is not valid before TIME, and here it is TIME"},
+	{"wrong host name", "certificate_name", "it is for broker.example, not for 127.0.0.1"},
+	{"client certificate not given", "client_certificate", "MQTT CONNECT to 127.0.0.1:PORT: the broker asked for a client certificate and got none"},
+	{"the same with TLS 1.2", "client_certificate", "TLS handshake with 127.0.0.1:PORT: the broker asked for a client certificate and got none"},
+	{"bad client certificate", "client_certificate_refused", "the broker refused the client certificate"},
+	{"key password wrong", "config", "wrong is not the password of client-key-encrypted.pem"},
+	{"bad login", "login", "CONNACK 0x86 bad user name or password"},
+	{"bad login, in other words", "login", "CONNACK 0x87 not authorized"},
+	{"bad client id", "client_id", "CONNACK 0x85 client identifier not valid"},
+	{"banned", "banned", "CONNACK 0x8A banned"},
+	{"another way to log in", "auth_method", "CONNACK 0x8C bad authentication method"},
+	{"another broker", "moved", "CONNACK 0x9D server moved"},
+	{"another MQTT", "mqtt_version", "CONNACK 0x84 unsupported protocol version"},
+	{"server busy", "busy_login", "CONNACK 0x89 server busy"},
+	{"refused for another reason", "refused_login", "CONNACK 0x80 unspecified error"},
+	{"SUBACK 0x87", "not_authorized", "SUBACK 0x87 not authorized for \"clients/CLIENT/"},
+	{"PUBACK 0x87", "not_authorized", "PUBACK 0x87 not authorized"},
+	{"key not authorized", "key_not_authorized", "the store answered: not authorized"},
+	{"takeover", "taken_over", "DISCONNECT 0x8E session taken over"},
+	{"quota", "busy", "PUBACK 0x97 quota exceeded"},
+	{"quota of the connection", "busy", "DISCONNECT 0x97 quota exceeded"},
+	{"packet too large, known before", "too_large", "is larger than the 300 bytes that the broker accepts"},
+	{"packet too large", "packet_too_large", "DISCONNECT 0x95 packet too large"},
+	{"token expired", "token_expired", "the token in expired expired at"},
+	{"no token", "token", "service-account token in missing"},
+	{"forbidden response topic", "response_topic", "the broker forbids this response topic"},
+	{"response topic refused", "topic_refused", "DISCONNECT 0x90 topic name invalid"},
+	{"proxy refused", "proxy", "proxy http://127.0.0.1:1: connect: connection refused"},
+	{"proxy wants a login", "proxy_login", "answered 407 Proxy Authentication Required"},
+	{"no WebSocket", "websocket", "the server answered 404 Not Found, not with a WebSocket"},
+	{"connection lost", "lost", "connection lost: the broker closed the connection"},
+}
+
+// unscripted are kinds of connection failures that no script can bring about, and
+// where they are shown instead.
+var unscripted = map[string]string{
+	"auth_later":      "client: TestSAT…, an AUTH 0x18 needs a token that changes",
+	"reauth":          "client: the same",
+	"certificate":     "explained: no certificate here is bad otherwise",
+	"tls":             "explained: an alert that is about no certificate",
+	"no_store":        "client: TestMosquitto…, a broker without a store",
+	"unreachable":     "explained: a network that is not there",
+	"request_refused": "explained: other reasons of PUBACK",
+	"disconnected":    "explained: other reasons of SUBACK",
+	"file":            "explained",
+}
+
+// TestFailuresHaveScripts looks for each failure in what the scripts expect.
+func TestFailuresHaveScripts(t *testing.T) {
+	type shown struct{ message, hint, code string }
+	var all []shown
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(text), "\n")
+		for i := 0; i+2 < len(lines); i++ {
+			message, ok := strings.CutPrefix(lines[i], "! sscli: ")
+			if !ok {
+				continue
+			}
+			s := shown{message: message, code: strings.Trim(lines[i+1], "[]")}
+			if hint, ok := strings.CutPrefix(lines[i+1], "!   try: "); ok {
+				s.hint, s.code = hint, strings.Trim(lines[i+2], "[]")
+			}
+			all = append(all, s)
+		}
+	}
+	table := explanations()
+	listed := make(map[string]bool)
+	for _, f := range failures {
+		listed[f.kind] = true
+		i := slices.IndexFunc(table, func(e explanation) bool { return e.kind == f.kind })
+		if i < 0 {
+			t.Errorf("%s: no kind %q", f.what, f.kind)
+			continue
+		}
+		e := table[i]
+		if !slices.ContainsFunc(all, func(s shown) bool {
+			return strings.Contains(s.message, f.message) && s.code == strconv.Itoa(e.code) && (s.hint == e.hint || e.kind == "config")
+		}) {
+			t.Errorf("%s: no script expects %q, then \"try: %s\", then [%d]", f.what, f.message, e.hint, e.code)
+		}
+	}
+	first := slices.IndexFunc(table, func(e explanation) bool { return e.kind == "token_expired" })
+	for _, e := range table[first:] {
+		if listed[e.kind] == (unscripted[e.kind] != "") {
+			t.Errorf("%s: want it in failures, with a script that shows it, or in unscripted", e.kind)
+		}
+	}
+}
