@@ -73,6 +73,7 @@ install_missing() {
 	have mosquitto || packages+=(mosquitto)
 	have openssl || packages+=(openssl)
 	have shellcheck || packages+=(shellcheck)
+	have strace || packages+=(strace)
 	if [ ${#packages[@]} -gt 0 ] && have apt-get && [ "$(id -u)" = 0 ]; then
 		export DEBIAN_FRONTEND=noninteractive
 		apt-get -q update && apt-get -q install -y --no-install-recommends "${packages[@]}" || return

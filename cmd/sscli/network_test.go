@@ -1,0 +1,150 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// A networkCase runs one command as its user would.
+type networkCase struct {
+	args  string // words behind the command
+	stdin string
+	talks bool // it has something to say to the broker
+	own   bool // it is a broker itself, on loopback
+}
+
+// networkCases has at least one case for each command that can be run, by its path
+// without the program's name. A new command wants a line here.
+func networkCases() map[string][]networkCase {
+	return map[string][]networkCase{
+		"":                      {{args: "-", stdin: "set a 1\nget a\n", talks: true}, {args: "--embedded -", stdin: "get a\n", own: true}, {}},
+		"get":                   {{args: "a", talks: true}, {args: "a b c", talks: true}, {args: "a --embedded", own: true}},
+		"set":                   {{args: "a 1", talks: true}},
+		"del":                   {{args: "a b", talks: true}},
+		"vdel":                  {{args: "a 1", talks: true}},
+		"call":                  {{args: "GET a", talks: true}},
+		"keynotify":             {{args: "a", talks: true}},
+		"watch":                 {{args: "a --for 50ms", talks: true}},
+		"ping":                  {{args: "-n 2 --interval 1ms", talks: true}},
+		"batch":                 {{args: "-", stdin: "get a\n", talks: true}},
+		"serve":                 {{args: "-- true", own: true}, {args: "--ws 127.0.0.1:0 -- true", own: true}},
+		"hlc":                   {{}},
+		"hlc now":               {{}},
+		"hlc parse":             {{args: "1696374425000:0:a"}},
+		"hlc compare":           {{args: "1696374425000:0:a 1696374425000:0:b"}},
+		"version":               {{}},
+		"help":                  {{}, {args: "get"}, {args: "environment"}},
+		"completion bash":       {{}},
+		"completion fish":       {{}},
+		"completion powershell": {{}},
+		"completion zsh":        {{}},
+	}
+}
+
+// runnable are the paths of all commands that do something by themselves.
+func runnable(cmd *cobra.Command) []string {
+	var paths []string
+	if cmd.Runnable() {
+		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+		paths = append(paths, path)
+	}
+	for _, sub := range cmd.Commands() {
+		paths = append(paths, runnable(sub)...)
+	}
+	return paths
+}
+
+// networkAddress is where a system call of strace's output goes, if it is one that
+// leads out of the process.
+var networkAddress = regexp.MustCompile(`\b(?:connect|sendto|sendmsg|sendmmsg)\(.*(?:sa_family=(AF_(?:UNIX|NETLINK)\b[^}]*)|htons\((\d+)\).*?"([0-9a-fA-F.:]+)")`)
+
+// destinations are the addresses in the output of strace, each once.
+func destinations(trace string) []string {
+	var found []string
+	for line := range strings.Lines(trace) {
+		m := networkAddress.FindStringSubmatch(line)
+		switch {
+		case m == nil, strings.HasPrefix(m[1], "AF_NETLINK"): // which asks the kernel
+			continue
+		case m[1] != "":
+			found = append(found, m[1])
+		default:
+			found = append(found, m[3]+":"+m[2])
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// straced runs the program under strace and returns where it went.
+func straced(t *testing.T, program, url, stdin string, args ...string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	out := filepath.Join(dir, "strace")
+	cmd := exec.Command("strace", append([]string{"-f", "-qq", "-e", "trace=network", "-o", out, program}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
+	said, err := cmd.CombinedOutput()
+	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && exit.ExitCode() > codeUsage+1 {
+		t.Fatalf("%q: %v\n%s", args, err, said)
+	}
+	trace, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return destinations(string(trace))
+}
+
+// TestNoOtherNetwork runs every command and sees that it goes to the configured
+// broker and nowhere else, also not to a name server.
+func TestNoOtherNetwork(t *testing.T) {
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skipf("strace is not installed: %v", err)
+	}
+	if out, err := exec.Command("strace", "-f", "-qq", "-e", "trace=network", "true").CombinedOutput(); err != nil {
+		t.Skipf("the system refuses strace: %v\n%s", err, out)
+	}
+	program := buildProgram(t)
+	server := emulator.Start(t)
+	address := server.Addr().String()
+
+	// The test sees what it looks for.
+	if got := straced(t, program, "mqtt://127.0.0.1:1", "", "get", "a"); !slices.Equal(got, []string{"127.0.0.1:1"}) {
+		t.Fatalf("a connection to 127.0.0.1:1 was seen as %q", got)
+	}
+
+	root := newRoot(newApp())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd("completion")
+	cases := networkCases()
+	for _, path := range runnable(root) {
+		if len(cases[path]) == 0 {
+			t.Errorf("no case for sscli %s: add one to networkCases", path)
+		}
+		for _, c := range cases[path] {
+			args := strings.Fields(path + " " + c.args)
+			got := straced(t, program, server.URL(), c.stdin, args...)
+			if c.talks && !slices.Contains(got, address) {
+				t.Errorf("sscli %s does not go to the broker: %q", strings.Join(args, " "), got)
+			}
+			for _, to := range got {
+				if to != address && !(c.own && strings.HasPrefix(to, "127.0.0.1:")) {
+					t.Errorf("sscli %s goes to %s; the broker is %s", strings.Join(args, " "), to, address)
+				}
+			}
+		}
+		delete(cases, path)
+	}
+	for path := range cases {
+		t.Errorf("networkCases has %q, which is no command", path)
+	}
+}
