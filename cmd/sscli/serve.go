@@ -357,9 +357,25 @@ func readUsers(name string) (users, error) {
 		if !ok || user == "" {
 			return nil, fmt.Errorf("%s: line %d: want NAME:PASSWORD", name, n)
 		}
+		if err := checkPassword(password); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", name, n, err)
+		}
 		u[user] = password
 	}
 	return u, lines.Err()
+}
+
+// checkPassword refuses hashes that nobody's password would fit.
+func checkPassword(password string) error {
+	for _, other := range []string{"$apr1$", "$1$", "$5$", "$6$", "{SHA}"} {
+		if strings.HasPrefix(password, other) {
+			return fmt.Errorf("a hash that begins with %s is not known: want one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it", other)
+		}
+	}
+	if _, err := bcrypt.Cost([]byte(password)); strings.HasPrefix(password, "$2") && err != nil {
+		return errors.New("a bcrypt hash that is damaged: want a line as htpasswd -nbB NAME PASSWORD prints it")
+	}
+	return nil
 }
 
 func (u users) check(name string, password []byte) bool {
