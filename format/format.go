@@ -14,6 +14,7 @@
 //
 //   - One result is one Write, and none if it has nothing to write, so that a
 //     reader at the other end of a pipe has each result as soon as it is there.
+//     Only [Printer.PrintLater] collects several, until [Printer.Flush].
 //   - The outputs raw, json and template are contracts; human may change.
 //   - What human and json write can go to a terminal, whatever the bytes in the
 //     store are: whatever [unicode.IsPrint] refuses is escaped. With
@@ -61,6 +62,7 @@ type Printer struct {
 	style    style
 	template *template.Template
 	buf      []byte
+	held     []byte // by PrintLater
 }
 
 // New returns a Printer on w. An error says what is wrong with o.Output.
@@ -81,8 +83,40 @@ func New(w io.Writer, o Options) (*Printer, error) {
 	return nil, fmt.Errorf("output %s: want human, raw, json or template=TEMPLATE", Quote(o.Output))
 }
 
+// PrintLater keeps what Print would write, for whoever has more to print at once.
+// The next Flush or Print writes it, and so does PrintLater when it is much. The
+// errors are those of Print.
+func (p *Printer) PrintLater(r Result) error {
+	out, err := p.encode(p.held, r)
+	if err != nil {
+		return err
+	}
+	if p.held = out; len(out) >= maxHeld {
+		return p.Flush()
+	}
+	return nil
+}
+
+// maxHeld is how much PrintLater keeps, in bytes.
+const maxHeld = 64 << 10
+
+// Flush writes what PrintLater has kept.
+func (p *Printer) Flush() error {
+	if len(p.held) == 0 {
+		return nil
+	}
+	out := p.held
+	if p.held = p.held[:0]; cap(out) > 1<<20 {
+		p.held = nil
+	}
+	return p.write(out)
+}
+
 // Print writes one result. Errors are those of the writer or of the template.
 func (p *Printer) Print(r Result) error {
+	if err := p.Flush(); err != nil {
+		return err
+	}
 	out, err := p.encode(p.buf[:0], r)
 	if err != nil || len(out) == 0 {
 		return err
@@ -91,6 +125,10 @@ func (p *Printer) Print(r Result) error {
 	if p.buf = out; cap(out) > 1<<20 {
 		p.buf = nil
 	}
+	return p.write(out)
+}
+
+func (p *Printer) write(out []byte) error {
 	n, err := p.w.Write(out)
 	if err == nil && n < len(out) {
 		err = io.ErrShortWrite

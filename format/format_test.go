@@ -62,6 +62,15 @@ func TestGolden(t *testing.T) {
 	const hostile = "\x1b[2J\u202e\u200b\xff\"\\\n<&>"
 	evil := version{1696374425000, 7, "node\x1b]0;\u2028"}
 	results := map[string][]Result{
+		"scan": {
+			Key{N: 1, Key: "setpoint"},
+			Key{N: 12, Key: hostile},
+		},
+		"batch": {
+			BatchSummary{Applied: 5, No: 2, Elapsed: 3500 * time.Microsecond},
+			BatchSummary{Applied: 1, Refused: 1, Unknown: 2, Skipped: 3, Elapsed: 2 * time.Second, Resume: 17, Ahead: []LineRange{{18, 25}, {27, 27}}},
+			BatchSummary{Resume: 1},
+		},
 		"get": {
 			Get{Key: "setpoint", Found: true, Value: []byte("21.5"), Version: stored(), RTT: rtt},
 			Get{Key: "setpoint"},
@@ -181,6 +190,62 @@ func TestGolden(t *testing.T) {
 			}
 			golden(t, name, got.String())
 		})
+	}
+}
+
+// What is kept for later comes in its order, in one write, and not for ever.
+func TestPrintLater(t *testing.T) {
+	var w writes
+	p, err := New(&w, Options{Output: "raw"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "b"} {
+		if err := p.PrintLater(Key{Key: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.got) > 0 {
+		t.Errorf("written at once: %q", w.got)
+	}
+	for range 2 {
+		if err := p.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.PrintLater(Key{Key: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Print(Key{Key: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a\nb\n", "c\n", "d\n"}, w.got); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	w.got = nil
+	for range 3 {
+		if err := p.PrintLater(Get{Found: true, Value: make([]byte, maxHeld)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.got) != 3 {
+		t.Errorf("%d writes of large results, want 3", len(w.got))
+	}
+}
+
+func TestPrintLaterTemplateError(t *testing.T) {
+	var out bytes.Buffer
+	p, err := New(&out, Options{Output: `template={{.key}}{{if eq .key "bad"}}{{index .key 9}}{{end}}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "bad", "b"} {
+		if err := p.PrintLater(Key{Key: key}); (err != nil) != (key == "bad") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if err := p.Flush(); err != nil || out.String() != "a\nb\n" {
+		t.Errorf("got %q, %v", out.String(), err)
 	}
 }
 
