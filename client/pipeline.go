@@ -103,6 +103,9 @@ func (p *Pipeline) free(key string, f *InFlight) {
 	close(f.done)
 }
 
+// Done is closed when Wait will not block.
+func (f *InFlight) Done() <-chan struct{} { return f.done }
+
 // Wait returns the reply. The errors are those of [Session.Do].
 func (f *InFlight) Wait() (Reply, error) {
 	<-f.done

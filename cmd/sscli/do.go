@@ -25,7 +25,7 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 	defer func() { err = errors.Join(err, undo()) }()
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if len(req.commands) == 1 {
+	if len(req.commands) == 1 && req.carry == nil {
 		reply, err := client.Once(limited, o, req.commands[0])
 		return a.finish(ctx, req, 0, reply, err, o.Timeout, func(ctx context.Context, lost *client.LostAnswerError) (client.Outcome, client.Reply, error) {
 			return client.ReadBack(ctx, o, lost)
@@ -36,6 +36,9 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if req.carry != nil {
+		return req.carry(ctx, s, a.out) // with a time-out for each exchange
+	}
 	return a.doMany(ctx, limited, s, req, o.Timeout)
 }
 
@@ -94,28 +97,34 @@ type readBack func(context.Context, *client.LostAnswerError) (client.Outcome, cl
 // write was lost, it looks for what became of it first, on a second time-out
 // that begins when the broker no longer accepts the request.
 func (a *app) finish(ctx context.Context, req request, i int, reply client.Reply, err error, budget time.Duration, back readBack) error {
-	c := req.commands[i]
 	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
 		reply, err = a.settle(ctx, lost, budget, back)
-		if err == nil && reply.Value.Kind == 0 {
-			return nil // gone, which needs no result
-		}
 	}
-	if err != nil {
-		return describe(c, err)
-	}
-	a.attend(reply)
-	result, yes, err := req.show(i, reply)
-	if err != nil {
+	result, err := a.judge(req, i, reply, err)
+	if err != nil && !errors.Is(err, errNo) {
 		return err
 	}
 	if err := a.emit(result); err != nil {
 		return err
 	}
-	if !yes {
-		return errNo
+	return err
+}
+
+// judge makes a result of the reply to the i-th command of a request; with one the
+// error is nil or errNo.
+func (a *app) judge(req request, i int, reply client.Reply, err error) (format.Result, error) {
+	if err != nil {
+		return nil, describe(req.commands[i], err)
 	}
-	return nil
+	if reply.Value.Kind == 0 {
+		return nil, nil // settled: the key is gone, which needs no result
+	}
+	a.attend(reply)
+	result, yes, err := req.show(i, reply)
+	if err == nil && !yes {
+		err = errNo
+	}
+	return result, err
 }
 
 // emit prints a result on standard output, if there is one.
@@ -127,6 +136,14 @@ func (a *app) emit(result format.Result) error {
 		return &outputError{err}
 	}
 	return nil
+}
+
+// flush writes what was kept to be printed at once. The first error stays.
+func (a *app) flush() error {
+	if err := a.out.Flush(); err != nil && a.unwritten == nil {
+		a.unwritten = &outputError{err}
+	}
+	return a.unwritten
 }
 
 // An outputError is a result that could not be printed.
