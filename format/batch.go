@@ -70,8 +70,8 @@ func (s BatchSummary) human(dst []byte, st *style) []byte {
 func (s BatchSummary) raw(dst []byte) []byte { return s.text(dst, "sscli:") }
 
 func (s BatchSummary) text(dst []byte, prefix string) []byte {
-	dst = fmt.Appendf(append(dst, prefix...), " %d lines: %d applied, %d no, %d refused, %d unknown",
-		s.lines(), s.Applied, s.No, s.Refused, s.Unknown)
+	dst = fmt.Appendf(append(dst, prefix...), " %s: %d applied, %d no, %d refused, %d unknown",
+		plural(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
 	if s.Skipped > 0 {
 		dst = fmt.Appendf(dst, ", %d skipped", s.Skipped)
 	}
@@ -85,7 +85,14 @@ func (s BatchSummary) text(dst []byte, prefix string) []byte {
 		for i, r := range s.Ahead {
 			ranges[i] = r.String()
 		}
-		dst = fmt.Appendf(append(dst, prefix...), " lines %s were under way already and have had their results; they run again then\n", strings.Join(ranges, ", "))
+		dst = fmt.Appendf(append(dst, prefix...), " behind it these lines have had their results and run again then: %s\n", strings.Join(ranges, ", "))
 	}
 	return dst
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

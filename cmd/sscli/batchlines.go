@@ -21,7 +21,6 @@ type batchLine struct {
 type lineReader struct {
 	lines   chan batchLine
 	stopped chan struct{}
-	last    int // the line that next returned last
 }
 
 // readAhead is how many lines wait to be run, at most.
@@ -76,23 +75,24 @@ func readLine(in *repl.Reader, f batchFlags) batchLine {
 	return line
 }
 
-// next returns the next line, and io.EOF behind the last. While it waits for one, a
-// signal still ends the batch.
+// next returns the next line, and io.EOF behind the last. A signal ends the batch,
+// also while it waits for a line; the error of the line that would have been next is
+// the signal then.
 func (r *lineReader) next(ctx context.Context) (batchLine, error) {
+	line, ok := batchLine{}, true
 	select {
-	case line, ok := <-r.lines:
-		return r.took(line, ok)
-	case <-ctx.Done():
-		return batchLine{end: true}, context.Cause(ctx)
+	case line, ok = <-r.lines:
+	default:
+		select {
+		case line, ok = <-r.lines:
+		case <-ctx.Done():
+		}
 	}
-}
-
-func (r *lineReader) took(line batchLine, ok bool) (batchLine, error) {
 	if !ok {
-		return batchLine{}, io.EOF
+		return line, io.EOF
 	}
-	if line.number > 0 {
-		r.last = line.number
+	if ctx.Err() != nil {
+		line.err, line.end = context.Cause(ctx), true
 	}
 	return line, line.err
 }

@@ -230,6 +230,8 @@ var scrubRules = []scrubRule{
 	replace(`(?m)^ +\d+\.\d{6} (->|<-) (\w+)( #\d+)? \(\d+ bytes\)`, "  SECONDS $1 $2$3 (SIZE)"),
 	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `, "CLOCK  "),
 	replace(`"outage_ms":[\d.]+`, `"outage_ms":MS`),
+	replace(`(?m)( unknown(, \d+ skipped)?); [\d.]+s, \d+/s$`, "$1; ELAPSED, RATE"),
+	replace(`"elapsed_ms":[\d.]+,"rate":\d+`, `"elapsed_ms":MS,"rate":RATE`),
 	replace(`correlation [0-9a-f]{32}`, "correlation ID"),
 }
 

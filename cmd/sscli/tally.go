@@ -23,8 +23,9 @@ func (t *tally) count(line batchLine, code int, err error) {
 	if code != 0 && t.first == nil {
 		t.first = &exitError{code, err}
 	}
-	if line.number == 0 {
-		return // the end of the input is no line
+	unknown := code == codeUnknown || isA[*unknownError](err)
+	if line.number == 0 || isA[*interruptError](err) && !unknown {
+		return // no line, or one that did not run
 	}
 	t.lines.Add(1)
 	t.last = line.number
@@ -36,14 +37,14 @@ func (t *tally) count(line batchLine, code int, err error) {
 	case code == 0:
 		t.no = err
 		t.result.No++
-	case code == codeUnknown || isA[*unknownError](err):
+	case unknown:
 		t.result.Unknown++
 	default:
 		t.result.Refused++
 	}
 	ahead := t.result.Ahead
 	switch {
-	case !t.ended || code != 0:
+	case !t.ended || code != 0 || err == errNothing:
 		t.joined = false
 	case t.joined:
 		ahead[len(ahead)-1].Last = line.number
