@@ -37,7 +37,7 @@ type sentLine struct {
 type window struct {
 	*batch
 	stopped atomic.Bool  // send no more
-	pause   sync.RWMutex // held to write while lost answers are looked into
+	pause   sync.RWMutex // locked while lost answers are looked into
 	queue   chan *sentLine
 }
 
@@ -146,9 +146,6 @@ func (w *window) flushOrStop() {
 func (w *window) settle(ctx context.Context, s *sentLine) []*sentLine {
 	if !w.await(s) {
 		return []*sentLine{s}
-	}
-	if !w.flags.keepGoing {
-		w.stopped.Store(true)
 	}
 	w.pause.Lock()
 	defer w.pause.Unlock()
