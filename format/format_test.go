@@ -193,62 +193,6 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What is kept for later comes in its order, in one write, and not for ever.
-func TestPrintLater(t *testing.T) {
-	var w writes
-	p, err := New(&w, Options{Output: "raw"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"a", "b"} {
-		if err := p.PrintLater(Key{Key: key}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(w.got) > 0 {
-		t.Errorf("written at once: %q", w.got)
-	}
-	for range 2 {
-		if err := p.Flush(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := p.PrintLater(Key{Key: "c"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Print(Key{Key: "d"}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"a\nb\n", "c\n", "d\n"}, w.got); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-	w.got = nil
-	for range 3 {
-		if err := p.PrintLater(Get{Found: true, Value: make([]byte, maxHeld)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(w.got) != 3 {
-		t.Errorf("%d writes of large results, want 3", len(w.got))
-	}
-}
-
-func TestPrintLaterTemplateError(t *testing.T) {
-	var out bytes.Buffer
-	p, err := New(&out, Options{Output: `template={{.key}}{{if eq .key "bad"}}{{index .key 9}}{{end}}`})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"a", "bad", "b"} {
-		if err := p.PrintLater(Key{Key: key}); (err != nil) != (key == "bad") {
-			t.Errorf("%s: %v", key, err)
-		}
-	}
-	if err := p.Flush(); err != nil || out.String() != "a\nb\n" {
-		t.Errorf("got %q, %v", out.String(), err)
-	}
-}
-
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")

@@ -24,13 +24,12 @@ type app struct {
 	stdout, stderr *os.File
 	env            func(string) (string, bool)
 
-	settings  config.Settings
-	output    string          // the form of results
-	out       *format.Printer // results
-	faults    *format.Printer // errors and warnings
-	line      int             // of a batch, which errors are about; 0 outside of one
-	unwritten error           // why results could not be written that were to be written together
-	progress  *progress       // of a batch, on standard error; nil: none
+	settings config.Settings
+	output   string          // the form of results
+	out      *format.Printer // results
+	faults   *format.Printer // errors and warnings
+	line     int             // of a batch, which errors are about; 0 outside of one
+	progress *progress       // of a batch, on standard error; nil: none
 }
 
 func newApp() *app {

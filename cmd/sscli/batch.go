@@ -147,6 +147,8 @@ type batch struct {
 	budget  time.Duration
 	in      stdin
 	tally   tally
+
+	unwritten error // why results could not be written
 }
 
 // run ends with the first error in the order of the lines, else with a "no" if
@@ -162,8 +164,8 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	}
 	lines.stop()
 	b.app.line = 0
-	if err := b.app.flush(); err != nil && b.tally.first == nil {
-		b.tally.first = &exitError{b.app.fault(err), err}
+	if !b.flush() && b.tally.first == nil {
+		b.tally.first = &exitError{b.app.fault(b.unwritten), b.unwritten}
 		b.tally.end(batchLine{}, b.flags.from)
 	}
 	done()
@@ -174,6 +176,15 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 		return b.tally.first
 	}
 	return b.tally.no
+}
+
+// flush writes the results that are queued, and tells whether all could be written so
+// far; the end of the batch says so if not.
+func (b *batch) flush() bool {
+	if err := b.app.flush(); b.unwritten == nil {
+		b.unwritten = err
+	}
+	return b.unwritten == nil
 }
 
 // sequential runs one line after the other.
@@ -199,7 +210,7 @@ func (b *batch) report(ctx context.Context, line batchLine, err error) bool {
 	b.app.line = line.number
 	code := 0
 	if err != nil && err != errNothing && !errors.Is(err, errNo) {
-		_ = b.app.flush() // the end of the batch tells of it
+		b.flush()
 		code = b.app.fault(err)
 	}
 	b.tally.count(line, code, err)

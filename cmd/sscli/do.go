@@ -138,12 +138,19 @@ func (a *app) emit(result format.Result) error {
 	return nil
 }
 
-// flush writes what was kept to be printed at once. The first error stays.
-func (a *app) flush() error {
-	if err := a.out.Flush(); err != nil && a.unwritten == nil {
-		a.unwritten = &outputError{err}
+// queue is emit for one of several results that are there already; flush prints them.
+func (a *app) queue(result format.Result) error {
+	if err := a.out.Queue(result); err != nil {
+		return &outputError{err}
 	}
-	return a.unwritten
+	return nil
+}
+
+func (a *app) flush() error {
+	if err := a.out.Flush(); err != nil {
+		return &outputError{err}
+	}
+	return nil
 }
 
 // An outputError is a result that could not be printed.

@@ -136,7 +136,7 @@ func (w *window) collect(ctx context.Context) {
 
 // flushOrStop ends the batch when results cannot be written; its end says so.
 func (w *window) flushOrStop() {
-	if w.app.flush() != nil {
+	if !w.flush() {
 		w.stopped.Store(true)
 	}
 }
@@ -210,8 +210,8 @@ func (w *window) finish(ctx context.Context, s *sentLine) {
 		err = describe(s.req.commands[0], err)
 	}
 	if result != nil {
-		if printErr := w.app.out.PrintLater(result); printErr != nil {
-			err = &outputError{printErr}
+		if queueErr := w.app.queue(result); queueErr != nil {
+			err = queueErr
 		}
 	}
 	if !w.report(ctx, s.line, err) {

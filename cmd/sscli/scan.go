@@ -63,7 +63,7 @@ func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern str
 		}
 		for _, key := range keys {
 			n++
-			if err := p.PrintLater(format.Key{N: n, Key: key}); err != nil {
+			if err := p.Queue(format.Key{N: n, Key: key}); err != nil {
 				return &outputError{err}
 			}
 			if n == limit {
