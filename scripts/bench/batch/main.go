@@ -1,12 +1,14 @@
 //go:build linux
 
 // Command batch measures `sscli batch` into a store, beside `redis-cli < file` into
-// a Redis server, and its peak memory. scripts/bench-batch.sh starts both servers,
-// builds sscli and runs this.
+// a Redis server, and its peak memory; and through a Mosquitto beside paho's client,
+// which it is too. scripts/bench-batch.sh starts the servers, builds sscli and runs
+// this.
 package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,12 +23,16 @@ import (
 
 // The goals.
 const (
+	minOverPaho  = 1.2 // sets a second through Mosquitto with 256 under way, of paho's
 	minOverRedis = 5.0 // sets a second with 256 under way, of redis-cli's
 	maxGrowth    = 1.2 // peak memory of ten times as many sets
 )
 
+const underWay = 256
+
 type bench struct {
 	sscli, store, redisPort string
+	broker                  string
 	rounds, sets, one, many int
 	dir                     string
 	missed                  bool
@@ -37,11 +43,22 @@ func main() {
 	flag.StringVar(&b.sscli, "sscli", "sscli", "the sscli to measure")
 	flag.StringVar(&b.store, "store", "mqtt://127.0.0.1:1883", "URL of the store")
 	flag.StringVar(&b.redisPort, "redis-port", "6379", "port of the Redis server")
+	flag.StringVar(&b.broker, "broker", "", "host:port of a Mosquitto with a store; none: not measured")
+	paho := flag.String("paho", "", "host:port: be paho's client, and set the keys of standard input")
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of throughput")
 	flag.IntVar(&b.sets, "sets", 100_000, "sets of a round")
 	flag.IntVar(&b.one, "one", 20_000, "sets of a round with one at a time")
 	flag.IntVar(&b.many, "many", 1_000_000, "sets for the measurement of memory")
 	flag.Parse()
+	if *paho != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		if err := pahoSets(ctx, *paho, underWay); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(2)
+		}
+		return
+	}
 	if err := b.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
@@ -77,6 +94,11 @@ func (b *bench) run() (err error) {
 	}
 	if err := b.throughput(); err != nil {
 		return err
+	}
+	if b.broker != "" {
+		if err := b.mosquitto(); err != nil {
+			return err
+		}
 	}
 	return b.memory()
 }
@@ -131,7 +153,7 @@ func (b *bench) throughput() error {
 	fmt.Println("throughput: every program sets each key once, results go to /dev/null")
 	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
 	programs := []program{
-		b.batch(256, b.sets),
+		b.batch(underWay, b.sets),
 		{"redis-cli < file", b.sets, []string{"redis-cli", "-p", b.redisPort}},
 		b.batch(1, b.one),
 	}
@@ -146,21 +168,48 @@ func (b *bench) throughput() error {
 		}
 		slices.Reverse(programs)
 	}
-	batch := rates[b.batch(256, 0).name]
+	batch := rates[b.batch(underWay, 0).name]
 	fmt.Printf("  %.2f x one at a time (median of the rounds)\n", medianRatio(batch, rates[b.batch(1, 0).name]))
 	ratio := medianRatio(batch, rates["redis-cli < file"])
 	b.verdict(ratio >= minOverRedis, "%.2f x redis-cli < file (median of the rounds), goal at least %.2f x", ratio, minOverRedis)
 	return nil
 }
 
-func (b *bench) memory() error {
-	fmt.Println("memory: peaks of batch --inflight 256")
-	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
-	few, err := b.measure(b.batch(256, b.sets))
+// mosquitto measures both programs with a broker between them and the store.
+func (b *bench) mosquitto() error {
+	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	many, err := b.measure(b.batch(256, b.many))
+	fmt.Println("through Mosquitto, without Nagle, to a store attached to it")
+	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
+	batch := b.batch(underWay, b.one)
+	batch.args[2] = "mqtt://" + b.broker
+	programs := []program{batch, {"paho, asynchronous", b.one, []string{self, "-paho", b.broker}}}
+	rates := make(map[string][]float64)
+	for range b.rounds {
+		for _, p := range programs {
+			r, err := b.measure(p)
+			if err != nil {
+				return err
+			}
+			rates[p.name] = append(rates[p.name], r.rate)
+		}
+		slices.Reverse(programs)
+	}
+	ratio := medianRatio(rates[batch.name], rates["paho, asynchronous"])
+	b.verdict(ratio >= minOverPaho, "%.2f x paho (median of the rounds), goal at least %.2f x", ratio, minOverPaho)
+	return nil
+}
+
+func (b *bench) memory() error {
+	fmt.Println("memory: peaks of batch --inflight 256")
+	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
+	few, err := b.measure(b.batch(underWay, b.sets))
+	if err != nil {
+		return err
+	}
+	many, err := b.measure(b.batch(underWay, b.many))
 	if err != nil {
 		return err
 	}
