@@ -26,9 +26,8 @@ type sentLine struct {
 	idle chan<- bool
 	over <-chan struct{}
 
-	settled chan struct{} // closed when it is known what became of a lost answer; nil if none was lost
-	reply   client.Reply
-	holds   string
+	reply client.Reply
+	holds string // what to say of a write whose answer was lost and that holds
 }
 
 // A window runs lines with several under way at a time. The goroutine of pipelined
@@ -80,9 +79,7 @@ func (w *window) send(ctx, requests context.Context, lines *lineReader) {
 			continue
 		}
 		if run == nil && w.mayOverlap(req) {
-			w.pause.RLock() // no line behind one that was lost is sent before that is settled
-			w.pause.RUnlock()
-			if w.stopped.Load() {
+			if !w.mayGoOn() {
 				return
 			}
 			f, err := p.Send(requests, req.commands[0])
@@ -105,6 +102,14 @@ func (w *window) apart(do func() bool) bool {
 	defer close(over)
 	w.queue <- &sentLine{idle: idle, over: over}
 	return <-idle && do()
+}
+
+// mayGoOn tells whether the batch has not ended. No line behind one whose answer was
+// lost is sent before that is looked into.
+func (w *window) mayGoOn() bool {
+	w.pause.RLock()
+	defer w.pause.RUnlock()
+	return !w.stopped.Load()
 }
 
 // mayOverlap tells whether a request may be under way together with those of other
