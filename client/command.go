@@ -7,7 +7,7 @@ import (
 )
 
 // A Command is a request as a value: a verb with its arguments. Make one with
-// Get, Set, Del, VDel or Call.
+// Get, Set, Del, VDel, Scan or Call.
 type Command struct {
 	words   []string // verb first
 	fence   string   // the `__ft` to send; empty = none

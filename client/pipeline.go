@@ -55,12 +55,16 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 		p.s.wg.Done()
 		return nil, err
 	}
-	go func() {
-		defer p.s.wg.Done()
-		defer cancel()
+	// No goroutine waits for it: the one that reads the answer, or that of the timer,
+	// does the rest.
+	stop := context.AfterFunc(limited, func() { p.s.finish(started.id, mqtt.Message{}, context.Cause(limited)) })
+	started.whenDone(func() {
+		stop()
 		f.reply, f.err = started.wait(limited)
+		cancel()
 		p.release(c.Key(), f)
-	}()
+		p.s.wg.Done()
+	})
 	return f, nil
 }
 
@@ -102,6 +106,9 @@ func (p *Pipeline) free(key string, f *InFlight) {
 	p.mu.Unlock()
 	close(f.done)
 }
+
+// Done is closed when Wait will not block.
+func (f *InFlight) Done() <-chan struct{} { return f.done }
 
 // Wait returns the reply. The errors are those of [Session.Do].
 func (f *InFlight) Wait() (Reply, error) {

@@ -194,6 +194,7 @@ type pending struct {
 	rtt    time.Duration
 	answer mqtt.Message
 	err    error
+	ended  func() // called behind that; guarded by Session.mu
 }
 
 // Do sends a request and waits for its reply, at most until ctx ends or, when
@@ -343,6 +344,24 @@ func (s *Session) finish(id string, m mqtt.Message, err error) {
 		p.rtt = time.Since(p.sent)
 		p.answer, p.err = m, err
 		close(p.done)
+		if p.ended != nil {
+			p.ended()
+		}
+	}
+}
+
+// whenDone has f called once done is closed, on the goroutine that closed it or on
+// this one. It must not block.
+func (p *pending) whenDone(f func()) {
+	p.s.mu.Lock()
+	_, open := p.s.outstanding[p.id]
+	if open {
+		p.ended = f
+	}
+	p.s.mu.Unlock()
+	if !open {
+		<-p.done // it is about to be
+		f()
 	}
 }
 

@@ -34,21 +34,25 @@ func (f Fault) human(dst []byte, s *style) []byte {
 func (f Fault) raw(dst []byte) []byte { return f.lines(dst, "sscli:") }
 
 func (f Fault) lines(dst []byte, prefix string) []byte {
-	dst = append(append(dst, prefix...), ' ')
-	if f.Line > 0 {
-		dst = fmt.Appendf(dst, "line %d: ", f.Line)
+	return appendHint(appendText(appendLine(append(append(dst, prefix...), ' '), f.Line), f.Message), f.Hint)
+}
+
+func appendLine(dst []byte, line int) []byte {
+	if line > 0 {
+		dst = fmt.Appendf(dst, "line %d: ", line)
 	}
-	return appendHint(appendText(dst, f.Message), f.Hint)
+	return dst
 }
 
 // Warning is for standard error too; it does not change the exit code.
 type Warning struct {
 	Message string
 	Hint    string
+	Line    int // of a batch, from 1
 }
 
 func (w Warning) fields() object {
-	return object{{"op", "warning"}, {"message", valid(w.Message)}, {"hint", nonEmpty(valid(w.Hint))}}
+	return object{{"op", "warning"}, {"line", when(w.Line > 0, w.Line)}, {"message", valid(w.Message)}, {"hint", nonEmpty(valid(w.Hint))}}
 }
 
 func (w Warning) human(dst []byte, s *style) []byte {
@@ -58,7 +62,7 @@ func (w Warning) human(dst []byte, s *style) []byte {
 func (w Warning) raw(dst []byte) []byte { return w.lines(dst, "sscli: warning:") }
 
 func (w Warning) lines(dst []byte, prefix string) []byte {
-	return appendHint(appendText(append(append(dst, prefix...), ' '), w.Message), w.Hint)
+	return appendHint(appendText(appendLine(append(append(dst, prefix...), ' '), w.Line), w.Message), w.Hint)
 }
 
 func appendHint(dst []byte, hint string) []byte {
@@ -72,7 +76,7 @@ func appendHint(dst []byte, hint string) []byte {
 // written for results, not for these.
 func isDiagnostic(r Result) bool {
 	switch r.(type) {
-	case Fault, Warning:
+	case Fault, Warning, BatchSummary:
 		return true
 	}
 	return false

@@ -62,6 +62,15 @@ func TestGolden(t *testing.T) {
 	const hostile = "\x1b[2J\u202e\u200b\xff\"\\\n<&>"
 	evil := version{1696374425000, 7, "node\x1b]0;\u2028"}
 	results := map[string][]Result{
+		"scan": {
+			Key{N: 1, Key: "setpoint"},
+			Key{N: 12, Key: hostile},
+		},
+		"batch": {
+			BatchSummary{Applied: 5, No: 2, Elapsed: 3500 * time.Microsecond},
+			BatchSummary{Applied: 1, Refused: 1, Unknown: 2, Skipped: 3, Elapsed: 2 * time.Second, Resume: 17, Ahead: []LineRange{{18, 25}, {27, 27}}},
+			BatchSummary{Resume: 1},
+		},
 		"get": {
 			Get{Key: "setpoint", Found: true, Value: []byte("21.5"), Version: stored(), RTT: rtt},
 			Get{Key: "setpoint"},

@@ -60,6 +60,31 @@ func (r *Reader) Next() (Line, error) {
 	}
 }
 
+// NextText is Next for a stream whose lines have another grammar: it returns the
+// next line that is not blank without its line end, and no words.
+func (r *Reader) NextText() (Line, error) {
+	for {
+		r.text = r.text[:0]
+		line := Line{Number: r.number + 1}
+		err := r.physical()
+		if err == ErrTooLong {
+			r.err = io.EOF
+			return line, &LineError{line.Number, err}
+		}
+		if err != nil {
+			return Line{}, err
+		}
+		text := bytes.TrimSuffix(bytes.TrimSuffix(r.text, []byte("\n")), []byte("\r"))
+		if len(bytes.TrimSpace(text)) > 0 {
+			line.Text = string(text)
+			return line, nil
+		}
+	}
+}
+
+// Lines is how many physical lines were read.
+func (r *Reader) Lines() int { return r.number }
+
 func (r *Reader) logical() (Line, error) {
 	var s splitter
 	r.text = r.text[:0]

@@ -115,8 +115,11 @@ func (p *parser) failAt(pos int, want string) error {
 // line returns the bytes up to the next CR LF and steps over it.
 func (p *parser) line() ([]byte, error) {
 	rest := p.data[p.pos:]
-	end := bytes.IndexAny(rest, "\r\n")
-	if end < 0 {
+	end := 0
+	for end < len(rest) && rest[end] != '\r' && rest[end] != '\n' {
+		end++
+	}
+	if end == len(rest) {
 		return nil, p.failAt(len(p.data), "CR LF at the end of the line")
 	}
 	if !bytes.HasPrefix(rest[end:], []byte("\r\n")) {

@@ -24,17 +24,19 @@ type app struct {
 	stdout, stderr *os.File
 	env            func(string) (string, bool)
 
-	settings  config.Settings
+	settings config.Settings
+
 	confirmed bool   // all that a protected context would ask of this run
 	declined  bool   // the same, with the other answer
 	streaming bool   // standard input is being read, and is not for answers
 	password  []byte // the answer to --askpass, for all connections
 	toldOf    bool   // the context that variables override
 
-	output string          // the form of results
-	out    *format.Printer // results
-	faults *format.Printer // errors and warnings
-	line   int             // of a batch, which errors are about; 0 outside of one
+	output   string          // the form of results
+	out      *format.Printer // results
+	faults   *format.Printer // errors and warnings
+	line     int             // of a batch, which errors are about; 0 outside of one
+	progress *progress       // of a batch, on standard error; nil: none
 }
 
 func newApp() *app {
@@ -166,13 +168,14 @@ func (a *app) print(output string) error {
 		return err
 	}
 	a.out, a.output = out, output
-	a.faults, err = a.stderrPrinter(output)
+	a.faults, err = a.stderrPrinter(output, a.stderr)
 	return err
 }
 
-func (a *app) stderrPrinter(output string) (*format.Printer, error) {
+// stderrPrinter returns a printer to standard error by way of w.
+func (a *app) stderrPrinter(output string, w io.Writer) (*format.Printer, error) {
 	terminal := term.IsTerminal(int(a.stderr.Fd()))
-	return format.New(a.stderr, format.Options{Output: output, Terminal: terminal, Color: a.color(terminal)})
+	return format.New(w, format.Options{Output: output, Terminal: terminal, Color: a.color(terminal)})
 }
 
 // color follows no-color.org and the CLICOLOR convention; a flag comes first.
@@ -203,7 +206,7 @@ func (a *app) report(err error) int {
 	}
 	if a.faults == nil {
 		// The command line was not understood, so nobody asked for another form.
-		p, formErr := a.stderrPrinter("human")
+		p, formErr := a.stderrPrinter("human", a.stderr)
 		if formErr != nil {
 			fmt.Fprintln(a.stderr, "sscli:", err)
 			return codeUsage
@@ -240,7 +243,7 @@ func (a *app) explain(err error) (f format.Fault, printed bool) {
 
 func (a *app) warn(message, hint string) {
 	if !a.settings.Quiet {
-		a.say(format.Warning{Message: message, Hint: hint})
+		a.say(format.Warning{Message: message, Hint: hint, Line: a.line})
 	}
 }
 
@@ -296,7 +299,7 @@ fencing tokens.
 				return usage("%.64q after -: want sscli - alone, which reads commands from standard input", unprotect(args[1]))
 			}
 			if len(args) == 1 && args[0] == "-" {
-				return a.batch(cmd.Context(), batchFlags{}, "-")
+				return a.batch(cmd.Context(), batchFlags{inflight: 1, from: 1}, "-")
 			}
 			if len(args) > 0 {
 				return unknownCommand(cmd, unprotect(args[0]))
@@ -318,7 +321,7 @@ fencing tokens.
 	}
 	root.AddCommand(
 		a.newWatch(),
-		a.newPing(),
+		a.newPing(a.ping),
 		a.newDoctor(),
 		a.newBench(),
 		a.newHLC(),

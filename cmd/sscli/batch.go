@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,17 +13,24 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
 
 type batchFlags struct {
-	keepGoing, echo bool
+	keepGoing, echo, load bool
+	inflight, from        int
+	set                   setFlags // of every line, with load
 }
 
+// loadFlags are those of set that batch --load has for all its lines.
+func loadFlags() []string { return []string{"nx", "nex", "px", "ttl", "persist", "fence"} }
+
+// maxInflight is more than any broker's Receive Maximum lets through.
+const maxInflight = 1 << 16
+
 func (a *app) newBatch() *cobra.Command {
-	var f batchFlags
+	f := batchFlags{inflight: 1, from: 1}
 	cmd := &cobra.Command{
 		Use:     "batch [FILE|-]",
 		Short:   "Run commands from a file or standard input (also: sscli -)",
@@ -34,30 +39,75 @@ func (a *app) newBatch() *cobra.Command {
 double quotes with \n \r \t \\ \" \xHH, single quotes, # for a comment; a quote that
 is open at the end goes on in the next line.
 
-Besides get, set, del, vdel and call there are
+Besides get, set, del, vdel, scan, call, ping, hlc and version there are
     expect CODE CMD...   succeeds if CMD ends with exit code CODE
     sleep DURATION       waits
 
 In the raw form get gives the lines of several keys also for one.
 
 A "no" (exit code 1) is a result: it stops nothing, and it is the exit code only if
-nothing worse happens. The first error stops the batch and gives the exit code.`,
-		Example: "  sscli batch commands.txt\n  printf 'set a 1\\nget a\\n' | sscli -",
+nothing worse happens. The first error stops the batch and gives the exit code.
+Errors have the number of their line. At the end standard error gets a summary, with
+the line to go on from if the batch ended early; -q leaves it out.
+
+One line runs after the other. With --inflight N up to N are under way at a time, of
+which no two have the same key; results come in the order of the lines all the same.
+Lines with several keys, scan, call and whatever is no request wait for all lines
+before them. Lines behind an error that were under way already have their results too,
+and the summary names them.
+
+With --load a line is an object of JSON, as get -o json prints it, and its key is set
+to its value. Keys that were missing (found is false) are passed over.`,
+		Example: "  sscli batch commands.txt\n  printf 'set a 1\\nget a\\n' | sscli -\n" +
+			"  sscli get a b c -o json > backup\n  sscli batch --load backup --inflight 64",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage("%d operands: want batch FILE, or batch - for standard input", len(args))
 			}
+			if f.inflight < 1 || f.inflight > maxInflight {
+				return usage("--inflight %d: want 1 to %d", f.inflight, maxInflight)
+			}
+			if f.from < 1 {
+				return usage("--from-line %d: want at least 1", f.from)
+			}
+			for _, name := range loadFlags() {
+				if !f.load && cmd.Flags().Changed(name) {
+					return usage("--%s without --load: want it in the lines", name)
+				}
+			}
 			return a.batch(cmd.Context(), f, args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&f.keepGoing, "keep-going", false, "run the lines after an error too")
-	cmd.Flags().BoolVar(&f.echo, "echo", false, "print each line to stderr before it runs")
+	fs := cmd.Flags()
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "run the lines after an error too")
+	fs.BoolVar(&f.echo, "echo", false, "print each line to stderr before its result")
+	fs.IntVar(&f.inflight, "inflight", 1, "have up to `N` lines under way")
+	fs.IntVar(&f.from, "from-line", 1, "pass over the lines before line `N`")
+	fs.BoolVar(&f.load, "load", false, "set keys from lines of JSON, as get -o json prints them")
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.set.bind(all)
+	for _, name := range loadFlags() {
+		flag := all.Lookup(name)
+		flag.Usage = "with --load, of every key: " + flag.Usage
+		fs.AddFlag(flag)
+	}
 	return cmd
 }
 
 // batch runs the lines of a file, or of standard input for "-".
 func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) {
-	b := &batch{app: a, in: a.all}
+	b := &batch{app: a, flags: f, in: a.all, verbs: make(map[string]func() verb)}
+	for _, make := range verbMakers() {
+		v := make()
+		for _, name := range append([]string{v.name()}, v.aliases...) {
+			b.verbs[name] = make
+		}
+	}
+	if f.load {
+		if b.set, err = f.set.options(); err != nil {
+			return err
+		}
+	}
 	source := a.stdin
 	a.streaming = from == "-"
 	if from == "-" {
@@ -71,7 +121,7 @@ func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) 
 		}
 		defer file.Close()
 		source = file
-		if err := a.confirmBatch(ctx, file); err != nil {
+		if err := b.confirmFile(ctx, file); err != nil {
 			return err
 		}
 	}
@@ -88,15 +138,26 @@ func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, b.session.Close()) }()
-	return b.run(ctx, f, source)
+	return b.run(ctx, source)
 }
 
-// confirmBatch asks once for all the lines of a file that write, before the first
+// confirm asks once for all lines that write, at the first of them.
+func (b *batch) confirm(ctx context.Context, req request) error {
+	if what := req.writes(); what != "" {
+		return b.app.confirmAll(ctx, what)
+	}
+	return nil
+}
+
+// confirmFile asks once for all the lines of a file that write, before the first
 // line is sent. A batch that cannot be read twice is asked for at its first such
 // line.
-func (a *app) confirmBatch(ctx context.Context, file *os.File) error {
-	if info, err := file.Stat(); !a.settings.Protected || err != nil || !info.Mode().IsRegular() {
+func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
+	if info, err := file.Stat(); !b.app.settings.Protected || err != nil || !info.Mode().IsRegular() {
 		return nil
+	}
+	if b.flags.load {
+		return b.app.confirmAll(ctx, "batch --load "+shownKey(file.Name()))
 	}
 	count := 0
 	for lines := repl.NewReader(file); ; {
@@ -107,7 +168,7 @@ func (a *app) confirmBatch(ctx context.Context, file *os.File) error {
 		if err != nil {
 			break // also to be told of then, if it is not the end
 		}
-		if lineWrites(line.Words) {
+		if b.writes(line.Words) {
 			count++
 		}
 	}
@@ -117,11 +178,11 @@ func (a *app) confirmBatch(ctx context.Context, file *os.File) error {
 	if count == 0 {
 		return nil
 	}
-	return a.confirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", shownKey(file.Name()), count))
+	return b.app.confirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", shownKey(file.Name()), count))
 }
 
-// lineWrites tells whether a line of a batch writes.
-func lineWrites(words []repl.Word) bool {
+// writes tells whether a line writes.
+func (b *batch) writes(words []repl.Word) bool {
 	args := make([]string, 0, len(words))
 	for _, w := range words {
 		args = append(args, protect(w.Text, w.Quoted))
@@ -129,8 +190,12 @@ func lineWrites(words []repl.Word) bool {
 	for len(args) > 2 && args[0] == "expect" {
 		args = args[2:]
 	}
-	v, ok := findVerb(args[0])
-	if !ok || v.writes == nil {
+	make, ok := b.verbs[strings.ToLower(unprotect(args[0]))]
+	if !ok {
+		return false
+	}
+	v := make()
+	if v.writes == nil {
 		return false
 	}
 	fs := pflag.NewFlagSet(v.name(), pflag.ContinueOnError)
@@ -144,199 +209,156 @@ func lineWrites(words []repl.Word) bool {
 // A batch runs lines over one session.
 type batch struct {
 	app     *app
+	flags   batchFlags
+	verbs   map[string]func() verb // by each of their names
+	set     client.SetOptions      // with --load
 	session *client.Session
 	budget  time.Duration
 	in      stdin
+	tally   tally
+
+	unwritten error // why results could not be written
 }
 
 // run ends with the first error in the order of the lines, else with a "no" if
 // there was one.
-func (b *batch) run(ctx context.Context, f batchFlags, source io.Reader) error {
-	lines := repl.NewReader(source)
-	defer func() { b.app.line = 0 }()
-	var first, no error
+func (b *batch) run(ctx context.Context, source io.Reader) error {
+	source, done := b.showProgress(source)
+	begun := time.Now()
+	lines := readLines(source, b.flags)
+	if b.flags.inflight > 1 {
+		b.pipelined(ctx, lines)
+	} else {
+		b.sequential(ctx, lines)
+	}
+	lines.stop()
+	b.app.line = 0
+	if !b.flush() && b.tally.first == nil {
+		b.tally.first = &exitError{b.app.fault(b.unwritten), b.unwritten}
+		b.tally.end(batchLine{}, b.flags.from)
+	}
+	done()
+	if !b.app.settings.Quiet {
+		b.app.say(b.tally.summary(time.Since(begun)))
+	}
+	if b.tally.first != nil {
+		return b.tally.first
+	}
+	return b.tally.no
+}
+
+// flush writes the results that are queued, and tells whether all could be written so
+// far; the end of the batch says so if not.
+func (b *batch) flush() bool {
+	if err := b.app.flush(); b.unwritten == nil {
+		b.unwritten = err
+	}
+	return b.unwritten == nil
+}
+
+// sequential runs one line after the other.
+func (b *batch) sequential(ctx context.Context, lines *lineReader) {
 	for {
-		line, err := b.next(ctx, lines)
-		if errors.Is(err, io.EOF) {
-			break
+		line, err := lines.next(ctx)
+		if err == io.EOF {
+			return
 		}
-		end := err != nil // of the stream, or by a signal
-		if bad, ok := errors.AsType[*repl.LineError](err); ok {
-			line.Number, err, end = bad.Number, &usageError{err: bad.Err}, false
-		}
-		b.app.line = line.Number
+		b.echo(line)
 		if err == nil {
-			if f.echo {
-				// As it was written, but for what a terminal must not get.
-				fmt.Fprintln(b.app.stderr, "> "+strings.ReplaceAll(format.Escape(line.Text), `\\`, `\`))
-			}
-			err = b.line(ctx, line.Words)
+			err = b.line(ctx, line)
 		}
-		if err == nil {
-			continue
+		if !b.report(ctx, line, err) {
+			return
 		}
-		if errors.Is(err, errNo) {
-			no = err
-			continue
-		}
-		code := b.app.fault(err)
-		if first == nil {
-			first = &exitError{code, err}
-		}
-		if !f.keepGoing || end || ctx.Err() != nil {
-			break
-		}
-	}
-	if first != nil {
-		return first
-	}
-	return no
-}
-
-// next reads a line; while it waits for one, a signal still ends the batch.
-func (b *batch) next(ctx context.Context, lines *repl.Reader) (repl.Line, error) {
-	type result struct {
-		line repl.Line
-		err  error
-	}
-	// Nothing can interrupt a read from a terminal or a pipe, so after a signal
-	// this goroutine ends with the process.
-	read := make(chan result, 1)
-	go func() {
-		line, err := lines.Next()
-		read <- result{line, err}
-	}()
-	select {
-	case r := <-read:
-		return r.line, r.err
-	case <-ctx.Done():
-		return repl.Line{}, context.Cause(ctx)
 	}
 }
 
-// line runs the words of one line.
-func (b *batch) line(ctx context.Context, words []repl.Word) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
+// report takes what became of a line, prints its error, and tells whether the batch
+// goes on.
+func (b *batch) report(ctx context.Context, line batchLine, err error) bool {
+	b.app.line = line.number
+	code := 0
+	if err != nil && err != errNothing && !errors.Is(err, errNo) {
+		b.flush()
+		code = b.app.fault(err)
 	}
-	args := make([]string, 0, len(words))
-	for _, w := range words {
+	b.tally.count(line, code, err)
+	if code == 0 || b.flags.keepGoing && !line.end && ctx.Err() == nil {
+		return true
+	}
+	if line.number > 0 || !isA[*usageError](err) { // a --from-line behind the end is no line to go on from
+		b.tally.end(line, b.flags.from)
+	}
+	return false
+}
+
+// echo prints a line as it was written, but for what a terminal must not get.
+func (b *batch) echo(line batchLine) {
+	if b.flags.echo && line.text != "" {
+		fmt.Fprintln(b.app.errors(), "> "+strings.ReplaceAll(format.Escape(line.text), `\\`, `\`))
+	}
+}
+
+// errNothing is a line of --load without anything to load.
+var errNothing = errors.New("nothing to load")
+
+// parse reads what a line asks of the store. run is set in place of a request for a
+// line that is something else.
+func (b *batch) parse(line batchLine) (req request, run func(context.Context) error, err error) {
+	if line.err != nil {
+		return request{}, nil, line.err
+	}
+	if b.flags.load {
+		e, err := repl.ParseEntry(line.text)
+		if err != nil {
+			return request{}, nil, &usageError{err: err}
+		}
+		if !e.Found {
+			return request{}, nil, errNothing
+		}
+		req = setRequest(e.Key, e.Value, b.set)
+		return req, nil, check(req)
+	}
+	args := make([]string, 0, len(line.words))
+	for _, w := range line.words {
 		args = append(args, protect(w.Text, w.Quoted))
 	}
-	return b.command(ctx, args)
+	return b.command(args)
 }
 
-func (b *batch) command(ctx context.Context, args []string) error {
-	switch name, args := args[0], args[1:]; name {
-	case "expect":
-		return b.expect(ctx, args)
-	case "sleep":
-		return b.sleep(ctx, args)
-	default:
-		return b.verb(ctx, name, args)
-	}
-}
-
-func (b *batch) verb(ctx context.Context, name string, args []string) error {
-	v, ok := findVerb(name)
-	if !ok {
-		return usage("unknown command %.64q: a batch knows %s, expect and sleep", unprotect(name), verbNames())
-	}
-	fs := pflag.NewFlagSet(v.name(), pflag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	if v.flags != nil {
-		v.flags(fs)
-	}
-	// In a batch a result is a line, also that of get.
-	if lines := fs.Lookup("lines"); lines != nil && b.app.output == "raw" {
-		if err := lines.Value.Set("true"); err != nil {
-			return err
-		}
-	}
-	err := fs.Parse(args)
-	if err == nil {
-		err = unprotectFlags(fs)
-	}
-	if err != nil {
-		return usage("%s: %s", v.name(), flagError(err))
-	}
-	req, err := v.parse(fs.Args(), b.in)
-	if err != nil {
-		return err
-	}
+func check(req request) error {
 	for _, c := range req.commands {
 		if err := c.Check(); err != nil {
 			return &usageError{err: err}
 		}
 	}
-	if what := req.writes(); what != "" {
-		if err := b.app.confirmAll(ctx, what); err != nil {
-			return err
-		}
+	return nil
+}
+
+// line runs one line.
+func (b *batch) line(ctx context.Context, line batchLine) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
 	}
-	if len(req.commands) > 1 {
+	b.app.line = line.number
+	req, run, err := b.parse(line)
+	return b.carryOut(ctx, req, run, err)
+}
+
+func (b *batch) carryOut(ctx context.Context, req request, run func(context.Context) error, err error) error {
+	if err == nil {
+		err = b.confirm(ctx, req)
+	}
+	switch {
+	case err != nil:
+		return err
+	case run != nil:
+		return run(ctx)
+	case req.carry != nil:
+		return req.carry(ctx, b.session, b.app.out)
+	case len(req.commands) > 1:
 		return b.app.doMany(ctx, ctx, b.session, req, b.budget)
 	}
 	reply, err := b.session.Do(ctx, req.commands[0])
 	return b.app.finish(ctx, req, 0, reply, err, b.budget, b.session.ReadBack)
-}
-
-// An expectError is a command that ended with another code than expected.
-type expectError struct {
-	want, got int
-}
-
-func (e *expectError) Error() string {
-	return fmt.Sprintf("expected exit code %d, got %d", e.want, e.got)
-}
-
-func (b *batch) expect(ctx context.Context, args []string) error {
-	if len(args) < 2 {
-		return usage("want expect CODE CMD...")
-	}
-	want, err := strconv.Atoi(args[0])
-	if err != nil || want < 0 || want > 255 {
-		return usage("expect %.32q: want an exit code of 0 to 255", unprotect(args[0]))
-	}
-	err = b.command(ctx, args[1:])
-	if err != nil && ctx.Err() != nil {
-		return err
-	}
-	got := 0
-	if err != nil {
-		f, _ := b.app.explain(err)
-		got = f.Code
-	}
-	if got == want {
-		return nil // an error that was expected is not one to tell of
-	}
-	if err != nil {
-		b.app.fault(err)
-	}
-	return &expectError{want, got}
-}
-
-func (b *batch) sleep(ctx context.Context, args []string) error {
-	if len(args) != 1 {
-		return usage("want sleep DURATION")
-	}
-	d, err := config.ParseDuration(args[0])
-	if err != nil || d < 0 {
-		return usage("sleep %.32q: want a duration such as 500ms or 2s", unprotect(args[0]))
-	}
-	if !wait(ctx, d) {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-func verbNames() string {
-	var names []string
-	for _, v := range verbs() {
-		if !v.hidden {
-			names = append(names, v.name())
-		}
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
 }

@@ -96,14 +96,14 @@ type benchmark struct {
 	began    time.Time
 	sent     atomic.Int64
 	answered atomic.Int64
-	results  map[string]*tally // by verb
+	results  map[string]*measurement // by verb
 
 	mu    sync.Mutex
 	first error // of a request
 }
 
-// A tally is what came of the requests with one verb.
-type tally struct {
+// A measurement is what came of the requests with one verb.
+type measurement struct {
 	mu      sync.Mutex
 	latency *hdrhistogram.Histogram // microseconds
 	errors  int64
@@ -111,11 +111,11 @@ type tally struct {
 
 const longestLatency = time.Hour
 
-func newTally() *tally {
-	return &tally{latency: hdrhistogram.New(1, longestLatency.Microseconds(), 3)}
+func newMeasurement() *measurement {
+	return &measurement{latency: hdrhistogram.New(1, longestLatency.Microseconds(), 3)}
 }
 
-func (t *tally) add(took time.Duration, err error) {
+func (t *measurement) add(took time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -127,7 +127,7 @@ func (t *tally) add(took time.Duration, err error) {
 }
 
 func (a *app) newBenchmark(f benchFlags) (*benchmark, error) {
-	b := &benchmark{a: a, f: f, results: make(map[string]*tally), prefix: benchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
+	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: benchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
 	switch {
 	case f.clients < 1 || f.inflight < 1 || f.clients > maxBenchWorkers || f.inflight > maxBenchWorkers/f.clients:
 		return nil, usage("--clients %d --inflight %d: want at least 1 each, and at most %d together", f.clients, f.inflight, maxBenchWorkers)
@@ -156,7 +156,7 @@ func (a *app) newBenchmark(f benchFlags) (*benchmark, error) {
 		return nil, usage("--mix: %w", err)
 	}
 	for _, verb := range b.verbs {
-		b.results[verb] = newTally()
+		b.results[verb] = newMeasurement()
 	}
 	b.value = make([]byte, f.size)
 	rand.Read(b.value) // never returns an error
@@ -376,7 +376,7 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 }
 
 func (b *benchmark) print(elapsed time.Duration) error {
-	all := newTally()
+	all := newMeasurement()
 	verbs := slices.Compact(slices.Clone(b.verbs)) // equal ones are neighbours
 	for _, verb := range verbs {
 		t := b.results[verb]
@@ -395,7 +395,7 @@ func (b *benchmark) print(elapsed time.Duration) error {
 	return b.a.emit(all.result(name, elapsed))
 }
 
-func (t *tally) result(verb string, elapsed time.Duration) format.Bench {
+func (t *measurement) result(verb string, elapsed time.Duration) format.Bench {
 	r := format.Bench{Verb: verb, Count: t.latency.TotalCount(), Errors: t.errors, Elapsed: elapsed}
 	if r.Count == 0 {
 		return r

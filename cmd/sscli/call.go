@@ -58,6 +58,7 @@ func newKeyNotify() verb {
 func anyRequest(words []string, options client.WriteOptions) request {
 	return request{
 		commands: []client.Command{client.Call(words, options)},
+		alone:    true,
 		show: func(_ int, r client.Reply) (format.Result, bool, error) {
 			shown := make([][]byte, len(words))
 			for i, w := range words {

@@ -35,7 +35,7 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 	defer func() { err = errors.Join(err, undo()) }()
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if len(req.commands) == 1 {
+	if len(req.commands) == 1 && req.carry == nil {
 		reply, err := client.Once(limited, o, req.commands[0])
 		return a.finish(ctx, req, 0, reply, err, o.Timeout, func(ctx context.Context, lost *client.LostAnswerError) (client.Outcome, client.Reply, error) {
 			return client.ReadBack(ctx, o, lost)
@@ -46,6 +46,9 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if req.carry != nil {
+		return req.carry(ctx, s, a.out) // with a time-out for each exchange
+	}
 	return a.doMany(ctx, limited, s, req, o.Timeout)
 }
 
@@ -104,31 +107,38 @@ type readBack func(context.Context, *client.LostAnswerError) (client.Outcome, cl
 // write was lost, it looks for what became of it first, on a second time-out
 // that begins when the broker no longer accepts the request.
 func (a *app) finish(ctx context.Context, req request, i int, reply client.Reply, err error, budget time.Duration, back readBack) error {
-	c := req.commands[i]
 	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
 		reply, err = a.settle(ctx, lost, budget, back)
-		if err == nil && reply.Value.Kind == 0 {
-			return nil // gone, which needs no result
-		}
 	}
+	result, err := a.judge(req, i, reply, err)
+	if err != nil && !errors.Is(err, errNo) {
+		return err
+	}
+	if printErr := a.emit(result); printErr != nil {
+		c := req.commands[i]
+		if e, ok := errors.AsType[*outputError](printErr); ok {
+			e.done = err == nil && isWrite(c.Verb())
+		}
+		return describe(c, printErr)
+	}
+	return err
+}
+
+// judge makes a result of the reply to the i-th command of a request; with one the
+// error is nil or errNo.
+func (a *app) judge(req request, i int, reply client.Reply, err error) (format.Result, error) {
 	if err != nil {
-		return describe(c, err)
+		return nil, describe(req.commands[i], err)
+	}
+	if reply.Value.Kind == 0 {
+		return nil, nil // settled: the key is gone, which needs no result
 	}
 	a.attend(reply)
 	result, yes, err := req.show(i, reply)
-	if err != nil {
-		return err
+	if err == nil && !yes {
+		err = errNo
 	}
-	if err := a.emit(result); err != nil {
-		if e, ok := errors.AsType[*outputError](err); ok {
-			e.done = yes && isWrite(c.Verb())
-		}
-		return describe(c, err)
-	}
-	if !yes {
-		return errNo
-	}
-	return nil
+	return result, err
 }
 
 // emit prints a result on standard output, if there is one.
@@ -149,6 +159,21 @@ func isWrite(verb string) bool {
 		return true
 	}
 	return false
+}
+
+// queue is emit for one of several results that are there already; flush prints them.
+func (a *app) queue(result format.Result) error {
+	if err := a.out.Queue(result); err != nil {
+		return &outputError{err: err}
+	}
+	return nil
+}
+
+func (a *app) flush() error {
+	if err := a.out.Flush(); err != nil {
+		return &outputError{err: err}
+	}
+	return nil
 }
 
 // An outputError is a result that could not be printed.

@@ -121,6 +121,8 @@ func explanations() []explanation {
 		{"quota", codeStore, "the store holds as many keys as it may",
 			"delete keys, let them expire (PX), or a larger memory profile of the broker", isStore(wire.ErrorQuota)},
 		{"syntax", codeStore, "the store does not understand the request", "--trace shows what was sent", isStore(wire.ErrorSyntax)},
+		{"no_scan", codeStore, "this broker does not know SCAN, which came after the state store itself: its keys cannot be listed",
+			"get and watch with the names of keys, or a newer broker", isA[*noScanError]},
 		{"unknown_command", codeStore, "this broker does not know the verb",
 			"the verb in upper case, or a newer broker", isStore(wire.ErrorUnknownCommand)},
 		{"wrong_arguments", codeStore, "the verb has another number of arguments", "--trace shows what was sent", isStore(wire.ErrorWrongArguments)},

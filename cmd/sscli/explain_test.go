@@ -78,6 +78,7 @@ var explained = []struct {
 	{"key_not_authorized", 4, storeError(wire.TextNotAuthorized)},
 	{"quota", 5, storeError(wire.TextQuota)},
 	{"syntax", 5, storeError(wire.TextSyntax)},
+	{"no_scan", 5, &noScanError{storeError(wire.TextUnknownCommand)}},
 	{"unknown_command", 5, storeError(wire.TextUnknownCommand)},
 	{"wrong_arguments", 5, storeError(wire.TextWrongArguments)},
 	{"timestamp_missing", 5, storeError(wire.TextMissingTimestamp)},

@@ -34,6 +34,7 @@ func networkCases() map[string][]networkCase {
 		"call":                  {{args: "GET a", talks: true}},
 		"keynotify":             {{args: "a", talks: true}},
 		"watch":                 {{args: "a --for 50ms", talks: true}},
+		"scan":                  {{talks: true}},
 		"ping":                  {{args: "-n 2 --interval 1ms", talks: true}},
 		"batch":                 {{args: "-", stdin: "get a\n", talks: true}},
 		"serve":                 {{args: "-- true", own: true}, {args: "--ws 127.0.0.1:0 -- true", own: true}},

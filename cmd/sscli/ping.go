@@ -19,7 +19,8 @@ import (
 // is an answer of the store too.
 const pingKey = "sscli/ping"
 
-func (a *app) newPing() *cobra.Command {
+// newPing has run ask the store, count times with a pause between.
+func (a *app) newPing(run func(ctx context.Context, count int, pause time.Duration) error) *cobra.Command {
 	var count int
 	var interval string
 	cmd := &cobra.Command{
@@ -41,7 +42,7 @@ counted. Exit code 124 if an answer did not come.`,
 			if count < 1 {
 				return usage("-n %d: want at least 1", count)
 			}
-			return a.ping(cmd.Context(), count, pause)
+			return run(cmd.Context(), count, pause)
 		},
 	}
 	cmd.Flags().IntVarP(&count, "count", "n", 4, "ask `N` times")
@@ -62,7 +63,11 @@ func (a *app) ping(ctx context.Context, count int, interval time.Duration) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	return a.pingOver(ctx, s, count, interval)
+}
 
+// pingOver is ping over a session that is there.
+func (a *app) pingOver(ctx context.Context, s *client.Session, count int, interval time.Duration) error {
 	var answered []time.Duration
 	var bad error
 	sent := 0

@@ -244,6 +244,8 @@ var scrubRules = []scrubRule{
 	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `, "CLOCK  "),
 	replace(`"outage_ms":[\d.]+`, `"outage_ms":MS`),
 	replace(`receive maximum \d+`, "receive maximum N"),
+	replace(`(?m)( unknown(, \d+ skipped)?); [\d.]+s, \d+/s$`, "$1; ELAPSED, RATE"),
+	replace(`"elapsed_ms":[\d.]+,"rate":\d+`, `"elapsed_ms":MS,"rate":RATE`),
 	replace(`correlation [0-9a-f]{32}`, "correlation ID"),
 	replace(`\b10 times, \S+ to \S+`, "10 times, RTT to RTT"),
 	replace(`clock is [\d.]+ ms (ahead of|behind) the store's, give or take [\d.]+ ms(; writes are refused from 1m0s on)?`, "clock is NEAR the store's"),

@@ -64,6 +64,10 @@ func (o *setFlags) parse(args []string, in stdin) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
+	return setRequest(key, value, options), nil
+}
+
+func setRequest(key string, value []byte, options client.SetOptions) request {
 	reason := "exists"
 	if options.Condition == client.NEX {
 		reason = "differs"
@@ -77,7 +81,7 @@ func (o *setFlags) parse(args []string, in stdin) (request, error) {
 			}
 			return result, r.OK(), nil
 		},
-	}, nil
+	}
 }
 
 // words reads the options as the protocol writes them.

@@ -35,30 +35,41 @@ func (e *unknownError) Unwrap() error { return e.err }
 // returns for one that holds is what the store would have answered, as far as
 // that can be known; for a key that is gone it is empty.
 func (a *app) settle(ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (client.Reply, error) {
-	if ctx.Err() != nil {
-		return client.Reply{}, &unknownError{context.Cause(ctx), "it was not looked into"}
+	if ctx.Err() == nil {
+		a.note(lost.Error() + "; reading back")
 	}
-	a.note(lost.Error() + "; reading back")
+	reply, holds, err := lookInto(ctx, lost, budget, back)
+	if err == nil {
+		a.warn(holds, "")
+	}
+	return reply, err
+}
+
+// lookInto is settle without a word; holds is what the user should hear of a write
+// that has come to what it wanted.
+func lookInto(ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (reply client.Reply, holds string, err error) {
+	if ctx.Err() != nil {
+		return reply, "", &unknownError{context.Cause(ctx), "it was not looked into"}
+	}
 	limited, cancel := context.WithTimeout(ctx, max(time.Until(lost.Expires), 0)+budget)
 	defer cancel()
 	outcome, now, err := back(limited, lost)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return client.Reply{}, &unknownError{context.Cause(ctx), "reading back was interrupted"}
+		return reply, "", &unknownError{context.Cause(ctx), "reading back was interrupted"}
 	case err != nil:
-		return client.Reply{}, &unknownError{lost.Err, "reading back: " + err.Error()}
+		return reply, "", &unknownError{lost.Err, "reading back: " + err.Error()}
 	case outcome == client.NotApplied:
-		return client.Reply{}, &notAppliedError{lost.Err}
+		return reply, "", &notAppliedError{lost.Err}
 	case outcome == client.OutcomeUnknown:
-		return client.Reply{}, &unknownError{lost.Err, whyUnknown(lost, now)}
+		return reply, "", &unknownError{lost.Err, whyUnknown(lost, now)}
 	}
+	holds = fmt.Sprintf("no answer came to %s %s (%s); the key ", lower(lost.Command.Verb()), shownKey(lost.Command.Key()), message(lost.Err))
 	if _, found := now.Bytes(); !found {
-		a.warn(fmt.Sprintf("no answer came to %s %s (%s); the key is gone", lower(lost.Command.Verb()), shownKey(lost.Command.Key()), message(lost.Err)), "")
-		return client.Reply{}, nil
+		return reply, holds + "is gone", nil
 	}
-	a.warn(fmt.Sprintf("no answer came to %s %s (%s); the key holds your value", lower(lost.Command.Verb()), shownKey(lost.Command.Key()), message(lost.Err)), "")
 	now.Value = wire.Value{Kind: wire.SimpleString, Text: []byte("OK")}
-	return now, nil
+	return now, holds + "holds your value", nil
 }
 
 func whyUnknown(lost *client.LostAnswerError, now client.Reply) string {

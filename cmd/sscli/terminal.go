@@ -29,7 +29,7 @@ func (a *app) ask(ctx context.Context, question string) (string, error) {
 	}
 	defer tty.Close()
 	fmt.Fprint(a.stderr, question)
-	line, err := interruptible(ctx, func() (string, error) { return readLine(tty) }, func() bool {
+	line, err := interruptible(ctx, func() (string, error) { return readAnswer(tty) }, func() bool {
 		return tty.SetReadDeadline(time.Now()) == nil
 	})
 	if err != nil {
@@ -145,9 +145,9 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 	}
 }
 
-// readLine reads no more than the line: what comes behind it is for others. The end
+// readAnswer reads no more than the line: what comes behind it is for others. The end
 // of input ends the line too.
-func readLine(f *os.File) (string, error) {
+func readAnswer(f *os.File) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); ; {
 		n, err := f.Read(b)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,27 +43,24 @@ type request struct {
 	commands []client.Command
 	// show turns the reply to the i-th command into a result; yes is false for a
 	// "no". A nil result prints nothing.
-	show func(i int, r client.Reply) (result format.Result, yes bool, err error)
+	show  func(i int, r client.Reply) (result format.Result, yes bool, err error)
+	alone bool // of unknown effect: in a batch nothing else may be under way
+	// carry, if it is set, does it all instead, in several exchanges of which each
+	// depends on the one before; commands is the first of them. It prints to p.
+	carry func(ctx context.Context, s *client.Session, p *format.Printer) error
+}
+
+// verbMakers make each verb anew.
+func verbMakers() []func() verb {
+	return []func() verb{newGet, newSet, newDel, newVDel, newScan, newCall, newKeyNotify}
 }
 
 func verbs() []verb {
-	return []verb{newGet(), newSet(), newDel(), newVDel(), newCall(), newKeyNotify()}
-}
-
-// findVerb returns the verb of that name, which may be of any case.
-func findVerb(name string) (verb, bool) {
-	name = strings.ToLower(name)
-	for _, v := range verbs() {
-		if v.name() == name {
-			return v, true
-		}
-		for _, alias := range v.aliases {
-			if alias == name {
-				return v, true
-			}
-		}
+	var all []verb
+	for _, make := range verbMakers() {
+		all = append(all, make())
 	}
-	return verb{}, false
+	return all
 }
 
 // verbCommand is the verb as a command of the command line.

@@ -93,6 +93,7 @@ var changing = []struct {
 	{"", regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`), `"time":<time>`},
 	{"", regexp.MustCompile(`"rtt_ms":\d+(\.\d+)?\b`), `"rtt_ms":<ms>`},
 	{"", regexp.MustCompile(`(?m)^ *\d+\.\d{6} (->|<-)`), "<seconds> $1"},
+	{"", regexp.MustCompile(`(?m)( unknown(?:, \d+ skipped)?); \d+\.\d{3}s, \d+/s$`), "$1; <elapsed>, <rate>"},
 }
 
 // normal is a text with names for what differs from run to run. A version in full

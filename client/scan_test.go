@@ -1,0 +1,135 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+// scan returns all pages of a scan, or its error.
+func scan(t *testing.T, s *client.Session, pattern string) (pages [][]string, err error) {
+	t.Helper()
+	for keys, err := range s.Scan(t.Context(), pattern) {
+		if err != nil {
+			return pages, err
+		}
+		pages = append(pages, keys)
+	}
+	return pages, nil
+}
+
+func TestScan(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		options emulator.Options
+		keys    int
+		pages   []int // their lengths
+	}{
+		{"nothing", emulator.Options{}, 0, []int{0}},
+		{"one page", emulator.Options{ScanPage: 5}, 5, []int{5}},
+		{"several pages", emulator.Options{ScanPage: 3}, 7, []int{3, 3, 1}},
+		{"an empty page first", emulator.Options{ScanPage: 3, Variants: emulator.Variants{ScanEmptyPage: true}}, 4, []int{0, 3, 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t, tt.options)
+			s := dial(t, store, client.Options{})
+			var want []string
+			for i := range tt.keys {
+				key := fmt.Sprintf("k\x00\xff\r\n%d", i)
+				must(store.Set(key, ""))(t)
+				want = append(want, key)
+			}
+			must(store.Set("other", ""))(t)
+			pages := must(scan(t, s, "k*"))(t)
+			var lengths []int
+			for _, page := range pages {
+				lengths = append(lengths, len(page))
+			}
+			if !slices.Equal(lengths, tt.pages) {
+				t.Errorf("pages of %d keys, want %d", lengths, tt.pages)
+			}
+			if got := slices.Concat(pages...); !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// Who has enough asks no further.
+func TestScanStops(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{ScanPage: 1})
+	s := dial(t, store, client.Options{})
+	for i := range 5 {
+		must(store.Set(fmt.Sprint(i), ""))(t)
+	}
+	before := store.State().Requests
+	for range s.Scan(t.Context(), "*") {
+		break
+	}
+	if n := store.State().Requests - before; n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+func TestScanAnswers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reply string
+		keys  []string // nil: the reply makes no sense
+		next  string
+	}{
+		{"*1\r\n*0\r\n", []string{}, ""},
+		{"*1\r\n*1\r\n$1\r\nk\r\n", []string{"k"}, ""},
+		{"*2\r\n*1\r\n$1\r\nk\r\n$4\r\n1;1;\r\n", []string{"k"}, "1;1;"},
+		{"*2\r\n*0\r\n$3\r\n\x00\xffx\r\n", []string{}, "\x00\xffx"},
+		{"*0\r\n", nil, ""},
+		{"*3\r\n*0\r\n$1\r\nx\r\n$1\r\nx\r\n", nil, ""},
+		{"*1\r\n$-1\r\n", nil, ""},
+		{"*1\r\n*1\r\n$-1\r\n", nil, ""},
+		{"*2\r\n*0\r\n$-1\r\n", nil, ""},
+		{"*2\r\n*0\r\n:1\r\n", nil, ""},
+		{"$1\r\nk\r\n", nil, ""},
+		{"+OK\r\n", nil, ""},
+		{"*1\r\n*0\r\nx", nil, ""},
+	} {
+		store, s := open(t)
+		store.Intercept(always(emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte(tt.reply) }}))
+		r, err := s.Do(t.Context(), client.Scan("*", nil))
+		if tt.keys == nil {
+			if _, ok := errors.AsType[*client.AnswerError](err); !ok {
+				t.Errorf("%q: got %v, %v; want an AnswerError", tt.reply, r.Value, err)
+			}
+			continue
+		}
+		if keys, next := r.Page(); err != nil || !slices.Equal(keys, tt.keys) || string(next) != tt.next {
+			t.Errorf("%q: got %q, %q, %v", tt.reply, keys, next, err)
+		}
+	}
+}
+
+func TestScanFaults(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
+	s := dial(t, store, client.Options{})
+	_, err := scan(t, s, "*")
+	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorUnknownCommand {
+		t.Error(err)
+	}
+	_, err = scan(t, s, "")
+	as[*client.InvalidError](t, err)
+
+	// A store that never gets on would keep us for ever.
+	store.Intercept(always(emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("*2\r\n*0\r\n$1\r\nx\r\n") }}))
+	pages, err := scan(t, s, "*")
+	if as[*client.AnswerError](t, err); len(pages) != 1 {
+		t.Errorf("%d pages before the error, want 1", len(pages))
+	}
+}

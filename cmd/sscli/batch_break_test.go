@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/mosquitto"
+)
+
+// batchLines is how many keys a breaking batch sets: key N on line N.
+const batchLines = 300
+
+// A batchReport is what a batch said of its lines.
+type batchReport struct {
+	code    int
+	resume  int
+	counts  map[string]int  // of the summary
+	applied map[int]bool    // lines with a result or "the key holds your value"
+	failed  map[int]float64 // lines with an error, and its code
+	ahead   map[int]bool    // lines that the summary names
+}
+
+// runBatch runs `sscli batch` in this process.
+func runBatch(t *testing.T, address string, args ...string) batchReport {
+	t.Helper()
+	dir := t.TempDir()
+	open := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	a := &app{stdin: strings.NewReader(""), stdout: open("stdout"), stderr: open("stderr"), env: func(string) (string, bool) { return "", false }}
+	err := a.execute(t.Context(), "sscli", append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
+	r := batchReport{code: a.report(err), applied: make(map[int]bool), failed: make(map[int]float64), ahead: make(map[int]bool)}
+	for _, f := range []*os.File{a.stdout, a.stderr} {
+		name := f.Name()
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			r.read(t, line)
+		}
+	}
+	return r
+}
+
+func (r *batchReport) read(t *testing.T, text string) {
+	t.Helper()
+	var o struct {
+		Op, Key, Message string
+		Line, Code       int
+		Applied          any
+		Resume           int `json:"resume_line"`
+		Refused, Unknown int
+		Ahead            [][2]int
+	}
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	switch o.Op {
+	case "set":
+		n, err := strconv.Atoi(o.Key)
+		if err != nil || o.Applied != true || r.applied[n] {
+			t.Errorf("an unexpected result: %s", text)
+		}
+		r.applied[n] = true
+	case "warning":
+		if !strings.HasSuffix(o.Message, "the key holds your value") {
+			t.Errorf("an unexpected warning: %s", text)
+		}
+	case "error":
+		if _, twice := r.failed[o.Line]; twice || o.Line == 0 {
+			t.Errorf("an unexpected error: %s", text)
+		}
+		r.failed[o.Line] = float64(o.Code)
+	case "batch":
+		applied, _ := o.Applied.(float64)
+		r.resume, r.counts = o.Resume, map[string]int{"applied": int(applied), "refused": o.Refused, "unknown": o.Unknown}
+		for _, a := range o.Ahead {
+			for n := a[0]; n <= a[1]; n++ {
+				r.ahead[n] = true
+			}
+		}
+	default:
+		t.Errorf("an unexpected line: %s", text)
+	}
+}
+
+// check compares what was said with what the store holds: new values, of those lines
+// that were applied.
+func (r batchReport) check(t *testing.T, holds func(key string) string) {
+	t.Helper()
+	unknown, refused := 0, 0
+	for n := 1; n <= batchLines; n++ {
+		now := holds(strconv.Itoa(n)) == newValue(n)
+		code, failed := r.failed[n]
+		switch {
+		case failed && r.applied[n]:
+			t.Errorf("line %d is said to be applied and has the error %v", n, code)
+		case r.applied[n] && !now:
+			t.Errorf("line %d is said to be applied, and the store does not have it", n)
+		case code == codeUnknown:
+			unknown++
+		case failed:
+			if refused++; now {
+				t.Errorf("line %d is said not to be applied (%v), and the store has it", n, code)
+			}
+		case !r.applied[n] && now:
+			t.Errorf("nothing is said of line %d, and the store has it", n)
+		}
+		if beyond := r.applied[n] && r.resume > 0 && n > r.resume; beyond != r.ahead[n] {
+			t.Errorf("line %d: said to have been done behind line %d: %v", n, r.resume, r.ahead[n])
+		}
+		if n < r.resume && !r.applied[n] {
+			t.Errorf("the batch is to go on from line %d, and line %d was not applied", r.resume, n)
+		}
+	}
+	if r.counts["applied"] != len(r.applied) || r.counts["unknown"] != unknown || r.counts["refused"] != refused {
+		t.Errorf("the summary counts %v, the lines %d applied, %d unknown, %d refused", r.counts, len(r.applied), unknown, refused)
+	}
+}
+
+func newValue(n int) string { return fmt.Sprintf("new %d", n) }
+
+// writeBatch writes the lines into a file.
+func writeBatch(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	for n := 1; n <= batchLines; n++ {
+		fmt.Fprintf(&text, "set %d %q\n", n, newValue(n))
+	}
+	name := filepath.Join(t.TempDir(), "batch")
+	if err := os.WriteFile(name, []byte(text.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// Of a batch whose connection breaks each line is reported as what it is, and another
+// one completes it.
+func TestBatchBreaks(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		inflight int
+		action   emulator.Action
+		again    bool // the connection breaks a second time
+		args     []string
+	}{
+		{"before a request", 32, emulator.Action{Cut: true}, false, nil},
+		{"behind a request", 32, emulator.Action{CutAfter: true}, false, nil},
+		{"one at a time", 1, emulator.Action{CutAfter: true}, false, nil},
+		{"a reply gets lost", 8, emulator.Action{DropReply: true}, false, nil},
+		{"a request gets lost", 8, emulator.Action{Drop: true}, false, nil},
+		{"a disconnect", 256, emulator.Action{Disconnect: 0x8B}, false, nil},
+		{"and it goes on", 32, emulator.Action{Cut: true}, true, []string{"--keep-going"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t)
+			for n := 1; n <= batchLines; n += 2 { // of the others a lost write leaves no trace
+				if _, err := store.Set(strconv.Itoa(n), "old"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var requests atomic.Int32
+			store.Intercept(func(emulator.Request) emulator.Action {
+				switch n := requests.Add(1); {
+				case n == 100, n == 400 && tt.again:
+					return tt.action
+				case n%3 == 0:
+					return emulator.Action{PubackLast: true}
+				}
+				return emulator.Action{}
+			})
+			holds := func(key string) string {
+				e, _ := store.Get(key)
+				return string(e.Value)
+			}
+			file := writeBatch(t)
+			args := append([]string{file, "-t", "1s", "--inflight", strconv.Itoa(tt.inflight)}, tt.args...)
+			r := runBatch(t, store.Addr().String(), args...)
+			r.check(t, holds)
+			if tt.args != nil {
+				if r.resume != 0 || len(r.applied)+len(r.failed) != batchLines {
+					t.Errorf("%d lines have an outcome, to go on from line %d; want all", len(r.applied)+len(r.failed), r.resume)
+				}
+				return
+			}
+			if len(r.failed) > 0 && r.resume == 0 || len(r.failed) == 0 && len(r.applied) != batchLines {
+				t.Fatalf("%d applied, %d failed, to go on from line %d", len(r.applied), len(r.failed), r.resume)
+			}
+			store.Intercept(nil)
+			if r.resume > 0 {
+				again := runBatch(t, store.Addr().String(), file, "--inflight", strconv.Itoa(tt.inflight), "--from-line", strconv.Itoa(r.resume))
+				if again.code != 0 || len(again.applied) != batchLines-r.resume+1 {
+					t.Errorf("the second batch: exit code %d, %d lines applied, want %d", again.code, len(again.applied), batchLines-r.resume+1)
+				}
+			}
+			for n := 1; n <= batchLines; n++ {
+				if got := holds(strconv.Itoa(n)); got != newValue(n) {
+					t.Errorf("in the end key %d is %q", n, got)
+				}
+			}
+		})
+	}
+}
+
+// Lines behind an error that were under way have had their results.
+func TestBatchErrorWithLinesUnderWay(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Key() == "3" {
+			return emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("-ERR no\r\n") }, DelayReply: time.Hour}
+		}
+		return emulator.Action{}
+	})
+	file := writeBatch(t)
+	ended := make(chan batchReport)
+	go func() { ended <- runBatch(t, store.Addr().String(), file, "--inflight", "8", "-t", "2h") }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	// Eight at a time, and the results of what is under way wait for line 3.
+	if err := store.Await(ctx, func(s emulator.State) bool { return s.Delayed == 1 && s.Requests >= 10 }); err != nil {
+		t.Fatal(err)
+	}
+	store.FastForward(time.Hour)
+	r := <-ended
+	if r.code != codeStore || r.resume != 3 || r.failed[3] != codeStore || len(r.failed) != 1 {
+		t.Errorf("exit code %d, to go on from line %d, errors %v; want line 3 alone", r.code, r.resume, r.failed)
+	}
+	for n := 4; n <= 10; n++ {
+		if !r.applied[n] || !r.ahead[n] {
+			t.Errorf("line %d: applied %v, named %v", n, r.applied[n], r.ahead[n])
+		}
+	}
+}
+
+// The same when a broker that nobody here wrote dies, while the store lives.
+func TestBatchMosquittoDies(t *testing.T) {
+	broker := mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous)
+	address := broker.Addresses[0]
+	reached := make(chan struct{})
+	var writes atomic.Int32
+	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: "store-" + client.NewClientID()}, emulator.EngineOptions{
+		Authorize: func(_, _, _ string, write bool) bool {
+			if write && writes.Add(1) == 150 {
+				close(reached)
+			}
+			return true
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	file := writeBatch(t)
+	ended := make(chan batchReport)
+	go func() { ended <- runBatch(t, address, file, "--inflight", "16", "-t", "3s") }()
+	<-reached
+	broker.Restart(t)
+	r := <-ended
+	s, err := client.Dial(t.Context(), client.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	holds := func(key string) string {
+		got, err := s.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, _ := got.Bytes()
+		return string(value)
+	}
+	r.check(t, holds)
+	if r.resume > 0 {
+		if again := runBatch(t, address, file, "--inflight", "16", "--from-line", strconv.Itoa(r.resume)); again.code != 0 {
+			t.Errorf("the second batch: exit code %d", again.code)
+		}
+	} else if len(r.applied) != batchLines {
+		t.Errorf("%d lines applied, and no line to go on from", len(r.applied))
+	}
+	for n := 1; n <= batchLines; n++ {
+		if got := holds(strconv.Itoa(n)); got != newValue(n) {
+			t.Errorf("in the end key %d is %q", n, got)
+		}
+	}
+}

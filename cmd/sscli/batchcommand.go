@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/config"
+)
+
+// command reads the words of a line: a request, or what else a batch knows.
+func (b *batch) command(args []string) (request, func(context.Context) error, error) {
+	name, rest := args[0], args[1:]
+	if make, ok := b.verbs[name]; ok {
+		return b.request(make(), rest)
+	}
+	name = strings.ToLower(unprotect(name))
+	if make, ok := b.verbs[name]; ok {
+		return b.request(make(), rest)
+	}
+	run := func(f func(context.Context, []string) error) (request, func(context.Context) error, error) {
+		return request{}, func(ctx context.Context) error { return f(ctx, rest) }, nil
+	}
+	switch name {
+	case "expect":
+		return run(b.expect)
+	case "sleep":
+		return run(b.sleep)
+	case "hlc":
+		return run(alone(b.app.newHLC))
+	case "version":
+		return run(alone(b.app.newVersion))
+	case "ping":
+		return run(alone(func() *cobra.Command {
+			return b.app.newPing(func(ctx context.Context, count int, interval time.Duration) error {
+				return b.app.pingOver(ctx, b.session, count, interval)
+			})
+		}))
+	}
+	for _, cmd := range newRoot(b.app).Commands() {
+		if cmd.Name() == name || cmd.HasAlias(name) {
+			return request{}, nil, usage("%s cannot run in a batch, which knows %s", name, b.names())
+		}
+	}
+	return request{}, nil, usage("unknown command %.64q: a batch knows %s", unprotect(args[0]), b.names())
+}
+
+// names lists what a batch knows.
+func (b *batch) names() string {
+	names := []string{"expect", "hlc", "ping", "sleep", "version"}
+	for _, v := range verbs() {
+		if !v.hidden {
+			names = append(names, v.name())
+		}
+	}
+	slices.Sort(names)
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// alone runs a command of the command line that needs nothing of its root.
+func alone(make func() *cobra.Command) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) error {
+		cmd := make()
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.CompletionOptions.DisableDefaultCmd = true
+		cmd.SetHelpCommand(&cobra.Command{Hidden: true})
+		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+			return usage("%s: %s", cmd.Name(), flagError(err))
+		})
+		cmd.SetArgs(args)
+		return cmd.ExecuteContext(ctx)
+	}
+}
+
+// request reads the words of a verb.
+func (b *batch) request(v verb, args []string) (request, func(context.Context) error, error) {
+	if v.flags != nil && (hasFlags(args) || v.name() == "get") {
+		fs := pflag.NewFlagSet(v.name(), pflag.ContinueOnError)
+		fs.SetOutput(io.Discard)
+		v.flags(fs)
+		// In a batch a result is a line, also that of get.
+		if lines := fs.Lookup("lines"); lines != nil && b.app.output == "raw" {
+			if err := lines.Value.Set("true"); err != nil {
+				return request{}, nil, err
+			}
+		}
+		err := fs.Parse(args)
+		if err == nil {
+			err = unprotectFlags(fs)
+		}
+		if err != nil {
+			return request{}, nil, usage("%s: %s", v.name(), flagError(err))
+		}
+		args = fs.Args()
+	} else if v.flags == nil && hasFlags(args) {
+		return request{}, nil, usage("%s: unknown flag: %.64s", v.name(), args[slices.IndexFunc(args, isFlag)])
+	}
+	req, err := v.parse(args, b.in)
+	if err != nil {
+		return request{}, nil, err
+	}
+	return req, nil, check(req)
+}
+
+// hasFlags tells whether a flag parser has anything to do.
+func hasFlags(args []string) bool { return slices.ContainsFunc(args, isFlag) }
+
+func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
+
+// An expectError is a command that ended with another code than expected.
+type expectError struct {
+	want, got int
+}
+
+func (e *expectError) Error() string {
+	return fmt.Sprintf("expected exit code %d, got %d", e.want, e.got)
+}
+
+func (b *batch) expect(ctx context.Context, args []string) error {
+	if len(args) < 2 {
+		return usage("want expect CODE CMD...")
+	}
+	want, err := strconv.Atoi(args[0])
+	if err != nil || want < 0 || want > 255 {
+		return usage("expect %.32q: want an exit code of 0 to 255", unprotect(args[0]))
+	}
+	req, run, err := b.command(args[1:])
+	err = b.carryOut(ctx, req, run, err)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	got := 0
+	if err != nil {
+		f, _ := b.app.explain(err)
+		got = f.Code
+	}
+	if got == want {
+		return nil // an error that was expected is not one to tell of
+	}
+	if err != nil {
+		b.app.fault(err)
+	}
+	return &expectError{want, got}
+}
+
+func (b *batch) sleep(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return usage("want sleep DURATION")
+	}
+	d, err := config.ParseDuration(args[0])
+	if err != nil || d < 0 {
+		return usage("sleep %.32q: want a duration such as 500ms or 2s", unprotect(args[0]))
+	}
+	if !wait(ctx, d) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
