@@ -86,6 +86,9 @@ func forMosquitto(script string) (can, why string) {
 // store cannot do.
 func wantsServer(line string) string {
 	words := strings.Fields(line)
+	for len(words) > 0 && strings.HasPrefix(words[0], "[") { // a condition
+		words = words[1:]
+	}
 	if len(words) == 0 {
 		return ""
 	}
