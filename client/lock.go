@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 )
 
@@ -37,6 +39,8 @@ type LockOptions struct {
 	OnWait    func(LockStatus) // another holds the lock, and is waited for; again when the holder changes
 	OnLease   func(Lease)      // the lock is held, or was renewed; the first call is before Lock returns
 	OnTrouble func(error)      // a renewal had no good answer, or the watch broke; it is tried again
+
+	wall func() time.Time // the wall clock; nil = time.Now
 }
 
 // A Lease is what a good answer to an acquisition or renewal is worth.
@@ -45,42 +49,97 @@ type Lease struct {
 	Sent  time.Time    // when the request was sent, by the local clock
 	Term  time.Time    // whoever works under the lock must begin to stop
 	Until time.Time    // and must have ended: another may hold the lock soon
+
+	wall func() time.Time // nil = time.Now
 }
 
 // TermIn is the time left until Term, and UntilIn that until Until. Both count by
 // the monotonic clock and by the wall clock, of which the first stops while a
 // machine sleeps, and return what is less; a negative time has passed.
-func (l Lease) TermIn() time.Duration { return left(l.Term) }
+func (l Lease) TermIn() time.Duration { return l.left(l.Term) }
 
 // UntilIn is described at TermIn.
-func (l Lease) UntilIn() time.Duration { return left(l.Until) }
+func (l Lease) UntilIn() time.Duration { return l.left(l.Until) }
 
-func left(t time.Time) time.Duration {
+func (l Lease) left(t time.Time) time.Duration {
 	now := time.Now()
-	return min(t.Sub(now), t.Round(0).Sub(now.Round(0)))
+	wall := now
+	if l.wall != nil {
+		wall = l.wall()
+	}
+	return min(t.Sub(now), t.Round(0).Sub(wall.Round(0)))
 }
 
 // A Lock is held, and renewed, from the return of [Session.Lock] until Release or
 // until it is lost.
 type Lock struct {
+	s      *Session
 	name   string
-	holder []byte
+	o      LockOptions
 	timing LockTiming
+	w      *Watch
 	ctx    context.Context
+	end    context.CancelCauseFunc
+	letGo  chan struct{} // closed by Release
+	kept   chan struct{} // closed when nothing is renewed any more
+
+	mu    sync.Mutex
+	lease Lease
+
+	once     sync.Once // guards what Release leaves
+	released error
+
+	// Of keep, and after it of Release.
+	first   wire.Version // the token of the acquisition: what is older is of an earlier holder
+	broken  bool         // the watch was broken since the acquisition
+	blind   bool         // the watch has ended
+	doubt   doubt
+	trouble error // the last renewal without a good answer
 }
 
-// Lock acquires a lock and keeps renewing it. ctx bounds the acquisition only.
-//
-// The errors are those of [Session.AcquireLock].
+// Lock acquires a lock and keeps renewing it, until Release. While it is held its
+// key is watched, so that a loss is known at once. ctx bounds the acquisition only;
+// the lock outlives it. The errors are those of [Session.AcquireLock].
 func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
-	return nil, errors.ErrUnsupported
+	a, err := s.newAcquisition(name, o)
+	if err != nil {
+		return nil, err
+	}
+	if !s.hold() {
+		return nil, mqtt.ErrClosed
+	}
+	if err := a.watch(ctx); err != nil {
+		s.wg.Done()
+		return nil, err
+	}
+	lease, err := a.run(ctx)
+	if err != nil {
+		a.leave(ctx)
+		s.wg.Done()
+		return nil, err
+	}
+	l := &Lock{
+		s: s, name: name, o: a.o, timing: a.timing, w: a.w,
+		letGo: make(chan struct{}), kept: make(chan struct{}),
+		lease: lease, first: lease.Token, doubt: a.doubt,
+	}
+	l.ctx, l.end = context.WithCancelCause(context.Background())
+	if o.OnLease != nil {
+		o.OnLease(lease)
+	}
+	go func() {
+		defer s.wg.Done()
+		defer close(l.kept)
+		l.keep()
+	}()
+	return l, nil
 }
 
 // Name is the key of the lock.
 func (l *Lock) Name() string { return l.name }
 
 // Holder is the value that the key has while the lock is held.
-func (l *Lock) Holder() []byte { return l.holder }
+func (l *Lock) Holder() []byte { return l.o.Holder }
 
 // Timing is what the lock is renewed by.
 func (l *Lock) Timing() LockTiming { return l.timing }
@@ -92,7 +151,11 @@ func (l *Lock) Timing() LockTiming { return l.timing }
 func (l *Lock) Context() context.Context { return l.ctx }
 
 // Lease is the newest lease. Once the lock is lost it does not change any more.
-func (l *Lock) Lease() Lease { return Lease{} }
+func (l *Lock) Lease() Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease
+}
 
 // Token is the newest fencing token; that of a lock that was lost is stale.
 func (l *Lock) Token() wire.Version { return l.Lease().Token }
@@ -100,55 +163,170 @@ func (l *Lock) Token() wire.Version { return l.Lease().Token }
 // Release ends the renewing and gives the lock back, if it is still ours. It is to
 // be called in any case, once the work under the lock has ended: it also undoes a
 // renewal that was under way when the lock was lost. ctx should leave time for that:
-// LockTiming.Interval and a round trip.
+// LockTiming.Interval, rounded up to a second, and a round trip.
 //
 // It returns a *[NotHolderError] if the lock was no longer ours. Other errors say
 // that the lock could not be given back, so that it will run out by itself; they are
 // those of [Session.Do]. A second call does nothing and returns the same.
-func (l *Lock) Release(ctx context.Context) error { return errors.ErrUnsupported }
-
-// AcquireLock acquires a lock and leaves it to the caller to renew or release it.
-//
-// A lock that another holds is waited for, as Try and Wait say: the store is asked
-// to notify of its key first, so that no release is missed, and as a notification
-// may be lost the lock is tried at least every 5 s. Whatever was sent when the
-// waiting ends is undone, so that no lock is held that nobody knows of; for that
-// the call may outlast ctx by the request's expiry, LockTiming.Interval rounded up
-// to a second, and two round trips.
-//
-// The errors: *[InvalidError], *[LockBusyError] (which is [ErrLockBusy]), and
-// those of [Session.Do] and [Session.Watch].
-func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
-	return Lease{}, errors.ErrUnsupported
+func (l *Lock) Release(ctx context.Context) error {
+	l.once.Do(func() {
+		close(l.letGo)
+		l.end(nil)
+		select {
+		case <-l.kept:
+			l.released = l.s.release(ctx, l.name, l.o.Holder, l.timing, l.doubt)
+		case <-ctx.Done():
+			l.released = context.Cause(ctx)
+		}
+		l.s.leaveWatch(ctx, l.w)
+	})
+	return l.released
 }
 
-// RenewLock prolongs a lock that holder has. TTL, Grace, Margin and Holder of the
-// options count; Holder must be there.
-//
-// The store has no request that prolongs a lock and does not acquire a free one.
-// A lock that was free is therefore acquired for a moment, and given back: the
-// error is a *[NotHolderError] then too.
-func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
-	return Lease{}, errors.ErrUnsupported
+// wallTick is how often a lock that is held looks at the wall clock: timers stop
+// while a machine sleeps.
+const wallTick = 250 * time.Millisecond
+
+// keep renews the lock until it is lost or let go. When it returns nothing is
+// under way any more.
+func (l *Lock) keep() {
+	renewing, stop := context.WithCancel(context.Background())
+	defer stop()
+	answers := make(chan claim, 1)
+	flying, failures := false, 0
+	due := l.lease.Sent.Add(l.timing.Interval)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	wake := l.w.wake
+	lost := l.heed(false)
+	for lost == nil {
+		lease := l.Lease()
+		wait := min(lease.TermIn(), wallTick)
+		if wait <= 0 {
+			lost = l.loss(LossNoRenewal, nil)
+			break
+		}
+		if until := time.Until(due); !flying && until <= 0 {
+			flying = true
+			go func() { answers <- l.s.claim(renewing, l.name, l.o, l.timing) }()
+		} else if !flying {
+			wait = min(wait, until)
+		}
+		timer.Reset(wait)
+		select {
+		case c := <-answers:
+			flying = false
+			// What was told before the answer happened before it.
+			if lost = l.heed(true); lost != nil {
+				l.doubt.add(c)
+				break
+			}
+			if c.err != nil {
+				failures++
+				due = time.Now().Add(min(backOff(failures), l.timing.Interval))
+			} else {
+				failures = 0
+				due = c.lease.Sent.Add(l.timing.Interval)
+			}
+			lost = l.judge(c)
+		case <-wake:
+			if lost = l.heed(true); l.blind {
+				wake = nil
+			}
+		case <-timer.C:
+		case <-l.letGo:
+			stop()
+			if flying {
+				l.doubt.add(<-answers)
+			}
+			return
+		case <-l.s.life.Done():
+			l.trouble = mqtt.ErrClosed
+			lost = l.loss(LossNoRenewal, nil)
+		}
+	}
+	l.end(lost)
+	stop()
+	if flying {
+		l.doubt.add(<-answers)
+	}
 }
 
-// ReleaseLock gives a lock back if holder has it; if not, the error is a
-// *[NotHolderError]. Other errors are those of [Session.Do].
-func (s *Session) ReleaseLock(ctx context.Context, name string, holder []byte) error {
-	return errors.ErrUnsupported
+// judge takes the answer to a renewal. One that comes too late does not count: the
+// lock may have run out, and the renewal have acquired it anew.
+func (l *Lock) judge(c claim) *LockLostError {
+	l.doubt.add(c)
+	switch {
+	case c.err != nil:
+		l.trouble = c.err
+		l.tell(c.err)
+		return nil
+	case !c.held:
+		return l.loss(LossTaken, nil)
+	case l.lease.TermIn() <= 0:
+		return l.loss(LossNoRenewal, nil)
+	}
+	if c.lease.Token.IsZero() {
+		c.lease.Token = l.lease.Token
+	}
+	l.mu.Lock()
+	l.lease = c.lease
+	l.mu.Unlock()
+	l.trouble = nil
+	if l.o.OnLease != nil {
+		l.o.OnLease(c.lease)
+	}
+	return nil
 }
 
-// LockStatus is what is known of a lock.
-type LockStatus struct {
-	Name   string
-	Held   bool
-	Holder []byte       // nil if not held, or not known
-	Token  wire.Version // of the last acquisition or renewal; zero if not known
+func (l *Lock) tell(err error) {
+	if l.o.OnTrouble != nil {
+		l.o.OnTrouble(err)
+	}
 }
 
-// LockStatus reads a lock's key. The errors are those of [Session.Do].
-func (s *Session) LockStatus(ctx context.Context, name string) (LockStatus, error) {
-	return LockStatus{}, errors.ErrUnsupported
+func (l *Lock) loss(why Loss, holder []byte) *LockLostError {
+	return &LockLostError{Name: l.name, Loss: why, Holder: holder, Lease: l.Lease(), Err: l.trouble}
+}
+
+// heed looks through what the watch has to tell. Not everything tells its version;
+// such an event counts if it certainly came after the acquisition.
+func (l *Lock) heed(since bool) *LockLostError {
+	for {
+		e, ok, err := l.w.pop()
+		if err != nil && !l.blind {
+			l.blind = true
+			l.tell(fmt.Errorf("the lock is no longer watched: %w", err))
+		}
+		if !ok {
+			return nil
+		}
+		switch e.Kind {
+		case EventDown:
+			l.broken = l.broken || since
+			l.tell(e.Err)
+			continue
+		case EventDelete, EventSet:
+			if !since && e.Version.IsZero() {
+				continue
+			}
+		case EventResync:
+			if !l.broken && e.Version.IsZero() {
+				continue
+			}
+		default:
+			continue
+		}
+		if !e.Version.IsZero() && e.Version.Compare(l.first) < 0 {
+			continue
+		}
+		switch {
+		case e.HasValue && string(e.Value) != string(l.o.Holder):
+			return l.loss(LossTaken, e.Value)
+		case !e.HasValue && e.Kind != EventSet:
+			return l.loss(LossDeleted, nil)
+		}
+	}
 }
 
 // A LockBusyError says that another held the lock for as long as it was waited for.
@@ -158,7 +336,13 @@ type LockBusyError struct {
 	Waited time.Duration // 0 = it was only tried
 }
 
-func (e *LockBusyError) Error() string { return fmt.Sprintf("lock %q: %v", e.Status.Name, ErrLockBusy) }
+func (e *LockBusyError) Error() string {
+	text := fmt.Sprintf("lock %q is held by %s", e.Status.Name, e.Status.by())
+	if e.Waited > 0 {
+		text += fmt.Sprintf(", waited %v", e.Waited.Round(time.Millisecond))
+	}
+	return text
+}
 
 // Is tells that the error is ErrLockBusy.
 func (e *LockBusyError) Is(target error) bool { return target == ErrLockBusy }
@@ -168,10 +352,9 @@ type Loss string
 
 // The reasons for which a lock is lost.
 const (
-	LossNoRenewal Loss = "no renewal was answered in time" // the store or the way to it, or this process slept
+	LossNoRenewal Loss = "no renewal was answered in time" // see Err; or this process or machine slept
 	LossDeleted   Loss = "its key was deleted or ran out"
 	LossTaken     Loss = "another holds it"
-	LossRefused   Loss = "the store or the broker refused the renewal" // for good; see Err
 )
 
 // A LockLostError is the cause of a Lock's context. It is ErrLockLost.
@@ -184,6 +367,12 @@ type LockLostError struct {
 }
 
 func (e *LockLostError) Error() string {
+	switch {
+	case e.Holder != nil:
+		return fmt.Sprintf("lock %q was lost: %q holds it", e.Name, e.Holder)
+	case e.Err != nil:
+		return fmt.Sprintf("lock %q was lost: %s: %v", e.Name, e.Loss, e.Err)
+	}
 	return fmt.Sprintf("lock %q was lost: %s", e.Name, e.Loss)
 }
 
@@ -199,7 +388,10 @@ type NotHolderError struct {
 }
 
 func (e *NotHolderError) Error() string {
-	return fmt.Sprintf("lock %q: %v", e.Status.Name, ErrNotHolder)
+	if !e.Status.Held {
+		return fmt.Sprintf("lock %q is free: it ran out, or was released", e.Status.Name)
+	}
+	return fmt.Sprintf("lock %q is held by %s", e.Status.Name, e.Status.by())
 }
 
 // Is tells that the error is ErrNotHolder.

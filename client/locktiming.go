@@ -55,7 +55,7 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	return t, nil
 }
 
-// lease is what a request is worth that was sent at a time and answered with token.
+// lease is what a request that was sent at a time is worth.
 func (t LockTiming) lease(sent time.Time) Lease {
 	until := sent.Add(t.TTL - t.Margin)
 	return Lease{Sent: sent, Term: until.Add(-t.Grace), Until: until}
