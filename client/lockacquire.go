@@ -128,8 +128,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			return Lease{}, a.giveUp(ctx, context.Cause(ctx))
 		}
 		a.doubt.add(c)
-		if c.err == nil && c.held && !c.useful() {
-			c.err = context.DeadlineExceeded // this process was stopped for a while
+		if c.err = c.useless(); c.err != nil && c.held {
 			a.doubt.held = true
 		}
 		switch {
@@ -256,7 +255,18 @@ type claim struct {
 	expiry time.Duration // of the request
 }
 
-func (c claim) useful() bool { return c.lease.TermIn() > 0 }
+// useless tells why an acquisition is of no use although the store said OK.
+func (c claim) useless() error {
+	switch {
+	case c.err != nil || !c.held:
+		return c.err
+	case c.lease.Token.IsZero():
+		return &AnswerError{errors.New("the store sent no version, which is the fencing token")}
+	case c.lease.TermIn() <= 0:
+		return context.DeadlineExceeded // this process was stopped for a while
+	}
+	return nil
+}
 
 // claim asks for a lock, or for more time. Once the request is sent ctx does not
 // end the waiting for the answer, which has at most an Interval.
@@ -451,14 +461,13 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 		return Lease{}, &NotHolderError{LockStatus{name, now.HasValue, now.Value, now.Version}}
 	}
 	c := s.claim(ctx, name, o, t)
-	if c.err == nil && !c.held {
-		return Lease{}, s.notHolder(ctx, name, true)
-	}
-	if c.err != nil {
+	switch {
+	case c.err != nil:
 		return Lease{}, c.err
-	}
-	if !lapsed(w, c.lease.Token) && c.useful() {
-		return c.lease, nil
+	case !c.held:
+		return Lease{}, s.notHolder(ctx, name, true)
+	case !lapsed(w, c.lease.Token):
+		return c.lease, c.useless()
 	}
 	if _, _, err := s.giveBack(ctx, name, o.Holder, t); err != nil {
 		return Lease{}, err
