@@ -269,7 +269,7 @@ fencing tokens.
 	for _, v := range verbs() {
 		root.AddCommand(a.verbCommand(v))
 	}
-	root.AddCommand(a.newWatch(), a.newPing(), a.newHLC(), a.newBatch(), a.newServe(), a.newVersion())
+	root.AddCommand(a.newWatch(), a.newLock(), a.newPing(), a.newHLC(), a.newBatch(), a.newServe(), a.newVersion())
 	for _, topic := range helpTopics() {
 		root.AddCommand(topic)
 	}
