@@ -333,13 +333,13 @@ func (l *Lock) heed(since bool) *LockLostError {
 // It is ErrLockBusy.
 type LockBusyError struct {
 	Status LockStatus
-	Waited time.Duration // 0 = it was only tried
+	Waited time.Duration // LockOptions.Wait, which is over; 0 = it was only tried
 }
 
 func (e *LockBusyError) Error() string {
 	text := fmt.Sprintf("lock %q is held by %s", e.Status.Name, e.Status.by())
 	if e.Waited > 0 {
-		text += fmt.Sprintf(", waited %v", e.Waited.Round(time.Millisecond))
+		text += fmt.Sprintf(", waited %v", e.Waited)
 	}
 	return text
 }

@@ -189,7 +189,7 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 			if trouble != nil {
 				return trouble
 			}
-			return &LockBusyError{Status: a.status, Waited: time.Since(a.began)}
+			return &LockBusyError{Status: a.status, Waited: a.o.Wait}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -230,21 +230,25 @@ func (a *acquisition) heed() (free bool, err error) {
 
 // giveUp undoes what may have been done and returns why.
 func (a *acquisition) giveUp(ctx context.Context, why error) error {
-	lost, ours := errors.AsType[*LostAnswerError](why)
 	if a.doubt.n == 0 && !a.doubt.held {
 		return why
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Until(a.doubt.until), a.doubt.expiry)+2*a.s.o.Timeout)
 	defer cancel()
 	err := a.s.undo(ctx, a.name, a.o.Holder, a.timing, a.doubt)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w (whether lock %q was acquired is not known, it could not be released: %w)",
-			why, a.name, &LostAnswerError{Command: Set(a.name, a.o.Holder, SetOptions{}), Expires: a.doubt.until, Err: err})
-	case ours:
-		return lost.Err // nothing is left of it
+	if lost, ok := errors.AsType[*LostAnswerError](why); ok {
+		why = lost.Err // nothing is left of it, or what follows says so
 	}
-	return why
+	if err == nil {
+		return why
+	}
+	if lost, ok := errors.AsType[*LostAnswerError](err); ok {
+		err = lost.Err
+	}
+	return &LostAnswerError{
+		Command: Set(a.name, a.o.Holder, SetOptions{Condition: NEX}), Expires: a.doubt.until,
+		Err: fmt.Errorf("%w; and then it could not be released: %w", why, err),
+	}
 }
 
 // A claim is what became of one SET NEX of a lock.

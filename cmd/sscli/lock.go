@@ -139,30 +139,36 @@ func (a *app) withSession(ctx context.Context, f func(s *client.Session, o clien
 // tellOfLock has the waiting for a lock told of.
 func (a *app) tellOfLock(o *client.LockOptions) {
 	o.OnWait = func(s client.LockStatus) {
-		if s.Holder == nil {
-			a.note(fmt.Sprintf("waiting for lock %s", shownKey(s.Name)))
-			return
+		by := ""
+		if s.Holder != nil {
+			by = ", held by " + shownKey(string(s.Holder))
 		}
-		a.note(fmt.Sprintf("waiting for lock %s, held by %s", shownKey(s.Name), shownKey(string(s.Holder))))
+		if a.settings.Verbose || a.output == "human" {
+			a.warn(fmt.Sprintf("waiting for lock %s%s", shownKey(s.Name), by), "")
+		}
 	}
 	o.OnTrouble = func(err error) { a.warn(message(err)+"; trying again", "") }
 }
 
 // lockError is what the user is told of an error with a lock. A lock that is busy
 // has the exit code that was asked for.
-func (a *app) lockError(f lockFlags, err error) error {
-	if errors.Is(err, client.ErrLockBusy) && f.conflict != codeNo {
+func (a *app) lockError(f lockFlags, name string, err error) error {
+	lost, unknown := errors.AsType[*client.LostAnswerError](err)
+	switch {
+	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || isA[*outputError](err):
+		return err
+	case errors.Is(err, client.ErrLockBusy) && f.conflict != codeNo:
 		fault, _ := a.explain(err)
-		fault.Code = f.conflict
-		if fault.Code != 0 {
+		if fault.Code = f.conflict; fault.Code != 0 {
 			a.say(fault)
 		}
 		return &exitError{fault.Code, err}
+	case errors.Is(err, client.ErrLockBusy):
+		return err
+	case unknown:
+		err = &unknownError{lost.Err, "sscli lock status tells who holds it"}
 	}
-	if isA[*client.LostAnswerError](err) && !isA[*interruptError](err) {
-		return &unknownError{err, "sscli lock status tells who holds it"}
-	}
-	return err
+	return fmt.Errorf("lock %s: %w", shownKey(name), err)
 }
 
 func lockResult(op, name string, o client.LockOptions, lease client.Lease) format.Lock {

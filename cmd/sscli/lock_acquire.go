@@ -33,7 +33,7 @@ Whoever uses the same holder's name holds the same lock, so make it unique.`,
 			return a.withSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
 				lease, err := s.AcquireLock(cmd.Context(), name, o)
 				if err != nil {
-					return a.lockError(f, err)
+					return a.lockError(f, name, err)
 				}
 				return a.emit(lockResult("acquire", name, o, lease))
 			})

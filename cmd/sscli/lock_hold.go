@@ -32,7 +32,7 @@ The token that was printed stays good for as long as the lock is held.`,
 				return err
 			}
 			return a.withSession(cmd.Context(), func(s *client.Session, so client.Options) error {
-				return a.lockError(f, a.hold(cmd.Context(), s, so, name, o))
+				return a.lockError(f, name, a.hold(cmd.Context(), s, so, name, o))
 			})
 		},
 	}

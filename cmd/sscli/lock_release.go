@@ -31,7 +31,7 @@ code is 8: what was done under it may have been done while another held it.`,
 				ctx, cancel := context.WithTimeout(cmd.Context(), so.Timeout)
 				defer cancel()
 				if err := s.ReleaseLock(ctx, name, o.Holder); err != nil {
-					return a.lockError(f, err)
+					return a.lockError(f, name, err)
 				}
 				return a.emit(format.Lock{Op: "lock release", Name: name, Holder: string(o.Holder)})
 			})

@@ -34,7 +34,7 @@ lock that ran out in between is released again.`,
 				defer cancel()
 				lease, err := s.RenewLock(ctx, name, o)
 				if err != nil {
-					return a.lockError(f, err)
+					return a.lockError(f, name, err)
 				}
 				return a.emit(lockResult("renew", name, o, lease))
 			})

@@ -44,7 +44,7 @@ the store does not tell.`,
 					result, err = observeLock(cmd.Context(), s, name, d)
 				}
 				if err != nil {
-					return err
+					return a.lockError(lockFlags{}, name, err)
 				}
 				if err := a.emit(result); err != nil {
 					return err
