@@ -165,6 +165,9 @@ func (a *app) lockError(f lockFlags, name string, err error) error {
 		return &exitError{fault.Code, err}
 	case errors.Is(err, client.ErrLockBusy):
 		return err
+	case !unknown && isA[*interruptError](err):
+		e, _ := errors.AsType[*interruptError](err)
+		err = e // whatever it interrupted
 	case unknown:
 		err = &unknownError{lost.Err, "sscli lock status tells who holds it"}
 	}
