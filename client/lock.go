@@ -195,6 +195,7 @@ func (l *Lock) keep() {
 	answers := make(chan claim, 1)
 	flying, failures := false, 0
 	due := l.lease.Sent.Add(l.timing.Interval)
+	var began time.Time // of the last attempt
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	wake := l.w.wake
@@ -207,7 +208,7 @@ func (l *Lock) keep() {
 			break
 		}
 		if until := time.Until(due); !flying && until <= 0 {
-			flying = true
+			flying, began = true, time.Now()
 			go func() { answers <- l.s.claim(renewing, l.name, l.o, l.timing) }()
 		} else if !flying {
 			wait = min(wait, until)
@@ -223,7 +224,7 @@ func (l *Lock) keep() {
 			}
 			if c.err != nil {
 				failures++
-				due = time.Now().Add(min(backOff(failures), l.timing.Interval))
+				due = began.Add(min(backOff(failures), l.timing.Interval))
 			} else {
 				failures = 0
 				due = c.lease.Sent.Add(l.timing.Interval)

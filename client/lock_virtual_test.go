@@ -294,6 +294,7 @@ func (c *contest) observe(ctx context.Context, w *Watch) []seen {
 func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (acquired, lost int) {
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0))
+		rate := rng.Float64() * 0.045 // by which the store's clock is fast: the margins allow for 5 %
 		c := &contest{t: t, rng: rng, store: startVirtual(t, emulator.Options{}), end: time.Now().Add(length)}
 		observer := c.store.dial(t, newBarrier(), Options{})
 		w, err := observer.Watch(t.Context(), []string{theLock, theResource}, WatchOptions{})
@@ -328,8 +329,6 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (a
 				}
 			})
 		}
-		// The store's clock is fast, by at most what the margins allow for.
-		rate := rng.Float64() * 0.045
 		spirits.Go(func() {
 			const step = 50 * time.Millisecond
 			for cuts := c.between(0, 3*time.Minute); ; {
