@@ -3,10 +3,10 @@ package client
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -133,6 +133,8 @@ func (v *virtualStore) dial(t testing.TB, g *barrier, o Options) *Session {
 	return s
 }
 
+var lockBubbles = flag.Int("lock.bubbles", 20, "how many contests of half an hour for a lock, and histories")
+
 const (
 	theLock     = "lock"
 	theResource = "resource"
@@ -209,7 +211,7 @@ func (c *contest) compete(id int, s *Session) {
 	for n := 0; time.Now().Before(c.end); n++ {
 		h := hold{holder: fmt.Sprintf("x%d/%d", id, n)}
 		o := LockOptions{
-			TTL:    []time.Duration{2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}[c.random(4)],
+			TTL:    []time.Duration{time.Second, 2 * time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}[c.random(6)],
 			Holder: []byte(h.holder),
 			Try:    c.random(8) == 0,
 			Wait:   c.between(0, 30*time.Second),
@@ -226,7 +228,7 @@ func (c *contest) compete(id int, s *Session) {
 			continue
 		}
 		h.acquired = time.Now()
-		c.work(s, l, c.between(0, 3*o.TTL))
+		c.work(s, l, c.between(0, 2*o.TTL))
 		if lost, ok := errors.AsType[*LockLostError](context.Cause(l.Context())); ok {
 			if h.lost = lost.Loss; lost.Loss == LossNoRenewal {
 				// Whoever stops takes all of the grace.
@@ -290,8 +292,8 @@ func (c *contest) observe(ctx context.Context, w *Watch) []seen {
 	}
 }
 
-// runContest returns how often the lock was acquired and how often lost.
-func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (acquired, lost int) {
+// runContest returns how often the lock was tried, how often acquired and how often lost.
+func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (rounds, acquired, lost int) {
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		rate := rng.Float64() * 0.045 // by which the store's clock is fast: the margins allow for 5 %
@@ -330,7 +332,7 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (a
 			})
 		}
 		spirits.Go(func() {
-			const step = 50 * time.Millisecond
+			const step = 250 * time.Millisecond
 			for cuts := c.between(0, 3*time.Minute); ; {
 				select {
 				case <-time.After(step):
@@ -349,13 +351,14 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (a
 		close(quiet)
 		spirits.Wait()
 		stop()
+		rounds = len(c.holds)
 		acquired, lost = c.check(<-log)
 		observer.Close()
 		if err := c.store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return acquired, lost
+	return rounds, acquired, lost
 }
 
 // check compares what the observer saw with what the clients thought.
@@ -412,24 +415,15 @@ func (c *contest) check(log []seen) (acquired, lost int) {
 // However clients, network and clocks behave, nobody acquires a lock while another
 // thinks to hold it, nothing is acquired that nobody knows of, and tokens only grow.
 func TestLockContest(t *testing.T) {
-	bubbles, clients, length := 24, 5, 30*time.Minute
-	if text := os.Getenv("SSCLI_LOCK_BUBBLES"); text != "" {
-		var err error
-		if bubbles, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if testing.Short() {
-		bubbles = 2
-	}
-	acquired, lost := 0, 0
-	for i := range bubbles {
+	const clients, length = 5, 30 * time.Minute
+	rounds, acquired, lost := 0, 0, 0
+	for i := range *lockBubbles {
 		seed := rand.Uint64()
-		a, l := runContest(t, seed, clients, length)
-		acquired, lost = acquired+a, lost+l
+		r, a, l := runContest(t, seed, clients, length)
+		rounds, acquired, lost = rounds+r, acquired+a, lost+l
 		if t.Failed() {
 			t.Fatalf("bubble %d, seed %d", i, seed)
 		}
 	}
-	t.Logf("%d acquisitions, %d of them lost", acquired, lost)
+	t.Logf("%d rounds, %d acquisitions, %d of them lost", rounds, acquired, lost)
 }
