@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,7 @@ type lockFlags struct {
 	ttl, grace, wait, holder config.Text
 	try                      bool
 	conflict                 int
+	name                     string // the operand
 }
 
 func (f *lockFlags) bindTTL(fs *pflag.FlagSet) {
@@ -111,12 +113,13 @@ func (f *lockFlags) needHolder(a *app) (client.LockOptions, error) {
 	return f.options()
 }
 
-// lockName is the operand of a lock's command.
-func lockName(cmd *cobra.Command, args []string) (string, error) {
+// operand reads the name of the lock.
+func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return "", usage("%d operands: want %s", len(args), cmd.CommandPath()[len("sscli "):]+" NAME")
+		return usage("%d operands: want %s NAME", len(args), strings.TrimPrefix(cmd.CommandPath(), "sscli "))
 	}
-	return unprotect(args[0]), nil
+	f.name = unprotect(args[0])
+	return nil
 }
 
 // withSession connects, and closes what it opened when f has returned.
@@ -152,7 +155,7 @@ func (a *app) tellOfLock(o *client.LockOptions) {
 
 // lockError is what the user is told of an error with a lock. A lock that is busy
 // has the exit code that was asked for.
-func (a *app) lockError(f lockFlags, name string, err error) error {
+func (a *app) lockError(f lockFlags, err error) error {
 	lost, unknown := errors.AsType[*client.LostAnswerError](err)
 	switch {
 	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || isA[*outputError](err):
@@ -171,10 +174,10 @@ func (a *app) lockError(f lockFlags, name string, err error) error {
 	case unknown:
 		err = &unknownError{lost.Err, "sscli lock status tells who holds it"}
 	}
-	return fmt.Errorf("lock %s: %w", shownKey(name), err)
+	return fmt.Errorf("lock %s: %w", shownKey(f.name), err)
 }
 
-func lockResult(op, name string, o client.LockOptions, lease client.Lease) format.Lock {
+func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
 	t, _ := o.Timing() // was right before
-	return format.Lock{Op: "lock " + op, Name: name, Holder: string(o.Holder), Token: version(lease.Token), TTL: t.TTL}
+	return format.Lock{Op: "lock " + op, Name: f.name, Holder: string(o.Holder), Token: version(lease.Token), TTL: t.TTL}
 }

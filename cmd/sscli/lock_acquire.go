@@ -21,8 +21,7 @@ Whoever uses the same holder's name holds the same lock, so make it unique.`,
 		Example: `  T=$(sscli lock acquire build --ttl 60s --holder "job-$CI_JOB_ID" --try) || exit
   sscli set artifact 1.2.3 --fence "$T"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := lockName(cmd, args)
-			if err != nil {
+			if err := f.operand(cmd, args); err != nil {
 				return err
 			}
 			o, err := f.needHolder(a)
@@ -31,11 +30,11 @@ Whoever uses the same holder's name holds the same lock, so make it unique.`,
 			}
 			a.tellOfLock(&o)
 			return a.withSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
-				lease, err := s.AcquireLock(cmd.Context(), name, o)
+				lease, err := s.AcquireLock(cmd.Context(), f.name, o)
 				if err != nil {
-					return a.lockError(f, name, err)
+					return a.lockError(f, err)
 				}
-				return a.emit(lockResult("acquire", name, o, lease))
+				return a.emit(f.result("acquire", o, lease))
 			})
 		},
 	}

@@ -23,8 +23,7 @@ as soon as the lock is lost.
 The token that was printed stays good for as long as the lock is held.`,
 		Example: `  sscli lock hold maintenance        # until Ctrl-C`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := lockName(cmd, args)
-			if err != nil {
+			if err := f.operand(cmd, args); err != nil {
 				return err
 			}
 			o, err := f.options()
@@ -32,7 +31,7 @@ The token that was printed stays good for as long as the lock is held.`,
 				return err
 			}
 			return a.withSession(cmd.Context(), func(s *client.Session, so client.Options) error {
-				return a.lockError(f, name, a.hold(cmd.Context(), s, so, name, o))
+				return a.lockError(f, a.hold(cmd.Context(), s, so, f, o))
 			})
 		},
 	}
@@ -44,7 +43,7 @@ The token that was printed stays good for as long as the lock is held.`,
 }
 
 // hold holds a lock until ctx ends or it is lost.
-func (a *app) hold(ctx context.Context, s *client.Session, so client.Options, name string, o client.LockOptions) (err error) {
+func (a *app) hold(ctx context.Context, s *client.Session, so client.Options, f lockFlags, o client.LockOptions) (err error) {
 	a.tellOfLock(&o)
 	troubles := make(chan error, 16)
 	waiting := o.OnTrouble
@@ -60,7 +59,7 @@ func (a *app) hold(ctx context.Context, s *client.Session, so client.Options, na
 		default:
 		}
 	}
-	l, err := s.Lock(ctx, name, o)
+	l, err := s.Lock(ctx, f.name, o)
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (a *app) hold(ctx context.Context, s *client.Session, so client.Options, na
 		}
 	}()
 	o.Holder = l.Holder()
-	if err := a.emit(lockResult("hold", name, o, l.Lease())); err != nil {
+	if err := a.emit(f.result("hold", o, l.Lease())); err != nil {
 		return err
 	}
 	for {

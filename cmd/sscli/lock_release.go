@@ -18,8 +18,7 @@ func (a *app) newLockRelease() *cobra.Command {
 code is 8: what was done under it may have been done while another held it.`,
 		Example: `  sscli lock release build --holder "job-$CI_JOB_ID"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := lockName(cmd, args)
-			if err != nil {
+			if err := f.operand(cmd, args); err != nil {
 				return err
 			}
 			f.conflict = codeNo
@@ -30,10 +29,10 @@ code is 8: what was done under it may have been done while another held it.`,
 			return a.withSession(cmd.Context(), func(s *client.Session, so client.Options) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), so.Timeout)
 				defer cancel()
-				if err := s.ReleaseLock(ctx, name, o.Holder); err != nil {
-					return a.lockError(f, name, err)
+				if err := s.ReleaseLock(ctx, f.name, o.Holder); err != nil {
+					return a.lockError(f, err)
 				}
-				return a.emit(format.Lock{Op: "lock release", Name: name, Holder: string(o.Holder)})
+				return a.emit(format.Lock{Op: "lock release", Name: f.name, Holder: string(o.Holder)})
 			})
 		},
 	}

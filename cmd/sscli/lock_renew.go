@@ -20,8 +20,7 @@ request for that, so sscli watches the key, reads it, and renews only what it fo
 lock that ran out in between is released again.`,
 		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := lockName(cmd, args)
-			if err != nil {
+			if err := f.operand(cmd, args); err != nil {
 				return err
 			}
 			f.conflict = codeNo
@@ -32,11 +31,11 @@ lock that ran out in between is released again.`,
 			return a.withSession(cmd.Context(), func(s *client.Session, so client.Options) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), so.Timeout)
 				defer cancel()
-				lease, err := s.RenewLock(ctx, name, o)
+				lease, err := s.RenewLock(ctx, f.name, o)
 				if err != nil {
-					return a.lockError(f, name, err)
+					return a.lockError(f, err)
 				}
-				return a.emit(lockResult("renew", name, o, lease))
+				return a.emit(f.result("renew", o, lease))
 			})
 		},
 	}

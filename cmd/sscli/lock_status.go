@@ -13,6 +13,7 @@ import (
 )
 
 func (a *app) newLockStatus() *cobra.Command {
+	var f lockFlags
 	var observe config.Text
 	cmd := &cobra.Command{
 		Use:   "status NAME",
@@ -26,25 +27,26 @@ the age is what the local clock makes of it, and wrong by as much as the two dif
 the store does not tell.`,
 		Example: "  sscli lock status build --observe 10s    # is it being renewed?",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := lockName(cmd, args)
-			if err != nil {
+			if err := f.operand(cmd, args); err != nil {
 				return err
 			}
 			d := time.Duration(0)
 			if observe != "" {
+				var err error
 				if d, err = config.ParseDuration(string(observe)); err != nil || d <= 0 {
 					return usage("--observe %.32q: want a duration such as 500ms or 2m", string(observe))
 				}
 			}
 			return a.withSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
 				var result format.LockStatus
+				var err error
 				if d == 0 {
-					result, err = lockNow(cmd.Context(), s, name)
+					result, err = lockNow(cmd.Context(), s, f.name)
 				} else {
-					result, err = observeLock(cmd.Context(), s, name, d)
+					result, err = observeLock(cmd.Context(), s, f.name, d)
 				}
 				if err != nil {
-					return a.lockError(lockFlags{}, name, err)
+					return a.lockError(f, err)
 				}
 				if err := a.emit(result); err != nil {
 					return err
