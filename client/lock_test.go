@@ -175,6 +175,39 @@ func TestLockTerm(t *testing.T) {
 	})
 }
 
+// A renewal that is answered too late does not count, and is given back: the lock
+// may have run out, and been another's, before it.
+func TestLockGhostRenewal(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		l := lockIt(t, s, LockOptions{})
+		lease, interval := l.Lease(), l.Timing().Interval
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			switch at := time.Since(lease.Sent); {
+			case r.Verb() != wire.VerbSet:
+				return emulator.Action{}
+			case at < 2*interval+interval/2:
+				return emulator.Action{Refuse: 0x97}
+			default: // the answer comes when there is no time left
+				return emulator.Action{DelayReply: interval * 3 / 4}
+			}
+		})
+		lostBy(t, l, LossNoRenewal, lease.Term)
+		time.Sleep(lease.UntilIn())
+		if got := l.Lease(); got.Token != lease.Token {
+			t.Errorf("the late answer gave a lease: %+v", got)
+		}
+		if _, held := store.Get("l"); !held {
+			t.Error("there was no ghost")
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, held := store.Get("l"); held {
+			t.Error("the lock is still held")
+		}
+	})
+}
+
 // A machine that slept: its timers stood still, its wall clock did not.
 func TestLockSleep(t *testing.T) {
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
