@@ -77,7 +77,11 @@ func lockIt(t *testing.T, s *Session, o LockOptions) *Lock {
 // lostBy waits for the loss of a lock, and demands its reason and time.
 func lostBy(t *testing.T, l *Lock, why Loss, at time.Time) *LockLostError {
 	t.Helper()
-	<-l.Context().Done()
+	select {
+	case <-l.Context().Done():
+	case <-time.After(time.Hour):
+		t.Fatalf("not lost for an hour, want %q", why)
+	}
 	err := context.Cause(l.Context())
 	lost, ok := errors.AsType[*LockLostError](err)
 	if !ok || lost.Loss != why || !errors.Is(err, ErrLockLost) {
@@ -223,7 +227,10 @@ func TestLockSleep(t *testing.T) {
 		slept = time.Minute
 		mu.Unlock()
 		begin := time.Now()
-		<-l.Context().Done()
+		select {
+		case <-l.Context().Done():
+		case <-time.After(time.Hour):
+		}
 		if d := time.Since(begin); !errors.Is(context.Cause(l.Context()), ErrLockLost) || d > wallTick {
 			t.Errorf("%v, %v after waking up", context.Cause(l.Context()), d)
 		}
