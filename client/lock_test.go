@@ -3,9 +3,11 @@ package client
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,6 +211,60 @@ func TestLockGhostRenewal(t *testing.T) {
 		if _, held := store.Get("l"); held {
 			t.Error("the lock is still held")
 		}
+	})
+}
+
+// A connection that is dead and does not say so: what goes out is lost, and nothing
+// comes.
+type deadConn struct {
+	net.Conn
+	dead *atomic.Bool
+}
+
+func (c deadConn) Write(p []byte) (int, error) {
+	if c.dead.Load() {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+func (c deadConn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err != nil || !c.dead.Load() {
+			return n, err
+		}
+	}
+}
+
+// A lock outlives a connection that is dead long before a keep-alive tells.
+func TestLockDeadConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := startVirtual(t, emulator.Options{})
+		var first atomic.Bool
+		dials := 0
+		s, err := Dial(t.Context(), Options{Address: "virtual:1883", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := store.net.dial(newBarrier())(ctx, network, address)
+			if dials++; err != nil || dials > 1 {
+				return c, err
+			}
+			return deadConn{c, &first}, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := lockIt(t, s, LockOptions{})
+		time.Sleep(20 * time.Second)
+		first.Store(true)
+		time.Sleep(time.Minute)
+		if err := l.Context().Err(); err != nil {
+			t.Error(context.Cause(l.Context()))
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.Close()
+		store.Close()
 	})
 }
 

@@ -290,6 +290,11 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 	r, err := p.wait(patience)
 	if err != nil {
 		c.err = err
+		if within >= time.Second && patience.Err() != nil && p.conn.LastReceived().Before(p.sent) {
+			// Not even a PUBACK: the way to the broker is dead. The keep-alive would find
+			// out too late; the next attempt is to take another. How this one ended, c tells.
+			_ = p.conn.Close()
+		}
 		return c
 	}
 	c.lease, c.held = t.lease(p.sent), r.OK()
