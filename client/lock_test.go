@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -135,6 +136,35 @@ func TestLockLostAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is told late of an earlier holder is no loss.
+func TestLockOldNews(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
+		l := lockIt(t, s, LockOptions{})
+		tell := func(n wire.Notification, v wire.Version) {
+			s.notified("l", mqtt.Message{
+				Payload: wire.AppendNotification(nil, n),
+				User:    []mqtt.Property{{Name: wire.PropTimestamp, Value: v.String()}},
+			})
+			synctest.Wait()
+		}
+		old, now := l.Token(), l.Token()
+		old.Wall -= 1000
+		old, _ = wire.ParseVersion(fmt.Sprintf("%d:%d:%s", old.Wall, old.Counter, old.Node))
+		// The watch of the lock knows no version that it would hold this against.
+		l.w.mu.Lock()
+		l.w.keys["l"].base = wire.Version{}
+		l.w.mu.Unlock()
+		tell(wire.Notification{Op: wire.OpSet, Value: []byte("other"), HasValue: true}, old)
+		tell(wire.Notification{Op: wire.OpDelete}, old)
+		if err := l.Context().Err(); err != nil {
+			t.Fatal(context.Cause(l.Context()))
+		}
+		tell(wire.Notification{Op: wire.OpDelete}, now)
+		lostBy(t, l, LossDeleted, time.Now())
+		l.Release(t.Context())
+	})
 }
 
 // A store that does not tell who took the lock tells with the next renewal.

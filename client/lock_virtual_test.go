@@ -133,7 +133,7 @@ func (v *virtualStore) dial(t testing.TB, g *barrier, o Options) *Session {
 	return s
 }
 
-var lockBubbles = flag.Int("lock.bubbles", 10, "how many contests of half an hour for a lock, and histories")
+var lockBubbles = flag.Int("lock.bubbles", 6, "how many contests of half an hour for a lock, and histories")
 
 const (
 	theLock     = "lock"
