@@ -61,10 +61,10 @@ func locked(t *testing.T, o emulator.Options, test func(*testing.T, *virtualStor
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := startVirtual(t, o)
+		defer store.Close()
 		s := store.dial(t, newBarrier(), Options{ClientID: "me"})
+		defer s.Close()
 		test(t, store, s)
-		s.Close()
-		store.Close()
 	})
 }
 
