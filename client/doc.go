@@ -8,7 +8,7 @@
 //	fmt.Println(reply.OK(), reply.Version)
 //
 // [Once] does the same for a single request, [Session.Pipeline] keeps many under
-// way. Keys are strings and values are byte slices; both may hold any bytes.
+// way, [Session.Watch] tells of changes, and [Session.Lock] holds a lock. Keys are strings and values are byte slices; both may hold any bytes.
 //
 // Promises:
 //   - A "no" (the key is missing, the condition was not met) is a [Reply], never
@@ -17,6 +17,8 @@
 //     *[LostAnswerError], and [Session.ReadBack] finds out what can be known.
 //   - Replies are matched by correlation data; late, duplicate and foreign ones
 //     are dropped, and they may come before or after the PUBACK.
+//   - A lock is held while its context lives, and nobody else has it until then;
+//     see [LockTiming] for what that rests on.
 //   - A session whose connection was lost connects again with the next request,
 //     unless the broker's reason was a fatal one. A refused login is fatal until
 //     there is another password or token to read.

@@ -193,3 +193,38 @@ func ExampleSession_Watch() {
 	// set setpoint "21.5"
 	// delete setpoint ""
 }
+
+// The work gets a context that ends when the lock is lost, and sends the lock's token
+// with what it writes.
+func ExampleSession_Lock() {
+	store := broker()
+	defer store.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	l, err := s.Lock(ctx, "deploy", client.LockOptions{TTL: 30 * time.Second, Wait: time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	reply, err := s.Set(l.Context(), "deployed", []byte("1.2.3"), client.SetOptions{
+		WriteOptions: client.WriteOptions{Fence: l.Token()},
+	})
+	if lost := context.Cause(l.Context()); lost != nil {
+		fmt.Println(lost) // stop at once; l.Lease().Until is the last moment
+	}
+	// Release in any case; not with l.Context(), which it ends.
+	if err := errors.Join(err, l.Release(ctx)); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reply.OK())
+	_, held := store.Get("deploy")
+	fmt.Println(held)
+	// Output:
+	// true
+	// false
+}

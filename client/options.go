@@ -1,8 +1,10 @@
 package client
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -26,6 +28,9 @@ type Options struct {
 	WebSocket string
 	Proxy     *url.URL
 	ProxyTLS  *tls.Config
+
+	// Dial makes connections in place of TCP, see mqtt.Options.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Username string
 	Password []byte // nil = none

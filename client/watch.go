@@ -113,21 +113,8 @@ func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 // the connection, the store's refusal, mqtt.ErrClosed, or the end of ctx.
 func (w *Watch) Next(ctx context.Context) (Event, error) {
 	for {
-		w.mu.Lock()
-		if w.head < len(w.queue) {
-			e := w.queue[w.head]
-			w.queue[w.head] = Event{}
-			w.head++
-			if w.head == len(w.queue) {
-				w.queue, w.head = w.queue[:0], 0
-			}
-			w.mu.Unlock()
-			return e, nil
-		}
-		err := w.err
-		w.mu.Unlock()
-		if err != nil {
-			return Event{}, err
+		if e, ok, err := w.pop(); ok || err != nil {
+			return e, err
 		}
 		select {
 		case <-w.wake:
@@ -135,6 +122,23 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 			return Event{}, context.Cause(ctx)
 		}
 	}
+}
+
+// pop returns the next event if there is one. The error is why there will be none
+// any more.
+func (w *Watch) pop() (e Event, ok bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.head == len(w.queue) {
+		return Event{}, false, w.err
+	}
+	e = w.queue[w.head]
+	w.queue[w.head] = Event{}
+	w.head++
+	if w.head == len(w.queue) {
+		w.queue, w.head = w.queue[:0], 0
+	}
+	return e, true, nil
 }
 
 // Close ends the watch and asks the store, within ctx, to stop notifying of keys

@@ -20,7 +20,11 @@ import (
 // Options configure a [Server]. The zero value listens on a free port of the
 // loopback interface and lets anybody in.
 type Options struct {
-	Listen    string      // host:port; "" is 127.0.0.1:0
+	Listen string // host:port; "" is 127.0.0.1:0
+	// Listener is where connections come from in place of Listen, perhaps not from a
+	// network: with net.Pipe the server also runs in virtual time (testing/synctest).
+	// The server closes it.
+	Listener  net.Listener
 	WebSocket string      // host:port to listen for WebSockets at; "": none
 	TLS       *tls.Config // of both; nil: plain TCP
 
@@ -161,12 +165,12 @@ func New(opts Options) (*Server, error) {
 
 func (s *Server) listen() error {
 	var err error
-	if s.ln, err = s.listenOn(s.opts.Listen); err != nil {
+	if s.ln, err = s.listenOn(s.opts.Listen, s.opts.Listener); err != nil {
 		return err
 	}
 	all := []listeners.Listener{&listener{Listener: s.ln, s: s, id: "emulator", protocol: "tcp"}}
 	if s.opts.WebSocket != "" {
-		if s.ws, err = s.listenOn(s.opts.WebSocket); err != nil {
+		if s.ws, err = s.listenOn(s.opts.WebSocket, nil); err != nil {
 			return errors.Join(err, s.ln.Close())
 		}
 		all = append(all, &listener{Listener: s.ws, s: s, id: "emulator-ws", protocol: "ws", wrap: newWebSocket})
@@ -194,8 +198,11 @@ func (s *Server) listen() error {
 	return nil
 }
 
-func (s *Server) listenOn(address string) (net.Listener, error) {
-	ln, err := net.Listen("tcp", address)
+func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error) {
+	var err error
+	if ln == nil {
+		ln, err = net.Listen("tcp", address)
+	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("listen on %s: the address is taken: %w", address, err)

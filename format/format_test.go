@@ -151,6 +151,20 @@ func TestGolden(t *testing.T) {
 				{Kind: Array, Items: []Value{{Kind: Null}}},
 			}}},
 		},
+		"lock": {
+			Lock{Op: "lock acquire", Name: "build", Holder: "job-7", Token: stored(), TTL: time.Minute},
+			Lock{Op: "lock renew", Name: hostile, Holder: hostile, Token: evil, TTL: 1500 * time.Millisecond},
+			Lock{Op: "lock release", Name: "build", Holder: "job-7"},
+		},
+		"lock-status": {
+			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},
+			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: -90 * time.Second},
+			LockStatus{Name: "build", Held: true, Holder: "", Token: version{}},
+			LockStatus{Name: "build"},
+			LockStatus{Name: "build", Held: true, Holder: hostile, Token: evil, Age: time.Millisecond, Seen: true, Observed: 10 * time.Second, Renewals: 3},
+			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: time.Minute, Observed: 500 * time.Millisecond},
+			LockStatus{Name: "build", Observed: 10 * time.Second},
+		},
 		"ping": {
 			Ping{Seq: 1, Key: "sscli-ping", RTT: rtt},
 			Ping{Seq: 2, Key: "sscli-ping", Note: "no answer\n"},

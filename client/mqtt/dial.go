@@ -31,6 +31,10 @@ type Options struct {
 	Proxy    *url.URL
 	ProxyTLS *tls.Config // of an https proxy; nil = the system's authorities
 
+	// Dial makes the way to Address in place of TCP; nil = TCP. It is not used to
+	// reach a Proxy.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 	Username string
 	Password []byte // nil = none
 	Auth     Auth
@@ -180,9 +184,16 @@ func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (n
 	return nc, nil
 }
 
-func dialTCP(ctx context.Context, o Options) (net.Conn, error) {
+func (o *Options) dial(ctx context.Context, address string) (net.Conn, error) {
+	if o.Dial != nil {
+		return o.Dial(ctx, "tcp", address)
+	}
 	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", o.Address)
+	return d.DialContext(ctx, "tcp", address)
+}
+
+func dialTCP(ctx context.Context, o Options) (net.Conn, error) {
+	nc, err := o.dial(ctx, o.Address)
 	if err != nil {
 		stage := StageTCP
 		if _, ok := errors.AsType[*net.DNSError](err); ok {

@@ -321,6 +321,7 @@ fencing tokens.
 	}
 	root.AddCommand(
 		a.newWatch(),
+		a.newLock(),
 		a.newPing(a.ping),
 		a.newDoctor(),
 		a.newBench(),

@@ -26,7 +26,7 @@ type exitCode struct {
 func exitCodes() []exitCode {
 	return []exitCode{
 		{"0", "done, yes"},
-		{"1", "no: key missing, condition not met, value differs"},
+		{"1", "no: key missing, condition not met, value differs, lock busy"},
 		{"2", "usage or configuration; nothing was sent"},
 		{"3", "broker unreachable, connection lost, taken over (0x8E), refused for load (0x97)"},
 		{"4", "TLS verification, refused login, not authorized"},

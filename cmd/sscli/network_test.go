@@ -35,6 +35,12 @@ func networkCases() map[string][]networkCase {
 		"keynotify":             {{args: "a", talks: true}},
 		"watch":                 {{args: "a --for 50ms", talks: true}},
 		"scan":                  {{talks: true}},
+		"lock":                  {{}},
+		"lock acquire":          {{args: "l --holder h --try", talks: true}},
+		"lock hold":             {{args: "l --try", talks: true}},
+		"lock release":          {{args: "l --holder h", talks: true}},
+		"lock renew":            {{args: "l --holder h", talks: true}},
+		"lock status":           {{args: "l", talks: true}},
 		"ping":                  {{args: "-n 2 --interval 1ms", talks: true}},
 		"batch":                 {{args: "-", stdin: "get a\n", talks: true}},
 		"serve":                 {{args: "-- true", own: true}, {args: "--ws 127.0.0.1:0 -- true", own: true}},
@@ -103,7 +109,7 @@ func straced(t *testing.T, program, url, stdin string, args ...string) []string 
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
 	said, err := cmd.CombinedOutput()
-	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && exit.ExitCode() > codeUsage+1 {
+	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{codeNo, codeUsage, codeConnection, codeLockLost}, exit.ExitCode()) {
 		t.Fatalf("%q: %v\n%s", args, err, said)
 	}
 	trace, err := os.ReadFile(out)

@@ -231,9 +231,10 @@ var scrubRules = []scrubRule{
 		}
 		return match
 	}},
-	replace(`"(rtt|min|avg|p99|max)_ms":[\d.]+`, `"${1}_ms":RTT`),
+	replace(`"(rtt|min|avg|p99|max|age)_ms":[\d.]+`, `"${1}_ms":RTT`),
 	replace(`(?m)^(\d+)\t\d+(\.\d+)?$`, "$1\tRTT"),
 	replace(`(?m)^(summary\t\d+\t\d+)(\t\d+(\.\d+)?){4}$`, "$1\tRTT\tRTT\tRTT\tRTT"),
+	replace(`(?m)^(held\t[^\t\n]*\t[^\t\n]*\t)\d+`, "${1}AGE"),
 	replace(`\btime=\d+(\.\d+)?ms`, "time=RTT"),
 	replace(`\bp99/max [\d./]+ ms`, "p99/max RTT"),
 	replace(`\((in )?[\dhms.]+ ago\)`, "(AGE)"),

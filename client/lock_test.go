@@ -1,0 +1,518 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+func TestLockTiming(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	for _, c := range []struct {
+		o    LockOptions
+		want LockTiming
+	}{
+		{LockOptions{}, LockTiming{TTL: 15 * s, Margin: 1500 * ms, Grace: 3750 * ms, Interval: 3250 * ms}},
+		{LockOptions{TTL: time.Minute}, LockTiming{TTL: time.Minute, Margin: 2 * s, Grace: 5 * s, Interval: 53 * s / 3}},
+		{LockOptions{TTL: 924 * ms}, LockTiming{TTL: 924 * ms, Margin: 92400 * time.Microsecond, Grace: 231 * ms, Interval: 200200 * time.Microsecond}},
+		{LockOptions{TTL: 10 * s, Grace: -1, Margin: 4 * s}, LockTiming{TTL: 10 * s, Margin: 4 * s, Interval: 2 * s}},
+		{LockOptions{TTL: 2 * s, Grace: 700 * ms, Margin: 700 * ms}, LockTiming{TTL: 2 * s, Margin: 700 * ms, Grace: 700 * ms, Interval: 200 * ms}},
+	} {
+		got, err := c.o.Timing()
+		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+			t.Errorf("%+v: %v\n%s", c.o, err, diff)
+		}
+		sent := time.Now()
+		l := got.lease(sent)
+		if ends := l.Until.Add(got.Margin); !ends.Equal(sent.Add(got.TTL)) || !l.Term.Add(got.Grace).Equal(l.Until) || l.Term.Sub(sent)-3*got.Interval > 2 {
+			t.Errorf("%+v: the lease is %+v", c.o, l)
+		}
+	}
+	for _, o := range []LockOptions{
+		{TTL: 923 * ms}, {TTL: -1 * s}, {TTL: 1500*ms + 1}, {TTL: s, Grace: s}, {TTL: 10 * s, Margin: 10 * s}, {Margin: -1},
+	} {
+		if got, err := o.Timing(); !isInvalid(err) {
+			t.Errorf("%+v: %+v, %v", o, got, err)
+		}
+	}
+}
+
+func isInvalid(err error) bool {
+	_, ok := errors.AsType[*InvalidError](err)
+	return ok
+}
+
+// locked runs a test in virtual time with a store and a session.
+func locked(t *testing.T, o emulator.Options, test func(*testing.T, *virtualStore, *Session)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store := startVirtual(t, o)
+		defer store.Close()
+		s := store.dial(t, newBarrier(), Options{ClientID: "me"})
+		defer s.Close()
+		test(t, store, s)
+	})
+}
+
+func lockIt(t *testing.T, s *Session, o LockOptions) *Lock {
+	t.Helper()
+	l, err := s.Lock(t.Context(), "l", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// lostBy waits for the loss of a lock, and demands its reason and time.
+func lostBy(t *testing.T, l *Lock, why Loss, at time.Time) *LockLostError {
+	t.Helper()
+	select {
+	case <-l.Context().Done():
+	case <-time.After(time.Hour):
+		t.Fatalf("not lost for an hour, want %q", why)
+	}
+	err := context.Cause(l.Context())
+	lost, ok := errors.AsType[*LockLostError](err)
+	if !ok || lost.Loss != why || !errors.Is(err, ErrLockLost) {
+		t.Fatalf("the context ended with %v, want %q", err, why)
+	}
+	if now := time.Now(); !now.Equal(at) {
+		t.Errorf("lost %v from when it should be", now.Sub(at))
+	}
+	return lost
+}
+
+func requestBy(id string, words ...string) emulator.Request {
+	ts := wire.Version{Wall: time.Now().UnixMilli(), Node: id}
+	return emulator.NewRequest(id, wire.AppendRequest(nil, words...), emulator.Property{Name: wire.PropTimestamp, Value: ts.String()})
+}
+
+// Whatever happens to the key is known at once.
+func TestLockLostAtOnce(t *testing.T) {
+	for name, variants := range map[string]emulator.Variants{
+		"real": {}, "delete old version": {DeleteOldVersion: true}, "delete no version": {DeleteNoVersion: true},
+		"notify no version": {NotifyNoVersion: true}, "EXPIRED": {NotifyEXPIRED: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locked(t, emulator.Options{Variants: variants}, func(t *testing.T, store *virtualStore, s *Session) {
+				for _, change := range []struct {
+					why Loss
+					do  func()
+				}{
+					{LossDeleted, func() { store.Do(requestBy("thief", "DEL", "l")) }},
+					{LossDeleted, func() { store.FastForward(time.Minute) }},
+					{LossTaken, func() { store.Do(requestBy("thief", "SET", "l", "thief")) }},
+				} {
+					l := lockIt(t, s, LockOptions{})
+					time.Sleep(20 * time.Second)
+					synctest.Wait()
+					if err := l.Context().Err(); err != nil {
+						t.Fatalf("lost while it was renewed: %v", context.Cause(l.Context()))
+					}
+					change.do()
+					lost := lostBy(t, l, change.why, time.Now())
+					if change.why == LossTaken && string(lost.Holder) != "thief" {
+						t.Errorf("the holder is %q", lost.Holder)
+					}
+					if err := l.Release(t.Context()); !errors.Is(err, ErrNotHolder) {
+						t.Errorf("Release returned %v", err)
+					}
+					store.Do(requestBy("thief", "DEL", "l"))
+				}
+			})
+		})
+	}
+}
+
+// What is told late of an earlier holder is no loss.
+func TestLockOldNews(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
+		l := lockIt(t, s, LockOptions{})
+		tell := func(n wire.Notification, v wire.Version) {
+			s.notified("l", mqtt.Message{
+				Payload: wire.AppendNotification(nil, n),
+				User:    []mqtt.Property{{Name: wire.PropTimestamp, Value: v.String()}},
+			})
+			synctest.Wait()
+		}
+		old, now := l.Token(), l.Token()
+		old.Wall -= 1000
+		old, _ = wire.ParseVersion(fmt.Sprintf("%d:%d:%s", old.Wall, old.Counter, old.Node))
+		// The watch of the lock knows no version that it would hold this against.
+		l.w.mu.Lock()
+		l.w.keys["l"].base = wire.Version{}
+		l.w.mu.Unlock()
+		tell(wire.Notification{Op: wire.OpSet, Value: []byte("other"), HasValue: true}, old)
+		tell(wire.Notification{Op: wire.OpDelete}, old)
+		if err := l.Context().Err(); err != nil {
+			t.Fatal(context.Cause(l.Context()))
+		}
+		tell(wire.Notification{Op: wire.OpDelete}, now)
+		lostBy(t, l, LossDeleted, time.Now())
+		l.Release(t.Context())
+	})
+}
+
+// A store that does not tell who took the lock tells with the next renewal.
+func TestLockTakenUnannounced(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		l := lockIt(t, s, LockOptions{})
+		store.Do(requestBy("me", "KEYNOTIFY", "l", "STOP"))
+		time.Sleep(time.Second)
+		store.Do(requestBy("thief", "SET", "l", "thief"))
+		lostBy(t, l, LossTaken, l.Lease().Sent.Add(l.Timing().Interval))
+		if err := l.Release(t.Context()); err == nil || !strings.Contains(err.Error(), `"thief"`) {
+			t.Errorf("Release returned %v", err)
+		}
+	})
+}
+
+// Without an answer the lock is lost at Term, after two attempts that had an interval
+// each.
+func TestLockTerm(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		var troubles int
+		l := lockIt(t, s, LockOptions{OnTrouble: func(error) { troubles++ }})
+		time.Sleep(20 * time.Second)
+		store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
+		lease := l.Lease()
+		before := store.State().Requests
+		lost := lostBy(t, l, LossNoRenewal, lease.Term)
+		if sent := store.State().Requests - before; sent != 2 {
+			t.Errorf("%d attempts at a renewal", sent)
+		}
+		if lost.Err == nil || !lost.Lease.Until.Equal(lease.Until) || l.Token() != lease.Token {
+			t.Errorf("%+v, the last lease was %+v", lost, lease)
+		}
+		store.Intercept(nil)
+		if err := l.Release(t.Context()); err != nil {
+			t.Errorf("Release returned %v", err)
+		}
+		if _, held := store.Get("l"); held {
+			t.Error("the lock is still held")
+		}
+		if troubles < 1 {
+			t.Errorf("told of %d troubles", troubles)
+		}
+	})
+}
+
+// A renewal that is answered too late does not count, and is given back: the lock
+// may have run out, and been another's, before it.
+func TestLockGhostRenewal(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		l := lockIt(t, s, LockOptions{})
+		lease, interval := l.Lease(), l.Timing().Interval
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			switch at := time.Since(lease.Sent); {
+			case r.Verb() != wire.VerbSet:
+				return emulator.Action{}
+			case at < 2*interval+interval/2:
+				return emulator.Action{Refuse: 0x97}
+			default: // the answer comes when there is no time left
+				return emulator.Action{DelayReply: interval * 3 / 4}
+			}
+		})
+		lostBy(t, l, LossNoRenewal, lease.Term)
+		time.Sleep(lease.UntilIn())
+		if got := l.Lease(); got.Token != lease.Token {
+			t.Errorf("the late answer gave a lease: %+v", got)
+		}
+		if _, held := store.Get("l"); !held {
+			t.Error("there was no ghost")
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, held := store.Get("l"); held {
+			t.Error("the lock is still held")
+		}
+	})
+}
+
+// A connection that is dead and does not say so: what goes out is lost, and nothing
+// comes.
+type deadConn struct {
+	net.Conn
+	dead *atomic.Bool
+}
+
+func (c deadConn) Write(p []byte) (int, error) {
+	if c.dead.Load() {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+func (c deadConn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err != nil || !c.dead.Load() {
+			return n, err
+		}
+	}
+}
+
+// A lock outlives a connection that is dead long before a keep-alive tells.
+func TestLockDeadConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := startVirtual(t, emulator.Options{})
+		var first atomic.Bool
+		dials := 0
+		s, err := Dial(t.Context(), Options{Address: "virtual:1883", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := store.net.dial(newBarrier())(ctx, network, address)
+			if dials++; err != nil || dials > 1 {
+				return c, err
+			}
+			return deadConn{c, &first}, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := lockIt(t, s, LockOptions{})
+		time.Sleep(20 * time.Second)
+		first.Store(true)
+		time.Sleep(time.Minute)
+		if err := l.Context().Err(); err != nil {
+			t.Error(context.Cause(l.Context()))
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.Close()
+		store.Close()
+	})
+}
+
+// A machine that slept: its timers stood still, its wall clock did not.
+func TestLockSleep(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
+		var mu sync.Mutex
+		var slept time.Duration
+		l := lockIt(t, s, LockOptions{wall: func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Now().Add(slept)
+		}})
+		time.Sleep(20 * time.Second)
+		mu.Lock()
+		slept = time.Minute
+		mu.Unlock()
+		begin := time.Now()
+		select {
+		case <-l.Context().Done():
+		case <-time.After(time.Hour):
+		}
+		if d := time.Since(begin); !errors.Is(context.Cause(l.Context()), ErrLockLost) || d > wallTick {
+			t.Errorf("%v, %v after waking up", context.Cause(l.Context()), d)
+		}
+		l.Release(t.Context())
+	})
+}
+
+// What goes over the wire: KEYNOTIFY before the first attempt, STOP in the end, and
+// never a fencing token.
+func TestLockRequests(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		var mu sync.Mutex
+		var sent []string
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			mu.Lock()
+			defer mu.Unlock()
+			words, err := wire.ParseRequest(r.Payload)
+			if err != nil || r.HasFence {
+				t.Errorf("%q, with a fence: %v", r.Payload, r.HasFence)
+			}
+			var text []string
+			for _, w := range words {
+				text = append(text, string(w))
+			}
+			sent = append(sent, strings.Join(text, " "))
+			return emulator.Action{}
+		})
+		take := func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			defer func() { sent = nil }()
+			return slices.Clone(sent)
+		}
+		l := lockIt(t, s, LockOptions{Holder: []byte("h")})
+		time.Sleep(l.Timing().Interval)
+		synctest.Wait()
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"KEYNOTIFY l", "GET l", "SET l h NEX PX 15000", "SET l h NEX PX 15000", "VDEL l h", "KEYNOTIFY l STOP"}
+		if diff := cmp.Diff(want, take()); diff != "" {
+			t.Error(diff)
+		}
+		store.Set("l", "thief")
+		if _, err := s.AcquireLock(t.Context(), "l", LockOptions{Holder: []byte("h"), Wait: time.Second}); !errors.Is(err, ErrLockBusy) {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"KEYNOTIFY l", "GET l", "SET l h NEX PX 15000", "KEYNOTIFY l STOP"}, take()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A lock that is waited for is there as soon as it is free, also after a broken
+// connection, and soon when nobody tells.
+func TestLockWait(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		for name, c := range map[string]struct {
+			free   func()
+			within time.Duration
+		}{
+			"deleted": {func() { store.Do(requestBy("other", "DEL", "l")) }, 0},
+			"ran out": {func() { store.FastForward(time.Hour) }, 0},
+			"deleted during a break": {func() {
+				store.DropAll()
+				store.Do(requestBy("other", "DEL", "l"))
+			}, 0},
+			"not told": {func() {
+				store.Do(requestBy("me", "KEYNOTIFY", "l", "STOP"))
+				store.Do(requestBy("other", "DEL", "l"))
+			}, 5 * time.Second},
+		} {
+			store.Do(requestBy("other", "SET", "l", "other", "PX", "3600000"))
+			var told []string
+			acquired := make(chan time.Time)
+			go func() {
+				_, err := s.AcquireLock(t.Context(), "l", LockOptions{Holder: []byte("h"), OnWait: func(s LockStatus) { told = append(told, string(s.Holder)) }})
+				if err != nil {
+					t.Error(err)
+				}
+				acquired <- time.Now()
+			}()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			store.Do(requestBy("other", "SET", "l", "third", "PX", "3600000"))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			begin := time.Now()
+			c.free()
+			if d := (<-acquired).Sub(begin); d > c.within {
+				t.Errorf("%s: acquired after %v", name, d)
+			}
+			if diff := cmp.Diff([]string{"other", "third"}, told); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+			if err := s.ReleaseLock(t.Context(), "l", []byte("h")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A renewal never acquires: not what is free or another's, and not what runs out
+// between the reading and the renewal.
+func TestRenewLock(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		o := LockOptions{Holder: []byte("h"), TTL: time.Minute}
+		if _, err := s.RenewLock(t.Context(), "l", o); !errors.Is(err, ErrNotHolder) {
+			t.Error(err)
+		}
+		lease, err := s.AcquireLock(t.Context(), "l", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Second)
+		renewed, err := s.RenewLock(t.Context(), "l", o)
+		if err != nil || renewed.Token.Compare(lease.Token) <= 0 || renewed.TermIn() != 53*time.Second {
+			t.Errorf("%+v, %v", renewed, err)
+		}
+		if _, err := s.RenewLock(t.Context(), "l", LockOptions{Holder: []byte("i")}); !errors.Is(err, ErrNotHolder) || !strings.Contains(err.Error(), `"h"`) {
+			t.Error(err)
+		}
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			if r.Verb() == wire.VerbSet {
+				store.Do(requestBy("thief", "DEL", "l"))
+			}
+			return emulator.Action{}
+		})
+		if _, err := s.RenewLock(t.Context(), "l", o); !errors.Is(err, ErrNotHolder) {
+			t.Error(err)
+		}
+		if _, held := store.Get("l"); held {
+			t.Error("a lock that ran out was acquired by its renewal")
+		}
+		if _, err := s.RenewLock(t.Context(), "l", LockOptions{}); !isInvalid(err) {
+			t.Error(err)
+		}
+	})
+}
+
+// A release whose answer is lost is repeated, and then the lock is gone already.
+func TestReleaseLockRepeated(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		store.Set("l", "h")
+		var first sync.Once
+		store.Intercept(func(r emulator.Request) (a emulator.Action) {
+			if r.Verb() == wire.VerbVDel {
+				first.Do(func() { a.CutAfter = true })
+			}
+			return a
+		})
+		if err := s.ReleaseLock(t.Context(), "l", []byte("h")); err != nil {
+			t.Error(err)
+		}
+		if err := s.ReleaseLock(t.Context(), "l", []byte("h")); !errors.Is(err, ErrNotHolder) {
+			t.Error(err)
+		}
+		if err := s.ReleaseLock(t.Context(), "l", nil); !isInvalid(err) {
+			t.Error(err)
+		}
+	})
+}
+
+// A session that is closed loses its locks, and nobody waits for ever.
+func TestLockSessionClosed(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
+		l := lockIt(t, s, LockOptions{})
+		begin := time.Now()
+		s.Close()
+		lostBy(t, l, LossNoRenewal, begin)
+		if err := l.Release(t.Context()); !errors.Is(err, mqtt.ErrClosed) {
+			t.Error(err)
+		}
+		if _, err := s.Lock(t.Context(), "l", LockOptions{}); !errors.Is(err, mqtt.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// The lock is watched and renewed on every new connection.
+func TestLockSurvivesBreaks(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		leases := 0
+		l := lockIt(t, s, LockOptions{OnLease: func(Lease) { leases++ }})
+		for range 20 {
+			store.DropAll()
+			time.Sleep(4 * time.Second)
+		}
+		if err := l.Context().Err(); err != nil {
+			t.Fatal(context.Cause(l.Context()))
+		}
+		store.Do(requestBy("thief", "DEL", "l"))
+		lostBy(t, l, LossDeleted, time.Now())
+		l.Release(t.Context())
+		if leases < 20 {
+			t.Errorf("%d leases", leases)
+		}
+	})
+}

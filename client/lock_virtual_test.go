@@ -1,0 +1,429 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+// pipes is a network that works in virtual time.
+type pipes struct {
+	accept chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newPipes() *pipes {
+	return &pipes{accept: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accept:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+// dial is for Options.Dial; barrier holds up what passes.
+func (p *pipes) dial(g *barrier) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		select {
+		case p.accept <- theirs:
+			return &gated{ours, g}, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-p.closed:
+			return nil, net.ErrClosed
+		}
+	}
+}
+
+// A barrier stops everything that passes it, as a process that is stopped or a network
+// that is stuck does.
+type barrier struct {
+	mu   sync.Mutex
+	open sync.Cond
+	shut bool
+}
+
+func newBarrier() *barrier {
+	g := new(barrier)
+	g.open.L = &g.mu
+	return g
+}
+
+func (g *barrier) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = shut
+	g.open.Broadcast()
+}
+
+func (g *barrier) pass() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.shut {
+		g.open.Wait()
+	}
+}
+
+type gated struct {
+	net.Conn
+	g *barrier
+}
+
+func (c *gated) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.g.pass()
+	return n, err
+}
+
+func (c *gated) Write(p []byte) (int, error) {
+	c.g.pass()
+	return c.Conn.Write(p)
+}
+
+// A virtual store is one in a bubble of synctest.
+type virtualStore struct {
+	*emulator.Server
+	net *pipes
+}
+
+func startVirtual(t testing.TB, o emulator.Options) *virtualStore {
+	t.Helper()
+	v := &virtualStore{net: newPipes()}
+	o.Listener = v.net
+	server, err := emulator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Server = server
+	return v
+}
+
+func (v *virtualStore) dial(t testing.TB, g *barrier, o Options) *Session {
+	t.Helper()
+	o.Address, o.Dial = "virtual:1883", v.net.dial(g)
+	s, err := Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var lockBubbles = flag.Int("lock.bubbles", 6, "how many contests of half an hour for a lock, and histories")
+
+const (
+	theLock     = "lock"
+	theResource = "resource"
+)
+
+// A hold is what one client thinks of one lock.
+type hold struct {
+	holder   string
+	acquired time.Time // when Lock returned
+	stopped  time.Time // when the work under it stopped
+	left     time.Time // when all was given back, or the attempt given up; zero: it could not be given back
+	lost     Loss
+}
+
+// contest lets clients compete for a lock in virtual time, with everything going
+// wrong that can, and checks what an observer of the store saw against what the
+// clients thought.
+type contest struct {
+	t     *testing.T
+	rng   *rand.Rand
+	store *virtualStore
+	end   time.Time
+
+	mu    sync.Mutex
+	holds []hold
+}
+
+func (c *contest) random(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rng.IntN(n)
+}
+
+// between is a random time.
+func (c *contest) between(least, most time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return least + time.Duration(c.rng.Int64N(int64(most-least)))
+}
+
+// misfortune judges the requests of the clients whose ids begin with x.
+func (c *contest) misfortune(r emulator.Request) emulator.Action {
+	if !strings.HasPrefix(r.ClientID, "x") || time.Now().After(c.end) {
+		return emulator.Action{}
+	}
+	short, long := c.between(0, 500*time.Millisecond), c.between(0, 6*time.Second)
+	switch c.random(40) {
+	case 0:
+		return emulator.Action{Drop: true}
+	case 1:
+		return emulator.Action{DropReply: true}
+	case 2, 3:
+		return emulator.Action{DelayReply: long}
+	case 4, 5:
+		return emulator.Action{Delay: long}
+	case 6:
+		return emulator.Action{Duplicate: true}
+	case 7:
+		return emulator.Action{Cut: true}
+	case 8:
+		return emulator.Action{CutAfter: true}
+	case 9:
+		return emulator.Action{Refuse: 0x97}
+	case 10:
+		return emulator.Action{Delay: short, DelayReply: long, PubackLast: true}
+	case 11:
+		return emulator.Action{DelayReply: long, NoPuback: true}
+	}
+	return emulator.Action{Delay: short / 10, DelayReply: short / 10}
+}
+
+// compete acquires, works and releases, until the end.
+func (c *contest) compete(id int, s *Session) {
+	for n := 0; time.Now().Before(c.end); n++ {
+		h := hold{holder: fmt.Sprintf("x%d/%d", id, n)}
+		o := LockOptions{
+			TTL:    []time.Duration{time.Second, 2 * time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}[c.random(6)],
+			Holder: []byte(h.holder),
+			Try:    c.random(8) == 0,
+			Wait:   c.between(0, 30*time.Second),
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), c.between(time.Second, time.Minute))
+		l, err := s.Lock(ctx, theLock, o)
+		cancel()
+		if err != nil {
+			if _, open := errors.AsType[*LostAnswerError](err); !open {
+				h.left = time.Now()
+				c.note(h)
+			}
+			pause(context.Background(), c.between(0, 2*time.Second))
+			continue
+		}
+		h.acquired = time.Now()
+		c.work(s, l, c.between(0, 2*o.TTL))
+		if lost, ok := errors.AsType[*LockLostError](context.Cause(l.Context())); ok {
+			if h.lost = lost.Loss; lost.Loss == LossNoRenewal {
+				// Whoever stops takes all of the grace.
+				pause(context.Background(), l.Lease().UntilIn())
+			}
+		}
+		h.stopped = time.Now()
+		last := l.Token()
+		limited, cancel := context.WithTimeout(context.Background(), time.Minute)
+		if err := l.Release(limited); err == nil || errors.Is(err, ErrNotHolder) {
+			h.left = time.Now()
+		}
+		cancel()
+		c.note(h)
+		if c.random(2) == 0 { // somebody who does not know that it is over
+			pause(context.Background(), c.between(0, 20*time.Second))
+			c.write(context.Background(), s, last)
+		}
+	}
+}
+
+func (c *contest) note(h hold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holds = append(c.holds, h)
+}
+
+// work writes under the lock for some time, or until it is lost.
+func (c *contest) work(s *Session, l *Lock, d time.Duration) {
+	ctx, cancel := context.WithTimeout(l.Context(), d)
+	defer cancel()
+	for pause(ctx, c.between(100*time.Millisecond, 2*time.Second)) {
+		c.write(ctx, s, l.Token())
+	}
+}
+
+// write writes the token, so that it can be seen in which order they came.
+func (c *contest) write(ctx context.Context, s *Session, token wire.Version) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, _ = s.Set(ctx, theResource, []byte(token.String()), SetOptions{WriteOptions: WriteOptions{Fence: token}})
+}
+
+// seen is a change of the store, at the time that all clocks here show.
+type seen struct {
+	key     string
+	value   string
+	present bool
+	version wire.Version
+	at      time.Time
+}
+
+func (c *contest) observe(ctx context.Context, w *Watch) []seen {
+	var log []seen
+	for {
+		e, err := w.Next(ctx)
+		if err != nil {
+			return log
+		}
+		log = append(log, seen{e.Key, string(e.Value), e.HasValue, e.Version, e.Time})
+	}
+}
+
+// runContest returns how often the lock was tried, how often acquired and how often lost.
+func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (rounds, acquired, lost int) {
+	synctest.Test(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		rate := rng.Float64() * 0.045 // by which the store's clock is fast: the margins allow for 5 %
+		c := &contest{t: t, rng: rng, store: startVirtual(t, emulator.Options{}), end: time.Now().Add(length)}
+		observer := c.store.dial(t, newBarrier(), Options{})
+		w, err := observer.Watch(t.Context(), []string{theLock, theResource}, WatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		observing, stop := context.WithCancel(t.Context())
+		log := make(chan []seen, 1)
+		go func() { log <- c.observe(observing, w) }()
+		c.store.Intercept(c.misfortune)
+
+		var people, spirits sync.WaitGroup
+		quiet := make(chan struct{})
+		for id := range clients {
+			g := newBarrier()
+			s := c.store.dial(t, g, Options{ClientID: "x" + strconv.Itoa(id), Timeout: 10 * time.Second})
+			people.Go(func() {
+				c.compete(id, s)
+				s.Close()
+			})
+			spirits.Go(func() { // stops the client for a while, again and again
+				defer g.set(false)
+				for time.Now().Before(c.end) {
+					select {
+					case <-time.After(c.between(0, 90*time.Second)):
+					case <-quiet:
+						return
+					}
+					g.set(true)
+					time.Sleep(c.between(0, 25*time.Second))
+					g.set(false)
+				}
+			})
+		}
+		spirits.Go(func() {
+			const step = 250 * time.Millisecond
+			for cuts := c.between(0, 3*time.Minute); ; {
+				select {
+				case <-time.After(step):
+				case <-quiet:
+					return
+				}
+				c.store.FastForward(time.Duration(rate * float64(step)))
+				if cuts -= step; cuts < 0 && time.Now().Before(c.end) {
+					cuts = c.between(0, 3*time.Minute)
+					c.store.DropAll()
+				}
+			}
+		})
+		people.Wait()
+		time.Sleep(time.Minute) // whatever is still to come
+		close(quiet)
+		spirits.Wait()
+		stop()
+		rounds = len(c.holds)
+		acquired, lost = c.check(<-log)
+		observer.Close()
+		if err := c.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return rounds, acquired, lost
+}
+
+// check compares what the observer saw with what the clients thought.
+func (c *contest) check(log []seen) (acquired, lost int) {
+	var token, version wire.Version
+	for _, e := range log {
+		switch {
+		case !e.present:
+		case e.key == theResource:
+			written, err := wire.ParseVersion(e.value)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			if written.Compare(token) < 0 {
+				c.t.Errorf("token %s wrote after %s", written, token)
+			}
+			token = written
+		case e.version.Compare(version) < 0:
+			c.t.Errorf("the lock's version %s came after %s", e.version, version)
+		default:
+			version = e.version
+		}
+	}
+	for _, h := range c.holds {
+		if !h.acquired.IsZero() {
+			acquired++
+		}
+		if h.lost != "" {
+			lost++
+		}
+		owner := ""
+		for _, e := range log {
+			if e.key != theLock {
+				continue
+			}
+			if !h.left.IsZero() && e.at.After(h.left) {
+				if e.present && e.value == h.holder {
+					c.t.Errorf("%s has left at %v and acquired at %v", h.holder, h.left, e.at)
+				}
+				continue
+			}
+			owner = e.value
+			if !h.acquired.IsZero() && e.present && e.value != h.holder && e.at.After(h.acquired) && e.at.Before(h.stopped) {
+				c.t.Errorf("%s acquired at %v, while %s (lost: %q) held it from %v to %v", e.value, e.at, h.holder, h.lost, h.acquired, h.stopped)
+			}
+		}
+		if !h.left.IsZero() && owner == h.holder {
+			c.t.Errorf("%s has left at %v and the lock is still its", h.holder, h.left)
+		}
+	}
+	return acquired, lost
+}
+
+// However clients, network and clocks behave, nobody acquires a lock while another
+// thinks to hold it, nothing is acquired that nobody knows of, and tokens only grow.
+func TestLockContest(t *testing.T) {
+	const clients, length = 5, 30 * time.Minute
+	rounds, acquired, lost := 0, 0, 0
+	for i := range *lockBubbles {
+		seed := rand.Uint64()
+		r, a, l := runContest(t, seed, clients, length)
+		rounds, acquired, lost = rounds+r, acquired+a, lost+l
+		if t.Failed() {
+			t.Fatalf("bubble %d, seed %d", i, seed)
+		}
+	}
+	t.Logf("%d rounds, %d acquisitions, %d of them lost", rounds, acquired, lost)
+}

@@ -1,0 +1,498 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// LockStatus is what is known of a lock.
+type LockStatus struct {
+	Name   string
+	Held   bool
+	Holder []byte       // nil if not held, or not known
+	Token  wire.Version // of the last acquisition or renewal; zero if not known
+}
+
+func (s LockStatus) by() string {
+	if s.Holder == nil {
+		return "another"
+	}
+	return fmt.Sprintf("%q", s.Holder)
+}
+
+// LockStatus reads a lock's key. The errors are those of [Session.Do].
+func (s *Session) LockStatus(ctx context.Context, name string) (LockStatus, error) {
+	r, err := s.Get(ctx, name)
+	if err != nil {
+		return LockStatus{Name: name}, err
+	}
+	value, held := r.Bytes()
+	return LockStatus{name, held, value, r.Version}, nil
+}
+
+// lockPoll is the longest time between two attempts at a lock that is waited for: a
+// notification can be lost.
+const lockPoll = 5 * time.Second
+
+// AcquireLock acquires a lock and leaves it to the caller to renew or release it.
+//
+// A lock that another holds is waited for, as Try and Wait say: the store is asked
+// to notify of its key first, so that no release is missed, and as a notification
+// may be lost the lock is tried at least every 5 s. The waiting survives a broken
+// connection. Whatever was sent when the waiting ends is undone, so that no lock is
+// held that nobody knows of; for that the call may outlast ctx by the request's
+// expiry, LockTiming.Interval rounded up to a second, and some round trips.
+//
+// The errors: *[InvalidError], *[LockBusyError] (which is [ErrLockBusy]), and those
+// of [Session.Do] and [Session.Watch]. A *[LostAnswerError] among them says that an
+// attempt could not be undone: the lock may be held for its TTL.
+func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
+	a, err := s.newAcquisition(name, o)
+	if err != nil {
+		return Lease{}, err
+	}
+	if !o.Try {
+		if err := a.watch(ctx); err != nil {
+			return Lease{}, err
+		}
+		defer a.leave(ctx)
+	}
+	lease, err := a.run(ctx)
+	if err == nil && o.OnLease != nil {
+		o.OnLease(lease)
+	}
+	return lease, err
+}
+
+// An acquisition is the way to a lock.
+type acquisition struct {
+	s      *Session
+	name   string
+	o      LockOptions
+	timing LockTiming
+	w      *Watch // nil: there is no waiting
+	began  time.Time
+	status LockStatus // as far as the watch tells
+	told   []byte     // the holder that OnWait had
+	doubt  doubt
+}
+
+func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, error) {
+	t, err := o.Timing()
+	if err != nil {
+		return nil, err
+	}
+	if o.Wait < 0 {
+		return nil, invalid("a wait of %v: want 0 or more", o.Wait)
+	}
+	if len(o.Holder) == 0 {
+		o.Holder = []byte(s.o.ClientID + ":" + rand.Text())
+	}
+	a := &acquisition{s: s, name: name, o: o, timing: t, began: time.Now(), status: LockStatus{Name: name, Held: true}}
+	return a, Get(name).Check()
+}
+
+func (a *acquisition) watch(ctx context.Context) (err error) {
+	a.w, err = a.s.Watch(ctx, []string{a.name}, WatchOptions{})
+	return err
+}
+
+func (a *acquisition) leave(ctx context.Context) { a.s.leaveWatch(ctx, a.w) }
+
+// leaveWatch takes a lock's watch back, for a moment even after ctx has ended.
+func (s *Session) leaveWatch(ctx context.Context, w *Watch) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.o.Timeout, 2*time.Second))
+	defer cancel()
+	// What could not be taken back ends with the connection.
+	_ = w.Close(ctx)
+}
+
+// run tries and waits until the lock is held or given up.
+func (a *acquisition) run(ctx context.Context) (Lease, error) {
+	answered, failures := false, 0
+	for {
+		if _, err := a.heed(); err != nil {
+			return Lease{}, a.giveUp(ctx, err)
+		}
+		c := a.s.claim(ctx, a.name, a.o, a.timing)
+		if ctx.Err() != nil {
+			a.doubt.add(c)
+			a.doubt.held = a.doubt.held || c.held
+			return Lease{}, a.giveUp(ctx, context.Cause(ctx))
+		}
+		a.doubt.add(c)
+		if c.err = c.useless(); c.err != nil && c.held {
+			a.doubt.held = true
+		}
+		switch {
+		case c.err == nil && c.held:
+			return c.lease, nil
+		case c.err == nil:
+			answered, failures = true, 0
+		case !answered || a.o.Try || a.s.isFinal(c.err) || a.s.life.Err() != nil:
+			return Lease{}, a.giveUp(ctx, c.err)
+		default:
+			failures++
+			if a.o.OnTrouble != nil {
+				a.o.OnTrouble(c.err)
+			}
+		}
+		if a.o.Try {
+			// For the message: if it cannot be read it is not known.
+			if now, err := a.s.LockStatus(ctx, a.name); err == nil && now.Held {
+				a.status = now
+			}
+			return Lease{}, a.giveUp(ctx, &LockBusyError{Status: a.status})
+		}
+		if err := a.wait(ctx, failures, c.err); err != nil {
+			return Lease{}, a.giveUp(ctx, err)
+		}
+	}
+}
+
+// wait returns when the lock is to be tried again: it may be free, or the time for
+// a poll has come. trouble is what the last attempt met.
+func (a *acquisition) wait(ctx context.Context, failures int, trouble error) error {
+	again := lockPoll/2 + mathrand.N(lockPoll/2)
+	if failures > 0 {
+		again = min(backOff(failures), lockPoll)
+	}
+	poll := time.NewTimer(again)
+	defer poll.Stop()
+	var over <-chan time.Time
+	if a.o.Wait > 0 {
+		limit := time.NewTimer(a.o.Wait - time.Since(a.began))
+		defer limit.Stop()
+		over = limit.C
+	}
+	for {
+		free, err := a.heed()
+		switch {
+		case err != nil:
+			return err
+		case free:
+			return nil
+		}
+		a.waiting()
+		select {
+		case <-a.w.wake:
+		case <-poll.C:
+			return nil
+		case <-over:
+			if trouble != nil {
+				return trouble
+			}
+			return &LockBusyError{Status: a.status, Waited: a.o.Wait}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (a *acquisition) waiting() {
+	if a.o.OnWait == nil || a.told != nil && bytes.Equal(a.told, a.status.Holder) {
+		return
+	}
+	a.told = append([]byte{}, a.status.Holder...)
+	a.o.OnWait(a.status)
+}
+
+// heed looks through what the watch has to tell: whether the lock is free, and who
+// holds it.
+func (a *acquisition) heed() (free bool, err error) {
+	for a.w != nil {
+		e, ok, err := a.w.pop()
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			break
+		}
+		switch e.Kind {
+		case EventDown:
+			if a.o.OnTrouble != nil {
+				a.o.OnTrouble(e.Err)
+			}
+		case EventInitial, EventResync, EventSet, EventDelete:
+			free = !e.HasValue && e.Kind != EventSet
+			a.status.Holder, a.status.Token = e.Value, e.Version
+		}
+	}
+	return free, nil
+}
+
+// giveUp undoes what may have been done and returns why.
+func (a *acquisition) giveUp(ctx context.Context, why error) error {
+	if a.doubt.n == 0 && !a.doubt.held {
+		return why
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Until(a.doubt.until), a.doubt.expiry)+2*a.s.o.Timeout)
+	defer cancel()
+	err := a.s.undo(ctx, a.name, a.o.Holder, a.timing, a.doubt)
+	if lost, ok := errors.AsType[*LostAnswerError](why); ok {
+		why = lost.Err // nothing is left of it, or what follows says so
+	}
+	if err == nil {
+		return why
+	}
+	if lost, ok := errors.AsType[*LostAnswerError](err); ok {
+		err = lost.Err
+	}
+	return &LostAnswerError{
+		Command: Set(a.name, a.o.Holder, SetOptions{Condition: NEX}), Expires: a.doubt.until,
+		Err: fmt.Errorf("%w; and then it could not be released: %w", why, err),
+	}
+}
+
+// A claim is what became of one SET NEX of a lock.
+type claim struct {
+	lease  Lease         // if held
+	held   bool          // the store said OK
+	err    error         // there was no good answer
+	expiry time.Duration // of the request
+}
+
+// useless tells why an acquisition is of no use although the store said OK.
+func (c claim) useless() error {
+	switch {
+	case c.err != nil || !c.held:
+		return c.err
+	case c.lease.Token.IsZero():
+		return &AnswerError{errors.New("the store sent no version, which is the fencing token")}
+	case c.lease.TermIn() <= 0:
+		return context.DeadlineExceeded // this process was stopped for a while
+	}
+	return nil
+}
+
+// claim asks for a lock, or for more time. Once the request is sent ctx does not
+// end the waiting for the answer, which has at most an Interval.
+func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming) claim {
+	within := min(t.Interval, s.o.Timeout)
+	c := claim{expiry: (within + time.Second).Truncate(time.Second)} // at least what send makes of it
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	sending, stop := context.WithCancelCause(patience)
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
+	p, err := s.send(sending, Set(name, o.Holder, SetOptions{Condition: NEX, TTL: t.TTL}))
+	if err != nil {
+		c.err = err
+		return c
+	}
+	r, err := p.wait(patience)
+	if err != nil {
+		c.err = err
+		if within >= time.Second && patience.Err() != nil && p.conn.LastReceived().Before(p.sent) {
+			// Not even a PUBACK: the way to the broker is dead. The keep-alive would find
+			// out too late; the next attempt is to take another. How this one ended, c tells.
+			_ = p.conn.Close()
+		}
+		return c
+	}
+	c.lease, c.held = t.lease(p.sent), r.OK()
+	c.lease.Token, c.lease.wall = r.Version, o.wall
+	return c
+}
+
+// doubt is about requests of ours for a lock that got no answer: the store may have
+// done them, or may yet do.
+type doubt struct {
+	n       int           // of such requests
+	held    bool          // the store said that we have the lock, but that was of no use
+	settled bool          // there was an answer to a later one
+	expiry  time.Duration // that they were sent with
+	until   time.Time     // from then on the store does none of them any more
+}
+
+// add learns from what became of a request. An answer to a later one means that all
+// before have reached the broker, unless another connection carried them, which is
+// closed: from there it is their expiry that counts.
+func (d *doubt) add(c claim) {
+	now := time.Now()
+	lost, unknown := errors.AsType[*LostAnswerError](c.err)
+	switch {
+	case unknown:
+		d.n++
+		d.settled = false
+		d.expiry = max(d.expiry, c.expiry)
+		if lost.Expires.After(d.until) {
+			d.until = lost.Expires
+		}
+	case c.err != nil || d.n == 0:
+	case !d.settled:
+		d.settle(now)
+	case now.After(d.until):
+		*d = doubt{held: d.held}
+	}
+}
+
+func (d *doubt) settle(now time.Time) {
+	if end := now.Add(d.expiry); !d.settled && end.After(d.until) {
+		d.until = end
+	}
+	d.settled = true
+}
+
+// rest waits until the store does nothing any more.
+func (d doubt) rest(ctx context.Context) error {
+	d.settle(time.Now())
+	if !pause(ctx, time.Until(d.until)) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// undo releases what may have been acquired, and as that may have been too early
+// once more when nothing is to come.
+func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
+	n, _, err := s.giveBack(ctx, name, holder, t)
+	if err != nil || d.n == 0 || d.n == 1 && n == 1 {
+		return err
+	}
+	if err := d.rest(ctx); err != nil {
+		return err
+	}
+	_, _, err = s.giveBack(ctx, name, holder, t)
+	return err
+}
+
+// giveBack deletes the lock's key if it holds our value. Since that does no harm
+// if it is done twice, it is repeated until there is an answer; maybe tells that one
+// without an answer may have been the one that did it.
+func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (n int64, maybe bool, err error) {
+	for attempt := 1; ; attempt++ {
+		limited, cancel := context.WithTimeout(ctx, min(t.Interval, s.o.Timeout))
+		r, err := s.VDel(limited, name, holder, WriteOptions{})
+		cancel()
+		if err == nil {
+			return r.Count(), maybe, nil
+		}
+		if ctx.Err() != nil || s.isFinal(err) || s.life.Err() != nil {
+			return 0, maybe, err
+		}
+		if _, unknown := errors.AsType[*LostAnswerError](err); unknown {
+			maybe = true
+		}
+		if !pause(ctx, backOff(attempt)) {
+			return 0, maybe, err
+		}
+	}
+}
+
+// release gives a lock back, and once more when nothing is to come any more.
+func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
+	n, maybe, err := s.giveBack(ctx, name, holder, t)
+	if err != nil {
+		return err
+	}
+	if d.n > 0 && (!d.settled || time.Now().Before(d.until)) {
+		if err := d.rest(ctx); err != nil {
+			return err
+		}
+		if _, _, err := s.giveBack(ctx, name, holder, t); err != nil {
+			return err
+		}
+	}
+	if n > 0 || n == 0 && maybe {
+		return nil
+	}
+	return s.notHolder(ctx, name, n < 0)
+}
+
+// notHolder says who holds the lock instead, if that can be read.
+func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
+	status := LockStatus{Name: name, Held: held}
+	if held {
+		if now, err := s.LockStatus(ctx, name); err == nil {
+			status = now
+		}
+	}
+	return &NotHolderError{status}
+}
+
+// ReleaseLock gives a lock back if holder has it; if not, the error is a
+// *[NotHolderError]. Other errors are those of [Session.Do]. An attempt without an
+// answer is repeated until ctx ends or, when ctx has no deadline, the session's
+// time-out is over.
+func (s *Session) ReleaseLock(ctx context.Context, name string, holder []byte) error {
+	if err := checkHolder(name, holder); err != nil {
+		return err
+	}
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	return s.release(ctx, name, holder, LockTiming{Interval: s.o.Timeout}, doubt{})
+}
+
+func checkHolder(name string, holder []byte) error {
+	if len(holder) == 0 {
+		return invalid("no holder: want what the lock was acquired with")
+	}
+	return Get(name).Check()
+}
+
+// RenewLock prolongs a lock that o.Holder has. Of the other options TTL, Grace and
+// Margin count. If the lock is free or another's, the error is a *[NotHolderError];
+// the others are those of [Session.Watch] and [Session.Do].
+//
+// The store has no request that prolongs a lock and leaves a free one alone. So the
+// key is read first, and watched: a lock that runs out between the reading and the
+// renewal is acquired anew by the latter, which the watch tells, and is then given
+// back. A store that tells of it only after the renewal's answer goes unnoticed; the
+// lock is held then, but another may have held it for that moment.
+func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
+	if err := checkHolder(name, o.Holder); err != nil {
+		return Lease{}, err
+	}
+	t, err := o.Timing()
+	if err != nil {
+		return Lease{}, err
+	}
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	w, err := s.Watch(ctx, []string{name}, WatchOptions{})
+	if err != nil {
+		return Lease{}, err
+	}
+	defer s.leaveWatch(ctx, w)
+	now, err := w.Next(ctx)
+	switch {
+	case err != nil:
+		return Lease{}, err
+	case !now.HasValue || !bytes.Equal(now.Value, o.Holder):
+		return Lease{}, &NotHolderError{LockStatus{name, now.HasValue, now.Value, now.Version}}
+	}
+	c := s.claim(ctx, name, o, t)
+	switch {
+	case c.err != nil:
+		return Lease{}, c.err
+	case !c.held:
+		return Lease{}, s.notHolder(ctx, name, true)
+	case !lapsed(w, c.lease.Token):
+		return c.lease, c.useless()
+	}
+	if _, _, err := s.giveBack(ctx, name, o.Holder, t); err != nil {
+		return Lease{}, err
+	}
+	return Lease{}, &NotHolderError{LockStatus{Name: name}}
+}
+
+// lapsed tells whether a watch knows of a deletion before a version.
+func lapsed(w *Watch, version wire.Version) bool {
+	for {
+		e, ok, err := w.pop()
+		if err != nil || !ok {
+			return false
+		}
+		if e.Kind == EventDelete && (e.Version.IsZero() || e.Version.Compare(version) < 0) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/format"
+)
+
+func (a *app) newLock() *cobra.Command {
+	const want = "want run, acquire, renew, release, hold or status"
+	cmd := &cobra.Command{
+		Use:     "lock",
+		Short:   "Hold locks, and see who holds them",
+		GroupID: groupStore,
+		Long: `A lock is a key whose value names its holder and which runs out unless it is renewed.
+Its version is a fencing token: writes that carry it (--fence) are refused once a later
+holder has written.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("unknown lock command %.64q: %s", unprotect(args[0]), want)
+			}
+			return usage("no lock command: %s", want)
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.AddCommand(a.newLockAcquire(), a.newLockRenew(), a.newLockRelease(), a.newLockHold(), a.newLockStatus())
+	return cmd
+}
+
+// holderVariable names the holder of the steps that are taken one by one.
+const holderVariable = "SSCLI_LOCK_HOLDER"
+
+// lockFlags are those of the commands that acquire or renew.
+type lockFlags struct {
+	ttl, grace, wait, holder config.Text
+	try                      bool
+	conflict                 int
+	name                     string // the operand
+}
+
+func (f *lockFlags) bindTTL(fs *pflag.FlagSet) {
+	fs.Var(&f.ttl, "ttl", "the lock runs out `DURATION` after it was last renewed (default 15s)")
+}
+
+func (f *lockFlags) bindWait(fs *pflag.FlagSet) {
+	fs.VarP(&f.wait, "wait", "w", "wait at most `DURATION` for a lock that another holds (default: as long as it takes)")
+	fs.BoolVarP(&f.try, "try", "n", false, "do not wait for a lock that another holds")
+	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", codeNo, "exit with `N` when another holds the lock")
+}
+
+func (f *lockFlags) bindHolder(fs *pflag.FlagSet) {
+	fs.Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use ["+holderVariable+"]")
+}
+
+// options reads what is a duration or a number.
+func (f *lockFlags) options() (o client.LockOptions, err error) {
+	for _, d := range []struct {
+		flag string
+		text config.Text
+		to   *time.Duration
+	}{{"--ttl", f.ttl, &o.TTL}, {"--grace", f.grace, &o.Grace}, {"--wait", f.wait, &o.Wait}} {
+		if d.text == "" {
+			continue
+		}
+		if *d.to, err = config.ParseDuration(string(d.text)); err != nil || *d.to < 0 {
+			return o, usage("%s %.32q: want a duration such as 500ms or 2m", d.flag, string(d.text))
+		}
+		if *d.to == 0 {
+			switch d.flag {
+			case "--ttl":
+				return o, usage("--ttl 0: want more")
+			case "--grace":
+				o.Grace = -1 // none; 0 would be the default
+			case "--wait":
+				o.Try = true
+			}
+		}
+	}
+	switch {
+	case f.try && f.wait != "":
+		return o, usage("--try and --wait: want one of them")
+	case f.conflict < 0 || f.conflict > 255:
+		return o, usage("--conflict-exit-code %d: want 0 to 255", f.conflict)
+	}
+	o.Try = o.Try || f.try
+	if f.holder != "" {
+		o.Holder = []byte(f.holder)
+	}
+	if _, err := o.Timing(); err != nil {
+		return o, &usageError{err: err}
+	}
+	return o, nil
+}
+
+// needHolder is options for a step that wants to know who takes it.
+func (f *lockFlags) needHolder(a *app) (client.LockOptions, error) {
+	if f.holder == "" {
+		name, _ := a.env(holderVariable)
+		f.holder = config.Text(name)
+	}
+	if f.holder == "" {
+		return client.LockOptions{}, usage("no holder: want --holder NAME or %s, and nobody else may use it", holderVariable)
+	}
+	return f.options()
+}
+
+// operand reads the name of the lock.
+func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("%d operands: want %s NAME", len(args), strings.TrimPrefix(cmd.CommandPath(), "sscli "))
+	}
+	f.name = unprotect(args[0])
+	return nil
+}
+
+// withSession connects, and closes what it opened when f has returned.
+func (a *app) withSession(ctx context.Context, f func(s *client.Session, o client.Options) error) (err error) {
+	o, undo, err := a.broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	s, err := client.Dial(limited, o)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return f(s, o)
+}
+
+// tellOfLock has the waiting for a lock told of.
+func (a *app) tellOfLock(o *client.LockOptions) {
+	o.OnWait = func(s client.LockStatus) {
+		by := ""
+		if s.Holder != nil {
+			by = ", held by " + shownKey(string(s.Holder))
+		}
+		if a.settings.Verbose || a.output == "human" {
+			a.warn(fmt.Sprintf("waiting for lock %s%s", shownKey(s.Name), by), "")
+		}
+	}
+	o.OnTrouble = func(err error) { a.warn(message(err)+"; trying again", "") }
+}
+
+// lockError is what the user is told of an error with a lock. A lock that is busy
+// has the exit code that was asked for.
+func (a *app) lockError(f lockFlags, err error) error {
+	lost, unknown := errors.AsType[*client.LostAnswerError](err)
+	switch {
+	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || isA[*outputError](err):
+		return err
+	case errors.Is(err, client.ErrLockBusy) && f.conflict != codeNo:
+		fault, _ := a.explain(err)
+		if fault.Code = f.conflict; fault.Code != 0 {
+			a.say(fault)
+		}
+		return &exitError{fault.Code, err}
+	case errors.Is(err, client.ErrLockBusy):
+		return err
+	case !unknown && isA[*interruptError](err):
+		e, _ := errors.AsType[*interruptError](err)
+		err = e // whatever it interrupted
+	case unknown:
+		err = &unknownError{lost.Err, "sscli lock status tells who holds it"}
+	}
+	return fmt.Errorf("lock %s: %w", shownKey(f.name), err)
+}
+
+func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
+	t, _ := o.Timing() // was right before
+	return format.Lock{Op: "lock " + op, Name: f.name, Holder: string(o.Holder), Token: version(lease.Token), TTL: t.TTL}
+}
