@@ -34,7 +34,7 @@ type Conn struct {
 	writing        atomic.Bool
 	inFlight       *atomic.Int64 // publishes without PUBACK
 
-	acksHeld bool // the reader has put acknowledgements into out and not woken the writer
+	acksHeld int // by the reader: acknowledgements in out of which the writer does not know
 
 	mu      sync.Mutex
 	err     error         // why the connection is over
@@ -605,7 +605,7 @@ func (c *Conn) acknowledge(id uint16) error {
 	}
 	before := len(c.out)
 	c.out = appendPuback(c.out, id)
-	c.acksHeld = true
+	c.acksHeld++
 	if c.o.Tap != nil {
 		c.o.Tap(pubackEvent(id, len(c.out)-before))
 	}
@@ -614,8 +614,9 @@ func (c *Conn) acknowledge(id uint16) error {
 
 // release wakes the writer for the acknowledgements of what came in the last read.
 func (c *Conn) release() {
-	if c.acksHeld && !c.o.HoldAcks {
-		c.acksHeld = false
+	const many = 32
+	if c.acksHeld > 0 && !c.o.HoldAcks || c.acksHeld > many {
+		c.acksHeld = 0
 		c.signal()
 	}
 }

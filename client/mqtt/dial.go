@@ -53,7 +53,7 @@ type Options struct {
 	// certain. It is called right before.
 	Early func() (EarlyMessage, error)
 
-	// HoldAcks lets PUBACKs wait for the next packet, as that of Close. It is for a
+	// HoldAcks lets a few PUBACKs wait for the next packet, as that of Close. It is for a
 	// connection that is closed with the first answer.
 	HoldAcks bool
 
@@ -307,7 +307,12 @@ func (c *Conn) open(ctx context.Context, data []byte) (stage Stage, err error) {
 	select {
 	case <-c.connack:
 	case <-c.done:
-		return StageConnect, c.Err()
+		select {
+		case <-c.connack: // it was granted before
+			return StageSubscribe, c.Err()
+		default:
+			return StageConnect, c.Err()
+		}
 	case <-ctx.Done():
 		return StageConnect, context.Cause(ctx)
 	}
@@ -320,7 +325,12 @@ func (c *Conn) open(ctx context.Context, data []byte) (stage Stage, err error) {
 	case err := <-granted:
 		return StageSubscribe, err
 	case <-answered:
-		return StageSubscribe, nil
+		select {
+		case err := <-granted:
+			return StageSubscribe, err
+		default:
+			return StageSubscribe, c.Err()
+		}
 	case <-ctx.Done():
 		return StageSubscribe, context.Cause(ctx)
 	}
