@@ -12,8 +12,9 @@
 //
 // It promises:
 //
-//   - One result is one Write, and none if it has nothing to write, so that a
-//     reader at the other end of a pipe has each result as soon as it is there.
+//   - Print writes one result in one Write, and none if it has nothing to write, so
+//     that a reader at the other end of a pipe has each result as soon as it is there.
+//     Only who says so, with Queue, has several in one Write.
 //   - The outputs raw, json and template are contracts; human may change.
 //   - What human and json write can go to a terminal, whatever the bytes in the
 //     store are: whatever [unicode.IsPrint] refuses is escaped. With
@@ -30,6 +31,7 @@ package format
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -60,7 +62,7 @@ type Printer struct {
 	terminal bool
 	style    style
 	template *template.Template
-	buf      []byte
+	buf      []byte // what Queue has left to write
 }
 
 // New returns a Printer on w. An error says what is wrong with o.Output.
@@ -81,14 +83,49 @@ func New(w io.Writer, o Options) (*Printer, error) {
 	return nil, fmt.Errorf("output %s: want human, raw, json or template=TEMPLATE", Quote(o.Output))
 }
 
-// Print writes one result. Errors are those of the writer or of the template.
+// Print writes one result, and before it what is queued. Errors are those of the
+// writer or of the template.
 func (p *Printer) Print(r Result) error {
-	out, err := p.encode(p.buf[:0], r)
-	if err != nil || len(out) == 0 {
+	if err := p.Queue(r); err != nil {
+		return errors.Join(p.Flush(), err)
+	}
+	return p.Flush()
+}
+
+// whole is how much a pipe takes in one piece, whoever else writes to it (PIPE_BUF).
+const whole = 4096
+
+// Queue is Print for one of several results that are there already: it may leave the
+// result to the next call, or to Flush, as long as all of them are one Write that
+// reaches a pipe in one piece.
+func (p *Printer) Queue(r Result) error {
+	before := len(p.buf)
+	out, err := p.encode(p.buf, r)
+	if err != nil {
 		return err
 	}
+	p.buf = out
+	if len(out) <= whole || before == 0 {
+		return nil
+	}
+	// It does not fit behind the others.
+	last := out[before:]
+	p.buf = out[:before]
+	if err := p.Flush(); err != nil {
+		return err
+	}
+	p.buf = append(p.buf, last...)
+	return nil
+}
+
+// Flush writes what is queued.
+func (p *Printer) Flush() error {
+	out := p.buf
+	if len(out) == 0 {
+		return nil
+	}
 	// A buffer that one large value has filled is not worth keeping.
-	if p.buf = out; cap(out) > 1<<20 {
+	if p.buf = out[:0]; cap(out) > 1<<20 {
 		p.buf = nil
 	}
 	n, err := p.w.Write(out)

@@ -151,6 +151,21 @@ func isWrite(verb string) bool {
 	return false
 }
 
+// queue is emit for one of several results that are there already; flush prints them.
+func (a *app) queue(result format.Result) error {
+	if err := a.out.Queue(result); err != nil {
+		return &outputError{err: err}
+	}
+	return nil
+}
+
+func (a *app) flush() error {
+	if err := a.out.Flush(); err != nil {
+		return &outputError{err: err}
+	}
+	return nil
+}
+
 // An outputError is a result that could not be printed.
 type outputError struct {
 	err  error
