@@ -458,3 +458,15 @@ func TestManyFlights(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkOnce connects for each GET; allocations are of both ends.
+func BenchmarkOnce(b *testing.B) {
+	store := emulator.Start(b)
+	o := client.Options{Address: store.Addr().String()}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := client.Once(context.Background(), o, client.Get("key")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
