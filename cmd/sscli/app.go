@@ -76,10 +76,8 @@ func (a *app) execute(ctx context.Context, name string, args []string) error {
 	var root *cobra.Command
 	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestoreCLI {
 		root = newStatestoreCLI(a)
-	} else if len(args) > 0 {
-		root = newRootWith(a, args[0])
 	} else {
-		root = newRoot(a)
+		root = newRootWith(a, firstWord(args))
 	}
 	protected := make([]string, len(args))
 	for i, arg := range args {
@@ -94,6 +92,23 @@ func (a *app) execute(ctx context.Context, name string, args []string) error {
 		a.guessForm(protected)
 	}
 	return err
+}
+
+// firstWord returns what may be the name of a command: the first word that is neither a
+// connection flag nor its value. It is empty if there is none.
+func firstWord(args []string) string {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return args[0]
+	}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.SetInterspersed(false)
+	config.Bind(fs)
+	// What is wrong with it is told when it is parsed for good.
+	if fs.Parse(args) != nil {
+		return ""
+	}
+	return fs.Arg(0)
 }
 
 // guessForm finds out in which form to print what is wrong with a command line

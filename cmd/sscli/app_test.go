@@ -39,3 +39,26 @@ func TestOneCommand(t *testing.T) {
 		}
 	}
 }
+
+func TestFirstWord(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"get", "k"}, "get"},
+		{[]string{"-u", "mqtt://h", "get", "k"}, "get"},
+		{[]string{"-umqtt://h", "--trace", "-o=json", "--host", "set", "get", "k"}, "get"},
+		{[]string{"-qv", "get"}, "get"},
+		{[]string{"--", "get"}, "get"},
+		{[]string{"-"}, "-"},
+		{[]string{"--unknown", "get"}, ""},
+		{[]string{"-u"}, ""},
+		{[]string{"--help"}, ""},
+		{[]string{"", "get"}, ""},
+	} {
+		if got := firstWord(test.args); got != test.want {
+			t.Errorf("%q: %q, want %q", test.args, got, test.want)
+		}
+	}
+}
