@@ -185,8 +185,6 @@ func (f *fields) properties() int {
 
 type span struct{ from, to int }
 
-func (s span) empty() bool { return s.from == s.to }
-
 // decodePublish reads the body of a PUBLISH. What it returns shares no memory with
 // body.
 func decodePublish(flags byte, body []byte) (publication, error) {
