@@ -69,8 +69,8 @@ func TestLayers(t *testing.T) {
 		paho     = "github.com/eclipse/paho.golang"
 	)
 	own := func(path string) bool { return under(path, module) }
-	// What sscli is measured beside may be made of paho.
-	product := func(path string) bool { return own(path) && !under(path, module+"/scripts/bench") }
+	// What is measured may stand beside other clients.
+	ships := func(path string) bool { return own(path) && !under(path, module+"/scripts/bench") }
 	flags := func(path string) bool { return under(path, cobra, pflag) }
 	direct := func(p goPackage) []string { return p.Imports }
 	all := func(p goPackage) []string { return p.Deps }
@@ -85,9 +85,9 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) }},
 		{"mqtt knows no store", func(p string) bool { return p == mqtt }, all,
 			func(i string) bool { return own(i) || flags(i) }},
-		{"of paho only the packets", product, tests,
+		{"of paho only the packets", ships, tests,
 			func(i string) bool { return under(i, paho) && i != paho+"/packets" }},
-		{"paho's packets are mqtt's", func(p string) bool { return product(p) && p != mqtt }, direct,
+		{"paho's packets are mqtt's", func(p string) bool { return ships(p) && p != mqtt }, direct,
 			func(i string) bool { return under(i, paho) }},
 		{"client knows no user", func(p string) bool { return p == client }, all,
 			func(i string) bool { return under(i, emulator, format, repl, cmd) || flags(i) }},

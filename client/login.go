@@ -8,8 +8,18 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// dial makes a connection, with what there is to log in with now, and returns that.
-func (s *Session) dial(ctx context.Context, filters []string) (conn *mqtt.Conn, secret []byte, err error) {
+// dialSlowly is dial with one packet after the other, so without f. When that serves, it is
+// how the session goes on. It wants dialing.
+func (s *Session) dialSlowly(ctx context.Context, filters []string, f *flight) (conn *mqtt.Conn, secret []byte, err error) {
+	s.slow = true
+	conn, secret, err = s.dial(ctx, filters, f)
+	s.slow = err == nil
+	return conn, secret, err
+}
+
+// dial makes a connection, with what there is to log in with now, and returns that. f
+// goes with it, unless it is nil.
+func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *mqtt.Conn, secret []byte, err error) {
 	o := mqtt.Options{
 		Address:   s.o.Address,
 		TLS:       s.o.TLS,
@@ -23,6 +33,15 @@ func (s *Session) dial(ctx context.Context, filters []string) (conn *mqtt.Conn, 
 		Subscribe: filters,
 		OnMessage: s.deliver,
 		Tap:       s.o.Trace,
+
+		AwaitConnack: s.o.NoPipelining || s.slow,
+		HoldAcks:     s.brief,
+	}
+	if f != nil {
+		f.reset()
+		if !o.AwaitConnack {
+			o.Early = func() (mqtt.EarlyMessage, error) { return f.early(s) }
+		}
 	}
 	if s.o.TokenFile == "" {
 		if secret, err = s.secret(); err != nil {

@@ -54,6 +54,14 @@ type Options struct {
 	// wire.ResponseTopic of the client id.
 	ResponseTopic string
 
+	// NoPipelining sends no packet before the broker has answered the last: CONNECT,
+	// SUBSCRIBE, and then requests. A broker that closes the connection without a word
+	// because more came with CONNECT is asked again in that way by itself.
+	NoPipelining bool
+
+	// NoFlight lets a GET of [Once] wait for SUBACK as writes do.
+	NoFlight bool
+
 	HighPriority bool          // ask to pass when the broker pushes back (protocol.md 1.5)
 	Timeout      time.Duration // where a context has no deadline; 0 = DefaultTimeout
 	KeepAlive    time.Duration // whole seconds; 0 = mqtt.DefaultKeepAlive

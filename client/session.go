@@ -19,7 +19,10 @@ type Session struct {
 	clock *wire.Clock
 	wg    sync.WaitGroup // what Close waits for; nothing is added once life has ended
 
+	brief bool // it ends with its first answer
+
 	dialing chan struct{}   // held by whoever connects; capacity 1
+	slow    bool            // the broker wants nothing but CONNECT first; guarded by dialing
 	life    context.Context // ends with Close
 	end     context.CancelFunc
 
@@ -35,6 +38,21 @@ type Session struct {
 // or, when ctx has no deadline, within Options.Timeout. The error is an
 // *[InvalidError] or a *[mqtt.DialError].
 func Dial(ctx context.Context, o Options) (*Session, error) {
+	s, err := newSession(o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	if _, err := s.connection(ctx); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// newSession returns a session without a connection.
+func newSession(o Options) (*Session, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -47,12 +65,6 @@ func Dial(ctx context.Context, o Options) (*Session, error) {
 		watching:    newWatching(),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	ctx, cancel := s.limit(ctx)
-	defer cancel()
-	if _, err := s.connection(ctx); err != nil {
-		s.end()
-		return nil, err
-	}
 	return s, nil
 }
 
@@ -79,6 +91,11 @@ func (s *Session) Close() error {
 
 // connection returns the session's connection, a new one if the last was lost.
 func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
+	return s.connect(ctx, nil)
+}
+
+// connect is connection. f, which may be nil, goes with a new one.
+func (s *Session) connect(ctx context.Context, f *flight) (*mqtt.Conn, error) {
 	select {
 	case s.dialing <- struct{}{}:
 	default:
@@ -107,9 +124,12 @@ func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(mqtt.ErrClosed) })()
-	conn, secret, err := s.dial(ctx, filters)
+	conn, secret, err := s.dial(ctx, filters, f)
+	if isUnwelcome(err) && !s.o.NoPipelining && !s.slow && ctx.Err() == nil {
+		conn, secret, err = s.dialSlowly(ctx, filters, f)
+	}
 	if s.renewed(err) {
-		conn, secret, err = s.dial(ctx, filters)
+		conn, secret, err = s.dial(ctx, filters, f)
 	}
 	if err != nil {
 		if isFatal(err) {
@@ -118,6 +138,9 @@ func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
 			s.mu.Unlock()
 		}
 		return nil, err
+	}
+	if f != nil {
+		f.on(conn)
 	}
 	if !s.adopt(conn, len(filters) > 1, secret) {
 		return nil, errors.Join(mqtt.ErrClosed, conn.Close())
@@ -181,12 +204,14 @@ func isFatal(err error) bool {
 type pending struct {
 	s       *Session
 	command Command
-	conn    *mqtt.Conn
-	id      string // correlation data
+	conn    *mqtt.Conn // guarded by Session.mu; nil until it is the session's
+	id      string     // correlation data
 	ts      wire.Version
 	sent    time.Time
+	expiry  time.Duration
 	expires time.Time     // guarded by Session.mu
-	nobody  chan struct{} // closed when the PUBACK said that nobody takes it
+	nobody  chan struct{} // closed when a PUBACK said that nobody takes it
+	alone   sync.Once     // closes nobody
 
 	// Whoever takes the request out of Session.outstanding sets answer or err
 	// and closes done.
@@ -239,55 +264,79 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pend
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	p, m, err := s.prepare(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	p.on(conn)
+	if err = conn.Publish(ctx, m, p.acked); err != nil {
+		s.take(p.id)
+		return nil, err
+	}
+	s.expireAfter(p, p.expiry)
+	return p, nil
+}
+
+// prepare makes a request and adds it to those outstanding; ctx has a deadline.
+func (s *Session) prepare(ctx context.Context, c Command) (*pending, mqtt.Message, error) {
 	ts := c.timestamp
 	if ts.IsZero() {
 		var err error
 		if ts, err = s.clock.Tick(); err != nil {
-			return nil, fmt.Errorf("the local clock: %w", err)
+			return nil, mqtt.Message{}, fmt.Errorf("the local clock: %w", err)
 		}
 	}
 	var id [16]byte
 	rand.Read(id[:]) // never returns an error
-	now := time.Now()
-	deadline, _ := ctx.Deadline()
-	expiry := max((deadline.Sub(now)+time.Second-1)/time.Second*time.Second, time.Second)
 	p := &pending{
 		s:       s,
 		command: c,
-		conn:    conn,
 		id:      string(id[:]),
 		ts:      ts,
-		sent:    now,
+		sent:    time.Now(),
+		expiry:  expiry(ctx),
 		nobody:  make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	s.mu.Lock()
-	s.outstanding[p.id] = p
-	s.mu.Unlock()
-	err := conn.Publish(ctx, mqtt.Message{
+	m := mqtt.Message{
 		Topic:         wire.RequestTopic,
 		Payload:       wire.AppendRequest(nil, c.words...),
 		ResponseTopic: s.o.ResponseTopic,
 		Correlation:   id[:],
 		ContentType:   wire.ContentType,
-		Expiry:        expiry,
+		Expiry:        p.expiry,
 		User:          s.properties(c, ts),
-	}, func(err error) {
-		switch {
-		case errors.Is(err, mqtt.ErrNoSubscribers):
-			close(p.nobody)
-		case err != nil:
-			s.finish(p.id, mqtt.Message{}, err)
-			return
-		}
-		s.expireAfter(p, expiry)
-	})
-	if err != nil {
-		s.take(p.id)
-		return nil, err
 	}
-	s.expireAfter(p, expiry)
-	return p, nil
+	s.mu.Lock()
+	s.outstanding[p.id] = p
+	s.mu.Unlock()
+	return p, m, nil
+}
+
+// expiry is how long a request may wait for its time: whole seconds that last to the
+// deadline of ctx, at least one.
+func expiry(ctx context.Context) time.Duration {
+	deadline, _ := ctx.Deadline()
+	return max((time.Until(deadline)+time.Second-1)/time.Second*time.Second, time.Second)
+}
+
+// on notes the connection that the request is on.
+func (p *pending) on(conn *mqtt.Conn) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.conn = conn
+}
+
+// acked takes the outcome of the PUBLISH.
+func (p *pending) acked(err error) {
+	switch {
+	case errors.Is(err, mqtt.ErrNoSubscribers):
+		p.alone.Do(func() { close(p.nobody) })
+	case err != nil:
+		p.s.finish(p.id, mqtt.Message{}, err)
+		return
+	}
+	p.s.expireAfter(p, p.expiry)
 }
 
 // expireAfter counts a request's expiry from now, for it began to run before.

@@ -141,6 +141,13 @@ func (w *Watch) pop() (e Event, ok bool, err error) {
 	return e, true, nil
 }
 
+// Ready tells whether Next has an event, or the end, without waiting.
+func (w *Watch) Ready() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.head < len(w.queue) || w.err != nil
+}
+
 // Close ends the watch and asks the store, within ctx, to stop notifying of keys
 // that nobody else of the session watches. The error says that it could not be
 // asked; the watch has ended all the same.

@@ -178,12 +178,14 @@ func (l *link) push(out outgoing) {
 	}
 }
 
-// end empties the outbox for a DISCONNECT and closes behind it.
+// end empties the outbox for a DISCONNECT and closes behind it. A CONNACK stays: it comes
+// before any other packet (MQTT 5, 3.2), and the client need not wait for it.
 func (l *link) end(reason byte) {
 	if l.closing || l.cutOff {
 		return
 	}
-	l.queue, l.waiting = l.queue[:0], nil
+	l.queue = slices.DeleteFunc(l.queue, func(out outgoing) bool { return out.kind() != packets.Connack })
+	l.waiting = nil
 	if l.version >= 5 { // before, servers had no DISCONNECT
 		l.queue = append(l.queue, outgoing{data: []byte{packets.Disconnect << 4, 2, reason, 0}})
 	}

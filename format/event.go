@@ -22,15 +22,15 @@ type Event struct {
 func (e Event) isState() bool { return e.Op == "initial" || e.Op == "resync" }
 
 func (e Event) fields() object {
-	o := object{
-		{"op", e.Op},
-		{"key", e.Key},
-		{"found", when(e.isState(), e.HasValue)},
-		{"value", when(e.HasValue, string(e.Value))},
-		{"word", nonEmpty(e.Word)},
-		{"version", versionFields(e.Version)},
-		{"continuity", nonEmpty(e.Continuity)},
-	}
+	o := append(make(object, 0, 8), // with the time, all that an ordinary event has
+		field{"op", e.Op},
+		field{"key", e.Key},
+		field{"found", when(e.isState(), e.HasValue)},
+		field{"value", when(e.HasValue, string(e.Value))},
+		field{"word", nonEmpty(e.Word)},
+		field{"version", versionFields(e.Version)},
+		field{"continuity", nonEmpty(e.Continuity)},
+	)
 	if e.Op == "gap" {
 		o = append(o, field{"from", rfc3339(e.From)}, field{"to", rfc3339(e.To)}, field{"outage_ms", milliseconds(e.To.Sub(e.From))})
 	}

@@ -2,9 +2,11 @@ package format_test
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sscli/sscli/format"
 )
@@ -74,5 +76,24 @@ func TestPrintAfterQueue(t *testing.T) {
 	w.err = errors.New("gone")
 	if err := errors.Join(p.Queue(format.Event{Key: "d"}), p.Flush()); !errors.Is(err, w.err) {
 		t.Errorf("%v, want %v", err, w.err)
+	}
+}
+
+// BenchmarkEvent prints what watch does most.
+func BenchmarkEvent(b *testing.B) {
+	e := format.Event{Op: "set", Key: "setpoint", Value: []byte("21.5"), HasValue: true, Time: time.Now()}
+	for _, output := range []string{"json", "raw"} {
+		b.Run(output, func(b *testing.B) {
+			p, err := format.New(io.Discard, format.Options{Output: output})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := p.Print(e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -44,8 +45,21 @@ type Options struct {
 	ReceiveMaximum uint16        // announced to the broker; 0 = 65535
 
 	// Subscribe holds the topic filters to subscribe to, with QoS 1, in the same
-	// write as CONNECT, or with Auth after CONNACK.
+	// write as CONNECT, or with Auth or AwaitConnack after CONNACK.
 	Subscribe []string
+
+	// AwaitConnack sends nothing but CONNECT before the login is granted. It is the way
+	// to a broker that does not know that a client need not wait (MQTT 5, 3.1.4).
+	AwaitConnack bool
+
+	// Early, if set, gives a message that goes in the same write as SUBSCRIBE, before
+	// the broker has granted anything: whether its answer can be delivered is not
+	// certain. It is called right before.
+	Early func() (EarlyMessage, error)
+
+	// HoldAcks lets a few PUBACKs wait for the next packet, as that of Close. It is for a
+	// connection that is closed with the first answer.
+	HoldAcks bool
 
 	// OnMessage gets the messages one after the other, the first perhaps before
 	// Dial returns. The connection reads nothing else meanwhile, so it must not
@@ -56,6 +70,18 @@ type Options struct {
 	// goroutines, in the middle of things: it must not block and not call the
 	// connection.
 	Tap func(Event)
+
+	inFlight *atomic.Int64 // of the connection that is being made
+}
+
+// An EarlyMessage is published before it is known that it may be.
+type EarlyMessage struct {
+	Message
+	// Acked is called as that of [Conn.Publish] is. It also gets a *[TooLargeError] that
+	// CONNACK gave rise to, and how Dial ended when it did so before the PUBACK.
+	Acked func(error)
+	// Dial does not wait for the SUBACK any longer when Answered is closed.
+	Answered <-chan struct{}
 }
 
 // DefaultKeepAlive is the SDKs' keep-alive (protocol.md 1.3).
@@ -102,20 +128,23 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		return nil, &DialError{StageConnect, o.Address, err}
 	}
 	var certificate certificateRequest
+	o.inFlight = new(atomic.Int64)
 	nc, err := dialNet(ctx, o, &certificate)
 	if err != nil {
 		return nil, err
 	}
 	c := &Conn{
-		o:       o,
-		nc:      nc,
-		wake:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
-		read:    make(chan struct{}),
-		connack: make(chan struct{}),
-		pending: make(map[uint16]pending),
-		started: time.Now(),
-		limits:  Limits{ReceiveMaximum: math.MaxUint16, MaxPacketSize: maxPacket, KeepAlive: o.keepAlive()},
+		o:        o,
+		nc:       nc,
+		inFlight: o.inFlight,
+		wake:     make(chan struct{}, 1),
+		done:     make(chan struct{}),
+		read:     make(chan struct{}),
+		settled:  make(chan struct{}),
+		connack:  make(chan struct{}),
+		pending:  make(map[uint16]pending),
+		started:  time.Now(),
+		limits:   Limits{ReceiveMaximum: math.MaxUint16, MaxPacketSize: maxPacket, KeepAlive: o.keepAlive()},
 	}
 	c.run(c.readLoop)
 	c.run(c.writeLoop)
@@ -188,8 +217,7 @@ func (o *Options) dial(ctx context.Context, address string) (net.Conn, error) {
 	if o.Dial != nil {
 		return o.Dial(ctx, "tcp", address)
 	}
-	var d net.Dialer
-	return d.DialContext(ctx, "tcp", address)
+	return quickDialer{inFlight: o.inFlight}.DialContext(ctx, "tcp", address)
 }
 
 func dialTCP(ctx context.Context, o Options) (net.Conn, error) {
@@ -245,7 +273,7 @@ func brokerClosed(err error) error {
 
 // open sends CONNECT and SUBSCRIBE and waits for both to be granted. data is of
 // the authentication.
-func (c *Conn) open(ctx context.Context, data []byte) (Stage, error) {
+func (c *Conn) open(ctx context.Context, data []byte) (stage Stage, err error) {
 	expiry := uint32(0)
 	connect := packets.NewControlPacket(packets.CONNECT)
 	p := connect.Content.(*packets.Connect)
@@ -261,45 +289,98 @@ func (c *Conn) open(ctx context.Context, data []byte) (Stage, error) {
 	if c.o.MaxPacketSize > 0 {
 		p.Properties.MaximumPacketSize = &c.o.MaxPacketSize
 	}
-	first := []*packets.ControlPacket{connect}
-	var second []*packets.ControlPacket
+	var subscribe []*packets.ControlPacket
 	granted := make(chan error, 1)
 	if len(c.o.Subscribe) > 0 {
-		subscribe, err := c.subscribe(c.o.Subscribe, granted)
+		cp, err := c.subscribe(c.o.Subscribe, granted)
 		if err != nil {
 			return StageSubscribe, err
 		}
-		second = append(second, subscribe)
+		subscribe = append(subscribe, cp)
 	} else {
 		granted <- nil
 	}
+	patient := c.o.AwaitConnack
 	if c.o.Auth.Method != "" {
-		// Nothing else is sent before CONNACK (MQTT 5, 3.1.2-30).
 		p.Properties.AuthMethod, p.Properties.AuthData = c.o.Auth.Method, data
-	} else {
-		first, second = append(first, second...), nil
+		patient = true // MQTT 5, 3.1.2-30
 	}
-	if err := c.send(first...); err != nil {
+	first := []*packets.ControlPacket{connect}
+	var answered <-chan struct{}
+	if patient {
+		err = c.send(first...)
+	} else {
+		answered, err = c.sendEarly(append(first, subscribe...))
+	}
+	if err != nil {
 		return StageConnect, err
 	}
 	select {
 	case <-c.connack:
 	case <-c.done:
-		return StageConnect, c.Err()
+		select {
+		case <-c.connack: // it was granted before
+			return StageSubscribe, c.Err()
+		default:
+			return StageConnect, c.Err()
+		}
 	case <-ctx.Done():
 		return StageConnect, context.Cause(ctx)
 	}
-	if len(second) > 0 {
-		if err := c.send(second...); err != nil {
+	if patient {
+		if answered, err = c.sendEarly(subscribe); err != nil {
 			return StageSubscribe, err
 		}
 	}
 	select {
 	case err := <-granted:
 		return StageSubscribe, err
+	case <-answered:
+		select {
+		case err := <-granted:
+			return StageSubscribe, err
+		default:
+			return StageSubscribe, c.Err()
+		}
 	case <-ctx.Done():
 		return StageSubscribe, context.Cause(ctx)
 	}
+}
+
+// sendEarly puts packets and the message of Options.Early into one write.
+func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}, err error) {
+	if c.o.Early == nil {
+		return nil, c.send(cps...)
+	}
+	m, err := c.o.Early()
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	if err = c.over(); err == nil {
+		err = c.enqueueAll(cps)
+	}
+	if err != nil {
+		c.mu.Unlock()
+		return nil, err
+	}
+	id, size, refused := c.publish(m.Message, m.Acked)
+	switch {
+	case refused != nil:
+	case c.quota == nil:
+		c.early.id, c.early.size = id, size
+	default:
+		c.quota <- struct{}{} // the first, for which there is room
+	}
+	c.signal()
+	c.mu.Unlock()
+	if refused != nil {
+		m.Acked(refused)
+	}
+	return m.Answered, nil
 }
 
 // subscribe registers a SUBSCRIBE whose outcome granted gets, and returns it.

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/eclipse/paho.golang/packets"
 )
 
 // A Message is a PUBLISH.
@@ -37,7 +35,7 @@ func (m *Message) Property(name string) (value string, ok bool) {
 	return "", false
 }
 
-// check refuses what paho's encoder would cut off without a word or panic on,
+// check refuses what the wire cannot say,
 // and the topics for which a broker would end the whole connection.
 func (m *Message) check() error {
 	if err := checkTopic("topic", m.Topic); err != nil {
@@ -83,43 +81,4 @@ func checkLength(what string, n int) error {
 		return fmt.Errorf("%s of %d bytes: MQTT allows at most %d", what, n, math.MaxUint16)
 	}
 	return nil
-}
-
-func (m *Message) packet(id uint16) *packets.ControlPacket {
-	format := byte(0)
-	props := &packets.Properties{
-		PayloadFormat:   &format,
-		ResponseTopic:   m.ResponseTopic,
-		CorrelationData: m.Correlation,
-		ContentType:     m.ContentType,
-		User:            make([]packets.User, len(m.User)),
-	}
-	if m.Expiry > 0 {
-		seconds := uint32(min((m.Expiry-1)/time.Second+1, math.MaxUint32))
-		props.MessageExpiry = &seconds
-	}
-	for i, p := range m.User {
-		props.User[i] = packets.User{Key: p.Name, Value: p.Value}
-	}
-	pub := &packets.Publish{Topic: m.Topic, Payload: m.Payload, QoS: 1, PacketID: id, Properties: props}
-	return pub.ToControlPacket()
-}
-
-func newMessage(p *packets.Publish) Message {
-	m := Message{
-		Topic:         p.Topic,
-		Payload:       p.Payload,
-		ResponseTopic: p.Properties.ResponseTopic,
-		Correlation:   p.Properties.CorrelationData,
-		ContentType:   p.Properties.ContentType,
-		QoS:           p.QoS,
-		User:          make([]Property, len(p.Properties.User)),
-	}
-	if s := p.Properties.MessageExpiry; s != nil {
-		m.Expiry = time.Duration(*s) * time.Second
-	}
-	for i, u := range p.Properties.User {
-		m.User[i] = Property{Name: u.Key, Value: u.Value}
-	}
-	return m
 }

@@ -70,63 +70,94 @@ const firstChunk = 64 << 10
 // keepBody is the size up to which the buffer of one packet serves the next.
 const keepBody = 1 << 20
 
-func (p *packetReader) next() (*packets.ControlPacket, int, error) {
+// incoming is a packet of the broker. PUBLISH and PUBACK are decoded here, the
+// others by paho.
+type incoming struct {
+	kind    byte // as packets.PUBLISH
+	size    int  // with its fixed header
+	publish publication
+	puback  puback
+	other   *packets.ControlPacket // nil for those two
+}
+
+// name is the packet's in MQTT 5.
+func (in *incoming) name() string {
+	return (&packets.ControlPacket{FixedHeader: packets.FixedHeader{Type: in.kind}}).PacketType()
+}
+
+func (p *packetReader) next() (in incoming, err error) {
 	first, err := p.r.ReadByte()
 	if err != nil {
-		return nil, 0, err
+		return in, err
 	}
-	cp, err := newIncoming(first)
-	if err != nil {
-		return nil, 0, err
+	if err := in.begin(first); err != nil {
+		return in, err
 	}
 	n, digits, err := readLength(p.r)
 	if errors.Is(err, errLength) {
-		return nil, 0, &MalformedError{err.Error()}
+		return in, &MalformedError{err.Error()}
 	}
 	if err != nil {
-		return nil, 0, err
+		return in, err
 	}
 	if n > p.limit {
-		return nil, 0, &MalformedError{fmt.Sprintf("it announces %d bytes, more than the %d that were allowed", n, p.limit)}
+		return in, &MalformedError{fmt.Sprintf("it announces %d bytes, more than the %d that were allowed", n, p.limit)}
 	}
+	in.size = 1 + digits + n
 	if err := p.read(n); err != nil {
-		return nil, 0, err
+		return in, err
 	}
-	if err := unpack(cp, p.body); err != nil {
-		return nil, 0, &MalformedError{fmt.Sprintf("%s of %d bytes: %v", cp.PacketType(), n, noEOF(err))}
+	switch in.kind {
+	case packets.PUBLISH:
+		in.publish, err = decodePublish(first&0xF, p.body)
+	case packets.PUBACK:
+		in.puback, err = decodePuback(p.body)
+	default:
+		err = unpack(in.other, p.body)
 	}
-	return cp, 1 + digits + n, nil
+	if err != nil {
+		return in, &MalformedError{fmt.Sprintf("%s of %d bytes: %v", in.name(), n, noEOF(err))}
+	}
+	return in, nil
 }
 
-// newIncoming returns the empty packet that a first byte announces. What no
-// broker sends is refused before its length and body are awaited: they may
-// never come.
-func newIncoming(first byte) (*packets.ControlPacket, error) {
+// begin takes a first byte. What no broker sends is refused before its length and
+// body are awaited: they may never come.
+func (in *incoming) begin(first byte) error {
+	in.kind = first >> 4
+	flags := first & 0xF
+	switch in.kind {
+	case packets.PUBLISH:
+		if flags>>1&3 == 3 {
+			return &MalformedError{"QoS 3 does not exist"}
+		}
+		return nil
+	case packets.PUBACK:
+		if flags == 0 {
+			return nil
+		}
+	}
 	switch first {
 	case 0x15: // the record type of an alert
-		return nil, &MalformedError{"it is a TLS alert, so this port wants TLS"}
+		return &MalformedError{"it is a TLS alert, so this port wants TLS"}
 	case 'H': // as in "HTTP/1.1 400 Bad Request"
-		return nil, &MalformedError{"it begins like HTTP"}
+		return &MalformedError{"it begins like HTTP"}
 	}
-	cp := packets.NewControlPacket(first >> 4)
+	cp := packets.NewControlPacket(in.kind)
 	if cp == nil {
-		return nil, &MalformedError{fmt.Sprintf("packet type %d does not exist", first>>4)}
+		return &MalformedError{fmt.Sprintf("packet type %d does not exist", in.kind)}
 	}
-	switch cp.Type {
+	switch in.kind {
 	case packets.CONNECT, packets.SUBSCRIBE, packets.UNSUBSCRIBE, packets.PINGREQ:
-		return nil, &MalformedError{"a broker does not send " + cp.PacketType()}
+		return &MalformedError{"a broker does not send " + in.name()}
 	case packets.AUTH:
 		cp.Flags = 0 // MQTT 5, 2.1.3; paho writes 1
 	}
-	if pub, ok := cp.Content.(*packets.Publish); ok {
-		pub.Retain, pub.QoS, pub.Duplicate = first&1 != 0, first>>1&3, first>>3&1 != 0
-		if pub.QoS == 3 {
-			return nil, &MalformedError{"QoS 3 does not exist"}
-		}
-	} else if first&0xF != cp.Flags {
-		return nil, &MalformedError{fmt.Sprintf("flags %#x of %s", first&0xF, cp.PacketType())}
+	if flags != cp.Flags {
+		return &MalformedError{fmt.Sprintf("flags %#x of %s", flags, in.name())}
 	}
-	return cp, nil
+	in.other = cp
+	return nil
 }
 
 // unpack decodes the body of a packet. It looks at the length of the properties
@@ -142,17 +173,9 @@ func unpack(cp *packets.ControlPacket, body []byte) error {
 			p.ReasonCode = reasonUnsupportedVersion
 			return nil
 		}
-	case *packets.Publish:
-		if len(body) < 2 {
-			return io.EOF
-		}
-		properties = 2 + int(binary.BigEndian.Uint16(body))
-		if p.QoS > 0 {
-			properties += 2
-		}
 	case *packets.Suback, *packets.Unsuback:
 		properties = 2
-	case *packets.Puback, *packets.Pubrec, *packets.Pubrel, *packets.Pubcomp:
+	case *packets.Pubrec, *packets.Pubrel, *packets.Pubcomp:
 		properties = 3
 	case *packets.Disconnect:
 		properties = 1
@@ -175,8 +198,6 @@ func unpack(cp *packets.ControlPacket, body []byte) error {
 	}
 	return cp.Content.Unpack(bytes.NewBuffer(body))
 }
-
-var errLength = errors.New("a length has more than four digits")
 
 // readLength reads a Variable Byte Integer.
 func readLength(r io.ByteReader) (n, digits int, err error) {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/proxy"
@@ -90,7 +91,7 @@ func dialSOCKS(ctx context.Context, o Options, address string) (net.Conn, error)
 		password, _ := u.Password()
 		login = &proxy.Auth{User: u.Username(), Password: password}
 	}
-	d, err := proxy.SOCKS5("tcp", address, login, &net.Dialer{})
+	d, err := proxy.SOCKS5("tcp", address, login, quickDialer{inFlight: o.inFlight})
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +102,27 @@ func dialSOCKS(ctx context.Context, o Options, address string) (net.Conn, error)
 	return contextual.DialContext(ctx, "tcp", o.Address)
 }
 
+// A quickDialer dials TCP for connections that acknowledge quickly, see quickAck.
+type quickDialer struct {
+	net.Dialer
+	inFlight *atomic.Int64
+}
+
+func (d quickDialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
+}
+
+func (d quickDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	nc, err := d.Dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return quickAck(nc, d.inFlight), nil
+}
+
 // dialConnect asks an HTTP proxy for a tunnel (RFC 9110, 9.3.6).
 func dialConnect(ctx context.Context, o Options, address, name string) (net.Conn, error) {
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", address)
+	nc, err := quickDialer{inFlight: o.inFlight}.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

@@ -22,12 +22,35 @@ type Event struct {
 	Duplicate bool     // of a PUBLISH
 }
 
+// event is what a trace says of a packet that was received.
+func (in *incoming) event() Event {
+	e := Event{Time: time.Now(), Type: in.name(), Size: in.size}
+	switch in.kind {
+	case packets.PUBLISH:
+		m := in.publish.Message
+		e.ID, e.Message, e.Duplicate = in.publish.id, &m, in.publish.duplicate
+	case packets.PUBACK:
+		e.ID, e.Detail = in.puback.id, reasonDetail(e.Type, in.puback.code, &packets.Properties{ReasonString: in.puback.reason})
+	default:
+		return newEvent(in.other, in.size, false)
+	}
+	return e
+}
+
+// publishEvent is what a trace says of a PUBLISH that is sent.
+func publishEvent(m Message, id uint16, size int) Event {
+	m.QoS = 1
+	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &m}
+}
+
+// pubackEvent is what a trace says of a PUBACK that is sent.
+func pubackEvent(id uint16, size int) Event {
+	return Event{Time: time.Now(), Sent: true, Type: "PUBACK", ID: id, Size: size, Detail: reasonDetail("PUBACK", 0, nil)}
+}
+
 func newEvent(cp *packets.ControlPacket, size int, sent bool) Event {
 	e := Event{Time: time.Now(), Sent: sent, Type: cp.PacketType(), ID: cp.PacketID(), Size: size}
 	switch p := cp.Content.(type) {
-	case *packets.Publish:
-		m := newMessage(p)
-		e.Message, e.Duplicate = &m, p.Duplicate
 	case *packets.Connect:
 		e.Detail = connectDetail(p)
 	case *packets.Connack:
@@ -44,8 +67,6 @@ func newEvent(cp *packets.ControlPacket, size int, sent bool) Event {
 			codes[i] = reasonDetail(e.Type, code, p.Properties)
 		}
 		e.Detail = strings.Join(codes, ", ")
-	case *packets.Puback:
-		e.Detail = reasonDetail(e.Type, p.ReasonCode, p.Properties)
 	case *packets.Disconnect:
 		e.Detail = reasonDetail(e.Type, p.ReasonCode, p.Properties)
 	case *packets.Auth:

@@ -24,6 +24,8 @@ type app struct {
 	stdout, stderr *os.File
 	env            func(string) (string, bool)
 
+	heeded <-chan struct{} // closed when signals are; nil = none are to be
+
 	settings config.Settings
 
 	confirmed bool   // all that a protected context would ask of this run
@@ -73,9 +75,11 @@ func usage(format string, args ...any) error {
 
 // execute runs one command line, under the name that the program was called by.
 func (a *app) execute(ctx context.Context, name string, args []string) error {
-	root := newRoot(a)
+	var root *cobra.Command
 	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestoreCLI {
 		root = newStatestoreCLI(a)
+	} else {
+		root = newRootWith(a, firstWord(args))
 	}
 	protected := make([]string, len(args))
 	for i, arg := range args {
@@ -90,6 +94,23 @@ func (a *app) execute(ctx context.Context, name string, args []string) error {
 		a.guessForm(protected)
 	}
 	return err
+}
+
+// firstWord returns what may be the name of a command: the first word that is neither a
+// connection flag nor its value. It is empty if there is none.
+func firstWord(args []string) string {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return args[0]
+	}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.SetInterspersed(false)
+	config.Bind(fs)
+	// What is wrong with it is told when it is parsed for good.
+	if fs.Parse(args) != nil {
+		return ""
+	}
+	return fs.Arg(0)
 }
 
 // guessForm finds out in which form to print what is wrong with a command line
@@ -269,7 +290,12 @@ func (a *app) attend(r client.Reply) {
 
 // newRoot builds the command table; everything that lists commands (the
 // parser, help, completion) reads it from there.
-func newRoot(a *app) *cobra.Command {
+func newRoot(a *app) *cobra.Command { return newRootWith(a, "") }
+
+// newRootWith builds as much of the command table as a command line needs that begins
+// with a word: one command, if the word is its name, or else all. To build all of them
+// takes a fifth of the time that sscli takes to start.
+func newRootWith(a *app, first string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sscli",
 		Short: "Command line for the state store of the Azure IoT Operations MQTT broker",
@@ -288,6 +314,9 @@ fencing tokens.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := unprotectFlags(cmd.Flags()); err != nil {
 				return usage("%w", err)
+			}
+			if a.heeded != nil {
+				<-a.heeded
 			}
 			if isOffline(cmd) {
 				return a.configureRun(cmd.Flags())
@@ -316,23 +345,19 @@ fencing tokens.
 	config.Bind(root.PersistentFlags())
 	root.AddGroup(&cobra.Group{ID: groupStore, Title: "Keys:"}, &cobra.Group{ID: groupDebug, Title: "Looking closer:"},
 		&cobra.Group{ID: groupMore, Title: "More:"})
-	for _, v := range verbs() {
-		root.AddCommand(a.verbCommand(v))
-	}
-	root.AddCommand(
-		a.newWatch(),
-		a.newLock(),
-		a.newPing(a.ping),
-		a.newDoctor(),
-		a.newBench(),
-		a.newHLC(),
-		a.newBatch(),
-		a.newServe(),
-		a.newContext(),
-		a.newVersion(),
-	)
-	for _, topic := range helpTopics() {
-		root.AddCommand(topic)
+	if cmd := a.newCommand(first); cmd != nil {
+		root.AddCommand(cmd)
+		root.CompletionOptions.DisableDefaultCmd = true
+	} else {
+		for _, v := range verbs() {
+			root.AddCommand(a.verbCommand(v))
+		}
+		for _, c := range a.otherCommands() {
+			root.AddCommand(c.make())
+		}
+		for _, topic := range helpTopics() {
+			root.AddCommand(topic)
+		}
 	}
 	setHelp(root)
 	root.SetCompletionCommandGroupID(groupMore)
@@ -353,6 +378,42 @@ func isOffline(cmd *cobra.Command) bool {
 		}
 	}
 	return false
+}
+
+// command makes a command that is no verb.
+type command struct {
+	name string
+	make func() *cobra.Command
+}
+
+func (a *app) otherCommands() []command {
+	return []command{
+		{"watch", a.newWatch},
+		{"lock", a.newLock},
+		{"ping", func() *cobra.Command { return a.newPing(a.ping) }},
+		{"doctor", a.newDoctor},
+		{"bench", a.newBench},
+		{"hlc", a.newHLC},
+		{"batch", a.newBatch},
+		{"serve", a.newServe},
+		{"context", a.newContext},
+		{"version", a.newVersion},
+	}
+}
+
+// newCommand returns the command of that very name, or nil if there is none.
+func (a *app) newCommand(name string) *cobra.Command {
+	for _, c := range a.otherCommands() {
+		if c.name == name {
+			return c.make()
+		}
+	}
+	for _, v := range verbs() {
+		if v.name() == name {
+			return a.verbCommand(v)
+		}
+	}
+	return nil
 }
 
 const (

@@ -76,6 +76,8 @@ func attachOptions(o client.Options) mqtt.Options {
 		Username:  o.Username,
 		Password:  o.Password,
 		Tap:       o.Trace,
+
+		AwaitConnack: o.NoPipelining,
 	}
 	if o.TokenFile != "" {
 		// The token is not shown again while a connection lasts: a broker that ends it

@@ -27,6 +27,7 @@ func (a *app) broker() (client.Options, func() error, error) {
 		ClientID:      s.ClientID,
 		ResponseTopic: s.ResponseTopic,
 		HighPriority:  s.HighPriority,
+		NoPipelining:  s.NoPipelining,
 		Timeout:       s.Timeout,
 	}
 	if o.Timeout == 0 {

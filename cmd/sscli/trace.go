@@ -37,6 +37,9 @@ func (a *app) trace(o *client.Options) (end func() error, err error) {
 	}
 	t := &tracer{w: io.MultiWriter(to...), start: time.Now()}
 	o.Trace = t.print
+	// A trace is easier to follow when what causes something comes first.
+	// --no-pipelining=false traces a request that does not wait.
+	o.NoFlight = a.settings.Sources["no-pipelining"] == ""
 	return func() error {
 		if file == nil {
 			return t.err

@@ -244,9 +244,21 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 
 func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err error) {
 	for {
+		// Events that are there already share a write; nothing waits for one to come.
+		if !w.Ready() {
+			if err := v.app.flush(); err != nil {
+				return endReason(err), err
+			}
+		}
 		e, err := w.Next(ctx)
 		if err != nil {
 			return endReason(err), err
+		}
+		if e.Kind == client.EventDown || e.Kind == client.EventUp || e.Kind == client.EventOther {
+			// Before the warning.
+			if err := v.app.flush(); err != nil {
+				return endReason(err), err
+			}
 		}
 		switch e.Kind {
 		case client.EventDown:
@@ -308,7 +320,7 @@ func (v *viewer) show(e client.Event) error {
 		Continuity: string(e.Continuity), From: e.From, To: e.To,
 	}
 	if len(v.command) == 0 {
-		return v.app.emit(result)
+		return v.app.queue(result)
 	}
 	return v.exec(result)
 }

@@ -463,6 +463,7 @@ func (s Settings) Effective() []Effective {
 	}
 	text("response-topic", s.ResponseTopic)
 	yes("high-priority", s.HighPriority)
+	yes("no-pipelining", s.NoPipelining)
 	if s.Timeout != 0 {
 		add("timeout", s.Timeout.String(), s.Sources["timeout"])
 	}

@@ -70,6 +70,7 @@ func settings() []setting {
 		{flag: "client-id", short: "i", value: "ID", usage: "MQTT client id (default: sscli- and random characters)", env: "SSCLI_CLIENT_ID"},
 		{flag: "response-topic", value: "TOPIC", usage: "topic on which to ask for replies", env: "SSCLI_RESPONSE_TOPIC"},
 		{flag: "high-priority", usage: "mark requests to pass when the broker pushes back", env: "SSCLI_HIGH_PRIORITY"},
+		{flag: "no-pipelining", usage: "send one packet after the other: CONNECT, SUBSCRIBE, the request", env: "SSCLI_NO_PIPELINING"},
 		{flag: "embedded", usage: "use an emulator inside this process in place of a broker", env: "SSCLI_EMBEDDED"},
 		{flag: "timeout", short: "t", value: "DURATION", usage: "budget for connecting and the request; in batch for each request (default 10s)", env: "SSCLI_TIMEOUT"},
 		{flag: "output", short: "o", value: "FORM", usage: "human, raw, json or template=… (default: human on a terminal, else raw)", env: "SSCLI_OUTPUT", perRun: true},

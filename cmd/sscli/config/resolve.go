@@ -39,7 +39,7 @@ type Settings struct {
 	ClientID                        string // exact
 	ClientIDPrefix                  string // of a random one
 	ResponseTopic                   string
-	HighPriority                    bool
+	HighPriority, NoPipelining      bool
 
 	Timeout   time.Duration // 0 = not said
 	Output    string
@@ -358,6 +358,7 @@ func (r *resolver) rest() {
 	o.Insecure = r.flag("tls-insecure", r.all("tls-insecure"))
 	o.ClientID, o.ResponseTopic = r.all("client-id"), r.all("response-topic")
 	o.HighPriority = r.flag("high-priority", r.all("high-priority"))
+	o.NoPipelining = r.flag("no-pipelining", r.all("no-pipelining"))
 	if v := r.all("timeout"); v != "" {
 		d, err := ParseDuration(v)
 		if err == nil && d <= 0 {

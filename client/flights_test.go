@@ -1,0 +1,121 @@
+package client_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+// A line is a network between a client and a broker on which everything the broker
+// says takes a while. What the client sends in the meantime is one flight: it waited for
+// nothing in between.
+type line struct {
+	address string
+
+	mu          sync.Mutex
+	connections int
+	flights     [][]string // what the client sent, in its writes
+	answered    bool       // since the last byte of the client, the broker's have arrived
+}
+
+// newLine has delay between the broker's words and the client's ears, so that a client
+// that is held up by the machine for less is not taken for one that waits.
+func newLine(t *testing.T, broker string, delay time.Duration) *line {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &line{address: ln.Addr().String()}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			up, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			down, err := net.Dial("tcp", broker)
+			if err != nil {
+				up.Close()
+				t.Error(err)
+				return
+			}
+			l.mu.Lock()
+			l.connections++
+			l.answered = true
+			l.mu.Unlock()
+			wg.Go(func() { l.carry(down, up, l.said, 0) })
+			wg.Go(func() { l.carry(up, down, l.heard, delay) })
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		wg.Wait()
+	})
+	return l
+}
+
+// carry takes what comes from one side to the other, until one of them ends it.
+func (l *line) carry(to, from net.Conn, note func([]byte), delay time.Duration) {
+	defer to.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		time.Sleep(delay)
+		note(buf[:n])
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (l *line) said(b []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answered {
+		l.flights = append(l.flights, nil)
+		l.answered = false
+	}
+	last := &l.flights[len(l.flights)-1]
+	*last = append(*last, string(b))
+}
+
+func (l *line) heard([]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answered = true
+}
+
+// sent returns the flights.
+func (l *line) sent() [][]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.flights)
+}
+
+// packetNames says what a write of plain text holds.
+func packetNames(t *testing.T, write string) string {
+	t.Helper()
+	var names []string
+	for r := bytes.NewReader([]byte(write)); ; {
+		cp, err := packets.ReadPacket(r)
+		if err == io.EOF {
+			return strings.Join(names, " ")
+		}
+		if err != nil {
+			t.Errorf("%q: %v", write, err)
+			return ""
+		}
+		names = append(names, cp.PacketType())
+	}
+}

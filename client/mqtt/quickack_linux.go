@@ -1,0 +1,47 @@
+package mqtt
+
+import (
+	"net"
+	"sync/atomic"
+	"syscall"
+)
+
+// busy is how many publishes without PUBACK are too many for quick
+// acknowledgements: there is always something to send then, or to wait for besides.
+const busy = 16
+
+// A quickConn has the kernel acknowledge at once what it gets, in place of up to 40 ms
+// later. A broker with Nagle's algorithm, as Mosquitto has it unless told otherwise,
+// holds every second small packet back for that long.
+type quickConn struct {
+	*net.TCPConn
+	raw      syscall.RawConn
+	inFlight *atomic.Int64
+	more     bool // the last read has filled its buffer, so this one need not wait
+}
+
+// quickAck makes a TCP connection acknowledge quickly while inFlight is low.
+func quickAck(nc net.Conn, inFlight *atomic.Int64) net.Conn {
+	tc, ok := nc.(*net.TCPConn)
+	if !ok || inFlight == nil {
+		return nc
+	}
+	raw, err := tc.SyscallConn()
+	if err != nil {
+		return nc
+	}
+	return &quickConn{TCPConn: tc, raw: raw, inFlight: inFlight}
+}
+
+// Read sets TCP_QUICKACK each time: the kernel forgets it as soon as we send.
+func (q *quickConn) Read(b []byte) (int, error) {
+	if !q.more && q.inFlight.Load() <= busy {
+		// An error would be that of a connection that is over, which Read tells.
+		_ = q.raw.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_QUICKACK, 1)
+		})
+	}
+	n, err := q.TCPConn.Read(b)
+	q.more = n == len(b)
+	return n, err
+}

@@ -1,0 +1,473 @@
+package client_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/mosquitto"
+)
+
+// certificate makes a broker's, what trusts it, and a file that holds certificate and
+// key.
+func certificate(t testing.TB) (broker, trust *tls.Config, file string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der8})...)
+	file = filepath.Join(t.TempDir(), "broker.pem")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13}, &tls.Config{RootCAs: pool}, file
+}
+
+// TestFlights counts how often Once waits for the broker: each flight but the first
+// takes a round trip more. The last says goodbye and nobody waits for it.
+func TestFlights(t *testing.T) {
+	t.Parallel()
+	get, set := client.Get("k"), client.Set("k", []byte("v"), client.SetOptions{})
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secure, trust, _ := certificate(t)
+	const all = "CONNECT SUBSCRIBE PUBLISH"
+	const bye = "PUBACK DISCONNECT"
+	for name, test := range map[string]struct {
+		broker  emulator.Options
+		o       client.Options
+		command client.Command
+		action  emulator.Action // for the first request
+		want    []string
+		refused bool
+	}{
+		"get":               {command: get, want: []string{all, bye}},
+		"call GET":          {command: client.Call([]string{"GET", "k"}, client.WriteOptions{}), want: []string{all, bye}},
+		"set":               {command: set, want: []string{"CONNECT SUBSCRIBE", "PUBLISH", bye}},
+		"call KEYNOTIFY":    {command: client.Call([]string{"KEYNOTIFY", "k"}, client.WriteOptions{}), want: []string{"CONNECT SUBSCRIBE", "PUBLISH", bye}},
+		"get, TLS 1.3":      {broker: emulator.Options{TLS: secure}, o: client.Options{TLS: trust}, command: get, want: []string{"", "", ""}},
+		"set, TLS 1.3":      {broker: emulator.Options{TLS: secure}, o: client.Options{TLS: trust}, command: set, want: []string{"", "", "", ""}},
+		"get, token":        {o: client.Options{TokenFile: token}, command: get, want: []string{"CONNECT", "SUBSCRIBE PUBLISH", bye}},
+		"set, token":        {o: client.Options{TokenFile: token}, command: set, want: []string{"CONNECT", "SUBSCRIBE", "PUBLISH", bye}},
+		"get, refused":      {broker: emulator.Options{Users: map[string]string{}}, command: get, want: []string{all}, refused: true},
+		"set, refused":      {broker: emulator.Options{Users: map[string]string{}}, command: set, want: []string{"CONNECT SUBSCRIBE"}, refused: true},
+		"get, asked again":  {command: get, action: emulator.Action{DropReply: true}, want: []string{all, "PUBLISH", bye}},
+		"get, late PUBACK":  {command: get, action: emulator.Action{PubackLast: true}, want: []string{all, bye}},
+		"get, step by step": {o: client.Options{NoPipelining: true}, command: get, want: []string{"CONNECT", "SUBSCRIBE", "PUBLISH", bye}},
+		"get, no flight":    {o: client.Options{NoFlight: true}, command: get, want: []string{"CONNECT SUBSCRIBE", "PUBLISH", bye}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			// A machine that stalls adds flights and takes none away.
+			for range 5 {
+				store := emulator.Start(t, test.broker)
+				store.Intercept(once(test.action))
+				line := newLine(t, store.Addr().String(), 20*time.Millisecond)
+				o := test.o
+				o.Address = line.address
+				if _, err := client.Once(t.Context(), o, test.command); (err != nil) != test.refused {
+					t.Fatal(err)
+				}
+				await(t, store, func(s emulator.State) bool { return s.Connections == 0 })
+				got = nil
+				for _, flight := range line.sent() {
+					var writes []string
+					for _, write := range flight {
+						if o.TLS == nil {
+							writes = append(writes, packetNames(t, write))
+						}
+					}
+					got = append(got, strings.Join(writes, " | "))
+				}
+				if fmt.Sprint(got) == fmt.Sprint(test.want) {
+					return
+				}
+			}
+			t.Errorf("got  %q\nwant %q", got, test.want)
+		})
+	}
+}
+
+// TestAskAgain holds that a read that is asked again is the same request.
+func TestAskAgain(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	must(store.Set("k", "v"))(t)
+	store.Intercept(once(emulator.Action{Drop: true}))
+	var seen recorder
+	began := time.Now()
+	r, err := client.Once(t.Context(), client.Options{Address: store.Addr().String(), Trace: seen.record}, client.Get("k"))
+	if v, _ := r.Bytes(); err != nil || string(v) != "v" {
+		t.Fatal(r, err)
+	}
+	if d := time.Since(began); d < 250*time.Millisecond {
+		t.Errorf("asked again after %v", d)
+	}
+	requests := seen.requests()
+	if len(requests) != 2 || string(requests[0].Correlation) != string(requests[1].Correlation) || string(requests[0].Payload) != string(requests[1].Payload) {
+		t.Errorf("%+v", requests)
+	}
+}
+
+// TestOnceAsksTwiceAtMost and then times out as ever, or waits as long as it may.
+func TestOnceAsksTwiceAtMost(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	store.Intercept(always(emulator.Action{Drop: true}))
+	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+	defer cancel()
+	if _, err := client.Once(ctx, client.Options{Address: store.Addr().String()}, client.Get("k")); err != context.DeadlineExceeded {
+		t.Error(err)
+	}
+	if n := store.State().Requests; n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+}
+
+// TestOnceLostWrite has a write lose its answer in every way: it is sent once, and what
+// is said of it is true.
+func TestOnceLostWrite(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		action emulator.Action
+		want   client.Outcome
+	}{
+		"dropped":                 {emulator.Action{Drop: true}, client.NotApplied},
+		"cut before":              {emulator.Action{Cut: true}, client.NotApplied},
+		"reply dropped":           {emulator.Action{DropReply: true}, client.Fulfilled},
+		"reply and PUBACK lost":   {emulator.Action{DropReply: true, NoPuback: true}, client.Fulfilled},
+		"cut after":               {emulator.Action{CutAfter: true}, client.Fulfilled},
+		"reply after the timeout": {emulator.Action{DelayReply: time.Hour}, client.Fulfilled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// The version of the key is older than the write's timestamp for certain.
+			store := emulator.Start(t, emulator.Options{Skew: -time.Second})
+			must(store.Set("k", "before"))(t)
+			o := client.Options{Address: store.Addr().String(), Timeout: 10 * time.Second}
+			before := must(client.Once(t.Context(), o, client.Get("k")))(t)
+			var sets atomic.Int32
+			store.Intercept(func(r emulator.Request) emulator.Action {
+				if strings.Contains(string(r.Payload), "SET") {
+					sets.Add(1)
+					return test.action
+				}
+				return emulator.Action{}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := client.Once(ctx, o, client.Set("k", []byte("after"), client.SetOptions{}))
+			lost := as[*client.LostAnswerError](t, err)
+			outcome, r, err := client.ReadBack(t.Context(), o, lost)
+			if err != nil || outcome != test.want {
+				t.Errorf("outcome %d, %v, want %d", outcome, err, test.want)
+			}
+			if n := sets.Load(); n != 1 {
+				t.Errorf("%d SETs, want 1", n)
+			}
+			changes := 0
+			for _, c := range store.Changes() {
+				if c.Version.Compare(before.Version) > 0 {
+					changes++
+				}
+			}
+			if want := map[client.Outcome]int{client.Fulfilled: 1}[test.want]; changes != want {
+				t.Errorf("%d changes, want %d; read %v", changes, want, r)
+			}
+		})
+	}
+}
+
+// pedant is a broker that closes a connection on which more than CONNECT comes before
+// CONNACK. It counts the connections.
+func pedant(t *testing.T, broker string, connections *atomic.Int32) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			up, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			wg.Go(func() { judge(t, up, broker) })
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		wg.Wait()
+	})
+	return ln.Addr().String()
+}
+
+func judge(t *testing.T, up net.Conn, broker string) {
+	defer up.Close()
+	first := make([]byte, 4096)
+	n, err := up.Read(first)
+	if err != nil {
+		return
+	}
+	if packetNames(t, string(first[:n])) != "CONNECT" {
+		return
+	}
+	down, err := net.Dial("tcp", broker)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if _, err := down.Write(first[:n]); err != nil {
+		t.Error(err)
+	}
+	l := &line{}
+	var wg sync.WaitGroup
+	wg.Go(func() { l.carry(up, down, l.heard, 0) })
+	l.carry(down, up, l.heard, 0)
+	wg.Wait()
+}
+
+// TestStepByStep is about a broker that wants nothing before CONNACK: one-shots and
+// sessions get on with it, and a session remembers.
+func TestStepByStep(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	must(store.Set("k", "v"))(t)
+	var connections atomic.Int32
+	o := client.Options{Address: pedant(t, store.Addr().String(), &connections)}
+	for _, c := range []client.Command{client.Get("k"), client.Set("k", []byte("v"), client.SetOptions{})} {
+		connections.Store(0)
+		if _, err := client.Once(t.Context(), o, c); err != nil || connections.Load() != 2 {
+			t.Errorf("%s: %v, %d connections", c.Verb(), err, connections.Load())
+		}
+	}
+	connections.Store(0)
+	s, err := client.Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	store.DropAll()
+	get(t, s, "k")
+	if n := connections.Load(); n != 3 {
+		t.Errorf("%d connections of a session that was made twice, want 3", n)
+	}
+	connections.Store(0)
+	o.NoPipelining = true
+	if _, err := client.Once(t.Context(), o, client.Get("k")); err != nil || connections.Load() != 1 {
+		t.Errorf("without pipelining: %v, %d connections", err, connections.Load())
+	}
+}
+
+// TestOnceErrors holds that a read that flew fails as one that waited.
+func TestOnceErrors(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 500)
+	for name, test := range map[string]struct {
+		broker emulator.Options
+		action emulator.Action
+		key    string
+		want   string
+	}{
+		"too large":       {broker: emulator.Options{MaxPacketSize: 600}, key: long, want: "is larger than the 600 bytes that the broker accepts"},
+		"subscription":    {broker: emulator.Options{AuthorizeTopic: func(_, _, topic string, write bool) bool { return write }}, want: "MQTT SUBSCRIBE at"},
+		"request topic":   {broker: emulator.Options{AuthorizeTopic: func(_, _, _ string, write bool) bool { return !write }}, want: "PUBACK 0x87"},
+		"login":           {broker: emulator.Options{Users: map[string]string{}}, want: "CONNACK 0x86"},
+		"refused":         {action: emulator.Action{Refuse: 0x97}, want: "PUBACK 0x97"},
+		"disconnected":    {action: emulator.Action{Disconnect: 0x8B}, want: "connection lost: DISCONNECT 0x8B"},
+		"cut":             {action: emulator.Action{Cut: true}, want: "connection lost: "},
+		"no such key":     {broker: emulator.Options{Authorize: func(_, _, _ string, _ bool) bool { return false }}, want: "not authorized"},
+		"receive maximum": {broker: emulator.Options{ReceiveMaximum: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t, test.broker)
+			store.Intercept(always(test.action))
+			key := test.key
+			if key == "" {
+				key = "k"
+			}
+			var texts []string
+			for _, o := range []client.Options{{NoFlight: true}, {NoPipelining: true}, {}, {}, {}} {
+				o.Address, o.ClientID = store.Addr().String(), "c"
+				await(t, store, func(s emulator.State) bool { return s.Connections == 0 }) // the one before is gone
+				_, err := client.Once(t.Context(), o, client.Get(key))
+				text := fmt.Sprint(err)
+				if test.action.Cut {
+					// Who notices it, and how, is left to chance.
+					text, _, _ = strings.Cut(text, "the broker closed the connection")
+					text, _, _ = strings.Cut(text, "read tcp")
+				}
+				texts = append(texts, text)
+			}
+			for _, text := range texts {
+				if text != texts[0] || test.want == "" && text != "<nil>" || !strings.Contains(text, test.want) {
+					t.Errorf("%q, want %q", texts, test.want)
+					break
+				}
+			}
+		})
+	}
+}
+
+// TestOnceInterrupted ends with the cause, whatever was waited for.
+func TestOnceInterrupted(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	store.Intercept(func(emulator.Request) emulator.Action {
+		cancel(interrupted)
+		return emulator.Action{Drop: true}
+	})
+	if _, err := client.Once(ctx, client.Options{Address: store.Addr().String()}, client.Get("k")); err != interrupted {
+		t.Error(err)
+	}
+}
+
+// TestEarlyAnswer has the broker answer before SUBACK, which a clustered one may do.
+func TestEarlyAnswer(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		nc, err := ln.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer nc.Close()
+		var request *packets.Publish
+		for request == nil {
+			cp, err := packets.ReadPacket(nc)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			request, _ = cp.Content.(*packets.Publish)
+		}
+		answer := &packets.Publish{Topic: request.Properties.ResponseTopic, Payload: []byte("$1\r\nv\r\n"), Properties: &packets.Properties{
+			CorrelationData: request.Properties.CorrelationData, User: []packets.User{{Key: "__stat", Value: "200"}, {Key: "__ts", Value: "1696374425000:1:StateStore"}},
+		}}
+		nc.Write([]byte{0x20, 3, 0, 0, 0})
+		var b strings.Builder
+		if _, err := answer.WriteTo(&b); err != nil {
+			t.Error(err)
+		}
+		// paho writes the type into the flags, too.
+		nc.Write([]byte("\x30" + b.String()[1:]))
+		for { // until it says goodbye
+			if _, err := packets.ReadPacket(nc); err != nil {
+				return
+			}
+		}
+	})
+	r, err := client.Once(t.Context(), client.Options{Address: ln.Addr().String()}, client.Get("k"))
+	if v, _ := r.Bytes(); err != nil || string(v) != "v" {
+		t.Error(r, err)
+	}
+}
+
+// TestManyFlights fails if one of them does. scripts/bench-flights.sh flies more.
+func TestManyFlights(t *testing.T) {
+	const flights = 300
+	secure, trust, file := certificate(t)
+	fly := func(t *testing.T, o client.Options) {
+		t.Helper()
+		must(client.Once(t.Context(), o, client.Set("k", []byte("v"), client.SetOptions{})))(t)
+		for i := range flights {
+			var seen recorder
+			o.Trace = seen.record
+			r, err := client.Once(t.Context(), o, client.Get("k"))
+			if v, _ := r.Bytes(); err != nil || string(v) != "v" {
+				t.Fatalf("flight %d: %q, %v", i, v, err)
+			}
+			if n := len(seen.requests()); n != 1 {
+				t.Errorf("flight %d was asked %d times", i, n)
+			}
+		}
+	}
+	attach := func(t *testing.T, global string) (plain, overTLS client.Options) {
+		t.Helper()
+		broker := mosquitto.Start(t, global, mosquitto.Anonymous, mosquitto.Anonymous+"\ncertfile "+file+"\nkeyfile "+file)
+		store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: "store"}, emulator.EngineOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return client.Options{Address: broker.Addresses[0]}, client.Options{Address: broker.Addresses[1], TLS: trust}
+	}
+	t.Run("emulator", func(t *testing.T) { fly(t, client.Options{Address: emulator.Start(t).Addr().String()}) })
+	t.Run("emulator, TLS 1.3", func(t *testing.T) {
+		fly(t, client.Options{Address: emulator.Start(t, emulator.Options{TLS: secure}).Addr().String(), TLS: trust})
+	})
+	for _, global := range []string{"", "set_tcp_nodelay true"} {
+		t.Run("Mosquitto, "+cmp.Or(global, "stock"), func(t *testing.T) {
+			plain, overTLS := attach(t, global)
+			fly(t, plain)
+			fly(t, overTLS)
+		})
+	}
+}
+
+// BenchmarkOnce connects for each GET; allocations are of both ends.
+func BenchmarkOnce(b *testing.B) {
+	store := emulator.Start(b)
+	o := client.Options{Address: store.Addr().String()}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := client.Once(context.Background(), o, client.Get("key")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
