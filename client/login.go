@@ -56,6 +56,7 @@ func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *
 		}}
 	}
 	conn, err = mqtt.Dial(ctx, o)
+	s.noteLoose(err)
 	if err == nil || isLoginRefusal(err) {
 		s.judged(secret)
 	}

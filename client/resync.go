@@ -314,7 +314,7 @@ func (s *Session) isFinal(err error) bool {
 	if _, ok := errors.AsType[*AnswerError](err); ok {
 		return true
 	}
-	return isFatal(err) && !s.renewed(err)
+	return s.isHopeless(err)
 }
 
 // resync registers and reads every key that is not watched on this connection.

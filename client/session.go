@@ -29,6 +29,7 @@ type Session struct {
 	mu          sync.Mutex
 	conn        *mqtt.Conn
 	refused     error               // why connecting again would be wrong
+	loose       time.Time           // when a CONNECT was given up that the broker may read yet
 	tried       []byte              // the password or token that the broker judged last
 	outstanding map[string]*pending // by correlation data
 	watching    watching
@@ -118,7 +119,7 @@ func (s *Session) connect(ctx context.Context, f *flight) (*mqtt.Conn, error) {
 		return nil, mqtt.ErrClosed
 	case refused != nil && !s.renewed(refused):
 		return nil, refused
-	case conn != nil && (conn.Err() == nil || isFatal(conn.Err()) && !s.renewed(conn.Err())):
+	case conn != nil && (conn.Err() == nil || s.isHopeless(conn.Err())):
 		return conn, conn.Err()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -155,6 +156,9 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	defer s.mu.Unlock()
 	if s.life.Err() != nil {
 		return false
+	}
+	if s.conn != nil && isTakenOver(s.conn.Err()) {
+		s.loose = time.Time{} // it has been read
 	}
 	s.conn, s.refused = conn, nil
 	s.watching.connected(notified)
@@ -198,6 +202,45 @@ func isFatal(err error) bool {
 		return refused.Packet == "CONNACK"
 	}
 	return false
+}
+
+// isHopeless tells whether a session whose connection ended so must not connect again.
+func (s *Session) isHopeless(err error) bool {
+	return isFatal(err) && !s.renewed(err) && !s.isOwnGhost(err)
+}
+
+// looseFor is how long a CONNECT that was given up may be under way.
+const looseFor = 30 * time.Second
+
+// noteLoose remembers an attempt to connect that ended without the broker's word: its
+// CONNECT may reach the broker behind that of the next attempt, which it then ends.
+func (s *Session) noteLoose(err error) {
+	dial, ok := errors.AsType[*mqtt.DialError](err)
+	if !ok || dial.Stage != mqtt.StageConnect && dial.Stage != mqtt.StageSubscribe {
+		return
+	}
+	if _, judged := errors.AsType[*mqtt.ReasonError](err); judged {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loose = time.Now()
+}
+
+// isOwnGhost tells whether it was perhaps this session that took its own connection
+// over.
+func (s *Session) isOwnGhost(err error) bool {
+	if !isTakenOver(err) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.loose.IsZero() && time.Since(s.loose) < looseFor
+}
+
+func isTakenOver(err error) bool {
+	e, ok := errors.AsType[*mqtt.ReasonError](err)
+	return ok && e.Code == mqtt.ReasonTakenOver
 }
 
 // pending is a request under way.

@@ -309,7 +309,10 @@ func chaos(t *testing.T, broker string, cuts int, restart func()) {
 			if rand.N(4) > 0 {
 				select {
 				case <-up:
+				case got := <-collected:
+					t.Fatalf("the watch ended: %v", got.err)
 				case <-ctx.Done():
+					t.Fatal("the watch does not come up again")
 				}
 			}
 			proxy.cut(ctx, rand.N(2)*3000)

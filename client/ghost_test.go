@@ -1,0 +1,109 @@
+package client
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/emulator"
+)
+
+// holding is a TCP proxy that keeps back what the client says on one connection.
+type holding struct {
+	net.Listener
+	wg      sync.WaitGroup
+	dropped chan struct{} // closed when the client has lost that connection
+	release chan struct{} // closed to hand over what was kept back
+}
+
+// startHolding keeps back the connection of that number, from 0, and ends it on the
+// client's side when the client has said something.
+func startHolding(t *testing.T, target string, number int) *holding {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &holding{Listener: ln, dropped: make(chan struct{}), release: make(chan struct{})}
+	h.wg.Go(func() {
+		for n := 0; ; n++ {
+			down, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			up, err := net.Dial("tcp", target)
+			if err != nil {
+				down.Close()
+				continue
+			}
+			if n == number {
+				h.wg.Go(func() { h.hold(t, down, up) })
+				continue
+			}
+			end := func() { down.Close(); up.Close() }
+			h.wg.Go(func() { defer end(); io.Copy(up, down) })
+			h.wg.Go(func() { defer end(); io.Copy(down, up) })
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		h.wg.Wait()
+	})
+	return h
+}
+
+func (h *holding) hold(t *testing.T, down, up net.Conn) {
+	defer up.Close()
+	kept := make([]byte, 4096)
+	n, err := down.Read(kept)
+	if err != nil {
+		t.Error(err)
+	}
+	down.Close()
+	close(h.dropped)
+	select {
+	case <-h.release:
+	case <-t.Context().Done():
+		return
+	}
+	if _, err := up.Write(kept[:n]); err != nil {
+		t.Error(err)
+	}
+	_, _ = io.Copy(io.Discard, up) // until the broker ends it
+}
+
+// TestOwnGhost: a CONNECT that was given up reaches the broker behind that of the next
+// attempt and takes the connection over. The session connects again; when somebody else
+// takes it over it does not.
+func TestOwnGhost(t *testing.T) {
+	store := emulator.Start(t)
+	proxy := startHolding(t, store.Addr().String(), 1)
+	s := watchSession(t, Options{Address: proxy.Addr().String(), ClientID: "same"})
+	write(t, store, "SET", "k", "0")
+	w := startWatch(t, s, WatchOptions{}, "k")
+	wantEvents(t, w, `initial k "0"`)
+	store.DropAll()
+	<-proxy.dropped
+	wantEvents(t, w, "down", `resync k "0" proven`, "up")
+	close(proxy.release)
+	events := wantEvents(t, w, "down", `resync k "0" proven`, "up")
+	if !isTakenOver(events[0].Err) {
+		t.Errorf("down: %v", events[0].Err)
+	}
+	write(t, store, "SET", "k", "v")
+	wantEvents(t, w, `set k "v"`)
+
+	watchSession(t, Options{Address: store.Addr().String(), ClientID: "same"})
+	wantEvents(t, w, "down")
+	if _, err := w.Next(t.Context()); !isTakenOver(err) {
+		t.Errorf("somebody else: %v", err)
+	}
+	if _, err := s.Get(t.Context(), "k"); !isTakenOver(err) {
+		t.Errorf("somebody else: %v", err)
+	}
+	if code, _ := mqtt.ReasonCode(s.current().Err()); code != mqtt.ReasonTakenOver {
+		t.Errorf("it connected again")
+	}
+}
