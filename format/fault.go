@@ -72,7 +72,7 @@ func appendHint(dst []byte, hint string) []byte {
 // written for results, not for these.
 func isDiagnostic(r Result) bool {
 	switch r.(type) {
-	case Fault, Warning:
+	case Fault, Warning, Elapsed, Aside:
 		return true
 	}
 	return false

@@ -29,6 +29,12 @@ type app struct {
 	out      *format.Printer // results
 	faults   *format.Printer // errors and warnings
 	line     int             // of a batch, which errors are about; 0 outside of one
+
+	signals *signals
+	// In a shell, for one line of it:
+	held           *held  // the shell's connection; nil on the command line
+	connectionFlag string // one that the line has, empty = none
+	timed          bool   // how long the command takes says something
 }
 
 func newApp() *app {
@@ -84,6 +90,21 @@ func (a *app) execute(ctx context.Context, name string, args []string) error {
 	return err
 }
 
+// shellHint is a hint as it is typed in a shell.
+func shellHint(hint string) string {
+	line, ok := strings.CutPrefix(hint, "sscli ")
+	switch about, help := strings.CutSuffix(line, "--help"); {
+	case !ok || strings.HasPrefix(line, "serve") || strings.HasPrefix(line, "shell") || strings.HasPrefix(line, "-"):
+		if hint == "sscli --help" {
+			return "help"
+		}
+		return hint
+	case help:
+		return strings.TrimSpace("help " + about)
+	}
+	return line
+}
+
 // guessForm finds out in which form to print what is wrong with a command line
 // that could not be parsed.
 func (a *app) guessForm(args []string) {
@@ -98,7 +119,13 @@ func (a *app) guessForm(args []string) {
 
 // configure reads the settings and makes the printers.
 func (a *app) configure(fs *pflag.FlagSet) error {
-	settings, err := config.Resolve(fs, a.env)
+	var settings config.Settings
+	var err error
+	if a.held != nil {
+		settings, a.connectionFlag, err = a.held.settings.Line(fs)
+	} else {
+		settings, err = config.Resolve(fs, a.env)
+	}
 	a.settings = settings
 	if printErr := a.print(settings.Output); printErr != nil {
 		source := settings.Sources["output"]
@@ -191,6 +218,9 @@ func (a *app) explain(err error) (f format.Fault, printed bool) {
 	}
 	f = explain(err)
 	f.Line = a.line
+	if a.held != nil {
+		f.Hint = shellHint(f.Hint)
+	}
 	return f, false
 }
 
@@ -254,6 +284,9 @@ fencing tokens.
 			if len(args) > 0 {
 				return unknownCommand(cmd, unprotect(args[0]))
 			}
+			if a.onTerminal() {
+				return a.shell(cmd.Context())
+			}
 			return &usageError{err: errors.New("no command"), hint: "sscli --help, or sscli - to read commands from standard input"}
 		},
 	}
@@ -269,7 +302,7 @@ fencing tokens.
 	for _, v := range verbs() {
 		root.AddCommand(a.verbCommand(v))
 	}
-	root.AddCommand(a.newWatch(), a.newPing(), a.newHLC(), a.newBatch(), a.newServe(), a.newVersion())
+	root.AddCommand(a.newWatch(), a.newPing(), a.newHLC(), a.newBatch(), a.newShell(), a.newServe(), a.newVersion())
 	for _, topic := range helpTopics() {
 		root.AddCommand(topic)
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -35,8 +33,10 @@ double quotes with \n \r \t \\ \" \xHH, single quotes, # for a comment; a quote 
 is open at the end goes on in the next line.
 
 Besides get, set, del, vdel and call there are
-    expect CODE CMD...   succeeds if CMD ends with exit code CODE
-    sleep DURATION       waits
+    expect CODE CMD...          succeeds if CMD ends with exit code CODE
+    repeat N [INTERVAL] CMD...  runs CMD N times, to its first error
+    sleep DURATION              waits
+    time CMD...                 prints how long CMD took, to stderr
 
 In the raw form get gives the lines of several keys also for one.
 
@@ -78,12 +78,13 @@ func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) 
 	defer func() { err = errors.Join(err, undo()) }()
 	b.budget = o.Timeout
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	b.session, err = client.Dial(limited, o)
+	session, hangUp, err := a.dial(limited, o)
 	cancel()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.session.Close()) }()
+	defer func() { err = errors.Join(err, hangUp()) }()
+	b.session = session
 	return b.run(ctx, f, source)
 }
 
@@ -173,20 +174,16 @@ func (b *batch) line(ctx context.Context, words []repl.Word) error {
 }
 
 func (b *batch) command(ctx context.Context, args []string) error {
-	switch name, args := args[0], args[1:]; name {
-	case "expect":
-		return b.expect(ctx, args)
-	case "sleep":
-		return b.sleep(ctx, args)
-	default:
-		return b.verb(ctx, name, args)
+	if known, err := b.app.lineWord(ctx, args, b.command); known {
+		return err
 	}
+	return b.verb(ctx, args[0], args[1:])
 }
 
 func (b *batch) verb(ctx context.Context, name string, args []string) error {
 	v, ok := findVerb(name)
 	if !ok {
-		return usage("unknown command %.64q: a batch knows %s, expect and sleep", unprotect(name), verbNames())
+		return usage("unknown command %.64q: a batch knows %s, expect, repeat, sleep and time", unprotect(name), verbNames())
 	}
 	fs := pflag.NewFlagSet(v.name(), pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -220,55 +217,6 @@ func (b *batch) verb(ctx context.Context, name string, args []string) error {
 	}
 	reply, err := b.session.Do(ctx, req.commands[0])
 	return b.app.finish(ctx, req, 0, reply, err, b.budget, b.session.ReadBack)
-}
-
-// An expectError is a command that ended with another code than expected.
-type expectError struct {
-	want, got int
-}
-
-func (e *expectError) Error() string {
-	return fmt.Sprintf("expected exit code %d, got %d", e.want, e.got)
-}
-
-func (b *batch) expect(ctx context.Context, args []string) error {
-	if len(args) < 2 {
-		return usage("want expect CODE CMD...")
-	}
-	want, err := strconv.Atoi(args[0])
-	if err != nil || want < 0 || want > 255 {
-		return usage("expect %.32q: want an exit code of 0 to 255", unprotect(args[0]))
-	}
-	err = b.command(ctx, args[1:])
-	if err != nil && ctx.Err() != nil {
-		return err
-	}
-	got := 0
-	if err != nil {
-		f, _ := b.app.explain(err)
-		got = f.Code
-	}
-	if got == want {
-		return nil // an error that was expected is not one to tell of
-	}
-	if err != nil {
-		b.app.fault(err)
-	}
-	return &expectError{want, got}
-}
-
-func (b *batch) sleep(ctx context.Context, args []string) error {
-	if len(args) != 1 {
-		return usage("want sleep DURATION")
-	}
-	d, err := config.ParseDuration(args[0])
-	if err != nil || d < 0 {
-		return usage("sleep %.32q: want a duration such as 500ms or 2s", unprotect(args[0]))
-	}
-	if !wait(ctx, d) {
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 func verbNames() string {

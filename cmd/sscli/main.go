@@ -15,8 +15,9 @@ func main() {
 // run is main with an exit code. A signal that ended the work ends the process,
 // once everything is tidied up, so that a shell sees it.
 func run(name string, args []string) int {
-	ctx, stop := withSignals(context.Background())
 	a := newApp()
+	ctx, signals, stop := withSignals(context.Background())
+	a.signals = signals
 	err := a.execute(ctx, name, args)
 	stop()
 	code := a.report(err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/config"
 	"github.com/sscli/sscli/format"
@@ -56,12 +55,12 @@ func (a *app) ping(ctx context.Context, count int, interval time.Duration) (err 
 	}
 	defer func() { err = errors.Join(err, undo()) }()
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	s, err := client.Dial(limited, o)
+	s, hangUp, err := a.dial(limited, o)
 	cancel()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, hangUp()) }()
 
 	var answered []time.Duration
 	var bad error
@@ -71,7 +70,9 @@ func (a *app) ping(ctx context.Context, count int, interval time.Duration) (err 
 			break
 		}
 		sent++
-		reply, err := s.Get(ctx, pingKey)
+		limited, cancel := context.WithTimeout(ctx, o.Timeout)
+		reply, err := s.Get(limited, pingKey)
+		cancel()
 		_, refused := errors.AsType[*wire.StoreError](err)
 		result := format.Ping{Seq: sent, Key: pingKey, RTT: reply.RTT}
 		switch {

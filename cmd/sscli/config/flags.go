@@ -38,6 +38,7 @@ type setting struct {
 	value       string // what help calls the value; empty for a switch
 	usage       string
 	env, aio    string // SSCLI_ and AIO_ variable, empty if there is none
+	line        bool   // a line of a shell may have it; the others are about the connection
 }
 
 func settings() []setting {
@@ -61,13 +62,13 @@ func settings() []setting {
 		{flag: "response-topic", value: "TOPIC", usage: "topic on which to ask for replies", env: "SSCLI_RESPONSE_TOPIC"},
 		{flag: "high-priority", usage: "mark requests to pass when the broker pushes back", env: "SSCLI_HIGH_PRIORITY"},
 		{flag: "embedded", usage: "use an emulator inside this process in place of a broker", env: "SSCLI_EMBEDDED"},
-		{flag: "timeout", short: "t", value: "DURATION", usage: "budget for connecting and the request; in batch for each request (default 10s)", env: "SSCLI_TIMEOUT"},
-		{flag: "output", short: "o", value: "FORM", usage: "human, raw, json or template=… (default: human on a terminal, else raw)", env: "SSCLI_OUTPUT"},
-		{flag: "color", value: "WHEN", usage: "auto, always or never (default auto)", env: "SSCLI_COLOR"},
-		{flag: "trace", usage: "print every packet to stderr", env: "SSCLI_TRACE"},
-		{flag: "trace-file", value: "FILE", usage: "append every packet to FILE", env: "SSCLI_TRACE_FILE"},
-		{flag: "quiet", short: "q", usage: "no warnings"},
-		{flag: "verbose", short: "v", usage: "also tell of harmless departures from the protocol"},
+		{flag: "timeout", short: "t", value: "DURATION", usage: "budget for connecting and the request; in batch for each request (default 10s)", env: "SSCLI_TIMEOUT", line: true},
+		{flag: "output", short: "o", value: "FORM", usage: "human, raw, json or template=… (default: human on a terminal, else raw)", env: "SSCLI_OUTPUT", line: true},
+		{flag: "color", value: "WHEN", usage: "auto, always or never (default auto)", env: "SSCLI_COLOR", line: true},
+		{flag: "trace", usage: "print every packet to stderr", env: "SSCLI_TRACE", line: true},
+		{flag: "trace-file", value: "FILE", usage: "append every packet to FILE", env: "SSCLI_TRACE_FILE", line: true},
+		{flag: "quiet", short: "q", usage: "no warnings", line: true},
+		{flag: "verbose", short: "v", usage: "also tell of harmless departures from the protocol", line: true},
 	}
 }
 
@@ -84,6 +85,17 @@ func Bind(fs *pflag.FlagSet) {
 		}
 		fs.VarP(&named{name: s.value}, s.flag, s.short, usage)
 	}
+}
+
+// ConnectionFlags lists the flags that are about the connection.
+func ConnectionFlags() []string {
+	var names []string
+	for _, s := range settings() {
+		if !s.line {
+			names = append(names, s.flag)
+		}
+	}
+	return names
 }
 
 // Variables lists the environment variables that Resolve reads, by flag.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -110,6 +111,46 @@ func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, erro
 		r.out.ClientIDPrefix = id
 	}
 	return r.out, r.err
+}
+
+// Line returns the settings of one line of a shell, from the flags on that line.
+// Those that are about the connection are the shell's; if there are any, connection
+// names the first of them. The error is an *[Error].
+func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err error) {
+	l := layer{make(map[string]string), make(map[string]string)}
+	line = s
+	line.Sources = maps.Clone(s.Sources)
+	for _, set := range settings() {
+		f := fs.Lookup(set.flag)
+		switch {
+		case f == nil || !f.Changed:
+		case set.line:
+			l.set(set.flag, f.Value.String(), "--"+set.flag)
+		case connection == "":
+			connection = "--" + set.flag
+		}
+	}
+	r := resolver{layers: []layer{l}, out: Settings{Sources: line.Sources}}
+	r.output()
+	for flag := range l.values {
+		switch flag {
+		case "timeout":
+			line.Timeout = r.out.Timeout
+		case "output":
+			line.Output = r.out.Output
+		case "color":
+			line.Color = r.out.Color
+		case "trace":
+			line.Trace = r.out.Trace
+		case "trace-file":
+			line.TraceFile = r.out.TraceFile
+		case "quiet":
+			line.Quiet = r.out.Quiet
+		case "verbose":
+			line.Verbose = r.out.Verbose
+		}
+	}
+	return line, connection, r.err
 }
 
 // spread replaces a layer's url by the settings that it stands for.
@@ -308,6 +349,13 @@ func (r *resolver) rest() {
 	o.Insecure = r.flag("tls-insecure", r.all("tls-insecure"))
 	o.ClientID, o.ResponseTopic = r.all("client-id"), r.all("response-topic")
 	o.HighPriority = r.flag("high-priority", r.all("high-priority"))
+	r.output()
+	r.wantTLS("ca-file")
+}
+
+// output is what may differ from one line of a shell to the next.
+func (r *resolver) output() {
+	o := &r.out
 	o.Output, o.Color = r.all("output"), r.all("color")
 	o.Trace, o.TraceFile = r.flag("trace", r.all("trace")), r.all("trace-file")
 	o.Quiet, o.Verbose = r.flag("quiet", r.all("quiet")), r.flag("verbose", r.all("verbose"))
@@ -326,7 +374,6 @@ func (r *resolver) rest() {
 	default:
 		r.bad("color", fmt.Sprintf("%.32q: want auto, always or never", o.Color))
 	}
-	r.wantTLS("ca-file")
 }
 
 // wantTLS refuses a flag that means nothing without TLS. A variable is for all
