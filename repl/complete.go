@@ -13,6 +13,7 @@ type Candidate struct {
 	Text string
 	Help string // what it is, in a few words; may be empty
 	Open bool   // it could go on: no space follows
+	Flag bool   // it begins with a minus that is not quoted
 }
 
 // A Completer returns candidates for a word of a line from the words before it and
@@ -105,32 +106,32 @@ func complete(line string, candidates Completer) (start int, text string, show [
 		return start, typed, nil
 	case 1:
 		if found[0].Open {
-			return start, openWord(found[0].Text), nil
+			return start, openWord(found[0]), nil
 		}
-		return start, completeWord(found[0].Text) + " ", nil
+		return start, found[0].word() + " ", nil
 	}
-	common := found[0].Text
+	common := found[0]
 	for _, c := range found[1:] {
-		common = commonPrefix(common, c.Text)
+		common.Text, common.Flag = commonPrefix(common.Text, c.Text), common.Flag && c.Flag
 	}
-	if len(common) > len(part.Text) {
+	if len(common.Text) > len(part.Text) {
 		return start, openWord(common), nil
 	}
 	return start, typed, found
 }
 
-// completeWord is a word as one would type it. A flag is not quoted: quoted it
-// would be an operand.
-func completeWord(text string) string {
-	if strings.HasPrefix(text, "-") && len(text) > 1 && format.Word(text[1:]) == text[1:] {
-		return text
+// word is a candidate as one would type it. A flag is not quoted: quoted it would be
+// an operand.
+func (c Candidate) word() string {
+	if c.Flag {
+		return c.Text
 	}
-	return format.Word(text)
+	return format.Word(c.Text)
 }
 
 // openWord is a word that goes on: its quote is not closed.
-func openWord(text string) string {
-	word := completeWord(text)
+func openWord(c Candidate) string {
+	word := c.word()
 	if strings.HasPrefix(word, `"`) {
 		return strings.TrimSuffix(word, `"`)
 	}
@@ -163,7 +164,7 @@ func listed(candidates []Candidate, width int) string {
 	words := make([]string, len(candidates))
 	widths := make([]int, len(candidates))
 	for i, c := range candidates {
-		words[i] = completeWord(c.Text)
+		words[i] = c.word()
 		for _, r := range words[i] {
 			widths[i] += Width(r)
 		}

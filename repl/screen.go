@@ -12,10 +12,14 @@ import (
 // cursor is. It relies on what every terminal does: a line goes on in the next row,
 // a cursor can be moved by rows and columns, and what is below can be erased.
 type screen struct {
-	w             io.Writer
-	width, height int
+	w    io.Writer
+	size func() (width, height int)
 
-	above, below int // rows of what is drawn above and below the cursor
+	width, height int // when it was drawn
+	above, below  int // rows of what is drawn above and below the cursor
+	prompt        string
+	line          []rune
+	cursor        int
 }
 
 // A row is one row of the terminal.
@@ -39,28 +43,32 @@ func arrange(prompt string, line []rune, cursor, width int) layout {
 	}
 	further := continuation(a.column)
 	for i, r := range line {
-		if i == cursor {
-			a.mark()
-		}
 		if c, ok := byteOf(r); ok && c == '\n' {
+			if i == cursor {
+				a.layout.row, a.layout.column = len(a.rows), min(a.column, a.width-1)
+			}
 			a.end(true)
-			a.put(further, len(further))
+			for _, r := range further {
+				a.put(string(r), 1)
+			}
 			continue
 		}
 		before := rune(0)
 		if i > 0 {
 			before = line[i-1]
 		}
-		a.put(appearance(r, before))
+		text, columns := appearance(r, before)
+		if i == cursor && strings.HasPrefix(text, inverse) {
+			a.mark(1)
+		} else if i == cursor {
+			a.mark(columns)
+		}
+		a.put(text, columns)
 	}
 	if cursor >= len(line) {
-		a.mark()
+		a.mark(1)
 	}
-	if a.column == a.width {
-		// The terminal would go on only with the next character.
-		a.text = append(a.text, " \r"...)
-		a.end(false)
-	}
+	a.put(" ", 1) // the cursor is always on something, which it moves with
 	a.end(true)
 	return a.layout
 }
@@ -78,22 +86,17 @@ type arranger struct {
 	layout
 	width, column int // of the row that is being filled
 	text          []byte
+	last          int // columns of its last character
 }
 
 func (a *arranger) put(text string, width int) {
-	// Only what was made here has more than two columns; it may be broken.
-	if width > 2 && strings.HasPrefix(text, inverse) {
+	if spelled, ok := strings.CutPrefix(text, inverse); ok {
+		// Of several characters, between which a row may end.
 		a.text = append(a.text, inverse...)
-		for _, r := range strings.TrimSuffix(strings.TrimPrefix(text, inverse), upright) {
+		for _, r := range strings.TrimSuffix(spelled, upright) {
 			a.put(string(r), 1)
 		}
 		a.text = append(a.text, upright...)
-		return
-	}
-	if width > 2 {
-		for _, r := range text {
-			a.put(string(r), 1)
-		}
 		return
 	}
 	if a.column+width > a.width {
@@ -101,6 +104,9 @@ func (a *arranger) put(text string, width int) {
 	}
 	a.text = append(a.text, text...)
 	a.column += width
+	if width > 0 {
+		a.last = width
+	}
 }
 
 func (a *arranger) end(hard bool) {
@@ -108,9 +114,14 @@ func (a *arranger) end(hard bool) {
 	a.text, a.column = nil, 0
 }
 
-func (a *arranger) mark() {
+// mark puts the cursor on a character that comes next, or, if it takes no column, on
+// the one that it belongs to.
+func (a *arranger) mark(columns int) {
 	a.layout.row, a.layout.column = len(a.rows), a.column
-	if a.column == a.width {
+	switch {
+	case columns == 0:
+		a.layout.column -= a.last
+	case a.column+columns > a.width:
 		a.layout.row, a.layout.column = a.layout.row+1, 0
 	}
 }
@@ -145,6 +156,7 @@ func appearance(r, before rune) (string, int) {
 
 // draw puts the line in place of the one that was drawn before.
 func (s *screen) draw(prompt string, line []rune, cursor int) {
+	s.fit()
 	l := arrange(prompt, line, cursor, s.width)
 	first, last := s.window(l)
 	var b bytes.Buffer
@@ -163,6 +175,7 @@ func (s *screen) draw(prompt string, line []rune, cursor int) {
 		fmt.Fprintf(&b, "\x1b[%dC", l.column)
 	}
 	s.above, s.below = l.row-first, last-l.row
+	s.prompt, s.line, s.cursor = prompt, line, cursor
 	s.write(b.Bytes())
 }
 
@@ -183,11 +196,12 @@ func (s *screen) erase(b *bytes.Buffer) {
 		fmt.Fprintf(b, "\x1b[%dA", s.above)
 	}
 	b.WriteString("\x1b[J")
-	s.above, s.below = 0, 0
+	s.forget()
 }
 
 // remove takes the drawn line away.
 func (s *screen) remove() {
+	s.fit()
 	var b bytes.Buffer
 	s.erase(&b)
 	s.write(b.Bytes())
@@ -197,23 +211,30 @@ func (s *screen) remove() {
 func (s *screen) leave(prompt string, line []rune, mark string) {
 	s.draw(prompt, line, len(line))
 	s.write([]byte(mark + "\r\n"))
-	s.above, s.below = 0, 0
+	s.forget()
 }
 
 // clear empties the terminal.
 func (s *screen) clear() {
-	s.above, s.below = 0, 0
+	s.forget()
 	s.write([]byte("\x1b[H\x1b[2J"))
 }
 
-// resized tells that the terminal has another size. Terminals keep lines whole when
-// that happens, so what is drawn has the rows that it would have with that width.
-func (s *screen) resized(width, height int, prompt string, line []rune, cursor int) {
+// fit takes note of another size of the terminal. Terminals keep lines whole when
+// that changes, so what is drawn has the rows that it would have with that width.
+func (s *screen) fit() {
+	width, height := s.size()
+	if width == s.width && height == s.height {
+		return
+	}
 	s.width, s.height = width, height
-	l := arrange(prompt, line, cursor, width)
+	l := arrange(s.prompt, s.line, s.cursor, width)
 	first, last := s.window(l)
 	s.above, s.below = l.row-first, last-l.row
 }
+
+// forget says that nothing is drawn.
+func (s *screen) forget() { s.above, s.below, s.prompt, s.line, s.cursor = 0, 0, "", nil, 0 }
 
 // write is for a terminal: if it is gone there is nobody to tell.
 func (s *screen) write(b []byte) { _, _ = s.w.Write(b) }

@@ -58,8 +58,10 @@ type Terminal struct {
 type search struct {
 	on    bool
 	query []rune
-	at    int    // index of the entry that was found; len(entries) if there is none
+	at    int    // index of the entry that was found; len(entries) before there is one
 	saved []rune // what was typed before
+
+	missed bool // there is no entry with the query
 }
 
 type entry struct {
@@ -79,7 +81,7 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	}
 	t.cooked = cooked
 	t.screen.w = screenWriter(o.Out)
-	t.screen.width, t.screen.height = t.size()
+	t.screen.size = t.size
 	t.stdin = readline.NewCancelableStdin(keyboard(o.In))
 	t.keys = newKeys(t.stdin)
 	t.rl, err = readline.NewEx(&readline.Config{
@@ -246,7 +248,7 @@ func (t *Terminal) show() {
 		return
 	}
 	word := "search"
-	if t.found.at == len(t.o.History.entries) && len(t.found.query) > 0 {
+	if t.found.missed {
 		word = "not found"
 	}
 	prompt := fmt.Sprintf("(%s %s) ", word, format.Quote(textOf(t.found.query)))
@@ -254,14 +256,8 @@ func (t *Terminal) show() {
 }
 
 func (t *Terminal) resized() {
-	width, height := t.size()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.reading {
-		t.screen.width, t.screen.height = width, height
-		return
-	}
-	t.screen.resized(width, height, t.prompt, t.line, t.cursor)
 	t.show()
 }
 
@@ -270,35 +266,48 @@ func (t *Terminal) resized() {
 
 // key returns what readline is to take for the key. It must always take something:
 // for a key that is refused it would read on while a command runs.
-func (t *Terminal) key(r rune) (rune, bool) {
+func (t *Terminal) key(pressed rune) (rune, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	r := t.meaning(pressed)
+	switch pressed {
+	case readline.CharEnter, readline.CharCtrlJ, readline.CharInterrupt, readline.CharDelete:
+		if r != pressed {
+			// Behind these readline stops reading, for they could end the entry.
+			t.rl.Terminal.KickRead()
+		}
+	}
+	return r, true
+}
+
+// meaning is called with t.mu.
+func (t *Terminal) meaning(r rune) rune {
 	if r == 0 {
 		// The terminal is gone. What was typed is not an entry; readline would take it
 		// for one.
 		t.rl.Operation.SetBuffer("")
-		return r, true
+		return r
 	}
 	if t.found.on {
 		if r = t.searchKey(r); t.found.on || r == keyNone {
-			return keyNone, true
+			return keyNone
 		}
 	}
 	switch {
 	case r == readline.CharEnter || r == readline.CharCtrlJ:
 		if incomplete(textOf(t.line)) {
-			return byteBase + '\n', true
+			return byteBase + '\n'
 		}
 	case r == readline.CharBckSearch:
 		t.found = search{on: true, at: len(t.o.History.entries), saved: t.line}
-		return keyNone, true
+		return keyNone
 	case r == readline.CharCtrlZ:
 		t.suspend()
-		return keyNone, true
+		return keyNone
 	case r >= 0 && r < ' ' && !strings.ContainsRune("\x01\x02\x03\x04\x05\x06\x08\x09\x0b\x0c\x0e\x10\x14\x15\x17\x19", r):
-		return keyNone, true
+		return keyNone
 	}
-	return r, true
+	return r
 }
 
 // incomplete tells whether Enter goes on in the next line.
@@ -321,7 +330,6 @@ func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool
 	defer t.mu.Unlock()
 	if key == 0 {
 		t.line, t.cursor, t.reading = nil, 0, true
-		t.screen.width, t.screen.height = t.size()
 		t.screen.write([]byte(pasteOn))
 		t.show()
 		return nil, 0, false
@@ -412,16 +420,16 @@ func (t *Terminal) searchKey(r rune) rune {
 // find goes back through the history from an entry on.
 func (t *Terminal) find(from int) {
 	query := textOf(t.found.query)
-	for i := from; i >= 0 && query != ""; i-- {
+	t.found.missed = false
+	if query == "" {
+		t.line, t.found.at = t.found.saved, len(t.o.History.entries)
+		return
+	}
+	for i := from; i >= 0; i-- {
 		if e := t.o.History.entries[i]; strings.Contains(e, query) {
 			t.found.at, t.line = i, edited(e)
 			return
 		}
 	}
-	if query == "" {
-		t.line = t.found.saved
-	}
-	if from == len(t.o.History.entries)-1 || query == "" {
-		t.found.at = len(t.o.History.entries)
-	}
+	t.found.missed = true
 }

@@ -50,6 +50,5 @@ func (t *Terminal) suspend() {
 	}
 	// If it cannot be made raw again, the keys come line by line.
 	_ = t.raw()
-	t.screen.width, t.screen.height = t.size()
 	t.screen.write([]byte(pasteOn))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/config"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -249,7 +250,11 @@ func (s *shell) tellOfLoss() {
 		return
 	}
 	if s.told == nil {
-		s.app.warn(message(err)+"; the next command connects again", "")
+		hint := ""
+		if client.Fatal(err) {
+			hint = explain(err).Hint
+		}
+		s.app.warn(message(err)+"; the next command connects again", hint)
 	}
 	s.told = err
 }
@@ -476,7 +481,7 @@ func (s *shell) newLine() *app {
 type noInput struct{}
 
 func (noInput) Read([]byte) (int, error) {
-	return 0, usage(`it is the shell's own; want -f FILE, or "-" in quotes for the value`)
+	return 0, usage(`standard input is the shell's own; want -f FILE, or "-" in quotes for the value`)
 }
 
 // newLineRoot is the command table for a line.

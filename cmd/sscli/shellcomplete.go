@@ -108,10 +108,11 @@ func (s *shell) completeCommand(args []string, part repl.Word) []repl.Candidate 
 	var found []repl.Candidate
 	for _, line := range lines[:len(lines)-1] {
 		text, help, _ := strings.Cut(line, "\t")
+		flag := strings.HasPrefix(text, "-")
 		text, ok := decodeCandidate(text)
-		if ok && strings.HasPrefix(text, part.Text) && (!part.Quoted || !strings.HasPrefix(text, "-")) {
+		if ok && strings.HasPrefix(text, part.Text) {
 			found = append(found, repl.Candidate{
-				Text: text, Help: help,
+				Text: text, Help: strings.ReplaceAll(help, "`", ""), Flag: flag,
 				Open: directive&cobra.ShellCompDirectiveNoSpace != 0 || strings.HasSuffix(text, "="),
 			})
 		}
