@@ -108,13 +108,20 @@ func (l *LineReader) ask(further bool) {
 // print is for a terminal: if it is gone there is nobody to tell.
 func (l *LineReader) print(text string) { fmt.Fprint(l.out, text) }
 
-// Interrupt drops what was typed. The system has dropped its line itself.
-func (l *LineReader) Interrupt() {
+// Interrupt is told of the signal, and tells whether it was for the line: then what was
+// typed is dropped, as the system has dropped its part.
+func (l *LineReader) Interrupt() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.asked {
+		return false
+	}
 	l.print("\n")
 	select {
 	case l.interrupted <- struct{}{}:
 	default:
 	}
+	return true
 }
 
 // SetPrompt changes the prompt of the next line.

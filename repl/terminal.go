@@ -51,6 +51,7 @@ type Terminal struct {
 	line    []rune
 	cursor  int
 	reading bool // a line is being edited, and is on the screen
+	entered bool // behind Enter
 	found   search
 }
 
@@ -167,7 +168,7 @@ func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error)
 		}
 	}
 	t.mu.Lock()
-	t.prompt = clean(prompt)
+	t.prompt, t.entered = clean(prompt), false
 	t.mu.Unlock()
 	read := make(chan entry, 1)
 	go func() {
@@ -212,9 +213,13 @@ func (t *Terminal) leave(mark string) {
 	t.screen.write([]byte(pasteOff))
 }
 
-// Interrupt does nothing: here Ctrl-C is a key, and a signal from elsewhere does not
-// mean the line.
-func (t *Terminal) Interrupt() {}
+// Interrupt is told of the signal, and tells whether it was for the line: here Ctrl-C
+// is a key, and only behind Enter it is a signal for what comes then.
+func (t *Terminal) Interrupt() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.entered
+}
 
 // SetPrompt changes the prompt, also of a line that is being edited.
 func (t *Terminal) SetPrompt(prompt string) {
@@ -298,6 +303,7 @@ func (t *Terminal) meaning(r rune) rune {
 		if incomplete(textOf(t.line)) {
 			return byteBase + '\n'
 		}
+		t.entered = true
 	case r == readline.CharBckSearch:
 		t.found = search{on: true, at: len(t.o.History.entries), saved: t.line}
 		return keyNone

@@ -56,7 +56,7 @@ func (a *app) onTerminal() bool {
 // An editor reads entries from the user.
 type editor interface {
 	ReadEntry(ctx context.Context, prompt string) (string, error)
-	Interrupt()
+	Interrupt() bool
 	SetPrompt(prompt string)
 	Above(print func())
 	Close() error
@@ -75,6 +75,7 @@ type shell struct {
 	mu      sync.Mutex
 	cancel  context.CancelCauseFunc // of the command that runs; nil at the prompt
 	pressed int                     // how often Ctrl-C was, for that command
+	early   bool                    // Ctrl-C was between the entry and its command
 }
 
 // A leaveError asks to leave the shell.
@@ -146,7 +147,7 @@ func (s *shell) interrupted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel == nil {
-		s.editor.Interrupt()
+		s.early = !s.editor.Interrupt()
 		return
 	}
 	// Behind the ^C that the terminal shows.
@@ -163,6 +164,9 @@ func (s *shell) run(ctx context.Context) error {
 	for {
 		s.tellOfLoss()
 		told := s.watchConnection()
+		s.mu.Lock()
+		s.early = false
+		s.mu.Unlock()
 		text, err := s.editor.ReadEntry(ctx, s.prompt())
 		told()
 		switch {
@@ -375,6 +379,10 @@ func (s *shell) command(ctx context.Context, do func(context.Context) error) err
 	defer cancel(nil)
 	s.mu.Lock()
 	s.cancel, s.pressed = cancel, 0
+	if s.early {
+		s.early, s.pressed = false, 1
+		cancel(&interruptError{syscall.SIGINT})
+	}
 	s.mu.Unlock()
 	s.line = s.app
 	start := time.Now()
