@@ -79,7 +79,9 @@ func FuzzKeys(f *testing.F) {
 		if err != nil || string(pieces) != string(whole) {
 			t.Errorf("whole %q, in pieces %q, %v", whole, pieces, err)
 		}
-		plain := strings.ContainsFunc(typed, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError || r >= 0xfdd0 && r <= 0xfdd2 || r >= byteBase })
+		plain := strings.ContainsFunc(typed, func(r rune) bool {
+			return r < ' ' || r == 0x7f || r == utf8.RuneError || r >= 0xfdd0 && r <= 0xfdd2 || r >= byteBase
+		})
 		if !plain && !strings.HasSuffix(string(whole), typed) {
 			t.Errorf("%q then %q: got %q", before, typed, whole)
 		}

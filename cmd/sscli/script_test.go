@@ -229,6 +229,8 @@ var scrubRules = []scrubRule{
 	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),
 	replace(`(?m)^ +\d+\.\d{6} (->|<-) (\w+)( #\d+)? \(\d+ bytes\)`, "  SECONDS $1 $2$3 (SIZE)"),
 	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `, "CLOCK  "),
+	replace(`(?m)^time\t[\d.]+s$`, "time\tTOOK"),
+	replace(`"elapsed_ms":[\d.]+`, `"elapsed_ms":MS`),
 	replace(`"outage_ms":[\d.]+`, `"outage_ms":MS`),
 	replace(`correlation [0-9a-f]{32}`, "correlation ID"),
 }
