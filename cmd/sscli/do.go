@@ -35,8 +35,10 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 		})
 	}
 	s, hangUp, err := a.dial(limited, o)
-	if err != nil {
+	if err != nil && len(req.commands) == 1 {
 		return describe(req.commands[0], err)
+	} else if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, hangUp()) }()
 	if len(req.commands) == 1 {

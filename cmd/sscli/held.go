@@ -21,6 +21,7 @@ type held struct {
 	session  *client.Session // nil before there was a connection
 	tap      tap
 	keys     keyMemory
+	noScan   bool // the store has refused to list keys
 }
 
 // dial returns a session with the broker, and what ends it: on the command line one
@@ -170,7 +171,7 @@ const completionTime = 300 * time.Millisecond
 // scan asks for one page of keys (protocol.md 9). Whatever is wrong, there are none:
 // completion is no place for errors.
 func (h *held) scan(prefix string) []string {
-	if !h.up() {
+	if h.noScan || !h.up() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
@@ -179,6 +180,9 @@ func (h *held) scan(prefix string) []string {
 		prefix = prefix[:i]
 	}
 	r, err := h.session.Do(ctx, client.Call([]string{wire.VerbScan, prefix + "*"}, client.WriteOptions{}))
+	if isA[*wire.StoreError](err) {
+		h.noScan = true
+	}
 	if err != nil || len(r.Value.Items) == 0 {
 		return nil
 	}

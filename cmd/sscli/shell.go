@@ -274,8 +274,8 @@ func (s *shell) watchConnection() func() {
 	wg.Go(func() {
 		select {
 		case <-down:
-			s.editor.Above(s.tellOfLoss)
 			s.editor.SetPrompt(s.prompt())
+			s.editor.Above(s.tellOfLoss)
 		case <-over:
 		}
 	})
@@ -623,6 +623,7 @@ func (s *shell) overview() error {
 	for _, d := range dots() {
 		fmt.Fprintf(&b, "  %-28s%s\n", d[0], d[1])
 	}
+	fmt.Fprintf(&b, "  %-28s%s\n", "exit [CODE], quit", "leave the shell, with an exit code")
 	b.WriteString("\n" + shellHelp + "help COMMAND tells more; so do help output, quoting, exit-codes and environment.")
 	return s.print(b.String())
 }

@@ -131,6 +131,48 @@ func TestShellTrace(t *testing.T) {
 	}
 }
 
+// A file gets everything of the shell, and another one what a line asks for.
+func TestShellTraceFile(t *testing.T) {
+	dir := t.TempDir()
+	all, line := filepath.Join(dir, "all"), filepath.Join(dir, "line")
+	u := seat{server: emulator.Start(t, emulator.Options{}), args: []string{"--trace-file", all}}.start(t)
+	u.ready()
+	u.runs("get a")
+	u.runs("get b --trace-file " + line)
+	u.types("\x04")
+	u.leaves()
+	for name, want := range map[string][]string{all: {"-> CONNECT ", "request GET a", "request GET b", "DISCONNECT"}, line: {"request GET b"}} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if strings.Count(string(text), w) != 1 {
+				t.Errorf("%s: want %q once in\n%s", name, w, text)
+			}
+		}
+		if name == line && strings.Contains(string(text), "GET a") {
+			t.Errorf("another line's packets are in\n%s", text)
+		}
+	}
+}
+
+// A slow command says how long it took, unless that is what the user asked for.
+func TestShellSlowCommand(t *testing.T) {
+	u := sitDown(t, emulator.Start(t, emulator.Options{Latency: slow}))
+	for line, want := range map[string]string{
+		"get a":           "(nil)\n(TIME)",
+		"call NOPE":       "sscli: nope: the store answered: unknown command\n  try: the verb in upper case, or a newer broker\n(exit code 5, TIME)",
+		"get a -o raw -q": "",
+		"sleep 0.6s":      "",
+	} {
+		got := regexp.MustCompile(`\d\.\d\ds`).ReplaceAllString(u.runs(line), "TIME")
+		if got != want {
+			t.Errorf("%s: got %q, want %q", line, got, want)
+		}
+	}
+}
+
 func TestShellInterrupt(t *testing.T) {
 	server := emulator.Start(t, emulator.Options{})
 	u := sitDown(t, server)
