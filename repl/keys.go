@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -69,6 +70,8 @@ type keys struct {
 	out []byte // to be read
 	err error
 
+	waiting atomic.Bool
+
 	state   func(byte)
 	seq     []byte // of an escape sequence
 	char    []byte // of a character that is not complete
@@ -84,7 +87,8 @@ func newKeys(in io.Reader) *keys {
 	return k
 }
 
-// Read makes it an io.Reader, for readline.
+// Read makes it an io.Reader, for readline. It gives one byte at a time, so that it is
+// known whether there are more.
 func (k *keys) Read(p []byte) (int, error) {
 	for len(k.out) == 0 {
 		if k.err != nil {
@@ -96,10 +100,15 @@ func (k *keys) Read(p []byte) (int, error) {
 		}
 		k.err = err
 	}
-	n := copy(p, k.out)
+	n := copy(p[:min(len(p), 1)], k.out)
 	k.out = k.out[n:]
+	k.waiting.Store(len(k.out) > 0)
 	return n, nil
 }
+
+// more tells whether there are keys that came already: what is drawn now would be
+// drawn over.
+func (k *keys) more() bool { return k.waiting.Load() }
 
 // paste returns the oldest paste that was not taken.
 func (k *keys) paste() string {

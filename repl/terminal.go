@@ -260,10 +260,13 @@ func (t *Terminal) show() {
 	t.screen.draw(prompt, t.line, len(t.line))
 }
 
+// resized draws again, unless a key came first and did.
 func (t *Terminal) resized() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.show()
+	if width, height := t.size(); width != t.screen.width || height != t.screen.height {
+		t.show()
+	}
 }
 
 // The two below are called by readline's goroutine: key with each key before
@@ -370,7 +373,9 @@ func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool
 		t.screen.clear()
 	}
 	t.line, t.cursor = line, cursor
-	t.show()
+	if !t.keys.more() {
+		t.show()
+	}
 	return line, cursor, changed
 }
 

@@ -228,11 +228,14 @@ func TestShellSignal(t *testing.T) {
 	u := sitDown(t, server)
 	u.types("del important")
 	u.sees("del important")
+	// Our read that is under way keeps it open, so there has to be something to read:
+	// a line that is drawn again.
+	_ = u.cmd.Process.Signal(syscall.SIGSTOP)
+	u.resizes(60, 24)
 	if err := u.pty.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// A read that is under way keeps it open: let there be something to read.
-	_ = u.cmd.Process.Signal(syscall.SIGWINCH)
+	_ = u.cmd.Process.Signal(syscall.SIGCONT)
 	u.leaves()
 	if _, ok := server.Get("important"); !ok {
 		t.Error("a line was run that nobody entered")
@@ -427,12 +430,16 @@ func TestShellResize(t *testing.T) {
 	u := sitDown(t, server)
 	line := "set key '" + strings.Repeat("0123456789", 12) + "'"
 	u.types(line + "\x02\x02")
-	u.sees(u.prompt + line)
+	u.await("the line", func(text string) bool {
+		column, _ := u.screen.Cursor()
+		return strings.HasSuffix(text, u.prompt+line) && column == (len(u.prompt+line)-2)%80
+	})
 	head, _, _ := strings.Cut(u.screen.String(), u.prompt+line)
 	for _, size := range [][2]int{{50, 24}, {33, 24}, {120, 30}, {200, 40}, {41, 12}} {
 		u.resizes(size[0], size[1])
+		line = line[:len(line)-2] + "x" + line[len(line)-2:]
 		want := (len(u.prompt+line) - 2) % size[0]
-		u.types("x\x7f") // something to see when it was drawn again
+		u.types("x")
 		u.await("the line again", func(text string) bool {
 			column, _ := u.screen.Cursor()
 			return text == head+u.prompt+line && column == want
