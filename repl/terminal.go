@@ -133,6 +133,7 @@ func (t *Terminal) Close() error {
 	// process.
 	err := t.stdin.Close()
 	if t.pending != nil {
+		t.rl.Terminal.KickRead() // should it wait for that, it reads, and finds the end
 		<-t.pending
 	}
 	return errors.Join(err, t.rl.Close())
