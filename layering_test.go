@@ -67,6 +67,7 @@ func TestLayers(t *testing.T) {
 		pflag    = "github.com/spf13/pflag"
 		color    = "github.com/fatih/color"
 		paho     = "github.com/eclipse/paho.golang"
+		readline = "github.com/chzyer/readline"
 	)
 	own := func(path string) bool { return under(path, module) }
 	// What is measured may stand beside other clients.
@@ -95,8 +96,10 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return i == client || under(i, format, repl, cmd) || flags(i) }},
 		{"format stands on the standard library and color", func(p string) bool { return p == format }, direct,
 			func(i string) bool { return !isStd(i) && i != color }},
-		{"repl stands on the standard library and format", func(p string) bool { return p == repl }, direct,
-			func(i string) bool { return !isStd(i) && i != format }},
+		{"repl stands on the standard library, format and readline", func(p string) bool { return p == repl }, direct,
+			func(i string) bool { return !isStd(i) && i != format && i != readline }},
+		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
+			func(i string) bool { return i == readline }},
 		{"only the command knows flags", func(p string) bool { return own(p) && !under(p, cmd) }, all, flags},
 		{"config knows flags and nothing of ours", func(p string) bool { return p == cmd+"/config" }, all,
 			func(i string) bool { return own(i) || under(i, cobra) }},

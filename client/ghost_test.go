@@ -96,7 +96,6 @@ func TestOwnGhost(t *testing.T) {
 	wantEvents(t, w, `set k "v"`)
 
 	watchSession(t, Options{Address: store.Addr().String(), ClientID: "same"})
-	wantEvents(t, w, "down")
 	if _, err := w.Next(t.Context()); !isTakenOver(err) {
 		t.Errorf("somebody else: %v", err)
 	}

@@ -72,6 +72,25 @@ func newSession(o Options) (*Session, error) {
 // ClientID is the client id that the session has.
 func (s *Session) ClientID() string { return s.o.ClientID }
 
+// Err returns why the session has no connection at the moment: how it was lost, or
+// why the broker refuses another; nil while it has one. The next request connects
+// again, unless the reason is fatal ([Fatal]).
+func (s *Session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused != nil {
+		return s.refused
+	}
+	return s.conn.Err()
+}
+
+// Down is closed when the connection that the session has at the moment is over.
+func (s *Session) Down() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn.Done()
+}
+
 // Close disconnects. Requests that are outstanding end as lost, and those that
 // wait for a connection or come later with mqtt.ErrClosed.
 func (s *Session) Close() error {
@@ -183,6 +202,11 @@ func (s *Session) hold() bool {
 	s.wg.Add(1)
 	return true
 }
+
+// Fatal tells whether a session that ended like this stays without a connection:
+// the broker refused it for a reason that holds for the next one too, or another
+// client took it over (protocol.md 8.2).
+func Fatal(err error) bool { return isFatal(err) }
 
 // isFatal tells whether connecting again would be wrong: the broker's reason
 // holds for the next connection too, or, as after a take-over, is made worse by

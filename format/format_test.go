@@ -203,6 +203,10 @@ func TestGolden(t *testing.T) {
 			Warning{Message: "the key holds your value", Hint: "sscli get a"},
 			Warning{Message: "\u202e"},
 		},
+		"elapsed": {
+			Elapsed{Took: 1234567 * time.Microsecond},
+			Aside{Text: "exit code 6\x1b, 0.84s"},
+		},
 	}
 	outputs := []struct {
 		name string

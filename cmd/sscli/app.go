@@ -24,8 +24,6 @@ type app struct {
 	stdout, stderr *os.File
 	env            func(string) (string, bool)
 
-	heeded <-chan struct{} // closed when signals are; nil = none are to be
-
 	settings config.Settings
 
 	confirmed bool   // all that a protected context would ask of this run
@@ -39,6 +37,13 @@ type app struct {
 	faults   *format.Printer // errors and warnings
 	line     int             // of a batch, which errors are about; 0 outside of one
 	progress *progress       // of a batch, on standard error; nil: none
+
+	signals *signals // nil = none are heeded
+
+	// In a shell, for one line of it:
+	held           *held  // the shell's connection; nil on the command line
+	connectionFlag string // one that the line has, empty = none
+	timed          bool   // how long the command takes says something
 }
 
 func newApp() *app {
@@ -113,6 +118,21 @@ func firstWord(args []string) string {
 	return fs.Arg(0)
 }
 
+// shellHint is a hint as it is typed in a shell.
+func shellHint(hint string) string {
+	line, ok := strings.CutPrefix(hint, "sscli ")
+	switch about, help := strings.CutSuffix(line, "--help"); {
+	case !ok || strings.HasPrefix(line, "serve") || strings.HasPrefix(line, "shell") || strings.HasPrefix(line, "-"):
+		if hint == "sscli --help" {
+			return "help"
+		}
+		return hint
+	case help:
+		return strings.TrimSpace("help " + about)
+	}
+	return line
+}
+
 // guessForm finds out in which form to print what is wrong with a command line
 // that could not be parsed.
 func (a *app) guessForm(args []string) {
@@ -127,6 +147,11 @@ func (a *app) guessForm(args []string) {
 
 // configure reads the settings and makes the printers.
 func (a *app) configure(fs *pflag.FlagSet) error {
+	if a.held != nil {
+		settings, flag, err := a.held.settings.Line(fs)
+		a.connectionFlag = flag
+		return a.configured(settings, err)
+	}
 	return a.configured(config.Resolve(fs, a.env))
 }
 
@@ -137,7 +162,7 @@ func (a *app) configureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 		return err
 	}
 	s := a.settings
-	if !s.AskPass || a.password != nil || s.Embedded || s.Broker() != nil {
+	if a.held != nil || !s.AskPass || a.password != nil || s.Embedded || s.Broker() != nil {
 		return nil
 	}
 	password, err := a.askSecret(ctx, fmt.Sprintf("Password of %s at %s: ", format.Escape(s.Username), s.Address))
@@ -151,6 +176,9 @@ func (a *app) configureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 // configureRun is configure for what does not connect: whatever is said about the
 // connection, it is not looked at, and neither is the file of contexts.
 func (a *app) configureRun(fs *pflag.FlagSet) error {
+	if a.held != nil {
+		return a.configure(fs)
+	}
 	return a.configured(config.ResolveRun(fs, a.env))
 }
 
@@ -259,6 +287,9 @@ func (a *app) explain(err error) (f format.Fault, printed bool) {
 	}
 	f = explain(err)
 	f.Line = a.line
+	if a.held != nil {
+		f.Hint = shellHint(f.Hint)
+	}
 	return f, false
 }
 
@@ -315,8 +346,8 @@ fencing tokens.
 			if err := unprotectFlags(cmd.Flags()); err != nil {
 				return usage("%w", err)
 			}
-			if a.heeded != nil {
-				<-a.heeded
+			if a.signals != nil {
+				<-a.signals.heeded
 			}
 			if isOffline(cmd) {
 				return a.configureRun(cmd.Flags())
@@ -332,6 +363,9 @@ fencing tokens.
 			}
 			if len(args) > 0 {
 				return unknownCommand(cmd, unprotect(args[0]))
+			}
+			if a.onTerminal() {
+				return a.shell(cmd.Context())
 			}
 			return &usageError{err: errors.New("no command"), hint: "sscli --help, or sscli - to read commands from standard input"}
 		},
@@ -395,6 +429,7 @@ func (a *app) otherCommands() []command {
 		{"bench", a.newBench},
 		{"hlc", a.newHLC},
 		{"batch", a.newBatch},
+		{"shell", a.newShell},
 		{"serve", a.newServe},
 		{"context", a.newContext},
 		{"version", a.newVersion},

@@ -40,8 +40,10 @@ double quotes with \n \r \t \\ \" \xHH, single quotes, # for a comment; a quote 
 is open at the end goes on in the next line.
 
 Besides get, set, del, vdel, scan, call, ping, hlc and version there are
-    expect CODE CMD...   succeeds if CMD ends with exit code CODE
-    sleep DURATION       waits
+    expect CODE CMD...          succeeds if CMD ends with exit code CODE
+    repeat N [INTERVAL] CMD...  runs CMD N times, to its first error
+    sleep DURATION              waits
+    time CMD...                 prints how long CMD took, to stderr
 
 In the raw form get gives the lines of several keys also for one.
 
@@ -108,6 +110,10 @@ func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) 
 			return err
 		}
 	}
+	if from == "-" && a.held != nil {
+		_, err := noInput{}.Read(nil)
+		return err
+	}
 	source := a.stdin
 	a.streaming = from == "-"
 	if from == "-" {
@@ -132,12 +138,13 @@ func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) 
 	defer func() { err = errors.Join(err, undo()) }()
 	b.budget = o.Timeout
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	b.session, err = client.Dial(limited, o)
+	session, hangUp, err := a.dial(limited, o)
 	cancel()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.session.Close()) }()
+	defer func() { err = errors.Join(err, hangUp()) }()
+	b.session = session
 	return b.run(ctx, source)
 }
 
@@ -187,8 +194,8 @@ func (b *batch) writes(words []repl.Word) bool {
 	for _, w := range words {
 		args = append(args, protect(w.Text, w.Quoted))
 	}
-	for len(args) > 2 && args[0] == "expect" {
-		args = args[2:]
+	for len(args) > 1 && isLineWord(args[0]) {
+		args = behindLineWord(args)
 	}
 	make, ok := b.verbs[strings.ToLower(unprotect(args[0]))]
 	if !ok {

@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/sscli/sscli/cmd/sscli/config"
 )
 
 // command reads the words of a line: a request, or what else a batch knows.
@@ -29,10 +25,11 @@ func (b *batch) command(args []string) (request, func(context.Context) error, er
 		return request{}, func(ctx context.Context) error { return f(ctx, rest) }, nil
 	}
 	switch name {
-	case "expect":
-		return run(b.expect)
-	case "sleep":
-		return run(b.sleep)
+	case "expect", "repeat", "sleep", "time":
+		return request{}, func(ctx context.Context) error {
+			_, err := b.app.lineWord(ctx, args, b.words)
+			return err
+		}, nil
 	case "hlc":
 		return run(alone(b.app.newHLC))
 	case "version":
@@ -40,7 +37,7 @@ func (b *batch) command(args []string) (request, func(context.Context) error, er
 	case "ping":
 		return run(alone(func() *cobra.Command {
 			return b.app.newPing(func(ctx context.Context, count int, interval time.Duration) error {
-				return b.app.pingOver(ctx, b.session, count, interval)
+				return b.app.pingOver(ctx, b.session, b.budget, count, interval)
 			})
 		}))
 	}
@@ -54,7 +51,11 @@ func (b *batch) command(args []string) (request, func(context.Context) error, er
 
 // names lists what a batch knows.
 func (b *batch) names() string {
-	names := []string{"expect", "hlc", "ping", "sleep", "version"}
+	names := []string{"hlc", "ping", "version"}
+	for _, w := range lineWords() {
+		name, _, _ := strings.Cut(w[0], " ")
+		names = append(names, name)
+	}
 	for _, v := range verbs() {
 		if !v.hidden {
 			names = append(names, v.name())
@@ -115,52 +116,8 @@ func hasFlags(args []string) bool { return slices.ContainsFunc(args, isFlag) }
 
 func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
-// An expectError is a command that ended with another code than expected.
-type expectError struct {
-	want, got int
-}
-
-func (e *expectError) Error() string {
-	return fmt.Sprintf("expected exit code %d, got %d", e.want, e.got)
-}
-
-func (b *batch) expect(ctx context.Context, args []string) error {
-	if len(args) < 2 {
-		return usage("want expect CODE CMD...")
-	}
-	want, err := strconv.Atoi(args[0])
-	if err != nil || want < 0 || want > 255 {
-		return usage("expect %.32q: want an exit code of 0 to 255", unprotect(args[0]))
-	}
-	req, run, err := b.command(args[1:])
-	err = b.carryOut(ctx, req, run, err)
-	if err != nil && ctx.Err() != nil {
-		return err
-	}
-	got := 0
-	if err != nil {
-		f, _ := b.app.explain(err)
-		got = f.Code
-	}
-	if got == want {
-		return nil // an error that was expected is not one to tell of
-	}
-	if err != nil {
-		b.app.fault(err)
-	}
-	return &expectError{want, got}
-}
-
-func (b *batch) sleep(ctx context.Context, args []string) error {
-	if len(args) != 1 {
-		return usage("want sleep DURATION")
-	}
-	d, err := config.ParseDuration(args[0])
-	if err != nil || d < 0 {
-		return usage("sleep %.32q: want a duration such as 500ms or 2s", unprotect(args[0]))
-	}
-	if !wait(ctx, d) {
-		return context.Cause(ctx)
-	}
-	return nil
+// words runs the words behind one of lineWords.
+func (b *batch) words(ctx context.Context, args []string) error {
+	req, run, err := b.command(args)
+	return b.carryOut(ctx, req, run, err)
 }

@@ -17,6 +17,9 @@ import (
 
 // broker returns how to reach the configured broker, and what undoes it.
 func (a *app) broker() (client.Options, func() error, error) {
+	if a.held != nil {
+		return a.held.broker(a)
+	}
 	s := a.settings
 	if err := s.Broker(); err != nil {
 		return client.Options{}, nil, err

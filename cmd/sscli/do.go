@@ -35,19 +35,28 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 	defer func() { err = errors.Join(err, undo()) }()
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if len(req.commands) == 1 && req.carry == nil {
+	for _, c := range req.commands {
+		a.saw(c.Key())
+	}
+	if len(req.commands) == 1 && req.carry == nil && a.held == nil {
 		reply, err := client.Once(limited, o, req.commands[0])
 		return a.finish(ctx, req, 0, reply, err, o.Timeout, func(ctx context.Context, lost *client.LostAnswerError) (client.Outcome, client.Reply, error) {
 			return client.ReadBack(ctx, o, lost)
 		})
 	}
-	s, err := client.Dial(limited, o)
-	if err != nil {
+	s, hangUp, err := a.dial(limited, o)
+	if err != nil && len(req.commands) == 1 {
+		return describe(req.commands[0], err)
+	} else if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, hangUp()) }()
 	if req.carry != nil {
 		return req.carry(ctx, s, a.out) // with a time-out for each exchange
+	}
+	if len(req.commands) == 1 {
+		reply, err := s.Do(limited, req.commands[0])
+		return a.finish(ctx, req, 0, reply, err, o.Timeout, s.ReadBack)
 	}
 	return a.doMany(ctx, limited, s, req, o.Timeout)
 }

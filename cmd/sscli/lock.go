@@ -130,12 +130,12 @@ func (a *app) withSession(ctx context.Context, f func(s *client.Session, o clien
 	}
 	defer func() { err = errors.Join(err, undo()) }()
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	s, err := client.Dial(limited, o)
+	s, hangUp, err := a.dial(limited, o)
 	cancel()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, hangUp()) }()
 	return f(s, o)
 }
 

@@ -18,7 +18,7 @@ func run(name string, args []string) int {
 	a := newApp()
 	ctx, stop := context.Background(), func() {}
 	if !isHarmless(args) {
-		ctx, stop, a.heeded = withSignals(ctx)
+		ctx, a.signals, stop = withSignals(ctx)
 	}
 	err := a.execute(ctx, name, args)
 	stop()

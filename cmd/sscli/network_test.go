@@ -41,6 +41,7 @@ func networkCases() map[string][]networkCase {
 		"lock release":          {{args: "l --holder h", talks: true}},
 		"lock renew":            {{args: "l --holder h", talks: true}},
 		"lock status":           {{args: "l", talks: true}},
+		"shell":                 {{}},
 		"ping":                  {{args: "-n 2 --interval 1ms", talks: true}},
 		"batch":                 {{args: "-", stdin: "get a\n", talks: true}},
 		"serve":                 {{args: "-- true", own: true}, {args: "--ws 127.0.0.1:0 -- true", own: true}},

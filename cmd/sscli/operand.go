@@ -67,6 +67,9 @@ type stdin func() ([]byte, error)
 // all reads standard input to its end.
 func (a *app) all() ([]byte, error) {
 	data, err := io.ReadAll(a.stdin)
+	if isA[*usageError](err) {
+		return nil, err // there is none
+	}
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w", err)
 	}

@@ -57,17 +57,17 @@ func (a *app) ping(ctx context.Context, count int, interval time.Duration) (err 
 	}
 	defer func() { err = errors.Join(err, undo()) }()
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	s, err := client.Dial(limited, o)
+	s, hangUp, err := a.dial(limited, o)
 	cancel()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return a.pingOver(ctx, s, count, interval)
+	defer func() { err = errors.Join(err, hangUp()) }()
+	return a.pingOver(ctx, s, o.Timeout, count, interval)
 }
 
-// pingOver is ping over a session that is there.
-func (a *app) pingOver(ctx context.Context, s *client.Session, count int, interval time.Duration) error {
+// pingOver is ping over a session that is there; timeout is for each request.
+func (a *app) pingOver(ctx context.Context, s *client.Session, timeout time.Duration, count int, interval time.Duration) error {
 	var answered []time.Duration
 	var bad error
 	sent := 0
@@ -76,7 +76,9 @@ func (a *app) pingOver(ctx context.Context, s *client.Session, count int, interv
 			break
 		}
 		sent++
-		reply, err := s.Get(ctx, pingKey)
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		reply, err := s.Get(limited, pingKey)
+		cancel()
 		_, refused := errors.AsType[*wire.StoreError](err)
 		result := format.Ping{Seq: sent, Key: pingKey, RTT: reply.RTT}
 		switch {

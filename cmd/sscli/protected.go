@@ -43,7 +43,8 @@ func (a *app) confirm(ctx context.Context, what string) error {
 		return nil
 	}
 	stdin, ok := a.stdin.(*os.File)
-	if !ok || a.streaming || !term.IsTerminal(int(stdin.Fd())) || !term.IsTerminal(int(a.stderr.Fd())) {
+	typed := a.held != nil || ok && term.IsTerminal(int(stdin.Fd())) // a shell has the terminal
+	if !typed || a.streaming || !term.IsTerminal(int(a.stderr.Fd())) {
 		return &protectedError{context: a.settings.Context, what: what, batch: a.streaming}
 	}
 	answer, err := a.ask(ctx, fmt.Sprintf("%s: the context %s is protected. Go on? [y/N] ", what, a.settings.Context))

@@ -26,6 +26,7 @@ PX lets the key expire. The options may be written as the protocol writes them, 
 the operands, or as flags. A lone - reads the value from standard input: every byte
 of it, also a last newline.`,
 		example: "  sscli set setpoint 21.5\n  sscli set lock me NEX PX 10000\n  sscli set image - < image.png\n  sscli set door open --fence 001696374425000:00001:StateStore",
+		keys:    1,
 		flags:   o.bind,
 		parse:   o.parse,
 		writes:  always,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -25,7 +26,7 @@ func (e *interruptError) reraise() {
 // isHarmless tells of a command line that does nothing which a signal could leave undone.
 func isHarmless(args []string) bool {
 	if len(args) == 0 {
-		return true // help, or a usage error
+		return false // a shell
 	}
 	switch args[0] {
 	case "version", "hlc", "help", "completion":
@@ -34,35 +35,69 @@ func isHarmless(args []string) bool {
 	return false
 }
 
+// signals are those that ask for the end.
+type signals struct {
+	heeded <-chan struct{} // closed when they are
+
+	mu          sync.Mutex
+	interrupted func() // what an interrupt does instead; nil = it asks for the end too
+}
+
+// interrupts lets an interrupt call f, from another goroutine, in place of asking
+// for the end; nil takes that back.
+func (s *signals) interrupts(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.interrupted = f
+}
+
+// diverted tells whether a signal was an interrupt that somebody else handles.
+func (s *signals) diverted(sig os.Signal) bool {
+	s.mu.Lock()
+	f := s.interrupted
+	s.mu.Unlock()
+	if f == nil || sig != os.Signal(syscall.SIGINT) {
+		return false
+	}
+	f()
+	return true
+}
+
 // withSignals returns a context that ends, with an *interruptError as its cause,
-// at the first signal that asks for the end. A second one ends the process. Signals are
-// heeded when heeded is closed: that takes a thread of its own, which is made while the
-// command line is looked at.
-func withSignals(parent context.Context) (ctx context.Context, stop context.CancelFunc, heeded <-chan struct{}) {
+// at the first signal that asks for the end. A second one ends the process. To heed
+// signals takes a thread of its own, which is made while the command line is looked at.
+func withSignals(parent context.Context) (context.Context, *signals, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
+	came := make(chan os.Signal, 1)
 	ready := make(chan struct{})
+	asked := &signals{heeded: ready}
 	done := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			if !signal.Ignored(s) { // as nohup(1) and the background jobs of a script have it
-				signal.Notify(signals, s)
+				signal.Notify(came, s)
 			}
 		}
 		close(ready)
-		select {
-		case s := <-signals:
-			signal.Stop(signals)
-			cancel(&interruptError{s.(syscall.Signal)})
-		case <-done:
+		for {
+			select {
+			case s := <-came:
+				if asked.diverted(s) {
+					continue
+				}
+				signal.Stop(came)
+				cancel(&interruptError{s.(syscall.Signal)})
+			case <-done:
+			}
+			return
 		}
 	}()
-	return ctx, func() {
-		signal.Stop(signals)
+	return ctx, asked, func() {
+		signal.Stop(came)
 		close(done)
 		<-ended
 		cancel(nil)
-	}, ready
+	}
 }

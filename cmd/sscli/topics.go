@@ -45,6 +45,7 @@ func environmentHelp() string {
 	for _, name := range names {
 		fmt.Fprintf(&b, "  %-20s %s\n", "--"+name, strings.Join(vars[name], ", "))
 	}
+	b.WriteString("\nSSCLI_HISTFILE is the file of the shell's history, empty for none; without it that is\nsscli/history in XDG_STATE_HOME, or in ~/.local/state.\n")
 	b.WriteString("\nAIO_MQTT_CLIENT_ID becomes the beginning of a client id of its own: to take a pod's\nown id would disconnect the pod. SSCLI_CONTEXT chooses as sscli context use does, none\nfor none. The contexts are in $XDG_CONFIG_HOME/sscli/config.yaml, by default below\n~/.config (on Windows %AppData%). sscli context show tells what counts and who says so.\nALL_PROXY is not for the hosts that NO_PROXY names, nor for this machine. NO_COLOR,\nCLICOLOR, CLICOLOR_FORCE and TERM decide about color as usual.")
 	return b.String()
 }
@@ -64,12 +65,12 @@ raw, json, template and the exit codes are contracts. Results go to stdout, all 
 stderr. Bytes from the store reach a terminal escaped, except in the raw form.`
 
 const quotingHelp = `On the command line the shell does the quoting; sscli takes every byte as it is. Where
-results and the lines of a batch quote, they do it alike:
+results and the lines of the shell and of a batch quote, they do it alike:
 
   "..."     with \n \r \t \\ \" and \xHH for any byte
-  '...'     nothing has a meaning inside (lines of a batch only)
-  # ...     a comment, at the beginning of a word (lines of a batch only)
+  '...'     nothing has a meaning inside (lines only)
+  # ...     a comment, at the beginning of a word (lines only)
 
-A lone - in place of VALUE is standard input, to the last byte; in a batch "-" is the
+A lone - in place of VALUE is standard input, to the last byte; in a line "-" is the
 value -. An operand may begin with a minus and a digit (set temp -5); -- ends the
 flags for operands with any other beginning.`

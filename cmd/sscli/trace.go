@@ -19,28 +19,33 @@ import (
 // trace lets every packet be printed, if that was asked for. What it returns
 // ends the trace.
 func (a *app) trace(o *client.Options) (end func() error, err error) {
-	nothing := func() error { return nil }
+	o.Trace, end, err = a.tracer(a.settings.Trace, a.settings.TraceFile)
+	// A trace is easier to follow when what causes something comes first.
+	// --no-pipelining=false traces a request that does not wait.
+	o.NoFlight = o.Trace != nil && a.settings.Sources["no-pipelining"] == ""
+	return end, err
+}
+
+// tracer returns what prints every packet to standard error, to a file unless its
+// name is empty, or to both; print is nil if to none. end ends it.
+func (a *app) tracer(stderr bool, name string) (print func(mqtt.Event), end func() error, err error) {
 	var to []io.Writer
 	var file *os.File
-	if a.settings.Trace {
+	if stderr {
 		to = append(to, a.stderr)
 	}
-	if name := a.settings.TraceFile; name != "" {
+	if name != "" {
 		file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
-			return nil, &config.Error{Source: a.settings.Sources["trace-file"], Why: err.Error()}
+			return nil, nil, &config.Error{Source: a.settings.Sources["trace-file"], Why: err.Error()}
 		}
 		to = append(to, file)
 	}
 	if len(to) == 0 {
-		return nothing, nil
+		return nil, func() error { return nil }, nil
 	}
 	t := &tracer{w: io.MultiWriter(to...), start: time.Now()}
-	o.Trace = t.print
-	// A trace is easier to follow when what causes something comes first.
-	// --no-pipelining=false traces a request that does not wait.
-	o.NoFlight = a.settings.Sources["no-pipelining"] == ""
-	return func() error {
+	return t.print, func() error {
 		if file == nil {
 			return t.err
 		}

@@ -23,6 +23,7 @@ type verb struct {
 	long    string
 	example string
 	hidden  bool
+	keys    int // how many operands are keys; 0 = all of them
 	flags   func(*pflag.FlagSet)
 	parse   func(args []string, in stdin) (request, error)
 	// writes tells by the operands whether the line may change something in the
@@ -66,13 +67,14 @@ func verbs() []verb {
 // verbCommand is the verb as a command of the command line.
 func (a *app) verbCommand(v verb) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     v.use,
-		Aliases: v.aliases,
-		Short:   v.short,
-		Long:    v.long,
-		Example: v.example,
-		Hidden:  v.hidden,
-		GroupID: groupStore,
+		Use:               v.use,
+		Aliases:           v.aliases,
+		Short:             v.short,
+		Long:              v.long,
+		Example:           v.example,
+		Hidden:            v.hidden,
+		GroupID:           groupStore,
+		ValidArgsFunction: a.completeKeys(v.keys),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, err := v.parse(args, a.all)
 			if err != nil {

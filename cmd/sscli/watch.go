@@ -51,7 +51,8 @@ events are missing or may be: continuity is proven, lost or unknown.
 
 With CMD, run CMD for each event, one at a time, with the event as JSON on its standard
 input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment.`,
-		Example: "  sscli watch setpoint\n  sscli watch ready --until set --for 60s\n  sscli watch config -- ./reload.sh",
+		Example:           "  sscli watch setpoint\n  sscli watch ready --until set --for 60s\n  sscli watch config -- ./reload.sh",
+		ValidArgsFunction: a.completeKeys(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keys, command := args, []string(nil)
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
@@ -182,11 +183,12 @@ func (a *app) watch(ctx context.Context, f watchFlags, keys, command []string) (
 		return err
 	}
 	defer func() { err = errors.Join(err, undo()) }()
-	s, err := client.Dial(ctx, o)
+	a.saw(keys...)
+	s, hangUp, err := a.dial(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, hangUp()) }()
 
 	if forDur > 0 {
 		var cancel context.CancelFunc

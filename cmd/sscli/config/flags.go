@@ -44,6 +44,18 @@ type setting struct {
 // isFile tells whether the value names a file.
 func (s setting) isFile() bool { return s.value == "FILE" }
 
+// onLine tells whether a line of a shell may have it; the others are about the
+// connection.
+func (s setting) onLine() bool {
+	switch s.flag {
+	case "context", "config":
+		return false
+	case "timeout":
+		return true
+	}
+	return s.perRun
+}
+
 // isSwitch tells whether the value is true or false.
 func (s setting) isSwitch() bool { return s.value == "" }
 
@@ -96,6 +108,17 @@ func Bind(fs *pflag.FlagSet) {
 		}
 		fs.VarP(&named{name: s.value}, s.flag, s.short, usage)
 	}
+}
+
+// ConnectionFlags lists the flags that are about the connection.
+func ConnectionFlags() []string {
+	var names []string
+	for _, s := range settings() {
+		if !s.onLine() {
+			names = append(names, s.flag)
+		}
+	}
+	return names
 }
 
 // Variables lists the environment variables that Resolve reads, by flag.

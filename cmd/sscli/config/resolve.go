@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -135,6 +136,49 @@ func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, 
 }
 
 func newLayer() *layer { return &layer{make(map[string]string), make(map[string]string)} }
+
+// Line returns the settings of one line of a shell, from the flags on that line.
+// Those that are about the connection are the shell's; if there are any, connection
+// names the first of them. The error is an *[Error].
+func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err error) {
+	l := layer{make(map[string]string), make(map[string]string)}
+	line = s
+	line.Sources = maps.Clone(s.Sources)
+	for _, set := range settings() {
+		f := fs.Lookup(set.flag)
+		switch {
+		case f == nil || !f.Changed:
+		case set.onLine():
+			l.set(set.flag, f.Value.String(), "--"+set.flag)
+		case connection == "":
+			connection = "--" + set.flag
+		}
+	}
+	r := resolver{layers: []layer{l}, out: Settings{Sources: line.Sources}}
+	r.perRun()
+	r.timeout()
+	for flag := range l.values {
+		switch flag {
+		case "timeout":
+			line.Timeout = r.out.Timeout
+		case "output":
+			line.Output = r.out.Output
+		case "color":
+			line.Color = r.out.Color
+		case "trace":
+			line.Trace = r.out.Trace
+		case "trace-file":
+			line.TraceFile = r.out.TraceFile
+		case "quiet":
+			line.Quiet = r.out.Quiet
+		case "verbose":
+			line.Verbose = r.out.Verbose
+		case "yes":
+			line.Yes = r.out.Yes
+		}
+	}
+	return line, connection, r.err
+}
 
 // spread replaces a layer's url by the settings that it stands for.
 func (l *layer) spread() error {
@@ -359,6 +403,11 @@ func (r *resolver) rest() {
 	o.ClientID, o.ResponseTopic = r.all("client-id"), r.all("response-topic")
 	o.HighPriority = r.flag("high-priority", r.all("high-priority"))
 	o.NoPipelining = r.flag("no-pipelining", r.all("no-pipelining"))
+	r.timeout()
+	r.wantTLS("ca-file")
+}
+
+func (r *resolver) timeout() {
 	if v := r.all("timeout"); v != "" {
 		d, err := ParseDuration(v)
 		if err == nil && d <= 0 {
@@ -367,9 +416,8 @@ func (r *resolver) rest() {
 		if err != nil {
 			r.bad("timeout", err.Error())
 		}
-		o.Timeout = d
+		r.out.Timeout = d
 	}
-	r.wantTLS("ca-file")
 }
 
 // perRun decides what is not about the connection.

@@ -342,3 +342,53 @@ func FuzzResolve(f *testing.F) {
 		}
 	})
 }
+
+func TestLine(t *testing.T) {
+	base := Settings{
+		Address: "h:1883", ClientID: "me", Timeout: time.Second, Output: "json", Trace: true, Quiet: true,
+		Sources: map[string]string{"host": "SSCLI_URL", "output": ".output"},
+	}
+	change := func(f func(*Settings)) Settings {
+		s := base
+		f(&s)
+		return s
+	}
+	for _, tt := range []struct {
+		args       string
+		want       Settings
+		connection string
+		err        string
+	}{
+		{"", base, "", ""},
+		{"-o raw -t 5", change(func(s *Settings) { s.Output, s.Timeout = "raw", 5*time.Second }), "", ""},
+		{"--trace=false -q=false -v", change(func(s *Settings) { s.Trace, s.Quiet, s.Verbose = false, false, true }), "", ""},
+		{"--color never --trace-file f", change(func(s *Settings) { s.Color, s.TraceFile = "never", "f" }), "", ""},
+		{"-u mqtt://other -o raw -i you", change(func(s *Settings) { s.Output = "raw" }), "--url", ""},
+		{"--embedded=false", base, "--embedded", ""},
+		{"-t never", change(func(s *Settings) { s.Timeout = 0 }), "", `--timeout: "never": want a duration such as 500ms, 10s or 2m`},
+		{"--color blue", change(func(s *Settings) { s.Color = "blue" }), "", `--color: "blue": want auto, always or never`},
+	} {
+		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		Bind(fs)
+		if err := fs.Parse(strings.Fields(tt.args)); err != nil {
+			t.Fatal(err)
+		}
+		got, connection, err := base.Line(fs)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != tt.err || connection != tt.connection {
+			t.Errorf("%s: %q and %q, want %q and %q", tt.args, connection, text, tt.connection, tt.err)
+		}
+		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(Settings{}, "Sources")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.args, diff)
+		}
+		if strings.Contains(tt.args, "-o ") && (got.Sources["output"] != "--output" || got.Sources["host"] != "SSCLI_URL") {
+			t.Errorf("%s: the sources are %v", tt.args, got.Sources)
+		}
+	}
+	if base.Sources["output"] != ".output" {
+		t.Error("a line changed the settings of the shell")
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/format"
+)
+
+// lineWords are what the lines of the shell and of a batch have besides commands,
+// with what each is for.
+func lineWords() [][2]string {
+	return [][2]string{
+		{"expect CODE CMD...", "run CMD and succeed if it ends with exit code CODE"},
+		{"repeat N [INTERVAL] CMD...", "run CMD N times, to its first error"},
+		{"sleep DURATION", "wait"},
+		{"time CMD...", "run CMD and print how long it took"},
+	}
+}
+
+// lineWord runs args if they begin with one of those; run runs the words of a line.
+func (a *app) lineWord(ctx context.Context, args []string, run func(context.Context, []string) error) (known bool, err error) {
+	switch strings.ToLower(args[0]) {
+	case "expect":
+		return true, a.expect(ctx, args[1:], run)
+	case "repeat":
+		return true, repeat(ctx, args[1:], run)
+	case "sleep":
+		return true, sleep(ctx, args[1:])
+	case "time":
+		return true, a.time(ctx, args[1:], run)
+	}
+	return false, nil
+}
+
+// An expectError is a command that ended with another code than expected.
+type expectError struct {
+	want, got int
+}
+
+func (e *expectError) Error() string {
+	return fmt.Sprintf("expected exit code %d, got %d", e.want, e.got)
+}
+
+func (a *app) expect(ctx context.Context, args []string, run func(context.Context, []string) error) error {
+	if len(args) < 2 {
+		return usage("want expect CODE CMD...")
+	}
+	want, err := strconv.Atoi(args[0])
+	if err != nil || want < 0 || want > 255 {
+		return usage("expect %.32q: want an exit code of 0 to 255", unprotect(args[0]))
+	}
+	err = run(ctx, args[1:])
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	got := 0
+	if err != nil {
+		f, _ := a.explain(err)
+		got = f.Code
+	}
+	if got == want {
+		return nil // an error that was expected is not one to tell of
+	}
+	if err != nil {
+		a.fault(err)
+	}
+	return &expectError{want, got}
+}
+
+func sleep(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return usage("want sleep DURATION")
+	}
+	d, err := config.ParseDuration(unprotect(args[0]))
+	if err != nil || d < 0 {
+		return usage("sleep %.32q: want a duration such as 500ms or 2s", unprotect(args[0]))
+	}
+	if !wait(ctx, d) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (a *app) time(ctx context.Context, args []string, run func(context.Context, []string) error) error {
+	if len(args) == 0 {
+		return usage("want time CMD...")
+	}
+	start := time.Now()
+	err := run(ctx, args)
+	a.say(format.Elapsed{Took: time.Since(start)})
+	return err
+}
+
+// repeat ends with the first error, else with a "no" if there was one.
+func repeat(ctx context.Context, args []string, run func(context.Context, []string) error) error {
+	if len(args) < 2 {
+		return usage("want repeat N [INTERVAL] CMD...")
+	}
+	n, err := strconv.Atoi(args[0])
+	if err != nil || n < 1 {
+		return usage("repeat %.32q: want how many times, at least 1", unprotect(args[0]))
+	}
+	var pause time.Duration
+	args = args[1:]
+	if d, err := config.ParseDuration(unprotect(args[0])); err == nil {
+		if d < 0 || len(args) == 1 {
+			return usage("want repeat N [INTERVAL] CMD...")
+		}
+		pause, args = d, args[1:]
+	}
+	var no error
+	for i := range n {
+		if i > 0 && pause > 0 && !wait(ctx, pause) {
+			return context.Cause(ctx)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch err := run(ctx, args); {
+		case isNo(err):
+			no = err
+		case err != nil:
+			return err
+		}
+	}
+	return no
+}
+
+func isLineWord(name string) bool {
+	switch strings.ToLower(name) {
+	case "expect", "repeat", "sleep", "time":
+		return true
+	}
+	return false
+}
+
+// behindLineWord is the command that a line word runs; of sleep nothing is left.
+func behindLineWord(args []string) []string {
+	switch strings.ToLower(args[0]) {
+	case "time":
+		return args[1:]
+	case "expect":
+		return args[min(2, len(args)-1):]
+	case "repeat":
+		rest := args[min(2, len(args)-1):]
+		if _, err := config.ParseDuration(unprotect(rest[0])); err == nil && len(rest) > 1 {
+			rest = rest[1:]
+		}
+		return rest
+	}
+	return args[len(args)-1:]
+}

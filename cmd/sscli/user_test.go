@@ -1,0 +1,202 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/repl/screentest"
+)
+
+// A user sits at a terminal in which sscli runs, types, and looks at the screen.
+type user struct {
+	t      *testing.T
+	pty    *os.File
+	cmd    *exec.Cmd
+	screen *screentest.Screen
+	prompt string
+	read   chan error // how reading the terminal ended
+}
+
+// A seat is where a user sits down.
+type seat struct {
+	args          []string
+	env           []string
+	width, height uint16
+	prompt        string // empty is that of server
+	server        *emulator.Server
+}
+
+func (s seat) start(t *testing.T) *user {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &user{t: t, prompt: s.prompt, read: make(chan error, 1)}
+	if s.width == 0 {
+		s.width, s.height = 80, 24
+	}
+	u.screen = screentest.New(int(s.width), int(s.height))
+	u.cmd = exec.Command(self, s.args...)
+	u.cmd.Args[0] = "sscli"
+	home := t.TempDir()
+	u.cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TERM=xterm", "NO_COLOR=1", "GORACE=atexit_sleep_ms=0",
+		"SSCLI_HISTFILE=" + filepath.Join(home, "history"),
+	}, s.env...)
+	if s.server != nil {
+		u.cmd.Env = append(u.cmd.Env, "SSCLI_URL="+s.server.URL())
+		if s.prompt == "" {
+			u.prompt = s.server.Addr().String() + "> "
+		}
+	}
+	u.pty, err = pty.StartWithSize(u.cmd, &pty.Winsize{Cols: s.width, Rows: s.height})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, err := io.Copy(u.screen, u.pty)
+		u.read <- err
+	}()
+	t.Cleanup(func() {
+		if u.cmd.ProcessState == nil {
+			_ = u.cmd.Process.Kill()
+			_ = u.cmd.Wait()
+		}
+		_ = u.pty.Close()
+		if u.read != nil {
+			<-u.read
+		}
+		if err := u.screen.Fault(); err != nil {
+			t.Errorf("the screen: %v", err)
+		}
+	})
+	return u
+}
+
+// sitDown starts a shell, and waits for its prompt.
+func sitDown(t *testing.T, server *emulator.Server) *user {
+	t.Helper()
+	u := seat{server: server}.start(t)
+	u.ready()
+	return u
+}
+
+func (u *user) types(keys string) {
+	u.t.Helper()
+	if _, err := u.pty.WriteString(keys); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+// await waits until what is on the screen holds.
+func (u *user) await(what string, holds func(text string) bool) {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.t.Context(), 30*time.Second)
+	defer cancel()
+	if err := u.screen.Await(ctx, func(s *screentest.Screen) bool { return holds(s.String()) }); err != nil {
+		column, row := u.screen.Cursor()
+		u.t.Fatalf("waited in vain for %s; the cursor is at %d,%d of\n%s", what, column, row, u.screen)
+	}
+}
+
+// sees waits until the screen ends like that.
+func (u *user) sees(end string) {
+	u.t.Helper()
+	u.await(strconv.Quote(end)+" at the end", func(text string) bool { return strings.HasSuffix(text, strings.TrimRight(end, " ")) })
+}
+
+func (u *user) seesWithin(part string) {
+	u.t.Helper()
+	u.await(strconv.Quote(part), func(text string) bool { return strings.Contains(text, part) })
+}
+
+// ready waits until sscli waits for the user.
+func (u *user) ready() {
+	u.t.Helper()
+	u.await("a prompt", func(text string) bool {
+		return (u.screen.Pasting() || strings.Contains(strings.Join(u.cmd.Env, " "), "TERM=dumb")) && lastLine(text) == strings.TrimRight(u.prompt, " ")
+	})
+}
+
+// runs types a line and returns what it printed.
+func (u *user) runs(line string) string {
+	u.t.Helper()
+	u.types("\x0c") // a clear screen
+	u.sees(u.prompt)
+	u.await("a clear screen", func(text string) bool { return text == strings.TrimRight(u.prompt, " ") || dumb(u) })
+	before := u.screen.String()
+	u.types(line + "\r")
+	u.await("the end of "+line, func(text string) bool {
+		return u.screen.Pasting() && lastLine(text) == strings.TrimRight(u.prompt, " ") && text != before
+	})
+	_, out, _ := strings.Cut(u.screen.String(), "\n")
+	out, _ = strings.CutSuffix(out, strings.TrimRight(u.prompt, " "))
+	return strings.TrimSuffix(out, "\n")
+}
+
+func dumb(u *user) bool { return strings.Contains(strings.Join(u.cmd.Env, " "), "TERM=dumb") }
+
+func lastLine(text string) string { return text[strings.LastIndexByte(text, '\n')+1:] }
+
+// leaves waits for the end and returns the exit code.
+func (u *user) leaves() int {
+	u.t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- u.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+			u.t.Fatal(err)
+		}
+	case <-time.After(30 * time.Second):
+		u.t.Fatalf("sscli does not end\n%s", u.screen)
+	}
+	if u.read != nil {
+		<-u.read // the rest of what it printed
+		u.read = nil
+	}
+	return u.cmd.ProcessState.ExitCode()
+}
+
+// resizes changes the size of the terminal, as a window manager would.
+func (u *user) resizes(width, height int) {
+	u.t.Helper()
+	u.screen.Resize(width, height)
+	if err := pty.Setsize(u.pty, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+func listen(t *testing.T, addr string) *emulator.Server {
+	t.Helper()
+	s, err := emulator.New(emulator.Options{Listen: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}

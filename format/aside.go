@@ -1,0 +1,14 @@
+package format
+
+// Aside is a remark for people, on standard error.
+type Aside struct {
+	Text string
+}
+
+func (a Aside) fields() object { return object{{"op", "aside"}, {"text", valid(a.Text)}} }
+
+func (a Aside) human(dst []byte, s *style) []byte {
+	return append(append(dst, s.faint.Sprint("("+string(appendText(nil, a.Text))+")")...), '\n')
+}
+
+func (a Aside) raw(dst []byte) []byte { return append(appendText(dst, a.Text), '\n') }

@@ -1,0 +1,18 @@
+//go:build unix && !solaris && !aix
+
+package repl
+
+import (
+	"os"
+	"syscall"
+)
+
+// lockFile waits until no other process has the file locked.
+func lockFile(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if err != syscall.EINTR {
+			return err
+		}
+	}
+}

@@ -1,0 +1,340 @@
+// Package screentest is a terminal in memory, for tests of what a user sees. It
+// prints, wraps, scrolls and obeys the escape sequences that a shell needs, and it
+// keeps lines whole when its size changes, as most terminals do. A sequence that it
+// does not know is a [Screen.Fault].
+package screentest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+)
+
+// A Screen is a terminal with all that scrolled out of it. It may be written to and
+// looked at by several goroutines.
+type Screen struct {
+	mu            sync.Mutex
+	width, height int
+	lines         []line // also those above the top
+	top           int    // the first that is visible
+	row, column   int    // of the cursor; a column of width is behind the last character
+	rest          []byte // of an incomplete character or sequence
+	pasting       bool
+	escapes       bool
+	fault         error
+	changed       chan struct{} // closed with each change
+}
+
+// A line is a row; the next one belongs to it if it is wrapped.
+type line struct {
+	cells   []cell
+	wrapped bool
+}
+
+// A cell is a character, with what combines with it; a wide one has an empty cell
+// behind it.
+type cell string
+
+// New returns an empty screen.
+func New(width, height int) *Screen {
+	return &Screen{width: width, height: height, lines: make([]line, 1), changed: make(chan struct{})}
+}
+
+// Write shows bytes as a terminal with the usual line discipline does: a line feed
+// alone only goes down. The error is always nil.
+func (s *Screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rest = append(s.rest, b...)
+	for len(s.rest) > 0 {
+		n := s.step(s.rest)
+		if n == 0 {
+			break
+		}
+		s.rest = s.rest[n:]
+	}
+	s.notify()
+	return len(b), nil
+}
+
+func (s *Screen) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// step takes one character or sequence, and returns how long it was; 0 if it is not
+// complete.
+func (s *Screen) step(b []byte) int {
+	switch c := b[0]; {
+	case c == 0x1b:
+		s.escapes = true
+		return s.sequence(b)
+	case c == '\r':
+		s.column = 0
+	case c == '\n':
+		s.down()
+	case c == '\b':
+		s.column = max(min(s.column, s.width-1)-1, 0)
+	case c == '\t':
+		s.column = min((s.column/8+1)*8, s.width-1)
+	case c == '\a':
+	case c < ' ' || c == 0x7f:
+		s.fail("control character %#x", c)
+	case !utf8.FullRune(b):
+		return 0
+	default:
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError {
+			s.fail("not UTF-8: %x", b[:n])
+		}
+		s.put(r)
+		return n
+	}
+	return 1
+}
+
+func (s *Screen) fail(format string, args ...any) {
+	if s.fault == nil {
+		s.fault = fmt.Errorf(format, args...)
+	}
+}
+
+func (s *Screen) down() {
+	s.row++
+	for s.row >= len(s.lines) {
+		s.lines = append(s.lines, line{})
+	}
+	s.top = max(s.top, s.row-s.height+1)
+}
+
+// columns is how many a character takes.
+func columns(r rune) int {
+	switch kind := width.LookupRune(r).Kind(); {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf), r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff:
+		return 0
+	case kind == width.EastAsianWide || kind == width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+func (s *Screen) put(r rune) {
+	n := columns(r)
+	if n == 0 {
+		if l := s.lines[s.row].cells; s.column > 0 && s.column <= len(l) {
+			i := s.column - 1
+			if l[i] == "" && i > 0 {
+				i--
+			}
+			l[i] += cell(r)
+		}
+		return
+	}
+	if s.column+n > s.width {
+		s.lines[s.row].wrapped = true
+		s.down()
+		s.column = 0
+	}
+	l := &s.lines[s.row]
+	for len(l.cells) < s.column+n {
+		l.cells = append(l.cells, " ")
+	}
+	l.cells[s.column] = cell(r)
+	if n == 2 {
+		l.cells[s.column+1] = ""
+	}
+	s.column += n
+}
+
+// sequence takes an escape sequence.
+func (s *Screen) sequence(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	if b[1] != '[' {
+		s.fail("sequence ESC %q", b[1])
+		return 2
+	}
+	end := 2
+	for end < len(b) && (b[end] < 0x40 || b[end] > 0x7e) {
+		end++
+	}
+	if end == len(b) {
+		return 0
+	}
+	parameters := string(b[2:end])
+	n, err := strconv.Atoi(parameters)
+	if parameters == "" {
+		n, err = 0, nil
+	}
+	final := b[end]
+	if final == 'm' {
+		return end + 1 // how it looks does not count
+	}
+	column := min(s.column, s.width-1)
+	switch {
+	case parameters == "?2004" && (final == 'h' || final == 'l'):
+		s.pasting = final == 'h'
+	case err != nil:
+		s.fail("sequence %q", b[:end+1])
+	case final == 'A':
+		s.row = max(s.row-max(n, 1), s.top)
+	case final == 'B':
+		s.row = min(s.row+max(n, 1), s.top+s.height-1)
+	case final == 'C':
+		s.column = min(column+max(n, 1), s.width-1)
+	case final == 'D':
+		s.column = max(column-max(n, 1), 0)
+	case final == 'H' && n == 0:
+		s.row, s.column = s.top, 0
+	case final == 'K' && n == 0:
+		s.cut(s.column)
+	case final == 'J' && n == 0:
+		s.cut(s.column)
+		s.lines = s.lines[:s.row+1]
+	case final == 'J' && n == 2:
+		s.lines = append(s.lines[:s.top], make([]line, s.row-s.top+1)...)
+	default:
+		s.fail("sequence %q", b[:end+1])
+	}
+	for s.row >= len(s.lines) {
+		s.lines = append(s.lines, line{})
+	}
+	return end + 1
+}
+
+func (s *Screen) cut(column int) {
+	l := &s.lines[s.row]
+	l.cells, l.wrapped = l.cells[:min(column, len(l.cells))], false
+}
+
+// Resize changes the size. What was one line stays one.
+func (s *Screen) Resize(width, height int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, oldRow, oldColumn := s.lines, s.row, s.column
+	s.width, s.height, s.lines = width, height, nil
+	for i := 0; i < len(old); {
+		var whole []cell
+		cursor := -1
+		for {
+			if i == oldRow {
+				cursor = len(whole) + oldColumn
+			}
+			whole = append(whole, old[i].cells...)
+			i++
+			if i == len(old) || !old[i-1].wrapped {
+				break
+			}
+		}
+		s.wrap(whole, cursor)
+	}
+	s.top = max(len(s.lines)-height, 0)
+	s.notify()
+}
+
+// wrap appends a line in rows of the width. A cursor within it is the screen's.
+func (s *Screen) wrap(whole []cell, cursor int) {
+	var l line
+	for i, c := range whole {
+		n := 1
+		if i+1 < len(whole) && whole[i+1] == "" {
+			n = 2
+		}
+		if c != "" && len(l.cells)+n > s.width {
+			l.wrapped = true
+			s.lines = append(s.lines, l)
+			l = line{}
+		}
+		if i == cursor {
+			s.row, s.column = len(s.lines), len(l.cells)
+		}
+		l.cells = append(l.cells, c)
+	}
+	if cursor >= len(whole) {
+		s.row, s.column = len(s.lines), min(len(l.cells)+cursor-len(whole), s.width)
+	}
+	s.lines = append(s.lines, l)
+}
+
+// String is all lines, without spaces at their ends; lines that were too long for
+// the screen are whole.
+func (s *Screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text(0, true)
+}
+
+// Rows is what is visible, row by row.
+func (s *Screen) Rows() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Split(s.text(s.top, false), "\n")
+}
+
+func (s *Screen) text(from int, whole bool) string {
+	var b, l strings.Builder
+	for i, line := range s.lines[from:] {
+		for _, c := range line.cells {
+			l.WriteString(string(c))
+		}
+		if line.wrapped && whole && from+i+1 < len(s.lines) {
+			continue
+		}
+		b.WriteString(strings.TrimRight(l.String(), " "))
+		b.WriteByte('\n')
+		l.Reset()
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Cursor is the cursor's place in what is visible, from 0.
+func (s *Screen) Cursor() (column, row int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return min(s.column, s.width-1), s.row - s.top
+}
+
+// Pasting tells whether a paste is to be bracketed.
+func (s *Screen) Pasting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pasting
+}
+
+// Fault is the first thing that was written and that the screen does not know.
+func (s *Screen) Fault() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault
+}
+
+// Await waits until a condition holds. The error is the end of ctx.
+func (s *Screen) Await(ctx context.Context, holds func(*Screen) bool) error {
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		if holds(s) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Escapes tells whether there was any escape sequence.
+func (s *Screen) Escapes() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.escapes
+}
