@@ -112,7 +112,7 @@ func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) 
 	}
 	if from == "-" && a.held != nil {
 		_, err := noInput{}.Read(nil)
-		return err
+		return &usageError{err: err, hint: "batch FILE"}
 	}
 	source := a.stdin
 	a.streaming = from == "-"
