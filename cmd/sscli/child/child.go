@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"syscall"
 )
 
 // Exit codes for a command that did not run, as in POSIX shells.
@@ -89,7 +90,7 @@ func startCode(err error) int {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return CodeNotFound
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, errNotExecutable):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errNotExecutable), errors.Is(err, syscall.EISDIR):
 		return CodeNotExecutable
 	}
 	return CodeSetup
