@@ -82,6 +82,7 @@ func explanations() []explanation {
 		{"not_applied", codeTimeout, "a write was sent, no answer came, and the key is as it was before",
 			"run it again", isA[*notAppliedError]},
 		{"child", child.CodeSetup, "the command behind -- could not be started (125, 126, 127)", "", isA[*child.StartError]},
+		{"guard", child.CodeSetup, "the process that guards the command of a lock was killed, so the command was killed too", "run it again; what killed it may be short of memory", is(child.ErrGuardDied)},
 		{"usage", codeUsage, "the command line cannot be understood", "", isA[*usageError]},
 		{"no_broker", codeUsage, "no flag and no variable names a broker",
 			"-u mqtt://HOST:PORT, or export SSCLI_URL; without a broker: --embedded, or sscli serve", is(config.ErrNoBroker)},
