@@ -218,7 +218,7 @@ func (b *batch) verb(ctx context.Context, name string, args []string) error {
 	if len(req.commands) > 1 {
 		return b.app.doMany(ctx, ctx, b.session, req, b.budget)
 	}
-	reply, err := b.session.Do(ctx, req.commands[0])
+	reply, err := b.app.carry(ctx, b.session.Do, req)
 	return b.app.finish(ctx, req, 0, reply, err, b.budget, b.session.ReadBack)
 }
 

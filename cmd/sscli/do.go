@@ -26,7 +26,9 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	if len(req.commands) == 1 {
-		reply, err := client.Once(limited, o, req.commands[0])
+		reply, err := a.carry(limited, func(ctx context.Context, c client.Command) (client.Reply, error) {
+			return client.Once(ctx, o, c)
+		}, req)
 		return a.finish(ctx, req, 0, reply, err, o.Timeout, func(ctx context.Context, lost *client.LostAnswerError) (client.Outcome, client.Reply, error) {
 			return client.ReadBack(ctx, o, lost)
 		})

@@ -69,6 +69,7 @@ func (o *setFlags) parse(args []string, in stdin) (request, error) {
 	}
 	return request{
 		commands: []client.Command{client.Set(key, value, options)},
+		force:    o.force,
 		show: func(_ int, r client.Reply) (format.Result, bool, error) {
 			result := format.Set{Key: key, Applied: r.OK(), Version: version(r.Version), RTT: r.RTT}
 			if !r.OK() {

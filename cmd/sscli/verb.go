@@ -33,6 +33,7 @@ func (v verb) name() string {
 // A request is what a line asks of the store.
 type request struct {
 	commands []client.Command
+	force    bool // past the fencing token of the key, of which there is one
 	// show turns the reply to the i-th command into a result; yes is false for a
 	// "no". A nil result prints nothing.
 	show func(i int, r client.Reply) (result format.Result, yes bool, err error)
