@@ -60,7 +60,11 @@ func (a *app) force(ctx context.Context, do carrier, c client.Command) (client.R
 		reply, err = do(ctx, c.WithFence(token))
 	}
 	if err == nil {
-		a.warn(fmt.Sprintf("%s was written with the token %s: whoever holds its lock with an older one is fenced out", shownKey(c.Key()), token), "")
+		done := "was written with the token " + token.String() + ": whoever holds its lock with an older one is fenced out"
+		if c.Verb() == wire.VerbDel || c.Verb() == wire.VerbVDel {
+			done = "had perhaps a token that protected it, and has none now: whoever holds its lock writes without protection"
+		}
+		a.warn(shownKey(c.Key())+" "+done, "")
 	}
 	return reply, err
 }
@@ -105,7 +109,7 @@ func (a *app) aboutLock(name string, held client.Reply, token string) string {
 		return fmt.Sprintf("nobody holds lock %s any more", shownKey(name))
 	}
 	who := format.Quote(string(holder))
-	if ours, _ := a.env(envLockHolder); ours == string(holder) {
+	if ours, _ := a.env(holderVariable); ours == string(holder) {
 		who = "the lock run around this command"
 	}
 	text := fmt.Sprintf("lock %s is held by %s, with the token %s (%s)", shownKey(name), who, held.Version, age(held.Version))

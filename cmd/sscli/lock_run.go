@@ -15,25 +15,17 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/child"
 	"github.com/sscli/sscli/cmd/sscli/config"
-	"github.com/sscli/sscli/format"
 )
 
 // What the child of a lock finds in its environment.
 const (
-	envLockName   = "SSCLI_LOCK_NAME"
-	envLockHolder = "SSCLI_LOCK_HOLDER"
-	envFence      = "SSCLI_FENCE"
-	envFenceFile  = "SSCLI_FENCE_FILE"
+	envLockName  = "SSCLI_LOCK_NAME"
+	envFence     = "SSCLI_FENCE"
+	envFenceFile = "SSCLI_FENCE_FILE"
 )
 
-type lockRunFlags struct {
-	ttl, wait, grace, holder config.Text
-	try                      bool
-	conflict                 int
-}
-
 func (a *app) newLockRun() *cobra.Command {
-	var f lockRunFlags
+	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME -- CMD...",
 		Short: "Hold a lock while a command runs",
@@ -60,54 +52,22 @@ SSCLI_LOCK_HOLDER. The broker is named to sscli in CMD, whatever flags named it 
 			return a.lockRun(cmd.Context(), f, args[0], args[1:])
 		},
 	}
-	fs := cmd.Flags()
-	fs.Var(&f.ttl, "ttl", "let the lock run out after `DURATION` without a renewal (default 15s)")
-	fs.VarP(&f.wait, "wait", "w", "wait at most `DURATION` for the lock (default: as long as it takes)")
-	fs.BoolVarP(&f.try, "try", "n", false, "do not wait for the lock")
-	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", codeNo, "exit `CODE` if another holds the lock")
-	fs.Var(&f.holder, "holder", "value of the lock's key, shared with nobody (default: the client id, a colon and random characters)")
-	fs.Var(&f.grace, "grace", "time between TERM and KILL as a `DURATION` (default: a quarter of --ttl, at most 5s)")
+	f.bindTTL(cmd.Flags())
+	f.bindWait(cmd.Flags())
+	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: the client id and random characters)")
+	cmd.Flags().Var(&f.grace, "grace", "time between TERM and KILL as a `DURATION` (default: a quarter of the TTL, at most 5s)")
 	return cmd
-}
-
-func (f lockRunFlags) options() (o client.LockOptions, err error) {
-	for _, d := range []struct {
-		flag  string
-		text  config.Text
-		to    *time.Duration
-		least time.Duration
-	}{{"--ttl", f.ttl, &o.TTL, 1}, {"--wait", f.wait, &o.Wait, 0}, {"--grace", f.grace, &o.Grace, 0}} {
-		if d.text == "" {
-			continue
-		}
-		if *d.to, err = config.ParseDuration(string(d.text)); err != nil || *d.to < d.least {
-			return o, usage("%s %.32q: want a duration such as 500ms or 2m", d.flag, string(d.text))
-		}
-	}
-	o.Holder, o.Try = []byte(f.holder), f.try
-	switch {
-	case f.try && f.wait != "":
-		return o, usage("--try together with --wait: want one of them")
-	case f.conflict < 0 || f.conflict > 255:
-		return o, usage("-E %d: want an exit code of 0 to 255", f.conflict)
-	}
-	if f.wait != "" && o.Wait == 0 {
-		o.Try = true
-	}
-	if f.grace != "" && o.Grace == 0 {
-		o.Grace = -1 // none; 0 is the default
-	}
-	if _, err := o.Timing(); err != nil {
-		return o, usage("%w", err)
-	}
-	return o, nil
 }
 
 // errLate is a lock that came too late to begin anything under it.
 var errLate = fmt.Errorf("there was no time left to start the command: %w", client.ErrLockLost)
 
-func (a *app) lockRun(ctx context.Context, f lockRunFlags, name string, command []string) (err error) {
+func (a *app) lockRun(ctx context.Context, f lockFlags, name string, command []string) (err error) {
 	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	timing, err := o.Timing()
 	if err != nil {
 		return err
 	}
@@ -120,55 +80,37 @@ func (a *app) lockRun(ctx context.Context, f lockRunFlags, name string, command 
 			hint: "if it is the lock of another store: env -u " + envLockName + " sscli lock run …",
 		}
 	}
-	b, undo, err := a.broker()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
 	file, err := newFenceFile()
 	if err != nil {
 		return &child.StartError{Name: command[0], Code: child.CodeSetup, Err: err}
 	}
 	defer func() { err = errors.Join(err, file.remove()) }()
-	timing, err := o.Timing()
-	if err != nil {
-		return err
-	}
-	r := lockRun{app: a, name: name, file: file}
+	r := &lockRun{app: a, file: file, notices: make(chan string, 16)}
 	r.guarded, err = child.NewGuarded(child.GuardOptions{
-		Args: command, Grace: timing.Grace, Secret: file.path, Suspended: r.suspended, Resumed: r.resumed,
+		Args: command, Grace: timing.Grace, Secret: file.path, Suspended: r.suspended,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.guarded.Close()) }()
-	s, err := dialWithin(ctx, b)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
 
-	o.OnLease, o.OnWait, o.OnTrouble = r.leased, r.waiting, r.troubled
-	r.lock, err = s.Lock(ctx, name, o)
-	if errors.Is(err, client.ErrLockBusy) {
-		a.warn(message(err), "")
-		if f.conflict == 0 {
-			return nil
+	a.tellOfLock(&o)
+	waiting := o.OnTrouble
+	o.OnLease = r.leased
+	o.OnTrouble = func(err error) {
+		if !r.held {
+			waiting(err)
+			return
 		}
-		return &exitError{code: f.conflict}
+		r.notice(message(err) + "; trying again")
 	}
-	if err != nil {
-		return err
-	}
-	// A signal is the child's from here on; what ends the lock is the child's end.
-	return r.run(ctx, a.lockedEnviron(b.Address, r.lock))
-}
-
-// dialWithin connects within the time-out.
-func dialWithin(ctx context.Context, o client.Options) (*client.Session, error) {
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	defer cancel()
-	return client.Dial(limited, o)
+	return a.withSession(ctx, func(s *client.Session, so client.Options) error {
+		r.lock, err = s.Lock(ctx, name, o)
+		if err != nil {
+			return a.lockError(f, err)
+		}
+		return r.run(ctx, so)
+	})
 }
 
 // lockedEnviron is the environment of the child of a lock.
@@ -178,7 +120,7 @@ func (a *app) lockedEnviron(address string, l *client.Lock) []string {
 		s = config.Settings{Address: address}
 	}
 	set, drop := s.Environ()
-	set[envLockName], set[envLockHolder] = l.Name(), string(l.Holder())
+	set[envLockName], set[holderVariable] = l.Name(), string(l.Holder())
 	set[envFence] = l.Token().String()
 	return environ(set, drop...)
 }
@@ -186,121 +128,120 @@ func (a *app) lockedEnviron(address string, l *client.Lock) []string {
 // A lockRun is a child and its lock.
 type lockRun struct {
 	app     *app
-	name    string
 	guarded *child.Guarded
 	file    *fenceFile
 	lock    *client.Lock
-	held    bool // since the first lease
+	held    bool        // of the lock's callbacks, which are called one at a time
+	notices chan string // standard error may be slow, the renewing must not be
 }
 
-// run runs the child and gives the lock back.
-func (r *lockRun) run(ctx context.Context, env []string) error {
+// run runs the child and gives the lock back. A signal is for the child, so that
+// ctx, which it ends too, counts up to the start only.
+func (r *lockRun) run(ctx context.Context, so client.Options) error {
+	over, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		r.watch(over)
+	}()
 	var end child.End
 	err := context.Cause(ctx)
 	if err == nil {
-		over, watched := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(watched)
-			select {
-			case <-r.lock.Context().Done():
-				r.lost()
-			case <-over:
-			}
-		}()
+		env := r.app.lockedEnviron(so.Address, r.lock)
 		end, err = r.guarded.Run(append(env, envFenceFile+"="+r.file.path))
-		close(over)
-		<-watched
 	}
-	// What was known before anything was given back.
-	lost, _ := errors.AsType[*client.LockLostError](context.Cause(r.lock.Context()))
 	emptied := r.file.empty()
-	released := r.release()
-	if interrupted, ok := errors.AsType[*child.InterruptedError](err); ok {
-		return &interruptError{interrupted.Signal.(syscall.Signal)}
-	}
-	switch _, notOurs := errors.AsType[*client.NotHolderError](released); {
-	case errors.Is(err, child.ErrLate):
-		return errLate
-	case errors.Is(err, child.ErrGuardDied):
-		return fmt.Errorf("lock %s: the command was killed: %w", shownKey(r.name), err)
-	case err != nil:
-		return err
-	case lost != nil:
-		return &lockLostError{lost, end}
-	case end.Killed:
-		return &lockLostError{fmt.Errorf("lock %s: it was not renewed in time: %w", shownKey(r.name), client.ErrLockLost), end}
-	case notOurs:
-		return &lockLostError{fmt.Errorf("%w when the command had ended: %w", released, client.ErrLockLost), end}
-	case released != nil:
-		r.app.warn(fmt.Sprintf("lock %s was not released, and runs out within %v: %s", shownKey(r.name), r.lock.Timing().TTL, message(released)), "")
-	}
+	lost := context.Cause(r.lock.Context()) // before Release ends it too
+	close(over)
+	released := r.app.releaseLock(r.lock, so.Timeout)
+	<-watched
 	if emptied != nil {
 		r.app.note(emptied.Error())
 	}
 	if end.Left > 0 {
 		r.app.warn("processes that the command had left behind were ended", "")
 	}
-	if end.Code != 0 {
+	return r.outcome(end, err, lost, released)
+}
+
+// outcome is what a child and its lock came to; err is why it did not run to its
+// end.
+func (r *lockRun) outcome(end child.End, err, lost, released error) error {
+	name := shownKey(r.lock.Name())
+	if interrupted, ok := errors.AsType[*child.InterruptedError](err); ok {
+		return &interruptError{interrupted.Signal.(syscall.Signal)}
+	}
+	switch {
+	case errors.Is(err, child.ErrLate):
+		return fmt.Errorf("lock %s: %w", name, errLate)
+	case errors.Is(err, child.ErrGuardDied):
+		return fmt.Errorf("lock %s: the command was killed: %w", name, err)
+	case err != nil:
+		return err
+	case lost != nil:
+		return &lockLostError{lost, end}
+	case end.Killed:
+		return &lockLostError{fmt.Errorf("lock %s was not renewed in time: %w", name, client.ErrLockLost), end}
+	case errors.Is(released, client.ErrNotHolder):
+		return &lockLostError{fmt.Errorf("%w: %w", client.ErrLockLost, released), end}
+	case end.Code != 0:
 		return &exitError{code: end.Code}
 	}
 	return nil
 }
 
-// release gives the lock back; a second signal ends the waiting, and sscli.
-func (r *lockRun) release() error {
-	budget := r.app.settings.Timeout
-	if budget == 0 {
-		budget = client.DefaultTimeout
+// watch tells of what happens while the child runs, and ends it when the lock is
+// lost.
+func (r *lockRun) watch(over <-chan struct{}) {
+	lost := r.lock.Context().Done()
+	for {
+		select {
+		case <-over:
+			for len(r.notices) > 0 {
+				r.app.warn(<-r.notices, "")
+			}
+			return
+		case text := <-r.notices:
+			r.app.warn(text, "")
+		case <-lost:
+			lost = nil
+			why := context.Cause(r.lock.Context())
+			if !errors.Is(why, client.ErrLockLost) {
+				continue // it was released
+			}
+			emptied := r.file.empty()
+			r.guarded.Stop()
+			r.app.warn(message(why)+"; the command is told to end", "")
+			if emptied != nil {
+				r.app.note(emptied.Error())
+			}
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), budget)
-	defer cancel()
-	return r.lock.Release(ctx)
+}
+
+func (r *lockRun) notice(text string) {
+	select {
+	case r.notices <- text:
+	default: // there are enough of them already
+	}
 }
 
 // leased has a new lease: the child may live longer, and has a new token.
 func (r *lockRun) leased(l client.Lease) {
 	r.guarded.Limit(l.Term, l.Until)
 	if err := r.file.write(l.Token.String()); err != nil {
-		r.app.warn("the child has an old token: "+err.Error(), "")
+		r.notice("the command has an old token: " + err.Error())
 	}
-	if !r.held {
-		r.held = true
-		r.app.note(fmt.Sprintf("lock %s is ours, token %s", shownKey(r.name), l.Token))
+	if !r.held && r.app.settings.Verbose {
+		r.notice("the lock is held, token " + l.Token.String())
 	}
+	r.held = true
 }
 
-// lost is called once the lock is gone, or cannot be renewed in time.
-func (r *lockRun) lost() {
-	lost := context.Cause(r.lock.Context())
-	r.guarded.Stop()
-	if err := r.file.empty(); err != nil {
-		r.app.note(err.Error())
-	}
-	r.app.warn(lost.Error()+"; the command is ended", "")
-}
-
-func (r *lockRun) waiting(s client.LockStatus) {
-	by := "another"
-	if s.Holder != nil {
-		by = format.Quote(string(s.Holder))
-	}
-	text := fmt.Sprintf("lock %s is held by %s; waiting", shownKey(r.name), by)
-	if outer, ok := r.app.env(envLockHolder); ok && outer == string(s.Holder) {
-		text += " for the lock run around this one, which is for ever"
-	}
-	r.app.warn(text, "")
-}
-
-func (r *lockRun) troubled(err error) {
-	r.app.warn(fmt.Sprintf("lock %s: %s", shownKey(r.name), message(err)), "")
-}
-
+// suspended is called before sscli is stopped with the child.
 func (r *lockRun) suspended() {
-	left := r.lock.Lease().TermIn().Round(100 * time.Millisecond)
-	r.app.warn(fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", shownKey(r.name), max(left, 0)), "")
+	left := max(r.lock.Lease().TermIn(), 0).Round(100 * time.Millisecond)
+	r.app.warn(fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", shownKey(r.lock.Name()), left), "")
 }
-
-func (r *lockRun) resumed() {}
 
 // A lockLostError is a lock that was lost while a command ran under it.
 type lockLostError struct {

@@ -98,10 +98,10 @@ func startCode(err error) int {
 
 // plain takes off what os/exec says about the name, which StartError says too.
 func plain(err error) error {
-	if e, ok := errors.AsType[*exec.Error](err); ok {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
+	if e, ok := errors.AsType[*exec.Error](err); ok {
 		return e.Err
 	}
 	return err
