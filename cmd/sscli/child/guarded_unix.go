@@ -278,9 +278,13 @@ func (g *Guarded) suspend(by syscall.Signal) {
 		g.o.Suspended()
 	}
 	g.tty.takeBack()
-	signal.Reset(unix.SIGTSTP)
 	if terminal {
-		_ = unix.Kill(0, unix.SIGTSTP) // all of our group, as the terminal does it
+		// All of our group is stopped, as the terminal does it. For ourselves it is
+		// another signal: the Go runtime never gives back the handler of one that it
+		// was asked for.
+		signal.Reset(unix.SIGTSTP)
+		_ = unix.Kill(0, unix.SIGTSTP)
+		_ = unix.Kill(unix.Getpid(), unix.SIGTTIN)
 	} else {
 		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 	}
