@@ -326,10 +326,16 @@ func (g *Guarded) awaitContinue(d time.Duration) bool {
 	}
 }
 
-// killGroup does the guard's work.
+// killGroup does the guard's work, and waits until nothing of the group is left. What
+// has left the group is not found.
 func (g *Guarded) killGroup() {
-	if g.pid > 0 {
-		_ = unix.Kill(-g.pid, unix.SIGKILL)
+	if g.pid == 0 {
+		return
+	}
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(settle) {
+		if err := unix.Kill(-g.pid, unix.SIGKILL); err == unix.ESRCH {
+			return
+		}
 	}
 }
 
