@@ -95,7 +95,7 @@ func explanations() []explanation {
 		{"output", codeUsage, "a result could not be written to standard output", "", isA[*outputError]},
 
 		{"fencing_required", codeFencing, "the key is protected by a fencing token and the request had none",
-			"acquire the lock that protects the key, then --fence TOKEN", isStore(wire.ErrorFenceRequired)},
+			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN", isStore(wire.ErrorFenceRequired)},
 		{"fencing_lower", codeFencing, "a newer token has written the key: whoever held the old one lost the lock",
 			"acquire the lock again, read the key again, then write with the new token", isStore(wire.ErrorFenceLower)},
 		{"fencing_ahead", codeFencing, "the token lies over a minute ahead of the store's clock: it is not one of this store's, or a clock is wrong",

@@ -49,7 +49,8 @@ SSCLI_LOCK_HOLDER. The broker is named to sscli in CMD, whatever flags named it 
 				return usage("want lock run NAME -- CMD...")
 			}
 			args = unprotectAll(args)
-			return a.lockRun(cmd.Context(), f, args[0], args[1:])
+			f.name = args[0]
+			return a.lockRun(cmd.Context(), f, args[1:])
 		},
 	}
 	f.bindTTL(cmd.Flags())
@@ -59,10 +60,7 @@ SSCLI_LOCK_HOLDER. The broker is named to sscli in CMD, whatever flags named it 
 	return cmd
 }
 
-// errLate is a lock that came too late to begin anything under it.
-var errLate = fmt.Errorf("there was no time left to start the command: %w", client.ErrLockLost)
-
-func (a *app) lockRun(ctx context.Context, f lockFlags, name string, command []string) (err error) {
+func (a *app) lockRun(ctx context.Context, f lockFlags, command []string) (err error) {
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -71,12 +69,12 @@ func (a *app) lockRun(ctx context.Context, f lockFlags, name string, command []s
 	if err != nil {
 		return err
 	}
-	if err := client.Get(name).Check(); err != nil {
+	if err := client.Get(f.name).Check(); err != nil {
 		return &usageError{err: err}
 	}
-	if around, ok := a.env(envLockName); ok && around == name {
+	if around, ok := a.env(envLockName); ok && around == f.name {
 		return &usageError{
-			err:  fmt.Errorf("lock %s is held by the lock run around this one, which would wait for itself", shownKey(name)),
+			err:  fmt.Errorf("lock %s is held by the lock run around this one, which would wait for itself", shownKey(f.name)),
 			hint: "if it is the lock of another store: env -u " + envLockName + " sscli lock run …",
 		}
 	}
@@ -105,7 +103,7 @@ func (a *app) lockRun(ctx context.Context, f lockFlags, name string, command []s
 		r.notice(message(err) + "; trying again")
 	}
 	return a.withSession(ctx, func(s *client.Session, so client.Options) error {
-		r.lock, err = s.Lock(ctx, name, o)
+		r.lock, err = s.Lock(ctx, f.name, o)
 		if err != nil {
 			return a.lockError(f, err)
 		}
@@ -172,7 +170,7 @@ func (r *lockRun) outcome(end child.End, err, lost, released error) error {
 	}
 	switch {
 	case errors.Is(err, child.ErrLate):
-		return fmt.Errorf("lock %s: %w", name, errLate)
+		return fmt.Errorf("%w: no time was left to start the command under lock %s", client.ErrLockLost, name)
 	case errors.Is(err, child.ErrGuardDied):
 		return fmt.Errorf("lock %s: the command was killed: %w", name, err)
 	case err != nil:

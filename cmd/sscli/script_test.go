@@ -233,7 +233,7 @@ var scrubRules = []scrubRule{
 	replace(`\bsscli-[a-z2-7]{16}\b`, "CLIENT"),
 	replace(`\bCLIENT:[A-Z2-7]{26}\b`, "HOLDER"),
 	replace(`\bsscli-lock-\d+\b`, "sscli-lock-N"),
-	replace(`\bwaited [\dhms.]+`, "waited TIME"),
+	replace(`\(in [\dhms.]+\)`, "(AGE)"),
 	replace(`\bnewer than yours by [\dhms.]+`, "newer than yours by TIME"),
 	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),
 	replace(`(?m)^ +\d+\.\d{6} (->|<-) (\w+)( #\d+)? \(\d+ bytes\)`, "  SECONDS $1 $2$3 (SIZE)"),
