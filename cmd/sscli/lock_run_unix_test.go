@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -60,7 +59,7 @@ func onTerminal(t *testing.T, args ...string) *terminal {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP) // as a terminal that is closed
+		_ = cmd.Process.Kill() // the leader of the session, which hangs the terminal up
 		for range p.more {
 		}
 		_ = cmd.Wait()
@@ -150,7 +149,7 @@ func TestLockRunInShell(t *testing.T) {
 	// In the background it may not read from the terminal.
 	p.typed("bg\n")
 	p.expect("is not renewed while sscli is stopped")
-	p.typed("fg\n")
+	p.typed("until jobs -s | grep -q .; do :; done; fg\n")
 	p.typed("again\n")
 	p.expect("read again")
 	p.typed("echo \"code $?\"\n")

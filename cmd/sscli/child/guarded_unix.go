@@ -278,20 +278,20 @@ func (g *Guarded) suspend(by syscall.Signal) {
 		g.o.Suspended()
 	}
 	g.tty.takeBack()
-	if terminal {
-		// All of our group is stopped, as the terminal does it. For ourselves it is
-		// another signal: the Go runtime never gives back the handler of one that it
-		// was asked for.
-		signal.Reset(unix.SIGTSTP)
-		_ = unix.Kill(0, unix.SIGTSTP)
-		_ = unix.Kill(unix.Getpid(), unix.SIGTTIN)
-	} else {
+	switch {
+	case g.continuedAlready():
+		// as by a hasty fg
+	case terminal:
+		// All of our group is stopped, as the terminal does it, but not by SIGTSTP:
+		// the Go runtime never gives back the handler of a signal that it was asked
+		// for.
+		_ = unix.Kill(0, unix.SIGTTIN)
+	default:
 		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 	}
 	// Here we are stopped, unless there is no shell to continue us. Then the system
 	// leaves out stops by a terminal.
 	continued := g.awaitContinue(200 * time.Millisecond)
-	signal.Notify(g.signals, unix.SIGTSTP)
 	if !continued && (by == unix.SIGTTIN || by == unix.SIGTTOU) {
 		return // it would stop again at once
 	}
@@ -300,6 +300,23 @@ func (g *Guarded) suspend(by syscall.Signal) {
 		g.o.Resumed()
 	}
 	g.pass(unix.SIGCONT)
+}
+
+// continuedAlready tells whether a SIGCONT has come in the meantime, and leaves it to
+// be found again.
+func (g *Guarded) continuedAlready() bool {
+	for {
+		select {
+		case s := <-g.signals:
+			if s == unix.SIGCONT {
+				g.signals <- s
+				return true
+			}
+			g.pass(s)
+		default:
+			return false
+		}
+	}
 }
 
 func (g *Guarded) awaitContinue(d time.Duration) bool {
