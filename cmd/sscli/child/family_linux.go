@@ -68,6 +68,17 @@ func adopted(ours bool) []int {
 	return list
 }
 
+// childrenOf lists the children of a process.
+func childrenOf(parent int) []int {
+	var list []int
+	for _, p := range processes() {
+		if p.parent == parent {
+			list = append(list, p.pid)
+		}
+	}
+	return list
+}
+
 // descendants lists what a command has started that is not in its group.
 func descendants(command int) []int {
 	all := processes()

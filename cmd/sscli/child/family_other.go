@@ -12,4 +12,6 @@ func dieWithParent(*syscall.SysProcAttr) {}
 
 func adopted(bool) []int { return nil }
 
+func childrenOf(int) []int { return nil }
+
 func descendants(int) []int { return nil }

@@ -346,6 +346,11 @@ func (g *Guarded) awaitContinue(d time.Duration) bool {
 // killGroup does the guard's work, and waits until nothing of the group is left. What
 // has left the group is not found.
 func (g *Guarded) killGroup() {
+	if g.pid == 0 { // the guard had no time to tell it
+		for _, pid := range childrenOf(g.guard.Process.Pid) {
+			g.pid = pid
+		}
+	}
 	if g.pid == 0 {
 		return
 	}

@@ -103,15 +103,15 @@ func TestGuardedInterrupted(t *testing.T) {
 
 func TestGuardedLimit(t *testing.T) {
 	// limited gives a slow machine the time to start the command.
-	limited := func(script string, o GuardOptions) (end End, err error) {
+	limited := func(script string, grace time.Duration, o GuardOptions) (end End, err error) {
 		for term := 50 * time.Millisecond; term < time.Minute; term *= 2 {
-			if end, err = guarded(t, script, term, 2*term, o); !errors.Is(err, ErrLate) && end.Code != 143 {
+			if end, err = guarded(t, script, term, term+grace, o); !errors.Is(err, ErrLate) && end.Code != 143 {
 				break
 			}
 		}
 		return end, err
 	}
-	end, err := limited(`trap "exit 7" TERM; while :; do sleep 0.01; done`, GuardOptions{})
+	end, err := limited(`trap "exit 7" TERM; while :; do sleep 0.01; done`, time.Hour, GuardOptions{})
 	if want := (End{Code: 7, Killed: true}); end != want || err != nil {
 		t.Errorf("TERM: %+v, %v, want %+v", end, err, want)
 	}
@@ -119,7 +119,7 @@ func TestGuardedLimit(t *testing.T) {
 	if err := os.WriteFile(secret, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	end, err = limited(`trap "" TERM; while :; do sleep 0.01; done`, GuardOptions{Secret: secret})
+	end, err = limited(`trap "" TERM; while :; do sleep 0.01; done`, 50*time.Millisecond, GuardOptions{Secret: secret})
 	if want := (End{Code: 137, Killed: true}); end != want || err != nil {
 		t.Errorf("KILL: %+v, %v, want %+v", end, err, want)
 	}
