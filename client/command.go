@@ -77,6 +77,16 @@ func (c Command) with(o WriteOptions) Command {
 	return c
 }
 
+// WithFence returns the command with another fencing token; the zero Version means
+// none.
+func (c Command) WithFence(token wire.Version) Command {
+	c.fence = ""
+	return c.with(WriteOptions{Fence: token})
+}
+
+// Fence is the fencing token as it is sent; empty = none.
+func (c Command) Fence() string { return c.fence }
+
 func isCount(lowest int64) func(wire.Value) bool {
 	return func(v wire.Value) bool { return v.Kind == wire.Integer && v.Int >= lowest }
 }

@@ -53,6 +53,9 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z07:00")
 }
 
+// Age says how long ago something was, for messages.
+func Age(d time.Duration) string { return age(d) }
+
 // age says how long ago something was, more coarsely the longer it is.
 func age(d time.Duration) string {
 	const day = 24 * time.Hour

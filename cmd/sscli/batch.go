@@ -366,6 +366,6 @@ func (b *batch) carryOut(ctx context.Context, req request, run func(context.Cont
 	case len(req.commands) > 1:
 		return b.app.doMany(ctx, ctx, b.session, req, b.budget)
 	}
-	reply, err := b.session.Do(ctx, req.commands[0])
+	reply, err := b.app.carry(ctx, b.session.Do, req)
 	return b.app.finish(ctx, req, 0, reply, err, b.budget, b.session.ReadBack)
 }

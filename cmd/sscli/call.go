@@ -30,7 +30,9 @@ answers: for what sscli does not know yet. The store wants verbs in upper case.`
 			for i, arg := range args {
 				words[i] = unprotect(arg)
 			}
-			return anyRequest(words, options), nil
+			req := anyRequest(words, options)
+			req.force = fence.force
+			return req, nil
 		},
 	}
 }

@@ -23,7 +23,10 @@ func newDel() verb {
 			if err != nil {
 				return request{}, err
 			}
-			var req request
+			if fence.force && len(args) > 1 {
+				return request{}, usage("--force-fence with %d keys: want one", len(args))
+			}
+			req := request{force: fence.force}
 			for _, key := range args {
 				req.commands = append(req.commands, client.Del(unprotect(key), options))
 			}

@@ -39,7 +39,9 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 		a.saw(c.Key())
 	}
 	if len(req.commands) == 1 && req.carry == nil && a.held == nil {
-		reply, err := client.Once(limited, o, req.commands[0])
+		reply, err := a.carry(limited, func(ctx context.Context, c client.Command) (client.Reply, error) {
+			return client.Once(ctx, o, c)
+		}, req)
 		return a.finish(ctx, req, 0, reply, err, o.Timeout, func(ctx context.Context, lost *client.LostAnswerError) (client.Outcome, client.Reply, error) {
 			return client.ReadBack(ctx, o, lost)
 		})
@@ -55,7 +57,7 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 		return req.carry(ctx, s, a.out) // with a time-out for each exchange
 	}
 	if len(req.commands) == 1 {
-		reply, err := s.Do(limited, req.commands[0])
+		reply, err := a.carry(limited, s.Do, req)
 		return a.finish(ctx, req, 0, reply, err, o.Timeout, s.ReadBack)
 	}
 	return a.doMany(ctx, limited, s, req, o.Timeout)

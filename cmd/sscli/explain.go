@@ -95,6 +95,7 @@ func explanations() []explanation {
 		{"not_applied", codeTimeout, "a write was sent, no answer came, and the key is as it was before",
 			"run it again", isA[*notAppliedError]},
 		{"child", child.CodeSetup, "the command behind -- could not be started (125, 126, 127)", "", isA[*child.StartError]},
+		{"guard", child.CodeSetup, "the process that guards the command of a lock was killed, so the command was killed too", "run it again; what killed it may be short of memory", is(child.ErrGuardDied)},
 		{"usage", codeUsage, "the command line cannot be understood", "", isA[*usageError]},
 		{"no_broker", codeUsage, "no flag, no variable and no context names a broker",
 			"-u mqtt://HOST:PORT, export SSCLI_URL, or sscli context set; without a broker: --embedded, or sscli serve", is(config.ErrNoBroker)},
@@ -112,7 +113,7 @@ func explanations() []explanation {
 		{"output", codeOutput, "it is done, but the result could not be printed: standard output is full or closed, or the template does not suit it", "", isA[*outputError]},
 
 		{"fencing_required", codeFencing, "the key is protected by a fencing token and the request had none",
-			"acquire the lock that protects the key, then --fence TOKEN", isStore(wire.ErrorFenceRequired)},
+			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN", isStore(wire.ErrorFenceRequired)},
 		{"fencing_lower", codeFencing, "a newer token has written the key: whoever held the old one lost the lock",
 			"acquire the lock again, read the key again, then write with the new token", isStore(wire.ErrorFenceLower)},
 		{"fencing_ahead", codeFencing, "the token lies over a minute ahead of the store's clock: it is not one of this store's, or a clock is wrong",

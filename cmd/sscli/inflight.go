@@ -122,7 +122,7 @@ func (w *window) mayGoOn() bool {
 // mayOverlap tells whether a request may be under way together with those of other
 // lines: one for one key.
 func (w *window) mayOverlap(req request) bool {
-	return len(req.commands) == 1 && req.carry == nil && !req.alone
+	return len(req.commands) == 1 && req.carry == nil && !req.alone && !req.force
 }
 
 // collect prints the results of lines in their order. What has come is written

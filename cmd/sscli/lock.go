@@ -32,7 +32,7 @@ holder has written.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(a.newLockAcquire(), a.newLockRenew(), a.newLockRelease(), a.newLockHold(), a.newLockStatus())
+	cmd.AddCommand(a.newLockRun(), a.newLockAcquire(), a.newLockRenew(), a.newLockRelease(), a.newLockHold(), a.newLockStatus())
 	return cmd
 }
 

@@ -6,9 +6,14 @@ import (
 	"context"
 	"errors"
 	"os"
+
+	"github.com/sscli/sscli/cmd/sscli/child"
 )
 
 func main() {
+	if child.GuardMain() {
+		return
+	}
 	os.Exit(run(os.Args[0], os.Args[1:]))
 }
 

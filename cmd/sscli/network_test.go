@@ -38,6 +38,7 @@ func networkCases() map[string][]networkCase {
 		"lock":                  {{}},
 		"lock acquire":          {{args: "l --holder h --try", talks: true}},
 		"lock hold":             {{args: "l --try", talks: true}},
+		"lock run":              {{args: "l2 -- true", talks: true}, {args: "l3 --embedded -- true", own: true}},
 		"lock release":          {{args: "l --holder h", talks: true}},
 		"lock renew":            {{args: "l --holder h", talks: true}},
 		"lock status":           {{args: "l", talks: true}},

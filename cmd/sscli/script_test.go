@@ -27,6 +27,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/child"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -34,6 +35,9 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 func TestMain(m *testing.M) {
+	if child.GuardMain() {
+		return
+	}
 	testscript.Main(m, map[string]func(){
 		"sscli":          main,
 		"statestore-cli": main,
@@ -240,6 +244,10 @@ var scrubRules = []scrubRule{
 	replace(`\((in )?[\dhms.]+ ago\)`, "(AGE)"),
 	replace(`\bis [\dhms.]+ ahead of the local clock`, "is AHEAD of the local clock"),
 	replace(`\bsscli-[a-z2-7]{16}\b`, "CLIENT"),
+	replace(`\bCLIENT:[A-Z2-7]{26}\b`, "HOLDER"),
+	replace(`\bsscli-lock-\d+\b`, "sscli-lock-N"),
+	replace(`\(in [\dhms.]+\)`, "(AGE)"),
+	replace(`\bnewer than yours by [\dhms.]+`, "newer than yours by TIME"),
 	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),
 	replace(`(?m)^ +\d+\.\d{6} (->|<-) (\w+)( #\d+)? \(\d+ bytes\)`, "  SECONDS $1 $2$3 (SIZE)"),
 	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `, "CLOCK  "),

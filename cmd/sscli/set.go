@@ -65,7 +65,9 @@ func (o *setFlags) parse(args []string, in stdin) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	return setRequest(key, value, options), nil
+	req := setRequest(key, value, options)
+	req.force = o.force
+	return req, nil
 }
 
 func setRequest(key string, value []byte, options client.SetOptions) request {

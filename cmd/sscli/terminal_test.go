@@ -22,8 +22,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// onTerminal runs a program whose output is a terminal, and returns what came there.
-func onTerminal(t *testing.T, env []string, name string, args ...string) string {
+// shownOnTerminal runs a program whose output is a terminal, and returns what came there.
+func shownOnTerminal(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = t.TempDir()
@@ -81,7 +81,7 @@ func TestTerminal(t *testing.T) {
 	// The test sees what it looks for.
 	for _, all := range evils() {
 		for _, evil := range all {
-			if harmful(onTerminal(t, nil, "printf", "%s", evil)) == "" {
+			if harmful(shownOnTerminal(t, nil, "printf", "%s", evil)) == "" {
 				t.Errorf("printf of %q is taken for harmless", evil)
 			}
 		}
@@ -135,7 +135,7 @@ func TestTerminal(t *testing.T) {
 					}
 					for _, broker := range brokers {
 						line := append(append([]string{}, form...), args...)
-						said := onTerminal(t, []string{"SSCLI_URL=" + broker.URL(), "SSCLI_TIMEOUT=2s"}, program, line...)
+						said := shownOnTerminal(t, []string{"SSCLI_URL=" + broker.URL(), "SSCLI_TIMEOUT=2s"}, program, line...)
 						if bad := harmful(said); bad != "" {
 							t.Errorf("%q: the terminal got %s", line, bad)
 						}

@@ -39,6 +39,7 @@ func newVDel() verb {
 			}
 			return request{
 				commands: []client.Command{client.VDel(key, value, options)},
+				force:    fence.force,
 				show: func(_ int, r client.Reply) (format.Result, bool, error) {
 					return format.Count{Op: "vdel", Key: key, N: r.Count(), Version: version(r.Version), RTT: r.RTT}, r.Count() > 0, nil
 				},

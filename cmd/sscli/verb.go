@@ -9,7 +9,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/config"
 	"github.com/sscli/sscli/format"
 )
 
@@ -42,6 +41,7 @@ func (v verb) name() string {
 // A request is what a line asks of the store.
 type request struct {
 	commands []client.Command
+	force    bool // past the fencing token of the key, of which there is one
 	// show turns the reply to the i-th command into a result; yes is false for a
 	// "no". A nil result prints nothing.
 	show  func(i int, r client.Reply) (result format.Result, yes bool, err error)
@@ -95,24 +95,4 @@ func version(v wire.Version) format.Version {
 		return nil
 	}
 	return v
-}
-
-// fencing are the flags of every command that writes.
-type fencing struct {
-	token config.Text
-}
-
-func (f *fencing) bind(fs *pflag.FlagSet) {
-	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key")
-}
-
-func (f *fencing) options() (client.WriteOptions, error) {
-	if f.token == "" {
-		return client.WriteOptions{}, nil
-	}
-	token, err := wire.ParseToken(string(f.token))
-	if err != nil {
-		return client.WriteOptions{}, &usageError{err: err, hint: "the token as the lock's reply gave it, unchanged"}
-	}
-	return client.WriteOptions{Fence: token}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"syscall"
 )
 
 // Exit codes for a command that did not run, as in POSIX shells.
@@ -89,7 +90,7 @@ func startCode(err error) int {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return CodeNotFound
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, errNotExecutable):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errNotExecutable), errors.Is(err, syscall.EISDIR):
 		return CodeNotExecutable
 	}
 	return CodeSetup
@@ -97,10 +98,10 @@ func startCode(err error) int {
 
 // plain takes off what os/exec says about the name, which StartError says too.
 func plain(err error) error {
-	if e, ok := errors.AsType[*exec.Error](err); ok {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
+	if e, ok := errors.AsType[*exec.Error](err); ok {
 		return e.Err
 	}
 	return err

@@ -47,8 +47,15 @@ func pass(p *os.Process, s os.Signal) {
 }
 
 func status(state *os.ProcessState) int {
-	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return 128 + int(ws.Signal())
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok {
+		return exitStatus(ws)
 	}
 	return state.ExitCode()
+}
+
+func exitStatus(ws syscall.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
 }

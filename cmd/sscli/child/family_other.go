@@ -1,0 +1,17 @@
+//go:build unix && !linux
+
+package child
+
+import "syscall"
+
+// Only Linux tells what became of processes that left the command's group.
+
+func adopt() {}
+
+func dieWithParent(*syscall.SysProcAttr) {}
+
+func adopted(bool) []int { return nil }
+
+func childrenOf(int) []int { return nil }
+
+func descendants(int) []int { return nil }

@@ -1,0 +1,103 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrLate is a command that was not started because the time to begin ending it
+// had come.
+var ErrLate = errors.New("the time to run it is over")
+
+// ErrGuardDied is a command that was killed because nobody guarded it any more.
+var ErrGuardDied = errors.New("its guard has ended")
+
+// GuardOptions go with a [Guarded] command.
+type GuardOptions struct {
+	// Args are the command, at least its name.
+	Args []string
+
+	// Grace is the time between TERM and KILL for a command that is told to end
+	// before its limit, and for what a command leaves behind. 0 = none.
+	Grace time.Duration
+
+	// Secret is a file that holds something for the command alone; empty = none.
+	// It is removed when the command had to end, and its directory too if sscli can
+	// no longer do that.
+	Secret string
+
+	// Suspended is called when sscli is about to be stopped together with its
+	// command, and Resumed when both run again.
+	Suspended, Resumed func()
+}
+
+// An End is how a guarded command ended.
+type End struct {
+	Code int // exit status, 128+N for signal N
+
+	// Killed tells that the command was ended: it was told to, or its limit came.
+	Killed bool
+
+	// Left is how many processes the command had left behind when it ended by
+	// itself. They were ended too.
+	Left int
+}
+
+// An InterruptedError is a signal that came before the command was started.
+type InterruptedError struct {
+	Signal os.Signal
+}
+
+func (e *InterruptedError) Error() string { return "interrupted (" + e.Signal.String() + ")" }
+
+// find returns the path of a program. The error is a *[StartError].
+func find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", &StartError{name, startCode(err), plain(err)}
+	}
+	return path, nil
+}
+
+// sscli and the guard send each other lines of words.
+
+func appendLine(b []byte, words ...string) []byte {
+	for i, w := range words {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = strconv.AppendQuote(b, w)
+	}
+	return append(b, '\n')
+}
+
+func parseLine(line string) ([]string, error) {
+	rest, whole := strings.CutSuffix(line, "\n")
+	if !whole {
+		return nil, errors.New("want a whole line")
+	}
+	var words []string
+	for rest != "" || len(words) == 0 {
+		if len(words) > 0 {
+			var ok bool
+			if rest, ok = strings.CutPrefix(rest, " "); !ok {
+				return nil, fmt.Errorf("word %d: want a blank between two words", len(words)+1)
+			}
+		}
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil || quoted[0] != '"' {
+			return nil, fmt.Errorf("word %d: want it in double quotes", len(words)+1)
+		}
+		word, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, fmt.Errorf("word %d: %w", len(words)+1, err)
+		}
+		words, rest = append(words, word), rest[len(quoted):]
+	}
+	return words, nil
+}

@@ -1,0 +1,328 @@
+//go:build linux
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+var chaosRounds = flag.Int("chaos-rounds", 20, "rounds of TestLockChaos")
+
+// The child of the chaos: alone as long as it or what it started lives, which the
+// lock on a file tells that both have open. What it started is deaf to TERM; half of
+// the children are.
+const chaosChild = `
+exec 9>>"$ARENA/alone"
+flock -n 9 || echo "$SSCLI_LOCK_HOLDER is not alone" >>"$ARENA/violations"
+(trap "" TERM HUP INT; exec sleep 1000) &
+echo "$SSCLI_LOCK_HOLDER $$ $!" >"$ARENA/next.$$"
+mv "$ARENA/next.$$" "$ARENA/state"
+[ $(($$ % 2)) = 0 ] || trap "" TERM
+exec sleep 1000`
+
+// chaosTTL leaves a tenth of it for a busy machine.
+const chaosTTL = 2500 * time.Millisecond
+
+// TestLockChaos runs wrappers that compete for a lock and kills them, stops them past
+// the lease, cuts their connections, silences the store, kills their guards and
+// children. Never is a child alive that does not hold the lock at the store, or beside
+// another; in the end nothing is left.
+func TestLockChaos(t *testing.T) {
+	if _, err := exec.LookPath("flock"); err != nil {
+		t.Skip("no flock")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left atomic.Int64
+	left.Store(int64(*chaosRounds))
+	began := time.Now()
+	t.Run("arenas", func(t *testing.T) {
+		for i := range 4 {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				a := newArena(t, self)
+				for left.Add(-1) >= 0 {
+					a.round()
+				}
+				a.end()
+			})
+		}
+	})
+	t.Logf("%d rounds in %v", *chaosRounds, time.Since(began).Round(time.Millisecond))
+}
+
+// An arena is a store with a lock that wrappers compete for.
+type arena struct {
+	t     *testing.T
+	self  string
+	dir   string
+	store *emulator.Server
+
+	mu       sync.Mutex
+	wrappers map[string]*exec.Cmd // by holder
+	number   int
+	closing  bool
+	running  sync.WaitGroup
+
+	stop, checked chan struct{}
+}
+
+func newArena(t *testing.T, self string) *arena {
+	a := &arena{
+		t: t, self: self, dir: t.TempDir(), store: emulator.Start(t), wrappers: make(map[string]*exec.Cmd),
+		stop: make(chan struct{}), checked: make(chan struct{}),
+	}
+	if err := os.Mkdir(filepath.Join(a.dir, "tmp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // after a failure
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.closing = true
+		for _, w := range a.wrappers {
+			_ = w.Process.Kill() // whose guard does the rest
+		}
+	})
+	for range 2 {
+		a.wrap()
+	}
+	go func() {
+		defer close(a.checked)
+		a.check()
+	}()
+	return a
+}
+
+// wrap starts a wrapper, and another one when it ends.
+func (a *arena) wrap() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closing {
+		return
+	}
+	a.number++
+	holder := "w" + strconv.Itoa(a.number)
+	cmd := exec.Command(a.self)
+	cmd.Args = []string{"sscli", "lock", "run", "chaos", "--holder", holder, "--ttl", chaosTTL.String(), "--", "sh", "-c", chaosChild}
+	cmd.Env = append(os.Environ(), "SSCLI_URL="+a.store.URL(), "ARENA="+a.dir, "TMPDIR="+filepath.Join(a.dir, "tmp"), "GORACE=atexit_sleep_ms=0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		a.t.Error(err)
+		return
+	}
+	a.wrappers[holder] = cmd
+	a.running.Go(func() {
+		_ = cmd.Wait() // it may end in any way
+		a.mu.Lock()
+		delete(a.wrappers, holder)
+		a.mu.Unlock()
+		a.wrap()
+	})
+}
+
+func (a *arena) wrapper(holder string) *exec.Cmd {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.wrappers[holder]
+}
+
+// child is the last that has started; alive tells whether it, or what it has started,
+// lives.
+func (a *arena) child() (holder string, pids [2]int, alive bool) {
+	text, err := os.ReadFile(filepath.Join(a.dir, "state"))
+	if err != nil {
+		return "", pids, false
+	}
+	fields := strings.Fields(string(text))
+	for i := range pids {
+		if pids[i], err = strconv.Atoi(fields[i+1]); err != nil {
+			a.t.Error(err)
+		}
+		alive = alive || isAlive(pids[i])
+	}
+	return fields[0], pids, alive
+}
+
+func isAlive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	rest := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
+	return !strings.HasPrefix(rest, " Z") && !strings.HasPrefix(rest, " X")
+}
+
+// check looks for a child that lives while the store says that another, or nobody,
+// holds its lock.
+func (a *arena) check() {
+	for {
+		select {
+		case <-a.stop:
+			return
+		case <-time.After(3 * time.Millisecond):
+		}
+		holder, pids, alive := a.child()
+		if !alive {
+			continue
+		}
+		entry, held := a.store.Get("chaos")
+		if held && string(entry.Value) == holder {
+			continue
+		}
+		if again, same, still := a.child(); still && again == holder && same == pids {
+			a.t.Errorf("the child of %s lives, the lock is held by %q (%v)", holder, entry.Value, held)
+			return
+		}
+	}
+}
+
+// next waits for a child that is not of this holder.
+func (a *arena) next(not string) (holder string, pids [2]int) {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		holder, pids, alive := a.child()
+		if alive && holder != not {
+			return holder, pids
+		}
+		if time.Now().After(deadline) {
+			a.t.Fatalf("no child runs after that of %s", not)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// round does something to the wrapper that holds the lock and waits for the next.
+func (a *arena) round() {
+	holder, pids := a.next("")
+	w := a.wrapper(holder)
+	if w == nil {
+		return
+	}
+	time.Sleep(rand.N(chaosTTL / 2)) // anywhere between two renewals
+	events := []string{"kill", "stop", "term", "cut", "silence", "guard", "child"}
+	event := events[rand.IntN(len(events))]
+	switch event {
+	case "kill":
+		_ = w.Process.Kill()
+	case "stop":
+		_ = w.Process.Signal(syscall.SIGSTOP)
+		a.next(holder) // others go on meanwhile
+		_ = w.Process.Signal(syscall.SIGCONT)
+	case "term":
+		_ = w.Process.Signal(syscall.SIGTERM)
+		if pids[0]%2 != 0 {
+			_ = syscall.Kill(pids[0], syscall.SIGKILL) // it is deaf
+		}
+	case "cut":
+		a.store.DropAll()
+		time.Sleep(rand.N(chaosTTL))
+		if _, now, alive := a.child(); alive && now == pids {
+			_ = syscall.Kill(pids[0], syscall.SIGKILL) // it lives, as it should
+		}
+	case "silence":
+		a.store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
+		for {
+			if _, now, alive := a.child(); !alive || now != pids {
+				break
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+		a.store.Intercept(nil)
+	case "guard":
+		if guard := parentOf(pids[0]); guard > 1 {
+			_ = syscall.Kill(guard, syscall.SIGKILL)
+		}
+	case "child":
+		_ = syscall.Kill(pids[0], syscall.SIGKILL)
+	}
+	a.next(holder)
+	if text, err := os.ReadFile(filepath.Join(a.dir, "violations")); err == nil {
+		a.t.Fatalf("after %s: %s", event, text)
+	}
+	if a.t.Failed() {
+		a.t.Fatalf("after %s", event)
+	}
+}
+
+func parentOf(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	parent, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return 0
+	}
+	return parent
+}
+
+// end ends all wrappers and looks what they left.
+func (a *arena) end() {
+	a.mu.Lock()
+	a.closing = true
+	for _, w := range a.wrappers {
+		_ = w.Process.Signal(syscall.SIGCONT)
+		_ = w.Process.Signal(syscall.SIGTERM)
+	}
+	a.mu.Unlock()
+	over := make(chan struct{})
+	go func() {
+		a.running.Wait()
+		close(over)
+	}()
+	for ended := false; !ended; {
+		select {
+		case <-over:
+			ended = true
+		case <-time.After(10 * time.Millisecond):
+			// A deaf child must be killed; its wrapper releases the lock then.
+			if _, pids, alive := a.child(); alive {
+				_ = syscall.Kill(pids[0], syscall.SIGKILL)
+			}
+		}
+	}
+	close(a.stop)
+	<-a.checked
+	if _, pids, alive := a.child(); alive {
+		a.t.Errorf("a child is left: %v", pids)
+	}
+	deadline := time.Now().Add(chaosTTL + 5*time.Second)
+	for {
+		if _, held := a.store.Get("chaos"); !held {
+			break
+		}
+		if time.Now().After(deadline) {
+			a.t.Error("the lock is held, and nobody lives who could")
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for {
+		files, err := os.ReadDir(filepath.Join(a.dir, "tmp"))
+		if err == nil && len(files) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			a.t.Errorf("files are left: %v, %v", files, err)
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
