@@ -110,16 +110,32 @@ use() {
 	local said
 	said=$("$@" version)
 	[[ $said == *"$(sed -n 's/.*"version":"\([^"]*\)".*/\1/p' dist/metadata.json)"* ]] || die "$*: says $said"
-	said=$("$@" --embedded batch --keep-going - <<<$'set a 1\nget a') || die "$*: $said"
+	said=$("$@" --embedded -q batch --keep-going - <<<$'set a 1\nget a') || die "$*: $said"
 }
 
 # files ROOT prints what sscli has in a tree.
 files() { (cd "$1" && find . -path ./var -prune -o ! -type d -path '*sscli*' -print | sort); }
 
+# leads DIR: what README.md and docs name as files is in DIR, but for source.
+leads() {
+	local page target
+	for page in README.md docs/*.md examples/README.md; do
+		[ -s "$1/$page" ] || die "no $page in $1"
+		while read -r target; do
+			case $target in
+			*://* | *.go | *.txtar | '' | */completions) continue ;;
+			esac
+			target=$(dirname "$page")/$target
+			[ -e "$1/$target" ] || [ -L "$1/$target" ] || die "$page leads to $target, which is not in $1"
+		done < <(grep -o '](\([^)#]*\)' "$page" | cut -c3- | sort -u)
+	done
+}
+
 echo 'archive'
 mkdir "$tmp/archive"
 tar xzf "$(one "*_linux_$arch.tar.gz")" -C "$tmp/archive"
 use "$tmp/archive/sscli"
+leads "$tmp/archive"
 for page in build/man/*; do
 	[ -f "$tmp/archive/man/${page##*/}" ] || die "${page##*/} is not in the archive"
 	[[ $page != *.1 ]] || grep -qF "man/${page##*/}\"" dist/homebrew/Casks/sscli.rb || die "${page##*/} is not in the cask"
@@ -138,6 +154,7 @@ in_place() {
 	) || die 'the completion of bash'
 	[ -s "$root/usr/share/fish/vendor_completions.d/sscli.fish" ] || die 'no completion for fish'
 	[ -s "$root/usr/share/doc/sscli/copyright" ] || die 'no license'
+	leads "$root/usr/share/doc/sscli"
 	for page in build/man/*.1; do
 		gzip -t "$root/usr/share/man/man1/${page##*/}.gz"
 	done
