@@ -52,7 +52,7 @@ func (a *app) setCompletions(root *cobra.Command) {
 		case cmd.ValidArgsFunction != nil:
 		case strings.HasPrefix(operands, "KEY..."):
 			cmd.ValidArgsFunction = a.completeScanned(0)
-		case strings.HasPrefix(operands, "KEY"):
+		case strings.HasPrefix(operands, "KEY"), strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
 			cmd.ValidArgsFunction = a.completeScanned(1)
 		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):
 			cmd.ValidArgsFunction = noOperands

@@ -211,6 +211,7 @@ func TestCompletion(t *testing.T) {
 				{"sscli set thermostat/fan some", "sscli set thermostat/fan some"},
 				{"sscli watch --no-initial colon:", "sscli watch --no-initial colon:key "},
 				{"sscli watch a -- cat some", "sscli watch a -- cat some-file "},
+				{"sscli lock status colo", "sscli lock status colon:key "},
 				{"sscli get quot", "sscli get quot"},
 				{"sscli get some", "sscli get some"},
 				// Where they cannot be found nothing happens.
