@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -50,10 +49,8 @@ func (a *app) setCompletions(root *cobra.Command) {
 		_, operands, _ := strings.Cut(cmd.Use, " ")
 		switch {
 		case cmd.ValidArgsFunction != nil:
-		case strings.HasPrefix(operands, "KEY..."):
-			cmd.ValidArgsFunction = a.completeScanned(0)
-		case strings.HasPrefix(operands, "KEY"), strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
-			cmd.ValidArgsFunction = a.completeScanned(1)
+		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
+			cmd.ValidArgsFunction = a.completeKeys(1)
 		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):
 			cmd.ValidArgsFunction = noOperands
 		}
@@ -82,11 +79,8 @@ func noOperands(*cobra.Command, []string, string) ([]string, cobra.ShellCompDire
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// Listing keys must not keep a shell waiting, or fill its screen.
-const (
-	completionTime = 300 * time.Millisecond
-	completionKeys = 500
-)
+// completionKeys is how many keys are worth listing.
+const completionKeys = 500
 
 // scannedKeys lists the keys of the store that begin like that: if a broker is
 // configured, it knows SCAN, and it answers in time. Else there are none, and nothing is
@@ -143,19 +137,4 @@ func isPlain(key string) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_./:@%+,-", c)
 	}
 	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
-}
-
-// completeScanned completes operands that are keys, at most so many; 0 is any number.
-func (a *app) completeScanned(most int) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		// cobra adds a -- at the end; one before it begins a command.
-		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		found := slices.DeleteFunc(a.scannedKeys(cmd, part), func(key string) bool { return slices.Contains(args, key) })
-		return found, cobra.ShellCompDirectiveNoFileComp
-	}
 }
