@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks everything: form, analysis, tests, fuzz targets, what README.md and docs show.
+# Checks everything: form, analysis, tests, fuzz targets, what README.md and docs show,
+# and, if SSCLI_CHECK=full and it changed, what a release is made of.
 #
 #	scripts/check.sh                    with what is there; wants Go, nothing else
 #	SSCLI_CHECK=full scripts/check.sh   installs what is missing; a skip is an error
@@ -74,6 +75,13 @@ install_missing() {
 	have openssl || packages+=(openssl)
 	have shellcheck || packages+=(shellcheck)
 	have strace || packages+=(strace)
+	have zsh || packages+=(zsh)
+	have fish || packages+=(fish)
+	[ -e /usr/share/bash-completion/bash_completion ] || packages+=(bash-completion)
+	have man || packages+=(man-db)
+	have mandoc || packages+=(mandoc)
+	have rpm || packages+=(rpm)
+	have buildah || packages+=(buildah)
 	if [ ${#packages[@]} -gt 0 ] && have apt-get && [ "$(id -u)" = 0 ]; then
 		export DEBIAN_FRONTEND=noninteractive
 		apt-get -q update && apt-get -q install -y --no-install-recommends "${packages[@]}" || return
@@ -212,13 +220,18 @@ else
 	skip staticcheck "not installed: go install honnef.co/go/tools/cmd/staticcheck@$staticcheck_version"
 fi
 if have shellcheck; then
-	step shellcheck shellcheck scripts/*.sh .ci/run
+	step shellcheck shellcheck scripts/*.sh scripts/*.bash examples/*.sh .ci/run
 else
 	skip shellcheck 'not installed'
 fi
 step 'completions are current' scripts/completions.sh --check
 tests # among them: the arrows between the packages, the pages, the tour
 fuzz
+if [ -n "$full" ]; then
+	step 'release, if its files changed' scripts/release-check.sh --if-changed
+else
+	skip release 'scripts/release-check.sh builds one and looks at it, in some minutes'
+fi
 
 if [ ${#failures[@]} -gt 0 ]; then
 	printf '\nfailed:\n'

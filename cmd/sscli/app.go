@@ -90,6 +90,9 @@ func (a *app) execute(ctx context.Context, name string, args []string) error {
 	for i, arg := range args {
 		protected[i] = protect(arg, false)
 	}
+	if isCompletion(args) {
+		a.setCompletions(root)
+	}
 	root.SetArgs(protected)
 	cmd, err := root.ExecuteContextC(ctx)
 	if u, ok := errors.AsType[*usageError](err); ok && u.hint == "" {
@@ -395,7 +398,6 @@ fencing tokens.
 	}
 	setHelp(root)
 	root.SetCompletionCommandGroupID(groupMore)
-	a.completeFlags(root)
 	return root
 }
 
@@ -432,6 +434,7 @@ func (a *app) otherCommands() []command {
 		{"shell", a.newShell},
 		{"serve", a.newServe},
 		{"context", a.newContext},
+		{"man", a.newMan},
 		{"version", a.newVersion},
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -320,20 +319,4 @@ func (a *app) contextNames(cmd *cobra.Command, toComplete string) ([]string, cob
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeFlags completes the values of the flags that all commands have.
-func (a *app) completeFlags(root *cobra.Command) {
-	values := map[string]cobra.CompletionFunc{
-		"context": func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-			return a.contextNames(cmd, toComplete)
-		},
-		"output": cobra.FixedCompletions([]string{"human", "raw", "json", "template="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
-		"color":  cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
-	}
-	for _, flag := range slices.Sorted(maps.Keys(values)) {
-		if err := root.RegisterFlagCompletionFunc(flag, values[flag]); err != nil {
-			panic(err) // there is no such flag
-		}
-	}
 }

@@ -58,6 +58,7 @@ func networkCases() map[string][]networkCase {
 		"hlc now":               {{}},
 		"hlc parse":             {{args: "1696374425000:0:a"}},
 		"hlc compare":           {{args: "1696374425000:0:a 1696374425000:0:b"}},
+		"man":                   {{args: "pages"}},
 		"version":               {{}},
 		"help":                  {{}, {args: "get"}, {args: "environment"}},
 		"completion bash":       {{}},
@@ -108,7 +109,7 @@ func straced(t *testing.T, program, url, stdin string, args ...string) []string 
 	dir := t.TempDir()
 	out := filepath.Join(dir, "strace")
 	cmd := exec.Command("strace", append([]string{"-f", "-qq", "-e", "trace=network", "-o", out, program}, args...)...)
-	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Stdin, cmd.Dir = strings.NewReader(stdin), dir
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
 	said, err := cmd.CombinedOutput()
 	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{codeNo, codeUsage, codeConnection, codeLockLost}, exit.ExitCode()) {

@@ -86,7 +86,9 @@ func dotOperands(args []string, part string) (found []repl.Candidate) {
 
 // completeCommand asks cobra, as the completion scripts of other shells do.
 func (s *shell) completeCommand(args []string, part repl.Word) []repl.Candidate {
-	root := newLineRoot(s.newLine())
+	line := s.newLine()
+	root := newLineRoot(line)
+	line.setCompletions(root)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&bytes.Buffer{})
@@ -140,13 +142,20 @@ func decodeCandidate(text string) (string, bool) {
 }
 
 // completeKeys is for the operands that are keys: at most so many, 0 for any number.
-// On the command line it knows none, and says that they are no files.
 func (a *app) completeKeys(most int) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		if a.held == nil || most > 0 && len(args) >= most {
+	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+		// cobra adds a -- at the end; one before it begins a command.
+		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var found []string
+		if a.held == nil {
+			found = a.scannedKeys(cmd, part)
+			return slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) }), cobra.ShellCompDirectiveNoFileComp
+		}
 		for _, key := range a.held.keysWith(unprotect(part)) {
 			if !slices.ContainsFunc(args, func(arg string) bool { return unprotect(arg) == key }) {
 				found = append(found, encodeCandidate(key))

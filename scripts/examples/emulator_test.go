@@ -33,19 +33,21 @@ func takeLease(t *testing.T, url string) {
 	}
 }
 
-// TestGoExamples wants each block of Go in README.md in this file, which compiles.
+// TestGoExamples wants each block of Go in docs/emulator.md in this file, which
+// compiles.
 func TestGoExamples(t *testing.T) {
+	const page = "docs/emulator.md"
 	here, err := os.ReadFile("emulator_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(read(t, "README.md"), -1)
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(read(t, page), -1)
 	for _, b := range blocks {
 		if !strings.Contains(string(here), b[1]) {
-			t.Errorf("README.md: this is not in scripts/examples/emulator_test.go:\n%s", indented(b[1]))
+			t.Errorf("%s: this is not in scripts/examples/emulator_test.go:\n%s", page, indented(b[1]))
 		}
 	}
 	if len(blocks) == 0 {
-		t.Error("README.md: no block of Go")
+		t.Errorf("%s: no block of Go", page)
 	}
 }

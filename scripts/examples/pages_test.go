@@ -2,6 +2,7 @@ package examples
 
 import (
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -47,21 +48,12 @@ func checkPage(t *testing.T, binary, page string) {
 		}
 		return // it has nothing to run
 	}
-	want, got := newTranscript(), newTranscript()
 	printed := run(t, binary, page, examples)
-	differs := false
-	for i, e := range examples {
-		w, g := want.normal(e.output), got.normal(printed[i])
-		if differs = g != w; !differs {
-			continue
-		}
-		if !*update {
-			// What follows may differ only because this does.
-			t.Fatalf("%s:%d: $ %s\n%s says (-), it printed (+):\n%s", page, e.line, e.command, page, difference(w, g))
-		}
-		break
+	wrong := compare(page, examples, printed)
+	if wrong != "" && !*update {
+		t.Fatal(wrong)
 	}
-	if !*update || !differs {
+	if wrong == "" {
 		return
 	}
 	for i := range examples {
@@ -70,6 +62,48 @@ func checkPage(t *testing.T, binary, page string) {
 	write(t, filepath.Join(root, page), replaced(text, examples), 0o644)
 	if again, err := parse(read(t, page)); err != nil || !slices.Equal(commands(again), commands(examples)) {
 		t.Errorf("%s: an output looks like a command, or has no line end", page)
+	}
+}
+
+// compare says where what the examples printed is not what their page says: at the
+// first such place, since what follows may differ only because of it.
+func compare(page string, examples []example, printed []string) string {
+	want, got := newTranscript(), newTranscript()
+	for i, e := range examples {
+		w, g := want.normal(e.output), got.normal(printed[i])
+		if g != w {
+			return fmt.Sprintf("%s:%d: $ %s\n%s says (-), it printed (+):\n%s", page, e.line, e.command, page, difference(w, g))
+		}
+	}
+	return ""
+}
+
+// TestOneCharacter changes a page by a character, here and there. Its examples must
+// not pass any more.
+func TestOneCharacter(t *testing.T) {
+	needBash(t)
+	dependOnSources(t)
+	binary := filepath.Join(t.TempDir(), "sscli-built")
+	build(t, root, binary)
+	const page = "```console\n$ sscli set a 1\nOK\nversion 1696374425000:1:StateStore  2023-10-03T23:07:05.000Z\n" +
+		"$ sscli get a -o raw; echo\n1\n$ sscli get missing\n(nil)\n```\n"
+	examples, err := parse(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := run(t, binary, "page", examples)
+	if wrong := compare("page", examples, printed); wrong != "" {
+		t.Fatal(wrong)
+	}
+	for _, change := range [][2]string{{"OK\n", "0K\n"}, {"OK\n", "OK \n"}, {"\n1\n", "\n2\n"}, {"\n1\n", "\n1\n\n"}, {"(nil)", "(nil"}, {"version", "Version"}, {"05.000Z", "05.001Z"}} {
+		text := strings.Replace(page, change[0], change[1], 1)
+		examples, err := parse(text)
+		if err != nil || text == page {
+			t.Fatalf("%q: %v", change, err)
+		}
+		if compare("page", examples, printed) == "" {
+			t.Errorf("nobody sees that %q became %q", change[0], change[1])
+		}
 	}
 }
 
@@ -86,9 +120,11 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// TestExitCodes compares README.md's table with `sscli help exit-codes`.
+// TestExitCodes compares the table of docs/exit-codes.md with `sscli help
+// exit-codes`; -update writes it.
 func TestExitCodes(t *testing.T) {
 	dependOnSources(t)
+	const page = "docs/exit-codes.md"
 	binary := filepath.Join(t.TempDir(), "sscli.exe")
 	build(t, root, binary)
 	cmd := exec.CommandContext(t.Context(), binary, "help", "exit-codes")
@@ -97,13 +133,23 @@ func TestExitCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := rows(`(?m)^  (\S+) +(.*)$`, string(help))
-	_, section, _ := strings.Cut(read(t, "README.md"), "\n## Exit codes\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	got := rows("(?m)^\\| `(.*)` \\| (.*) \\|$", section)
-	if len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("README.md, Exit codes: the table says\n%sbut sscli help exit-codes says\n%s",
-			indented(strings.Join(got, "\n")), indented(strings.Join(want, "\n")))
+	var want strings.Builder
+	for _, m := range regexp.MustCompile(`(?m)^  (\S+) +(.*)$`).FindAllStringSubmatch(string(help), -1) {
+		fmt.Fprintf(&want, "| `%s` | %s |\n", m[1], m[2])
+	}
+	text := read(t, page)
+	before, rest, ok := strings.Cut(text, "| code | meaning |\n| --- | --- |\n")
+	rest = "\n" + rest
+	end := max(strings.Index(rest, "\n\n"), 0)
+	got, after := rest[1:end+1], rest[end+1:]
+	switch {
+	case !ok || want.Len() == 0:
+		t.Fatalf("%s has no table of codes, or sscli help exit-codes none", page)
+	case got == want.String():
+	case *update:
+		write(t, filepath.Join(root, page), before+"| code | meaning |\n| --- | --- |\n"+want.String()+after, 0o644)
+	default:
+		t.Errorf("%s: the table says (-), but sscli help exit-codes says (+)\n%s", page, difference(got, want.String()))
 	}
 }
 
@@ -189,15 +235,6 @@ func read(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// rows are the pairs that a pattern finds in a text.
-func rows(pattern, text string) []string {
-	var found []string
-	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
-		found = append(found, m[1]+" = "+m[2])
-	}
-	return found
 }
 
 func commands(examples []example) []string {

@@ -76,7 +76,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", name)
-	cmd.Dir = root
+	cmd.Dir = likeRoot(t)
 	cmd.Env = append(cleanEnviron(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "SSCLI_OUTPUT=human", "TERM=dumb", "LC_ALL=C", "TZ=UTC")
 	cmd.WaitDelay = 5 * time.Second
@@ -92,6 +92,27 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 		got[i] = strings.ReplaceAll(strings.ReplaceAll(string(out), here, address), filepath.Join(dir, "config"), configHome)
 	}
 	return got
+}
+
+// likeRoot is a directory that looks like the root of the repository, and where
+// examples may leave files.
+func likeRoot(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		target, err := filepath.Abs(filepath.Join(root, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // isServe tells whether a command goes on while the others run.

@@ -94,6 +94,7 @@ var changing = []struct {
 	{"", regexp.MustCompile(`"rtt_ms":\d+(\.\d+)?\b`), `"rtt_ms":<ms>`},
 	{"", regexp.MustCompile(`(?m)^ *\d+\.\d{6} (->|<-)`), "<seconds> $1"},
 	{"", regexp.MustCompile(`(?m)( unknown(?:, \d+ skipped)?); \d+\.\d{3}s, \d+/s$`), "$1; <elapsed>, <rate>"},
+	{"", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `), "<clock>  "},
 }
 
 // normal is a text with names for what differs from run to run. A version in full

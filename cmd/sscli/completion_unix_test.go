@@ -1,0 +1,247 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// A shellKind is a shell that completes. What its start-up file ends with makes it print
+// ready when it takes input, and write the line to the pipe at the key ^X^P.
+type shellKind struct {
+	name    string
+	args    func(dir string) []string
+	file    string // of start-up
+	startup string
+}
+
+const ready = "READY>"
+
+func shellKinds() []shellKind {
+	return []shellKind{
+		{
+			name: "bash", file: "bashrc",
+			args: func(dir string) []string { return []string{"--noprofile", "--rcfile", dir + "/bashrc", "-i"} },
+			startup: `. /usr/share/bash-completion/bash_completion
+. <(sscli completion bash)
+said() { printf '%s\n' "$READLINE_LINE" >"$PIPE"; READLINE_LINE= READLINE_POINT=0; }
+bind -x '"\C-x\C-p": said'
+bind 'set bell-style none'
+PS1='READY''> '
+`,
+		},
+		{
+			name: "zsh", file: ".zshrc",
+			args: func(string) []string { return []string{"-i"} },
+			startup: `autoload -Uz compinit
+compinit -u -d "$HOME/compdump"
+. <(sscli completion zsh)
+said() { print -r -- "$BUFFER" >"$PIPE"; BUFFER= }
+zle -N said
+bindkey '^X^P' said
+setopt no_beep
+PS1='READY''> '
+`,
+		},
+		{
+			name: "fish", file: "start.fish",
+			args: func(dir string) []string { return []string{"--no-config", "-i", "-C", "source " + dir + "/start.fish"} },
+			startup: `sscli completion fish | source
+function said; commandline >$PIPE; commandline ''; end
+bind \cx\cp said
+function fish_prompt; echo 'READY''> '; end
+function fish_greeting; end
+`,
+		},
+	}
+}
+
+// A completer is a shell in a terminal.
+type completer struct {
+	t    *testing.T
+	tty  *os.File
+	pipe string
+
+	mu     sync.Mutex
+	screen bytes.Buffer
+	news   chan struct{}
+}
+
+// startShell runs a shell in a terminal, with these variables and a home of its own.
+func startShell(t *testing.T, kind shellKind, dir string, env ...string) *completer {
+	t.Helper()
+	program, err := exec.LookPath(kind.name)
+	if err == nil && kind.name == "bash" {
+		_, err = os.Stat("/usr/share/bash-completion/bash_completion")
+	}
+	if err != nil {
+		if os.Getenv("SSCLI_CHECK") == "full" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, kind.file), []byte(kind.startup), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c := &completer{t: t, pipe: filepath.Join(dir, "pipe"), news: make(chan struct{}, 1)}
+	if err := syscall.Mkfifo(c.pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, kind.args(dir)...)
+	cmd.Dir = dir
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "ZDOTDIR=" + dir, "PIPE=" + c.pipe,
+		"TERM=xterm", "LC_ALL=C.UTF-8", "GORACE=atexit_sleep_ms=0"}, env...)
+	if c.tty, err = pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buf := make([]byte, 4096)
+		for {
+			n, err := c.tty.Read(buf)
+			c.mu.Lock()
+			c.screen.Write(buf[:n])
+			c.mu.Unlock()
+			select {
+			case c.news <- struct{}{}:
+			default:
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		// Nothing in the shell is worth asking.
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = c.tty.Close()
+		<-read
+	})
+	c.await(ready)
+	return c
+}
+
+func (c *completer) shown() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.screen.String()
+}
+
+// await waits until a text is on the screen.
+func (c *completer) await(text string) {
+	c.t.Helper()
+	late := time.After(time.Minute)
+	for !strings.Contains(c.shown(), text) {
+		select {
+		case <-c.news:
+		case <-late:
+			c.t.Fatalf("no %q on the screen:\n%q", text, c.shown())
+		}
+	}
+}
+
+// tab types a line and the key, and returns what has become of the line.
+func (c *completer) tab(line string) string {
+	c.t.Helper()
+	if _, err := c.tty.WriteString(line + "\t\x18\x10"); err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	defer cancel()
+	// To open a pipe waits for the other end.
+	text, err := exec.CommandContext(ctx, "cat", c.pipe).Output()
+	if err != nil {
+		c.t.Fatalf("%q: %v; on the screen:\n%q", line, err, c.shown())
+	}
+	return strings.TrimSuffix(string(text), "\n")
+}
+
+// TestCompletion completes in real shells, in a terminal.
+func TestCompletion(t *testing.T) {
+	store := emulator.Start(t)
+	for _, key := range []string{"thermostat/setpoint", "thermostat/fan", "colon:key", "quoted key", "quote$(id)", "quote'"} {
+		if _, err := store.Set(key, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One that never answers, and one that knows no SCAN.
+	silent := emulator.Start(t)
+	silent.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
+	noScan := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
+	for _, kind := range shellKinds() {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "some-file"), nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			contexts := filepath.Join(dir, "contexts.yaml")
+			for _, name := range []string{"production", "staging"} {
+				set := exec.Command("sscli", "context", "set", name, "-u", "mqtt://127.0.0.1:1", "--config", contexts)
+				if out, err := set.CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			}
+			c := startShell(t, kind, dir, "SSCLI_URL="+store.URL(), "SSCLI_CONFIG="+contexts,
+				"SILENT="+silent.URL(), "NOSCAN="+noScan.URL())
+			for _, test := range [][2]string{
+				{"sscli ver", "sscli version "},
+				{"sscli hlc par", "sscli hlc parse "},
+				{"sscli set a b --tt", "sscli set a b --ttl "},
+				{"sscli get a --vers", "sscli get a --version-only "},
+				// Keys of the store.
+				{"sscli get thermostat/se", "sscli get thermostat/setpoint "},
+				{"sscli get thermostat/setpoint therm", "sscli get thermostat/setpoint thermostat/fan "},
+				{"sscli set thermostat/f", "sscli set thermostat/fan "},
+				{"sscli set thermostat/fan some", "sscli set thermostat/fan some"},
+				{"sscli watch --no-initial colon:", "sscli watch --no-initial colon:key "},
+				{"sscli watch a -- cat some", "sscli watch a -- cat some-file "},
+				{"sscli lock status colo", "sscli lock status colon:key "},
+				{"sscli get quot", "sscli get quot"},
+				{"sscli get some", "sscli get some"},
+				// Where they cannot be found nothing happens.
+				{"sscli -u mqtt://127.0.0.1:1 get therm", "sscli -u mqtt://127.0.0.1:1 get therm"},
+				{"sscli -u nonsense get therm", "sscli -u nonsense get therm"},
+				{"sscli -u $SILENT get therm", "sscli -u $SILENT get therm"},
+				{"sscli -u $NOSCAN get therm", "sscli -u $NOSCAN get therm"},
+				// Formats, after the flag and in one word with it.
+				{"sscli get a -o js", "sscli get a -o json "},
+				{"sscli get a --output=js", "sscli get a --output=json "},
+				{"sscli get a -o temp", "sscli get a -o template="},
+				{"sscli get a --color ne", "sscli get a --color never "},
+				{"sscli watch a --until del", "sscli watch a --until delete "},
+				// Files where a file is wanted, and nowhere else.
+				{"sscli get a -f some", "sscli get a -f some-file "},
+				{"sscli batch some", "sscli batch some-file "},
+				{"sscli get a --timeout some", "sscli get a --timeout some"},
+				{"sscli version some", "sscli version some"},
+				{"sscli -c prod", "sscli -c production "},
+				{"sscli context use stag", "sscli context use staging "},
+				{"sscli context show x stag", "sscli context show x stag"},
+				{"sscli nonsense some", "sscli nonsense some"},
+			} {
+				if got := c.tab(test[0]); got != test[1] {
+					t.Errorf("%q became %q, want %q", test[0], got, test[1])
+				}
+			}
+			if strings.Contains(c.shown(), "sscli:") {
+				t.Errorf("completion printed an error:\n%s", c.shown())
+			}
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func manual(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := writeManual(wholeTable(), dir, "2026-09-21"); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestManual shows the pages to the programs that people read them with, which must
+// find nothing wrong.
+func TestManual(t *testing.T) {
+	dir := manual(t)
+	pages, err := filepath.Glob(filepath.Join(dir, "sscli*.[17]"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	t.Run("mandoc", func(t *testing.T) {
+		needProgram(t, "mandoc")
+		out, err := exec.Command("mandoc", append([]string{"-T", "lint", "-W", "style"}, pages...)...).CombinedOutput()
+		var bad []string
+		for line := range strings.Lines(string(out)) {
+			// An example is as long as it is.
+			if !strings.Contains(line, "STYLE: input text line longer than 80 bytes") {
+				bad = append(bad, line)
+			}
+		}
+		if len(bad) > 0 || err != nil && len(out) == 0 {
+			t.Errorf("mandoc -T lint: %v\n%s", err, strings.Join(bad, ""))
+		}
+	})
+	t.Run("man", func(t *testing.T) {
+		needProgram(t, "man")
+		for _, page := range pages {
+			cmd := exec.Command("man", "--warnings", "-E", "UTF-8", "-l", page)
+			cmd.Env = append(os.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "MAN_KEEP_FORMATTING=")
+			var stdout, stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Run(); err != nil || stderr.Len() > 0 {
+				t.Errorf("man -l %s: %v\n%s", filepath.Base(page), err, &stderr)
+			}
+			if !strings.Contains(stdout.String(), "NAME\n") {
+				t.Errorf("man -l %s shows\n%s", filepath.Base(page), &stdout)
+			}
+		}
+	})
+}
+
+// needProgram skips a test where a program is missing that it is about.
+func needProgram(t *testing.T, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		if os.Getenv("SSCLI_CHECK") == "full" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// TestManualSays looks for what a reader wants to know.
+func TestManualSays(t *testing.T) {
+	dir := manual(t)
+	for name, want := range map[string][]string{
+		"sscli.1": {
+			`.TH "SSCLI" "1" 2026-09-21 "sscli`, "\\fBsscli\\-set\\fR(1)\nStore a value\n",
+			`\fB\-o\fR, \fB\-\-output\fR \fIFORM\fR`, "\\fBsscli\\-output\\fR(7)\n",
+		},
+		"sscli-set.1":        {"sscli\\-set \\- Store a value\n", "\\fBsscli set\\fR KEY VALUE [NX|NEX] [PX MS] [flags]\n", "Also: put.\n"},
+		"sscli-exit-codes.7": {".TP\n\\fB124\\fR\ntimed out with nothing applied\n", "quota, \\[u2026]\n"},
+		"sscli-output.7":     {".TP\n\\fBtemplate=TEXT\\fR\n"},
+		"sscli-hlc-parse.1":  {"\\fBsscli\\-hlc\\fR(1)"},
+		"sscli-environment.7": {
+			".TP\n\\fB\\-\\-host\\fR\nSSCLI_HOST, AIO_BROKER_HOSTNAME\n",
+		},
+	} {
+		page, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(page), w) {
+				t.Errorf("%s does not say %q:\n%s", name, w, page)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "sscli-keynotify.1")); !os.IsNotExist(err) {
+		t.Errorf("a hidden command has a page: %v", err)
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	const text = `Prose of two
+lines.  Two blanks after a sentence are none.
+
+There are
+    expect CODE CMD...   succeeds
+                         if so
+    sleep DURATION       waits
+
+	not a table
+	at  all
+
+human     for people
+template=TEXT
+          a template
+-5`
+	want := []block{
+		{prose: "Prose of two lines.  Two blanks after a sentence are none."},
+		{prose: "There are"},
+		{rows: [][2]string{{"expect CODE CMD...", "succeeds if so"}, {"sleep DURATION", "waits"}}},
+		{literal: []string{"not a table", "at  all"}},
+		{rows: [][2]string{{"human", "for people"}, {"template=TEXT", "a template"}}},
+		{prose: "-5"},
+	}
+	if diff := cmp.Diff(want, blocks(text), cmp.AllowUnexported(block{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// FuzzRoffText: a text in a page is printed as it is, whatever is in it; here is what
+// a formatter does with it.
+func FuzzRoffText(f *testing.F) {
+	for _, seed := range []string{".TH", "'quoted'", `C:\new`, "a-b--c", "…", `"`, "`^~", "\x01\x7f\xff"} {
+		f.Add(seed)
+	}
+	escape := regexp.MustCompile(`\\(?:&|e|-|\(..|\[u[0-9A-F]{4,6}\])`)
+	meaning := map[string]string{`\&`: "", `\e`: `\`, `\-`: "-", `\(dq`: `"`, `\(aq`: "'", `\(ga`: "`", `\(ha`: "^", `\(ti`: "~"}
+	f.Fuzz(func(t *testing.T, text string) {
+		page := roffText(text)
+		if strings.HasPrefix(page, ".") || strings.HasPrefix(page, "'") {
+			t.Fatalf("%q is a request: %q", text, page)
+		}
+		if bare := escape.ReplaceAllString(page, ""); strings.ContainsAny(bare, "\\\"'-`^~") {
+			t.Fatalf("%q has what formatters change: %q", text, page)
+		}
+		got := escape.ReplaceAllStringFunc(page, func(e string) string {
+			if shown, ok := meaning[e]; ok {
+				return shown
+			}
+			var r rune
+			fmt.Sscanf(e, `\[u%X]`, &r)
+			return string(r)
+		})
+		if got != strings.ToValidUTF8(text, "\uFFFD") && got != string([]rune(text)) {
+			t.Fatalf("%q is shown as %q", text, got)
+		}
+	})
+}
+
+// TestReleaseManual wants each page of the manual in the Homebrew cask of
+// .goreleaser.yaml, which names them one by one; -update writes them there.
+func TestReleaseManual(t *testing.T) {
+	const file, begin, end = "../../.goreleaser.yaml", "    manpages:\n", "    hooks:\n"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(data), begin)
+	got, after, more := strings.Cut(rest, end)
+	if !ok || !more {
+		t.Fatalf("%s has no lines between %q and %q", file, begin, end)
+	}
+	var want strings.Builder
+	err = fs.WalkDir(os.DirFS(manual(t)), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			fmt.Fprintf(&want, "      - man/%s\n", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(before+begin+want.String()+end+after), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want.String(), got); diff != "" {
+		t.Errorf("%s: other pages than sscli man writes; go test ./cmd/sscli -run TestReleaseManual -update (-want +got)\n%s", file, diff)
+	}
+}

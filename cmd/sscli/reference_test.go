@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// TestReference compares docs/commands.md with the command table; -update writes it.
+func TestReference(t *testing.T) {
+	const file = "../../docs/commands.md"
+	root := newRoot(newApp())
+	root.InitDefaultCompletionCmd()
+	want := reference(root)
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s is not what the commands say; go test ./cmd/sscli -run TestReference -update (-commands +page)\n%s", file, diff)
+	}
+}
+
+func reference(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString(`# Commands
+
+<!-- Written by go test ./cmd/sscli -run TestReference -update, from the help of the commands. -->
+
+This is what ` + "`sscli help COMMAND`" + ` and ` + "`man sscli-COMMAND`" + ` say. Names of commands may be
+written in any case. The [flags of all commands](#flags-of-all-commands) stand at the
+end.
+`)
+	for _, g := range root.Groups() {
+		fmt.Fprintf(&b, "\n%s\n\n| | |\n| --- | --- |\n", strings.TrimSuffix(g.Title, ":"))
+		for _, cmd := range documented(root)[1:] {
+			if cmd.Parent() == root && cmd.GroupID == g.ID {
+				fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.Name(), anchor(cmd), markdown(cmd.Short))
+			}
+		}
+	}
+	for _, cmd := range documented(root)[1:] {
+		if !cmd.IsAdditionalHelpTopicCommand() {
+			section(&b, cmd)
+		}
+	}
+	b.WriteString("\n## Flags of all commands\n\n")
+	flagTable(&b, root.PersistentFlags())
+	return b.String()
+}
+
+func anchor(cmd *cobra.Command) string { return manName(cmd) }
+
+func section(b *strings.Builder, cmd *cobra.Command) {
+	level := "##"
+	if cmd.Parent().HasParent() {
+		level = "###"
+	}
+	fmt.Fprintf(b, "\n%s %s\n\n```text\n%s\n```\n", level, cmd.CommandPath(), cmd.UseLine())
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short + "."
+	}
+	for _, part := range blocks(long) {
+		b.WriteString("\n")
+		switch {
+		case part.rows != nil:
+			b.WriteString("| | |\n| --- | --- |\n")
+			for _, row := range part.rows {
+				fmt.Fprintf(b, "| %s | %s |\n", code(row[0]), markdown(row[1]))
+			}
+		case part.literal != nil:
+			fmt.Fprintf(b, "```text\n%s\n```\n", strings.Join(part.literal, "\n"))
+		default:
+			b.WriteString(markdown(part.prose) + "\n")
+		}
+	}
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(b, "\nAlso: %s.\n", strings.Join(cmd.Aliases, ", "))
+	}
+	if cmd.HasAvailableLocalFlags() {
+		b.WriteString("\n")
+		flagTable(b, cmd.LocalFlags())
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "\n```sh\n%s\n```\n", outdent(cmd.Example))
+	}
+}
+
+func flagTable(b *strings.Builder, fs *pflag.FlagSet) {
+	b.WriteString("| flag | |\n| --- | --- |\n")
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		fmt.Fprintf(b, "| %s | %s |\n", code(strings.TrimSpace(name+" "+value)), markdown(usage))
+	})
+}
+
+func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
+
+// markdown is a text in which nothing has a meaning for Markdown.
+func markdown(text string) string {
+	var b strings.Builder
+	for i, c := range text {
+		if strings.ContainsRune("\\`*_[]<>|~", c) || i == 0 && strings.ContainsRune("#-+", c) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}

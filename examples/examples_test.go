@@ -1,0 +1,151 @@
+// Package examples runs the scripts of its directory, and scripts/sscli.bash, as
+// their users would: with the real binary, against sscli serve.
+package examples
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.yaml.in/yaml/v4"
+)
+
+// TestExamples runs each script of testdata/script. Its sscli is built from this tree,
+// $EXAMPLES is this directory, and $SSCLI_BASH the library.
+func TestExamples(t *testing.T) {
+	if _, err := exec.LookPath("bash"); runtime.GOOS == "windows" || err != nil {
+		if os.Getenv("SSCLI_CHECK") == "full" {
+			t.Fatal("no bash")
+		}
+		t.Skip("no bash")
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "sscli"), "../cmd/sscli").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("EXAMPLES", here)
+			env.Setenv("SSCLI_BASH", filepath.Join(here, "..", "scripts", "sscli.bash"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"container": container,
+		},
+	})
+}
+
+// TestEachIsRun wants a test of each example.
+func TestEachIsRun(t *testing.T) {
+	for _, pattern := range []string{"*.sh", "*.yaml"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(names) == 0 {
+			t.Errorf("no %s", pattern)
+		}
+		for _, name := range names {
+			script := filepath.Join("testdata", "script", strings.TrimSuffix(name, filepath.Ext(name))+".txtar")
+			text, err := os.ReadFile(script)
+			if err != nil {
+				t.Errorf("%s is not run: %v", name, err)
+			} else if !strings.Contains(string(text), name) {
+				t.Errorf("%s does not run %s", script, name)
+			}
+		}
+	}
+}
+
+// A podSpec is what these tests want to know of one.
+type podSpec struct {
+	InitContainers []containerSpec `yaml:"initContainers"`
+	Containers     []containerSpec
+}
+
+type containerSpec struct {
+	Name, Image     string
+	Command, Args   []string
+	SecurityContext struct {
+		RunAsNonRoot           bool `yaml:"runAsNonRoot"`
+		ReadOnlyRootFilesystem bool `yaml:"readOnlyRootFilesystem"`
+	} `yaml:"securityContext"`
+}
+
+// check holds a container to what our image can do.
+func (c containerSpec) check() error {
+	release, err := os.ReadFile("../.goreleaser.yaml")
+	if err != nil {
+		return err
+	}
+	var r struct {
+		Dockers []struct{ Images []string } `yaml:"dockers_v2"`
+	}
+	if err := yaml.Unmarshal(release, &r); err != nil {
+		return err
+	}
+	image, _, _ := strings.Cut(c.Image, ":")
+	if len(r.Dockers) != 1 || !slices.Contains(r.Dockers[0].Images, image) {
+		return fmt.Errorf("%s: %s is not released, but %v", c.Name, image, r.Dockers)
+	}
+	if c.Command != nil || !c.SecurityContext.RunAsNonRoot || !c.SecurityContext.ReadOnlyRootFilesystem {
+		return fmt.Errorf("%+v: want the entry point, nobody special, and a root that cannot be written", c)
+	}
+	return nil
+}
+
+// TestPod reads the pod of docs/connecting.md.
+func TestPod(t *testing.T) {
+	page, err := os.ReadFile("../docs/connecting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\napiVersion: v1\nkind: Pod\n")
+	text, _, ok := strings.Cut(text, "```")
+	var pod struct{ Spec podSpec }
+	if err := yaml.Unmarshal([]byte(text), &pod); !ok || err != nil || len(pod.Spec.Containers) != 1 {
+		t.Fatalf("docs/connecting.md: %d containers, %v", len(pod.Spec.Containers), err)
+	}
+	if err := pod.Spec.Containers[0].check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// container MANIFEST NAME FILE writes the command line that a manifest has for its
+// init container to the file, to be run by a shell.
+func container(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: container MANIFEST NAME FILE")
+	}
+	var manifest struct {
+		Spec struct{ Template struct{ Spec podSpec } }
+	}
+	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), &manifest))
+	for _, c := range manifest.Spec.Template.Spec.InitContainers {
+		if c.Name != args[1] {
+			continue
+		}
+		ts.Check(c.check())
+		words := slices.Clone(c.Args)
+		for i, w := range words {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte("exec sscli "+strings.Join(words, " ")+"\n"), 0o666))
+		return
+	}
+	ts.Fatalf("%s has no init container %s", args[0], args[1])
+}

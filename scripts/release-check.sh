@@ -1,0 +1,222 @@
+#!/usr/bin/env bash
+# Builds everything that a release is made of, twice, and looks at it: GoReleaser
+# accepts its file, both builds are the same to the byte, the Debian package can be
+# installed, used and removed, and so can the image. Releases nothing.
+#
+#	scripts/release-check.sh                 with the tools that are there
+#	scripts/release-check.sh --if-changed    only if what it is about changed of late
+#
+# SSCLI_CHECK=full installs GoReleaser if it is missing; a check that is left out is
+# an error then. What was built is in dist/.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Later ones want a newer Go.
+goreleaser_version=v2.16.0
+
+# What this is about.
+inputs=(.goreleaser.yaml Dockerfile scripts/release-files.sh scripts/release-check.sh scripts/sbom go.mod)
+
+case "${1-}" in
+'') ;;
+--if-changed)
+	# A checkout does not know what landed before it. A change from within a day of
+	# its last commit counts as one that did not; in doubt it is checked once more.
+	last=$(git -c safe.directory='*' log -1 --format=%ct)
+	changed=$(git -c safe.directory='*' log -1 --format=%ct -- "${inputs[@]}")
+	if [ $((last - ${changed:-$last})) -gt 86400 ]; then
+		echo "nothing to do: ${inputs[*]} did not change of late"
+		exit
+	fi
+	;;
+*)
+	echo "release-check.sh: $1: want --if-changed or nothing" >&2
+	exit 2
+	;;
+esac
+
+# left_out WHAT WHY
+left_out() {
+	echo "left out: $1: $2"
+	if [ "${SSCLI_CHECK-}" = full ]; then
+		echo 'with SSCLI_CHECK=full nothing may be left out' >&2
+		exit 1
+	fi
+}
+
+die() {
+	echo "release-check.sh: $*" >&2
+	exit 1
+}
+
+PATH=$PATH:$(go env GOPATH)/bin:/usr/sbin:/sbin
+if ! goreleaser --version 2>/dev/null | grep -qF "${goreleaser_version#v}"; then
+	[ "${SSCLI_CHECK-}" = full ] ||
+		die "no GoReleaser $goreleaser_version: go install github.com/goreleaser/goreleaser/v2@$goreleaser_version"
+	go install "github.com/goreleaser/goreleaser/v2@$goreleaser_version"
+	PATH=$(go env GOPATH)/bin:$PATH
+fi
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# git may refuse to look at a checkout of somebody else's.
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+
+skip=()
+docker buildx version >/dev/null 2>&1 || skip=(--skip=docker)
+build() { goreleaser release --snapshot --clean "${skip[@]}" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }; }
+
+goreleaser check
+# Copies, so that nothing changes meanwhile.
+rm -rf dist build
+cp -a . "$tmp/one"
+cp -a . "$tmp/two"
+echo 'build'
+(cd "$tmp/one" && build)
+echo 'build again: elsewhere, by somebody with other habits'
+(
+	cd "$tmp/two"
+	umask 077
+	chmod -R go-rwx .
+	export TZ=Pacific/Auckland LC_ALL=C HOSTNAME=elsewhere
+	build
+)
+diff -u "$tmp/one/dist/checksums.txt" "$tmp/two/dist/checksums.txt" || die 'the two builds differ'
+mv "$tmp/one/dist" "$tmp/one/build" .
+rm -rf "$tmp/one" "$tmp/two"
+
+# one PATTERN prints the one file of dist that it fits.
+one() {
+	local found
+	mapfile -t found < <(compgen -G "dist/$1")
+	[ ${#found[@]} = 1 ] || die "$1: ${#found[@]} files, want one"
+	echo "${found[0]}"
+}
+
+for what in linux_{amd64,arm64,armv7}.{tar.gz,deb,rpm,apk} darwin_{amd64,arm64}.tar.gz windows_{amd64,arm64}.zip \
+	linux_{amd64,arm64,armv7}.cdx.json {darwin,windows}_{amd64,arm64}.cdx.json; do
+	one "*_$what" >/dev/null
+done
+for what in homebrew/Casks/sscli.rb scoop/sscli.json; do
+	one "$what" >/dev/null
+done
+
+arch=$(go env GOHOSTARCH)
+[ "$arch" = arm ] && arch=armv7
+
+# use PROGRAM... shows that an sscli works.
+use() {
+	local said
+	said=$("$@" version)
+	[[ $said == *"$(sed -n 's/.*"version":"\([^"]*\)".*/\1/p' dist/metadata.json)"* ]] || die "$*: says $said"
+	said=$("$@" --embedded -q batch --keep-going - <<<$'set a 1\nget a') || die "$*: $said"
+}
+
+# files ROOT prints what sscli has in a tree.
+files() { (cd "$1" && find . -path ./var -prune -o ! -type d -path '*sscli*' -print | sort); }
+
+# leads DIR: what README.md and docs name as files is in DIR, but for source.
+leads() {
+	local page target
+	for page in README.md docs/*.md examples/README.md; do
+		[ -s "$1/$page" ] || die "no $page in $1"
+		while read -r target; do
+			case $target in
+			*://* | *.go | *.txtar | '' | */completions) continue ;;
+			esac
+			target=$(dirname "$page")/$target
+			[ -e "$1/$target" ] || [ -L "$1/$target" ] || die "$page leads to $target, which is not in $1"
+		done < <(grep -o '](\([^)#]*\)' "$page" | cut -c3- | sort -u)
+	done
+}
+
+echo 'archive'
+mkdir "$tmp/archive"
+tar xzf "$(one "*_linux_$arch.tar.gz")" -C "$tmp/archive"
+use "$tmp/archive/sscli"
+leads "$tmp/archive"
+for page in build/man/*; do
+	[ -f "$tmp/archive/man/${page##*/}" ] || die "${page##*/} is not in the archive"
+	[[ $page != *.1 ]] || grep -qF "man/${page##*/}\"" dist/homebrew/Casks/sscli.rb || die "${page##*/} is not in the cask"
+done
+
+# in_place ROOT: all that a package installs is there, and works.
+in_place() {
+	local root=$1 page
+	use "$root/usr/bin/sscli"
+	(
+		PATH=$root/usr/bin:$PATH
+		# shellcheck disable=SC1091 # of the package
+		source "$root/usr/share/bash-completion/completions/sscli"
+		complete -p sscli >/dev/null
+		bash -n "$root/usr/share/sscli/sscli.bash"
+	) || die 'the completion of bash'
+	[ -s "$root/usr/share/fish/vendor_completions.d/sscli.fish" ] || die 'no completion for fish'
+	[ -s "$root/usr/share/doc/sscli/copyright" ] || die 'no license'
+	leads "$root/usr/share/doc/sscli"
+	for page in build/man/*.1; do
+		gzip -t "$root/usr/share/man/man1/${page##*/}.gz"
+	done
+	for page in build/man/*.7; do
+		gzip -t "$root/usr/share/man/man7/${page##*/}.gz"
+	done
+	if command -v man >/dev/null; then
+		man -M "$root/usr/share/man" -w sscli sscli-set sscli-exit-codes >/dev/null || die 'man does not find its pages'
+	fi
+}
+
+if command -v dpkg >/dev/null && [ "$(id -u)" = 0 ]; then
+	echo 'deb: install, use, remove'
+	root=$tmp/root
+	mkdir -p "$root/var/lib/dpkg"/{info,updates}
+	touch "$root/var/lib/dpkg/status"
+	dpkg --root="$root" --force-depends -i "$(one "*_linux_$arch.deb")" >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'dpkg -i'; }
+	in_place "$root"
+	[ -s "$root/usr/share/zsh/vendor-completions/_sscli" ] || die 'no completion for zsh'
+	dpkg --root="$root" -r sscli >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'dpkg -r'; }
+	[ -z "$(files "$root")" ] || die "dpkg -r leaves $(files "$root")"
+else
+	left_out 'deb' 'no dpkg, or not root'
+fi
+
+echo 'apk'
+mkdir "$tmp/apk"
+tar xzf "$(one "*_linux_$arch.apk")" -C "$tmp/apk" 2>"$tmp/log"
+in_place "$tmp/apk"
+
+if command -v rpm >/dev/null && [ "$(id -u)" = 0 ]; then
+	echo 'rpm: install, use, remove'
+	mkdir "$tmp/rpm"
+	r=(rpm --root "$tmp/rpm" --dbpath /var/lib/rpm)
+	"${r[@]}" --initdb
+	"${r[@]}" -i --nodeps --nosignature "$(one "*_linux_$arch.rpm")" >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'rpm -i'; }
+	in_place "$tmp/rpm"
+	[ -s "$tmp/rpm/usr/share/zsh/site-functions/_sscli" ] || die 'no completion for zsh'
+	"${r[@]}" -e sscli >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'rpm -e'; }
+	[ -z "$(files "$tmp/rpm")" ] || die "rpm -e leaves $(files "$tmp/rpm")"
+else
+	left_out 'rpm' 'no rpm, or not root'
+fi
+
+if command -v buildah >/dev/null && [ "$(id -u)" = 0 ]; then
+	echo 'image: build, run'
+	platform=linux/$(go env GOHOSTARCH)
+	mkdir -p "$tmp/context/$platform" "$tmp/context/build"
+	cp "$tmp/archive/sscli" "$tmp/context/$platform/"
+	cp Dockerfile LICENSE "$tmp/context/"
+	cp build/THIRD-PARTY-LICENSES "$tmp/context/build/"
+	export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
+	b=(buildah --root "$tmp/storage" --runroot "$tmp/storage-run")
+	"${b[@]}" bud --quiet --build-arg "TARGETPLATFORM=$platform" -t sscli "$tmp/context" >/dev/null
+	container=$("${b[@]}" from --pull-never localhost/sscli)
+	use "${b[@]}" run "$container" sscli
+	user=$("${b[@]}" inspect --format '{{.OCIv1.Config.User}}' "$container")
+	[ "$user" = 65532:65532 ] || die "the image's user is $user"
+	"${b[@]}" rm --all >/dev/null
+else
+	left_out 'image' 'no buildah, or not root'
+fi
+
+echo 'sizes'
+stat -c '%9s  %n' dist/*.{tar.gz,zip,deb,rpm,apk}

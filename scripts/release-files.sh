@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Writes to build/ what a release holds beside the program and is in no commit: the
+# manual pages, plain and compressed, and the licenses of the modules that the
+# program is linked with.
+#
+#	scripts/release-files.sh VERSION SECONDS    the version, and its commit's time since 1970
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if [ $# != 2 ]; then
+	echo 'release-files.sh: want VERSION and SECONDS' >&2
+	exit 2
+fi
+export SOURCE_DATE_EPOCH=$2
+rm -rf build
+mkdir -p build/man-gz
+go run -buildvcs=false -ldflags "-X main.buildVersion=$1" ./cmd/sscli man build/man
+for page in build/man/*; do
+	gzip -9n <"$page" >"build/man-gz/${page##*/}.gz"
+done
+
+modules() {
+	local os
+	for os in linux darwin windows; do
+		GOOS=$os CGO_ENABLED=0 go list -deps -f \
+			'{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/sscli
+	done | sort -u
+}
+
+{
+	echo 'sscli is linked with these modules, and with the standard library of Go.'
+	echo
+	printf '%s\n' '--- Go'
+	cat "$(go env GOROOT)/LICENSE"
+	modules | while read -r path version dir; do
+		found=
+		for file in "$dir"/LICEN[CS]E* "$dir"/COPYING* "$dir"/NOTICE* "$dir"/e[dp]l-v*; do
+			[ -f "$file" ] || continue
+			found=yes
+			printf '\n--- %s %s, %s\n' "$path" "$version" "${file##*/}"
+			cat "$file"
+		done
+		if [ -z "$found" ]; then
+			echo "release-files.sh: $path $version has no license in $dir" >&2
+			exit 1
+		fi
+	done
+} >build/THIRD-PARTY-LICENSES
