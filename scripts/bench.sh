@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Runs all benchmarks, one after the other, and writes a table of the goals that they
+# state, in Markdown, to standard output; what they say beside goes to standard error.
+# Ends with 1 if a goal is missed, and goes on until then.
+#
+#	scripts/bench.sh >table.md        about ten minutes, on a machine that does nothing else
+#
+# It wants Linux, Go, mosquitto and its clients, redis-server and redis-cli, etcd and
+# etcdctl, and is no part of check.sh.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit
+
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+missed=0
+
+echo '| command | goal | |'
+echo '| --- | --- | --- |'
+for script in bench-request.sh 'bench-flights.sh -n 10000' bench-watch.sh bench-batch.sh 'bench-takeover.sh 10 3'; do
+	read -ra words <<<"$script"
+	echo "== scripts/$script" >&2
+	"./${words[0]}" "${words[@]:1}" >"$out"
+	code=$?
+	cat "$out" >&2
+	if [ $code -gt 1 ]; then
+		exit $code
+	fi
+	[ $code = 0 ] || missed=1
+	# A goal is a line that says so, or one of bench-request.sh's.
+	grep -E 'goal|[<>]= ' "$out" | grep -v '^ *sscli ms' | sed -E 's/^ +//; s/ {2,}/ /g' | while IFS= read -r line; do
+		met='met'
+		[[ $line =~ [Mm]issed|MISSED ]] && met='**missed**'
+		# shellcheck disable=SC2016
+		printf '| `scripts/%s` | %s | %s |\n' "$script" "$(sed -E 's/[:,]? *(MISSED|missed|met|reached)$//' <<<"$line")" "$met"
+	done
+done
+exit $missed
