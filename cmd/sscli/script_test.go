@@ -499,6 +499,17 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		o.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 		return errors.Join(err, os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.pem(), 0o666))
 	},
+	// tls-of-client serves TLS with a certificate that is for clients only.
+	"tls-of-client": func(ts *testscript.TestScript, o *emulator.Options, _ string) error {
+		ca, err := newAuthority("Test CA")
+		if err != nil {
+			return err
+		}
+		ca.usage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		cert, err := ca.issue("localhost", "127.0.0.1")
+		o.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		return errors.Join(err, os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.pem(), 0o666))
+	},
 	"tls12": func(_ *testscript.TestScript, o *emulator.Options, _ string) error {
 		o.TLS.MaxVersion = tls.VersionTLS12
 		return nil

@@ -20,8 +20,9 @@ import (
 
 // An authority issues certificates.
 type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	cert  *x509.Certificate
+	key   *ecdsa.PrivateKey
+	usage []x509.ExtKeyUsage // of the certificates
 }
 
 func newAuthority(name string) (*authority, error) {
@@ -39,7 +40,7 @@ func newAuthority(name string) (*authority, error) {
 		return nil, err
 	}
 	cert, err := x509.ParseCertificate(der)
-	return &authority{cert, key}, err
+	return &authority{cert, key, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, err
 }
 
 // issue makes the certificate of a server or client of these names.
@@ -56,7 +57,7 @@ func (a *authority) issueFor(from, to time.Duration, names ...string) (tls.Certi
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: names[0]},
 		NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(to),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: a.usage,
 	}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
