@@ -4,34 +4,37 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/emulator"
 )
 
 func TestDel(t *testing.T) {
 	t.Parallel()
-	store, s := open(t)
-	before := must(store.Set("k", "v"))(t)
-	r := must(s.Del(t.Context(), "k", client.WriteOptions{}))(t)
-	if r.Count() != 1 || r.Version.Compare(before) <= 0 || len(r.Warnings)+len(r.Notes) > 0 {
-		t.Errorf("got %+v", r)
-	}
-	if r := must(s.Del(t.Context(), "k", client.WriteOptions{}))(t); r.Count() != 0 || len(r.Warnings)+len(r.Notes) > 0 {
-		t.Errorf("missing: got %+v", r)
-	}
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		before := put(t, s, "k", "v")
+		r := must(s.Del(t.Context(), "k", client.WriteOptions{}))(t)
+		if r.Count() != 1 || r.Version.Compare(before) <= 0 || len(r.Warnings)+len(r.Notes) > 0 {
+			t.Errorf("got %+v", r)
+		}
+		if r := must(s.Del(t.Context(), "k", client.WriteOptions{}))(t); r.Count() != 0 || len(r.Warnings)+len(r.Notes) > 0 {
+			t.Errorf("missing: got %+v", r)
+		}
+	})
 }
 
 func TestVDel(t *testing.T) {
 	t.Parallel()
-	store, s := open(t)
-	must(store.Set("k", "v"))(t)
-	for _, test := range []struct {
-		value string
-		want  int64
-	}{
-		{"w", -1}, {"", -1}, {"v", 1}, {"v", 0},
-	} {
-		r := must(s.VDel(t.Context(), "k", []byte(test.value), client.WriteOptions{}))(t)
-		if r.Count() != test.want || len(r.Warnings)+len(r.Notes) > 0 {
-			t.Errorf("VDEL k %q: got %+v, want %d", test.value, r, test.want)
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		put(t, s, "k", "v")
+		for _, test := range []struct {
+			value string
+			want  int64
+		}{
+			{"w", -1}, {"", -1}, {"v", 1}, {"v", 0},
+		} {
+			r := must(s.VDel(t.Context(), "k", []byte(test.value), client.WriteOptions{}))(t)
+			if r.Count() != test.want || len(r.Warnings)+len(r.Notes) > 0 {
+				t.Errorf("VDEL k %q: got %+v, want %d", test.value, r, test.want)
+			}
 		}
-	}
+	})
 }

@@ -64,27 +64,31 @@ func TestFencing(t *testing.T) {
 	} {
 		t.Run(test.row, func(t *testing.T) {
 			t.Parallel()
-			store, s := open(t)
-			if test.before == plain {
-				must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}))(t)
-			}
-			if test.before == fenced {
-				must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{WriteOptions: client.WriteOptions{Fence: equal}}))(t)
-			}
-			r, err := s.Do(t.Context(), test.c)
-			if test.kind != ok {
-				if e := as[*wire.StoreError](t, err); e.Kind() != test.kind {
-					t.Errorf("got %v, want %s", err, test.kind)
+			onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
+				if test.before == plain {
+					must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}))(t)
 				}
-				not[*client.LostAnswerError](t, err)
-			} else if err != nil {
-				t.Error(err)
-			} else if r.Count() != test.count {
-				t.Errorf("got %d, want %d", r.Count(), test.count)
-			}
-			if e, found := store.Get("k"); found == test.gone || !e.Fence.Equal(test.fence) {
-				t.Errorf("found %t with fence %v, want %v", found, e.Fence, test.fence)
-			}
+				if test.before == fenced {
+					must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{WriteOptions: client.WriteOptions{Fence: equal}}))(t)
+				}
+				r, err := s.Do(t.Context(), test.c)
+				if test.kind != ok {
+					if e := as[*wire.StoreError](t, err); e.Kind() != test.kind {
+						t.Errorf("got %v, want %s", err, test.kind)
+					}
+					not[*client.LostAnswerError](t, err)
+				} else if err != nil {
+					t.Error(err)
+				} else if r.Count() != test.count {
+					t.Errorf("got %d, want %d", r.Count(), test.count)
+				}
+				if store == nil {
+					return // no request tells the fence
+				}
+				if e, found := store.Get("k"); found == test.gone || !e.Fence.Equal(test.fence) {
+					t.Errorf("found %t with fence %v, want %v", found, e.Fence, test.fence)
+				}
+			})
 		})
 	}
 }

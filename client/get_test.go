@@ -7,106 +7,115 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
 )
 
 func TestGet(t *testing.T) {
 	t.Parallel()
-	store, s := open(t)
-	version := must(store.Set("k", "1234"))(t)
-	r := must(s.Get(t.Context(), "k"))(t)
-	if value, ok := r.Bytes(); !ok || string(value) != "1234" {
-		t.Errorf("got %q, %t", value, ok)
-	}
-	if !r.Version.Equal(version) || r.Version.String() != version.String() {
-		t.Errorf("got version %v, want %v", r.Version, version)
-	}
-	if r.RTT <= 0 || len(r.Warnings)+len(r.Notes) > 0 {
-		t.Errorf("got %+v", r)
-	}
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		version := put(t, s, "k", "1234")
+		r := must(s.Get(t.Context(), "k"))(t)
+		if value, ok := r.Bytes(); !ok || string(value) != "1234" {
+			t.Errorf("got %q, %t", value, ok)
+		}
+		if !r.Version.Equal(version) || r.Version.String() != version.String() {
+			t.Errorf("got version %v, want %v", r.Version, version)
+		}
+		if r.RTT <= 0 || len(r.Warnings)+len(r.Notes) > 0 {
+			t.Errorf("got %+v", r)
+		}
+	})
 }
 
 func TestGetMissing(t *testing.T) {
 	t.Parallel()
-	_, s := open(t)
-	r := must(s.Get(t.Context(), "nothing"))(t)
-	if value, ok := r.Bytes(); ok || value != nil {
-		t.Errorf("got %q, %t", value, ok)
-	}
-	if !r.Version.IsZero() || len(r.Warnings)+len(r.Notes) > 0 {
-		t.Errorf("got %+v", r)
-	}
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		r := must(s.Get(t.Context(), "nothing"))(t)
+		if value, ok := r.Bytes(); ok || value != nil {
+			t.Errorf("got %q, %t", value, ok)
+		}
+		if !r.Version.IsZero() || len(r.Warnings)+len(r.Notes) > 0 {
+			t.Errorf("got %+v", r)
+		}
+	})
 }
 
 // protocol.md 2.3: an empty value is not a missing one.
 func TestGetEmpty(t *testing.T) {
 	t.Parallel()
-	_, s := open(t)
-	set := must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
-	r := must(s.Get(t.Context(), "k"))(t)
-	if value, ok := r.Bytes(); !ok || len(value) != 0 {
-		t.Errorf("got %q, %t", value, ok)
-	}
-	if !r.Version.Equal(set.Version) {
-		t.Errorf("got version %v, want %v", r.Version, set.Version)
-	}
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		set := must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		r := must(s.Get(t.Context(), "k"))(t)
+		if value, ok := r.Bytes(); !ok || len(value) != 0 {
+			t.Errorf("got %q, %t", value, ok)
+		}
+		if !r.Version.Equal(set.Version) {
+			t.Errorf("got version %v, want %v", r.Version, set.Version)
+		}
+	})
 }
 
 func TestAnyBytes(t *testing.T) {
 	t.Parallel()
-	store, s := open(t)
-	all := make([]byte, 256)
-	for i := range all {
-		all[i] = byte(i)
-	}
-	for _, b := range []string{
-		"\x00", "\r\n", "a\r\n$3\r\nb", `"`, `'`, "\\", "$-1\r\n", "-ERR no\r\n", "+OK\r\n", " ", "\xff\xfe", "\xed\xa0\x80",
-		"🔑", "PX", "NX", "+", "#", "/", "-", string(all), strings.Repeat("k", 30_000),
-	} {
-		set := must(s.Set(t.Context(), b, []byte(b), client.SetOptions{}))(t)
-		if !set.OK() {
-			t.Fatalf("%.20q was not stored", b)
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
+		all := make([]byte, 256)
+		for i := range all {
+			all[i] = byte(i)
 		}
-		if e, ok := store.Get(b); !ok || string(e.Value) != b {
-			t.Errorf("the store has %.20q for %.20q", e.Value, b)
+		for _, b := range []string{
+			"\x00", "\r\n", "a\r\n$3\r\nb", `"`, `'`, "\\", "$-1\r\n", "-ERR no\r\n", "+OK\r\n", " ", "\xff\xfe", "\xed\xa0\x80",
+			"🔑", "PX", "NX", "+", "#", "/", "-", string(all), strings.Repeat("k", 30_000),
+		} {
+			set := must(s.Set(t.Context(), b, []byte(b), client.SetOptions{}))(t)
+			if !set.OK() {
+				t.Fatalf("%.20q was not stored", b)
+			}
+			if store != nil {
+				if e, ok := store.Get(b); !ok || string(e.Value) != b {
+					t.Errorf("the store has %.20q for %.20q", e.Value, b)
+				}
+			}
+			r := must(s.Get(t.Context(), b))(t)
+			if value, ok := r.Bytes(); !ok || string(value) != b {
+				t.Errorf("got %.20q for %.20q", value, b)
+			}
+			if r := must(s.VDel(t.Context(), b, []byte(b), client.WriteOptions{}))(t); r.Count() != 1 {
+				t.Errorf("VDEL of %.20q answered %d", b, r.Count())
+			}
 		}
-		r := must(s.Get(t.Context(), b))(t)
-		if value, ok := r.Bytes(); !ok || string(value) != b {
-			t.Errorf("got %.20q for %.20q", value, b)
-		}
-		if r := must(s.VDel(t.Context(), b, []byte(b), client.WriteOptions{}))(t); r.Count() != 1 {
-			t.Errorf("VDEL of %.20q answered %d", b, r.Count())
-		}
-	}
+	})
 }
 
 func TestLargeValue(t *testing.T) {
 	t.Parallel()
-	_, s := open(t)
-	large := bytes.Repeat([]byte("0123456789abcde\n"), 1<<16)
-	must(s.Set(t.Context(), "k", large, client.SetOptions{}))(t)
-	r := must(s.Get(t.Context(), "k"))(t)
-	other := must(s.Set(t.Context(), "l", bytes.Repeat([]byte("x"), len(large)), client.SetOptions{}))(t)
-	must(s.Get(t.Context(), "l"))(t) // would overwrite a value that is only borrowed
-	if value, _ := r.Bytes(); !bytes.Equal(value, large) || !other.OK() {
-		t.Errorf("got %d bytes, want %d", len(value), len(large))
-	}
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		large := bytes.Repeat([]byte("0123456789abcde\n"), 1<<16)
+		must(s.Set(t.Context(), "k", large, client.SetOptions{}))(t)
+		r := must(s.Get(t.Context(), "k"))(t)
+		other := must(s.Set(t.Context(), "l", bytes.Repeat([]byte("x"), len(large)), client.SetOptions{}))(t)
+		must(s.Get(t.Context(), "l"))(t) // would overwrite a value that is only borrowed
+		if value, _ := r.Bytes(); !bytes.Equal(value, large) || !other.OK() {
+			t.Errorf("got %d bytes, want %d", len(value), len(large))
+		}
+	})
 }
 
 // Set takes the value as it is when it is called.
 func TestValueIsCopied(t *testing.T) {
 	t.Parallel()
-	store, s := open(t)
-	value := []byte("before")
-	set := client.Set("k", value, client.SetOptions{})
-	words := []string{wire.VerbSet, "l", "before"}
-	call := client.Call(words, client.WriteOptions{})
-	copy(value, "after!")
-	words[2] = "after!"
-	must(s.Do(t.Context(), set))(t)
-	must(s.Do(t.Context(), call))(t)
-	for _, key := range []string{"k", "l"} {
-		if e, _ := store.Get(key); string(e.Value) != "before" {
-			t.Errorf("the store has %q for %q", e.Value, key)
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		before := []byte("before")
+		set := client.Set("k", before, client.SetOptions{})
+		words := []string{wire.VerbSet, "l", "before"}
+		call := client.Call(words, client.WriteOptions{})
+		copy(before, "after!")
+		words[2] = "after!"
+		must(s.Do(t.Context(), set))(t)
+		must(s.Do(t.Context(), call))(t)
+		for _, key := range []string{"k", "l"} {
+			if v, _ := value(t, s, key); v != "before" {
+				t.Errorf("the store has %q for %q", v, key)
+			}
 		}
-	}
+	})
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/mosquitto"
 )
 
 // TestMain checks after all tests that no session left a goroutine behind.
@@ -48,6 +50,11 @@ func goroutines() string {
 func dial(t testing.TB, store *emulator.Server, o client.Options) *client.Session {
 	t.Helper()
 	o.Address = store.Addr().String()
+	return dialAt(t, o)
+}
+
+func dialAt(t testing.TB, o client.Options) *client.Session {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // o.Timeout may be short
 	defer cancel()
 	s, err := client.Dial(ctx, o)
@@ -67,6 +74,50 @@ func open(t testing.TB) (*emulator.Server, *client.Session) {
 	t.Helper()
 	store := emulator.Start(t)
 	return store, dial(t, store, client.Options{})
+}
+
+// onBoth runs a test that does not steer the emulator, or only where it has one, with
+// the emulator and with a store attached to a Mosquitto, for which store is nil.
+// TestOnBoth lists the tests that are not run so.
+func onBoth(t *testing.T, o emulator.Options, c client.Options, test func(t *testing.T, store *emulator.Server, s *client.Session)) {
+	t.Run("emulator", func(t *testing.T) {
+		t.Parallel()
+		store := emulator.Start(t, o)
+		test(t, store, dial(t, store, c))
+	})
+	t.Run("mosquitto", func(t *testing.T) {
+		t.Parallel()
+		c := c
+		c.Address = mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous).Addresses[0]
+		engine := emulator.EngineOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Authorize, Variants: o.Variants}
+		if o.Skew != 0 {
+			engine.Now = func() time.Time { return time.Now().Add(o.Skew) }
+		}
+		store, err := emulator.Attach(t.Context(), mqtt.Options{Address: c.Address, ClientID: client.NewClientID()}, engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				t.Errorf("close the store: %v", err)
+			}
+		})
+		test(t, nil, dialAt(t, c))
+	})
+}
+
+// put stores a value and returns its version.
+func put(t testing.TB, s *client.Session, key, value string) wire.Version {
+	t.Helper()
+	return must(s.Set(t.Context(), key, []byte(value), client.SetOptions{}))(t).Version
+}
+
+// value returns what a key holds.
+func value(t testing.TB, s *client.Session, key string) (string, wire.Version) {
+	t.Helper()
+	r := must(s.Get(t.Context(), key))(t)
+	v, _ := r.Bytes()
+	return string(v), r.Version
 }
 
 // a recorder keeps what Options.Trace gets.

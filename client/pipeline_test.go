@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -232,76 +233,80 @@ func TestPipelineClose(t *testing.T) {
 // What a pipeline answers is what a map would, for each key in the order of Send.
 func TestPipelineModel(t *testing.T) {
 	t.Parallel()
-	store, s := open(t)
-	store.Intercept(func(r emulator.Request) emulator.Action {
-		return emulator.Action{PubackLast: r.CorrelationData[0]%2 == 0, Duplicate: r.CorrelationData[0]%3 == 0}
-	})
-	rnd := rand.New(rand.NewPCG(1, 2))
-	model := make(map[string]string)
-	type step struct {
-		f     *client.InFlight
-		c     client.Command
-		check func(client.Reply) bool
-	}
-	var steps []step
-	p := s.Pipeline(32)
-	for i := range 2000 {
-		key, value := fmt.Sprint("key", rnd.IntN(50)), fmt.Sprint(rnd.IntN(3))
-		before, found := model[key]
-		var c client.Command
-		var check func(client.Reply) bool
-		switch rnd.IntN(6) {
-		case 0:
-			c = client.Get(key)
-			check = func(r client.Reply) bool {
-				value, ok := r.Bytes()
-				return ok == found && string(value) == before
-			}
-		case 1:
-			c = client.Set(key, []byte(value), client.SetOptions{})
-			check = client.Reply.OK
-			model[key] = value
-		case 2, 3:
-			condition, want := client.NX, !found
-			if i%2 == 0 {
-				condition, want = client.NEX, !found || before == value
-			}
-			c = client.Set(key, []byte(value), client.SetOptions{Condition: condition})
-			check = func(r client.Reply) bool { return r.OK() == want }
-			if want {
-				model[key] = value
-			}
-		case 4:
-			c = client.Del(key, client.WriteOptions{})
-			check = func(r client.Reply) bool { return (r.Count() == 1) == found }
-			delete(model, key)
-		case 5:
-			c = client.VDel(key, []byte(value), client.WriteOptions{})
-			want := int64(0)
-			if found {
-				want = -1
-				if before == value {
-					want = 1
-					delete(model, key)
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
+		if store != nil {
+			store.Intercept(func(r emulator.Request) emulator.Action {
+				return emulator.Action{PubackLast: r.CorrelationData[0]%2 == 0, Duplicate: r.CorrelationData[0]%3 == 0}
+			})
+		}
+		rnd := rand.New(rand.NewPCG(1, 2))
+		model := make(map[string]string)
+		type step struct {
+			f     *client.InFlight
+			c     client.Command
+			check func(client.Reply) bool
+		}
+		var steps []step
+		p := s.Pipeline(32)
+		for i := range 2000 {
+			key, value := fmt.Sprint("key", rnd.IntN(50)), fmt.Sprint(rnd.IntN(3))
+			before, found := model[key]
+			var c client.Command
+			var check func(client.Reply) bool
+			switch rnd.IntN(6) {
+			case 0:
+				c = client.Get(key)
+				check = func(r client.Reply) bool {
+					value, ok := r.Bytes()
+					return ok == found && string(value) == before
 				}
+			case 1:
+				c = client.Set(key, []byte(value), client.SetOptions{})
+				check = client.Reply.OK
+				model[key] = value
+			case 2, 3:
+				condition, want := client.NX, !found
+				if i%2 == 0 {
+					condition, want = client.NEX, !found || before == value
+				}
+				c = client.Set(key, []byte(value), client.SetOptions{Condition: condition})
+				check = func(r client.Reply) bool { return r.OK() == want }
+				if want {
+					model[key] = value
+				}
+			case 4:
+				c = client.Del(key, client.WriteOptions{})
+				check = func(r client.Reply) bool { return (r.Count() == 1) == found }
+				delete(model, key)
+			case 5:
+				c = client.VDel(key, []byte(value), client.WriteOptions{})
+				want := int64(0)
+				if found {
+					want = -1
+					if before == value {
+						want = 1
+						delete(model, key)
+					}
+				}
+				check = func(r client.Reply) bool { return r.Count() == want }
 			}
-			check = func(r client.Reply) bool { return r.Count() == want }
+			steps = append(steps, step{must(p.Send(t.Context(), c))(t), c, check})
 		}
-		steps = append(steps, step{must(p.Send(t.Context(), c))(t), c, check})
-	}
-	for i, st := range steps {
-		if r, err := st.f.Wait(); err != nil || !st.check(r) {
-			t.Errorf("%d: %s %s: got %+v, %v", i, st.c.Verb(), st.c.Key(), r.Value, err)
+		for i, st := range steps {
+			if r, err := st.f.Wait(); err != nil || !st.check(r) {
+				t.Errorf("%d: %s %s: got %+v, %v", i, st.c.Verb(), st.c.Key(), r.Value, err)
+			}
 		}
-	}
-	for _, key := range store.Keys() {
-		if e, _ := store.Get(key); string(e.Value) != model[key] {
-			t.Errorf("%s holds %q, want %q", key, e.Value, model[key])
+		keys := slices.Concat(must(scan(t, s, "*"))(t)...)
+		for _, key := range keys {
+			if v, _ := value(t, s, key); v != model[key] {
+				t.Errorf("%s holds %q, want %q", key, v, model[key])
+			}
 		}
-	}
-	if len(store.Keys()) != len(model) {
-		t.Errorf("%d keys, want %d", len(store.Keys()), len(model))
-	}
+		if len(keys) != len(model) {
+			t.Errorf("%d keys, want %d", len(keys), len(model))
+		}
+	})
 }
 
 // Requests of a pipeline that breaks are told apart: each is known to be answered

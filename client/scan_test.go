@@ -38,26 +38,26 @@ func TestScan(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			store := emulator.Start(t, tt.options)
-			s := dial(t, store, client.Options{})
-			var want []string
-			for i := range tt.keys {
-				key := fmt.Sprintf("k\x00\xff\r\n%d", i)
-				must(store.Set(key, ""))(t)
-				want = append(want, key)
-			}
-			must(store.Set("other", ""))(t)
-			pages := must(scan(t, s, "k*"))(t)
-			var lengths []int
-			for _, page := range pages {
-				lengths = append(lengths, len(page))
-			}
-			if !slices.Equal(lengths, tt.pages) {
-				t.Errorf("pages of %d keys, want %d", lengths, tt.pages)
-			}
-			if got := slices.Concat(pages...); !slices.Equal(got, want) {
-				t.Errorf("got %q, want %q", got, want)
-			}
+			onBoth(t, tt.options, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+				var want []string
+				for i := range tt.keys {
+					key := fmt.Sprintf("k\x00\xff\r\n%d", i)
+					put(t, s, key, "")
+					want = append(want, key)
+				}
+				put(t, s, "other", "")
+				pages := must(scan(t, s, "k*"))(t)
+				var lengths []int
+				for _, page := range pages {
+					lengths = append(lengths, len(page))
+				}
+				if !slices.Equal(lengths, tt.pages) {
+					t.Errorf("pages of %d keys, want %d", lengths, tt.pages)
+				}
+				if got := slices.Concat(pages...); !slices.Equal(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			})
 		})
 	}
 }

@@ -29,27 +29,28 @@ func TestSetConditions(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			store, s := open(t)
-			var before wire.Version
-			if test.before != "" {
-				before = must(store.Set("k", test.before))(t)
-			}
-			r := must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{Condition: test.condition}))(t)
-			now, _ := store.Get("k")
-			want := "v"
-			if !test.want {
-				want = test.before
-			}
-			if r.OK() != test.want || string(now.Value) != want {
-				t.Errorf("got OK %t and %q, want %t and %q", r.OK(), now.Value, test.want, want)
-			}
-			// protocol.md 3.6: also a refused SET tells the version that the key has.
-			if !r.Version.Equal(now.Version) || r.Version.Compare(before) < 0 || r.OK() == r.Version.Equal(before) {
-				t.Errorf("got version %v, before %v, now %v", r.Version, before, now.Version)
-			}
-			if len(r.Warnings)+len(r.Notes) > 0 {
-				t.Errorf("got %+v", r)
-			}
+			onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+				var before wire.Version
+				if test.before != "" {
+					before = put(t, s, "k", test.before)
+				}
+				r := must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{Condition: test.condition}))(t)
+				now, version := value(t, s, "k")
+				want := "v"
+				if !test.want {
+					want = test.before
+				}
+				if r.OK() != test.want || now != want {
+					t.Errorf("got OK %t and %q, want %t and %q", r.OK(), now, test.want, want)
+				}
+				// protocol.md 3.6: also a refused SET tells the version that the key has.
+				if !r.Version.Equal(version) || r.Version.Compare(before) < 0 || r.OK() == r.Version.Equal(before) {
+					t.Errorf("got version %v, before %v, now %v", r.Version, before, version)
+				}
+				if len(r.Warnings)+len(r.Notes) > 0 {
+					t.Errorf("got %+v", r)
+				}
+			})
 		})
 	}
 }

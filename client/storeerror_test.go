@@ -57,36 +57,37 @@ func TestStoreErrors(t *testing.T) {
 
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{Skew: -70 * time.Second})
-	s := dial(t, store, client.Options{})
-	_, err := s.Set(t.Context(), "k", nil, client.SetOptions{})
-	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorClockAhead {
-		t.Error(err)
-	}
+	onBoth(t, emulator.Options{Skew: -70 * time.Second}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		_, err := s.Set(t.Context(), "k", nil, client.SetOptions{})
+		if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorClockAhead {
+			t.Error(err)
+		}
+	})
 }
 
 func TestQuota(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{MaxKeys: 1})
-	s := dial(t, store, client.Options{})
-	must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
-	_, err := s.Set(t.Context(), "l", nil, client.SetOptions{})
-	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorQuota {
-		t.Error(err)
-	}
+	onBoth(t, emulator.Options{MaxKeys: 1}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		_, err := s.Set(t.Context(), "l", nil, client.SetOptions{})
+		if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorQuota {
+			t.Error(err)
+		}
+	})
 }
 
 func TestNotAuthorizedForAKey(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{Authorize: func(clientID, _, key string, write bool) bool {
+	rules := emulator.Options{Authorize: func(clientID, _, key string, write bool) bool {
 		return clientID == "reader" && key == "k" && !write
-	}})
-	s := dial(t, store, client.Options{ClientID: "reader"})
-	must(s.Get(t.Context(), "k"))(t)
-	for _, c := range []client.Command{client.Get("l"), client.Set("k", nil, client.SetOptions{}), client.Del("k", client.WriteOptions{})} {
-		_, err := s.Do(t.Context(), c)
-		if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorNotAuthorized {
-			t.Error(err)
+	}}
+	onBoth(t, rules, client.Options{ClientID: "reader"}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		must(s.Get(t.Context(), "k"))(t)
+		for _, c := range []client.Command{client.Get("l"), client.Set("k", nil, client.SetOptions{}), client.Del("k", client.WriteOptions{})} {
+			_, err := s.Do(t.Context(), c)
+			if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorNotAuthorized {
+				t.Error(err)
+			}
 		}
-	}
+	})
 }

@@ -40,11 +40,12 @@ func TestVariants(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			store := emulator.Start(t, emulator.Options{Variants: test.v})
-			notes := conform(t, dial(t, store, client.Options{}))
-			if want := test.note != ""; slices.Contains(notes, test.note) != want || !want && len(notes) > 0 {
-				t.Errorf("got notes %q, want %q", notes, test.note)
-			}
+			onBoth(t, emulator.Options{Variants: test.v}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+				notes := conform(t, s)
+				if want := test.note != ""; slices.Contains(notes, test.note) != want || !want && len(notes) > 0 {
+					t.Errorf("got notes %q, want %q", notes, test.note)
+				}
+			})
 		})
 	}
 }
