@@ -18,7 +18,13 @@ import (
 // attached is a Mosquitto with a store attached to it.
 func attached(t *testing.T) *mosquitto.Broker {
 	t.Helper()
-	broker := mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous)
+	return attachedTo(t, "set_tcp_nodelay true")
+}
+
+// attachedTo is one with further lines of configuration.
+func attachedTo(t *testing.T, global string) *mosquitto.Broker {
+	t.Helper()
+	broker := mosquitto.Start(t, "max_queued_messages 0\n"+global, mosquitto.Anonymous)
 	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: "store-" + NewClientID()}, emulator.EngineOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +51,47 @@ func TestMosquittoSetGetDelete(t *testing.T) {
 	gone, err := s.VDel(t.Context(), "k\x00", value, WriteOptions{})
 	if err != nil || gone.Count() != 1 {
 		t.Fatal(gone, err)
+	}
+}
+
+// What a Mosquitto can be told about its connections changes nothing that a session
+// answers, one request at a time and many.
+func TestMosquittoSettings(t *testing.T) {
+	for _, global := range []string{
+		"set_tcp_nodelay true", "set_tcp_nodelay false", "max_inflight_messages 1", "max_packet_size 2000", "max_keepalive 10",
+	} {
+		t.Run(global, func(t *testing.T) {
+			t.Parallel()
+			s := watchSession(t, Options{Address: attachedTo(t, global).Addresses[0]})
+			const keys, times = 20, 10
+			for _, window := range []int{1, keys} {
+				p := s.Pipeline(window)
+				var sent []*InFlight
+				for i := range keys * times {
+					f, err := p.Send(t.Context(), Set(fmt.Sprint(i%keys), fmt.Append(nil, window, i), SetOptions{}))
+					if err != nil {
+						t.Fatal(err)
+					}
+					sent = append(sent, f)
+				}
+				for _, f := range sent {
+					if r, err := f.Wait(); err != nil || !r.OK() {
+						t.Fatalf("%+v, %v", r, err)
+					}
+				}
+				for i := range keys {
+					r, err := s.Get(t.Context(), fmt.Sprint(i))
+					last := keys*(times-1) + i
+					if v, _ := r.Bytes(); err != nil || string(v) != fmt.Sprint(window, last) {
+						t.Fatalf("%d holds %q, want %q: %v", i, v, fmt.Sprint(window, last), err)
+					}
+				}
+			}
+			_, err := s.Set(t.Context(), "large", make([]byte, 3000), SetOptions{})
+			if _, tooLarge := errors.AsType[*mqtt.TooLargeError](err); tooLarge != (global == "max_packet_size 2000") {
+				t.Errorf("3000 bytes: %v", err)
+			}
+		})
 	}
 }
 
