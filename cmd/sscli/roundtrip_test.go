@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
@@ -46,16 +45,17 @@ func (s stringOrBytes) bytes() (key, value string) {
 }
 
 // Any key and any value are the same bytes behind the quoting of a line, the typing
-// and pasting of it in a shell, the store, JSON on a screen, another line of a batch,
-// and another store.
+// and pasting of it in a shell, the store, JSON on a screen, another line of a batch
+// and another store; and behind the JSON as batch --load takes it, and a third store.
 func TestBytesSurvive(t *testing.T) {
 	const seed = 1
 	r := rand.New(rand.NewPCG(seed, 0))
-	first, second := emulator.Start(t, emulator.Options{}), emulator.Start(t, emulator.Options{})
+	arguments, first, second, third := emulator.Start(t), emulator.Start(t), emulator.Start(t), emulator.Start(t)
 	u := seat{server: first, width: 150, height: 40}.start(t)
 	u.ready()
 	want := make(map[string]string)
 	got := make(map[string]string)
+	var load strings.Builder // what was shown
 	for i := range 60 {
 		key, value := anyBytes(r, 1), anyBytes(r, 0)
 		line := "set " + format.Word(key) + " " + format.Word(value)
@@ -66,6 +66,13 @@ func TestBytesSurvive(t *testing.T) {
 			line = "\x1b[200~set '" + key + "' '" + value + "'\x1b[201~" // the bytes themselves
 		}
 		want[key] = value
+		// As arguments, which no NUL can be in; a value of "-" alone is standard input.
+		if !strings.Contains(key+value, "\x00") && value != "-" {
+			runSSCLI(t, arguments, "", "set", "--", key, value)
+			if got := stored(arguments, key); got != value {
+				t.Errorf("set %q %q: the store has %q", key, value, got)
+			}
+		}
 		if out := u.runs(line); !strings.Contains(out, "OK\nversion") {
 			t.Fatalf("%q: %s", line, out)
 		}
@@ -79,6 +86,7 @@ func TestBytesSurvive(t *testing.T) {
 		}
 		k, v := result.bytes()
 		got[k] = v
+		load.WriteString(strings.ReplaceAll(out, "\n", "") + "\n")
 	}
 	var batch, gets strings.Builder
 	for key, value := range got {
@@ -89,6 +97,13 @@ func TestBytesSurvive(t *testing.T) {
 	if n := second.State().Keys; n != len(want) {
 		t.Errorf("%d keys in the second store, want %d", n, len(want))
 	}
+	// What get printed is loaded as it is: from the screen, from the program, and from
+	// the program that has it from there.
+	runSSCLI(t, third, load.String(), "batch", "--load", "-")
+	wantStored(t, third, want)
+	fourth := emulator.Start(t)
+	runSSCLI(t, fourth, runSSCLI(t, third, gets.String(), "-o", "json", "batch", "-"), "batch", "--load", "--inflight", "16", "-")
+	wantStored(t, fourth, want)
 	again := json.NewDecoder(strings.NewReader(runSSCLI(t, second, gets.String(), "-o", "json", "batch", "-")))
 	for range got {
 		var result stringOrBytes
@@ -100,11 +115,24 @@ func TestBytesSurvive(t *testing.T) {
 			t.Errorf("%q is %q, want %q", key, value, want[key])
 		}
 		// And as an argument, which no NUL can be in.
-		if utf8.ValidString(key) && !strings.Contains(key, "\x00") {
-			if raw := runSSCLI(t, second, "", "get", "--", key); raw != value {
+		if !strings.Contains(key, "\x00") {
+			if raw := runSSCLI(t, fourth, "", "get", "--", key); raw != value {
 				t.Errorf("get %q: %q, want %q", key, raw, value)
 			}
 		}
+	}
+}
+
+// wantStored demands that a store holds these keys and no others.
+func wantStored(t *testing.T, server *emulator.Server, want map[string]string) {
+	t.Helper()
+	for key, value := range want {
+		if entry, ok := server.Get(key); !ok || string(entry.Value) != value {
+			t.Errorf("%q is %q, %t, want %q", key, entry.Value, ok, value)
+		}
+	}
+	if n := len(server.Keys()); n != len(want) {
+		t.Errorf("%d keys are stored, want %d", n, len(want))
 	}
 }
 
