@@ -25,6 +25,7 @@ func (s Settings) Environ() (set map[string]string, drop []string) {
 		}
 		say(name, path)
 	}
+	set["SSCLI_CONTEXT"] = None // the chosen one, if any, is in the variables
 	drop = append(drop, "SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_EMBEDDED", "SSCLI_CLIENT_ID")
 	say("SSCLI_URL", s.fullURL())
 	file("SSCLI_CA_FILE", s.CAFile)
