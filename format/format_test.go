@@ -107,7 +107,7 @@ func TestGolden(t *testing.T) {
 			Context{Op: "rm", Name: "lab", Broker: "mqtts://lab.example:8883"},
 		},
 		"setting": {
-			Setting{Name: "url", Value: "mqtts://lab.example:8883", Source: "context lab", File: "/home/ann/.config/sscli/config.yaml", Width: 7, ValueWidth: 24},
+			Setting{Name: "url", Value: "mqtts://lab.example:8883", Source: "context lab", File: "/u/me/.config/sscli/config.yaml", Width: 7, ValueWidth: 24},
 			Setting{Name: "timeout", Value: "10s", Source: "default", Width: 7, ValueWidth: 24},
 			Setting{Name: "port", Value: "1883", Source: "--port"},
 			Setting{Name: "username", Value: hostile, Source: "SSCLI_USERNAME", File: "a\tb"},
