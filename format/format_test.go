@@ -152,9 +152,9 @@ func TestGolden(t *testing.T) {
 			}}},
 		},
 		"lock": {
-			Lock{Op: "lock acquire", Name: "build", Holder: "job-7", Token: stored(), TTL: time.Minute},
-			Lock{Op: "lock renew", Name: hostile, Holder: hostile, Token: evil, TTL: 1500 * time.Millisecond},
-			Lock{Op: "lock release", Name: "build", Holder: "job-7"},
+			Lock{Op: "acquire", Name: "build", Holder: "job-7", Token: stored(), TTL: time.Minute},
+			Lock{Op: "renew", Name: hostile, Holder: hostile, Token: evil, TTL: 1500 * time.Millisecond},
+			Lock{Op: "release", Name: "build", Holder: "job-7"},
 		},
 		"lock-status": {
 			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},

@@ -179,5 +179,5 @@ func (a *app) lockError(f lockFlags, err error) error {
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
 	t, _ := o.Timing() // was right before
-	return format.Lock{Op: "lock " + op, Name: f.name, Holder: string(o.Holder), Token: version(lease.Token), TTL: t.TTL}
+	return format.Lock{Op: op, Name: f.name, Holder: string(o.Holder), Token: version(lease.Token), TTL: t.TTL}
 }

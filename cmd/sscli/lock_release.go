@@ -35,7 +35,7 @@ code is 8: what was done under it may have been done while another held it.`,
 				if err := s.ReleaseLock(ctx, f.name, o.Holder); err != nil {
 					return a.lockError(f, err)
 				}
-				return a.emit(format.Lock{Op: "lock release", Name: f.name, Holder: string(o.Holder)})
+				return a.emit(format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)})
 			})
 		},
 	}
