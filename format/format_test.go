@@ -107,7 +107,7 @@ func TestGolden(t *testing.T) {
 			Context{Op: "rm", Name: "lab", Broker: "mqtts://lab.example:8883"},
 		},
 		"setting": {
-			Setting{Name: "url", Value: "mqtts://lab.example:8883", Source: "context lab", File: "/home/ann/.config/sscli/config.yaml", Width: 7, ValueWidth: 24},
+			Setting{Name: "url", Value: "mqtts://lab.example:8883", Source: "context lab", File: "/u/me/.config/sscli/config.yaml", Width: 7, ValueWidth: 24},
 			Setting{Name: "timeout", Value: "10s", Source: "default", Width: 7, ValueWidth: 24},
 			Setting{Name: "port", Value: "1883", Source: "--port"},
 			Setting{Name: "username", Value: hostile, Source: "SSCLI_USERNAME", File: "a\tb"},
@@ -152,9 +152,9 @@ func TestGolden(t *testing.T) {
 			}}},
 		},
 		"lock": {
-			Lock{Op: "lock acquire", Name: "build", Holder: "job-7", Token: stored(), TTL: time.Minute},
-			Lock{Op: "lock renew", Name: hostile, Holder: hostile, Token: evil, TTL: 1500 * time.Millisecond},
-			Lock{Op: "lock release", Name: "build", Holder: "job-7"},
+			Lock{Op: "acquire", Name: "build", Holder: "job-7", Token: stored(), TTL: time.Minute},
+			Lock{Op: "renew", Name: hostile, Holder: hostile, Token: evil, TTL: 1500 * time.Millisecond},
+			Lock{Op: "release", Name: "build", Holder: "job-7"},
 		},
 		"lock-status": {
 			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},

@@ -9,7 +9,7 @@ import (
 // Lock is a step that was taken with a lock: `lock acquire`, `renew`, `release` and
 // `hold`.
 type Lock struct {
-	Op     string // "lock acquire", …
+	Op     string // "acquire", …
 	Name   string
 	Holder string
 	Token  Version       // none when released
@@ -18,7 +18,7 @@ type Lock struct {
 
 func (l Lock) fields() object {
 	return object{
-		{"op", l.Op},
+		{"op", "lock_" + l.Op},
 		{"name", l.Name},
 		{"holder", l.Holder},
 		{"token", versionFields(l.Token)},
@@ -70,7 +70,7 @@ func (l LockStatus) fields() object {
 		by = "notification"
 	}
 	return object{
-		{"op", "lock status"},
+		{"op", "lock_status"},
 		{"name", l.Name},
 		{"held", l.Held},
 		{"holder", held(l.Holder)},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,6 +15,23 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/config"
 	"github.com/sscli/sscli/emulator"
 )
+
+// withSession connects, and closes what it opened when f has returned.
+func (a *app) withSession(ctx context.Context, f func(s *client.Session, o client.Options) error) (err error) {
+	o, undo, err := a.broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	s, hangUp, err := a.dial(limited, o)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hangUp()) }()
+	return f(s, o)
+}
 
 // broker returns how to reach the configured broker, and what undoes it.
 func (a *app) broker() (client.Options, func() error, error) {

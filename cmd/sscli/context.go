@@ -67,6 +67,23 @@ func shownContext(op, name string, all config.Contexts) format.Context {
 	return shown
 }
 
+// editContexts changes the file of contexts and prints the one that change returns.
+func (a *app) editContexts(cmd *cobra.Command, change func(all *config.Contexts, file string) (format.Context, error)) error {
+	file, err := a.contextFile(cmd)
+	if err != nil {
+		return err
+	}
+	var shown format.Context
+	err = config.Edit(cmd.Context(), file, func(all *config.Contexts) (err error) {
+		shown, err = change(all, file)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.emit(shown)
+}
+
 func (a *app) contextSet() *cobra.Command {
 	var protected bool
 	var unset []string
@@ -81,41 +98,31 @@ Names of files are kept as absolute paths.`,
 			if len(args) != 1 {
 				return usage("%d operands: want context set NAME, and flags", len(args))
 			}
-			file, err := a.contextFile(cmd)
-			if err != nil {
-				return err
-			}
 			name := unprotect(args[0])
 			if err := config.CheckName(name); err != nil {
 				return &usageError{err: err}
 			}
-			var shown format.Context
-			err = config.Edit(cmd.Context(), file, func(all *config.Contexts) error {
+			return a.editContexts(cmd, func(all *config.Contexts, _ string) (shown format.Context, err error) {
 				c := all.Named[name]
 				nothing, err := c.Change(cmd.Flags(), unset)
 				switch {
 				case errors.Is(err, config.ErrNoBroker):
-					return &usageError{err: fmt.Errorf("context %s: no broker", name), hint: "sscli context set " + name + " --url mqtts://HOST:PORT"}
+					return shown, &usageError{err: fmt.Errorf("context %s: no broker", name), hint: "sscli context set " + name + " --url mqtts://HOST:PORT"}
 				case err != nil:
-					return &usageError{err: err}
+					return shown, &usageError{err: err}
 				case cmd.Flags().Changed("protected"):
 					c.Protected = protected
 				case slices.ContainsFunc(unset, func(f string) bool { return strings.TrimPrefix(f, "--") == "protected" }):
 					c.Protected = false
 				case nothing:
-					return usage("nothing to set: want connection flags, --protected or --unset FLAG")
+					return shown, usage("nothing to set: want connection flags, --protected or --unset FLAG")
 				}
 				if all.Named == nil {
 					all.Named = make(map[string]config.Context)
 				}
 				all.Named[name] = c
-				shown = shownContext("set", name, *all)
-				return nil
+				return shownContext("set", name, *all), nil
 			})
-			if err != nil {
-				return err
-			}
-			return a.emit(shown)
 		},
 		ValidArgsFunction: a.completeContext,
 	}
@@ -162,27 +169,17 @@ func (a *app) contextUse() *cobra.Command {
 			if len(args) != 1 {
 				return usage("%d operands: want context use NAME, or context use none", len(args))
 			}
-			file, err := a.contextFile(cmd)
-			if err != nil {
-				return err
-			}
 			name := unprotect(args[0])
-			var shown format.Context
-			err = config.Edit(cmd.Context(), file, func(all *config.Contexts) error {
+			return a.editContexts(cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {
 				if name == config.None {
 					all.Chosen = ""
 				} else if _, err := all.Find(name, "context use", file); err != nil {
-					return err
+					return shown, err
 				} else {
 					all.Chosen = name
 				}
-				shown = shownContext("use", all.Chosen, *all)
-				return nil
+				return shownContext("use", all.Chosen, *all), nil
 			})
-			if err != nil {
-				return err
-			}
-			return a.emit(shown)
 		},
 		ValidArgsFunction: a.completeContext,
 	}
@@ -196,27 +193,18 @@ func (a *app) contextRemove() *cobra.Command {
 			if len(args) != 1 {
 				return usage("%d operands: want context rm NAME", len(args))
 			}
-			file, err := a.contextFile(cmd)
-			if err != nil {
-				return err
-			}
 			name := unprotect(args[0])
-			var shown format.Context
-			err = config.Edit(cmd.Context(), file, func(all *config.Contexts) error {
+			return a.editContexts(cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {
 				if _, err := all.Find(name, "context rm", file); err != nil {
-					return err
+					return shown, err
 				}
 				shown = shownContext("rm", name, *all)
 				delete(all.Named, name)
 				if all.Chosen == name {
 					all.Chosen = ""
 				}
-				return nil
+				return shown, nil
 			})
-			if err != nil {
-				return err
-			}
-			return a.emit(shown)
 		},
 		ValidArgsFunction: a.completeContext,
 	}

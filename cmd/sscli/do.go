@@ -191,9 +191,13 @@ func (a *app) flush() error {
 type outputError struct {
 	err  error
 	done bool // the result is that of a write, which was applied
+	file bool // it was to go to a file, which err names
 }
 
 func (e *outputError) Error() string {
+	if e.file {
+		return e.err.Error()
+	}
 	why := e.err.Error()
 	if path, ok := errors.AsType[*fs.PathError](e.err); ok {
 		why = path.Err.Error()

@@ -110,7 +110,7 @@ func explanations() []explanation {
 		{"invalid", codeUsage, "the request is wrong by itself and was not sent", "", isA[*client.InvalidError]},
 		{"too_large", codeUsage, "the request is larger than the broker's Maximum Packet Size and was not sent",
 			"a smaller value, or a larger limit at the broker", isA[*mqtt.TooLargeError]},
-		{"output", codeOutput, "it is done, but the result could not be printed: standard output is full or closed, or the template does not suit it", "", isA[*outputError]},
+		{"output", codeOutput, "it is done, but the result could not be printed: standard output is full or closed, the file of get -f cannot be written, or the template does not suit it", "", isA[*outputError]},
 
 		{"fencing_required", codeFencing, "the key is protected by a fencing token and the request had none",
 			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN", isStore(wire.ErrorFenceRequired)},

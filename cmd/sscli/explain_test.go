@@ -72,6 +72,7 @@ var explained = []struct {
 	{"too_large", 2, &mqtt.TooLargeError{}},
 	{"output", 12, &outputError{err: &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}}},
 	{"output", 12, &outputError{err: syscall.EPIPE, done: true}},
+	{"output", 12, &outputError{err: &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, file: true}},
 	{"lock_lost", 8, &client.LockLostError{Name: "l", Loss: client.LossNoRenewal, Err: context.DeadlineExceeded}},
 	{"lock_not_held", 8, &client.NotHolderError{}},
 	{"lock_busy", 1, &client.LockBusyError{}},

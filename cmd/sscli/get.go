@@ -46,7 +46,7 @@ missing key).`,
 				value, found := r.Bytes()
 				if found && file != "" {
 					if err := writeFile(string(file), value); err != nil {
-						return nil, false, err
+						return nil, false, &outputError{err: err, file: true}
 					}
 				}
 				return format.Get{

@@ -122,21 +122,29 @@ func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// withSession connects, and closes what it opened when f has returned.
-func (a *app) withSession(ctx context.Context, f func(s *client.Session, o client.Options) error) (err error) {
-	o, undo, err := a.broker()
+// heldStep takes a step with a lock of a holder who is named, within one time-out.
+func (a *app) heldStep(cmd *cobra.Command, args []string, f *lockFlags,
+	step func(context.Context, *client.Session, client.LockOptions) (format.Lock, error)) error {
+	if err := f.operand(cmd, args); err != nil {
+		return err
+	}
+	f.conflict = codeNo
+	o, err := f.needHolder(a)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, undo()) }()
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	s, hangUp, err := a.dial(limited, o)
-	cancel()
-	if err != nil {
+	if err := a.confirm(cmd.Context(), "lock "+cmd.Name()+" "+shownKey(f.name)); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, hangUp()) }()
-	return f(s, o)
+	return a.withSession(cmd.Context(), func(s *client.Session, so client.Options) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), so.Timeout)
+		defer cancel()
+		result, err := step(ctx, s, o)
+		if err != nil {
+			return a.lockError(*f, err)
+		}
+		return a.emit(result)
+	})
 }
 
 // tellOfLock has the waiting for a lock told of.
@@ -179,5 +187,5 @@ func (a *app) lockError(f lockFlags, err error) error {
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
 	t, _ := o.Timing() // was right before
-	return format.Lock{Op: "lock " + op, Name: f.name, Holder: string(o.Holder), Token: version(lease.Token), TTL: t.TTL}
+	return format.Lock{Op: op, Name: f.name, Holder: string(o.Holder), Token: version(lease.Token), TTL: t.TTL}
 }

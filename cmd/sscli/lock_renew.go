@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/format"
 )
 
 func (a *app) newLockRenew() *cobra.Command {
@@ -20,25 +21,9 @@ request for that, so sscli watches the key, reads it, and renews only what it fo
 lock that ran out in between is released again.`,
 		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.operand(cmd, args); err != nil {
-				return err
-			}
-			f.conflict = codeNo
-			o, err := f.needHolder(a)
-			if err != nil {
-				return err
-			}
-			if err := a.confirm(cmd.Context(), "lock renew "+shownKey(f.name)); err != nil {
-				return err
-			}
-			return a.withSession(cmd.Context(), func(s *client.Session, so client.Options) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), so.Timeout)
-				defer cancel()
+			return a.heldStep(cmd, args, &f, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
 				lease, err := s.RenewLock(ctx, f.name, o)
-				if err != nil {
-					return a.lockError(f, err)
-				}
-				return a.emit(f.result("renew", o, lease))
+				return f.result("renew", o, lease), err
 			})
 		},
 	}

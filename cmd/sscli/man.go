@@ -196,7 +196,7 @@ func (r *roff) flags(fs *pflag.FlagSet) {
 		if f.Hidden {
 			return
 		}
-		value, usage := pflag.UnquoteUsage(f)
+		value, usage := flagHelp(f)
 		line := `\fB` + roffText("--"+f.Name) + `\fR`
 		if f.Shorthand != "" {
 			line = `\fB` + roffText("-"+f.Shorthand) + `\fR, ` + line
@@ -208,6 +208,18 @@ func (r *roff) flags(fs *pflag.FlagSet) {
 		r.b = append(r.b, line+"\n"...)
 		r.text(usage)
 	})
+}
+
+// flagHelp is what stands behind a flag, and what it does, with its default as --help
+// has it.
+func flagHelp(f *pflag.Flag) (value, usage string) {
+	value, usage = pflag.UnquoteUsage(f)
+	switch f.DefValue {
+	case "", "0", "false", "[]":
+	default:
+		usage += " (default " + f.DefValue + ")"
+	}
+	return value, usage
 }
 
 func (r *roff) seeAlso(cmd *cobra.Command) {
@@ -355,7 +367,8 @@ func blocks(text string) []block {
 			run := lines[:end]
 			lines = lines[end:]
 			if !laidOut {
-				list = append(list, block{prose: strings.Join(run, " ")})
+				// Cobra's help of completion has headings as in Markdown.
+				list = append(list, block{prose: strings.TrimPrefix(strings.Join(run, " "), "#### ")})
 				continue
 			}
 			run = strings.Split(outdent(strings.Join(run, "\n")), "\n")

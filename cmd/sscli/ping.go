@@ -50,20 +50,10 @@ counted. Exit code 124 if an answer did not come.`,
 	return cmd
 }
 
-func (a *app) ping(ctx context.Context, count int, interval time.Duration) (err error) {
-	o, undo, err := a.broker()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	s, hangUp, err := a.dial(limited, o)
-	cancel()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hangUp()) }()
-	return a.pingOver(ctx, s, o.Timeout, count, interval)
+func (a *app) ping(ctx context.Context, count int, interval time.Duration) error {
+	return a.withSession(ctx, func(s *client.Session, o client.Options) error {
+		return a.pingOver(ctx, s, o.Timeout, count, interval)
+	})
 }
 
 // pingOver is ping over a session that is there; timeout is for each request.

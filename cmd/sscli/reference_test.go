@@ -104,7 +104,7 @@ func flagTable(b *strings.Builder, fs *pflag.FlagSet) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		value, usage := pflag.UnquoteUsage(f)
+		value, usage := flagHelp(f)
 		name := "--" + f.Name
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
@@ -125,4 +125,15 @@ func markdown(text string) string {
 		b.WriteRune(c)
 	}
 	return b.String()
+}
+
+// TestHelpDefaults: what --help prints of a default says something.
+func TestHelpDefaults(t *testing.T) {
+	for _, cmd := range documented(newRoot(newApp())) {
+		for line := range strings.Lines(cmd.UsageString()) {
+			if strings.Contains(line, "(default )") || strings.Contains(line, `(default "0s")`) {
+				t.Errorf("%s: %s", cmd.CommandPath(), line)
+			}
+		}
+	}
 }

@@ -30,7 +30,7 @@ The raw form is a line for each key, with C escapes.`,
 		example: "  sscli scan\n  sscli scan 'thermostat/*'\n  sscli scan --limit 10 -o json",
 		flags: func(fs *pflag.FlagSet) {
 			fs.IntVar(&limit, "limit", -1, "end after `N` keys")
-			fs.Lookup("limit").DefValue = "" // no limit
+			fs.Lookup("limit").DefValue = "0" // no limit, of which help says nothing
 		},
 		parse: func(args []string, _ stdin) (request, error) {
 			pattern := "*"

@@ -99,6 +99,9 @@ that answers the requests of the others.`,
 	f.sat.bind(fs)
 	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
 	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
+	for _, none := range []string{"skew", "latency"} {
+		fs.Lookup(none).DefValue = "" // help says nothing of it
+	}
 	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: none)")
 	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: none)")
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")

@@ -88,7 +88,10 @@ func (a *app) statestoreGet() *cobra.Command {
 				case !found:
 					return nil, false, nil
 				case *file != "":
-					return nil, true, writeFile(*file, value)
+					if err := writeFile(*file, value); err != nil {
+						return nil, false, &outputError{err: err, file: true}
+					}
+					return nil, true, nil
 				case term.IsTerminal(int(a.stdout.Fd())):
 					value = format.AppendEscape(nil, value)
 				}

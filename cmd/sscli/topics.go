@@ -52,9 +52,8 @@ func environmentHelp() string {
 
 const outputHelp = `human     for people, on a terminal; it may change
 raw       for pipes, the default there: get of one key gives the value's bytes and
-          nothing else; everything else gives lines of fields separated by tabs, the
-          reply first and the version second, with C escapes, and - where there is
-          no version
+          nothing else; any other result is a line of fields separated by tabs, with C
+          escapes: after a write the reply and the version, or - where there is none
 json      one object a line, also for errors (on stderr); bytes that are not UTF-8
           stand in a field whose name ends in _b64
 template=TEXT

@@ -18,7 +18,7 @@ import (
 const address = "127.0.0.1:1883"
 
 // configHome is where a page's contexts seem to be.
-const configHome = "/home/ann/.config"
+const configHome = "/u/me/.config"
 
 // wrapper is the sscli of a session: what it prints to the session has the form
 // that it has on a terminal, what goes into a pipe or a file has not.

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sscli/sscli/scripts/bench/goal"
 )
 
 // The goals.
@@ -35,7 +37,7 @@ type bench struct {
 	broker                  string
 	rounds, sets, one, many int
 	dir                     string
-	missed                  bool
+	goals                   goal.Goals
 }
 
 func main() {
@@ -49,6 +51,7 @@ func main() {
 	flag.IntVar(&b.sets, "sets", 100_000, "sets of a round")
 	flag.IntVar(&b.one, "one", 20_000, "sets of a round with one at a time")
 	flag.IntVar(&b.many, "many", 1_000_000, "sets for the measurement of memory")
+	limit := flag.Duration("limit", time.Hour, "give up after so long")
 	flag.Parse()
 	if *paho != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -59,13 +62,7 @@ func main() {
 		}
 		return
 	}
-	if err := b.run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(2)
-	}
-	if b.missed {
-		os.Exit(1)
-	}
+	b.goals.Main(*limit, b.run)
 }
 
 // A program sets keys from a file.
@@ -82,7 +79,7 @@ type result struct {
 	peak float64 // of memory, MiB
 }
 
-func (b *bench) run() (err error) {
+func (b *bench) run(ctx context.Context) (err error) {
 	if b.dir, err = os.MkdirTemp("", "bench-batch"); err != nil {
 		return err
 	}
@@ -92,15 +89,15 @@ func (b *bench) run() (err error) {
 			return err
 		}
 	}
-	if err := b.throughput(); err != nil {
+	if err := b.throughput(ctx); err != nil {
 		return err
 	}
 	if b.broker != "" {
-		if err := b.mosquitto(); err != nil {
+		if err := b.mosquitto(ctx); err != nil {
 			return err
 		}
 	}
-	return b.memory()
+	return b.memory(ctx)
 }
 
 func (b *bench) file(sets int) string { return filepath.Join(b.dir, fmt.Sprint(sets)) }
@@ -124,13 +121,13 @@ func (b *bench) batch(inflight, sets int) program {
 }
 
 // measure runs a program once, its results go nowhere.
-func (b *bench) measure(p program) (r result, err error) {
+func (b *bench) measure(ctx context.Context, p program) (r result, err error) {
 	in, err := os.Open(b.file(p.sets))
 	if err != nil {
 		return r, err
 	}
 	defer in.Close()
-	cmd := exec.Command(p.args[0], p.args[1:]...)
+	cmd := exec.CommandContext(ctx, p.args[0], p.args[1:]...)
 	var stderr strings.Builder
 	cmd.Stdin, cmd.Stderr = in, &stderr
 	begin := time.Now()
@@ -147,9 +144,26 @@ func (b *bench) measure(p program) (r result, err error) {
 	return r, nil
 }
 
+// inRounds measures all programs in each round, and lets each begin as often as the
+// others. The rates are by the programs' names, in the order of the rounds.
+func (b *bench) inRounds(ctx context.Context, programs []program) (map[string][]float64, error) {
+	rates := make(map[string][]float64)
+	for range b.rounds {
+		for _, p := range programs {
+			r, err := b.measure(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			rates[p.name] = append(rates[p.name], r.rate)
+		}
+		slices.Reverse(programs)
+	}
+	return rates, nil
+}
+
 const header = "  %-28s %9s %10s %8s %10s %10s\n"
 
-func (b *bench) throughput() error {
+func (b *bench) throughput(ctx context.Context) error {
 	fmt.Println("throughput: every program sets each key once, results go to /dev/null")
 	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
 	programs := []program{
@@ -157,26 +171,19 @@ func (b *bench) throughput() error {
 		{"redis-cli < file", b.sets, []string{"redis-cli", "-p", b.redisPort}},
 		b.batch(1, b.one),
 	}
-	rates := make(map[string][]float64)
-	for range b.rounds {
-		for _, p := range programs {
-			r, err := b.measure(p)
-			if err != nil {
-				return err
-			}
-			rates[p.name] = append(rates[p.name], r.rate)
-		}
-		slices.Reverse(programs)
+	rates, err := b.inRounds(ctx, programs)
+	if err != nil {
+		return err
 	}
 	batch := rates[b.batch(underWay, 0).name]
-	fmt.Printf("  %.2f x one at a time (median of the rounds)\n", medianRatio(batch, rates[b.batch(1, 0).name]))
-	ratio := medianRatio(batch, rates["redis-cli < file"])
-	b.verdict(ratio >= minOverRedis, "%.2f x redis-cli < file (median of the rounds), goal at least %.2f x", ratio, minOverRedis)
+	fmt.Printf("  %.2f x one at a time (median of the rounds)\n", goal.MedianRatio(batch, rates[b.batch(1, 0).name]))
+	ratio := goal.MedianRatio(batch, rates["redis-cli < file"])
+	b.goals.Verdict(ratio >= minOverRedis, "%.2f x redis-cli < file (median of the rounds), goal at least %.2f x", ratio, minOverRedis)
 	return nil
 }
 
 // mosquitto measures both programs with a broker between them and the store.
-func (b *bench) mosquitto() error {
+func (b *bench) mosquitto(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -186,53 +193,27 @@ func (b *bench) mosquitto() error {
 	batch := b.batch(underWay, b.one)
 	batch.args[2] = "mqtt://" + b.broker
 	programs := []program{batch, {"paho, asynchronous", b.one, []string{self, "-paho", b.broker}}}
-	rates := make(map[string][]float64)
-	for range b.rounds {
-		for _, p := range programs {
-			r, err := b.measure(p)
-			if err != nil {
-				return err
-			}
-			rates[p.name] = append(rates[p.name], r.rate)
-		}
-		slices.Reverse(programs)
-	}
-	ratio := medianRatio(rates[batch.name], rates["paho, asynchronous"])
-	b.verdict(ratio >= minOverPaho, "%.2f x paho (median of the rounds), goal at least %.2f x", ratio, minOverPaho)
-	return nil
-}
-
-func (b *bench) memory() error {
-	fmt.Println("memory: peaks of batch --inflight 256")
-	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
-	few, err := b.measure(b.batch(underWay, b.sets))
+	rates, err := b.inRounds(ctx, programs)
 	if err != nil {
 		return err
 	}
-	many, err := b.measure(b.batch(underWay, b.many))
+	ratio := goal.MedianRatio(rates[batch.name], rates["paho, asynchronous"])
+	b.goals.Verdict(ratio >= minOverPaho, "%.2f x paho (median of the rounds), goal at least %.2f x", ratio, minOverPaho)
+	return nil
+}
+
+func (b *bench) memory(ctx context.Context) error {
+	fmt.Println("memory: peaks of batch --inflight 256")
+	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
+	few, err := b.measure(ctx, b.batch(underWay, b.sets))
+	if err != nil {
+		return err
+	}
+	many, err := b.measure(ctx, b.batch(underWay, b.many))
 	if err != nil {
 		return err
 	}
 	growth := many.peak / few.peak
-	b.verdict(growth <= maxGrowth, "peak of %d sets: %.2f x that of %d, goal at most %.2f x", b.many, growth, b.sets, maxGrowth)
+	b.goals.Verdict(growth <= maxGrowth, "peak of %d sets: %.2f x that of %d, goal at most %.2f x", b.many, growth, b.sets, maxGrowth)
 	return nil
-}
-
-func (b *bench) verdict(met bool, form string, args ...any) {
-	word := "met"
-	if !met {
-		word, b.missed = "MISSED", true
-	}
-	fmt.Printf("  %s: %s\n\n", fmt.Sprintf(form, args...), word)
-}
-
-// medianRatio is the median of the rounds' ratios.
-func medianRatio(a, b []float64) float64 {
-	ratios := make([]float64, len(a))
-	for i := range a {
-		ratios[i] = a[i] / b[i]
-	}
-	slices.Sort(ratios)
-	n := len(ratios)
-	return (ratios[(n-1)/2] + ratios[n/2]) / 2
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/scripts/bench/goal"
 )
 
 // minSequential is the goal: requests one after the other on a stock Mosquitto, of
@@ -27,7 +28,7 @@ const minSequential = 100
 type bench struct {
 	stock, stockTLS, nodelay, ca string
 	flights, rounds              int
-	missed                       bool
+	goals                        goal.Goals
 }
 
 func main() {
@@ -40,16 +41,7 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 3, "rounds of requests one after the other; 0: none")
 	limit := flag.Duration("limit", 10*time.Minute, "give up after so long")
 	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), *limit)
-	err := b.run(ctx)
-	cancel()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(2)
-	}
-	if b.missed {
-		os.Exit(1)
-	}
+	b.goals.Main(*limit, b.run)
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
@@ -121,7 +113,9 @@ func (b *bench) fly(ctx context.Context, name string, o client.Options) error {
 	slices.Sort(took)
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	fmt.Printf("  %-24s %8d %12d %10.3f %10.3f\n", name, failed, published.Load()-int64(b.flights), ms(took[len(took)/2]), ms(took[len(took)*99/100]))
-	b.missed = b.missed || failed > 0
+	if failed > 0 {
+		b.goals.Miss()
+	}
 	return nil
 }
 
@@ -162,13 +156,8 @@ func (b *bench) sequential(ctx context.Context) error {
 		fmt.Printf("  %12.0f %12.0f %10.1f\n", us, them, us/them)
 		ratios = append(ratios, us/them)
 	}
-	slices.Sort(ratios)
-	median := ratios[len(ratios)/2]
-	verdict := "reached"
-	if median < minSequential {
-		verdict, b.missed = "missed", true
-	}
-	fmt.Printf("median ratio %.1f, goal at least %d: %s\n", median, minSequential, verdict)
+	median := goal.Median(ratios)
+	b.goals.Verdict(median >= minSequential, "median ratio %.1f, goal at least %d", median, minSequential)
 	return nil
 }
 

@@ -13,8 +13,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"time"
+
+	"github.com/sscli/sscli/scripts/bench/goal"
 )
 
 type bench struct {
@@ -22,7 +23,7 @@ type bench struct {
 	rounds   int // of a pair of commands
 	requests int // of a round of throughput
 
-	missed bool
+	goals goal.Goals
 }
 
 func main() {
@@ -32,16 +33,7 @@ func main() {
 	flag.IntVar(&b.requests, "requests", 40_000, "requests of a round of throughput")
 	limit := flag.Duration("limit", 10*time.Minute, "give up after so long")
 	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), *limit)
-	err := b.run(ctx)
-	cancel()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(2)
-	}
-	if b.missed {
-		os.Exit(1)
-	}
+	b.goals.Main(*limit, b.run)
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
@@ -133,24 +125,20 @@ func (b *bench) compare(s *servers, p pair) error {
 		}
 		ours, peers, ratios = append(ours, a.Seconds()*1000), append(peers, z.Seconds()*1000), append(ratios, a.Seconds()/z.Seconds())
 	}
-	b.report(p.number, p.name, median(ours), median(peers), median(ratios), p.goal, false)
+	b.report(p.number, p.name, goal.Median(ours), goal.Median(peers), goal.Median(ratios), p.goal, false)
 	return nil
 }
 
 // report prints a line. More is better where least is set.
-func (b *bench) report(number, name string, ours, peers, ratio, goal float64, least bool) {
-	sign, met := "<=", ratio <= goal
+func (b *bench) report(number, name string, ours, peers, ratio, limit float64, least bool) {
+	sign, met := "<=", ratio <= limit
 	if least {
-		sign, met = ">=", ratio >= goal
+		sign, met = ">=", ratio >= limit
 	}
 	verdict := ""
 	if !met {
-		verdict, b.missed = "  missed", true
+		verdict = "  missed"
+		b.goals.Miss()
 	}
-	fmt.Printf("%-4s %-46s %10.2f %10.2f %8.3f %2s %5.4g%s\n", number, name, ours, peers, ratio, sign, goal, verdict)
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
+	fmt.Printf("%-4s %-46s %10.2f %10.2f %8.3f %2s %5.4g%s\n", number, name, ours, peers, ratio, sign, limit, verdict)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/scripts/bench/goal"
 )
 
 const throughputRounds = 5
@@ -38,7 +39,7 @@ func (b *bench) sequence(ctx context.Context, s *servers, e endpoint) error {
 		}
 		ours, peers, ratios = append(ours, a), append(peers, z), append(ratios, a/z)
 	}
-	b.report("P5", "gets in sequence per second / paho's", median(ours), median(peers), median(ratios), 100, true)
+	b.report("P5", "gets in sequence per second / paho's", goal.Median(ours), goal.Median(peers), goal.Median(ratios), 100, true)
 	return nil
 }
 
@@ -56,7 +57,7 @@ func (b *bench) emulator(s *servers, own, attached endpoint) error {
 		}
 		ours, peers, ratios = append(ours, a), append(peers, z), append(ratios, a/z)
 	}
-	b.report("P8", "emulator / Mosquitto with a store, 64 in flight", median(ours), median(peers), median(ratios), 2.5, true)
+	b.report("P8", "emulator / Mosquitto with a store, 64 in flight", goal.Median(ours), goal.Median(peers), goal.Median(ratios), 2.5, true)
 	return nil
 }
 

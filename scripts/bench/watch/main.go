@@ -13,12 +13,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/scripts/bench/goal"
 )
 
 // The goals.
@@ -36,7 +36,7 @@ type bench struct {
 	keys          int // watched for the measurement of memory
 
 	publisher *publisher
-	missed    bool
+	goals     goal.Goals
 }
 
 func main() {
@@ -49,16 +49,7 @@ func main() {
 	flag.IntVar(&b.keys, "keys", 10_000, "keys that are watched for the measurement of memory")
 	limit := flag.Duration("limit", 5*time.Minute, "give up after so long")
 	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), *limit)
-	err := b.run(ctx)
-	cancel()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(2)
-	}
-	if b.missed {
-		os.Exit(1)
-	}
+	b.goals.Main(*limit, b.run)
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
@@ -142,8 +133,8 @@ func (b *bench) throughput(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ratio := medianRatio(rates[watchName], rates[subscribeName])
-	b.verdict(ratio >= minRate, "%.2f x mosquitto_sub (median of the rounds), goal at least %.2f x", ratio, minRate)
+	ratio := goal.MedianRatio(rates[watchName], rates[subscribeName])
+	b.goals.Verdict(ratio >= minRate, "%.2f x mosquitto_sub (median of the rounds), goal at least %.2f x", ratio, minRate)
 	return nil
 }
 
@@ -192,8 +183,8 @@ func (b *bench) latency(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ratio := medianRatio(medians[watchName], medians[subscribeName])
-	b.verdict(ratio <= maxLatency, "p50 %.2f x mosquitto_sub (median of the rounds), goal at most %.2f x", ratio, maxLatency)
+	ratio := goal.MedianRatio(medians[watchName], medians[subscribeName])
+	b.goals.Verdict(ratio <= maxLatency, "p50 %.2f x mosquitto_sub (median of the rounds), goal at most %.2f x", ratio, maxLatency)
 	return nil
 }
 
@@ -251,25 +242,6 @@ func (b *bench) memory(ctx context.Context) error {
 		peaks = append(peaks, mib)
 	}
 	growth := peaks[2] / peaks[0]
-	b.verdict(growth <= maxGrowth, "peak after three times as many events: %.2f x, goal at most %.2f x", growth, maxGrowth)
+	b.goals.Verdict(growth <= maxGrowth, "peak after three times as many events: %.2f x, goal at most %.2f x", growth, maxGrowth)
 	return r.end()
-}
-
-func (b *bench) verdict(met bool, form string, args ...any) {
-	word := "met"
-	if !met {
-		word, b.missed = "MISSED", true
-	}
-	fmt.Printf("  %s: %s\n\n", fmt.Sprintf(form, args...), word)
-}
-
-// medianRatio is the median of the rounds' ratios.
-func medianRatio(a, b []float64) float64 {
-	ratios := make([]float64, len(a))
-	for i := range a {
-		ratios[i] = a[i] / b[i]
-	}
-	slices.Sort(ratios)
-	n := len(ratios)
-	return (ratios[(n-1)/2] + ratios[n/2]) / 2
 }
