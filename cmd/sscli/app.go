@@ -373,7 +373,6 @@ fencing tokens.
 			return &usageError{err: errors.New("no command"), hint: "sscli --help, or sscli - to read commands from standard input"}
 		},
 	}
-	cobra.EnableCaseInsensitive = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return usage("%s", flagError(err))
 	})

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sscli/sscli/cmd/sscli/child"
 )
 
@@ -20,6 +22,7 @@ func main() {
 // run is main with an exit code. A signal that ended the work ends the process,
 // once everything is tidied up, so that a shell sees it.
 func run(name string, args []string) int {
+	cobra.EnableCaseInsensitive = true // of the names of commands; cobra has it for all of a program
 	a := newApp()
 	ctx, stop := context.Background(), func() {}
 	if !isHarmless(args) {

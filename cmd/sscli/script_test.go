@@ -25,6 +25,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/child"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 	if child.GuardMain() {
 		return
 	}
+	cobra.EnableCaseInsensitive = true // as main does, for the commands that tests run in this process
 	testscript.Main(m, map[string]func(){
 		"sscli":          main,
 		"statestore-cli": main,

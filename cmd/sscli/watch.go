@@ -190,15 +190,16 @@ func (a *app) watch(ctx context.Context, f watchFlags, keys, command []string) (
 	}
 	defer func() { err = errors.Join(err, hangUp()) }()
 
-	if forDur > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
-		defer cancel()
-	}
 	ctx, stop := untilClosed(ctx, a.stdout)
 	defer stop()
 	w, err := s.Watch(ctx, keys, options)
 	if err == nil {
+		// It counts from when the watch is confirmed: until then the time-out does.
+		if forDur > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
+			defer cancel()
+		}
 		v := viewer{app: a, f: f, until: until, command: command}
 		err = v.run(ctx, w)
 		a.leaveWatch(w)
