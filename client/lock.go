@@ -209,7 +209,7 @@ func (l *Lock) keep() {
 		}
 		if until := time.Until(due); !flying && until <= 0 {
 			flying, began = true, time.Now()
-			go func() { answers <- l.s.claim(renewing, l.name, l.o, l.timing) }()
+			go func() { answers <- l.s.claim(renewing, l.name, l.o, l.timing, l.w) }()
 		} else if !flying {
 			wait = min(wait, until)
 		}
@@ -262,8 +262,10 @@ func (l *Lock) judge(c claim) *LockLostError {
 		l.trouble = c.err
 		l.tell(c.err)
 		return nil
+	case c.gone:
+		return l.loss(LossDeleted, nil)
 	case !c.held:
-		return l.loss(LossTaken, nil)
+		return l.loss(LossTaken, c.holder)
 	case l.lease.TermIn() <= 0:
 		return l.loss(LossNoRenewal, nil)
 	}

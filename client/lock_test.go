@@ -516,3 +516,164 @@ func TestLockSurvivesBreaks(t *testing.T) {
 		}
 	})
 }
+
+// What happened to the lock while there was no connection is known before the next
+// renewal is sent, which would acquire anew what was deleted.
+func TestLockDeletedWhileCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := startVirtual(t, emulator.Options{})
+		defer store.Close()
+		let := make(chan struct{}, 1)
+		let <- struct{}{}
+		s, err := Dial(t.Context(), Options{Address: "virtual:1883", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			select {
+			case <-let:
+				return store.net.dial(newBarrier())(ctx, network, address)
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for name, c := range map[string]struct {
+			why Loss
+			do  func()
+		}{
+			"deleted": {LossDeleted, func() { store.Do(requestBy("thief", "DEL", "l")) }},
+			"taken":   {LossTaken, func() { store.Do(requestBy("thief", "SET", "l", "thief")) }},
+			"acquired by another and released": {LossDeleted, func() {
+				store.Do(requestBy("thief", "DEL", "l"))
+				store.Do(requestBy("thief", "SET", "l", "thief", "NEX", "PX", "1000"))
+				store.Do(requestBy("thief", "VDEL", "l", "thief"))
+			}},
+		} {
+			l := lockIt(t, s, LockOptions{})
+			// The reading for the watch is the last to arrive.
+			store.Intercept(func(r emulator.Request) emulator.Action {
+				if r.Verb() == wire.VerbKeyNotify {
+					return emulator.Action{Delay: 100 * time.Millisecond}
+				}
+				return emulator.Action{}
+			})
+			store.DropAll()
+			time.Sleep(l.Timing().Interval + time.Second) // a renewal waits for the connection
+			c.do()
+			let <- struct{}{}
+			select {
+			case <-l.Context().Done():
+			case <-time.After(time.Second):
+				t.Errorf("%s: not lost", name)
+			}
+			if lost, ok := errors.AsType[*LockLostError](context.Cause(l.Context())); ok && lost.Loss != c.why {
+				t.Errorf("%s: %v", name, lost)
+			}
+			if err := l.Release(t.Context()); !errors.Is(err, ErrNotHolder) {
+				t.Errorf("%s: Release returned %v", name, err)
+			}
+			store.Intercept(nil)
+			store.Do(requestBy("thief", "DEL", "l"))
+		}
+	})
+}
+
+// A renewal that finds its connection broken prolongs only what is still there.
+func TestRenewLockWhileCut(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		o := LockOptions{Holder: []byte("h"), TTL: time.Minute}
+		timing, err := o.Timing()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for value, want := range map[string]claim{"": {gone: true}, "h": {held: true}, "thief": {holder: []byte("thief")}} {
+			if _, err := s.AcquireLock(t.Context(), "l", o); err != nil {
+				t.Fatal(err)
+			}
+			w, err := s.Watch(t.Context(), []string{"l"}, WatchOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.DropAll()
+			if value != "h" {
+				store.Do(requestBy("thief", "DEL", "l"))
+			}
+			if value == "thief" {
+				store.Set("l", value)
+			}
+			var c claim
+			for c.err != nil || c.expiry == 0 { // the break may not be known yet
+				c = s.claim(t.Context(), "l", o, timing, w)
+			}
+			if c.held != want.held || c.gone != want.gone || string(c.holder) != string(want.holder) {
+				t.Errorf("%q: %+v", value, c)
+			}
+			if e, held := store.Get("l"); string(e.Value) != value || held != (value != "") {
+				t.Errorf("%q has become %q", value, e.Value)
+			}
+			w.Close(t.Context())
+			store.Do(requestBy("thief", "DEL", "l"))
+		}
+	})
+}
+
+// What a release gives back is no reason to leave out what an earlier attempt may still
+// acquire.
+func TestLockUndoneTwice(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		store.Do(requestBy("other", "SET", "l", "other"))
+		ctx, cancel := context.WithCancel(t.Context())
+		attempt := 0
+		store.Intercept(func(r emulator.Request) (a emulator.Action) {
+			if r.Verb() != wire.VerbSet {
+				return emulator.Action{}
+			}
+			switch attempt++; attempt {
+			case 2: // comes when all seems to be over
+				return emulator.Action{Delay: 3500 * time.Millisecond}
+			case 3:
+				store.Do(requestBy("other", "DEL", "l"))
+				time.AfterFunc(time.Millisecond, cancel)
+				return emulator.Action{DelayReply: 2 * time.Millisecond}
+			}
+			return emulator.Action{}
+		})
+		_, err := s.AcquireLock(ctx, "l", LockOptions{Holder: []byte("h")})
+		if !errors.Is(err, context.Canceled) || attempt != 3 {
+			t.Errorf("%v, after %d attempts", err, attempt)
+		}
+		time.Sleep(5 * time.Second)
+		if e, held := store.Get("l"); held {
+			t.Errorf("%q holds the lock", e.Value)
+		}
+	})
+}
+
+// A release that got no answer is not done to who acquires the lock in the same name
+// when ReleaseLock has returned.
+func TestReleaseLockLate(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		store.Set("l", "h")
+		first := true
+		store.Intercept(func(r emulator.Request) (a emulator.Action) {
+			if r.Verb() == wire.VerbVDel && first {
+				first = false
+				a.Delay = 5 * time.Second
+				time.AfterFunc(time.Millisecond, store.DropAll)
+			}
+			return a
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := s.ReleaseLock(ctx, "l", []byte("h")); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.AcquireLock(t.Context(), "l", LockOptions{Holder: []byte("h"), TTL: time.Minute}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(20 * time.Second)
+		if _, held := store.Get("l"); !held {
+			t.Error("the release of before has released it")
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
+	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 )
 
@@ -121,7 +122,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		if _, err := a.heed(); err != nil {
 			return Lease{}, a.giveUp(ctx, err)
 		}
-		c := a.s.claim(ctx, a.name, a.o, a.timing)
+		c := a.s.claim(ctx, a.name, a.o, a.timing, nil)
 		if ctx.Err() != nil {
 			a.doubt.add(c)
 			a.doubt.held = a.doubt.held || c.held
@@ -255,6 +256,8 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 type claim struct {
 	lease  Lease         // if held
 	held   bool          // the store said OK
+	gone   bool          // not prolonged: it is free
+	holder []byte        // not prolonged: who has it; nil if not known
 	err    error         // there was no good answer
 	expiry time.Duration // of the request
 }
@@ -272,9 +275,14 @@ func (c claim) useless() error {
 	return nil
 }
 
-// claim asks for a lock, or for more time. Once the request is sent ctx does not
-// end the waiting for the answer, which has at most an Interval.
-func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming) claim {
+// claim asks for a lock or, with the watch of one that is held, for more time. Once the
+// request is sent ctx does not end the waiting for the answer, which has at most an
+// Interval.
+//
+// The request for more time would acquire what is free. So a connection on which the
+// watch has not read the lock carries it only behind a reading of its own: whatever was
+// deleted during a break stays so.
+func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, w *Watch) claim {
 	within := min(t.Interval, s.o.Timeout)
 	c := claim{expiry: (within + time.Second).Truncate(time.Second)} // at least what send makes of it
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
@@ -282,7 +290,23 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 	sending, stop := context.WithCancelCause(patience)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
-	p, err := s.send(sending, Set(name, o.Holder, SetOptions{Condition: NEX, TTL: t.TTL}))
+	conn, err := s.connection(sending)
+	if err != nil {
+		c.err = err
+		return c
+	}
+	if w != nil && !w.isOn(conn) {
+		r, err := s.ask(sending, conn, Get(name))
+		if err != nil {
+			c.err = err
+			return c
+		}
+		if value, present := r.Bytes(); !present || !bytes.Equal(value, o.Holder) {
+			c.gone, c.holder = !present, value
+			return c
+		}
+	}
+	p, err := s.sendOn(sending, conn, Set(name, o.Holder, SetOptions{Condition: NEX, TTL: t.TTL}))
 	if err != nil {
 		c.err = err
 		return c
@@ -290,16 +314,36 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 	r, err := p.wait(patience)
 	if err != nil {
 		c.err = err
-		if within >= time.Second && patience.Err() != nil && p.conn.LastReceived().Before(p.sent) {
-			// Not even a PUBACK: the way to the broker is dead. The keep-alive would find
-			// out too late; the next attempt is to take another. How this one ended, c tells.
-			_ = p.conn.Close()
-		}
+		p.hangUpIfDead(patience, within)
 		return c
 	}
 	c.lease, c.held = t.lease(p.sent), r.OK()
 	c.lease.Token, c.lease.wall = r.Version, o.wall
 	return c
+}
+
+// ask is Do on a certain connection, for a lock.
+func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Reply, error) {
+	p, err := s.sendOn(ctx, conn, c)
+	if err != nil {
+		return Reply{}, err
+	}
+	begin := time.Now()
+	r, err := p.wait(ctx)
+	if err != nil {
+		p.hangUpIfDead(ctx, time.Since(begin))
+	}
+	return r, err
+}
+
+// hangUpIfDead closes the connection of a request that was waited for until ctx ended,
+// if not even a PUBACK came for as long as a second: the way to the broker is dead. The
+// keep-alive would find out too late; the next attempt is to take another. How this one
+// ended, its error tells.
+func (p *pending) hangUpIfDead(ctx context.Context, waited time.Duration) {
+	if waited >= time.Second && errors.Is(context.Cause(ctx), context.DeadlineExceeded) && p.conn.LastReceived().Before(p.sent) {
+		_ = p.conn.Close()
+	}
 }
 
 // doubt is about requests of ours for a lock that got no answer: the store may have
@@ -354,7 +398,7 @@ func (d doubt) rest(ctx context.Context) error {
 // once more when nothing is to come.
 func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
 	n, _, err := s.giveBack(ctx, name, holder, t)
-	if err != nil || d.n == 0 || d.n == 1 && n == 1 {
+	if err != nil || d.n == 0 || d.n == 1 && n == 1 && !d.held {
 		return err
 	}
 	if err := d.rest(ctx); err != nil {
@@ -366,20 +410,28 @@ func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTi
 
 // giveBack deletes the lock's key if it holds our value. Since that does no harm
 // if it is done twice, it is repeated until there is an answer; maybe tells that one
-// without an answer may have been the one that did it.
+// without an answer may have been the one that did it. If it was not, it may yet come,
+// and is waited for: whoever acquires the lock next may do so in our name.
 func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (n int64, maybe bool, err error) {
+	var late time.Time // until then one without an answer may be done
 	for attempt := 1; ; attempt++ {
 		limited, cancel := context.WithTimeout(ctx, min(t.Interval, s.o.Timeout))
 		r, err := s.VDel(limited, name, holder, WriteOptions{})
 		cancel()
 		if err == nil {
+			if r.Count() > 0 {
+				pause(ctx, time.Until(late))
+			}
 			return r.Count(), maybe, nil
 		}
 		if ctx.Err() != nil || s.isFinal(err) || s.life.Err() != nil {
 			return 0, maybe, err
 		}
-		if _, unknown := errors.AsType[*LostAnswerError](err); unknown {
+		if lost, unknown := errors.AsType[*LostAnswerError](err); unknown {
 			maybe = true
+			if lost.Expires.After(late) {
+				late = lost.Expires
+			}
 		}
 		if !pause(ctx, backOff(attempt)) {
 			return 0, maybe, err
@@ -421,7 +473,8 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 // ReleaseLock gives a lock back if holder has it; if not, the error is a
 // *[NotHolderError]. Other errors are those of [Session.Do]. An attempt without an
 // answer is repeated until ctx ends or, when ctx has no deadline, the session's
-// time-out is over.
+// time-out is over; for as long it is waited until an attempt that seems to be lost can
+// not be done any more, to a lock that holder acquires behind this.
 func (s *Session) ReleaseLock(ctx context.Context, name string, holder []byte) error {
 	if err := checkHolder(name, holder); err != nil {
 		return err
@@ -469,10 +522,12 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	case !now.HasValue || !bytes.Equal(now.Value, o.Holder):
 		return Lease{}, &NotHolderError{LockStatus{name, now.HasValue, now.Value, now.Version}}
 	}
-	c := s.claim(ctx, name, o, t)
+	c := s.claim(ctx, name, o, t, w)
 	switch {
 	case c.err != nil:
 		return Lease{}, c.err
+	case c.gone || c.holder != nil:
+		return Lease{}, &NotHolderError{LockStatus{Name: name, Held: !c.gone, Holder: c.holder}}
 	case !c.held:
 		return Lease{}, s.notHolder(ctx, name, true)
 	case !lapsed(w, c.lease.Token):

@@ -148,6 +148,14 @@ func (w *Watch) Ready() bool {
 	return w.head < len(w.queue) || w.err != nil
 }
 
+// isOn tells whether the watch has read its keys on a connection, and is told of what
+// becomes of them.
+func (w *Watch) isOn(conn *mqtt.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.conn == conn && w.outage.IsZero() && w.err == nil
+}
+
 // Close ends the watch and asks the store, within ctx, to stop notifying of keys
 // that nobody else of the session watches. The error says that it could not be
 // asked; the watch has ended all the same.
