@@ -175,7 +175,8 @@ func newLife(t *testing.T) *life {
 // line waits for a line.
 func (l *life) line(t *testing.T) string {
 	t.Helper()
-	if err := l.f.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	deadline := time.Now().Add(20 * time.Second)
+	if err := l.f.SetReadDeadline(deadline); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -183,7 +184,7 @@ func (l *life) line(t *testing.T) string {
 		if err == nil {
 			return strings.TrimSpace(line)
 		}
-		if line != "" || !errors.Is(err, io.EOF) {
+		if line != "" || !errors.Is(err, io.EOF) || time.Now().After(deadline) {
 			t.Fatalf("%q, %v, want a line", line, err)
 		}
 		time.Sleep(time.Millisecond) // nobody has opened it yet
@@ -204,21 +205,23 @@ func (l *life) end(t *testing.T) {
 // TestGuardedLeft: what a command leaves behind in its group is ended before Run
 // returns, and so is what is in another group of the session; a daemon is not.
 func TestGuardedLeft(t *testing.T) {
-	l := newLife(t)
-	end, err := guarded(t, `exec 9>`+l.path+`; (echo up >&9; while :; do sleep 0.01; done) & sleep 0.05; exit 3`, time.Hour, time.Hour, GuardOptions{Grace: time.Hour})
-	if end.Code != 3 || end.Killed || end.Left == 0 || err != nil {
-		t.Errorf("%+v, %v, want code 3 and something left", end, err)
+	for name, c := range map[string]struct {
+		trap  string
+		grace time.Duration
+	}{"up": {"", time.Hour}, "deaf": {`trap "" TERM;`, 20 * time.Millisecond}} { // for a deaf one the grace counts
+		l := newLife(t)
+		there := filepath.Join(t.TempDir(), "there")
+		if err := syscall.Mkfifo(there, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		end, err := guarded(t, `exec 9>`+l.path+`; (`+c.trap+` echo up >&9; echo >`+there+`; while :; do sleep 0.01; done) & read -r _ <`+there+`; exit 3`,
+			time.Hour, time.Hour, GuardOptions{Grace: c.grace})
+		if end.Code != 3 || end.Killed || end.Left == 0 || err != nil {
+			t.Errorf("%s: %+v, %v, want code 3 and something left", name, end, err)
+		}
+		l.line(t)
+		l.end(t)
 	}
-	l.line(t)
-	l.end(t)
-	// With a deaf one, the grace counts.
-	l = newLife(t)
-	end, err = guarded(t, `exec 9>`+l.path+`; (trap "" TERM; echo deaf >&9; while :; do sleep 0.01; done) & sleep 0.05; exit 3`, time.Hour, time.Hour, GuardOptions{Grace: 20 * time.Millisecond})
-	if end.Code != 3 || end.Killed || end.Left == 0 || err != nil {
-		t.Errorf("%+v, %v, want code 3 and something left", end, err)
-	}
-	l.line(t)
-	l.end(t)
 }
 
 func TestGuardedDaemonStays(t *testing.T) {
@@ -261,12 +264,16 @@ func wrap() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	ms, err := strconv.Atoi(os.Getenv("CHILD_TEST_LIMIT"))
-	if err != nil {
-		return 0, err
-	}
-	limit := time.Now().Add(time.Duration(ms) * time.Millisecond)
-	g.Limit(limit, limit)
+	hour := time.Now().Add(time.Hour)
+	g.Limit(hour, hour)
+	go func() { // when the test says that the family is complete
+		if _, err := os.ReadFile(os.Getenv("CHILD_TEST_LIMITED")); err != nil {
+			return // it is killed, not stopped
+		}
+		limit := time.Now().Add(200 * time.Millisecond)
+		g.Limit(limit, limit)
+		os.Stdout.WriteString("limited\n")
+	}()
 	env := append(os.Environ(), "CHILD_TEST_ROLE=none")
 	end, err := g.Run(env)
 	return end.Code, errors.Join(err, g.Close())
@@ -280,10 +287,7 @@ func TestWrapper(t *testing.T) {
 				continue // only Linux finds these
 			}
 		}
-		for what, c := range map[string]struct {
-			signal syscall.Signal
-			limit  int // milliseconds
-		}{"killed": {syscall.SIGKILL, 3600_000}, "stopped": {syscall.SIGSTOP, 1000}} {
+		for what, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				l := newLife(t)
 				secret := filepath.Join(t.TempDir(), "dir", "secret")
@@ -295,21 +299,38 @@ func TestWrapper(t *testing.T) {
 				}
 				cmd := exec.Command(os.Args[0])
 				cmd.Env = append(os.Environ(), "CHILD_TEST_ROLE=wrapper", "CHILD_TEST_SCRIPT="+family, "LIFE="+l.path,
-					"CHILD_TEST_LIMIT="+strconv.Itoa(c.limit), "CHILD_TEST_SECRET="+secret, "GORACE=atexit_sleep_ms=0")
+					"CHILD_TEST_SECRET="+secret, "GORACE=atexit_sleep_ms=0")
+				said, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				limited := filepath.Join(t.TempDir(), "limited")
+				if sig == syscall.SIGSTOP {
+					if err := syscall.Mkfifo(limited, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cmd.Env = append(cmd.Env, "CHILD_TEST_LIMITED="+limited)
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
 				if got := l.line(t); got != "up" {
 					t.Fatalf("%q, want up", got)
 				}
-				if err := cmd.Process.Signal(c.signal); err != nil {
+				if sig == syscall.SIGSTOP {
+					if err := os.WriteFile(limited, nil, 0); err != nil {
+						t.Fatal(err)
+					}
+					if line, err := bufio.NewReader(said).ReadString('\n'); line != "limited\n" {
+						t.Fatalf("%q, %v, want limited", line, err)
+					}
+				}
+				if err := cmd.Process.Signal(sig); err != nil {
 					t.Fatal(err)
 				}
 				l.end(t)
-				if c.signal == syscall.SIGSTOP {
-					if _, err := os.Stat(secret); err == nil {
-						t.Error("the secret is still there")
-					}
+				if sig == syscall.SIGSTOP {
+					isGone(t, secret)
 					if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 						t.Fatal(err)
 					}
@@ -319,15 +340,21 @@ func TestWrapper(t *testing.T) {
 					return
 				}
 				_ = cmd.Wait() // it was killed
-				for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-					if _, err := os.Stat(filepath.Dir(secret)); errors.Is(err, os.ErrNotExist) {
-						break
-					}
-					if time.Now().After(deadline) {
-						t.Fatal("the directory of the secret is still there")
-					}
-				}
+				isGone(t, filepath.Dir(secret))
 			})
+		}
+	}
+}
+
+// isGone waits until there is no such file.
+func isGone(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is still there", path)
 		}
 	}
 }
