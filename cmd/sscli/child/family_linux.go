@@ -11,8 +11,12 @@ import (
 
 // adopt makes the orphans of the command, and of what it starts, children of this
 // process, so that none is lost, whichever group or session it went to.
-func adopt() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // since Linux 3.4
+func adopt(on bool) {
+	var arg uintptr
+	if on {
+		arg = 1
+	}
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, arg, 0, 0, 0) // since Linux 3.4
 }
 
 // dieWithParent has the system kill the command if its guard is killed.
@@ -68,11 +72,14 @@ func adopted(ours bool) []int {
 	return list
 }
 
-// childrenOf lists the children of a process.
-func childrenOf(parent int) []int {
+// orphansOf lists the children of a guard and what became ours when it ended. Those in
+// other sessions are left out: who is the first process of a container gets orphans of
+// others too.
+func orphansOf(guard int) []int {
+	session, err := unix.Getsid(0)
 	var list []int
 	for _, p := range processes() {
-		if p.parent == parent {
+		if p.parent == guard || p.parent == os.Getpid() && p.pid != guard && err == nil && p.session == session {
 			list = append(list, p.pid)
 		}
 	}

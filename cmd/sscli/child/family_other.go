@@ -6,12 +6,12 @@ import "syscall"
 
 // Only Linux tells what became of processes that left the command's group.
 
-func adopt() {}
+func adopt(bool) {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
 func adopted(bool) []int { return nil }
 
-func childrenOf(int) []int { return nil }
+func orphansOf(int) []int { return nil }
 
 func descendants(int) []int { return nil }

@@ -82,7 +82,7 @@ func (g *guard) run(from *os.File) {
 	}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
-	adopt()
+	adopt(true)
 	orders := make(chan []string)
 	go func() { // ends with the process
 		defer close(orders)

@@ -193,6 +193,8 @@ func (g *Guarded) Run(env []string) (End, error) {
 		signal.Ignore(unix.SIGTTOU)
 		defer signal.Reset(unix.SIGTTOU)
 	}
+	adopt(true) // what a guard leaves behind that is killed
+	defer adopt(false)
 	g.tty = ownTerminal()
 	defer g.tty.takeBack()
 	foreground := "0" // the group that the terminal goes back to
@@ -344,18 +346,18 @@ func (g *Guarded) awaitContinue(d time.Duration) bool {
 }
 
 // killGroup does the guard's work, and waits until nothing of the group is left. What
-// has left the group is not found.
+// has left the group is found only if the system makes orphans ours. So is a command
+// whose guard had no time to tell of it.
 func (g *Guarded) killGroup() {
-	if g.pid == 0 { // the guard had no time to tell it
-		for _, pid := range childrenOf(g.guard.Process.Pid) {
-			g.pid = pid
-		}
-	}
-	if g.pid == 0 {
-		return
-	}
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(settle) {
-		if err := unix.Kill(-g.pid, unix.SIGKILL); err == unix.ESRCH {
+		gone := g.pid == 0 || unix.Kill(-g.pid, unix.SIGKILL) == unix.ESRCH
+		for _, pid := range orphansOf(g.guard.Process.Pid) {
+			_ = unix.Kill(-pid, unix.SIGKILL) // if it leads a group
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // if it is ours
+			gone = false
+		}
+		if gone {
 			return
 		}
 	}

@@ -389,6 +389,28 @@ func TestGuardDies(t *testing.T) {
 	}
 }
 
+// TestGuardDiesEarly: and also what it had no time to tell of.
+func TestGuardDiesEarly(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("only Linux finds these")
+	}
+	l := newLife(t)
+	adopt(true)
+	defer adopt(false)
+	guard := exec.Command("sh", "-c", `set -m; sh -c '`+strings.ReplaceAll(families["children"], "$LIFE", l.path)+`' & wait`)
+	if err := guard.Start(); err != nil {
+		t.Fatal(err)
+	}
+	l.line(t)
+	g := &Guarded{guard: guard}
+	if err := guard.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	g.killGroup()
+	l.end(t)
+	_ = guard.Wait() // it was killed
+}
+
 // TestGuardHangs: if the guard does nothing, sscli does.
 func TestGuardHangs(t *testing.T) {
 	l := newLife(t)
