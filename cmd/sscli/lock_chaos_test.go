@@ -82,15 +82,15 @@ type arena struct {
 
 	stop, checked chan struct{}
 	wrong         atomic.Pointer[string] // what check found
-	stall         atomic.Int64           // for how long check was held up at most, in nanoseconds
+	stall         atomic.Int64           // for how long check was held up at most of late, in nanoseconds
 }
 
-// fault ends the test. A machine that holds this process up for a third of the margin
+// fault ends the test. A machine that holds this process up for half of the margin
 // holds guards up as well, which can then not be in time: that tells nothing.
 func (a *arena) fault(what string) {
 	a.t.Helper()
 	stall := time.Duration(a.stall.Load())
-	if stall > chaosTTL/30 {
+	if stall > chaosTTL/20 {
 		a.t.Skipf("%s; but this machine stood still for %v", what, stall)
 	}
 	a.t.Fatal(what)
@@ -189,6 +189,7 @@ func isAlive(pid int) bool {
 // holds its lock.
 func (a *arena) check() {
 	const pace = 3 * time.Millisecond
+	var stalled time.Time
 	for {
 		began := time.Now()
 		select {
@@ -196,7 +197,10 @@ func (a *arena) check() {
 			return
 		case <-time.After(pace):
 		}
-		a.stall.Store(max(a.stall.Load(), int64(time.Since(began)-pace)))
+		if late := time.Since(began) - pace; late >= time.Duration(a.stall.Load()) || time.Since(stalled) > chaosTTL {
+			a.stall.Store(int64(late))
+			stalled = time.Now()
+		}
 		holder, pids, alive := a.child()
 		if !alive {
 			continue
@@ -208,6 +212,7 @@ func (a *arena) check() {
 		if again, same, still := a.child(); still && again == holder && same == pids {
 			what := fmt.Sprintf("the child of %s lives, the lock is held by %q (%v)", holder, entry.Value, held)
 			a.wrong.CompareAndSwap(nil, &what)
+			return // so that the stall stays what it was
 		}
 	}
 }
