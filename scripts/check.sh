@@ -5,7 +5,7 @@
 #	scripts/check.sh                    with what is there; wants Go, nothing else
 #	SSCLI_CHECK=full scripts/check.sh   installs what is missing; a skip is an error
 #
-# SSCLI_FUZZTIME=1m fuzzes each target for longer than 3s.
+# SSCLI_FUZZTIME=1m fuzzes each target for longer than 1s.
 #
 # Each step prints a line with its duration, and all it has to say if it fails. At
 # the end stand what failed, what was skipped and why, and the sums of steps and
@@ -178,7 +178,7 @@ tests() {
 
 # fuzz_target PACKAGE NAME
 fuzz_target() {
-	go test -run '^$' -fuzz "^$2\$" -fuzztime "${SSCLI_FUZZTIME-3s}" -fuzzminimizetime 10x "$1" >"$tmp/fuzz" 2>&1 && return
+	go test -run '^$' -fuzz "^$2\$" -fuzztime "${SSCLI_FUZZTIME-1s}" -fuzzminimizetime 10x "$1" >"$tmp/fuzz" 2>&1 && return
 	cat "$tmp/fuzz"
 	# Before Go 1.27 the fuzzer at times takes the end of its own time for a failure
 	# (go.dev/issue/75804). Then there is no input that failed.

@@ -4,28 +4,27 @@
 # installed, used and removed, and so can the image. Releases nothing.
 #
 #	scripts/release-check.sh                 with the tools that are there
-#	scripts/release-check.sh --if-changed    only if what it is about changed of late
+#	scripts/release-check.sh --if-changed    only if what it is about is not what it was when
+#	                                         this last passed: scripts/release-check.sum
 #
 # SSCLI_CHECK=full installs GoReleaser if it is missing; a check that is left out is
-# an error then. What was built is in dist/.
+# an error then. What was built is in dist/. That it passed is noted in
+# scripts/release-check.sum, which belongs into the commit.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Later ones want a newer Go.
 goreleaser_version=v2.16.0
 
-# What this is about.
-inputs=(.goreleaser.yaml Dockerfile scripts/release-files.sh scripts/release-check.sh scripts/sbom go.mod)
+# What this is about, and what it was when this last passed.
+inputs=(.goreleaser.yaml Dockerfile scripts/release-files.sh scripts/release-check.sh scripts/sbom/*.go)
+sums=scripts/release-check.sum
 
 case "${1-}" in
 '') ;;
 --if-changed)
-	# A checkout does not know what landed before it. A change from within a day of
-	# its last commit counts as one that did not; in doubt it is checked once more.
-	last=$(git -c safe.directory='*' log -1 --format=%ct)
-	changed=$(git -c safe.directory='*' log -1 --format=%ct -- "${inputs[@]}")
-	if [ $((last - ${changed:-$last})) -gt 86400 ]; then
-		echo "nothing to do: ${inputs[*]} did not change of late"
+	if sha256sum --status --check "$sums" && [ "$(wc -l <"$sums")" = ${#inputs[@]} ]; then
+		echo "nothing to do: ${inputs[*]} are what they were"
 		exit
 	fi
 	;;
@@ -71,7 +70,10 @@ goreleaser check
 # Copies, so that nothing changes meanwhile.
 rm -rf dist build
 cp -a . "$tmp/one"
-cp -a . "$tmp/two"
+# Of a repository without a remote GoReleaser takes neither commit nor time.
+git -C "$tmp/one" remote get-url origin >/dev/null 2>&1 ||
+	git -C "$tmp/one" remote add origin https://github.com/sscli/sscli.git
+cp -a "$tmp/one" "$tmp/two"
 echo 'build'
 (cd "$tmp/one" && build)
 echo 'build again: elsewhere, by somebody with other habits'
@@ -220,3 +222,5 @@ fi
 
 echo 'sizes'
 stat -c '%9s  %n' dist/*.{tar.gz,zip,deb,rpm,apk}
+
+sha256sum "${inputs[@]}" >"$sums"
