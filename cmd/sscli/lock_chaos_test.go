@@ -57,7 +57,7 @@ func TestLockChaos(t *testing.T) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
 				a := newArena(t, self)
-				for left.Add(-1) >= 0 {
+				for !a.excused && left.Add(-1) >= 0 {
 					a.round()
 				}
 				a.end()
@@ -74,6 +74,8 @@ type arena struct {
 	dir   string
 	store *emulator.Server
 
+	excused bool // the machine stood still, so what was found tells nothing
+
 	mu       sync.Mutex
 	wrappers map[string]*exec.Cmd // by holder
 	number   int
@@ -86,12 +88,17 @@ type arena struct {
 }
 
 // fault ends the test. A machine that holds this process up for half of the margin
-// holds guards up as well, which can then not be in time: that tells nothing.
+// holds guards up as well, which can then not be in time: that tells nothing, and ends
+// only the rounds of this arena.
 func (a *arena) fault(what string) {
 	a.t.Helper()
-	stall := time.Duration(a.stall.Load())
-	if stall > chaosTTL/20 {
-		a.t.Skipf("%s; but this machine stood still for %v", what, stall)
+	if a.excused {
+		return
+	}
+	if stall := time.Duration(a.stall.Load()); stall > chaosTTL/20 {
+		a.excused = true
+		a.t.Logf("%s; but this machine stood still for %v", what, stall)
+		return
 	}
 	a.t.Fatal(what)
 }
