@@ -64,7 +64,8 @@ var failures = []struct{ what, kind, message string }{
 	{"unreachable", "unreachable", "connect to 224.0.0.1:1883: connect: network is unreachable"},
 	{"PUBACK for another reason", "request_refused", "PUBACK 0x83 implementation specific error for \"statestore/"},
 	{"SUBACK for another reason", "disconnected", "SUBACK 0x80 unspecified error for \"clients/CLIENT/"},
-	{"a file", "file", "write missing/file: no such file or directory"},
+	{"a directory", "file", "mkdir $WORK/k: not a directory"},
+	{"a file that cannot be written", "output", "write missing/file: no such file or directory"},
 	{"connection lost", "lost", "connection lost: the broker closed the connection"},
 }
 

@@ -231,11 +231,13 @@ func (g *guard) check() bool {
 	case g.killed:
 		g.slay()
 	case g.termed || g.over:
-		if g.over && g.remaining() == 0 {
+		// Asked once: what is there now may be gone the next moment.
+		left := g.remaining()
+		if g.over && left == 0 {
 			break
 		}
 		if !g.termed { // the command has ended by itself, what it started has not
-			g.left = g.remaining()
+			g.left = left
 			g.kill = g.soon()
 			g.terminate()
 		}

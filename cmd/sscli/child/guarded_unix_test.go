@@ -224,6 +224,17 @@ func TestGuardedLeft(t *testing.T) {
 	}
 }
 
+// What the command started may end in the very moment in which it ends: then it was
+// neither left behind nor was the command ended.
+func TestGuardedEndTogether(t *testing.T) {
+	for range 60 {
+		end, err := guarded(t, "for i in 1 2 3 4 5 6 7 8; do true & done; exit 3", time.Hour, time.Hour, GuardOptions{Grace: time.Hour})
+		if end.Code != 3 || end.Killed || err != nil {
+			t.Fatalf("%+v, %v", end, err)
+		}
+	}
+}
+
 func TestGuardedDaemonStays(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("no setsid")
