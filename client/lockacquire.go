@@ -539,14 +539,18 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	return Lease{}, &NotHolderError{LockStatus{Name: name}}
 }
 
-// lapsed tells whether a watch knows of a deletion before a version.
+// lapsed tells whether a watch knows of a deletion before a version, or found the key
+// missing after a break.
 func lapsed(w *Watch, version wire.Version) bool {
 	for {
 		e, ok, err := w.pop()
 		if err != nil || !ok {
 			return false
 		}
-		if e.Kind == EventDelete && (e.Version.IsZero() || e.Version.Compare(version) < 0) {
+		switch {
+		case e.Kind == EventDelete && (e.Version.IsZero() || e.Version.Compare(version) < 0):
+			return true
+		case e.Kind == EventResync && !e.HasValue:
 			return true
 		}
 	}

@@ -88,6 +88,7 @@ func TestShellAsksForPasswordOnce(t *testing.T) {
 	u.types("get a --trace\r")
 	u.seesWithin(`"1"`)
 	u.seesWithin("-> CONNECT")
+	u.ready()
 	u.types("\x04")
 	u.leaves()
 	for _, text := range []string{u.screen.String(), read(t, history), read(t, history+".trace")} {
