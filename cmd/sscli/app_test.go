@@ -30,7 +30,7 @@ func TestOneCommand(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", want.Name(), err, got.UsageString(), want.UsageString())
 		}
 	}
-	if want := len(verbs()) + len(newApp().otherCommands()); alone != want {
+	if want := len(table()); alone != want {
 		t.Errorf("%d commands can be made alone, want %d", alone, want)
 	}
 	for _, first := range []string{"", "GET", "--trace", "rm", "ge", "help", "__complete"} {

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newContext() *cobra.Command {
+func newContext(a *app) *cobra.Command {
 	parent := &cobra.Command{
 		Use:         "context",
 		Short:       "Name connections, and choose one",
@@ -41,7 +41,7 @@ of files with secrets, never a secret.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	parent.AddCommand(a.contextSet(), a.contextList(), a.contextUse(), a.contextShow(), a.contextRemove())
+	parent.AddCommand(contextSet(a), contextList(a), contextUse(a), contextShow(a), contextRemove(a))
 	return parent
 }
 
@@ -84,7 +84,7 @@ func (a *app) editContexts(cmd *cobra.Command, change func(all *config.Contexts,
 	return a.emit(shown)
 }
 
-func (a *app) contextSet() *cobra.Command {
+func contextSet(a *app) *cobra.Command {
 	var protected bool
 	var unset []string
 	cmd := &cobra.Command{
@@ -131,7 +131,7 @@ Names of files are kept as absolute paths.`,
 	return cmd
 }
 
-func (a *app) contextList() *cobra.Command {
+func contextList(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the contexts; * is before the chosen one",
@@ -160,7 +160,7 @@ func (a *app) contextList() *cobra.Command {
 	}
 }
 
-func (a *app) contextUse() *cobra.Command {
+func contextUse(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "use NAME|none",
 		Short:   "Choose the context that is used when nothing else is said",
@@ -185,7 +185,7 @@ func (a *app) contextUse() *cobra.Command {
 	}
 }
 
-func (a *app) contextRemove() *cobra.Command {
+func contextRemove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a context; no other is chosen in its place",
@@ -210,7 +210,7 @@ func (a *app) contextRemove() *cobra.Command {
 	}
 }
 
-func (a *app) contextShow() *cobra.Command {
+func contextShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME]",
 		Short: "Show every value that counts, and who says so",
@@ -293,18 +293,4 @@ func (a *app) completeContext(cmd *cobra.Command, args []string, toComplete stri
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return a.contextNames(cmd, toComplete)
-}
-
-func (a *app) contextNames(cmd *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
-	all, _, err := config.Load(cmd.Flags(), a.env)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, name := range all.Names() {
-		if strings.HasPrefix(name, toComplete) {
-			names = append(names, cobra.CompletionWithDesc(name, all.Named[name].Broker()))
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"text/template"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -38,7 +36,7 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 	for _, c := range req.commands {
 		a.saw(c.Key())
 	}
-	if len(req.commands) == 1 && req.carry == nil && a.held == nil {
+	if len(req.commands) == 1 && req.carry == nil && a.shell == nil {
 		reply, err := a.carry(limited, func(ctx context.Context, c client.Command) (client.Reply, error) {
 			return client.Once(ctx, o, c)
 		}, req)
@@ -186,32 +184,6 @@ func (a *app) flush() error {
 	}
 	return nil
 }
-
-// An outputError is a result that could not be printed.
-type outputError struct {
-	err  error
-	done bool // the result is that of a write, which was applied
-	file bool // it was to go to a file, which err names
-}
-
-func (e *outputError) Error() string {
-	if e.file {
-		return e.err.Error()
-	}
-	why := e.err.Error()
-	if path, ok := errors.AsType[*fs.PathError](e.err); ok {
-		why = path.Err.Error()
-	}
-	if !isA[template.ExecError](e.err) {
-		why = "standard output: " + why
-	}
-	if e.done {
-		return "the write was applied, but its result could not be printed: " + why
-	}
-	return why
-}
-
-func (e *outputError) Unwrap() error { return e.err }
 
 // describe says what an error is about. A lost answer says it itself.
 func describe(c client.Command, err error) error {

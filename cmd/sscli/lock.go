@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newLock() *cobra.Command {
+func newLock(a *app) *cobra.Command {
 	const want = "want run, acquire, renew, release, hold or status"
 	cmd := &cobra.Command{
 		Use:     "lock",
@@ -32,7 +32,7 @@ holder has written.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(a.newLockRun(), a.newLockAcquire(), a.newLockRenew(), a.newLockRelease(), a.newLockHold(), a.newLockStatus())
+	cmd.AddCommand(newLockRun(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a), newLockHold(a), newLockStatus(a))
 	return cmd
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/sscli/sscli/client"
 )
 
-func (a *app) newLockAcquire() *cobra.Command {
+func newLockAcquire(a *app) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/client"
 )
 
-func (a *app) newLockHold() *cobra.Command {
+func newLockHold(a *app) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "hold NAME",

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/child"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // What the child of a lock finds in its environment.
@@ -24,7 +21,7 @@ const (
 	envFenceFile = "SSCLI_FENCE_FILE"
 )
 
-func (a *app) newLockRun() *cobra.Command {
+func newLockRun(a *app) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME -- CMD...",
@@ -258,56 +255,3 @@ func (e *lockLostError) Error() string {
 }
 
 func (e *lockLostError) Unwrap() error { return e.err }
-
-// A fenceFile holds the present token of a lock, for its child alone.
-type fenceFile struct {
-	path string
-
-	mu   sync.Mutex
-	over bool // there will be no token any more
-}
-
-// newFenceFile makes an empty one in a directory of its own.
-func newFenceFile() (*fenceFile, error) {
-	dir, err := os.MkdirTemp("", "sscli-lock-")
-	if err != nil {
-		return nil, err
-	}
-	f := &fenceFile{path: filepath.Join(dir, "token")}
-	if err := f.replace(""); err != nil {
-		return nil, errors.Join(err, f.remove())
-	}
-	return f, nil
-}
-
-// write replaces the token.
-func (f *fenceFile) write(token string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.over {
-		return nil
-	}
-	return f.replace(token + "\n")
-}
-
-// empty takes the token away for good.
-func (f *fenceFile) empty() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.over {
-		return nil
-	}
-	f.over = true
-	return f.replace("")
-}
-
-// replace lets a reader find the old or the new text, whole.
-func (f *fenceFile) replace(text string) error {
-	next := f.path + ".next"
-	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, f.path)
-}
-
-func (f *fenceFile) remove() error { return os.RemoveAll(filepath.Dir(f.path)) }

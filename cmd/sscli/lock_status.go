@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newLockStatus() *cobra.Command {
+func newLockStatus(a *app) *cobra.Command {
 	var f lockFlags
 	var observe config.Text
 	cmd := &cobra.Command{

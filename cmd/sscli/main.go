@@ -9,7 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+)
+
+// Set by the linker in a release.
+var (
+	buildVersion = ""
+	buildCommit  = ""
+	buildDate    = ""
 )
 
 func main() {

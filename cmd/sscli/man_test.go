@@ -16,7 +16,7 @@ import (
 func manual(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := writeManual(wholeTable(), dir, "2026-09-21"); err != nil {
+	if err := writeManual(wholeTable(newApp()), dir, edition{date: "2026-09-21"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir

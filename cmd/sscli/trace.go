@@ -9,35 +9,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/config"
 	"github.com/sscli/sscli/format"
 )
 
-// trace lets every packet be printed, if that was asked for. What it returns
-// ends the trace.
-func (a *app) trace(o *client.Options) (end func() error, err error) {
-	o.Trace, end, err = a.tracer(a.settings.Trace, a.settings.TraceFile)
-	// A trace is easier to follow when what causes something comes first.
-	// --no-pipelining=false traces a request that does not wait.
-	o.NoFlight = o.Trace != nil && a.settings.Sources["no-pipelining"] == ""
-	return end, err
-}
-
-// tracer returns what prints every packet to standard error, to a file unless its
-// name is empty, or to both; print is nil if to none. end ends it.
-func (a *app) tracer(stderr bool, name string) (print func(mqtt.Event), end func() error, err error) {
+// openTrace returns what prints every packet to w, to the end of a file, or to both; w
+// may be nil and the file's name empty, and print is nil if both are. end closes the file
+// and returns the first error of printing.
+func openTrace(w io.Writer, name string) (print func(mqtt.Event), end func() error, err error) {
 	var to []io.Writer
 	var file *os.File
-	if stderr {
-		to = append(to, a.stderr)
+	if w != nil {
+		to = append(to, w)
 	}
 	if name != "" {
-		file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return nil, nil, &config.Error{Source: a.settings.Sources["trace-file"], Why: err.Error()}
+		if file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+			return nil, nil, err
 		}
 		to = append(to, file)
 	}
@@ -140,19 +128,3 @@ func requestWords(payload []byte) string {
 	}
 	return b.String()
 }
-
-// shown quotes bytes of which there may be many.
-func shown(b []byte) string { return cut(b, format.Quote[[]byte]) }
-
-// shownKey quotes a key, or a name, in a message.
-func shownKey(s string) string { return cut([]byte(s), format.Quote[[]byte]) }
-
-func cut(b []byte, quote func([]byte) string) string {
-	const most = 120
-	if len(b) <= most {
-		return quote(b)
-	}
-	return fmt.Sprintf("%s… (%d bytes)", quote(b[:most]), len(b))
-}
-
-func lower(verb string) string { return strings.ToLower(format.Escape(verb)) }

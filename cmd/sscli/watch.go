@@ -15,14 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/child"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
 // What ends a watch, beside its signals and errors.
 var (
-	errGap        = errors.New("events are missing, or may be (--fail-on-gap)")
 	errForOver    = errors.New("the time of --for is over")
 	errOutputGone = errors.New("standard output was closed")
 )
@@ -37,7 +36,7 @@ type watchFlags struct {
 	keysFrom             config.Text
 }
 
-func (a *app) newWatch() *cobra.Command {
+func newWatch(a *app) *cobra.Command {
 	var f watchFlags
 	cmd := &cobra.Command{
 		Use:     "watch KEY... [-- CMD...]",
@@ -76,14 +75,6 @@ input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environ
 	fs.Var(&f.retryFor, "retry-for", "give up when there is no connection for `DURATION` (default: never)")
 	fs.Var(&f.keysFrom, "keys-from", "read further keys from `FILE`, or - for standard input: one a line, with C escapes")
 	return cmd
-}
-
-func unprotectAll(words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = unprotect(w)
-	}
-	return out
 }
 
 // options reads what is a duration or a number.
