@@ -164,7 +164,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 		return nil
 	}
 	if b.flags.load {
-		return b.app.confirmAll(ctx, "batch --load "+shownKey(file.Name()))
+		return b.app.confirmAll(ctx, "batch --load "+format.Brief(file.Name()))
 	}
 	count := 0
 	for lines := repl.NewReader(file); ; {
@@ -185,7 +185,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	if count == 0 {
 		return nil
 	}
-	return b.app.confirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", shownKey(file.Name()), count))
+	return b.app.confirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Brief(file.Name()), count))
 }
 
 // writes tells whether a line writes.

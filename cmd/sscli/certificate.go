@@ -170,15 +170,13 @@ func fits(key crypto.Signer, cert *x509.Certificate) bool {
 	return ok && public.Equal(cert.PublicKey)
 }
 
-func (a *app) tlsConfig() (c *tls.Config, err error) {
-	s := a.settings
+// tlsConfig is how to speak TLS with the broker that the settings name; nil without TLS. The
+// error is a *config.Error.
+func tlsConfig(s config.Settings) (c *tls.Config, err error) {
 	if !s.TLS {
 		return nil, nil
 	}
 	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName, InsecureSkipVerify: s.Insecure}
-	if s.Insecure {
-		a.warn("the broker's certificate is not verified ("+s.Sources["tls-insecure"]+"): anybody can be the broker", "")
-	}
 	if s.CAFile != "" {
 		if c.RootCAs, err = readPool(s.CAFile); err != nil {
 			return nil, &config.Error{Source: s.Sources["ca-file"], Why: err.Error()}

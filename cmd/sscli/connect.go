@@ -79,7 +79,10 @@ func (a *app) broker() (client.Options, func() error, error) {
 	if !s.Embedded {
 		o.TokenFile, o.WebSocket, o.Proxy = s.SATFile, s.WebSocket, s.Proxy
 	}
-	if o.TLS, err = a.tlsConfig(); err != nil {
+	if s.TLS && s.Insecure {
+		a.warn("the broker's certificate is not verified ("+s.Sources["tls-insecure"]+"): anybody can be the broker", "")
+	}
+	if o.TLS, err = tlsConfig(s); err != nil {
 		return o, nil, err
 	}
 	closeTrace, err := a.trace(&o)

@@ -188,7 +188,7 @@ func (a *app) flush() error {
 // describe says what an error is about. A lost answer says it itself.
 func describe(c client.Command, err error) error {
 	if c.Key() == "" {
-		return fmt.Errorf("%s: %w", lower(c.Verb()), err)
+		return fmt.Errorf("%s: %w", format.Verb(c.Verb()), err)
 	}
-	return fmt.Errorf("%s %s: %w", lower(c.Verb()), shownKey(c.Key()), err)
+	return fmt.Errorf("%s %s: %w", format.Verb(c.Verb()), format.Brief(c.Key()), err)
 }

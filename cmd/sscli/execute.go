@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // execute runs one command line, under the name that the program was called by.
@@ -19,7 +16,7 @@ func (a *app) execute(ctx context.Context, name string, args []string) error {
 	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestoreCLI {
 		root = newStatestoreCLI(a)
 	} else {
-		root = newRootWith(a, firstWord(args))
+		root = newRootFor(a, args)
 	}
 	protected := make([]string, len(args))
 	for i, arg := range args {
@@ -40,18 +37,47 @@ func (a *app) execute(ctx context.Context, name string, args []string) error {
 }
 
 // firstWord returns what may be the name of a command: the first word that is neither a
-// connection flag nor its value. It is empty if there is none.
-func firstWord(args []string) string {
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		return args[0]
+// flag of fs nor its value. It is empty if there is none, or if a flag is unknown. It only
+// looks: the parser reads the flags later, and says what is wrong with them.
+func firstWord(fs *pflag.FlagSet, args []string) string {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			i++
+		}
+		if arg == "--" || len(arg) < 2 || arg[0] != '-' {
+			if i < len(args) {
+				return args[i]
+			}
+			break
+		}
+		known, value := flagWord(fs, arg)
+		if !known {
+			break
+		}
+		if value {
+			i++
+		}
 	}
-	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.SetInterspersed(false)
-	config.Bind(fs)
-	// What is wrong with it is told when it is parsed for good.
-	if fs.Parse(args) != nil {
-		return ""
+	return ""
+}
+
+// flagWord reports whether every flag in a word is known, and whether the next word is
+// the value of the last.
+func flagWord(fs *pflag.FlagSet, word string) (known, value bool) {
+	if name, long := strings.CutPrefix(word, "--"); long {
+		name, _, given := strings.Cut(name, "=")
+		f := fs.Lookup(name)
+		return f != nil, f != nil && f.NoOptDefVal == "" && !given
 	}
-	return fs.Arg(0)
+	for i := 1; i < len(word); i++ {
+		f := fs.ShorthandLookup(word[i : i+1])
+		if f == nil {
+			return false, false
+		}
+		if f.NoOptDefVal == "" {
+			return true, i == len(word)-1 // else the rest of the word is the value
+		}
+	}
+	return true, false
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/child"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/format"
 )
 
 // What the child of a lock finds in its environment.
@@ -71,11 +72,11 @@ func (a *app) lockRun(ctx context.Context, f lockFlags, command []string) (err e
 	}
 	if around, ok := a.env(envLockName); ok && around == f.name {
 		return &usageError{
-			err:  fmt.Errorf("lock %s is held by the lock run around this one, which would wait for itself", shownKey(f.name)),
+			err:  fmt.Errorf("lock %s is held by the lock run around this one, which would wait for itself", format.Brief(f.name)),
 			hint: "if it is the lock of another store: env -u " + envLockName + " sscli lock run …",
 		}
 	}
-	if err := a.confirm(ctx, "lock run "+shownKey(f.name)); err != nil {
+	if err := a.confirm(ctx, "lock run "+format.Brief(f.name)); err != nil {
 		return err
 	}
 	file, err := newFenceFile()
@@ -164,7 +165,7 @@ func (r *lockRun) run(ctx context.Context, so client.Options) error {
 // outcome is what a child and its lock came to; err is why it did not run to its
 // end.
 func (r *lockRun) outcome(end child.End, err, lost, released error) error {
-	name := shownKey(r.lock.Name())
+	name := format.Brief(r.lock.Name())
 	if interrupted, ok := errors.AsType[*child.InterruptedError](err); ok {
 		return &interruptError{interrupted.Signal.(syscall.Signal)}
 	}
@@ -238,7 +239,7 @@ func (r *lockRun) leased(l client.Lease) {
 // suspended is called before sscli is stopped with the child.
 func (r *lockRun) suspended() {
 	left := max(r.lock.Lease().TermIn(), 0).Round(100 * time.Millisecond)
-	r.app.warn(fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", shownKey(r.lock.Name()), left), "")
+	r.app.warn(fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", format.Brief(r.lock.Name()), left), "")
 }
 
 // A lockLostError is a lock that was lost while a command ran under it.

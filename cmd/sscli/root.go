@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // offline marks the commands that do not connect.
@@ -16,12 +16,12 @@ const offline = "offline"
 
 // newRoot builds the command table; everything that lists commands (the
 // parser, help, completion) reads it from there.
-func newRoot(a *app) *cobra.Command { return newRootWith(a, "") }
+func newRoot(a *app) *cobra.Command { return newRootFor(a, nil) }
 
-// newRootWith builds as much of the command table as a command line needs that begins
-// with a word: one command, if the word is its name, or else all. To build all of them
-// takes a fifth of the time that sscli takes to start.
-func newRootWith(a *app, first string) *cobra.Command {
+// newRootFor builds as much of the command table as a command line needs: one command if
+// its first word is the name of one, or else all. To build all of them takes a fifth of
+// the time that sscli takes to start.
+func newRootFor(a *app, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sscli",
 		Short: "Command line for the state store of the Azure IoT Operations MQTT broker",
@@ -73,7 +73,7 @@ fencing tokens.
 	config.Bind(root.PersistentFlags())
 	root.AddGroup(&cobra.Group{ID: groupStore, Title: "Keys:"}, &cobra.Group{ID: groupDebug, Title: "Looking closer:"},
 		&cobra.Group{ID: groupMore, Title: "More:"})
-	if cmd := a.newCommand(first); cmd != nil {
+	if cmd := a.newCommand(firstWord(root.PersistentFlags(), args)); cmd != nil {
 		root.AddCommand(cmd)
 		root.CompletionOptions.DisableDefaultCmd = true
 	} else {
@@ -156,16 +156,20 @@ func setHelp(root *cobra.Command) {
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
-	unknown := &usageError{err: fmt.Errorf("unknown command %.64q", name), hint: "sscli --help"}
-	for distance := 1; distance <= 2; distance++ {
-		cmd.SuggestionsMinimumDistance = distance
-		if near := cmd.SuggestionsFor(strings.ToLower(name)); len(near) > 0 {
-			unknown.hint = "sscli " + near[0] + " --help"
-			break
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
 		}
 	}
-	return unknown
+	hint := "sscli --help"
+	if near := suggest.Near(name, names); len(near) > 0 {
+		hint = "sscli " + near[0] + " --help"
+	}
+	return &usageError{err: fmt.Errorf("unknown command %.64q", name), hint: hint}
 }
+
+// noArgs refuses operands.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("%.64q: %s takes no operand", unprotect(args[0]), cmd.CommandPath())

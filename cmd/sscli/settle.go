@@ -7,6 +7,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/format"
 )
 
 // settle finds out what became of a write without an answer. The reply it
@@ -42,7 +43,7 @@ func lookInto(ctx context.Context, lost *client.LostAnswerError, budget time.Dur
 	case outcome == client.OutcomeUnknown:
 		return reply, "", &unknownError{lost.Err, whyUnknown(lost, now)}
 	}
-	holds = fmt.Sprintf("no answer came to %s %s (%s); the key ", lower(lost.Command.Verb()), shownKey(lost.Command.Key()), message(lost.Err))
+	holds = fmt.Sprintf("no answer came to %s %s (%s); the key ", format.Verb(lost.Command.Verb()), format.Brief(lost.Command.Key()), message(lost.Err))
 	if _, found := now.Bytes(); !found {
 		return reply, holds + "is gone", nil
 	}

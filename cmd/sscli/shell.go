@@ -20,6 +20,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -571,16 +572,14 @@ func (s *shell) dot(args []string) error {
 		}
 		return usage(".trace %.32q: want on or off", value)
 	}
-	known := &cobra.Command{}
+	var names []string
 	for _, d := range dots() {
-		known.AddCommand(&cobra.Command{Use: d[0][1:], Run: func(*cobra.Command, []string) {}})
+		word, _, _ := strings.Cut(d[0], " ")
+		names = append(names, word)
 	}
 	hint := ".help"
-	for known.SuggestionsMinimumDistance = 1; known.SuggestionsMinimumDistance <= 2; known.SuggestionsMinimumDistance++ {
-		if near := known.SuggestionsFor(name[1:]); len(near) > 0 {
-			hint = dotUsage("." + near[0])
-			break
-		}
+	if near := suggest.Near(name, names); len(near) > 0 {
+		hint = dotUsage(near[0])
 	}
 	return &usageError{err: fmt.Errorf("unknown dot-command %.64q", unprotect(args[0])), hint: hint}
 }

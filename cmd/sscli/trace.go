@@ -93,11 +93,11 @@ func messageWords(m *mqtt.Message) string {
 	case m.Topic == wire.RequestTopic:
 		b.WriteString("request " + requestWords(m.Payload))
 	case isNotification:
-		fmt.Fprintf(&b, "notification for client %s, key %s: %s", shownKey(client), shownKey(key), requestWords(m.Payload))
+		fmt.Fprintf(&b, "notification for client %s, key %s: %s", format.Brief(client), format.Brief(key), requestWords(m.Payload))
 	case m.Correlation != nil:
-		b.WriteString("reply " + shown(m.Payload))
+		b.WriteString("reply " + format.Brief(m.Payload))
 	default:
-		fmt.Fprintf(&b, "message %s on %s", shown(m.Payload), shownKey(m.Topic))
+		fmt.Fprintf(&b, "message %s on %s", format.Brief(m.Payload), format.Brief(m.Topic))
 	}
 	if m.Correlation != nil {
 		fmt.Fprintf(&b, ", correlation %x", m.Correlation)
@@ -106,7 +106,7 @@ func messageWords(m *mqtt.Message) string {
 		fmt.Fprintf(&b, ", %s=%s", format.Escape(p.Name), format.Word(p.Value))
 	}
 	if m.ResponseTopic != "" {
-		b.WriteString(", response topic " + shownKey(m.ResponseTopic))
+		b.WriteString(", response topic " + format.Brief(m.ResponseTopic))
 	}
 	if m.Expiry > 0 {
 		fmt.Fprintf(&b, ", expires in %v", m.Expiry)
@@ -117,14 +117,14 @@ func messageWords(m *mqtt.Message) string {
 func requestWords(payload []byte) string {
 	words, err := wire.ParseRequest(payload)
 	if err != nil {
-		return shown(payload)
+		return format.Brief(payload)
 	}
 	var b strings.Builder
 	for i, w := range words {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(cut(w, format.Word[[]byte]))
+		b.WriteString(format.BriefWord(w))
 	}
 	return b.String()
 }

@@ -306,7 +306,7 @@ func (v *viewer) show(e client.Event) error {
 		return nil
 	}
 	if e.Kind == client.EventOther {
-		v.app.warn(fmt.Sprintf("a notification for %s says %s, which sscli does not know", shownKey(e.Key), shownKey(e.Word)), "")
+		v.app.warn(fmt.Sprintf("a notification for %s says %s, which sscli does not know", format.Brief(e.Key), format.Brief(e.Word)), "")
 	}
 	result := format.Event{
 		Op: string(e.Kind), Key: e.Key, Version: version(e.Version), Time: e.Time,
@@ -348,7 +348,7 @@ func (v *viewer) exec(e format.Event) error {
 		return err
 	}
 	if v.f.keepGoing {
-		v.app.warn(fmt.Sprintf("%s ended with exit code %d", shownKey(v.command[0]), code), "")
+		v.app.warn(fmt.Sprintf("%s ended with exit code %d", format.Brief(v.command[0]), code), "")
 		return nil
 	}
 	return &exitError{code: code}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/format"
 )
 
 // writes says in a few words what a request changes; empty if it only reads.
@@ -14,9 +15,9 @@ func (r request) writes() string {
 		switch {
 		case !changes(c):
 		case text == "":
-			text = lower(c.Verb())
+			text = format.Verb(c.Verb())
 			if c.Key() != "" {
-				text += " " + shownKey(c.Key())
+				text += " " + format.Brief(c.Key())
 			}
 		default:
 			more++

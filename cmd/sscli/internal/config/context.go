@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // None in place of the name of a context says that none is wanted.
@@ -83,7 +85,7 @@ func (c Contexts) Names() []string { return slices.Sorted(maps.Keys(c.Named)) }
 func (c Contexts) Find(name, source, file string) (Context, error) {
 	found, ok := c.Named[name]
 	if !ok {
-		return Context{}, &UnknownContextError{Source: source, Name: name, File: file, Near: near(name, c.Names())}
+		return Context{}, &UnknownContextError{Source: source, Name: name, File: file, Near: suggest.Near(name, c.Names())}
 	}
 	return found, nil
 }
@@ -332,59 +334,11 @@ func keys() []string {
 	return names
 }
 
-// near returns the names that differ least from name, and not by much; if there are
-// none, those that begin with it.
-func near(name string, names []string) []string {
-	var nearest, longer []string
-	least := 2
-	if len(name) < 4 {
-		least = 1
-	}
-	for _, n := range names {
-		a, b := strings.ToLower(name), strings.ToLower(n)
-		d := distance(a, b)
-		if d < least {
-			nearest, least = nil, d
-		}
-		if d == least {
-			nearest = append(nearest, n)
-		}
-		if a != "" && strings.HasPrefix(b, a) {
-			longer = append(longer, n)
-		}
-	}
-	if len(nearest) > 0 {
-		return nearest
-	}
-	return longer
-}
-
 func didYouMean(name string, names []string) string {
-	if found := near(strings.ReplaceAll(name, "_", "-"), names); len(found) > 0 {
+	if found := suggest.Near(strings.ReplaceAll(name, "_", "-"), names); len(found) > 0 {
 		return " (near: " + strings.Join(found, ", ") + ")"
 	}
 	return ""
-}
-
-// distance is how many bytes to insert, delete or replace to make a of b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next := min(row[j+1]+1, row[j]+1, diagonal+cost)
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
 }
 
 // from is the context of a source, or the flag or variable that it is.
