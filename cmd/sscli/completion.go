@@ -19,20 +19,11 @@ func isCompletion(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// flagWords are what a flag may be, as far as that can be listed. One that ends with =
-// goes on.
-func flagWords() map[string][]string {
-	return map[string][]string{
-		"output": {"human", "raw", "json", "template="},
-		"color":  {"auto", "always", "never"},
-		"until":  {"set", "delete", "value="},
-	}
-}
-
 // setCompletions lets flags complete to what they may be. Only what help calls FILE, and
 // what may stand behind a CMD, is a file.
 func (a *app) setCompletions(root *cobra.Command) {
-	words := flagWords()
+	words := config.Words()
+	words["until"] = []string{"set", "delete", "value="}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		each := func(f *pflag.Flag) {

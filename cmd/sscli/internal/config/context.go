@@ -145,7 +145,7 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 	given := make(map[string]bool)
 	for _, s := range settings() {
 		f := fs.Lookup(s.flag)
-		if s.perRun || f == nil || !f.Changed {
+		if !s.inContext() || f == nil || !f.Changed {
 			continue
 		}
 		value := f.Value.String()
@@ -160,7 +160,8 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 		given[s.flag], values[s.flag] = true, value
 	}
 	for flag := range given {
-		for _, other := range excludes(flag) {
+		row, _ := findSetting(flag)
+		for _, other := range row.replaces {
 			if !given[other] && values[flag] != "false" {
 				delete(values, other)
 			}
@@ -172,29 +173,6 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 	}
 	*c = changed
 	return len(given) == 0 && len(unset) == 0, nil
-}
-
-// excludes lists the flags that a flag replaces.
-func excludes(flag string) []string {
-	switch flag {
-	case "url", "embedded":
-		return slices.DeleteFunc([]string{"url", "host", "port", "tls", "no-tls", "embedded"}, func(f string) bool { return f == flag })
-	case "host":
-		return []string{"url", "embedded"}
-	case "tls":
-		return []string{"no-tls"}
-	case "no-tls":
-		return []string{"tls"}
-	case "sat-file":
-		return []string{"username", "password-file", "askpass"}
-	case "username":
-		return []string{"sat-file"}
-	case "password-file":
-		return []string{"sat-file", "askpass"}
-	case "askpass":
-		return []string{"sat-file", "password-file"}
-	}
-	return nil
 }
 
 // check tells whether the context names a broker, and whether what it says goes
@@ -299,12 +277,11 @@ func overriding(flags, vars, context *layer) []string {
 	says := func(l *layer, names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { _, ok := l.values[name]; return ok })
 	}
-	login := []string{"username", "password-file", "askpass", "sat-file"}
 	var names []string
 	for _, s := range settings() {
 		same := []string{s.flag}
-		if slices.Contains(login, s.flag) {
-			same = login
+		if s.group == groupLogin {
+			same = inGroup(groupLogin)
 		}
 		if says(vars, s.flag) && says(context, same...) && !says(flags, s.flag) {
 			names = append(names, vars.sources[s.flag])
@@ -313,10 +290,21 @@ func overriding(flags, vars, context *layer) []string {
 	return slices.Compact(names)
 }
 
+// inGroup returns the flags of a group.
+func inGroup(g group) []string {
+	var flags []string
+	for _, s := range settings() {
+		if s.group == g {
+			flags = append(flags, s.flag)
+		}
+	}
+	return flags
+}
+
 // findSetting returns a setting that can be in a context.
 func findSetting(flag string) (setting, bool) {
 	for _, s := range settings() {
-		if s.flag == flag && !s.perRun {
+		if s.flag == flag && s.inContext() {
 			return s, true
 		}
 	}
@@ -327,7 +315,7 @@ func findSetting(flag string) (setting, bool) {
 func keys() []string {
 	names := []string{"protected"}
 	for _, s := range settings() {
-		if !s.perRun {
+		if s.inContext() {
 			names = append(names, s.flag)
 		}
 	}
@@ -368,64 +356,25 @@ func (s Settings) Effective() []Effective {
 		}
 		out = append(out, e)
 	}
-	text := func(flag, value string) {
-		if value != "" {
-			add(flag, value, s.Sources[flag])
+	for _, row := range settings() {
+		if value := row.show(&s); value != "" && row.flag != "yes" {
+			add(row.flag, value, s.Sources[row.flag])
 		}
-	}
-	yes := func(flag string, on bool) {
-		if on {
-			add(flag, "true", s.Sources[flag])
-		}
-	}
-	if s.Context != "" {
-		add("context", s.Context, s.Sources["context"])
-	}
-	if s.Protected {
-		add("protected", "true", contextSource+s.Context+": protected")
-	}
-	if s.Address != "" {
-		add("url", s.URL(), s.Sources["host"])
-		for _, flag := range []string{"port", "tls"} { // which the URL shows
-			if from(s.Sources[flag]) == from(s.Sources["host"]) {
-				continue
-			}
+		switch {
+		case row.flag == "config" && s.Protected:
+			add("protected", "true", contextSource+s.Context+": protected")
+		case row.flag == "url" && s.Address != "":
+			add("url", s.URL(), s.Sources["host"])
+		case (row.flag == "port" || row.flag == "tls") && s.Address != "" && from(s.Sources[row.flag]) != from(s.Sources["host"]):
+			// Somebody else than who named the host said it, and the URL shows it.
 			value := strconv.FormatBool(s.TLS)
-			if flag == "port" {
+			if row.flag == "port" {
 				_, value, _ = net.SplitHostPort(s.Address)
 			}
-			add(flag, value, s.Sources[flag])
+			add(row.flag, value, s.Sources[row.flag])
+		case row.flag == "client-id" && s.ClientIDPrefix != "":
+			add("client-id", s.ClientIDPrefix+"- and random characters", "AIO_MQTT_CLIENT_ID")
 		}
 	}
-	yes("embedded", s.Embedded)
-	text("ca-file", s.CAFile)
-	text("cert-file", s.CertFile)
-	text("key-file", s.KeyFile)
-	text("key-password-file", s.KeyPasswordFile)
-	text("tls-server-name", s.ServerName)
-	yes("tls-insecure", s.Insecure)
-	text("username", s.Username)
-	text("password-file", s.PasswordFile)
-	yes("askpass", s.AskPass)
-	text("sat-file", s.SATFile)
-	if s.Proxy != nil {
-		add("proxy", s.Proxy.Redacted(), s.Sources["proxy"])
-	}
-	text("client-id", s.ClientID)
-	if s.ClientIDPrefix != "" {
-		add("client-id", s.ClientIDPrefix+"- and random characters", "AIO_MQTT_CLIENT_ID")
-	}
-	text("response-topic", s.ResponseTopic)
-	yes("high-priority", s.HighPriority)
-	yes("no-pipelining", s.NoPipelining)
-	if s.Timeout != 0 {
-		add("timeout", s.Timeout.String(), s.Sources["timeout"])
-	}
-	text("output", s.Output)
-	text("color", s.Color)
-	yes("trace", s.Trace)
-	text("trace-file", s.TraceFile)
-	yes("quiet", s.Quiet)
-	yes("verbose", s.Verbose)
 	return out
 }
