@@ -49,11 +49,6 @@ type app struct {
 	timed          bool   // how long the command takes says something
 }
 
-func newApp() *app {
-	return &app{commands: table(), topics: helpTopics,
-		build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}
-}
-
 // shellHint is a hint as it is typed in a shell.
 func shellHint(hint string) string {
 	line, ok := strings.CutPrefix(hint, "sscli ")

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -175,4 +177,50 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usage("%.64q: %s takes no operand", unprotect(args[0]), cmd.CommandPath())
 	}
 	return nil
+}
+
+// firstWord returns what may be the name of a command: the first word that is neither a
+// flag of fs nor its value. It is empty if there is none, or if a flag is unknown. It only
+// looks: the parser reads the flags later, and says what is wrong with them.
+func firstWord(fs *pflag.FlagSet, args []string) string {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			i++
+		}
+		if arg == "--" || len(arg) < 2 || arg[0] != '-' {
+			if i < len(args) {
+				return args[i]
+			}
+			break
+		}
+		known, value := flagWord(fs, arg)
+		if !known {
+			break
+		}
+		if value {
+			i++
+		}
+	}
+	return ""
+}
+
+// flagWord reports whether every flag in a word is known, and whether the next word is
+// the value of the last.
+func flagWord(fs *pflag.FlagSet, word string) (known, value bool) {
+	if name, long := strings.CutPrefix(word, "--"); long {
+		name, _, given := strings.Cut(name, "=")
+		f := fs.Lookup(name)
+		return f != nil, f != nil && f.NoOptDefVal == "" && !given
+	}
+	for i := 1; i < len(word); i++ {
+		f := fs.ShorthandLookup(word[i : i+1])
+		if f == nil {
+			return false, false
+		}
+		if f.NoOptDefVal == "" {
+			return true, i == len(word)-1 // else the rest of the word is the value
+		}
+	}
+	return true, false
 }
