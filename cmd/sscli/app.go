@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
@@ -256,4 +257,12 @@ func (a *app) attend(r client.Reply) {
 	for _, n := range r.Notes {
 		a.note(n)
 	}
+}
+
+// version is how a result shows a version: not at all if there is none.
+func version(v wire.Version) format.Version {
+	if v.IsZero() {
+		return nil
+	}
+	return v
 }

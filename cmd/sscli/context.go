@@ -124,7 +124,7 @@ Names of files are kept as absolute paths.`,
 				return shownContext("set", name, *all), nil
 			})
 		},
-		ValidArgsFunction: a.completeContext,
+		ValidArgsFunction: completeContext(a),
 	}
 	cmd.Flags().BoolVar(&protected, "protected", false, "ask before writes, and want --yes where nobody can be asked")
 	cmd.Flags().StringSliceVar(&unset, "unset", nil, "take this `FLAG` away")
@@ -181,7 +181,7 @@ func contextUse(a *app) *cobra.Command {
 				return shownContext("use", all.Chosen, *all), nil
 			})
 		},
-		ValidArgsFunction: a.completeContext,
+		ValidArgsFunction: completeContext(a),
 	}
 }
 
@@ -206,7 +206,7 @@ func contextRemove(a *app) *cobra.Command {
 				return shown, nil
 			})
 		},
-		ValidArgsFunction: a.completeContext,
+		ValidArgsFunction: completeContext(a),
 	}
 }
 
@@ -241,7 +241,7 @@ flag, variable or context says so. With NAME it is what it would be with -c NAME
 			}
 			return err
 		},
-		ValidArgsFunction: a.completeContext,
+		ValidArgsFunction: completeContext(a),
 	}
 }
 
@@ -288,9 +288,11 @@ func (a *app) effective(cmd *cobra.Command) []format.Setting {
 }
 
 // completeContext completes the name of a context.
-func (a *app) completeContext(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func completeContext(a *app) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.contextNames(cmd, toComplete)
 	}
-	return a.contextNames(cmd, toComplete)
 }

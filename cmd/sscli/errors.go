@@ -145,3 +145,6 @@ type overTLSError struct{ err error }
 func (e *overTLSError) Error() string { return e.err.Error() }
 
 func (e *overTLSError) Unwrap() error { return e.err }
+
+// isNo tells whether an error is a "no", which is a result.
+func isNo(err error) bool { return errors.Is(err, errNo) }

@@ -100,3 +100,13 @@ func (e *noFenceError) Unwrap() error { return e.err }
 
 // Is tells that the error is client.ErrLockLost.
 func (e *noFenceError) Is(target error) bool { return target == client.ErrLockLost }
+
+// What the child of a lock finds in its environment.
+const (
+	envLockName  = "SSCLI_LOCK_NAME"
+	envFence     = "SSCLI_FENCE"
+	envFenceFile = "SSCLI_FENCE_FILE"
+)
+
+// holderVariable names the holder of the steps that are taken one by one.
+const holderVariable = "SSCLI_LOCK_HOLDER"

@@ -36,9 +36,6 @@ holder has written.`,
 	return cmd
 }
 
-// holderVariable names the holder of the steps that are taken one by one.
-const holderVariable = "SSCLI_LOCK_HOLDER"
-
 // lockFlags are those of the commands that acquire or renew.
 type lockFlags struct {
 	ttl, grace, wait, holder config.Text

@@ -15,13 +15,6 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// What the child of a lock finds in its environment.
-const (
-	envLockName  = "SSCLI_LOCK_NAME"
-	envFence     = "SSCLI_FENCE"
-	envFenceFile = "SSCLI_FENCE_FILE"
-)
-
 func newLockRun(a *app) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{

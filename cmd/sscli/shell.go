@@ -629,6 +629,3 @@ func (s *shell) overview() error {
 	b.WriteString("\n" + shellHelp + "help COMMAND tells more; so do help output, quoting, exit-codes and environment.")
 	return s.print(b.String())
 }
-
-// isNo tells whether an error is a "no", which is a result.
-func isNo(err error) bool { return errors.Is(err, errNo) }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/format"
 )
 
@@ -88,12 +87,4 @@ func verbCommand(a *app, v verb) *cobra.Command {
 		v.flags(cmd.Flags())
 	}
 	return cmd
-}
-
-// version is how a result shows a version: not at all if there is none.
-func version(v wire.Version) format.Version {
-	if v.IsZero() {
-		return nil
-	}
-	return v
 }
