@@ -222,7 +222,7 @@ else
 	skip staticcheck "not installed: go install $staticcheck"
 fi
 if have shellcheck; then
-	step shellcheck shellcheck scripts/*.sh scripts/*.bash examples/*.sh .ci/run
+	step shellcheck shellcheck scripts/*.sh scripts/*.bash scripts/bench/*.sh examples/*.sh .ci/run
 else
 	skip shellcheck 'not installed'
 fi
