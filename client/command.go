@@ -13,11 +13,14 @@ type Command struct {
 	fence   string   // the `__ft` to send; empty = none
 	persist bool
 	effect  effect
-	accepts func(wire.Value) bool // the answers that the verb can have
-	err     error                 // why it cannot be sent
+	read    reader
+	err     error // why it cannot be sent
 
-	timestamp wire.Version // the `__ts` to send; zero = the clock's next
+	timestamp Version // the `__ts` to send; zero = the clock's next
 }
+
+// A reader makes the result of an answer, nil if the verb cannot have that answer.
+type reader func(wire.Value, ReplyInfo) Result
 
 // effect is what a command that was perhaps applied leaves behind.
 type effect int
@@ -49,11 +52,11 @@ func (c Command) Key() string {
 func (c Command) Check() error { return c.err }
 
 // newCommand refuses what the store is known to refuse in any case.
-func newCommand(effect effect, accepts func(wire.Value) bool, verb, key string, rest ...string) Command {
+func newCommand(effect effect, read reader, verb, key string, rest ...string) Command {
 	c := Command{
-		words:   append([]string{verb, key}, rest...),
-		effect:  effect,
-		accepts: accepts,
+		words:  append([]string{verb, key}, rest...),
+		effect: effect,
+		read:   read,
 	}
 	if key == "" {
 		c.err = &InvalidError{errEmptyKey}
@@ -67,7 +70,7 @@ var errEmptyKey = errors.New("the key is empty, the store wants at least one byt
 type WriteOptions struct {
 	// Fence is the fencing token; the zero Version means none. Its text is sent
 	// as it was received (protocol.md 4).
-	Fence wire.Version
+	Fence Version
 }
 
 func (c Command) with(o WriteOptions) Command {
@@ -79,7 +82,7 @@ func (c Command) with(o WriteOptions) Command {
 
 // WithFence returns the command with another fencing token; the zero Version means
 // none.
-func (c Command) WithFence(token wire.Version) Command {
+func (c Command) WithFence(token Version) Command {
 	c.fence = ""
 	return c.with(WriteOptions{Fence: token})
 }
@@ -87,6 +90,4 @@ func (c Command) WithFence(token wire.Version) Command {
 // Fence is the fencing token as it is sent; empty = none.
 func (c Command) Fence() string { return c.fence }
 
-func isCount(lowest int64) func(wire.Value) bool {
-	return func(v wire.Value) bool { return v.Kind == wire.Integer && v.Int >= lowest }
-}
+func isCount(v wire.Value, lowest int64) bool { return v.Kind == wire.Integer && v.Int >= lowest }

@@ -3,8 +3,6 @@ package client
 import (
 	"fmt"
 	"time"
-
-	"github.com/sscli/sscli/client/wire"
 )
 
 // An InvalidError is a request or an option that is wrong by itself. Nothing was
@@ -47,11 +45,11 @@ func (e *StatusError) Error() string {
 
 // A LostAnswerError is a write that was sent and got no answer. It may have been
 // applied or not; [Session.ReadBack] finds out what can be known. Its chain holds
-// the cause: the end of the context or a *mqtt.LostError.
+// the cause: the end of the context or a *[LostError].
 type LostAnswerError struct {
 	Command   Command
-	Timestamp wire.Version // the request's `__ts`
-	Expires   time.Time    // from then on the broker drops the request, unless the network held it up
+	Timestamp Version   // the request's `__ts`
+	Expires   time.Time // from then on the broker drops the request, unless the network held it up
 	Err       error
 }
 

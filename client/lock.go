@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 )
 
 // What the errors of locks can be tested for with errors.Is.
@@ -18,8 +17,8 @@ var (
 	ErrNotHolder = errors.New("the lock is not held by you") // when it should be renewed or released; see NotHolderError
 )
 
-// LockOptions go with [Session.Lock] and [Session.AcquireLock]. TTL, Grace and
-// Margin are explained at [LockTiming].
+// LockOptions go with [Session.Lock], [Session.AcquireLock], [Session.RenewLock] and
+// [Session.ReleaseLock]. TTL, Grace and Margin are explained at [LockTiming].
 type LockOptions struct {
 	TTL    time.Duration // of the lease, whole milliseconds; 0 = DefaultLockTTL
 	Grace  time.Duration // 0 = a quarter of the TTL, at most 5 s; less than 0 = none
@@ -45,10 +44,11 @@ type LockOptions struct {
 
 // A Lease is what a good answer to an acquisition or renewal is worth.
 type Lease struct {
-	Token wire.Version // the fencing token: the version of the lock's key
-	Sent  time.Time    // when the request was sent, by the local clock
-	Term  time.Time    // whoever works under the lock must begin to stop
-	Until time.Time    // and must have ended: another may hold the lock soon
+	Holder []byte    // the value of the lock's key: LockOptions.Holder, or the one that was made up
+	Token  Version   // the fencing token: the version of the lock's key
+	Sent   time.Time // when the request was sent, by the local clock
+	Term   time.Time // the work under the lock must begin to stop
+	Until  time.Time // the work must have ended: another may hold the lock soon
 
 	wall func() time.Time // nil = time.Now
 }
@@ -90,9 +90,9 @@ type Lock struct {
 	released error
 
 	// Of keep, and after it of Release.
-	first   wire.Version // the token of the acquisition: what is older is of an earlier holder
-	broken  bool         // the watch was broken since the acquisition
-	blind   bool         // the watch has ended
+	first   Version // the token of the acquisition: what is older is of an earlier holder
+	broken  bool    // the watch was broken since the acquisition
+	blind   bool    // the watch has ended
 	doubt   doubt
 	trouble error // the last renewal without a good answer
 }
@@ -158,7 +158,7 @@ func (l *Lock) Lease() Lease {
 }
 
 // Token is the newest fencing token; that of a lock that was lost is stale.
-func (l *Lock) Token() wire.Version { return l.Lease().Token }
+func (l *Lock) Token() Version { return l.Lease().Token }
 
 // Release ends the renewing and gives the lock back, if it is still ours. It is to
 // be called in any case, once the work under the lock has ended: it also undoes a

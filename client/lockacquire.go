@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 )
 
 // LockStatus is what is known of a lock.
 type LockStatus struct {
 	Name   string
 	Held   bool
-	Holder []byte       // nil if not held, or not known
-	Token  wire.Version // of the last acquisition or renewal; zero if not known
+	Holder []byte  // nil if not held, or not known
+	Token  Version // of the last acquisition or renewal; zero if not known
 }
 
 func (s LockStatus) by() string {
@@ -34,15 +33,15 @@ func (s *Session) LockStatus(ctx context.Context, name string) (LockStatus, erro
 	if err != nil {
 		return LockStatus{Name: name}, err
 	}
-	value, held := r.Bytes()
-	return LockStatus{name, held, value, r.Version}, nil
+	return LockStatus{name, r.Found, r.Value, r.Version}, nil
 }
 
 // lockPoll is the longest time between two attempts at a lock that is waited for: a
 // notification can be lost.
 const lockPoll = 5 * time.Second
 
-// AcquireLock acquires a lock and leaves it to the caller to renew or release it.
+// AcquireLock acquires a lock and leaves it to the caller to renew or release it, with
+// the lease's Holder in the options of [Session.RenewLock] and [Session.ReleaseLock].
 //
 // A lock that another holds is waited for, as Try and Wait say: the store is asked
 // to notify of its key first, so that no release is missed, and as a notification
@@ -296,13 +295,13 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 		return c
 	}
 	if w != nil && !w.isOn(conn) {
-		r, err := s.ask(sending, conn, Get(name))
+		r, err := typed[GetResult](s.ask(sending, conn, Get(name)))
 		if err != nil {
 			c.err = err
 			return c
 		}
-		if value, present := r.Bytes(); !present || !bytes.Equal(value, o.Holder) {
-			c.gone, c.holder = !present, value
+		if !r.Found || !bytes.Equal(r.Value, o.Holder) {
+			c.gone, c.holder = !r.Found, r.Value
 			return c
 		}
 	}
@@ -311,22 +310,22 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 		c.err = err
 		return c
 	}
-	r, err := p.wait(patience)
+	r, err := typed[SetResult](p.wait(patience))
 	if err != nil {
 		c.err = err
 		p.hangUpIfDead(patience, within)
 		return c
 	}
-	c.lease, c.held = t.lease(p.sent), r.OK()
-	c.lease.Token, c.lease.wall = r.Version, o.wall
+	c.lease, c.held = t.lease(p.sent), r.Applied
+	c.lease.Holder, c.lease.Token, c.lease.wall = o.Holder, r.Version, o.wall
 	return c
 }
 
 // ask is Do on a certain connection, for a lock.
-func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Reply, error) {
+func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Result, error) {
 	p, err := s.sendOn(ctx, conn, c)
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
 	begin := time.Now()
 	r, err := p.wait(ctx)
@@ -397,8 +396,8 @@ func (d doubt) rest(ctx context.Context) error {
 // undo releases what may have been acquired, and as that may have been too early
 // once more when nothing is to come.
 func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
-	n, _, err := s.giveBack(ctx, name, holder, t)
-	if err != nil || d.n == 0 || d.n == 1 && n == 1 && !d.held {
+	r, _, err := s.giveBack(ctx, name, holder, t)
+	if err != nil || d.n == 0 || d.n == 1 && r.Deleted && !d.held {
 		return err
 	}
 	if err := d.rest(ctx); err != nil {
@@ -412,20 +411,20 @@ func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTi
 // if it is done twice, it is repeated until there is an answer; maybe tells that one
 // without an answer may have been the one that did it. If it was not, it may yet come,
 // and is waited for: whoever acquires the lock next may do so in our name.
-func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (n int64, maybe bool, err error) {
+func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (r VDelResult, maybe bool, err error) {
 	var late time.Time // until then one without an answer may be done
 	for attempt := 1; ; attempt++ {
 		limited, cancel := context.WithTimeout(ctx, min(t.Interval, s.o.Timeout))
 		r, err := s.VDel(limited, name, holder, WriteOptions{})
 		cancel()
 		if err == nil {
-			if r.Count() > 0 {
+			if r.Deleted {
 				pause(ctx, time.Until(late))
 			}
-			return r.Count(), maybe, nil
+			return r, maybe, nil
 		}
 		if ctx.Err() != nil || s.isFinal(err) || s.life.Err() != nil {
-			return 0, maybe, err
+			return r, maybe, err
 		}
 		if lost, unknown := errors.AsType[*LostAnswerError](err); unknown {
 			maybe = true
@@ -434,14 +433,14 @@ func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t Lo
 			}
 		}
 		if !pause(ctx, backOff(attempt)) {
-			return 0, maybe, err
+			return r, maybe, err
 		}
 	}
 }
 
 // release gives a lock back, and once more when nothing is to come any more.
 func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
-	n, maybe, err := s.giveBack(ctx, name, holder, t)
+	r, maybe, err := s.giveBack(ctx, name, holder, t)
 	if err != nil {
 		return err
 	}
@@ -453,10 +452,10 @@ func (s *Session) release(ctx context.Context, name string, holder []byte, t Loc
 			return err
 		}
 	}
-	if n > 0 || n == 0 && maybe {
+	if r.Deleted || !r.Found && maybe {
 		return nil
 	}
-	return s.notHolder(ctx, name, n < 0)
+	return s.notHolder(ctx, name, r.Found)
 }
 
 // notHolder says who holds the lock instead, if that can be read.
@@ -470,18 +469,18 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 	return &NotHolderError{status}
 }
 
-// ReleaseLock gives a lock back if holder has it; if not, the error is a
-// *[NotHolderError]. Other errors are those of [Session.Do]. An attempt without an
+// ReleaseLock gives a lock back if o.Holder has it; if not, the error is a
+// *[NotHolderError]. The other options do not matter. Other errors are those of [Session.Do]. An attempt without an
 // answer is repeated until ctx ends or, when ctx has no deadline, the session's
 // time-out is over; for as long it is waited until an attempt that seems to be lost can
-// not be done any more, to a lock that holder acquires behind this.
-func (s *Session) ReleaseLock(ctx context.Context, name string, holder []byte) error {
-	if err := checkHolder(name, holder); err != nil {
+// not be done any more, to a lock that o.Holder acquires behind this.
+func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) error {
+	if err := checkHolder(name, o.Holder); err != nil {
 		return err
 	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
-	return s.release(ctx, name, holder, LockTiming{Interval: s.o.Timeout}, doubt{})
+	return s.release(ctx, name, o.Holder, LockTiming{Interval: s.o.Timeout}, doubt{})
 }
 
 func checkHolder(name string, holder []byte) error {
@@ -541,7 +540,7 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 
 // lapsed tells whether a watch knows of a deletion before a version, or found the key
 // missing after a break.
-func lapsed(w *Watch, version wire.Version) bool {
+func lapsed(w *Watch, version Version) bool {
 	for {
 		e, ok, err := w.pop()
 		if err != nil || !ok {

@@ -21,19 +21,19 @@ import (
 // when none came a while after SUBACK. A write waits for SUBACK, and with an
 // authentication method everything waits for CONNACK. Options.NoPipelining sends one
 // packet after the other.
-func Once(ctx context.Context, o Options, c Command) (Reply, error) {
+func Once(ctx context.Context, o Options, c Command) (Result, error) {
 	if err := c.Check(); err != nil {
-		return Reply{}, err
+		return nil, err
 	}
 	s, err := newSession(o)
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
 	s.brief = true
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	defer s.Close()
-	if s.o.NoPipelining || s.o.NoFlight || !c.repeatable() {
+	if s.o.NoPipelining || !c.repeatable() {
 		return s.Do(ctx, c)
 	}
 	return s.fly(ctx, c)
@@ -87,15 +87,15 @@ func (f *flight) pending() *pending {
 }
 
 // fly connects and sends a request on the way.
-func (s *Session) fly(ctx context.Context, c Command) (Reply, error) {
+func (s *Session) fly(ctx context.Context, c Command) (Result, error) {
 	f := &flight{ctx: ctx, command: c}
 	conn, err := s.connect(ctx, f)
 	p := f.pending()
 	if err != nil && p != nil && ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return Reply{}, context.Cause(ctx) // what was waited for is the answer
+		return nil, context.Cause(ctx) // what was waited for is the answer
 	}
 	if err != nil {
-		return Reply{}, p.instead(err)
+		return nil, p.instead(err)
 	}
 	if p == nil { // a broker that knows no pipelining
 		return s.Do(ctx, c)

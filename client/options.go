@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 )
 
@@ -23,13 +22,15 @@ type Options struct {
 	Address string      // host:port of the broker
 	TLS     *tls.Config // nil = plain text
 
-	// WebSocket is the path of a WebSocket at Address, as in "/mqtt"; empty = none.
-	// Proxy is a way to Address, see mqtt.Options.
+	// WebSocket is the path of a WebSocket at Address, such as "/mqtt"; empty = none.
 	WebSocket string
-	Proxy     *url.URL
-	ProxyTLS  *tls.Config
 
-	// Dial makes connections in place of TCP, see mqtt.Options.
+	// Proxy is how to reach Address: a socks5, socks5h, http or https URL, with the user
+	// and password that the proxy asks for; nil = directly. The environment is not used.
+	Proxy    *url.URL
+	ProxyTLS *tls.Config // for an https proxy; nil = the system's authorities
+
+	// Dial connects to Address in place of TCP; nil = TCP. It is not used with Proxy.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Username string
@@ -59,16 +60,13 @@ type Options struct {
 	// because more came with CONNECT is asked again in that way by itself.
 	NoPipelining bool
 
-	// NoFlight lets a GET of [Once] wait for SUBACK as writes do.
-	NoFlight bool
-
 	HighPriority bool          // ask to pass when the broker pushes back (protocol.md 1.5)
 	Timeout      time.Duration // where a context has no deadline; 0 = DefaultTimeout
 	KeepAlive    time.Duration // whole seconds; 0 = mqtt.DefaultKeepAlive
 
 	// Trace gets every packet. It is called by several goroutines and must not
 	// block.
-	Trace func(mqtt.Event)
+	Trace func(TraceEvent)
 }
 
 // NewClientID returns a client id that nobody else has.

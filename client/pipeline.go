@@ -21,9 +21,9 @@ type Pipeline struct {
 
 // InFlight is a request of a Pipeline.
 type InFlight struct {
-	done  chan struct{}
-	reply Reply
-	err   error
+	done   chan struct{}
+	result Result
+	err    error
 }
 
 // Pipeline returns a pipeline of at most window requests, at least one.
@@ -60,7 +60,7 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 	stop := context.AfterFunc(limited, func() { p.s.finish(started.id, mqtt.Message{}, context.Cause(limited)) })
 	started.whenDone(func() {
 		stop()
-		f.reply, f.err = started.wait(limited)
+		f.result, f.err = started.wait(limited)
 		cancel()
 		p.release(c.Key(), f)
 		p.s.wg.Done()
@@ -110,8 +110,8 @@ func (p *Pipeline) free(key string, f *InFlight) {
 // Done is closed when Wait will not block.
 func (f *InFlight) Done() <-chan struct{} { return f.done }
 
-// Wait returns the reply. The errors are those of [Session.Do].
-func (f *InFlight) Wait() (Reply, error) {
+// Wait returns the result. The errors are those of [Session.Do].
+func (f *InFlight) Wait() (Result, error) {
 	<-f.done
-	return f.reply, f.err
+	return f.result, f.err
 }

@@ -37,7 +37,7 @@ type Session struct {
 
 // Dial connects to the broker and subscribes to the response topic, within ctx
 // or, when ctx has no deadline, within Options.Timeout. The error is an
-// *[InvalidError] or a *[mqtt.DialError].
+// *[InvalidError] or a *[DialError].
 func Dial(ctx context.Context, o Options) (*Session, error) {
 	s, err := newSession(o)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Session) ClientID() string { return s.o.ClientID }
 
 // Err returns why the session has no connection at the moment: how it was lost, or
 // why the broker refuses another; nil while it has one. The next request connects
-// again, unless the reason is fatal ([Fatal]).
+// again, unless the reason is fatal ([IsPermanent]).
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *Session) Down() <-chan struct{} {
 }
 
 // Close disconnects. Requests that are outstanding end as lost, and those that
-// wait for a connection or come later with mqtt.ErrClosed.
+// wait for a connection or come later with [ErrClosed].
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.end()
@@ -203,10 +203,10 @@ func (s *Session) hold() bool {
 	return true
 }
 
-// Fatal tells whether a session that ended like this stays without a connection:
-// the broker refused it for a reason that holds for the next one too, or another
-// client took it over (protocol.md 8.2).
-func Fatal(err error) bool { return isFatal(err) }
+// IsPermanent reports whether a session whose connection ended with err stays without
+// one: the broker refused it for a reason that holds for the next connection too, or
+// another client with the same client id took it over (protocol.md 8.2).
+func IsPermanent(err error) bool { return isFatal(err) }
 
 // isFatal tells whether connecting again would be wrong: the broker's reason
 // holds for the next connection too, or, as after a take-over, is made worse by
@@ -273,7 +273,7 @@ type pending struct {
 	command Command
 	conn    *mqtt.Conn // guarded by Session.mu; nil until it is the session's
 	id      string     // correlation data
-	ts      wire.Version
+	ts      Version
 	sent    time.Time
 	expiry  time.Duration
 	expires time.Time     // guarded by Session.mu
@@ -291,17 +291,17 @@ type pending struct {
 
 // Do sends a request and waits for its reply, at most until ctx ends or, when
 // ctx has no deadline, Options.Timeout has passed. Errors a caller may test for:
-// *[InvalidError] and *[mqtt.TooLargeError] (nothing was sent), *[mqtt.DialError],
-// *[mqtt.ReasonError] (the broker refused the request, or ended the connection),
-// *[mqtt.LostError], [mqtt.ErrClosed], the end of ctx, *[wire.StoreError],
+// *[InvalidError] and *[TooLargeError] (nothing was sent), *[DialError],
+// *[ReasonError] (the broker refused the request, or ended the connection),
+// *[LostError], [ErrClosed], the end of ctx, *[StoreError],
 // *[StatusError], *[AnswerError], and for a write *[LostAnswerError] in place of
 // every end of the waiting that left its outcome open.
-func (s *Session) Do(ctx context.Context, c Command) (Reply, error) {
+func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	p, err := s.send(ctx, c)
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
 	return p.wait(ctx)
 }
@@ -415,7 +415,7 @@ func (s *Session) expireAfter(p *pending, expiry time.Duration) {
 	p.expires = time.Now().Add(expiry)
 }
 
-func (s *Session) properties(c Command, ts wire.Version) []mqtt.Property {
+func (s *Session) properties(c Command, ts Version) []mqtt.Property {
 	props := append(make([]mqtt.Property, 0, 7),
 		mqtt.Property{Name: wire.PropTimestamp, Value: ts.String()},
 		mqtt.Property{Name: wire.PropSource, Value: s.o.ClientID},
@@ -497,7 +497,7 @@ func (s *Session) lose(conn *mqtt.Conn) {
 }
 
 // wait returns the reply, or what became of the request when ctx ends first.
-func (p *pending) wait(ctx context.Context) (Reply, error) {
+func (p *pending) wait(ctx context.Context) (Result, error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
@@ -505,20 +505,22 @@ func (p *pending) wait(ctx context.Context) (Reply, error) {
 		<-p.done // a reply may have been faster
 	}
 	if p.err != nil {
-		return Reply{}, p.unanswered()
+		return nil, p.unanswered()
 	}
-	r, err := newReply(p.command, p.answer, time.Now())
-	r.RTT = p.rtt
-	if err == nil && !r.Version.IsZero() {
-		// A version too far ahead leaves the clock alone; the reply warns of it.
-		_ = p.s.clock.Observe(r.Version)
+	r, err := newResult(p.command, p.answer, p.rtt, time.Now())
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	if version := r.Info().Version; !version.IsZero() {
+		// A version too far ahead leaves the clock alone; the result warns of it.
+		_ = p.s.clock.Observe(version)
+	}
+	return r, nil
 }
 
 // waitBriefly is wait for a request that will be repeated: when nobody takes it,
 // it does not wait for long.
-func (p *pending) waitBriefly(ctx context.Context) (Reply, error) {
+func (p *pending) waitBriefly(ctx context.Context) (Result, error) {
 	const patience = 250 * time.Millisecond
 	select {
 	case <-p.nobody:

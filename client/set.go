@@ -27,7 +27,16 @@ type SetOptions struct {
 	Persist   bool          // ask for the entry to be kept on disk (protocol.md 7.8)
 }
 
-// Set stores a value: [Reply.OK] tells whether its condition was met.
+// SetResult is the answer to [Set].
+type SetResult struct {
+	ReplyInfo
+	Applied bool // the value was stored; false if the condition was not met
+}
+
+func (SetResult) isResult() {}
+
+// Set stores a value; its result is a [SetResult]. A condition that was not met is
+// not an error.
 func Set(key string, value []byte, o SetOptions) Command {
 	rest := append(make([]string, 0, 4), string(value))
 	if o.Condition != Always {
@@ -36,7 +45,7 @@ func Set(key string, value []byte, o SetOptions) Command {
 	if o.TTL != 0 {
 		rest = append(rest, wire.OptionPX, strconv.FormatInt(o.TTL.Milliseconds(), 10))
 	}
-	c := newCommand(effectPut, acceptsSet, wire.VerbSet, key, rest...).with(o.WriteOptions)
+	c := newCommand(effectPut, readSet, wire.VerbSet, key, rest...).with(o.WriteOptions)
 	c.persist = o.Persist
 	switch {
 	case c.err != nil:
@@ -48,15 +57,16 @@ func Set(key string, value []byte, o SetOptions) Command {
 	return c
 }
 
-func acceptsSet(v wire.Value) bool {
-	return acceptsOK(v) || v.Kind == wire.Integer && v.Int == -1
+func readSet(v wire.Value, info ReplyInfo) Result {
+	if !isOK(v) && !(v.Kind == wire.Integer && v.Int == -1) {
+		return nil
+	}
+	return SetResult{ReplyInfo: info, Applied: isOK(v)}
 }
 
-func acceptsOK(v wire.Value) bool {
-	return v.Kind == wire.SimpleString && string(v.Text) == "OK"
-}
+func isOK(v wire.Value) bool { return v.Kind == wire.SimpleString && string(v.Text) == "OK" }
 
-// Set is Do of the command Set.
-func (s *Session) Set(ctx context.Context, key string, value []byte, o SetOptions) (Reply, error) {
-	return s.Do(ctx, Set(key, value, o))
+// Set sends the command [Set].
+func (s *Session) Set(ctx context.Context, key string, value []byte, o SetOptions) (SetResult, error) {
+	return typed[SetResult](s.Do(ctx, Set(key, value, o)))
 }

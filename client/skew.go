@@ -38,7 +38,7 @@ func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration
 	if err != nil {
 		return Skew{}, err
 	}
-	r, err := p.wait(ctx)
+	r, err := typed[SetResult](p.wait(ctx))
 	if err != nil {
 		return Skew{}, err
 	}

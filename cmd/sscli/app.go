@@ -250,7 +250,7 @@ func (a *app) note(message string) {
 func (a *app) say(r format.Result) { _ = a.faults.Print(r) }
 
 // attend passes on what a reply says beside its result.
-func (a *app) attend(r client.Reply) {
+func (a *app) attend(r client.ReplyInfo) {
 	for _, w := range r.Warnings {
 		a.warn(w, "")
 	}

@@ -288,8 +288,7 @@ func TestBatchMosquittoDies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		value, _ := got.Bytes()
-		return string(value)
+		return string(got.Value)
 	}
 	r.check(t, holds)
 	if r.resume > 0 {

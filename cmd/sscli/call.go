@@ -39,7 +39,8 @@ func anyRequest(words []string, options client.WriteOptions) request {
 	return request{
 		commands: []client.Command{client.Call(words, options)},
 		alone:    true,
-		show: func(_ int, r client.Reply) (format.Result, bool, error) {
+		show: func(_ int, result client.Result) (format.Result, bool, error) {
+			r := result.(client.CallResult)
 			shown := make([][]byte, len(words))
 			for i, w := range words {
 				shown[i] = []byte(w)

@@ -107,11 +107,11 @@ func (a *app) scannedKeys(cmd *cobra.Command, part string) []string {
 	}
 	defer func() { _ = session.Close() }()
 	var found []string
-	for keys, err := range session.Scan(ctx, part+"*") {
+	for page, err := range session.Scan(ctx, part+"*") {
 		if err != nil {
 			break
 		}
-		for _, key := range keys {
+		for _, key := range page.Keys {
 			if strings.HasPrefix(key, part) && isPlain(key) {
 				found = append(found, key)
 			}

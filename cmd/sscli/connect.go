@@ -124,10 +124,14 @@ func (a *app) saw(keys ...string) {
 // trace lets every packet be printed, if that was asked for. end ends the trace.
 func (a *app) trace(o *client.Options) (end func() error, err error) {
 	o.Trace, end, err = a.tracer(a.settings.Trace, a.settings.TraceFile)
-	// A trace is easier to follow when what causes something comes first.
-	// --no-pipelining=false traces a request that does not wait.
-	o.NoFlight = o.Trace != nil && a.settings.Sources["no-pipelining"] == ""
 	return end, err
+}
+
+// tracesSteps reports whether a request is sent only once the session is there: a trace
+// is easier to follow when what causes something comes first. --no-pipelining=false
+// traces a request that does not wait.
+func (a *app) tracesSteps(o client.Options) bool {
+	return o.Trace != nil && a.settings.Sources["no-pipelining"] == ""
 }
 
 // tracer is openTrace with the error of a setting.

@@ -30,10 +30,15 @@ func newDel() verb {
 			for _, key := range args {
 				req.commands = append(req.commands, client.Del(unprotect(key), options))
 			}
-			req.show = func(i int, r client.Reply) (format.Result, bool, error) {
+			req.show = func(i int, result client.Result) (format.Result, bool, error) {
+				r := result.(client.DelResult)
+				n := int64(0)
+				if r.Deleted {
+					n = 1
+				}
 				return format.Count{
-					Op: "del", Key: unprotect(args[i]), N: r.Count(), Version: version(r.Version), RTT: r.RTT, Many: len(args) > 1,
-				}, r.Count() > 0, nil
+					Op: "del", Key: unprotect(args[i]), N: n, Version: version(r.Version), RTT: r.RTT, Many: len(args) > 1,
+				}, r.Deleted, nil
 			}
 			return req, nil
 		},

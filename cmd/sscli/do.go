@@ -36,11 +36,11 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 	for _, c := range req.commands {
 		a.saw(c.Key())
 	}
-	if len(req.commands) == 1 && req.carry == nil && a.shell == nil {
-		reply, err := a.carry(limited, func(ctx context.Context, c client.Command) (client.Reply, error) {
+	if len(req.commands) == 1 && req.carry == nil && a.shell == nil && !a.tracesSteps(o) {
+		reply, err := a.carry(limited, func(ctx context.Context, c client.Command) (client.Result, error) {
 			return client.Once(ctx, o, c)
 		}, req)
-		return a.finish(ctx, req, 0, reply, err, o.Timeout, func(ctx context.Context, lost *client.LostAnswerError) (client.Outcome, client.Reply, error) {
+		return a.finish(ctx, req, 0, reply, err, o.Timeout, func(ctx context.Context, lost *client.LostAnswerError) (client.ReadBackResult, error) {
 			return client.ReadBack(ctx, o, lost)
 		})
 	}
@@ -85,7 +85,7 @@ func (a *app) doMany(ctx, limited context.Context, s *client.Session, req reques
 	var first, no error
 	for i := 0; i < len(req.commands); i++ {
 		item := <-queue
-		var reply client.Reply
+		var reply client.Result
 		err := item.err
 		if err == nil {
 			reply, err = item.f.Wait()
@@ -110,12 +110,12 @@ func (a *app) doMany(ctx, limited context.Context, s *client.Session, req reques
 }
 
 // A readBack finds out what became of a write.
-type readBack func(context.Context, *client.LostAnswerError) (client.Outcome, client.Reply, error)
+type readBack func(context.Context, *client.LostAnswerError) (client.ReadBackResult, error)
 
 // finish prints the reply to the i-th command of a request. If the answer to a
 // write was lost, it looks for what became of it first, on a second time-out
 // that begins when the broker no longer accepts the request.
-func (a *app) finish(ctx context.Context, req request, i int, reply client.Reply, err error, budget time.Duration, back readBack) error {
+func (a *app) finish(ctx context.Context, req request, i int, reply client.Result, err error, budget time.Duration, back readBack) error {
 	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
 		reply, err = a.settle(ctx, lost, budget, back)
 	}
@@ -135,14 +135,14 @@ func (a *app) finish(ctx context.Context, req request, i int, reply client.Reply
 
 // judge makes a result of the reply to the i-th command of a request; with one the
 // error is nil or errNo.
-func (a *app) judge(req request, i int, reply client.Reply, err error) (format.Result, error) {
+func (a *app) judge(req request, i int, reply client.Result, err error) (format.Result, error) {
 	if err != nil {
 		return nil, describe(req.commands[i], err)
 	}
-	if reply.Value.Kind == 0 {
+	if reply == nil {
 		return nil, nil // settled: the key is gone, which needs no result
 	}
-	a.attend(reply)
+	a.attend(reply.Info())
 	result, yes, err := req.show(i, reply)
 	if err == nil && !yes {
 		err = errNo

@@ -348,18 +348,19 @@ func shownCertificate(err error) []format.Fact {
 
 // read reads a key, which shows that a store answers.
 func (c *checkup) read(ctx context.Context) error {
+	began := time.Now()
 	reply, err := c.s.Get(ctx, pingKey)
 	check := format.Check{Name: "store", Status: format.Pass, Message: "the store answers", Took: reply.RTT}
 	refused, isStore := errors.AsType[*wire.StoreError](err)
 	switch {
 	case isStore:
 		f, _ := c.a.explain(err)
-		check.Status, check.Hint = format.Warn, f.Hint
+		check.Status, check.Hint, check.Took = format.Warn, f.Hint, time.Since(began)
 		check.Message = fmt.Sprintf("the store answers, and refuses to get %s: %s", pingKey, refused.Text)
 	case err != nil:
 		return c.fail(ctx, check.Name, describe(client.Get(pingKey), err))
 	}
-	c.a.attend(reply)
+	c.a.attend(reply.ReplyInfo)
 	return c.print(check)
 }
 
@@ -369,8 +370,11 @@ const roundTrips = 10
 func (c *checkup) roundTrip(ctx context.Context) error {
 	var took []time.Duration
 	for range roundTrips {
+		began := time.Now()
 		reply, err := c.s.Get(ctx, pingKey)
-		if _, refused := errors.AsType[*wire.StoreError](err); err != nil && !refused {
+		if _, refused := errors.AsType[*wire.StoreError](err); refused {
+			reply.RTT = time.Since(began)
+		} else if err != nil {
 			return c.fail(ctx, "round trip", describe(client.Get(pingKey), err))
 		}
 		took = append(took, reply.RTT)

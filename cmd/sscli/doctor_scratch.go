@@ -139,15 +139,15 @@ func (s *scratch) write(ctx context.Context) error {
 	steps := []struct {
 		c    client.Command
 		want string // what is expected, if it is not what fits
-		fits func(client.Reply) bool
+		fits func(client.Result) bool
 	}{
-		{client.Set(key, []byte(value), client.SetOptions{Condition: client.NX, TTL: scratchTTL}), "OK", client.Reply.OK},
-		{client.Get(key), "the value", func(r client.Reply) bool { found, ok := r.Bytes(); return ok && string(found) == value }},
-		{client.VDel(key, []byte(other), client.WriteOptions{}), "-1", func(r client.Reply) bool { return r.Count() == -1 }},
-		{client.Set(key, []byte(other), client.SetOptions{Condition: client.NEX, TTL: scratchTTL}), "-1", func(r client.Reply) bool { return !r.OK() }},
-		{client.Set(key, []byte(other), client.SetOptions{Condition: client.NX, TTL: scratchTTL}), "-1", func(r client.Reply) bool { return !r.OK() }},
-		{client.VDel(key, []byte(value), client.WriteOptions{}), "1", func(r client.Reply) bool { return r.Count() == 1 }},
-		{client.Get(key), "nothing", func(r client.Reply) bool { _, ok := r.Bytes(); return !ok }},
+		{client.Set(key, []byte(value), client.SetOptions{Condition: client.NX, TTL: scratchTTL}), "OK", func(r client.Result) bool { return r.(client.SetResult).Applied }},
+		{client.Get(key), "the value", func(r client.Result) bool { g := r.(client.GetResult); return g.Found && string(g.Value) == value }},
+		{client.VDel(key, []byte(other), client.WriteOptions{}), "-1", func(r client.Result) bool { v := r.(client.VDelResult); return v.Found && !v.Deleted }},
+		{client.Set(key, []byte(other), client.SetOptions{Condition: client.NEX, TTL: scratchTTL}), "-1", func(r client.Result) bool { return !r.(client.SetResult).Applied }},
+		{client.Set(key, []byte(other), client.SetOptions{Condition: client.NX, TTL: scratchTTL}), "-1", func(r client.Result) bool { return !r.(client.SetResult).Applied }},
+		{client.VDel(key, []byte(value), client.WriteOptions{}), "1", func(r client.Result) bool { return r.(client.VDelResult).Deleted }},
+		{client.Get(key), "nothing", func(r client.Result) bool { return !r.(client.GetResult).Found }},
 	}
 	for _, step := range steps {
 		reply, err := s.s.Do(ctx, step.c)
@@ -157,7 +157,7 @@ func (s *scratch) write(ctx context.Context) error {
 		if err != nil {
 			return s.fail(ctx, "write", describe(step.c, err))
 		}
-		if step.c.Verb() == wire.VerbSet && !reply.OK() {
+		if set, ok := reply.(client.SetResult); ok && !set.Applied {
 			s.refusal = s.way.lastReply()
 		}
 	}

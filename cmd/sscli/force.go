@@ -12,11 +12,11 @@ import (
 )
 
 // A carrier carries one request over whatever connection there is.
-type carrier func(context.Context, client.Command) (client.Reply, error)
+type carrier func(context.Context, client.Command) (client.Result, error)
 
 // carry carries the one command of a request. It gets past a fencing token if the
 // request says so, and says what can be known of a token that was refused.
-func (a *app) carry(ctx context.Context, do carrier, req request) (client.Reply, error) {
+func (a *app) carry(ctx context.Context, do carrier, req request) (client.Result, error) {
 	c := req.commands[0]
 	if req.force {
 		return a.force(ctx, do, c)
@@ -31,31 +31,32 @@ func (a *app) carry(ctx context.Context, do carrier, req request) (client.Reply,
 // force writes a key past the fencing token that protects it. The store cannot tell
 // whose token it gets (protocol.md 4): the version of the key is newer than the
 // token that was stored with it, unless somebody made one up.
-func (a *app) force(ctx context.Context, do carrier, c client.Command) (client.Reply, error) {
+func (a *app) force(ctx context.Context, do carrier, c client.Command) (client.Result, error) {
 	if c.Key() == "" {
 		return do(ctx, c)
 	}
-	now, err := do(ctx, client.Get(c.Key()))
+	got, err := do(ctx, client.Get(c.Key()))
 	if err != nil {
-		return now, fmt.Errorf("the version of the key, for --force-fence: %w", err)
+		return nil, fmt.Errorf("the version of the key, for --force-fence: %w", err)
 	}
-	if _, found := now.Bytes(); !found {
+	now := got.(client.GetResult)
+	if !now.Found {
 		return do(ctx, c) // what is missing has no token
 	}
 	clock := wire.NewClock("sscli", time.Now)
 	token := now.Version
 	if token.IsZero() {
 		if token, err = clock.Tick(); err != nil {
-			return client.Reply{}, fmt.Errorf("the local clock: %w", err)
+			return nil, fmt.Errorf("the local clock: %w", err)
 		}
 	}
 	reply, err := do(ctx, c.WithFence(token))
 	if isStore(wire.ErrorFenceLower)(err) {
 		if err := clock.Observe(token); err != nil {
-			return client.Reply{}, fmt.Errorf("the local clock: %w", err)
+			return nil, fmt.Errorf("the local clock: %w", err)
 		}
 		if token, err = clock.Tick(); err != nil {
-			return client.Reply{}, fmt.Errorf("the local clock: %w", err)
+			return nil, fmt.Errorf("the local clock: %w", err)
 		}
 		reply, err = do(ctx, c.WithFence(token))
 	}
@@ -90,12 +91,13 @@ func (a *app) aboutFence(ctx context.Context, do carrier, c client.Command, refu
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	about := &fencedError{err: refused}
-	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Version.IsZero() {
-		about.known = append(about.known, fmt.Sprintf("the key was last written at %s (%s), its token cannot be read", now.Version, age(now.Version)))
+	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
+		version := now.Info().Version
+		about.known = append(about.known, fmt.Sprintf("the key was last written at %s (%s), its token cannot be read", version, age(version)))
 	}
 	if name, ok := a.env(envLockName); ok && name != "" {
 		if held, err := do(ctx, client.Get(name)); err == nil {
-			about.known = append(about.known, a.aboutLock(name, held, c.Fence()))
+			about.known = append(about.known, a.aboutLock(name, held.(client.GetResult), c.Fence()))
 		}
 	}
 	if len(about.known) == 0 {
@@ -107,13 +109,12 @@ func (a *app) aboutFence(ctx context.Context, do carrier, c client.Command, refu
 func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
 
 // aboutLock says how the lock around us stands to a token.
-func (a *app) aboutLock(name string, held client.Reply, token string) string {
-	holder, ok := held.Bytes()
-	if !ok {
+func (a *app) aboutLock(name string, held client.GetResult, token string) string {
+	if !held.Found {
 		return fmt.Sprintf("nobody holds lock %s any more", format.Brief(name))
 	}
-	who := format.Quote(string(holder))
-	if ours, _ := a.env(holderVariable); ours == string(holder) {
+	who := format.Quote(string(held.Value))
+	if ours, _ := a.env(holderVariable); ours == string(held.Value) {
 		who = "the lock run around this command"
 	}
 	text := fmt.Sprintf("lock %s is held by %s, with the token %s (%s)", format.Brief(name), who, held.Version, age(held.Version))

@@ -37,17 +37,17 @@ missing key).`,
 			for _, key := range args {
 				req.commands = append(req.commands, client.Get(unprotect(key)))
 			}
-			req.show = func(i int, r client.Reply) (format.Result, bool, error) {
-				value, found := r.Bytes()
-				if found && file != "" {
-					if err := atomicfile.Write(string(file), value, 0o666); err != nil {
+			req.show = func(i int, result client.Result) (format.Result, bool, error) {
+				r := result.(client.GetResult)
+				if r.Found && file != "" {
+					if err := atomicfile.Write(string(file), r.Value, 0o666); err != nil {
 						return nil, false, &outputError{err: err, file: true}
 					}
 				}
 				return format.Get{
-					Key: unprotect(args[i]), Found: found, Value: value, Version: version(r.Version), RTT: r.RTT,
+					Key: unprotect(args[i]), Found: r.Found, Value: r.Value, Version: version(r.Version), RTT: r.RTT,
 					Many: lines || len(args) > 1, VersionOnly: versionOnly || file != "",
-				}, found, nil
+				}, r.Found, nil
 			}
 			return req, nil
 		},

@@ -26,7 +26,7 @@ type held struct {
 // connect makes a session if there is none, or if the one that there is may not
 // connect again by itself: what was fatal for it is not for a user who tries again.
 func (h *held) connect(ctx context.Context) error {
-	if h.session != nil && client.Fatal(h.session.Err()) {
+	if h.session != nil && client.IsPermanent(h.session.Err()) {
 		// How it ended was told.
 		_ = h.session.Close()
 		h.session = nil
@@ -166,16 +166,12 @@ func (h *held) scan(prefix string) []string {
 	if i := strings.IndexAny(prefix, `*?[\`); i >= 0 {
 		prefix = prefix[:i]
 	}
-	r, err := h.session.Do(ctx, client.Call([]string{wire.VerbScan, prefix + "*"}, client.WriteOptions{}))
+	r, err := h.session.Do(ctx, client.Scan(prefix+"*", nil))
 	if isA[*wire.StoreError](err) {
 		h.noScan = true
 	}
-	if err != nil || len(r.Value.Items) == 0 {
+	if err != nil {
 		return nil
 	}
-	var keys []string
-	for _, item := range r.Value.Items[0].Items {
-		keys = append(keys, string(item.Text))
-	}
-	return keys
+	return r.(client.ScanResult).Keys
 }

@@ -26,7 +26,7 @@ type sentLine struct {
 	idle chan<- bool
 	over <-chan struct{}
 
-	reply client.Reply
+	reply client.Result
 	holds string // what to say of a write whose answer was lost and that holds
 }
 
@@ -198,6 +198,11 @@ func (w *window) await(s *sentLine) (lost bool) {
 	return isA[*client.LostAnswerError](s.err)
 }
 
+// hasMore reports whether the reply says something beside its result.
+func (s *sentLine) hasMore() bool {
+	return s.reply != nil && len(s.reply.Info().Warnings)+len(s.reply.Info().Notes) > 0
+}
+
 // finish prints the result of a line.
 func (w *window) finish(ctx context.Context, s *sentLine) {
 	if s.idle != nil {
@@ -211,7 +216,7 @@ func (w *window) finish(ctx context.Context, s *sentLine) {
 	var result format.Result
 	err := s.err
 	if s.f != nil {
-		if s.holds != "" || len(s.reply.Warnings)+len(s.reply.Notes) > 0 {
+		if s.holds != "" || s.hasMore() {
 			w.flushOrStop()
 		}
 		if s.holds != "" {

@@ -19,7 +19,7 @@ code is 8: what was done under it may have been done while another held it.`,
 		Example: `  sscli lock release build --holder "job-$CI_JOB_ID"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.heldStep(cmd, args, &f, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
-				return format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)}, s.ReleaseLock(ctx, f.name, o.Holder)
+				return format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)}, s.ReleaseLock(ctx, f.name, o)
 			})
 		},
 	}

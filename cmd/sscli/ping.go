@@ -76,9 +76,13 @@ func ping(ctx context.Context, a *app, s *client.Session, timeout time.Duration,
 		}
 		sent++
 		limited, cancel := context.WithTimeout(ctx, timeout)
+		began := time.Now()
 		reply, err := s.Get(limited, pingKey)
 		cancel()
 		_, refused := errors.AsType[*wire.StoreError](err)
+		if refused {
+			reply.RTT = time.Since(began)
+		}
 		result := format.Ping{Seq: sent, Key: pingKey, RTT: reply.RTT}
 		switch {
 		case err == nil || refused:

@@ -57,11 +57,11 @@ The raw form is a line for each key, with C escapes.`,
 // scan prints the keys, each page when it comes; limit is -1 for all.
 func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern string, limit int) error {
 	n := 0
-	for keys, err := range s.Scan(ctx, pattern) {
+	for page, err := range s.Scan(ctx, pattern) {
 		if err != nil {
 			return err
 		}
-		for _, key := range keys {
+		for _, key := range page.Keys {
 			n++
 			if err := p.Queue(format.Key{N: n, Key: key}); err != nil {
 				return &outputError{err: err}

@@ -77,12 +77,13 @@ func setRequest(key string, value []byte, options client.SetOptions) request {
 	}
 	return request{
 		commands: []client.Command{client.Set(key, value, options)},
-		show: func(_ int, r client.Reply) (format.Result, bool, error) {
-			result := format.Set{Key: key, Applied: r.OK(), Version: version(r.Version), RTT: r.RTT}
-			if !r.OK() {
+		show: func(_ int, answer client.Result) (format.Result, bool, error) {
+			r := answer.(client.SetResult)
+			result := format.Set{Key: key, Applied: r.Applied, Version: version(r.Version), RTT: r.RTT}
+			if !r.Applied {
 				result.Reason = reason
 			}
-			return result, r.OK(), nil
+			return result, r.Applied, nil
 		},
 	}
 }

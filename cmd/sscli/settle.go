@@ -12,8 +12,8 @@ import (
 
 // settle finds out what became of a write without an answer. The reply it
 // returns for one that holds is what the store would have answered, as far as
-// that can be known; for a key that is gone it is empty.
-func (a *app) settle(ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (client.Reply, error) {
+// that can be known; for a key that is gone it is nil.
+func (a *app) settle(ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (client.Result, error) {
 	if ctx.Err() == nil {
 		a.note(lost.Error() + "; reading back")
 	}
@@ -26,33 +26,32 @@ func (a *app) settle(ctx context.Context, lost *client.LostAnswerError, budget t
 
 // lookInto is settle without a word; holds is what the user should hear of a write
 // that has come to what it wanted.
-func lookInto(ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (reply client.Reply, holds string, err error) {
+func lookInto(ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (reply client.Result, holds string, err error) {
 	if ctx.Err() != nil {
 		return reply, "", &unknownError{context.Cause(ctx), "it was not looked into"}
 	}
 	limited, cancel := context.WithTimeout(ctx, max(time.Until(lost.Expires), 0)+budget)
 	defer cancel()
-	outcome, now, err := back(limited, lost)
+	found, err := back(limited, lost)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return reply, "", &unknownError{context.Cause(ctx), "reading back was interrupted"}
 	case err != nil:
 		return reply, "", &unknownError{lost.Err, "reading back: " + err.Error()}
-	case outcome == client.NotApplied:
+	case found.Outcome == client.NotApplied:
 		return reply, "", &notAppliedError{lost.Err}
-	case outcome == client.OutcomeUnknown:
-		return reply, "", &unknownError{lost.Err, whyUnknown(lost, now)}
+	case found.Outcome == client.OutcomeUnknown:
+		return reply, "", &unknownError{lost.Err, whyUnknown(lost, found.Now)}
 	}
 	holds = fmt.Sprintf("no answer came to %s %s (%s); the key ", format.Verb(lost.Command.Verb()), format.Brief(lost.Command.Key()), message(lost.Err))
-	if _, found := now.Bytes(); !found {
-		return reply, holds + "is gone", nil
+	if !found.Now.Found {
+		return nil, holds + "is gone", nil
 	}
-	now.Value = wire.Value{Kind: wire.SimpleString, Text: []byte("OK")}
-	return now, holds + "holds your value", nil
+	return found.Result, holds + "holds your value", nil
 }
 
-func whyUnknown(lost *client.LostAnswerError, now client.Reply) string {
-	if _, found := now.Bytes(); found {
+func whyUnknown(lost *client.LostAnswerError, now client.GetResult) string {
+	if now.Found {
 		return "the key was written after the request, version " + now.Version.String()
 	}
 	if lost.Command.Verb() == wire.VerbSet {

@@ -259,7 +259,7 @@ func (s *shell) tellOfLoss() {
 	}
 	if s.told == nil {
 		hint := ""
-		if client.Fatal(err) {
+		if client.IsPermanent(err) {
 			hint = explain(err).Hint
 		}
 		s.app.warn(message(err)+"; the next command connects again", hint)

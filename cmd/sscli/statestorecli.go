@@ -83,8 +83,9 @@ func statestoreGet(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.do(cmd.Context(), request{
 			commands: []client.Command{client.Get(*key)},
-			show: func(_ int, r client.Reply) (format.Result, bool, error) {
-				value, found := r.Bytes()
+			show: func(_ int, result client.Result) (format.Result, bool, error) {
+				r := result.(client.GetResult)
+				value, found := r.Value, r.Found
 				switch {
 				case !found:
 					return nil, false, nil
@@ -124,7 +125,9 @@ func statestoreSet(a *app) *cobra.Command {
 		}
 		return a.do(cmd.Context(), request{
 			commands: []client.Command{client.Set(*key, data, client.SetOptions{})},
-			show:     func(_ int, r client.Reply) (format.Result, bool, error) { return nil, r.OK(), nil },
+			show: func(_ int, r client.Result) (format.Result, bool, error) {
+				return nil, r.(client.SetResult).Applied, nil
+			},
 		})
 	}
 	return cmd
@@ -136,7 +139,9 @@ func statestoreDelete(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.do(cmd.Context(), request{
 			commands: []client.Command{client.Del(*key, client.WriteOptions{})},
-			show:     func(_ int, r client.Reply) (format.Result, bool, error) { return nil, r.Count() > 0, nil },
+			show: func(_ int, r client.Result) (format.Result, bool, error) {
+				return nil, r.(client.DelResult).Deleted, nil
+			},
 		})
 	}
 	return cmd

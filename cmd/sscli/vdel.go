@@ -40,8 +40,16 @@ func newVDel() verb {
 			return request{
 				commands: []client.Command{client.VDel(key, value, options)},
 				force:    fence.force,
-				show: func(_ int, r client.Reply) (format.Result, bool, error) {
-					return format.Count{Op: "vdel", Key: key, N: r.Count(), Version: version(r.Version), RTT: r.RTT}, r.Count() > 0, nil
+				show: func(_ int, result client.Result) (format.Result, bool, error) {
+					r := result.(client.VDelResult)
+					n := int64(0)
+					switch {
+					case r.Deleted:
+						n = 1
+					case r.Found:
+						n = -1
+					}
+					return format.Count{Op: "vdel", Key: key, N: n, Version: version(r.Version), RTT: r.RTT}, r.Deleted, nil
 				},
 			}, nil
 		},

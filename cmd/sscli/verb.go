@@ -43,7 +43,7 @@ type request struct {
 	force    bool // past the fencing token of the key, of which there is one
 	// show turns the reply to the i-th command into a result; yes is false for a
 	// "no". A nil result prints nothing.
-	show  func(i int, r client.Reply) (result format.Result, yes bool, err error)
+	show  func(i int, r client.Result) (result format.Result, yes bool, err error)
 	alone bool // of unknown effect: in a batch nothing else may be under way
 	// carry, if it is set, does it all instead, in several exchanges of which each
 	// depends on the one before; commands is the first of them. It prints to p.

@@ -98,9 +98,9 @@ func (b *bench) fly(ctx context.Context, name string, o client.Options) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if v, _ := r.Bytes(); err != nil || string(v) != "value" {
+		if err != nil || string(r.(client.GetResult).Value) != "value" {
 			failed++
-			fmt.Fprintf(os.Stderr, "%s: %q, %v\n", name, v, err)
+			fmt.Fprintf(os.Stderr, "%s: %+v, %v\n", name, r, err)
 		}
 	}
 	slices.Sort(took)
