@@ -105,13 +105,6 @@ func (e *protectedError) Error() string {
 	return fmt.Sprintf("%s: the context %s is protected, and there is no terminal to ask on", e.what, e.context)
 }
 
-// A terminalError is a question that cannot be asked.
-type terminalError struct{ err error }
-
-func (e *terminalError) Error() string { return "no terminal to ask on: " + e.err.Error() }
-
-func (e *terminalError) Unwrap() error { return e.err }
-
 // An expectError is a command that ended with another code than expected.
 type expectError struct {
 	want, got int

@@ -13,6 +13,13 @@ import (
 	"golang.org/x/term"
 )
 
+// A terminalError is a question that cannot be asked.
+type terminalError struct{ err error }
+
+func (e *terminalError) Error() string { return "no terminal to ask on: " + e.err.Error() }
+
+func (e *terminalError) Unwrap() error { return e.err }
+
 // ask prints a question on standard error and reads the answer, a line, from the
 // terminal. A signal ends it.
 func ask(ctx context.Context, stderr *os.File, question string) (string, error) {
@@ -126,7 +133,7 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 	var none T
 	select {
 	case r := <-done:
-		if r.err != nil && !isA[*interruptError](r.err) {
+		if _, interrupted := errors.AsType[*interruptError](r.err); r.err != nil && !interrupted {
 			r.err = fmt.Errorf("the terminal: %w", r.err)
 		}
 		return r.value, r.err
