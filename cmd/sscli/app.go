@@ -266,3 +266,9 @@ func version(v wire.Version) format.Version {
 	}
 	return v
 }
+
+// onTerminal tells whether there is a user to talk to.
+func (a *app) onTerminal() bool {
+	in, ok := a.stdin.(*os.File)
+	return ok && a.shell == nil && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.stdout.Fd()))
+}

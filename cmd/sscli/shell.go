@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -46,12 +45,6 @@ The flags of sscli shell hold for every line; a line may have its own --output, 
 			return a.runShell(cmd.Context())
 		},
 	}
-}
-
-// onTerminal tells whether there is a user to talk to.
-func (a *app) onTerminal() bool {
-	in, ok := a.stdin.(*os.File)
-	return ok && a.shell == nil && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.stdout.Fd()))
 }
 
 // An editor reads entries from the user.
