@@ -272,3 +272,29 @@ func (a *app) onTerminal() bool {
 	in, ok := a.stdin.(*os.File)
 	return ok && a.shell == nil && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.stdout.Fd()))
 }
+
+// emit prints a result on standard output, if there is one.
+func (a *app) emit(result format.Result) error {
+	if result == nil {
+		return nil
+	}
+	if err := a.out.Print(result); err != nil {
+		return &outputError{err: err}
+	}
+	return nil
+}
+
+// queue is emit for one of several results that are there already; flush prints them.
+func (a *app) queue(result format.Result) error {
+	if err := a.out.Queue(result); err != nil {
+		return &outputError{err: err}
+	}
+	return nil
+}
+
+func (a *app) flush() error {
+	if err := a.out.Flush(); err != nil {
+		return &outputError{err: err}
+	}
+	return nil
+}

@@ -150,17 +150,6 @@ func (a *app) judge(req request, i int, reply client.Result, err error) (format.
 	return result, err
 }
 
-// emit prints a result on standard output, if there is one.
-func (a *app) emit(result format.Result) error {
-	if result == nil {
-		return nil
-	}
-	if err := a.out.Print(result); err != nil {
-		return &outputError{err: err}
-	}
-	return nil
-}
-
 // isWrite tells whether a verb changes keys.
 func isWrite(verb string) bool {
 	switch verb {
@@ -168,21 +157,6 @@ func isWrite(verb string) bool {
 		return true
 	}
 	return false
-}
-
-// queue is emit for one of several results that are there already; flush prints them.
-func (a *app) queue(result format.Result) error {
-	if err := a.out.Queue(result); err != nil {
-		return &outputError{err: err}
-	}
-	return nil
-}
-
-func (a *app) flush() error {
-	if err := a.out.Flush(); err != nil {
-		return &outputError{err: err}
-	}
-	return nil
 }
 
 // describe says what an error is about. A lost answer says it itself.
