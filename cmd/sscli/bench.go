@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
@@ -279,11 +280,14 @@ func (b *benchmark) close() (err error) {
 	return err
 }
 
+// manyAtOnce is how many keys are written or deleted at a time, before and after the measuring.
+const manyAtOnce = 64
+
 // each carries a command for every key, and returns the first error.
 func (b *benchmark) each(ctx context.Context, command func(key string) client.Command) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p := b.sessions[0].Pipeline(manyInFlight)
+	p := b.sessions[0].Pipeline(manyAtOnce)
 	var wg sync.WaitGroup
 	for i := range b.f.keys {
 		f, err := p.Send(ctx, command(b.key(i)))
@@ -346,7 +350,7 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 		due := time.Now()
 		if b.f.rate > 0 {
 			due = b.began.Add(time.Duration(float64(n-1) / b.f.rate * float64(time.Second)))
-			if !wait(measuring, time.Until(due)) {
+			if !wait.For(measuring, time.Until(due)) {
 				return
 			}
 		}
@@ -369,7 +373,7 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 			continue
 		}
 		// A broker that is gone is not asked in a tight loop.
-		if !wait(measuring, 10*time.Millisecond) {
+		if !wait.For(measuring, 10*time.Millisecond) {
 			return
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -157,12 +156,4 @@ func isWrite(verb string) bool {
 		return true
 	}
 	return false
-}
-
-// describe says what an error is about. A lost answer says it itself.
-func describe(c client.Command, err error) error {
-	if c.Key() == "" {
-		return fmt.Errorf("%s: %w", format.Verb(c.Verb()), err)
-	}
-	return fmt.Errorf("%s %s: %w", format.Verb(c.Verb()), format.Brief(c.Key()), err)
 }

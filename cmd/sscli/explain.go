@@ -351,3 +351,11 @@ func nameWords(c *x509.Certificate) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// describe says what an error is about. A lost answer says it itself.
+func describe(c client.Command, err error) error {
+	if c.Key() == "" {
+		return fmt.Errorf("%s: %w", format.Verb(c.Verb()), err)
+	}
+	return fmt.Errorf("%s %s: %w", format.Verb(c.Verb()), format.Brief(c.Key()), err)
+}

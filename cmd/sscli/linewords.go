@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
@@ -68,7 +69,7 @@ func sleep(ctx context.Context, args []string) error {
 	if err != nil || d < 0 {
 		return usage("sleep %.32q: want a duration such as 500ms or 2s", unprotect(args[0]))
 	}
-	if !wait(ctx, d) {
+	if !wait.For(ctx, d) {
 		return context.Cause(ctx)
 	}
 	return nil
@@ -103,7 +104,7 @@ func repeat(ctx context.Context, args []string, run func(context.Context, []stri
 	}
 	var no error
 	for i := range n {
-		if i > 0 && pause > 0 && !wait(ctx, pause) {
+		if i > 0 && pause > 0 && !wait.For(ctx, pause) {
 			return context.Cause(ctx)
 		}
 		if ctx.Err() != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
@@ -71,7 +72,7 @@ func ping(ctx context.Context, a *app, s *client.Session, timeout time.Duration,
 	var bad error
 	sent := 0
 	for ctx.Err() == nil && sent < count {
-		if sent > 0 && !wait(ctx, interval) {
+		if sent > 0 && !wait.For(ctx, interval) {
 			break
 		}
 		sent++
