@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -20,10 +22,10 @@ func TestOneCommand(t *testing.T) {
 		}
 		return names
 	}
-	whole := newRoot(newApp())
+	whole := cli.NewRoot(newApp())
 	alone := 0
 	for _, want := range whole.Commands() {
-		root := newRootFor(newApp(), []string{want.Name()})
+		root := cli.NewRootFor(newApp(), []string{want.Name()})
 		if !slices.Equal(names(root), []string{want.Name()}) {
 			continue // a topic or a command of cobra's
 		}
@@ -37,7 +39,7 @@ func TestOneCommand(t *testing.T) {
 		t.Errorf("%d commands can be made alone, want %d", alone, want)
 	}
 	for _, first := range []string{"", "GET", "--trace", "rm", "ge", "help", "__complete"} {
-		if got := names(newRootFor(newApp(), []string{first, "k"})); !slices.Equal(got, names(whole)) {
+		if got := names(cli.NewRootFor(newApp(), []string{first, "k"})); !slices.Equal(got, names(whole)) {
 			t.Errorf("%q: %q", first, got)
 		}
 	}
@@ -65,7 +67,7 @@ func TestFirstWord(t *testing.T) {
 		{[]string{"--url=mqtt://h", "--no-tls", "get"}, "get"},
 		{[]string{"-qo", "json", "get"}, "get"},
 	} {
-		if got := firstWord(flags, test.args); got != test.want {
+		if got := cli.FirstWord(flags, test.args); got != test.want {
 			t.Errorf("%q: %q, want %q", test.args, got, test.want)
 		}
 	}
