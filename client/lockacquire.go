@@ -90,7 +90,7 @@ func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, erro
 		return nil, err
 	}
 	if o.Wait < 0 {
-		return nil, invalid("a wait of %v: want 0 or more", o.Wait)
+		return nil, invalid("the wait %v must not be negative", o.Wait)
 	}
 	if len(o.Holder) == 0 {
 		o.Holder = []byte(s.o.ClientID + ":" + rand.Text())

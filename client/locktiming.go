@@ -44,7 +44,7 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	case t.TTL < 0 || t.TTL%time.Millisecond != 0:
 		return t, invalid("a lock's time to live of %v: want whole milliseconds", t.TTL)
 	case t.Margin < 0:
-		return t, invalid("a lock's margin of %v: want 0 or more", t.Margin)
+		return t, invalid("the margin %v of a lock must not be negative", t.Margin)
 	case t.Interval < minLockInterval:
 		least := (3*minLockInterval + t.Margin + t.Grace).Round(time.Millisecond)
 		if o.Margin == 0 && o.Grace == 0 {
