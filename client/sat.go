@@ -52,7 +52,7 @@ func readToken(file string) ([]byte, error) {
 		return nil, noToken(file, err)
 	}
 	if len(token) > math.MaxUint16 {
-		return nil, &TokenError{File: file, Err: fmt.Errorf("more than %d bytes, which is no token", math.MaxUint16)}
+		return nil, &TokenError{File: file, Err: fmt.Errorf("more than %d bytes, too long for a token", math.MaxUint16)}
 	}
 	token = bytes.TrimRight(token, " \t\r\n")
 	if len(token) == 0 {
