@@ -15,12 +15,12 @@ type CallResult struct {
 func (CallResult) isResult() {}
 
 // Call sends any words as they are, for requests that this package does not know
-// yet; its result is a [CallResult]. Whether a lost answer can
-// be looked into depends on the verb: for one that is not known it cannot.
+// yet; its result is a [CallResult]. [Session.ReadBack] can say something about a lost
+// answer only if the verb is a known one.
 func Call(words []string, o WriteOptions) Command {
 	c := Command{words: slices.Clone(words), effect: effectUnknown, read: readCall}
 	if len(words) == 0 {
-		c.err = invalid("an empty request: want at least a verb")
+		c.err = invalid("the request is empty, it needs at least a verb")
 		return c
 	}
 	switch words[0] {

@@ -6,8 +6,8 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A Command is a request as a value: a verb with its arguments. Make one with
-// Get, Set, Del, VDel, Scan or Call.
+// A Command is a request as a value: a verb with its arguments. [Get], [Set], [Del],
+// [VDel], [Scan] and [Call] return one.
 type Command struct {
 	words   []string // verb first
 	fence   string   // the `__ft` to send; empty = none
@@ -19,20 +19,21 @@ type Command struct {
 	timestamp Version // the `__ts` to send; zero = the clock's next
 }
 
-// A reader makes the result of an answer, nil if the verb cannot have that answer.
+// A reader converts an answer to a result. It returns nil for an answer that the verb
+// cannot have.
 type reader func(wire.Value, ReplyInfo) Result
 
-// effect is what a command that was perhaps applied leaves behind.
+// effect is how the key looks after a command was applied.
 type effect int
 
 const (
 	effectNone    effect = iota // it only reads
 	effectPut                   // the key holds the value
 	effectDelete                // the key is gone
-	effectUnknown               // nobody here knows the verb
+	effectUnknown               // the verb is not known here
 )
 
-// Verb is the first word of the request.
+// Verb returns the first word of the request.
 func (c Command) Verb() string {
 	if len(c.words) == 0 {
 		return ""
@@ -40,7 +41,7 @@ func (c Command) Verb() string {
 	return c.words[0]
 }
 
-// Key is the key that the command is about, if it has one.
+// Key returns the key of the command; empty if it has none.
 func (c Command) Key() string {
 	if len(c.words) < 2 {
 		return ""
@@ -48,10 +49,11 @@ func (c Command) Key() string {
 	return c.words[1]
 }
 
-// Check tells why the command cannot be sent; the error is an *[InvalidError].
+// Check returns why the command cannot be sent, or nil. The error is an
+// *[InvalidError].
 func (c Command) Check() error { return c.err }
 
-// newCommand refuses what the store is known to refuse in any case.
+// newCommand checks what the store is known to refuse in any case.
 func newCommand(effect effect, read reader, verb, key string, rest ...string) Command {
 	c := Command{
 		words:  append([]string{verb, key}, rest...),
@@ -66,10 +68,10 @@ func newCommand(effect effect, read reader, verb, key string, rest ...string) Co
 
 var errEmptyKey = errors.New("the key is empty, the store wants at least one byte")
 
-// WriteOptions go with every command that writes.
+// WriteOptions are the options of every command that writes.
 type WriteOptions struct {
-	// Fence is the fencing token; the zero Version means none. Its text is sent
-	// as it was received (protocol.md 4).
+	// Fence is the fencing token; the zero Version means none. It is sent with the same
+	// text as it was received (protocol.md 4).
 	Fence Version
 }
 
@@ -87,7 +89,7 @@ func (c Command) WithFence(token Version) Command {
 	return c.with(WriteOptions{Fence: token})
 }
 
-// Fence is the fencing token as it is sent; empty = none.
+// Fence returns the fencing token as it is sent; empty if there is none.
 func (c Command) Fence() string { return c.fence }
 
 func isCount(v wire.Value, lowest int64) bool { return v.Kind == wire.Integer && v.Int >= lowest }

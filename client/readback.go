@@ -8,30 +8,30 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Outcome is what became of a write whose answer was lost.
+// Outcome says what is known about a write whose answer was lost.
 type Outcome int
 
-// Fulfilled does not say by whom: the key holds the value, or is gone, as the
-// write wanted it, perhaps because somebody else did the same.
+// Fulfilled means that the key is as the write would have left it. Perhaps another client
+// did the same.
 const (
 	OutcomeUnknown Outcome = iota // it may have been applied or not
 	NotApplied                    // it was not applied and will not be
 	Fulfilled
 )
 
-// ReadBackResult is what [Session.ReadBack] found out.
+// ReadBackResult is the result of [Session.ReadBack].
 type ReadBackResult struct {
 	Outcome Outcome
-	Now     GetResult // what the key holds now; zero if it was not read, as after a [Call] of an unknown verb
-	Result  Result    // with Fulfilled: what the store would have answered; nil if that is not known
+	Now     GetResult // the key as it is now; zero if it was not read, as after Call with an unknown verb
+	Result  Result    // with Fulfilled: what the store would have answered; nil if not known
 }
 
 // ReadBack finds out what became of a write whose answer was lost. It waits until the
-// broker no longer accepts the request and then reads the key. ctx should leave time
-// for both. An error means that the key could not be read.
+// request has expired and then reads the key; ctx should leave time for both. An error
+// means that the key could not be read.
 //
-// It rests on the store's promise that the version of a write is greater than
-// the request's `__ts` (protocol.md 3.2): an older version was there before.
+// The store promises that the version of a write is greater than the request's `__ts`
+// (protocol.md 3.2). So a key with an older version was not written.
 func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
@@ -50,7 +50,7 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	return r, nil
 }
 
-// expired waits until the broker no longer accepts the request.
+// expired waits until the request has expired.
 func (e *LostAnswerError) expired(ctx context.Context) error {
 	wait := time.NewTimer(time.Until(e.Expires))
 	defer wait.Stop()
@@ -62,8 +62,8 @@ func (e *LostAnswerError) expired(ctx context.Context) error {
 	}
 }
 
-// ReadBack is [Session.ReadBack] on a connection of its own, made after the
-// waiting: whatever lost the answer has until then to get well.
+// ReadBack is like [Session.ReadBack] and connects for the purpose, after the wait, so
+// that the cause of the loss has time to go away.
 func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
@@ -79,7 +79,7 @@ func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackRe
 	return s.ReadBack(ctx, lost)
 }
 
-// judge compares what the key is now with what the write would have made of it.
+// judge compares the key as it is now with what the write would have made of it.
 func judge(c Command, sent Version, now GetResult) Outcome {
 	switch {
 	case !now.Found && c.effect == effectDelete:

@@ -36,7 +36,8 @@ func Scan(pattern string, token []byte) Command {
 
 var errEmptyPattern = errors.New("the pattern is empty, * is that of all keys")
 
-// readPage reads an array of the array of keys and, if there is more, the token.
+// readPage reads an array that holds the array of keys and, if there are more pages, the
+// token.
 func readPage(v wire.Value, info ReplyInfo) Result {
 	if v.Kind != wire.Array || len(v.Items) < 1 || len(v.Items) > 2 || v.Items[0].Kind != wire.Array {
 		return nil
@@ -82,5 +83,5 @@ func (s *Session) Scan(ctx context.Context, pattern string) iter.Seq2[ScanResult
 	}
 }
 
-// errSameToken ends what would never end.
-var errSameToken = errors.New("SCAN was answered with the token that it was asked with")
+// errSameToken ends a scan that would never end.
+var errSameToken = errors.New("SCAN returned the same token that the request had")

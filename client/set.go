@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Condition is what a SET depends on.
+// Condition is the condition of a SET.
 type Condition string
 
 // NX stores only if the key does not exist. NEX stores only if the key does not
@@ -19,7 +19,7 @@ const (
 	NEX    Condition = wire.OptionNEX
 )
 
-// SetOptions go with Set.
+// SetOptions are the options of [Set].
 type SetOptions struct {
 	WriteOptions
 	Condition Condition
@@ -50,9 +50,9 @@ func Set(key string, value []byte, o SetOptions) Command {
 	switch {
 	case c.err != nil:
 	case o.TTL < 0 || o.TTL%time.Millisecond != 0:
-		c.err = invalid("a time to live of %v: want whole milliseconds, at least 1", o.TTL)
+		c.err = invalid("the time to live %v must be whole milliseconds, at least 1", o.TTL)
 	case o.Condition != Always && o.Condition != NX && o.Condition != NEX:
-		c.err = invalid("the condition %q: want NX or NEX", string(o.Condition))
+		c.err = invalid("the condition %q must be NX or NEX", string(o.Condition))
 	}
 	return c
 }
