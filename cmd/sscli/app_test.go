@@ -4,11 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 

@@ -12,12 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
-
-	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/emulator/mosquitto"
 )

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
-
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )

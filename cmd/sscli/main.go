@@ -9,16 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/statestorecli"
-
-	"github.com/spf13/cobra"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/child"
 	"github.com/sscli/sscli/format"
 )
 
@@ -80,7 +79,7 @@ func execute(a *cli.App, ctx context.Context, name string, args []string) error 
 		u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
 	}
 	if err != nil && a.Faults == nil {
-		a.GuessForm(protected)
+		cli.GuessForm(a, protected)
 	}
 	return err
 }

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
-
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 )
 
 func manualPages(t *testing.T) string {

@@ -9,11 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/spf13/cobra"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/emulator"
 )
 

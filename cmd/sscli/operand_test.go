@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-
 	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 )
 
 // FuzzProtect: a protected word comes back as it was, and one that is an operand is

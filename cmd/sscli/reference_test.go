@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 )
 
 // TestReference compares docs/commands.md with the command table; -update writes it.

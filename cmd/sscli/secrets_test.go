@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/sscli/sscli/emulator"
 )
 

@@ -10,10 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/shell"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/shell"
 	"github.com/sscli/sscli/emulator"
 )
 

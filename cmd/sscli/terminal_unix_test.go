@@ -17,16 +17,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/child"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-
 	"github.com/creack/pty"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // TestTroubleshooting compares the table of docs/troubleshooting.md with the one

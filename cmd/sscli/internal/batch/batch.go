@@ -9,15 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/lineword"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineword"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )

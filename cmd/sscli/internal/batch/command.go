@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineword"
 	"github.com/sscli/sscli/cmd/sscli/internal/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // command reads the words of a line: a request, or what else a batch knows.
@@ -31,7 +31,7 @@ func (b *batch) command(args []string) (verb.Request, func(context.Context) erro
 	}
 	switch name {
 	case "hlc", "version":
-		return run(alone(b.app.NewCommand(name)))
+		return run(alone(cli.NewCommand(b.app, name)))
 	case "ping":
 		return run(alone(ping.Over(b.app, b.session, b.budget)))
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/sscli/sscli/repl"
 )
 

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-
 	"golang.org/x/term"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
 // A position counts the bytes that were read of a file.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
-
 	"github.com/sscli/sscli/format"
 )
 

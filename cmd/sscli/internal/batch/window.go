@@ -8,11 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 

@@ -14,10 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -25,7 +21,10 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 

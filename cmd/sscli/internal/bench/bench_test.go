@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/emulator"
 )
 

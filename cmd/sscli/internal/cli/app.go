@@ -8,10 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -19,6 +15,9 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -69,9 +68,9 @@ func shellHint(hint string) string {
 	return line
 }
 
-// guessForm finds out in which form to print what is wrong with a command line
+// GuessForm finds out in which form to print what is wrong with a command line
 // that could not be parsed.
-func (a *App) GuessForm(args []string) {
+func GuessForm(a *App, args []string) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.ParseErrorsAllowlist.UnknownFlags = true
@@ -145,25 +144,25 @@ func (a *App) SetOutput(output string) error {
 			output = "human"
 		}
 	}
-	out, err := format.New(a.Stdout, format.Options{Output: output, Terminal: terminal, Color: a.color(terminal)})
+	out, err := format.New(a.Stdout, format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)})
 	if err != nil {
 		return err
 	}
 	a.Out, a.Output = out, output
-	a.Faults, err = a.stderrPrinter(output, a.Stderr)
+	a.Faults, err = stderrPrinter(a, output, a.Stderr)
 	return err
 }
 
 // stderrPrinter returns a printer to standard error by way of w.
-func (a *App) stderrPrinter(output string, w io.Writer) (*format.Printer, error) {
+func stderrPrinter(a *App, output string, w io.Writer) (*format.Printer, error) {
 	terminal := term.IsTerminal(int(a.Stderr.Fd()))
-	return format.New(w, format.Options{Output: output, Terminal: terminal, Color: a.color(terminal)})
+	return format.New(w, format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)})
 }
 
 // above prints errors and warnings above a live line; restore undoes that.
 func (a *App) Above(line *terminal.Line) (restore func(), err error) {
 	before := a.Faults
-	faults, err := a.stderrPrinter(a.Output, line)
+	faults, err := stderrPrinter(a, a.Output, line)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +170,8 @@ func (a *App) Above(line *terminal.Line) (restore func(), err error) {
 	return func() { a.Faults = before }, nil
 }
 
-// color follows no-color.org and the CLICOLOR convention; a flag comes first.
-func (a *App) color(terminal bool) bool {
+// useColor follows no-color.org and the CLICOLOR convention; a flag comes first.
+func useColor(a *App, terminal bool) bool {
 	set := func(name string) bool {
 		v, ok := a.Env(name)
 		return ok && v != "" && v != "0"
@@ -199,7 +198,7 @@ func (a *App) Report(err error) int {
 	}
 	if a.Faults == nil {
 		// The command line was not understood, so nobody asked for another form.
-		p, formErr := a.stderrPrinter("human", a.Stderr)
+		p, formErr := stderrPrinter(a, "human", a.Stderr)
 		if formErr != nil {
 			fmt.Fprintln(a.Stderr, "sscli:", err)
 			return explain.CodeUsage

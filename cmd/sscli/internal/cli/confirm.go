@@ -7,10 +7,10 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/term"
+
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-
-	"golang.org/x/term"
 )
 
 // confirm stands before everything that writes to the broker; whoever sends a write

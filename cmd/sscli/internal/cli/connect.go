@@ -7,12 +7,11 @@ import (
 	"io"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/certs"
-	"github.com/sscli/sscli/cmd/sscli/internal/trace"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -88,7 +87,8 @@ func (a *App) Broker() (client.Options, func() error, error) {
 	if o.TLS, err = certs.TLSConfig(s); err != nil {
 		return o, nil, err
 	}
-	closeTrace, err := a.startTrace(&o)
+	var closeTrace func() error
+	o.Trace, closeTrace, err = a.Tracer(s.Trace, s.TraceFile)
 	if err != nil {
 		return o, nil, err
 	}
@@ -122,19 +122,6 @@ func (a *App) Saw(keys ...string) {
 	if a.Shell != nil {
 		a.Shell.Saw(keys...)
 	}
-}
-
-// trace lets every packet be printed, if that was asked for. end ends the trace.
-func (a *App) startTrace(o *client.Options) (end func() error, err error) {
-	o.Trace, end, err = a.Tracer(a.Settings.Trace, a.Settings.TraceFile)
-	return end, err
-}
-
-// tracesSteps reports whether a request is sent only once the session is there: a trace
-// is easier to follow when what causes something comes first. --no-pipelining=false
-// traces a request that does not wait.
-func (a *App) TracesSteps(o client.Options) bool {
-	return o.Trace != nil && a.Settings.Sources["no-pipelining"] == ""
 }
 
 // tracer is openTrace with the error of a setting.

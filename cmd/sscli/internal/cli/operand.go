@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // guard stands before an operand that a flag parser would take for a flag: one

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
@@ -58,13 +57,13 @@ fencing tokens.
 				return explain.Usagef("%.64q after -: want sscli - alone, which reads commands from standard input", Unprotect(args[1]))
 			}
 			if len(args) == 1 && args[0] == "-" {
-				return a.runAlone(cmd.Context(), "batch", "-")
+				return runAlone(cmd.Context(), a, "batch", "-")
 			}
 			if len(args) > 0 {
 				return unknownCommand(cmd, Unprotect(args[0]))
 			}
 			if a.OnTerminal() {
-				return a.runAlone(cmd.Context(), "shell")
+				return runAlone(cmd.Context(), a, "shell")
 			}
 			return &explain.UsageError{Err: errors.New("no command"), Hint: "sscli --help, or sscli - to read commands from standard input"}
 		},
@@ -77,7 +76,7 @@ fencing tokens.
 	config.Bind(root.PersistentFlags())
 	root.AddGroup(&cobra.Group{ID: GroupStore, Title: "Keys:"}, &cobra.Group{ID: GroupDebug, Title: "Looking closer:"},
 		&cobra.Group{ID: GroupMore, Title: "More:"})
-	if cmd := a.NewCommand(FirstWord(root.PersistentFlags(), args)); cmd != nil {
+	if cmd := NewCommand(a, FirstWord(root.PersistentFlags(), args)); cmd != nil {
 		root.AddCommand(cmd)
 		root.CompletionOptions.DisableDefaultCmd = true
 	} else {
@@ -113,8 +112,8 @@ type Command struct {
 	New  func(*App) *cobra.Command
 }
 
-// newCommand builds the command of that very name, or returns nil if there is none.
-func (a *App) NewCommand(name string) *cobra.Command {
+// NewCommand builds the command of that very name, or returns nil if there is none.
+func NewCommand(a *App, name string) *cobra.Command {
 	for _, c := range a.Commands {
 		if c.Name == name {
 			return c.New(a)
@@ -124,8 +123,8 @@ func (a *App) NewCommand(name string) *cobra.Command {
 }
 
 // runAlone runs a command of the table without flags of its own.
-func (a *App) runAlone(ctx context.Context, name string, args ...string) error {
-	cmd := a.NewCommand(name)
+func runAlone(ctx context.Context, a *App, name string, args ...string) error {
+	cmd := NewCommand(a, name)
 	cmd.SetContext(ctx)
 	return cmd.RunE(cmd, args)
 }

@@ -14,15 +14,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/ping"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/ping"
 	"github.com/sscli/sscli/format"
 )
 

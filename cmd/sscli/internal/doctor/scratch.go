@@ -8,11 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 

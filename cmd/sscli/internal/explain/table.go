@@ -14,14 +14,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/child"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 

@@ -16,14 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/child"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
 func dialError(stage mqtt.Stage, err error) error {

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // A fenceFile holds the present token of a lock, for its child alone.

@@ -3,11 +3,10 @@ package fence
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // fencing are the flags of every command that writes.

@@ -3,13 +3,12 @@ package hlc
 import (
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 

@@ -3,9 +3,8 @@ package lock
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/format"
 )
 

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 

@@ -3,11 +3,10 @@ package lock
 import (
 	"context"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/format"
 )
 

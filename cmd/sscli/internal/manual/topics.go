@@ -5,11 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // helpTopics are pages of help without a command.

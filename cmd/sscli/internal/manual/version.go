@@ -4,10 +4,9 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-
 	"github.com/spf13/cobra"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/format"
 )
 

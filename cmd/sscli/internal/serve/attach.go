@@ -10,13 +10,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )

@@ -11,15 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/certs"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
-
 	"github.com/spf13/cobra"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )

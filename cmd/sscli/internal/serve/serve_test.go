@@ -9,11 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/child"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/emulator"
 )
 

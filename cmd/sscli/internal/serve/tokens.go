@@ -10,14 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/certs"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/emulator"
 )
 

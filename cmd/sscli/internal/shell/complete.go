@@ -8,12 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineword"
-
-	"github.com/spf13/cobra"
-
 	"github.com/sscli/sscli/repl"
 )
 

@@ -15,15 +15,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/lineword"
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineword"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -466,7 +465,7 @@ func (s *shell) execute(ctx context.Context, args []string) error {
 		}
 	}
 	if err != nil && line.Faults == nil {
-		line.GuessForm(args)
+		cli.GuessForm(line, args)
 	}
 	return err
 }

@@ -5,16 +5,15 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
-
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
-
 	"golang.org/x/term"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 // A terminalError is a question that cannot be asked.

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 
@@ -38,7 +37,7 @@ func Do(a *cli.App, ctx context.Context, req Request) (err error) {
 	for _, c := range req.Commands {
 		a.Saw(c.Key())
 	}
-	if len(req.Commands) == 1 && req.Carry == nil && a.Shell == nil && !a.TracesSteps(o) {
+	if len(req.Commands) == 1 && req.Carry == nil && a.Shell == nil && !tracesSteps(a, o) {
 		reply, err := Carry(a, limited, func(ctx context.Context, c client.Command) (client.Result, error) {
 			return client.Once(ctx, o, c)
 		}, req)
@@ -159,4 +158,11 @@ func isWrite(verb string) bool {
 		return true
 	}
 	return false
+}
+
+// tracesSteps reports whether a request is sent only once the session is there: a trace
+// is easier to follow when what causes something comes first. --no-pipelining=false
+// traces a request that does not wait.
+func tracesSteps(a *cli.App, o client.Options) bool {
+	return o.Trace != nil && a.Settings.Sources["no-pipelining"] == ""
 }

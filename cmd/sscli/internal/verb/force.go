@@ -6,12 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
-
-	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/format"
 )
 

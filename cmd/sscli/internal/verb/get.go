@@ -3,12 +3,11 @@ package verb
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 

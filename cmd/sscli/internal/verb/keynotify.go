@@ -3,11 +3,10 @@ package verb
 import (
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // newKeyNotify is for looking at the protocol; what it asks for ends with the

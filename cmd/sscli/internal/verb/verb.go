@@ -4,13 +4,12 @@ import (
 	"context"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/complete"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/format"
 )
 
