@@ -33,8 +33,7 @@ func takeLease(t *testing.T, url string) {
 	}
 }
 
-// TestGoExamples wants each block of Go in docs/emulator.md in this file, which
-// compiles.
+// TestGoExamples requires each Go block of docs/emulator.md in this file, which compiles.
 func TestGoExamples(t *testing.T) {
 	const page = "docs/emulator.md"
 	here, err := os.ReadFile("emulator_test.go")
