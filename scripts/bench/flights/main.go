@@ -95,12 +95,12 @@ func (b *bench) fly(ctx context.Context, name string, o client.Options) error {
 		begin := time.Now()
 		r, err := client.Once(ctx, o, client.Get("bench"))
 		took = append(took, time.Since(begin))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if v, _ := r.Bytes(); err != nil || string(v) != "value" {
 			failed++
 			fmt.Fprintf(os.Stderr, "%s: %q, %v\n", name, v, err)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
 		}
 	}
 	slices.Sort(took)
