@@ -98,7 +98,7 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 		FuncExitRaw:            t.restore,
 		DisableAutoSaveHistory: true,
 		HistoryLimit:           maxHistory + 2, // and the line that is edited
-		Listener:               listener(t.changed),
+		Listener:               readline.FuncListener(t.changed),
 		FuncFilterInputRune:    t.key,
 	})
 	if err != nil {
@@ -117,12 +117,6 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 type closing struct {
 	io.Reader
 	io.Closer
-}
-
-type listener func(line []rune, cursor int, key rune) ([]rune, int, bool)
-
-func (l listener) OnChange(line []rune, cursor int, key rune) ([]rune, int, bool) {
-	return l(line, cursor, key)
 }
 
 // Close gives the terminal back as it was.
@@ -311,6 +305,10 @@ func (t *Terminal) meaning(r rune) rune {
 	case r == readline.CharBckSearch:
 		t.found = search{on: true, at: len(t.o.History.entries), saved: t.line}
 		return keyNone
+	case r == readline.CharTranspose && len(t.line) < 2:
+		return keyNone // readline would panic
+	case (r == readline.CharCtrlW || r == readline.MetaBackspace) && t.inFirstWord():
+		return readline.CharCtrlU // readline would delete the rest of the line too
 	case r == readline.CharCtrlZ:
 		t.suspend()
 		return keyNone
@@ -318,6 +316,17 @@ func (t *Terminal) meaning(r rune) rune {
 		return keyNone
 	}
 	return r
+}
+
+// inFirstWord tells whether only the first word of the line, and what is before it,
+// stands before the cursor. The caller holds t.mu.
+func (t *Terminal) inFirstWord() bool {
+	for i := 1; i < t.cursor; i++ {
+		if !readline.IsWordBreak(t.line[i]) && readline.IsWordBreak(t.line[i-1]) {
+			return false
+		}
+	}
+	return true
 }
 
 // incomplete tells whether Enter goes on in the next line.

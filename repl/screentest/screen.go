@@ -193,8 +193,8 @@ func (s *Screen) sequence(b []byte) int {
 		s.column = max(column-max(n, 1), 0)
 	case final == 'H' && n == 0:
 		s.row, s.column = s.top, 0
-	case final == 'K' && n == 0:
-		s.cut(s.column)
+	case final == 'K' && (n == 0 || n == 2):
+		s.cut(s.column * (2 - n) / 2)
 	case final == 'J' && n == 0:
 		s.cut(s.column)
 		s.lines = s.lines[:s.row+1]
