@@ -195,6 +195,7 @@ func (k *keys) control(c byte) {
 
 func (k *keys) sequence(parameters string, final byte) {
 	_, modifier, _ := strings.Cut(parameters, ";")
+	word := modifier == "3" || modifier == "5" // Alt or Ctrl
 	switch {
 	case final == '~':
 		switch parameters {
@@ -211,26 +212,28 @@ func (k *keys) sequence(parameters string, final byte) {
 		}
 	case final == '[': // a function key of the Linux console
 		k.state = k.dropped
-	case final == 'C' && (modifier == "3" || modifier == "5"):
+	case final == 'C' && word:
 		k.out = append(k.out, 0x1b, 'f')
-	case final == 'D' && (modifier == "3" || modifier == "5"):
+	case final == 'D' && word:
 		k.out = append(k.out, 0x1b, 'b')
-	default:
-		k.arrow(final)
+	case strings.IndexByte(cursorKeys, final) >= 0:
+		k.out = append(k.out, 0x1b, '[', final)
 	}
 }
 
+// cursorKeys are the final bytes of the cursor keys, Home and End, which readline knows.
+const cursorKeys = "ABCDHF"
+
 func (k *keys) dropped(byte) { k.state = k.ground }
 
-// shifted is behind ESC O, which cursor keys send in application mode.
+// shifted takes the byte after ESC O, which cursor keys send in application mode.
 func (k *keys) shifted(c byte) {
 	k.state = k.ground
-	k.arrow(c)
-}
-
-func (k *keys) arrow(c byte) {
-	if i := strings.IndexByte("ABCDHF", c); i >= 0 {
-		k.out = append(k.out, "\x10\x0e\x06\x02\x01\x05"[i])
+	switch {
+	case strings.IndexByte(cursorKeys, c) >= 0:
+		k.out = append(k.out, 0x1b, 'O', c)
+	case c < ' ' || c >= 0x7f: // the sequence was cut off
+		k.ground(c)
 	}
 }
 

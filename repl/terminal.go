@@ -86,7 +86,7 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	t.stdin = readline.NewCancelableStdin(keyboard(o.In))
 	t.keys = newKeys(t.stdin)
 	t.rl, err = readline.NewEx(&readline.Config{
-		Stdin:  struct{ io.ReadCloser }{closing{t.keys, t.stdin}},
+		Stdin:  closing{t.keys, t.stdin},
 		Stdout: io.Discard,
 		Stderr: io.Discard,
 		// Not interactive means that it does not draw, and without a width it shows
