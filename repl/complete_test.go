@@ -70,8 +70,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// A completed word is read back as the candidate, whatever bytes it has, and what
-// two candidates have in common is the beginning of both.
+// FuzzComplete checks that a completed word reads back as the candidate, whatever its
+// bytes, and that the common prefix of two candidates is a prefix of both.
 func FuzzComplete(f *testing.F) {
 	f.Add("get ", "two words", "two\x00")
 	f.Add("set a \"", "-é", "\xff")

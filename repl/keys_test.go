@@ -48,8 +48,8 @@ func TestKeysPaste(t *testing.T) {
 	}
 }
 
-// Every text can be edited and comes back, and of a line readline can lose nothing:
-// it is UTF-8 without control characters.
+// FuzzEdited checks that every text survives editing: it decodes to itself, and what
+// readline edits is valid UTF-8 without control characters.
 func FuzzEdited(f *testing.F) {
 	f.Add("set a\t'\x00\xff\ufdd0\U0010ff41\U0010ffff\n\u202e日'")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -65,13 +65,14 @@ func FuzzEdited(f *testing.F) {
 	})
 }
 
-// What is typed comes out as it is, whatever is sent before and in how many pieces.
+// FuzzKeys checks that text passes unchanged, whatever the terminal sent before, and
+// however it is divided into reads.
 func FuzzKeys(f *testing.F) {
 	f.Add("\x1b[1;5C", "abc")
 	f.Add("\x1b[200~x", "é")
 	f.Add("\xe2\x82", "x")
 	f.Fuzz(func(t *testing.T, before, typed string) {
-		const end = "\x1b[201~\x18\x18" // whatever was open is closed
+		const end = "\x1b[201~\x18\x18" // ends any paste and any sequence
 		whole, err := io.ReadAll(newKeys(strings.NewReader(before + end + typed)))
 		if err != nil {
 			t.Fatal(err)

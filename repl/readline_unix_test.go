@@ -27,11 +27,11 @@ import (
 	"github.com/sscli/sscli/repl/screentest"
 )
 
-// The tests of this file type the same keys into chzyer/readline, as it comes, and
-// into our editor. They hold readline to what it does wrong today: when one fails
-// because readline got it right, the piece of ours beside it can go.
+// The tests in this file type the same keys into chzyer/readline, with its defaults, and
+// into our editor. They expect readline's mistakes: when a new version corrects one, the
+// test fails, and our piece for it can go.
 
-// Environment variables of an editor that runs in a process of its own.
+// Environment variables of a process that runs an editor.
 const (
 	editorVar  = "REPL_TEST_EDITOR"  // which one
 	historyVar = "REPL_TEST_HISTORY" // its history file
@@ -44,7 +44,7 @@ const (
 	byOurs     = "ours"
 )
 
-// resized is what readline's process reports when the terminal's size has changed.
+// resized is the report of readline's process after a change of the terminal's width.
 const resized = "resized"
 
 func TestMain(m *testing.M) {
@@ -55,8 +55,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// edit is the main function of an editor's process: it writes each entry to file
-// descriptor 3, quoted, and returns at the end of the input.
+// edit is the main function of an editor's process. It writes each entry, quoted, to file
+// descriptor 3 and returns at the end of the input. A panic is written there too.
 func edit(editor string) {
 	report := os.NewFile(3, "report")
 	if err := debug.SetCrashOutput(report, debug.CrashOptions{}); err != nil {
@@ -85,8 +85,7 @@ func completionWords(part string) (found []string) {
 	return found
 }
 
-// wordCompleter completes the last word of a line. All that readline lets it do is to
-// append to the line.
+// wordCompleter completes the last word of a line. readline only lets it append text.
 type wordCompleter struct{}
 
 func (wordCompleter) Do(line []rune, pos int) (suffixes [][]rune, length int) {
@@ -98,8 +97,8 @@ func (wordCompleter) Do(line []rune, pos int) (suffixes [][]rune, length int) {
 	return suffixes, len([]rune(part))
 }
 
-// readlineEntries reads with readline, which calls resized when it has taken note of
-// another size of the terminal.
+// readlineEntries reads entries with readline, and calls resized after each change of the
+// terminal's width.
 func readlineEntries(resized func()) iter.Seq2[string, error] {
 	rl, err := readline.NewEx(&readline.Config{
 		Prompt: "> ", HistoryFile: os.Getenv(historyVar), VimMode: os.Getenv(viVar) != "", AutoComplete: wordCompleter{},
@@ -189,7 +188,7 @@ func start(t *testing.T, editor string, width int, env ...string) *typist {
 	return s
 }
 
-// launch starts an editor whose output nobody reads yet.
+// launch starts an editor; the test has to read its output.
 func launch(t *testing.T, editor string, width int, env ...string) *typist {
 	t.Helper()
 	report, w, err := os.Pipe()
@@ -229,8 +228,8 @@ func (s *typist) types(keys string) {
 	}
 }
 
-// leaves waits for the end of the editor, and returns its entries, and the panic that
-// it ended with.
+// leaves waits for the editor to end and returns its entries and, if there was one, the
+// panic that ended it.
 func (s *typist) leaves() (entries []string) {
 	late := time.AfterFunc(20*time.Second, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
@@ -263,7 +262,8 @@ func (s *typist) await(what string, holds func() bool) {
 	}
 }
 
-// What is read for the same keys. A nil for ours is what we do not offer.
+// TestReadlineEntries compares the entries for the same keys. If ours is nil, our editor
+// does not offer this.
 func TestReadlineEntries(t *testing.T) {
 	t.Parallel()
 	const ctrlD = "\x04"
@@ -320,13 +320,13 @@ func TestReadlineEntries(t *testing.T) {
 	}
 }
 
-// A view is the end of what is on the screen, and the cursor's column.
+// A view is the last lines on the screen, and the cursor's column.
 type view struct {
 	end    string
 	column int
 }
 
-// What is drawn for the same keys.
+// TestReadlineScreen compares the screens for the same keys.
 func TestReadlineScreen(t *testing.T) {
 	t.Parallel()
 	digits := strings.Repeat("0123456789", 6)
@@ -346,7 +346,7 @@ func TestReadlineScreen(t *testing.T) {
 		ours, readline view
 	}{
 		{name: "cursor among wide characters", keys: "日本\x02X", width: 40, ours: view{"> 日X本", 5}, readline: view{"> 日X本", 6}},
-		{name: "cursor among combining characters", keys: "e\u0301a\x02X", width: 40, ours: view{"> e\u0301Xa", 4}, readline: view{"> e\u0301Xa", 4}},
+		{name: "cursor among combining characters", keys: "ae\u0301\x02\x02X", width: 40, ours: view{"> aXe\u0301", 4}, readline: view{"> aXe\u0301", 3}},
 		{name: "emoji", keys: smileys + "😀X", width: 20,
 			ours: view{"> " + smileys + "😀X", 3}, readline: view{"> " + smileys + "> " + smileys + "😀X", 3}},
 		{name: "a row that a wide character does not fill", keys: han + han + "日日日XY", width: 41,
@@ -383,7 +383,7 @@ func TestReadlineScreen(t *testing.T) {
 	}
 }
 
-// A terminal that can do nothing but print.
+// TestReadlineDumbTerminal has a terminal that can only print.
 func TestReadlineDumbTerminal(t *testing.T) {
 	t.Parallel()
 	for editor, want := range map[string]bool{byReadline: true, byOurs: false} {
@@ -396,7 +396,8 @@ func TestReadlineDumbTerminal(t *testing.T) {
 	}
 }
 
-// A terminal that is gone has not entered the line.
+// TestReadlineHangup checks that a line is not an entry when the terminal goes away
+// before Enter.
 func TestReadlineHangup(t *testing.T) {
 	t.Parallel()
 	for editor, want := range map[string][]string{byReadline: {`"del important"`}, byOurs: nil} {
@@ -417,7 +418,8 @@ func TestReadlineHangup(t *testing.T) {
 	}
 }
 
-// Ctrl-Z stops the foreground process group, which the parent is not in.
+// TestReadlineSuspend checks that Ctrl-Z stops the process group, to which the parent
+// does not belong, and nothing else.
 func TestReadlineSuspend(t *testing.T) {
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, syscall.SIGTSTP)
@@ -439,7 +441,7 @@ func TestReadlineSuspend(t *testing.T) {
 	}
 }
 
-// What the history file keeps.
+// TestReadlineHistory compares the history files.
 func TestReadlineHistory(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	for _, tt := range []struct {
@@ -485,9 +487,8 @@ func TestReadlineHistory(t *testing.T) {
 	}
 }
 
-// A key that FuncFilterInputRune refuses makes readline read on when the entry is
-// over. Ours is replaced by one without a meaning, so that a command can read from the
-// terminal.
+// TestReadlineReadsOn checks that, after a key without a meaning, the editor does not read
+// input that is for the command. readline does if FuncFilterInputRune refuses the key.
 func TestReadlineReadsOn(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
@@ -544,7 +545,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// Whatever is typed, Ctrl-C drops it and the next entry is read.
+// TestTerminalAnyKeys types random keys. After Ctrl-C, the next entry must be read as it
+// is typed.
 func TestTerminalAnyKeys(t *testing.T) {
 	t.Parallel()
 	history := filepath.Join(t.TempDir(), "history")
@@ -562,15 +564,15 @@ func TestTerminalAnyKeys(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s := start(t, byOurs, 40+r.IntN(60), historyVar+"="+history, wordsVar+"=apple,apricot,b c")
 		for round := range 10 {
-			// Not more at once than a terminal holds: what comes while none of its
-			// entries is edited would be no key.
+			// The terminal must hold all of it: what arrives between two entries is
+			// edited by the line discipline, where Ctrl-C is a signal.
 			var typed strings.Builder
 			for range 200 {
 				typed.WriteString(keys[r.IntN(len(keys))])
 			}
 			end := fmt.Sprintf("the end of %d", round)
 			s.types(typed.String() + "\x07\x03" + end + "\r")
-			s.await(fmt.Sprintf("seed %d: %q behind %q", seed, end, typed.String()), func() bool {
+			s.await(fmt.Sprintf("seed %d: %q after %q", seed, end, typed.String()), func() bool {
 				return strings.HasSuffix(s.screen.String(), "\n> "+end+"\n>")
 			})
 		}

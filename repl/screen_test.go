@@ -8,8 +8,8 @@ import (
 	"github.com/sscli/sscli/repl/screentest"
 )
 
-// Whatever was drawn before and however the terminal's size changes: there is the
-// line once, below what was there, with the cursor where it belongs.
+// TestScreen draws random lines and changes the terminal's size in between. The line
+// must be there once, below what was there before, with the cursor in its place.
 func TestScreen(t *testing.T) {
 	alphabet := []rune("abc日😀é\u0301" + string(rune(byteBase+'\n')) + string(rune(byteBase+'\t')) + string(rune(byteBase+0xff)))
 	for seed := range uint64(300) {
@@ -34,7 +34,6 @@ func TestScreen(t *testing.T) {
 			if got := terminal.String(); got != trimmed(want) {
 				t.Fatalf("seed %d: %d columns, %q at %d: got\n%q\nwant\n%q", seed, columns, string(line), cursor, got, trimmed(want))
 			}
-			// The cursor stands before what begins there.
 			l := arrange("prompt> ", line, cursor, columns)
 			column, row := terminal.Cursor()
 			if column != l.column || row != l.row+1 {
@@ -64,7 +63,7 @@ func visible(line []rune, newline string) string {
 	return b.String()
 }
 
-// trimmed is as a screen shows text.
+// trimmed returns a text as a Screen returns it.
 func trimmed(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
