@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Count is the answer to `del` and `vdel`, which is a number.
+// Count is the result of `del` and `vdel`, a number.
 type Count struct {
 	Op      string // "del" or "vdel"
 	Key     string
-	N       int64 // 1 deleted, 0 missing, -1 the value differs
+	N       int64 // 1: deleted; 0: missing; -1: the value differs
 	Version Version
-	RTT     time.Duration // zero: not measured
-	Many    bool          // one of several keys: say which
+	RTT     time.Duration // 0: not measured
+	Many    bool          // one of several keys: the human form names the key
 }
 
 func (c Count) reason() string {
@@ -44,8 +44,8 @@ func (c Count) human(dst []byte, s *style) []byte {
 	return s.version(s.integer(dst, c.N, meaning(c.reason())), c.Version)
 }
 
-// raw has the reply first also for several keys: they are answered in the order
-// asked.
+// raw does not name the key even if there are several: they are answered in the order of
+// the command line.
 func (c Count) raw(dst []byte) []byte {
 	dst = append(strconv.AppendInt(dst, c.N, 10), '\t')
 	return append(appendVersion(dst, c.Version, "-"), '\n')

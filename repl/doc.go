@@ -44,8 +44,8 @@
 //     zero when completions are wider than the terminal (complete.go);
 //   - does not widen a history search on Backspace, does not restore the line on Ctrl-G
 //     after a second Ctrl-R, and dereferences nil in an empty history (terminal.go);
-//   - keeps the history in a file that others can read, splits entries of several lines,
-//     and loses those of other shells when it cuts the file down (history.go);
+//   - writes a history file that other users can read, breaks an entry of several lines
+//     apart, and loses entries of other shells when it cuts the file down (history.go);
 //   - stops the parent process on Ctrl-Z, and returns an unfinished line as an entry when
 //     the terminal is gone (terminal.go, terminal_unix.go);
 //   - writes escape sequences to a terminal that can only print (linereader.go).
