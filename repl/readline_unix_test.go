@@ -536,8 +536,18 @@ func TestReadlineReadsOn(t *testing.T) {
 	if _, err := keyboard.WriteString("b\n"); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := bufio.NewReader(tty).ReadString('\n'); err != nil || text != "b\n" {
-		t.Errorf("the command reads %q, %v", text, err)
+	read := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(tty).ReadString('\n')
+		read <- text
+	}()
+	select {
+	case text := <-read:
+		if text != "b\n" {
+			t.Errorf("the command reads %q", text)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the editor reads what is for the command")
 	}
 }
 
