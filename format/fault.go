@@ -82,8 +82,8 @@ func isDiagnostic(r Result) bool {
 	return false
 }
 
-// valid escapes a message that is not UTF-8. Thus its JSON field keeps its name: nobody
-// needs the message's exact bytes, in base64.
+// valid escapes a message that is not UTF-8. So its JSON field keeps its name: the exact
+// bytes of a message are not worth a field in base64.
 func valid(message string) string {
 	if utf8.ValidString(message) {
 		return message

@@ -428,9 +428,11 @@ func FuzzTerminal(f *testing.F) {
 	})
 }
 
-func shows(s, besides string) bool {
+// shows reports whether s is safe on a terminal: printable but for the characters in
+// extra.
+func shows(s, extra string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
-		return !unicode.IsPrint(r) && !strings.ContainsRune(besides, r)
+		return !unicode.IsPrint(r) && !strings.ContainsRune(extra, r)
 	})
 }
 

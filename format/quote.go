@@ -68,8 +68,8 @@ func appendEscapedByte(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// nextRune returns the length of the character at b[i] and whether it may be
-// shown. A byte that is not UTF-8 is a character of its own that may not.
+// nextRune returns the length of the character at b[i] and whether it is printable. An
+// invalid byte counts as one character, which is not printable.
 func nextRune[T Bytes](b T, i int) (size int, printable bool) {
 	if c := b[i]; c < utf8.RuneSelf {
 		return 1, ' ' <= c && c < 0x7f
