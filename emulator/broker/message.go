@@ -2,7 +2,6 @@ package broker
 
 import (
 	"encoding/binary"
-	"math"
 	"time"
 )
 
@@ -92,40 +91,60 @@ func varintLength(n int) int {
 	return digits
 }
 
-// appendPublish appends a delivery as it goes to the client, or returns false if it is
-// larger than the client takes [MQTT-3.1.2-24].
-func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
-	m := d.msg
-	topic := m.topic
-	size := 2 + len(topic) + len(m.payload)
+// measure returns the lengths of a PUBLISH's properties and of the whole after its fixed
+// header.
+func (c *Client) measure(d *delivery, topic string, alias uint16) (props, size int) {
+	size = 2 + len(topic) + len(d.msg.payload)
 	if d.qos > 0 {
 		size += 2
 	}
-	props, alias, expires := 0, uint16(0), uint32(0)
-	known := false
-	if c.Version == version5 {
-		props = len(m.props)
-		for _, n := range d.ids {
-			props += 1 + varintLength(n)
-		}
-		if m.expires {
-			props += expiryLength
-			left, _ := m.remaining(c.b.now())
-			expires = max(left, 1) // one that was sent before is sent again
-		}
-		if c.aliasMax > 0 {
-			if alias, known = c.aliases[topic]; known {
-				size -= len(topic)
-				topic = ""
-			} else {
-				alias = c.nextAlias%c.aliasMax + 1
-			}
-			props += aliasLength
-		}
-		size += varintLength(props) + props
+	if c.Version != version5 {
+		return 0, size
 	}
+	props = len(d.msg.props)
+	for _, n := range d.ids {
+		props += 1 + varintLength(n)
+	}
+	if d.msg.expires {
+		props += expiryLength
+	}
+	if alias > 0 {
+		props += aliasLength
+	}
+	return props, size + varintLength(props) + props
+}
+
+// takes tells whether the client takes a packet of that remaining length.
+func (c *Client) takes(size int) bool {
+	return size <= maxRemaining && (c.maxPacket == 0 || 1+varintLength(size)+size <= c.maxPacket)
+}
+
+// fits tells whether the client takes a message. If it was given aliases it may say yes
+// to one that turns out to be too large.
+func (c *Client) fits(d *delivery) bool {
+	topic := d.msg.topic
+	if c.aliasMax > 0 {
+		topic = ""
+	}
+	_, size := c.measure(d, topic, c.aliasMax)
+	return c.takes(size)
+}
+
+// appendPublish appends a delivery as it goes to the client, or returns false if it is
+// larger than the client takes [MQTT-3.1.2-24].
+func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
+	m, topic := d.msg, d.msg.topic
+	alias, known := uint16(0), false
+	if c.aliasMax > 0 {
+		if alias, known = c.aliases[topic]; known {
+			topic = ""
+		} else {
+			alias = c.nextAlias%c.aliasMax + 1
+		}
+	}
+	props, size := c.measure(d, topic, alias)
 	total := 1 + varintLength(size) + size
-	if size > maxRemaining || len(m.topic) > math.MaxUint16 || c.maxPacket > 0 && total > c.maxPacket {
+	if !c.takes(size) {
 		return false
 	}
 	if alias > 0 && !known {
@@ -147,7 +166,9 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	if c.Version == version5 {
 		out = binary.AppendUvarint(out, uint64(props))
 		if m.expires {
-			out = binary.BigEndian.AppendUint32(append(out, propMessageExpiry), expires)
+			left, _ := m.remaining(c.b.now())
+			left = max(left, 1) // one that was sent before is sent again
+			out = binary.BigEndian.AppendUint32(append(out, propMessageExpiry), left)
 		}
 		if alias > 0 {
 			out = binary.BigEndian.AppendUint16(append(out, propTopicAlias), alias)

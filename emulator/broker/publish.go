@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"iter"
+	"math"
 	"strings"
 	"time"
 )
@@ -252,6 +253,9 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 // again in a later connection. Send returns false if the message is larger than the
 // client takes.
 func (c *Client) Send(topic string, m Message) bool {
+	if len(topic) > math.MaxUint16 {
+		return false
+	}
 	if c.session == nil {
 		return true
 	}

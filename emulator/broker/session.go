@@ -261,12 +261,6 @@ func (c *Client) acknowledgement(kind byte, body []byte) *Error {
 	return nil
 }
 
-// fits tells whether the client takes a message of that size. It may say yes to one that
-// turns out to be a little too large.
-func (c *Client) fits(d *delivery) bool {
-	return c.maxPacket == 0 || len(d.msg.topic)+len(d.msg.props)+len(d.msg.payload)+8 <= c.maxPacket
-}
-
 // deliverShared sends a message to one member of a shared subscription: to one that can
 // take it at once, or else to one that is connected, or else to one whose session keeps
 // it. The members take turns.
