@@ -47,7 +47,7 @@ func (c *Client) hello(body []byte) *Error {
 		if p == nil || p.version == 0 {
 			c.Version = 0 // no answer that it would understand
 		}
-		if c.Version == version4 {
+		if c.Version == version4 && err.Code == UnsupportedVersion { // but for that, [MQTT-3.1.4-1] wants silence
 			c.refuse(Verdict{Code: err.Code})
 		}
 		return err
