@@ -29,11 +29,15 @@ type server struct {
 
 func start(t testing.TB, o broker.Options) *server {
 	t.Helper()
+	return serve(t, broker.New(o))
+}
+
+func serve(t testing.TB, b *broker.Broker) *server {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := broker.New(o)
 	b.Serve(ln)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {

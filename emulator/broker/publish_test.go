@@ -331,9 +331,9 @@ func TestClientThatDoesNotRead(t *testing.T) {
 
 // TestHandler: what it takes reaches nobody else, in any form.
 func TestHandler(t *testing.T) {
-	var s *server
+	var b *broker.Broker
 	var later []uint16
-	s = start(t, broker.Options{
+	b = broker.New(broker.Options{
 		Topic: "ask",
 		Handle: func(c *broker.Client, p *broker.Publish) byte {
 			switch string(p.Payload) {
@@ -345,8 +345,8 @@ func TestHandler(t *testing.T) {
 					c.Ack(id, 0x83)
 				}
 			case "unlocked":
-				s.Unlock()
-				s.Lock()
+				b.Unlock()
+				b.Lock()
 			case "leave":
 				c.Disconnect(0x98)
 			case "cut":
@@ -358,12 +358,13 @@ func TestHandler(t *testing.T) {
 			}
 			props = broker.AppendCorrelation(props, p.Correlation)
 			props = broker.AppendContentType(props, "answer")
-			if d := s.Publish(p.ResponseTopic, broker.Message{QoS: 1, Properties: props, Payload: append(bytes.ToUpper(p.Payload), fmt.Sprint(p.QoS, p.Retain, p.Expiry)...)}); d.Sent != 1 {
+			if d := b.Publish(p.ResponseTopic, broker.Message{QoS: 1, Properties: props, Payload: append(bytes.ToUpper(p.Payload), fmt.Sprint(p.QoS, p.Retain, p.Expiry)...)}); d.Sent != 1 {
 				t.Errorf("%s: %+v", p.Payload, d)
 			}
 			return 0
 		},
 	})
+	s := serve(t, b)
 	spy := connect(t, s, "spy")
 	spy.subscribe("#", 2)
 	c := connect(t, s, "c", func(p *packets.Connect) {
