@@ -6,13 +6,21 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
+// CallResult is the answer to [Call].
+type CallResult struct {
+	ReplyInfo
+	Value wire.Value // whatever the store answered
+}
+
+func (CallResult) isResult() {}
+
 // Call sends any words as they are, for requests that this package does not know
-// yet; whatever the store answers is in [Reply.Value]. Whether a lost answer can
-// be looked into depends on the verb: for one that is not known it cannot.
+// yet; its result is a [CallResult]. [Session.ReadBack] can say something about a lost
+// answer only if the verb is a known one.
 func Call(words []string, o WriteOptions) Command {
-	c := Command{words: slices.Clone(words), effect: effectUnknown, accepts: func(wire.Value) bool { return true }}
+	c := Command{words: slices.Clone(words), effect: effectUnknown, read: readCall}
 	if len(words) == 0 {
-		c.err = invalid("an empty request: want at least a verb")
+		c.err = invalid("the request is empty, it needs at least a verb")
 		return c
 	}
 	switch words[0] {
@@ -29,3 +37,5 @@ func Call(words []string, o WriteOptions) Command {
 	}
 	return c.with(o)
 }
+
+func readCall(v wire.Value, info ReplyInfo) Result { return CallResult{ReplyInfo: info, Value: v} }

@@ -24,7 +24,7 @@ func TestCall(t *testing.T) {
 			{[]string{"DEL", "k"}, wire.Value{Kind: wire.Integer, Int: 1}},
 		} {
 			c := client.Call(test.words, client.WriteOptions{})
-			r := must(s.Do(t.Context(), c))(t)
+			r := must(s.Do(t.Context(), c))(t).(client.CallResult)
 			if string(wire.AppendValue(nil, r.Value)) != string(wire.AppendValue(nil, test.want)) {
 				t.Errorf("%q: got %+v", test.words, r.Value)
 			}
@@ -36,7 +36,7 @@ func TestCall(t *testing.T) {
 				t.Errorf("%q: got %q %q", test.words, c.Verb(), c.Key())
 			}
 		}
-		r := must(s.Do(t.Context(), client.Call([]string{"SCAN", "*"}, client.WriteOptions{})))(t)
+		r := must(s.Do(t.Context(), client.Call([]string{"SCAN", "*"}, client.WriteOptions{})))(t).(client.CallResult)
 		if r.Value.Kind != wire.Array {
 			t.Errorf("SCAN: got %+v", r.Value)
 		}

@@ -6,30 +6,34 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A Command is a request as a value: a verb with its arguments. Make one with
-// Get, Set, Del, VDel, Scan or Call.
+// A Command is a request as a value: a verb with its arguments. [Get], [Set], [Del],
+// [VDel], [Scan] and [Call] return one.
 type Command struct {
 	words   []string // verb first
 	fence   string   // the `__ft` to send; empty = none
 	persist bool
 	effect  effect
-	accepts func(wire.Value) bool // the answers that the verb can have
-	err     error                 // why it cannot be sent
+	read    reader
+	err     error // why it cannot be sent
 
-	timestamp wire.Version // the `__ts` to send; zero = the clock's next
+	timestamp Version // the `__ts` to send; zero = the clock's next
 }
 
-// effect is what a command that was perhaps applied leaves behind.
+// A reader converts an answer to a result. It returns nil for an answer that the verb
+// cannot have.
+type reader func(wire.Value, ReplyInfo) Result
+
+// effect is how the key looks after a command was applied.
 type effect int
 
 const (
 	effectNone    effect = iota // it only reads
 	effectPut                   // the key holds the value
 	effectDelete                // the key is gone
-	effectUnknown               // nobody here knows the verb
+	effectUnknown               // the verb is not known here
 )
 
-// Verb is the first word of the request.
+// Verb returns the first word of the request.
 func (c Command) Verb() string {
 	if len(c.words) == 0 {
 		return ""
@@ -37,7 +41,7 @@ func (c Command) Verb() string {
 	return c.words[0]
 }
 
-// Key is the key that the command is about, if it has one.
+// Key returns the key of the command; empty if it has none.
 func (c Command) Key() string {
 	if len(c.words) < 2 {
 		return ""
@@ -45,15 +49,16 @@ func (c Command) Key() string {
 	return c.words[1]
 }
 
-// Check tells why the command cannot be sent; the error is an *[InvalidError].
+// Check returns why the command cannot be sent, or nil. The error is an
+// *[InvalidError].
 func (c Command) Check() error { return c.err }
 
-// newCommand refuses what the store is known to refuse in any case.
-func newCommand(effect effect, accepts func(wire.Value) bool, verb, key string, rest ...string) Command {
+// newCommand checks what the store is known to refuse in any case.
+func newCommand(effect effect, read reader, verb, key string, rest ...string) Command {
 	c := Command{
-		words:   append([]string{verb, key}, rest...),
-		effect:  effect,
-		accepts: accepts,
+		words:  append([]string{verb, key}, rest...),
+		effect: effect,
+		read:   read,
 	}
 	if key == "" {
 		c.err = &InvalidError{errEmptyKey}
@@ -63,11 +68,11 @@ func newCommand(effect effect, accepts func(wire.Value) bool, verb, key string, 
 
 var errEmptyKey = errors.New("the key is empty, the store wants at least one byte")
 
-// WriteOptions go with every command that writes.
+// WriteOptions are the options of every command that writes.
 type WriteOptions struct {
-	// Fence is the fencing token; the zero Version means none. Its text is sent
-	// as it was received (protocol.md 4).
-	Fence wire.Version
+	// Fence is the fencing token; the zero Version means none. It is sent with the same
+	// text as it was received (protocol.md 4).
+	Fence Version
 }
 
 func (c Command) with(o WriteOptions) Command {
@@ -79,14 +84,12 @@ func (c Command) with(o WriteOptions) Command {
 
 // WithFence returns the command with another fencing token; the zero Version means
 // none.
-func (c Command) WithFence(token wire.Version) Command {
+func (c Command) WithFence(token Version) Command {
 	c.fence = ""
 	return c.with(WriteOptions{Fence: token})
 }
 
-// Fence is the fencing token as it is sent; empty = none.
+// Fence returns the fencing token as it is sent; empty if there is none.
 func (c Command) Fence() string { return c.fence }
 
-func isCount(lowest int64) func(wire.Value) bool {
-	return func(v wire.Value) bool { return v.Kind == wire.Integer && v.Int >= lowest }
-}
+func isCount(v wire.Value, lowest int64) bool { return v.Kind == wire.Integer && v.Int >= lowest }

@@ -6,12 +6,25 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Del deletes a key: [Reply.Count] is 1, or 0 if it was missing.
-func Del(key string, o WriteOptions) Command {
-	return newCommand(effectDelete, isCount(0), wire.VerbDel, key).with(o)
+// DelResult is the answer to [Del].
+type DelResult struct {
+	ReplyInfo
+	Deleted bool // false if the key was missing
 }
 
-// Del is Do of the command Del.
-func (s *Session) Del(ctx context.Context, key string, o WriteOptions) (Reply, error) {
-	return s.Do(ctx, Del(key, o))
+func (DelResult) isResult() {}
+
+// Del deletes a key; its result is a [DelResult]. A missing key is not an error.
+func Del(key string, o WriteOptions) Command {
+	return newCommand(effectDelete, func(v wire.Value, info ReplyInfo) Result {
+		if !isCount(v, 0) {
+			return nil
+		}
+		return DelResult{ReplyInfo: info, Deleted: v.Int > 0}
+	}, wire.VerbDel, key).with(o)
+}
+
+// Del sends the command [Del].
+func (s *Session) Del(ctx context.Context, key string, o WriteOptions) (DelResult, error) {
+	return typed[DelResult](s.Do(ctx, Del(key, o)))
 }

@@ -12,10 +12,10 @@ func TestDel(t *testing.T) {
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
 		before := put(t, s, "k", "v")
 		r := must(s.Del(t.Context(), "k", client.WriteOptions{}))(t)
-		if r.Count() != 1 || r.Version.Compare(before) <= 0 || len(r.Warnings)+len(r.Notes) > 0 {
+		if !r.Deleted || r.Version.Compare(before) <= 0 || len(r.Warnings)+len(r.Notes) > 0 {
 			t.Errorf("got %+v", r)
 		}
-		if r := must(s.Del(t.Context(), "k", client.WriteOptions{}))(t); r.Count() != 0 || len(r.Warnings)+len(r.Notes) > 0 {
+		if r := must(s.Del(t.Context(), "k", client.WriteOptions{}))(t); r.Deleted || len(r.Warnings)+len(r.Notes) > 0 {
 			t.Errorf("missing: got %+v", r)
 		}
 	})
@@ -32,7 +32,7 @@ func TestVDel(t *testing.T) {
 			{"w", -1}, {"", -1}, {"v", 1}, {"v", 0},
 		} {
 			r := must(s.VDel(t.Context(), "k", []byte(test.value), client.WriteOptions{}))(t)
-			if r.Count() != test.want || len(r.Warnings)+len(r.Notes) > 0 {
+			if count(r) != test.want || len(r.Warnings)+len(r.Notes) > 0 {
 				t.Errorf("VDEL k %q: got %+v, want %d", test.value, r, test.want)
 			}
 		}

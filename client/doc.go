@@ -1,28 +1,43 @@
-// Package client speaks to the state store of the Azure IoT Operations MQTT
-// broker. A verb is a value, and a session carries it:
+// Package client speaks to the state store of the Azure IoT Operations MQTT broker.
 //
 //	s, err := client.Dial(ctx, client.Options{Address: "127.0.0.1:1883"})
 //	if err != nil { … }
 //	defer s.Close()
-//	reply, err := s.Do(ctx, client.Set("setpoint", []byte("21.5"), client.SetOptions{}))
-//	fmt.Println(reply.OK(), reply.Version)
+//	set, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{})
+//	…
+//	get, err := s.Get(ctx, "setpoint")
+//	…
+//	fmt.Println(set.Applied, get.Found, string(get.Value), get.Version)
 //
-// [Once] does the same for a single request, [Session.Pipeline] keeps many under
-// way, [Session.Watch] tells of changes, and [Session.Lock] holds a lock. Keys are strings and values are byte slices; both may hold any bytes.
+// Keys are strings and values are byte slices; both may hold any bytes.
+//
+// Each request is also a value, a [Command], made by a function of the same name:
+// [Get], [Set], [Del], [VDel], [Scan], [Call]. [Session.Do] sends one, [Once] connects for
+// one, and [Session.Pipeline] keeps many under way. They return a [Result], whose type is
+// that of the command.
+//
+//	r, err := client.Once(ctx, o, client.Get("setpoint"))
+//	…
+//	fmt.Println(string(r.(client.GetResult).Value))
+//
+// [Session.Watch] reports changes, and [Session.Lock] holds a lock.
+//
+// Errors are tested for with errors.Is and errors.AsType; [Session.Do] lists them. All are
+// named in this package, also those that come from its parts, client/mqtt and client/wire.
 //
 // Promises:
-//   - A "no" (the key is missing, the condition was not met) is a [Reply], never
-//     an error. An error of the store is a *[wire.StoreError].
-//   - A write is sent at most once. When its answer does not come the error is a
+//   - A "no" (the key is missing, the condition was not met) is a result, not an error.
+//     An error from the store is a *[StoreError].
+//   - A write is sent at most once. When it gets no answer the error is a
 //     *[LostAnswerError], and [Session.ReadBack] finds out what can be known.
-//   - Replies are matched by correlation data; late, duplicate and foreign ones
-//     are dropped, and they may come before or after the PUBACK.
-//   - A lock is held while its context lives, and nobody else has it until then;
-//     see [LockTiming] for what that rests on.
-//   - A session whose connection was lost connects again with the next request,
-//     unless the broker's reason was a fatal one. A refused login is fatal until
-//     there is another password or token to read.
+//   - Replies are matched by correlation data, whether they come before or after the
+//     PUBACK; late, duplicate and foreign ones are dropped.
+//   - While the context of a [Lock] lives, nobody else has the lock; see [LockTiming] for
+//     what that rests on.
+//   - A session that lost its connection connects again with the next request, unless
+//     the broker's reason was a permanent one ([IsPermanent]). A refused login is
+//     permanent until there is another password or token to read.
 //
-// Not promised: an order between requests that are outstanding at one time. The
-// store does not promise one; wait for a reply before sending what depends on it.
+// Not promised: an order between requests that are outstanding at the same time. The
+// store does not promise one; wait for a result before you send what depends on it.
 package client

@@ -24,7 +24,7 @@ func TestDown(t *testing.T) {
 	}
 	store.DropAll()
 	<-down
-	if err := s.Err(); client.Fatal(err) {
+	if err := s.Err(); client.IsPermanent(err) {
 		t.Errorf("%v is fatal", err)
 	} else {
 		as[*mqtt.LostError](t, err)
@@ -41,7 +41,7 @@ func TestFatal(t *testing.T) {
 	first := dial(t, store, client.Options{ClientID: "same"})
 	dial(t, store, client.Options{ClientID: "same"})
 	<-first.Down()
-	if err := first.Err(); !client.Fatal(err) {
+	if err := first.Err(); !client.IsPermanent(err) {
 		t.Errorf("%v is not fatal", err)
 	}
 }

@@ -3,12 +3,9 @@ package client
 import (
 	"fmt"
 	"time"
-
-	"github.com/sscli/sscli/client/wire"
 )
 
-// An InvalidError is a request or an option that is wrong by itself. Nothing was
-// sent.
+// An InvalidError is a request or an option that cannot be right. Nothing was sent.
 type InvalidError struct {
 	Err error
 }
@@ -21,8 +18,8 @@ func invalid(format string, args ...any) *InvalidError {
 	return &InvalidError{fmt.Errorf(format, args...)}
 }
 
-// An AnswerError is an answer that makes no sense: no RESP3, a bad HLC, or a
-// value that the command cannot have.
+// An AnswerError is an answer that makes no sense: not RESP3, a bad HLC, or a value that
+// the command cannot have.
 type AnswerError struct {
 	Err error
 }
@@ -45,13 +42,13 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the store answered with status %d: %q", e.Status, e.Message)
 }
 
-// A LostAnswerError is a write that was sent and got no answer. It may have been
-// applied or not; [Session.ReadBack] finds out what can be known. Its chain holds
-// the cause: the end of the context or a *mqtt.LostError.
+// A LostAnswerError is a write that was sent and got no answer. It may have been applied
+// or not; [Session.ReadBack] finds out what can be known. It wraps the cause: the end of
+// the context or a *[LostError].
 type LostAnswerError struct {
 	Command   Command
-	Timestamp wire.Version // the request's `__ts`
-	Expires   time.Time    // from then on the broker drops the request, unless the network held it up
+	Timestamp Version   // the request's `__ts`
+	Expires   time.Time // when the request expires: the broker then drops it
 	Err       error
 }
 
@@ -61,11 +58,10 @@ func (e *LostAnswerError) Error() string {
 
 func (e *LostAnswerError) Unwrap() error { return e.Err }
 
-// A NoStoreError is a request that the broker accepted and that nobody answered,
-// while the broker said that nobody subscribes to requests: there is probably no
-// state store behind it.
+// A NoStoreError is a request that the broker accepted while it reported that nobody
+// subscribes to requests, and that got no answer: probably the broker has no state store.
 type NoStoreError struct {
-	Err error // what ended the waiting
+	Err error // what ended the wait
 }
 
 func (e *NoStoreError) Error() string {

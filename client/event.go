@@ -3,8 +3,6 @@ package client
 import (
 	"errors"
 	"time"
-
-	"github.com/sscli/sscli/client/wire"
 )
 
 // EventKind says what an Event tells.
@@ -25,17 +23,17 @@ const (
 type Continuity string
 
 const (
-	Proven  Continuity = "proven"  // the key has the version it had: nothing happened
-	Lost    Continuity = "lost"    // at least one event was missed
-	Unknown Continuity = "unknown" // it cannot be told
+	ContinuityProven  Continuity = "proven"  // the key has the version it had: nothing happened
+	ContinuityLost    Continuity = "lost"    // at least one event was missed
+	ContinuityUnknown Continuity = "unknown" // it cannot be told
 )
 
 // An Event is what a Watch has to tell.
 type Event struct {
 	Kind    EventKind
 	Key     string
-	Time    time.Time    // when it was known here
-	Version wire.Version // of a gap: the last that was known; zero if there is none
+	Time    time.Time // when it was known here
+	Version Version   // of a gap: the last that was known; zero if there is none
 
 	Value    []byte
 	HasValue bool // false for a deletion, a missing key, and a set that came without
@@ -52,23 +50,23 @@ type Event struct {
 func verdict(before, now state, announced bool) Continuity {
 	switch {
 	case !before.present && !now.present:
-		return Unknown
+		return ContinuityUnknown
 	case before.present && now.present && !before.version.IsZero() && before.version.Equal(now.version):
-		return Proven
+		return ContinuityProven
 	case now.present && now.version.Compare(before.version) < 0:
-		return Lost // the store was restored
+		return ContinuityLost // the store was restored
 	case announced:
-		return Unknown
+		return ContinuityUnknown
 	case now.present && (before.version.IsZero() && before.present || now.version.IsZero()):
-		return Unknown // versions were not given
+		return ContinuityUnknown // versions were not given
 	}
-	return Lost
+	return ContinuityLost
 }
 
 // state is what is known of a key.
 type state struct {
 	present bool
-	version wire.Version // of the value, or of the deletion; zero if not known
+	version Version // of the value, or of the deletion; zero if not known
 }
 
 // ErrOverflow ends a watch whose consumer was too slow.

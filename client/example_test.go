@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -44,8 +43,7 @@ func ExampleDial() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	value, found := get.Bytes()
-	fmt.Printf("%t %s %t\n", set.OK(), value, found)
+	fmt.Printf("%t %s %t\n", set.Applied, get.Value, get.Found)
 	fmt.Println(get.Version.Equal(set.Version))
 	// Output:
 	// true 21.5 true
@@ -57,12 +55,11 @@ func ExampleOnce() {
 	defer store.Close()
 
 	o := client.Options{Address: store.Addr().String()}
-	reply, err := client.Once(context.Background(), o, client.Get("setpoint"))
+	r, err := client.Once(context.Background(), o, client.Get("setpoint"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, found := reply.Bytes() // a missing key is no error
-	fmt.Println(found)
+	fmt.Println(r.(client.GetResult).Found) // a missing key is not an error
 	// Output: false
 }
 
@@ -91,17 +88,24 @@ func ExampleSession_Pipeline() {
 		all = append(all, f)
 	}
 	for _, f := range all {
-		reply, err := f.Wait()
+		result, err := f.Wait()
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("%c %s %d\n", reply.Value.Kind, reply.Value.Text, reply.Count())
+		switch r := result.(type) {
+		case client.GetResult:
+			fmt.Printf("get %s\n", r.Value)
+		case client.SetResult:
+			fmt.Println("set", r.Applied)
+		case client.DelResult:
+			fmt.Println("del", r.Deleted)
+		}
 	}
 	// Output:
-	// + OK 0
-	// + OK 0
-	// $ 1 0
-	// :  1
+	// set true
+	// set true
+	// get 1
+	// del true
 }
 
 // A lock's version is the fencing token of the writes that it protects.
@@ -116,7 +120,7 @@ func ExampleWriteOptions() {
 	defer s.Close()
 
 	lock, err := s.Set(ctx, "lock", []byte("me"), client.SetOptions{Condition: client.NEX, TTL: 10 * time.Second})
-	if err != nil || !lock.OK() {
+	if err != nil || !lock.Applied {
 		log.Fatal("somebody else has it: ", err)
 	}
 	token := client.WriteOptions{Fence: lock.Version}
@@ -124,7 +128,7 @@ func ExampleWriteOptions() {
 		log.Fatal(err)
 	}
 	_, err = s.Set(ctx, "setpoint", []byte("99"), client.SetOptions{})
-	if refused, ok := errors.AsType[*wire.StoreError](err); ok {
+	if refused, ok := errors.AsType[*client.StoreError](err); ok {
 		fmt.Println(refused.Kind())
 	}
 	// Output: fencing_required
@@ -178,12 +182,14 @@ func ExampleSession_Watch() {
 	if _, err := s.Del(ctx, "setpoint", client.WriteOptions{}); err != nil {
 		log.Fatal(err)
 	}
-	for range 3 {
-		e, err := w.Next(ctx)
+	for e, err := range w.Events(ctx) {
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Printf("%s %s %q\n", e.Kind, e.Key, e.Value)
+		if e.Kind == client.EventDelete {
+			break
+		}
 	}
 	if err := w.Close(ctx); err != nil {
 		log.Fatal(err)
@@ -211,7 +217,7 @@ func ExampleSession_Lock() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	reply, err := s.Set(l.Context(), "deployed", []byte("1.2.3"), client.SetOptions{
+	set, err := s.Set(l.Context(), "deployed", []byte("1.2.3"), client.SetOptions{
 		WriteOptions: client.WriteOptions{Fence: l.Token()},
 	})
 	if lost := context.Cause(l.Context()); lost != nil {
@@ -221,7 +227,7 @@ func ExampleSession_Lock() {
 	if err := errors.Join(err, l.Release(ctx)); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(reply.OK())
+	fmt.Println(set.Applied)
 	_, held := store.Get("deploy")
 	fmt.Println(held)
 	// Output:

@@ -79,8 +79,8 @@ func TestFencing(t *testing.T) {
 					not[*client.LostAnswerError](t, err)
 				} else if err != nil {
 					t.Error(err)
-				} else if r.Count() != test.count {
-					t.Errorf("got %d, want %d", r.Count(), test.count)
+				} else if count(r) != test.count {
+					t.Errorf("got %d, want %d", count(r), test.count)
 				}
 				if store == nil {
 					return // no request tells the fence

@@ -6,14 +6,26 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Get reads a key: [Reply.Bytes] has its value. A missing key is no error.
+// GetResult is the answer to [Get].
+type GetResult struct {
+	ReplyInfo
+	Value []byte // nil if the key is missing
+	Found bool   // the key exists
+}
+
+func (GetResult) isResult() {}
+
+// Get reads a key; its result is a [GetResult]. A missing key is not an error.
 func Get(key string) Command {
-	return newCommand(effectNone, func(v wire.Value) bool {
-		return v.Kind == wire.Blob || v.Kind == wire.Null
+	return newCommand(effectNone, func(v wire.Value, info ReplyInfo) Result {
+		if v.Kind != wire.Blob && v.Kind != wire.Null {
+			return nil
+		}
+		return GetResult{ReplyInfo: info, Value: v.Text, Found: v.Kind == wire.Blob}
 	}, wire.VerbGet, key)
 }
 
-// Get is Do of the command Get.
-func (s *Session) Get(ctx context.Context, key string) (Reply, error) {
-	return s.Do(ctx, Get(key))
+// Get sends the command [Get].
+func (s *Session) Get(ctx context.Context, key string) (GetResult, error) {
+	return typed[GetResult](s.Do(ctx, Get(key)))
 }

@@ -15,8 +15,8 @@ func TestGet(t *testing.T) {
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
 		version := put(t, s, "k", "1234")
 		r := must(s.Get(t.Context(), "k"))(t)
-		if value, ok := r.Bytes(); !ok || string(value) != "1234" {
-			t.Errorf("got %q, %t", value, ok)
+		if !r.Found || string(r.Value) != "1234" {
+			t.Errorf("got %q, %t", r.Value, r.Found)
 		}
 		if !r.Version.Equal(version) || r.Version.String() != version.String() {
 			t.Errorf("got version %v, want %v", r.Version, version)
@@ -31,8 +31,8 @@ func TestGetMissing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
 		r := must(s.Get(t.Context(), "nothing"))(t)
-		if value, ok := r.Bytes(); ok || value != nil {
-			t.Errorf("got %q, %t", value, ok)
+		if r.Found || r.Value != nil {
+			t.Errorf("got %q, %t", r.Value, r.Found)
 		}
 		if !r.Version.IsZero() || len(r.Warnings)+len(r.Notes) > 0 {
 			t.Errorf("got %+v", r)
@@ -46,8 +46,8 @@ func TestGetEmpty(t *testing.T) {
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
 		set := must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
 		r := must(s.Get(t.Context(), "k"))(t)
-		if value, ok := r.Bytes(); !ok || len(value) != 0 {
-			t.Errorf("got %q, %t", value, ok)
+		if !r.Found || len(r.Value) != 0 {
+			t.Errorf("got %q, %t", r.Value, r.Found)
 		}
 		if !r.Version.Equal(set.Version) {
 			t.Errorf("got version %v, want %v", r.Version, set.Version)
@@ -67,7 +67,7 @@ func TestAnyBytes(t *testing.T) {
 			"🔑", "PX", "NX", "+", "#", "/", "-", string(all), strings.Repeat("k", 30_000),
 		} {
 			set := must(s.Set(t.Context(), b, []byte(b), client.SetOptions{}))(t)
-			if !set.OK() {
+			if !set.Applied {
 				t.Fatalf("%.20q was not stored", b)
 			}
 			if store != nil {
@@ -76,11 +76,11 @@ func TestAnyBytes(t *testing.T) {
 				}
 			}
 			r := must(s.Get(t.Context(), b))(t)
-			if value, ok := r.Bytes(); !ok || string(value) != b {
-				t.Errorf("got %.20q for %.20q", value, b)
+			if !r.Found || string(r.Value) != b {
+				t.Errorf("got %.20q for %.20q", r.Value, b)
 			}
-			if r := must(s.VDel(t.Context(), b, []byte(b), client.WriteOptions{}))(t); r.Count() != 1 {
-				t.Errorf("VDEL of %.20q answered %d", b, r.Count())
+			if r := must(s.VDel(t.Context(), b, []byte(b), client.WriteOptions{}))(t); !r.Deleted {
+				t.Errorf("VDEL of %.20q: got %+v", b, r)
 			}
 		}
 	})
@@ -94,8 +94,8 @@ func TestLargeValue(t *testing.T) {
 		r := must(s.Get(t.Context(), "k"))(t)
 		other := must(s.Set(t.Context(), "l", bytes.Repeat([]byte("x"), len(large)), client.SetOptions{}))(t)
 		must(s.Get(t.Context(), "l"))(t) // would overwrite a value that is only borrowed
-		if value, _ := r.Bytes(); !bytes.Equal(value, large) || !other.OK() {
-			t.Errorf("got %d bytes, want %d", len(value), len(large))
+		if !bytes.Equal(r.Value, large) || !other.Applied {
+			t.Errorf("got %d bytes, want %d", len(r.Value), len(large))
 		}
 	})
 }

@@ -2,19 +2,27 @@ package client
 
 import "github.com/sscli/sscli/client/wire"
 
-// KeyNotify asks the store to notify the client of changes to a key, which need
+// keyNotifyResult is the answer to keyNotify and keyNotifyStop.
+type keyNotifyResult struct{ ReplyInfo }
+
+func (keyNotifyResult) isResult() {}
+
+// keyNotify asks the store to notify the client of changes to a key, which need
 // not exist. The registration ends with the connection (protocol.md 2.5).
-// [Session.Watch] takes care of that.
-func KeyNotify(key string) Command {
-	return newCommand(effectNone, acceptsKeyNotify, wire.VerbKeyNotify, key)
+func keyNotify(key string) Command {
+	return newCommand(effectNone, readKeyNotify, wire.VerbKeyNotify, key)
 }
 
-// KeyNotifyStop ends the notifications for a key. [Reply.OK] is false if there
-// were none.
-func KeyNotifyStop(key string) Command {
-	return newCommand(effectNone, acceptsKeyNotify, wire.VerbKeyNotify, key, wire.OptionStop)
+// keyNotifyStop ends the notifications for a key.
+func keyNotifyStop(key string) Command {
+	return newCommand(effectNone, readKeyNotify, wire.VerbKeyNotify, key, wire.OptionStop)
 }
 
-// acceptsKeyNotify is generous: whether a repeated KEYNOTIFY is answered with OK
-// or a number is not known.
-func acceptsKeyNotify(v wire.Value) bool { return acceptsOK(v) || isCount(0)(v) }
+// readKeyNotify is generous: whether a repeated KEYNOTIFY is answered with OK or a
+// number is not known.
+func readKeyNotify(v wire.Value, info ReplyInfo) Result {
+	if !isOK(v) && !isCount(v, 0) {
+		return nil
+	}
+	return keyNotifyResult{info}
+}

@@ -8,57 +8,57 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 )
 
-// What the errors of locks can be tested for with errors.Is.
+// The errors of locks, for errors.Is.
 var (
-	ErrLockBusy  = errors.New("another holds the lock")      // and there was no time to wait, or no more
-	ErrLockLost  = errors.New("the lock was lost")           // while it was held; see LockLostError
-	ErrNotHolder = errors.New("the lock is not held by you") // when it should be renewed or released; see NotHolderError
+	ErrLockBusy  = errors.New("another holds the lock")      // see LockBusyError
+	ErrLockLost  = errors.New("the lock was lost")           // see LockLostError
+	ErrNotHolder = errors.New("the lock is not held by you") // see NotHolderError
 )
 
-// LockOptions go with [Session.Lock] and [Session.AcquireLock]. TTL, Grace and
-// Margin are explained at [LockTiming].
+// LockOptions go with [Session.Lock], [Session.AcquireLock], [Session.RenewLock] and
+// [Session.ReleaseLock]. TTL, Grace and Margin are explained at [LockTiming].
 type LockOptions struct {
 	TTL    time.Duration // of the lease, whole milliseconds; 0 = DefaultLockTTL
 	Grace  time.Duration // 0 = a quarter of the TTL, at most 5 s; less than 0 = none
 	Margin time.Duration // 0 = a tenth of the TTL, at most 2 s
 
-	// Holder is the value that the lock's key gets. Whoever uses the same one holds
-	// the same lock, at the same time: it must not be shared. Empty = the client id,
-	// a colon and something random.
+	// Holder is the value to store in the lock's key. Two processes with the same
+	// Holder hold the lock at the same time, so it must be unique. Empty = the client
+	// id, a colon and a random text.
 	Holder []byte
 
 	Try  bool          // do not wait for a lock that another holds
-	Wait time.Duration // how long to wait for it at most; 0 = as long as ctx lasts
+	Wait time.Duration // how long to wait at most; 0 = until ctx ends
 
-	// The functions below are called one at a time and must neither block nor call
-	// the Lock; each may be nil.
+	// The functions below are called one at a time. They must not block and must not
+	// call methods of the Lock. Each may be nil.
 
-	OnWait    func(LockStatus) // another holds the lock, and is waited for; again when the holder changes
-	OnLease   func(Lease)      // the lock is held, or was renewed; the first call is before Lock returns
-	OnTrouble func(error)      // a renewal had no good answer, or the watch broke; it is tried again
+	OnWait    func(LockStatus) // waiting, because another holds the lock; called again when the holder changes
+	OnLease   func(Lease)      // the lock was acquired or renewed; first called before Lock returns
+	OnTrouble func(error)      // a renewal did not succeed, or the watch broke; it is tried again
 
 	wall func() time.Time // the wall clock; nil = time.Now
 }
 
-// A Lease is what a good answer to an acquisition or renewal is worth.
+// A Lease is the time for which a successful acquisition or renewal holds the lock.
 type Lease struct {
-	Token wire.Version // the fencing token: the version of the lock's key
-	Sent  time.Time    // when the request was sent, by the local clock
-	Term  time.Time    // whoever works under the lock must begin to stop
-	Until time.Time    // and must have ended: another may hold the lock soon
+	Holder []byte    // the value of the lock's key: LockOptions.Holder, or the one generated for it
+	Token  Version   // the fencing token: the version of the lock's key
+	Sent   time.Time // when the request was sent, by the local clock
+	Term   time.Time // work under the lock must begin to stop
+	Until  time.Time // work under the lock must have stopped: another may hold it soon after
 
 	wall func() time.Time // nil = time.Now
 }
 
-// TermIn is the time left until Term, and UntilIn that until Until. Both count by
-// the monotonic clock and by the wall clock, of which the first stops while a
-// machine sleeps, and return what is less; a negative time has passed.
+// TermIn returns the time left until Term; it is negative after Term. It compares the
+// monotonic clock, which stops while a machine sleeps, and the wall clock, and returns
+// the shorter time.
 func (l Lease) TermIn() time.Duration { return l.left(l.Term) }
 
-// UntilIn is described at TermIn.
+// UntilIn returns the time left until Until, measured like TermIn.
 func (l Lease) UntilIn() time.Duration { return l.left(l.Until) }
 
 func (l Lease) left(t time.Time) time.Duration {
@@ -70,8 +70,8 @@ func (l Lease) left(t time.Time) time.Duration {
 	return min(t.Sub(now), t.Round(0).Sub(wall.Round(0)))
 }
 
-// A Lock is held, and renewed, from the return of [Session.Lock] until Release or
-// until it is lost.
+// A Lock is held and renewed from the return of [Session.Lock] until Release, or until
+// it is lost.
 type Lock struct {
 	s      *Session
 	name   string
@@ -81,25 +81,25 @@ type Lock struct {
 	ctx    context.Context
 	end    context.CancelCauseFunc
 	letGo  chan struct{} // closed by Release
-	kept   chan struct{} // closed when nothing is renewed any more
+	kept   chan struct{} // closed when keep has returned
 
 	mu    sync.Mutex
 	lease Lease
 
-	once     sync.Once // guards what Release leaves
+	once     sync.Once // guards released
 	released error
 
-	// Of keep, and after it of Release.
-	first   wire.Version // the token of the acquisition: what is older is of an earlier holder
-	broken  bool         // the watch was broken since the acquisition
-	blind   bool         // the watch has ended
+	// Owned by keep, and by Release once keep has returned.
+	first   Version // the token of the acquisition; older versions belong to earlier holders
+	broken  bool    // the watch was broken since the acquisition
+	blind   bool    // the watch has ended
 	doubt   doubt
-	trouble error // the last renewal without a good answer
+	trouble error // why the last renewal did not succeed; nil if it did
 }
 
-// Lock acquires a lock and keeps renewing it, until Release. While it is held its
-// key is watched, so that a loss is known at once. ctx bounds the acquisition only;
-// the lock outlives it. The errors are those of [Session.AcquireLock].
+// Lock acquires a lock and renews it until Release. It watches the lock's key
+// meanwhile, so that a loss is known at once. ctx bounds the acquisition only; the lock
+// outlives it. The errors are those of [Session.AcquireLock].
 func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
 	a, err := s.newAcquisition(name, o)
 	if err != nil {
@@ -135,39 +135,39 @@ func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, 
 	return l, nil
 }
 
-// Name is the key of the lock.
+// Name returns the key of the lock.
 func (l *Lock) Name() string { return l.name }
 
-// Holder is the value that the key has while the lock is held.
+// Holder returns the value of the key while the lock is held.
 func (l *Lock) Holder() []byte { return l.o.Holder }
 
-// Timing is what the lock is renewed by.
+// Timing returns the timing of the lease and its renewals.
 func (l *Lock) Timing() LockTiming { return l.timing }
 
-// Context ends when the lock is lost, with a *[LockLostError] as its cause: when
-// that becomes known, and at Lease.Term at the latest. Work under the lock must
-// then stop, and have stopped at Lease().Until. It also ends with Release, with
-// context.Canceled as the cause.
+// Context returns a context that ends when the lock is lost, with a *[LockLostError] as
+// its cause: as soon as the loss is known, and at Lease().Term at the latest. Work under
+// the lock must then stop before Lease().Until. Release ends the context with
+// context.Canceled as its cause.
 func (l *Lock) Context() context.Context { return l.ctx }
 
-// Lease is the newest lease. Once the lock is lost it does not change any more.
+// Lease returns the newest lease. It no longer changes once the lock is lost.
 func (l *Lock) Lease() Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lease
 }
 
-// Token is the newest fencing token; that of a lock that was lost is stale.
-func (l *Lock) Token() wire.Version { return l.Lease().Token }
+// Token returns the newest fencing token. The token of a lost lock is stale.
+func (l *Lock) Token() Version { return l.Lease().Token }
 
-// Release ends the renewing and gives the lock back, if it is still ours. It is to
-// be called in any case, once the work under the lock has ended: it also undoes a
-// renewal that was under way when the lock was lost. ctx should leave time for that:
-// LockTiming.Interval, rounded up to a second, and a round trip.
+// Release stops the renewals and releases the lock if it is still ours. Call it in any
+// case once the work under the lock has ended: it also undoes a renewal that was in
+// flight when the lock was lost. ctx should leave time for that: LockTiming.Interval,
+// rounded up to a second, and a round trip.
 //
-// It returns a *[NotHolderError] if the lock was no longer ours. Other errors say
-// that the lock could not be given back, so that it will run out by itself; they are
-// those of [Session.Do]. A second call does nothing and returns the same.
+// The error is a *[NotHolderError] if the lock was no longer ours. Any other, one of
+// those of [Session.Do], means that the lock could not be released and stays until it
+// expires. A second call does nothing and returns the same error.
 func (l *Lock) Release(ctx context.Context) error {
 	l.once.Do(func() {
 		close(l.letGo)
@@ -183,12 +183,12 @@ func (l *Lock) Release(ctx context.Context) error {
 	return l.released
 }
 
-// wallTick is how often a lock that is held looks at the wall clock: timers stop
-// while a machine sleeps.
+// wallTick is how often a held lock checks the wall clock, because timers stop while a
+// machine sleeps.
 const wallTick = 250 * time.Millisecond
 
-// keep renews the lock until it is lost or let go. When it returns nothing is
-// under way any more.
+// keep renews the lock until it is lost or released. No request is in flight when it
+// returns.
 func (l *Lock) keep() {
 	renewing, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -217,7 +217,7 @@ func (l *Lock) keep() {
 		select {
 		case c := <-answers:
 			flying = false
-			// What was told before the answer happened before it.
+			// Events that came before the answer happened before it.
 			if lost = l.heed(true); lost != nil {
 				l.doubt.add(c)
 				break
@@ -253,8 +253,8 @@ func (l *Lock) keep() {
 	}
 }
 
-// judge takes the answer to a renewal. One that comes too late does not count: the
-// lock may have run out, and the renewal have acquired it anew.
+// judge takes the answer to a renewal. A late answer does not count: the lock may have
+// expired, and the renewal acquired it anew.
 func (l *Lock) judge(c claim) *LockLostError {
 	l.doubt.add(c)
 	switch {
@@ -292,8 +292,8 @@ func (l *Lock) loss(why Loss, holder []byte) *LockLostError {
 	return &LockLostError{Name: l.name, Loss: why, Holder: holder, Lease: l.Lease(), Err: l.trouble}
 }
 
-// heed looks through what the watch has to tell. Not everything tells its version;
-// such an event counts if it certainly came after the acquisition.
+// heed reads the events of the watch. An event without a version counts only if since
+// says that it came after the acquisition.
 func (l *Lock) heed(since bool) *LockLostError {
 	for {
 		e, ok, err := l.w.pop()
@@ -332,11 +332,11 @@ func (l *Lock) heed(since bool) *LockLostError {
 	}
 }
 
-// A LockBusyError says that another held the lock for as long as it was waited for.
-// It is ErrLockBusy.
+// A LockBusyError means that another held the lock until the end of the wait. It
+// matches ErrLockBusy.
 type LockBusyError struct {
 	Status LockStatus
-	Waited time.Duration // LockOptions.Wait, which is over; 0 = it was only tried
+	Waited time.Duration // LockOptions.Wait; 0 = with LockOptions.Try
 }
 
 func (e *LockBusyError) Error() string {
@@ -347,26 +347,26 @@ func (e *LockBusyError) Error() string {
 	return text
 }
 
-// Is tells that the error is ErrLockBusy.
+// Is reports whether target is ErrLockBusy.
 func (e *LockBusyError) Is(target error) bool { return target == ErrLockBusy }
 
 // Loss is why a lock was lost.
 type Loss string
 
-// The reasons for which a lock is lost.
+// The reasons why a lock was lost.
 const (
-	LossNoRenewal Loss = "no renewal was answered in time" // see Err; or this process or machine slept
+	LossNoRenewal Loss = "no renewal was answered in time" // see LockLostError.Err; or this process or machine slept
 	LossDeleted   Loss = "its key was deleted or ran out"
 	LossTaken     Loss = "another holds it"
 )
 
-// A LockLostError is the cause of a Lock's context. It is ErrLockLost.
+// A LockLostError is the cause with which a Lock's context ends. It matches ErrLockLost.
 type LockLostError struct {
 	Name   string
 	Loss   Loss
-	Holder []byte // who holds it now, with LossTaken; nil if not known
+	Holder []byte // the new holder, with LossTaken; nil if not known
 	Lease  Lease  // the last
-	Err    error  // the last trouble with renewing; nil if there was none
+	Err    error  // why the last renewal did not succeed; nil if it did
 }
 
 func (e *LockLostError) Error() string {
@@ -379,13 +379,13 @@ func (e *LockLostError) Error() string {
 	return fmt.Sprintf("lock %q was lost: %s", e.Name, e.Loss)
 }
 
-// Is tells that the error is ErrLockLost.
+// Is reports whether target is ErrLockLost.
 func (e *LockLostError) Is(target error) bool { return target == ErrLockLost }
 
 func (e *LockLostError) Unwrap() error { return e.Err }
 
-// A NotHolderError says that a lock could not be renewed or released because it is
-// free, or another holds it. It is ErrNotHolder.
+// A NotHolderError means that a lock was not renewed or released because it is free, or
+// another holds it. It matches ErrNotHolder.
 type NotHolderError struct {
 	Status LockStatus
 }
@@ -397,5 +397,5 @@ func (e *NotHolderError) Error() string {
 	return fmt.Sprintf("lock %q is held by %s", e.Status.Name, e.Status.by())
 }
 
-// Is tells that the error is ErrNotHolder.
+// Is reports whether target is ErrNotHolder.
 func (e *NotHolderError) Is(target error) bool { return target == ErrNotHolder }

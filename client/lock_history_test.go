@@ -181,15 +181,23 @@ func (c *contest) take(s *Session, in step) (out stepResult, version wire.Versio
 	if err != nil {
 		return out, version, false // a read, a refusal of the broker, or no connection
 	}
-	switch value, _ := r.Bytes(); {
-	case in.verb == "GET":
-		out.value = string(value)
-	case r.OK():
-		out.n = 1
-	default:
-		out.n = r.Count()
+	switch r := r.(type) {
+	case GetResult:
+		out.value = string(r.Value)
+	case SetResult:
+		out.n = -1
+		if r.Applied {
+			out.n = 1
+		}
+	case VDelResult:
+		switch {
+		case r.Deleted:
+			out.n = 1
+		case r.Found:
+			out.n = -1
+		}
 	}
-	return out, r.Version, true
+	return out, r.Info().Version, true
 }
 
 // judgeHistory checks a history outside of virtual time, for a limited time.

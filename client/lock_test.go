@@ -412,7 +412,7 @@ func TestLockWait(t *testing.T) {
 			if diff := cmp.Diff([]string{"other", "third"}, told); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
-			if err := s.ReleaseLock(t.Context(), "l", []byte("h")); err != nil {
+			if err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -468,13 +468,13 @@ func TestReleaseLockRepeated(t *testing.T) {
 			}
 			return a
 		})
-		if err := s.ReleaseLock(t.Context(), "l", []byte("h")); err != nil {
+		if err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")}); err != nil {
 			t.Error(err)
 		}
-		if err := s.ReleaseLock(t.Context(), "l", []byte("h")); !errors.Is(err, ErrNotHolder) {
+		if err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")}); !errors.Is(err, ErrNotHolder) {
 			t.Error(err)
 		}
-		if err := s.ReleaseLock(t.Context(), "l", nil); !isInvalid(err) {
+		if err := s.ReleaseLock(t.Context(), "l", LockOptions{}); !isInvalid(err) {
 			t.Error(err)
 		}
 	})
@@ -675,7 +675,7 @@ func TestReleaseLockLate(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := s.ReleaseLock(ctx, "l", []byte("h")); err != nil {
+		if err := s.ReleaseLock(ctx, "l", LockOptions{Holder: []byte("h")}); err != nil {
 			t.Error(err)
 		}
 		if _, err := s.AcquireLock(t.Context(), "l", LockOptions{Holder: []byte("h"), TTL: time.Minute}); err != nil {

@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 )
 
-// LockStatus is what is known of a lock.
+// LockStatus is what is known about a lock.
 type LockStatus struct {
 	Name   string
 	Held   bool
-	Holder []byte       // nil if not held, or not known
-	Token  wire.Version // of the last acquisition or renewal; zero if not known
+	Holder []byte  // nil if not held, or not known
+	Token  Version // from the last acquisition or renewal; zero if not known
 }
 
 func (s LockStatus) by() string {
@@ -34,26 +33,26 @@ func (s *Session) LockStatus(ctx context.Context, name string) (LockStatus, erro
 	if err != nil {
 		return LockStatus{Name: name}, err
 	}
-	value, held := r.Bytes()
-	return LockStatus{name, held, value, r.Version}, nil
+	return LockStatus{name, r.Found, r.Value, r.Version}, nil
 }
 
-// lockPoll is the longest time between two attempts at a lock that is waited for: a
+// lockPoll is the longest time between two attempts while waiting for a lock, because a
 // notification can be lost.
 const lockPoll = 5 * time.Second
 
-// AcquireLock acquires a lock and leaves it to the caller to renew or release it.
+// AcquireLock acquires a lock and leaves it to the caller to renew or release it, with
+// the lease's Holder in the options of [Session.RenewLock] and [Session.ReleaseLock].
 //
-// A lock that another holds is waited for, as Try and Wait say: the store is asked
-// to notify of its key first, so that no release is missed, and as a notification
-// may be lost the lock is tried at least every 5 s. The waiting survives a broken
-// connection. Whatever was sent when the waiting ends is undone, so that no lock is
-// held that nobody knows of; for that the call may outlast ctx by the request's
-// expiry, LockTiming.Interval rounded up to a second, and some round trips.
+// It waits for a lock that another holds, as Try and Wait say. It registers for
+// notifications of the key first, so that it misses no release, and tries at least every
+// 5 s, because a notification can be lost. The wait survives a broken connection. An
+// attempt that is in flight when the wait ends is undone, so that no lock is held without
+// anybody knowing; for that the call may outlast ctx by the request's expiry,
+// LockTiming.Interval rounded up to a second, and some round trips.
 //
-// The errors: *[InvalidError], *[LockBusyError] (which is [ErrLockBusy]), and those
-// of [Session.Do] and [Session.Watch]. A *[LostAnswerError] among them says that an
-// attempt could not be undone: the lock may be held for its TTL.
+// The errors are *[InvalidError], *[LockBusyError], and those of [Session.Do] and
+// [Session.Watch]. A *[LostAnswerError] means that an attempt could not be undone: the
+// lock may be held for its TTL.
 func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
 	a, err := s.newAcquisition(name, o)
 	if err != nil {
@@ -72,16 +71,16 @@ func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (
 	return lease, err
 }
 
-// An acquisition is the way to a lock.
+// An acquisition is the attempt to get a lock.
 type acquisition struct {
 	s      *Session
 	name   string
 	o      LockOptions
 	timing LockTiming
-	w      *Watch // nil: there is no waiting
+	w      *Watch // nil with LockOptions.Try
 	began  time.Time
-	status LockStatus // as far as the watch tells
-	told   []byte     // the holder that OnWait had
+	status LockStatus // as last seen by the watch
+	told   []byte     // the holder last passed to OnWait
 	doubt  doubt
 }
 
@@ -91,7 +90,7 @@ func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, erro
 		return nil, err
 	}
 	if o.Wait < 0 {
-		return nil, invalid("a wait of %v: want 0 or more", o.Wait)
+		return nil, invalid("the wait %v must not be negative", o.Wait)
 	}
 	if len(o.Holder) == 0 {
 		o.Holder = []byte(s.o.ClientID + ":" + rand.Text())
@@ -107,15 +106,16 @@ func (a *acquisition) watch(ctx context.Context) (err error) {
 
 func (a *acquisition) leave(ctx context.Context) { a.s.leaveWatch(ctx, a.w) }
 
-// leaveWatch takes a lock's watch back, for a moment even after ctx has ended.
+// leaveWatch closes the watch of a lock. It takes a moment for that even after ctx has
+// ended.
 func (s *Session) leaveWatch(ctx context.Context, w *Watch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.o.Timeout, 2*time.Second))
 	defer cancel()
-	// What could not be taken back ends with the connection.
+	// A registration that could not be taken back ends with the connection.
 	_ = w.Close(ctx)
 }
 
-// run tries and waits until the lock is held or given up.
+// run tries and waits until the lock is held or the attempt is given up.
 func (a *acquisition) run(ctx context.Context) (Lease, error) {
 	answered, failures := false, 0
 	for {
@@ -146,7 +146,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			}
 		}
 		if a.o.Try {
-			// For the message: if it cannot be read it is not known.
+			// Only for the message, so an error does not matter.
 			if now, err := a.s.LockStatus(ctx, a.name); err == nil && now.Held {
 				a.status = now
 			}
@@ -158,8 +158,8 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 	}
 }
 
-// wait returns when the lock is to be tried again: it may be free, or the time for
-// a poll has come. trouble is what the last attempt met.
+// wait returns nil when it is time to try again: the lock may be free, or a poll is due.
+// trouble is the error of the last attempt.
 func (a *acquisition) wait(ctx context.Context, failures int, trouble error) error {
 	again := lockPoll/2 + mathrand.N(lockPoll/2)
 	if failures > 0 {
@@ -205,8 +205,8 @@ func (a *acquisition) waiting() {
 	a.o.OnWait(a.status)
 }
 
-// heed looks through what the watch has to tell: whether the lock is free, and who
-// holds it.
+// heed reads the events of the watch. It reports whether the lock may be free, and keeps
+// who holds it.
 func (a *acquisition) heed() (free bool, err error) {
 	for a.w != nil {
 		e, ok, err := a.w.pop()
@@ -229,7 +229,7 @@ func (a *acquisition) heed() (free bool, err error) {
 	return free, nil
 }
 
-// giveUp undoes what may have been done and returns why.
+// giveUp undoes what the attempts may have done, and returns why.
 func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	if a.doubt.n == 0 && !a.doubt.held {
 		return why
@@ -238,7 +238,7 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	defer cancel()
 	err := a.s.undo(ctx, a.name, a.o.Holder, a.timing, a.doubt)
 	if lost, ok := errors.AsType[*LostAnswerError](why); ok {
-		why = lost.Err // nothing is left of it, or what follows says so
+		why = lost.Err // either it is undone, or the error below says that it is not
 	}
 	if err == nil {
 		return why
@@ -252,17 +252,17 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	}
 }
 
-// A claim is what became of one SET NEX of a lock.
+// A claim is the outcome of one SET NEX of a lock.
 type claim struct {
 	lease  Lease         // if held
 	held   bool          // the store said OK
-	gone   bool          // not prolonged: it is free
-	holder []byte        // not prolonged: who has it; nil if not known
-	err    error         // there was no good answer
+	gone   bool          // not extended: the lock is free
+	holder []byte        // not extended: who holds the lock; nil if not known
+	err    error         // why there is no usable answer
 	expiry time.Duration // of the request
 }
 
-// useless tells why an acquisition is of no use although the store said OK.
+// useless returns why an acquisition cannot be used although the store said OK.
 func (c claim) useless() error {
 	switch {
 	case c.err != nil || !c.held:
@@ -270,21 +270,19 @@ func (c claim) useless() error {
 	case c.lease.Token.IsZero():
 		return &AnswerError{errors.New("the store sent no version, which is the fencing token")}
 	case c.lease.TermIn() <= 0:
-		return context.DeadlineExceeded // this process was stopped for a while
+		return context.DeadlineExceeded // this process was suspended for a while
 	}
 	return nil
 }
 
-// claim asks for a lock or, with the watch of one that is held, for more time. Once the
-// request is sent ctx does not end the waiting for the answer, which has at most an
-// Interval.
+// claim acquires a lock or, with the watch of a held lock, extends it. Once the request is
+// sent, ctx no longer ends the wait for its answer, which lasts an Interval at most.
 //
-// The request for more time would acquire what is free. So a connection on which the
-// watch has not read the lock carries it only behind a reading of its own: whatever was
-// deleted during a break stays so.
+// The same request acquires a lock that is free. So on a connection on which the watch has
+// not read the lock, claim reads it first: a lock deleted during a break stays deleted.
 func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, w *Watch) claim {
 	within := min(t.Interval, s.o.Timeout)
-	c := claim{expiry: (within + time.Second).Truncate(time.Second)} // at least what send makes of it
+	c := claim{expiry: (within + time.Second).Truncate(time.Second)} // at least what send uses
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	sending, stop := context.WithCancelCause(patience)
@@ -296,13 +294,13 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 		return c
 	}
 	if w != nil && !w.isOn(conn) {
-		r, err := s.ask(sending, conn, Get(name))
+		r, err := typed[GetResult](s.ask(sending, conn, Get(name)))
 		if err != nil {
 			c.err = err
 			return c
 		}
-		if value, present := r.Bytes(); !present || !bytes.Equal(value, o.Holder) {
-			c.gone, c.holder = !present, value
+		if !r.Found || !bytes.Equal(r.Value, o.Holder) {
+			c.gone, c.holder = !r.Found, r.Value
 			return c
 		}
 	}
@@ -311,22 +309,22 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 		c.err = err
 		return c
 	}
-	r, err := p.wait(patience)
+	r, err := typed[SetResult](p.wait(patience))
 	if err != nil {
 		c.err = err
 		p.hangUpIfDead(patience, within)
 		return c
 	}
-	c.lease, c.held = t.lease(p.sent), r.OK()
-	c.lease.Token, c.lease.wall = r.Version, o.wall
+	c.lease, c.held = t.lease(p.sent), r.Applied
+	c.lease.Holder, c.lease.Token, c.lease.wall = o.Holder, r.Version, o.wall
 	return c
 }
 
-// ask is Do on a certain connection, for a lock.
-func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Reply, error) {
+// ask sends a request for a lock on a given connection.
+func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Result, error) {
 	p, err := s.sendOn(ctx, conn, c)
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
 	begin := time.Now()
 	r, err := p.wait(ctx)
@@ -336,29 +334,28 @@ func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Reply, e
 	return r, err
 }
 
-// hangUpIfDead closes the connection of a request that was waited for until ctx ended,
-// if not even a PUBACK came for as long as a second: the way to the broker is dead. The
-// keep-alive would find out too late; the next attempt is to take another. How this one
-// ended, its error tells.
+// hangUpIfDead closes the connection of a request that timed out, if the broker has not
+// even sent a PUBACK for a second: the network path is dead, and the keep-alive would
+// notice too late. The next attempt then uses a new connection.
 func (p *pending) hangUpIfDead(ctx context.Context, waited time.Duration) {
 	if waited >= time.Second && errors.Is(context.Cause(ctx), context.DeadlineExceeded) && p.conn.LastReceived().Before(p.sent) {
 		_ = p.conn.Close()
 	}
 }
 
-// doubt is about requests of ours for a lock that got no answer: the store may have
-// done them, or may yet do.
+// doubt counts our unanswered requests for a lock: the store may have applied them, or
+// may still do so.
 type doubt struct {
-	n       int           // of such requests
-	held    bool          // the store said that we have the lock, but that was of no use
-	settled bool          // there was an answer to a later one
-	expiry  time.Duration // that they were sent with
-	until   time.Time     // from then on the store does none of them any more
+	n       int           // unanswered requests
+	held    bool          // acquired too late to be useful; must be released
+	settled bool          // a later request was answered
+	expiry  time.Duration // the longest expiry among them
+	until   time.Time     // from then on the store applies none of them
 }
 
-// add learns from what became of a request. An answer to a later one means that all
-// before have reached the broker, unless another connection carried them, which is
-// closed: from there it is their expiry that counts.
+// add takes the outcome of a request. An answer to a later request means that the broker
+// has all earlier ones, unless they went over another connection, which is closed: then
+// only their expiry counts.
 func (d *doubt) add(c claim) {
 	now := time.Now()
 	lost, unknown := errors.AsType[*LostAnswerError](c.err)
@@ -385,7 +382,7 @@ func (d *doubt) settle(now time.Time) {
 	d.settled = true
 }
 
-// rest waits until the store does nothing any more.
+// rest waits until the store can apply none of the requests any more.
 func (d doubt) rest(ctx context.Context) error {
 	d.settle(time.Now())
 	if !pause(ctx, time.Until(d.until)) {
@@ -394,11 +391,11 @@ func (d doubt) rest(ctx context.Context) error {
 	return nil
 }
 
-// undo releases what may have been acquired, and as that may have been too early
-// once more when nothing is to come.
+// undo releases a lock that may have been acquired, and once more when no request of ours
+// can arrive any more.
 func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
-	n, _, err := s.giveBack(ctx, name, holder, t)
-	if err != nil || d.n == 0 || d.n == 1 && n == 1 && !d.held {
+	r, _, err := s.giveBack(ctx, name, holder, t)
+	if err != nil || d.n == 0 || d.n == 1 && r.Deleted && !d.held {
 		return err
 	}
 	if err := d.rest(ctx); err != nil {
@@ -408,24 +405,24 @@ func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTi
 	return err
 }
 
-// giveBack deletes the lock's key if it holds our value. Since that does no harm
-// if it is done twice, it is repeated until there is an answer; maybe tells that one
-// without an answer may have been the one that did it. If it was not, it may yet come,
-// and is waited for: whoever acquires the lock next may do so in our name.
-func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (n int64, maybe bool, err error) {
-	var late time.Time // until then one without an answer may be done
+// giveBack deletes the lock's key if it holds our value, and repeats the request until it
+// is answered: to delete twice does no harm. maybe reports that an earlier, unanswered
+// request may have deleted the key. If it did not, it could still arrive, so giveBack
+// waits for its expiry: the next holder may use the same name as we did.
+func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (r VDelResult, maybe bool, err error) {
+	var late time.Time // until then an unanswered request may be applied
 	for attempt := 1; ; attempt++ {
 		limited, cancel := context.WithTimeout(ctx, min(t.Interval, s.o.Timeout))
 		r, err := s.VDel(limited, name, holder, WriteOptions{})
 		cancel()
 		if err == nil {
-			if r.Count() > 0 {
+			if r.Deleted {
 				pause(ctx, time.Until(late))
 			}
-			return r.Count(), maybe, nil
+			return r, maybe, nil
 		}
 		if ctx.Err() != nil || s.isFinal(err) || s.life.Err() != nil {
-			return 0, maybe, err
+			return r, maybe, err
 		}
 		if lost, unknown := errors.AsType[*LostAnswerError](err); unknown {
 			maybe = true
@@ -434,14 +431,14 @@ func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t Lo
 			}
 		}
 		if !pause(ctx, backOff(attempt)) {
-			return 0, maybe, err
+			return r, maybe, err
 		}
 	}
 }
 
-// release gives a lock back, and once more when nothing is to come any more.
+// release releases a lock, and once more when no request of ours can arrive any more.
 func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
-	n, maybe, err := s.giveBack(ctx, name, holder, t)
+	r, maybe, err := s.giveBack(ctx, name, holder, t)
 	if err != nil {
 		return err
 	}
@@ -453,13 +450,13 @@ func (s *Session) release(ctx context.Context, name string, holder []byte, t Loc
 			return err
 		}
 	}
-	if n > 0 || n == 0 && maybe {
+	if r.Deleted || !r.Found && maybe {
 		return nil
 	}
-	return s.notHolder(ctx, name, n < 0)
+	return s.notHolder(ctx, name, r.Found)
 }
 
-// notHolder says who holds the lock instead, if that can be read.
+// notHolder returns a NotHolderError that names the present holder, if it can be read.
 func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 	status := LockStatus{Name: name, Held: held}
 	if held {
@@ -470,18 +467,20 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 	return &NotHolderError{status}
 }
 
-// ReleaseLock gives a lock back if holder has it; if not, the error is a
-// *[NotHolderError]. Other errors are those of [Session.Do]. An attempt without an
-// answer is repeated until ctx ends or, when ctx has no deadline, the session's
-// time-out is over; for as long it is waited until an attempt that seems to be lost can
-// not be done any more, to a lock that holder acquires behind this.
-func (s *Session) ReleaseLock(ctx context.Context, name string, holder []byte) error {
-	if err := checkHolder(name, holder); err != nil {
+// ReleaseLock releases a lock that o.Holder holds; otherwise the error is a
+// *[NotHolderError]. The other options are not used. Other errors are those of
+// [Session.Do].
+//
+// An unanswered attempt is repeated until ctx ends or, without a deadline, the session's
+// timeout is over. Within that time ReleaseLock also waits until a lost attempt can no
+// longer be applied, so that it does not delete a lock that o.Holder acquires afterwards.
+func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) error {
+	if err := checkHolder(name, o.Holder); err != nil {
 		return err
 	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
-	return s.release(ctx, name, holder, LockTiming{Interval: s.o.Timeout}, doubt{})
+	return s.release(ctx, name, o.Holder, LockTiming{Interval: s.o.Timeout}, doubt{})
 }
 
 func checkHolder(name string, holder []byte) error {
@@ -491,15 +490,15 @@ func checkHolder(name string, holder []byte) error {
 	return Get(name).Check()
 }
 
-// RenewLock prolongs a lock that o.Holder has. Of the other options TTL, Grace and
-// Margin count. If the lock is free or another's, the error is a *[NotHolderError];
-// the others are those of [Session.Watch] and [Session.Do].
+// RenewLock extends a lock that o.Holder holds. It also uses the TTL, Grace and Margin of
+// o. If the lock is free, or another holds it, the error is a *[NotHolderError]; other
+// errors are those of [Session.Watch] and [Session.Do].
 //
-// The store has no request that prolongs a lock and leaves a free one alone. So the
-// key is read first, and watched: a lock that runs out between the reading and the
-// renewal is acquired anew by the latter, which the watch tells, and is then given
-// back. A store that tells of it only after the renewal's answer goes unnoticed; the
-// lock is held then, but another may have held it for that moment.
+// The store has no request that extends a held lock and leaves a free one alone. So
+// RenewLock watches and reads the key first. If the lock expires between that and the
+// renewal, the renewal acquires it anew; the watch reports the deletion, and RenewLock
+// releases the lock again. If the store announces the deletion only after it answered the
+// renewal, that goes unnoticed: the lock is held, but another may have held it in between.
 func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
 	if err := checkHolder(name, o.Holder); err != nil {
 		return Lease{}, err
@@ -539,9 +538,9 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	return Lease{}, &NotHolderError{LockStatus{Name: name}}
 }
 
-// lapsed tells whether a watch knows of a deletion before a version, or found the key
+// lapsed reports whether a watch has seen a deletion before a version, or found the key
 // missing after a break.
-func lapsed(w *Watch, version wire.Version) bool {
+func lapsed(w *Watch, version Version) bool {
 	for {
 		e, ok, err := w.pop()
 		if err != nil || !ok {

@@ -2,22 +2,22 @@ package client
 
 import "time"
 
-// DefaultLockTTL is how long a lock lasts without a renewal.
+// DefaultLockTTL is the time after which a lock expires without a renewal.
 const DefaultLockTTL = 15 * time.Second
 
-// minLockInterval is the least time that a renewal is given.
+// minLockInterval is the shortest time allowed for a renewal.
 const minLockInterval = 200 * time.Millisecond
 
-// LockTiming is the arithmetic of a lease. Only the local clock counts, so a clock
-// that is wrong does no harm; what the Margin allows for is one that is fast or
-// slow, and the time that it takes to act.
+// LockTiming is the arithmetic of a lease. Only the local clock counts, so a clock that
+// shows the wrong time does no harm. The Margin allows for a clock that runs fast or
+// slow, and for the time it takes to act.
 //
-//	sent ──────── renewals, each Interval ────────▶ Term ─── Grace ──▶ Until ─ Margin ─▶ the lock runs out
+//	sent ──────── renewals, each Interval ────────▶ Term ─── Grace ──▶ Until ─ Margin ─▶ the lock expires
 //	 0     Interval    2 Interval     3 Interval = TTL−Margin−Grace   TTL−Margin        TTL, at the earliest
 //
-// Everything counts from the moment at which the last request that was answered
-// well was sent, since the store counts the TTL from a later one. A renewal is due
-// each Interval and has one Interval to be answered in.
+// All times count from the moment when the last successful request was sent: the store
+// starts the TTL later. A renewal is due every Interval and must be answered within one
+// Interval.
 type LockTiming struct {
 	TTL      time.Duration // of the key (protocol.md 2.2)
 	Margin   time.Duration // between Lease.Until and the key's end
@@ -25,9 +25,9 @@ type LockTiming struct {
 	Interval time.Duration // (TTL − Margin − Grace) / 3
 }
 
-// Timing fills in the defaults: a TTL of DefaultLockTTL, a Margin of a tenth of the
-// TTL and at most 2 s, a Grace of a quarter of it and at most 5 s. The error is an
-// *[InvalidError], if the Interval were less than 200 ms.
+// Timing returns the timing with the defaults filled in: a TTL of DefaultLockTTL, a
+// Margin of a tenth of the TTL and at most 2 s, a Grace of a quarter of the TTL and at
+// most 5 s. The error is an *[InvalidError] if the Interval would be less than 200 ms.
 func (o LockOptions) Timing() (LockTiming, error) {
 	t := LockTiming{TTL: o.TTL, Margin: o.Margin, Grace: max(o.Grace, 0)}
 	if t.TTL == 0 {
@@ -44,7 +44,7 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	case t.TTL < 0 || t.TTL%time.Millisecond != 0:
 		return t, invalid("a lock's time to live of %v: want whole milliseconds", t.TTL)
 	case t.Margin < 0:
-		return t, invalid("a lock's margin of %v: want 0 or more", t.Margin)
+		return t, invalid("the margin %v of a lock must not be negative", t.Margin)
 	case t.Interval < minLockInterval:
 		least := (3*minLockInterval + t.Margin + t.Grace).Round(time.Millisecond)
 		if o.Margin == 0 && o.Grace == 0 {
@@ -55,7 +55,7 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	return t, nil
 }
 
-// lease is what a request that was sent at a time is worth.
+// lease returns the lease of a request sent at a given time.
 func (t LockTiming) lease(sent time.Time) Lease {
 	until := sent.Add(t.TTL - t.Margin)
 	return Lease{Sent: sent, Term: until.Add(-t.Grace), Until: until}

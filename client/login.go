@@ -8,8 +8,8 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// dialSlowly is dial with one packet after the other, so without f. When that serves, it is
-// how the session goes on. It wants dialing.
+// dialSlowly is like dial, but sends one packet after the other, so without f. If it
+// succeeds, the session goes on that way. The caller holds dialing.
 func (s *Session) dialSlowly(ctx context.Context, filters []string, f *flight) (conn *mqtt.Conn, secret []byte, err error) {
 	s.slow = true
 	conn, secret, err = s.dial(ctx, filters, f)
@@ -17,8 +17,8 @@ func (s *Session) dialSlowly(ctx context.Context, filters []string, f *flight) (
 	return conn, secret, err
 }
 
-// dial makes a connection, with what there is to log in with now, and returns that. f
-// goes with it, unless it is nil.
+// dial connects with the present password or token, and returns that too. It sends f with
+// SUBSCRIBE unless f is nil.
 func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *mqtt.Conn, secret []byte, err error) {
 	o := mqtt.Options{
 		Address:   s.o.Address,
@@ -60,11 +60,11 @@ func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *
 	if err == nil || isLoginRefusal(err) {
 		s.judged(secret)
 	}
-	// secret is returned by value: keepToken's calls of Data come later.
+	// secret is returned by value, because keepToken calls Data again later.
 	return conn, secret, s.explainLogin(err, secret)
 }
 
-// secret reads what to log in with.
+// secret returns the password to log in with.
 func (s *Session) secret() ([]byte, error) {
 	switch {
 	case s.o.TokenFile != "":
@@ -76,15 +76,15 @@ func (s *Session) secret() ([]byte, error) {
 	}
 }
 
-// judged notes what the broker has last granted or refused.
+// judged keeps the password or token that the broker last granted or refused.
 func (s *Session) judged(secret []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tried = secret
 }
 
-// renewed tells whether err is a refusal of the login and there is now something
-// else to log in with than what the broker judged (protocol.md 8.2).
+// renewed reports whether err is a refused login and there is another password or token
+// now than the one refused (protocol.md 8.2).
 func (s *Session) renewed(err error) bool {
 	if !isLoginRefusal(err) {
 		return false

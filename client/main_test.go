@@ -116,8 +116,25 @@ func put(t testing.TB, s *client.Session, key, value string) wire.Version {
 func value(t testing.TB, s *client.Session, key string) (string, wire.Version) {
 	t.Helper()
 	r := must(s.Get(t.Context(), key))(t)
-	v, _ := r.Bytes()
-	return string(v), r.Version
+	return string(r.Value), r.Version
+}
+
+// count is the number that DEL and VDEL have answered.
+func count(r client.Result) int64 {
+	switch r := r.(type) {
+	case client.DelResult:
+		if r.Deleted {
+			return 1
+		}
+	case client.VDelResult:
+		switch {
+		case r.Deleted:
+			return 1
+		case r.Found:
+			return -1
+		}
+	}
+	return 0
 }
 
 // a recorder keeps what Options.Trace gets.

@@ -41,15 +41,15 @@ func TestMosquittoSetGetDelete(t *testing.T) {
 	s := watchSession(t, Options{Address: attached(t).Addresses[0]})
 	value := []byte("\x00\r\n\xff")
 	stored, err := s.Set(t.Context(), "k\x00", value, SetOptions{Condition: NX})
-	if err != nil || !stored.OK() {
+	if err != nil || !stored.Applied {
 		t.Fatal(stored, err)
 	}
 	got, err := s.Get(t.Context(), "k\x00")
-	if v, ok := got.Bytes(); err != nil || !ok || string(v) != string(value) || !got.Version.Equal(stored.Version) {
+	if err != nil || !got.Found || string(got.Value) != string(value) || !got.Version.Equal(stored.Version) {
 		t.Fatal(got, err)
 	}
 	gone, err := s.VDel(t.Context(), "k\x00", value, WriteOptions{})
-	if err != nil || gone.Count() != 1 {
+	if err != nil || !gone.Deleted {
 		t.Fatal(gone, err)
 	}
 }
@@ -75,15 +75,15 @@ func TestMosquittoSettings(t *testing.T) {
 					sent = append(sent, f)
 				}
 				for _, f := range sent {
-					if r, err := f.Wait(); err != nil || !r.OK() {
+					if r, err := f.Wait(); err != nil || !r.(SetResult).Applied {
 						t.Fatalf("%+v, %v", r, err)
 					}
 				}
 				for i := range keys {
 					r, err := s.Get(t.Context(), fmt.Sprint(i))
 					last := keys*(times-1) + i
-					if v, _ := r.Bytes(); err != nil || string(v) != fmt.Sprint(window, last) {
-						t.Fatalf("%d holds %q, want %q: %v", i, v, fmt.Sprint(window, last), err)
+					if err != nil || string(r.Value) != fmt.Sprint(window, last) {
+						t.Fatalf("%d holds %q, want %q: %v", i, r.Value, fmt.Sprint(window, last), err)
 					}
 				}
 			}

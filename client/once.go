@@ -11,46 +11,45 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Once connects, sends one request, and disconnects. ctx bounds all of it but the
-// goodbye, which takes a second at most. The errors are those of [Dial] and
+// Once connects, sends one request, and disconnects. ctx bounds everything but the
+// DISCONNECT, which takes at most a second. The errors are those of [Dial] and
 // [Session.Do].
 //
-// It takes as few round trips as MQTT 5 allows: a GET leaves with CONNECT and
-// SUBSCRIBE, in one write. A broker of several nodes may take it before it knows
-// everywhere of the subscription, and then the answer is lost; so it is sent once more
-// when none came a while after SUBACK. A write waits for SUBACK, and with an
-// authentication method everything waits for CONNACK. Options.NoPipelining sends one
-// packet after the other.
-func Once(ctx context.Context, o Options, c Command) (Reply, error) {
+// It needs as few round trips as MQTT 5 allows: a GET goes out with CONNECT and SUBSCRIBE
+// in one write. A broker with several nodes may process it before all of them know the
+// subscription, and then the answer is lost; so the GET is sent once more if no answer
+// comes a while after SUBACK. A write waits for SUBACK, and with an authentication method
+// everything waits for CONNACK. Options.NoPipelining sends one packet after the other.
+func Once(ctx context.Context, o Options, c Command) (Result, error) {
 	if err := c.Check(); err != nil {
-		return Reply{}, err
+		return nil, err
 	}
 	s, err := newSession(o)
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
 	s.brief = true
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	defer s.Close()
-	if s.o.NoPipelining || s.o.NoFlight || !c.repeatable() {
+	if s.o.NoPipelining || !c.repeatable() {
 		return s.Do(ctx, c)
 	}
 	return s.fly(ctx, c)
 }
 
-// repeatable tells whether a request may be sent twice, and so before it is certain
-// that its answer can be delivered.
+// repeatable reports whether a request may be sent twice, and so may be sent before it is
+// certain that its answer can be delivered.
 func (c Command) repeatable() bool { return c.Verb() == wire.VerbGet && c.effect == effectNone }
 
-// A flight is a request that is sent with SUBSCRIBE. Each attempt to connect makes it
-// anew.
+// A flight is a request that is sent together with SUBSCRIBE. Each attempt to connect
+// makes a new one of it.
 type flight struct {
 	ctx     context.Context // with a deadline
 	command Command
 
 	mu sync.Mutex
-	p  *pending // of the last attempt; nil if it was not sent
+	p  *pending // from the last attempt; nil if it was not sent
 	m  mqtt.Message
 }
 
@@ -61,7 +60,7 @@ func (f *flight) reset() {
 	f.p = nil
 }
 
-// early is the mqtt.Options.Early of an attempt.
+// early is used as mqtt.Options.Early of an attempt.
 func (f *flight) early(s *Session) (mqtt.EarlyMessage, error) {
 	p, m, err := s.prepare(f.ctx, f.command)
 	if err != nil {
@@ -73,7 +72,7 @@ func (f *flight) early(s *Session) (mqtt.EarlyMessage, error) {
 	return mqtt.EarlyMessage{Message: m, Acked: p.acked, Answered: p.done}, nil
 }
 
-// on notes the connection that the last attempt has made.
+// on sets the connection that the last attempt made.
 func (f *flight) on(conn *mqtt.Conn) {
 	if p := f.pending(); p != nil {
 		p.on(conn)
@@ -86,34 +85,33 @@ func (f *flight) pending() *pending {
 	return f.p
 }
 
-// fly connects and sends a request on the way.
-func (s *Session) fly(ctx context.Context, c Command) (Reply, error) {
+// fly connects and sends a request at the same time.
+func (s *Session) fly(ctx context.Context, c Command) (Result, error) {
 	f := &flight{ctx: ctx, command: c}
 	conn, err := s.connect(ctx, f)
 	p := f.pending()
 	if err != nil && p != nil && ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return Reply{}, context.Cause(ctx) // what was waited for is the answer
+		return nil, context.Cause(ctx) // the wait was for the answer, not for the connection
 	}
 	if err != nil {
-		return Reply{}, p.instead(err)
+		return nil, p.instead(err)
 	}
-	if p == nil { // a broker that knows no pipelining
+	if p == nil { // the broker does not accept packets before its CONNACK
 		return s.Do(ctx, c)
 	}
 	f.askAgain(conn)
 	return p.wait(ctx)
 }
 
-// instead returns the error that sending one packet after the other would have had in
-// place of err, with which the connection did not come about. p may be nil.
+// instead returns the error that Once would have had if it had sent one packet after the
+// other. err is why there is no connection; p may be nil.
 func (p *pending) instead(err error) error {
 	if p == nil {
 		return err
 	}
 	p.s.finish(p.id, mqtt.Message{}, err)
 	<-p.done
-	// What CONNACK said about the size of the request comes before how the broker put
-	// an end to it.
+	// CONNACK announced the maximum size before the broker closed the connection.
 	if tooLarge, ok := errors.AsType[*mqtt.TooLargeError](p.err); ok {
 		return tooLarge
 	}
@@ -127,8 +125,8 @@ func (p *pending) instead(err error) error {
 	return err
 }
 
-// askAgain waits for the answer to a request that was sent with SUBSCRIBE, and sends it
-// once more when none came four times as long as SUBACK took.
+// askAgain waits for the answer to a request that was sent with SUBSCRIBE. If none comes
+// in four times the time that SUBACK took, it sends the request once more.
 func (f *flight) askAgain(conn *mqtt.Conn) {
 	const least = 250 * time.Millisecond
 	p := f.pending()
@@ -139,13 +137,13 @@ func (f *flight) askAgain(conn *mqtt.Conn) {
 	case <-f.ctx.Done():
 	case <-t.C:
 		f.m.Expiry = expiry(f.ctx)
-		// If it cannot be sent, the end of the connection or of ctx says why.
+		// If it cannot be sent, the connection or ctx has ended, which p.wait reports.
 		_ = conn.Publish(f.ctx, f.m, p.acked)
 	}
 }
 
-// isUnwelcome tells whether a broker has closed the connection without a word before
-// it granted the login, as one may that expects nothing but CONNECT.
+// isUnwelcome reports whether the broker closed the connection before CONNACK without
+// giving a reason, as some do if more than CONNECT comes first.
 func isUnwelcome(err error) bool {
 	failed, ok := errors.AsType[*mqtt.DialError](err)
 	if !ok || failed.Stage != mqtt.StageConnect {

@@ -96,7 +96,6 @@ func TestFlights(t *testing.T) {
 		"get, asked again":  {command: get, action: emulator.Action{DropReply: true}, want: []string{all, "PUBLISH", bye}},
 		"get, late PUBACK":  {command: get, action: emulator.Action{PubackLast: true}, want: []string{all, bye}},
 		"get, step by step": {o: client.Options{NoPipelining: true}, command: get, want: []string{"CONNECT", "SUBSCRIBE", "PUBLISH", bye}},
-		"get, no flight":    {o: client.Options{NoFlight: true}, command: get, want: []string{"CONNECT SUBSCRIBE", "PUBLISH", bye}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,7 +139,7 @@ func TestAskAgain(t *testing.T) {
 	var seen recorder
 	began := time.Now()
 	r, err := client.Once(t.Context(), client.Options{Address: store.Addr().String(), Trace: seen.record}, client.Get("k"))
-	if v, _ := r.Bytes(); err != nil || string(v) != "v" {
+	if err != nil || string(r.(client.GetResult).Value) != "v" {
 		t.Fatal(r, err)
 	}
 	if d := time.Since(began); d < 250*time.Millisecond {
@@ -201,16 +200,16 @@ func TestOnceLostWrite(t *testing.T) {
 			defer cancel()
 			_, err := client.Once(ctx, o, client.Set("k", []byte("after"), client.SetOptions{}))
 			lost := as[*client.LostAnswerError](t, err)
-			outcome, r, err := client.ReadBack(t.Context(), o, lost)
-			if err != nil || outcome != test.want {
-				t.Errorf("outcome %d, %v, want %d", outcome, err, test.want)
+			r, err := client.ReadBack(t.Context(), o, lost)
+			if err != nil || r.Outcome != test.want {
+				t.Errorf("outcome %d, %v, want %d", r.Outcome, err, test.want)
 			}
 			if n := sets.Load(); n != 1 {
 				t.Errorf("%d SETs, want 1", n)
 			}
 			changes := 0
 			for _, c := range store.Changes() {
-				if c.Version.Compare(before.Version) > 0 {
+				if c.Version.Compare(before.Info().Version) > 0 {
 					changes++
 				}
 			}
@@ -333,7 +332,7 @@ func TestOnceErrors(t *testing.T) {
 				key = "k"
 			}
 			var texts []string
-			for _, o := range []client.Options{{NoFlight: true}, {NoPipelining: true}, {}, {}, {}} {
+			for _, o := range []client.Options{{NoPipelining: true}, {}, {}, {}} {
 				o.Address, o.ClientID = store.Addr().String(), "c"
 				await(t, store, func(s emulator.State) bool { return s.Connections == 0 }) // the one before is gone
 				_, err := client.Once(t.Context(), o, client.Get(key))
@@ -413,7 +412,7 @@ func TestEarlyAnswer(t *testing.T) {
 		}
 	})
 	r, err := client.Once(t.Context(), client.Options{Address: ln.Addr().String()}, client.Get("k"))
-	if v, _ := r.Bytes(); err != nil || string(v) != "v" {
+	if err != nil || string(r.(client.GetResult).Value) != "v" {
 		t.Error(r, err)
 	}
 }
@@ -429,8 +428,8 @@ func TestManyFlights(t *testing.T) {
 			var seen recorder
 			o.Trace = seen.record
 			r, err := client.Once(t.Context(), o, client.Get("k"))
-			if v, _ := r.Bytes(); err != nil || string(v) != "v" {
-				t.Fatalf("flight %d: %q, %v", i, v, err)
+			if err != nil || string(r.(client.GetResult).Value) != "v" {
+				t.Fatalf("flight %d: %+v, %v", i, r, err)
 			}
 			if n := len(seen.requests()); n != 1 {
 				t.Errorf("flight %d was asked %d times", i, n)

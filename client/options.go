@@ -9,69 +9,64 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 )
 
-// DefaultTimeout is how long a request may take when neither its context nor
-// the Options say otherwise. The SDKs use the same.
+// DefaultTimeout is the time limit of a request whose context has no deadline, unless
+// Options.Timeout says otherwise. The SDKs use the same.
 const DefaultTimeout = 10 * time.Second
 
-// Options say how to reach the store. The zero value of every field but Address
-// is the ordinary case.
+// Options describe how to reach the store. Only Address is required.
 type Options struct {
 	Address string      // host:port of the broker
 	TLS     *tls.Config // nil = plain text
 
-	// WebSocket is the path of a WebSocket at Address, as in "/mqtt"; empty = none.
-	// Proxy is a way to Address, see mqtt.Options.
+	// WebSocket is the path of a WebSocket at Address, such as "/mqtt"; empty = none.
 	WebSocket string
-	Proxy     *url.URL
-	ProxyTLS  *tls.Config
 
-	// Dial makes connections in place of TCP, see mqtt.Options.
+	// Proxy is how to reach Address: a socks5, socks5h, http or https URL, with the user
+	// and password that the proxy asks for; nil = directly. The environment is not used.
+	Proxy    *url.URL
+	ProxyTLS *tls.Config // for an https proxy; nil = the system's authorities
+
+	// Dial connects to Address in place of TCP; nil = TCP. It is not used with Proxy.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Username string
 	Password []byte // nil = none
 
-	// ReadPassword is called for every connection in place of Password, so that a
-	// password may change meanwhile.
+	// ReadPassword returns the password in place of Password. It is called for every
+	// connection, so that the password may change.
 	ReadPassword func() ([]byte, error)
 
-	// TokenFile holds a Kubernetes service-account token, in place of user name and
-	// password. It is read for every connection, and while one lasts each TokenPoll,
-	// 0 = DefaultTokenPoll: a new token is shown to the broker then, and at the latest
-	// when 80 % of the old one's life are over.
+	// TokenFile is a file with a Kubernetes service-account token, in place of user name
+	// and password. It is read for every connection, and then every TokenPoll; 0 =
+	// DefaultTokenPoll. The session authenticates again as soon as there is a new token,
+	// and at the latest when 80 % of the old one's lifetime are over.
 	TokenFile string
 	TokenPoll time.Duration
 
-	// ClientID must be unique: the broker disconnects whoever had it before.
-	// Empty means a new random one.
+	// ClientID must be unique: the broker disconnects another client that has the same
+	// one. Empty = a new random one.
 	ClientID string
 
-	// ResponseTopic is where replies are asked for; empty means
-	// wire.ResponseTopic of the client id.
+	// ResponseTopic is the topic for replies; empty = wire.ResponseTopic(ClientID).
 	ResponseTopic string
 
-	// NoPipelining sends no packet before the broker has answered the last: CONNECT,
-	// SUBSCRIBE, and then requests. A broker that closes the connection without a word
-	// because more came with CONNECT is asked again in that way by itself.
+	// NoPipelining sends CONNECT, SUBSCRIBE and the first request one after the other,
+	// each when the one before was answered. A session does that by itself with a broker
+	// that closes the connection because more than CONNECT came.
 	NoPipelining bool
 
-	// NoFlight lets a GET of [Once] wait for SUBACK as writes do.
-	NoFlight bool
-
-	HighPriority bool          // ask to pass when the broker pushes back (protocol.md 1.5)
-	Timeout      time.Duration // where a context has no deadline; 0 = DefaultTimeout
+	HighPriority bool          // ask the broker to accept requests also under load (protocol.md 1.5)
+	Timeout      time.Duration // for contexts without a deadline; 0 = DefaultTimeout
 	KeepAlive    time.Duration // whole seconds; 0 = mqtt.DefaultKeepAlive
 
-	// Trace gets every packet. It is called by several goroutines and must not
-	// block.
-	Trace func(mqtt.Event)
+	// Trace is called for every packet, by several goroutines. It must not block.
+	Trace func(TraceEvent)
 }
 
-// NewClientID returns a client id that nobody else has.
+// NewClientID returns a random client id.
 func NewClientID() string {
 	return "sscli-" + strings.ToLower(rand.Text()[:16])
 }
@@ -87,25 +82,25 @@ func (o Options) withDefaults() (Options, error) {
 		o.Timeout = DefaultTimeout
 	}
 	if o.Timeout < 0 {
-		return o, invalid("a time-out of %v: want more than 0", o.Timeout)
+		return o, invalid("the timeout %v must be greater than 0", o.Timeout)
 	}
 	if o.KeepAlive != 0 && o.KeepAlive < time.Second {
-		return o, invalid("a keep-alive of %v: want at least 1s", o.KeepAlive)
+		return o, invalid("the keep-alive %v must be at least 1s", o.KeepAlive)
 	}
 	if o.TokenPoll == 0 {
 		o.TokenPoll = DefaultTokenPoll
 	}
 	if o.TokenPoll < 0 {
-		return o, invalid("a token poll of %v: want more than 0", o.TokenPoll)
+		return o, invalid("the token poll interval %v must be greater than 0", o.TokenPoll)
 	}
 	if o.TokenFile != "" && (o.Username != "" || o.Password != nil || o.ReadPassword != nil) {
-		return o, invalid("a service-account token and a user name or password: want one of them")
+		return o, invalid("TokenFile cannot be combined with a user name or password")
 	}
 	if o.Password != nil && o.ReadPassword != nil {
-		return o, invalid("a password and a way to read it: want one of them")
+		return o, invalid("Password cannot be combined with ReadPassword")
 	}
 	if o.WebSocket != "" && !strings.HasPrefix(o.WebSocket, "/") {
-		return o, invalid("the path of a WebSocket: want one that begins with /")
+		return o, invalid("the path of a WebSocket must begin with /")
 	}
 	if err := wire.CheckClientID(o.ClientID); err != nil {
 		return o, &InvalidError{err}

@@ -7,34 +7,34 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// A Pipeline keeps several requests under way: at most a number of them, and at
-// most one for each key, because the store promises no order between requests
-// that are outstanding. Requests for one key go out in the order of their Send,
-// when one goroutine sends; several may.
+// A Pipeline keeps several requests in flight: at most one for each key, because the store
+// promises no order between outstanding requests, and at most as many as its window.
+// Several goroutines may use it. Requests for one key that the same goroutine sends go out
+// in the order of the calls of Send.
 type Pipeline struct {
 	s      *Session
-	window chan struct{} // holds one for each request under way
+	window chan struct{} // one element for each request in flight
 
 	mu   sync.Mutex
 	busy map[string]*InFlight // by key
 }
 
-// InFlight is a request of a Pipeline.
+// An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
-	done  chan struct{}
-	reply Reply
-	err   error
+	done   chan struct{}
+	result Result
+	err    error
 }
 
-// Pipeline returns a pipeline of at most window requests, at least one.
+// Pipeline returns a pipeline with a window of at least one request.
 func (s *Session) Pipeline(window int) *Pipeline {
 	return &Pipeline{s: s, window: make(chan struct{}, max(window, 1)), busy: make(map[string]*InFlight)}
 }
 
-// Send starts a request as soon as there is room for it and no other for the
-// same key is under way. ctx bounds the waiting and the request, which from its
-// start also has the session's time-out. An error means that nothing was sent,
-// and is one of those of [Session.Do].
+// Send sends a request as soon as the window has room and no other request for the same
+// key is in flight. ctx bounds the wait and the request; from its start the request also
+// has Options.Timeout. An error means that nothing was sent; it is one of those of
+// [Session.Do].
 func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -55,12 +55,12 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 		p.s.wg.Done()
 		return nil, err
 	}
-	// No goroutine waits for it: the one that reads the answer, or that of the timer,
-	// does the rest.
+	// No goroutine waits for the answer. The one that reads it, or the timer's, does the
+	// rest.
 	stop := context.AfterFunc(limited, func() { p.s.finish(started.id, mqtt.Message{}, context.Cause(limited)) })
 	started.whenDone(func() {
 		stop()
-		f.reply, f.err = started.wait(limited)
+		f.result, f.err = started.wait(limited)
 		cancel()
 		p.release(c.Key(), f)
 		p.s.wg.Done()
@@ -68,7 +68,7 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 	return f, nil
 }
 
-// reserve waits for the key, and then for room in the window, until f has both.
+// reserve waits until the key is free, and then until the window has room.
 func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 	for {
 		p.mu.Lock()
@@ -107,11 +107,11 @@ func (p *Pipeline) free(key string, f *InFlight) {
 	close(f.done)
 }
 
-// Done is closed when Wait will not block.
+// Done returns a channel that is closed when Wait no longer blocks.
 func (f *InFlight) Done() <-chan struct{} { return f.done }
 
-// Wait returns the reply. The errors are those of [Session.Do].
-func (f *InFlight) Wait() (Reply, error) {
+// Wait waits for the result. The errors are those of [Session.Do].
+func (f *InFlight) Wait() (Result, error) {
 	<-f.done
-	return f.reply, f.err
+	return f.result, f.err
 }

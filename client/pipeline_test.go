@@ -13,7 +13,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -96,11 +95,11 @@ func TestPipelineOrder(t *testing.T) {
 	f := <-second
 	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
 	store.FastForward(5 * time.Second)
-	r := must(f.Wait())(t)
-	if value, _ := r.Bytes(); string(value) != "1" {
-		t.Errorf("got %q", value)
+	r := must(f.Wait())(t).(client.GetResult)
+	if string(r.Value) != "1" {
+		t.Errorf("got %q", r.Value)
 	}
-	if again := must(f.Wait())(t); again.Version != r.Version { // as often as one likes
+	if again := must(f.Wait())(t); again.Info().Version != r.Version { // as often as one likes
 		t.Errorf("got %+v", again)
 	}
 }
@@ -244,7 +243,7 @@ func TestPipelineModel(t *testing.T) {
 		type step struct {
 			f     *client.InFlight
 			c     client.Command
-			check func(client.Reply) bool
+			check func(client.Result) bool
 		}
 		var steps []step
 		p := s.Pipeline(32)
@@ -252,17 +251,17 @@ func TestPipelineModel(t *testing.T) {
 			key, value := fmt.Sprint("key", rnd.IntN(50)), fmt.Sprint(rnd.IntN(3))
 			before, found := model[key]
 			var c client.Command
-			var check func(client.Reply) bool
+			var check func(client.Result) bool
 			switch rnd.IntN(6) {
 			case 0:
 				c = client.Get(key)
-				check = func(r client.Reply) bool {
-					value, ok := r.Bytes()
-					return ok == found && string(value) == before
+				check = func(r client.Result) bool {
+					got := r.(client.GetResult)
+					return got.Found == found && string(got.Value) == before
 				}
 			case 1:
 				c = client.Set(key, []byte(value), client.SetOptions{})
-				check = client.Reply.OK
+				check = func(r client.Result) bool { return r.(client.SetResult).Applied }
 				model[key] = value
 			case 2, 3:
 				condition, want := client.NX, !found
@@ -270,13 +269,13 @@ func TestPipelineModel(t *testing.T) {
 					condition, want = client.NEX, !found || before == value
 				}
 				c = client.Set(key, []byte(value), client.SetOptions{Condition: condition})
-				check = func(r client.Reply) bool { return r.OK() == want }
+				check = func(r client.Result) bool { return r.(client.SetResult).Applied == want }
 				if want {
 					model[key] = value
 				}
 			case 4:
 				c = client.Del(key, client.WriteOptions{})
-				check = func(r client.Reply) bool { return (r.Count() == 1) == found }
+				check = func(r client.Result) bool { return r.(client.DelResult).Deleted == found }
 				delete(model, key)
 			case 5:
 				c = client.VDel(key, []byte(value), client.WriteOptions{})
@@ -288,13 +287,13 @@ func TestPipelineModel(t *testing.T) {
 						delete(model, key)
 					}
 				}
-				check = func(r client.Reply) bool { return r.Count() == want }
+				check = func(r client.Result) bool { return count(r) == want }
 			}
 			steps = append(steps, step{must(p.Send(t.Context(), c))(t), c, check})
 		}
 		for i, st := range steps {
 			if r, err := st.f.Wait(); err != nil || !st.check(r) {
-				t.Errorf("%d: %s %s: got %+v, %v", i, st.c.Verb(), st.c.Key(), r.Value, err)
+				t.Errorf("%d: %s %s: got %+v, %v", i, st.c.Verb(), st.c.Key(), r, err)
 			}
 		}
 		keys := slices.Concat(must(scan(t, s, "*"))(t)...)
@@ -337,7 +336,7 @@ func TestPipelineBreak(t *testing.T) {
 			lost++
 			continue
 		}
-		if _, ok := store.Get(keys[i]); !ok || !r.OK() {
+		if _, ok := store.Get(keys[i]); !ok || !r.(client.SetResult).Applied {
 			t.Errorf("%s was answered and is not there", keys[i])
 		}
 	}
@@ -375,7 +374,7 @@ func BenchmarkPipeline256(b *testing.B) {
 		}
 		if all = append(all, f); len(all) == len(keys) {
 			for _, f := range all {
-				if r, err := f.Wait(); err != nil || r.Value.Kind != wire.Null {
+				if r, err := f.Wait(); err != nil || r.(client.GetResult).Found {
 					b.Fatal(r, err)
 				}
 			}

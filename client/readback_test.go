@@ -69,17 +69,16 @@ func TestReadBack(t *testing.T) {
 				}
 			}}))
 			lost := &client.LostAnswerError{Command: test.c, Timestamp: sent, Expires: time.Now()}
-			outcome, r, err := s.ReadBack(t.Context(), lost)
-			if err != nil || outcome != test.want {
-				t.Errorf("got %d, %v, want %d", outcome, err, test.want)
+			r, err := s.ReadBack(t.Context(), lost)
+			if err != nil || r.Outcome != test.want {
+				t.Errorf("got %d, %v, want %d", r.Outcome, err, test.want)
 			}
-			value, found := r.Bytes()
-			if !test.unanswered && found != (test.value != missing) || found && string(value) != test.value {
-				t.Errorf("read %q, %t", value, found)
+			if !test.unanswered && r.Now.Found != (test.value != missing) || r.Now.Found && string(r.Now.Value) != test.value {
+				t.Errorf("read %q, %t", r.Now.Value, r.Now.Found)
 			}
-			again, _, err := client.ReadBack(t.Context(), client.Options{Address: store.Addr().String()}, lost)
-			if err != nil || again != test.want {
-				t.Errorf("on a new connection: got %d, %v, want %d", again, err, test.want)
+			again, err := client.ReadBack(t.Context(), client.Options{Address: store.Addr().String()}, lost)
+			if err != nil || again.Outcome != test.want {
+				t.Errorf("on a new connection: got %d, %v, want %d", again.Outcome, err, test.want)
 			}
 			wantRequests := 2
 			if test.unanswered {
@@ -127,13 +126,13 @@ func TestReadBackWaits(t *testing.T) {
 			})
 			_, err := s.Set(t.Context(), "k", []byte("v"), client.SetOptions{})
 			lost := as[*client.LostAnswerError](t, err)
-			outcome, _, err := s.ReadBack(ctx, lost)
-			if err != nil || outcome != test.want {
-				t.Errorf("got %d, %v, want %d", outcome, err, test.want)
+			r, err := s.ReadBack(ctx, lost)
+			if err != nil || r.Outcome != test.want {
+				t.Errorf("got %d, %v, want %d", r.Outcome, err, test.want)
 			}
-			outcome, _, err = client.ReadBack(ctx, client.Options{Address: store.Addr().String()}, lost)
-			if err != nil || outcome != test.want {
-				t.Errorf("on a new connection: got %d, %v, want %d", outcome, err, test.want)
+			r, err = client.ReadBack(ctx, client.Options{Address: store.Addr().String()}, lost)
+			if err != nil || r.Outcome != test.want {
+				t.Errorf("on a new connection: got %d, %v, want %d", r.Outcome, err, test.want)
 			}
 			if len(read) != 2 || read[0].Before(lost.Expires) {
 				t.Errorf("it was read at %v, the expiry is %v", read, lost.Expires)
@@ -179,20 +178,20 @@ func TestReadBackConnectsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		lost := &client.LostAnswerError{Command: client.Del("k", client.WriteOptions{}), Expires: start.Add(5 * time.Second)}
-		outcome, _, err := client.ReadBack(t.Context(), client.Options{Address: "127.0.0.1:1"}, lost)
-		if as[*mqtt.DialError](t, err); outcome != client.OutcomeUnknown || time.Since(start) != 5*time.Second {
-			t.Errorf("got %d, %v after %v", outcome, err, time.Since(start))
+		r, err := client.ReadBack(t.Context(), client.Options{Address: "127.0.0.1:1"}, lost)
+		if as[*mqtt.DialError](t, err); r.Outcome != client.OutcomeUnknown || time.Since(start) != 5*time.Second {
+			t.Errorf("got %d, %v after %v", r.Outcome, err, time.Since(start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		lost.Expires = time.Now().Add(5 * time.Second)
-		if _, _, err := client.ReadBack(ctx, client.Options{}, lost); err != context.DeadlineExceeded {
+		if _, err := client.ReadBack(ctx, client.Options{}, lost); err != context.DeadlineExceeded {
 			t.Error(err)
 		}
 		unknown := &client.LostAnswerError{Command: client.Call([]string{"NEW"}, client.WriteOptions{}), Expires: time.Now().Add(time.Hour)}
 		start = time.Now()
-		if outcome, _, err := client.ReadBack(t.Context(), client.Options{}, unknown); err != nil || outcome != client.OutcomeUnknown || time.Since(start) > 0 {
-			t.Errorf("got %d, %v after %v", outcome, err, time.Since(start))
+		if r, err := client.ReadBack(t.Context(), client.Options{}, unknown); err != nil || r.Outcome != client.OutcomeUnknown || time.Since(start) > 0 {
+			t.Errorf("got %d, %v after %v", r.Outcome, err, time.Since(start))
 		}
 	})
 }
@@ -203,8 +202,8 @@ func TestReadBackUnreadable(t *testing.T) {
 	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, _ string, write bool) bool { return write }})
 	s := dial(t, store, client.Options{})
 	lost := &client.LostAnswerError{Command: client.Set("k", nil, client.SetOptions{}), Err: errors.New("lost")}
-	outcome, _, err := s.ReadBack(t.Context(), lost)
-	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorNotAuthorized || outcome != client.OutcomeUnknown {
-		t.Errorf("got %d, %v", outcome, err)
+	r, err := s.ReadBack(t.Context(), lost)
+	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorNotAuthorized || r.Outcome != client.OutcomeUnknown {
+		t.Errorf("got %d, %v", r.Outcome, err)
 	}
 }

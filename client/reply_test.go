@@ -36,8 +36,8 @@ func TestLateReply(t *testing.T) {
 	store.FastForward(20 * time.Second)
 	await(t, store, func(s emulator.State) bool { return s.Replies == 1 })
 	r := must(s.Get(t.Context(), "k"))(t)
-	if value, ok := r.Bytes(); !ok || string(value) != "v" {
-		t.Errorf("got %q, %t", value, ok)
+	if !r.Found || string(r.Value) != "v" {
+		t.Errorf("got %q, %t", r.Value, r.Found)
 	}
 	if got, acks := len(seen.all("PUBLISH", false)), len(seen.all("PUBACK", true)); got != 2 || acks < 1 {
 		t.Errorf("%d replies, %d acknowledged", got, acks)
@@ -52,8 +52,8 @@ func TestDuplicateReply(t *testing.T) {
 		key := fmt.Sprint(i)
 		must(s.Set(t.Context(), key, []byte(key), client.SetOptions{}))(t)
 		r := must(s.Get(t.Context(), key))(t)
-		if value, _ := r.Bytes(); string(value) != key {
-			t.Errorf("got %q for %q", value, key)
+		if string(r.Value) != key {
+			t.Errorf("got %q for %q", r.Value, key)
 		}
 	}
 }
@@ -74,8 +74,8 @@ func TestRepliesOutOfOrder(t *testing.T) {
 	for i := range n {
 		wg.Go(func() {
 			r, err := s.Get(t.Context(), fmt.Sprint(i))
-			if value, _ := r.Bytes(); err != nil || string(value) != fmt.Sprint(i) {
-				t.Errorf("%d: got %q, %v", i, value, err)
+			if err != nil || string(r.Value) != fmt.Sprint(i) {
+				t.Errorf("%d: got %q, %v", i, r.Value, err)
 			}
 		})
 	}

@@ -157,7 +157,7 @@ func TestSharedResponseTopic(t *testing.T) {
 	must(store.Set("k", "v"))(t)
 	for range 10 {
 		must(a.Get(t.Context(), "k"))(t)
-		if r := must(b.Get(t.Context(), "l"))(t); r.Value.Kind != wire.Null {
+		if r := must(b.Get(t.Context(), "l"))(t); r.Found {
 			t.Errorf("got %+v", r)
 		}
 	}

@@ -68,10 +68,10 @@ func (s *Session) join(ctx context.Context, w *Watch, keys []string) error {
 	if err != nil {
 		return err
 	}
-	err = s.sync(ctx, conn, keys, func(key string, r Reply) {
+	err = s.sync(ctx, conn, keys, func(key string, r Result) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.synced(key, r, time.Now())
+		w.synced(key, r.(GetResult), time.Now())
 	})
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *Session) stopNotify(ctx context.Context, keys []string) error {
 	if conn.Err() != nil {
 		return nil // the store forgot them with the connection
 	}
-	return s.many(ctx, conn, keys, KeyNotifyStop, func(string, Reply) {})
+	return s.many(ctx, conn, keys, keyNotifyStop, func(string, Result) {})
 }
 
 // subscribed returns a connection that has the notify filter.
@@ -161,11 +161,11 @@ func (s *Session) subscribed(ctx context.Context) (*mqtt.Conn, error) {
 
 // sync asks for the notifications of keys and, when that is confirmed, reads
 // them.
-func (s *Session) sync(ctx context.Context, conn *mqtt.Conn, keys []string, got func(string, Reply)) error {
+func (s *Session) sync(ctx context.Context, conn *mqtt.Conn, keys []string, got func(string, Result)) error {
 	s.mu.Lock()
 	ask := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return s.watching.asked[key] })
 	s.mu.Unlock()
-	err := s.many(ctx, conn, ask, KeyNotify, func(key string, _ Reply) {
+	err := s.many(ctx, conn, ask, keyNotify, func(key string, _ Result) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.conn == conn {
@@ -180,7 +180,7 @@ func (s *Session) sync(ctx context.Context, conn *mqtt.Conn, keys []string, got 
 
 // many sends a command for each key over one connection, a window of them at a
 // time, and hands over the replies in order.
-func (s *Session) many(ctx context.Context, conn *mqtt.Conn, keys []string, command func(string) Command, got func(string, Reply)) error {
+func (s *Session) many(ctx context.Context, conn *mqtt.Conn, keys []string, command func(string) Command, got func(string, Result)) error {
 	const window = 256
 	type request struct {
 		pending *pending
@@ -330,10 +330,10 @@ func (s *Session) resync(ctx context.Context, conn *mqtt.Conn) error {
 		}
 		w.mu.Unlock()
 	}
-	err := s.sync(ctx, conn, slices.Sorted(maps.Keys(keys)), func(key string, r Reply) {
+	err := s.sync(ctx, conn, slices.Sorted(maps.Keys(keys)), func(key string, r Result) {
 		for w := range watches {
 			w.mu.Lock()
-			w.synced(key, r, time.Now())
+			w.synced(key, r.(GetResult), time.Now())
 			w.mu.Unlock()
 		}
 	})
@@ -370,12 +370,12 @@ func (s *Session) audit(w *Watch) {
 	if !current {
 		return
 	}
-	err := s.many(ctx, conn, keys, KeyNotify, func(string, Reply) {})
+	err := s.many(ctx, conn, keys, keyNotify, func(string, Result) {})
 	if err == nil {
-		err = s.many(ctx, conn, keys, Get, func(key string, r Reply) {
+		err = s.many(ctx, conn, keys, Get, func(key string, r Result) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.audited(key, r, time.Now())
+			w.audited(key, r.(GetResult), time.Now())
 		})
 	}
 	if s.isFinal(err) {

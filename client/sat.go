@@ -18,17 +18,16 @@ import (
 // (protocol.md 7.2).
 const methodSAT = "K8S-SAT"
 
-// DefaultTokenPoll is how often a session looks for a new token in the file.
-// Kubernetes replaces the directory that it is in, so nothing of the file can be
-// waited for.
+// DefaultTokenPoll is the interval at which a session checks the token file. It polls,
+// because Kubernetes replaces the directory of the file, which a file watch would miss.
 const DefaultTokenPoll = 5 * time.Second
 
-// A TokenError is about a service-account token. With Expiry the login was refused
-// and the token had expired by the local clock; without, the file holds no token.
+// A TokenError is an unusable service-account token. If Expiry is set, the broker refused
+// the login and the token had expired by the local clock. If not, the file holds no token.
 type TokenError struct {
 	File   string
 	Expiry time.Time
-	Err    error // with Expiry the broker's refusal
+	Err    error // if Expiry is set, the broker's refusal
 }
 
 func (e *TokenError) Error() string {
@@ -40,8 +39,8 @@ func (e *TokenError) Error() string {
 
 func (e *TokenError) Unwrap() error { return e.Err }
 
-// readToken returns what is in the file but white space at its end: MQTT has no
-// use for a newline (protocol.md 7.2).
+// readToken returns the content of the file without trailing white space: a newline is
+// not part of the token (protocol.md 7.2).
 func readToken(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -53,7 +52,7 @@ func readToken(file string) ([]byte, error) {
 		return nil, noToken(file, err)
 	}
 	if len(token) > math.MaxUint16 {
-		return nil, &TokenError{File: file, Err: fmt.Errorf("more than %d bytes, which is no token", math.MaxUint16)}
+		return nil, &TokenError{File: file, Err: fmt.Errorf("more than %d bytes, too long for a token", math.MaxUint16)}
 	}
 	token = bytes.TrimRight(token, " \t\r\n")
 	if len(token) == 0 {
@@ -62,7 +61,7 @@ func readToken(file string) ([]byte, error) {
 	return token, nil
 }
 
-// noToken leaves out what the TokenError says again.
+// noToken drops the file name from err, since TokenError names the file.
 func noToken(file string, err error) error {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = path.Err
@@ -70,8 +69,8 @@ func noToken(file string, err error) error {
 	return &TokenError{File: file, Err: err}
 }
 
-// TokenTimes returns when a JWT was issued and when it expires, as it says itself:
-// the signature is the broker's to check. What it does not say is zero.
+// TokenTimes returns when a JWT was issued and when it expires, according to its claims.
+// It does not check the signature, which is up to the broker. A missing claim is zero.
 func TokenTimes(token []byte) (issued, expires time.Time) {
 	parts := bytes.Split(token, []byte("."))
 	if len(parts) != 3 {
@@ -91,8 +90,8 @@ func TokenTimes(token []byte) (issued, expires time.Time) {
 	return numericDate(claims.IssuedAt), numericDate(claims.Expires)
 }
 
-// numericDate takes seconds since 1970 (RFC 7519, 2), of this and the next thousands
-// of years.
+// numericDate converts seconds since 1970 (RFC 7519, 2). It ignores values too large for a
+// time.
 func numericDate(v any) time.Time {
 	const year9999 = 253402300799
 	seconds, ok := v.(float64)
@@ -102,8 +101,8 @@ func numericDate(v any) time.Time {
 	return time.Unix(int64(seconds), 0)
 }
 
-// renewalAt is when 80 % of a token's life are over (protocol.md 7.2); zero if it
-// does not say, or that was before now.
+// renewalAt returns the time when 80 % of a token's lifetime are over (protocol.md 7.2);
+// zero if the token does not say, or that time has passed.
 func renewalAt(token []byte, now time.Time) time.Time {
 	issued, expires := TokenTimes(token)
 	if expires.IsZero() {
@@ -119,8 +118,8 @@ func renewalAt(token []byte, now time.Time) time.Time {
 	return at
 }
 
-// keepToken authenticates a connection again when there is a new token, or when the
-// old one has little left of its life, until the connection is over.
+// keepToken authenticates a connection again when there is a new token, or when the old
+// one is about to expire. It returns when the connection has ended.
 func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 	renewal := renewalAt(token, time.Now())
 	timer := time.NewTimer(untilLook(s.o.TokenPoll, renewal))
@@ -133,15 +132,15 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 		}
 		next, err := readToken(s.o.TokenFile)
 		if err != nil {
-			continue // it is being replaced; when not, the next login says so
+			continue // it is being replaced; if it is really gone, the next login reports it
 		}
 		due := !renewal.IsZero() && !time.Now().Before(renewal)
 		if bytes.Equal(next, token) && !due {
 			continue
 		}
 		if s.reauthenticate(conn) != nil {
-			// Refused, then the connection is over and the next begins with the token
-			// in the file; or the broker cannot say now, and is asked again.
+			// If the broker refused, the connection has ended, and the next one reads the
+			// file again. If the broker cannot verify now, the loop asks again.
 			continue
 		}
 		token, renewal = next, renewalAt(next, time.Now())
@@ -149,7 +148,7 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 	}
 }
 
-// untilLook is how long to leave the file alone.
+// untilLook returns how long to wait before the next look at the file.
 func untilLook(poll time.Duration, renewal time.Time) time.Duration {
 	if left := time.Until(renewal); !renewal.IsZero() && left > 0 {
 		return min(poll, left)
@@ -163,7 +162,7 @@ func (s *Session) reauthenticate(conn *mqtt.Conn) error {
 	return conn.Reauthenticate(ctx)
 }
 
-// explainLogin says of a refusal that the token had expired.
+// explainLogin turns a refused login into a TokenError if the token has expired.
 func (s *Session) explainLogin(err error, token []byte) error {
 	refused, ok := errors.AsType[*mqtt.DialError](err)
 	if !ok || s.o.TokenFile == "" || !isLoginRefusal(err) {

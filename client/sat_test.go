@@ -143,7 +143,7 @@ func TestTokenFileWithoutAToken(t *testing.T) {
 		f.name:                        "the file is empty",
 		filepath.Join(f.dir, "no"):    "no such file",
 		f.dir:                         "is a directory",
-		long.name:                     "which is no token",
+		long.name:                     "too long for a token",
 		filepath.Join(f.dir, "\x00x"): "invalid argument",
 	} {
 		_, err := Dial(t.Context(), Options{Address: store.Addr().String(), TokenFile: file})

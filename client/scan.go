@@ -9,12 +9,22 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Scan asks for a page of the keys that match a pattern, the first one with a nil
-// token (protocol.md 9). [Reply.Page] has the keys and the token of the next page.
-// Not every broker knows SCAN: one that does not answers with a
-// *[wire.StoreError] of the kind wire.ErrorUnknownCommand.
+// ScanResult is the answer to [Scan]: one page of keys.
+type ScanResult struct {
+	ReplyInfo
+	Keys []string // none does not mean that this is the last page
+	Next []byte   // the token of the next page, any bytes; nil after the last page
+}
+
+func (ScanResult) isResult() {}
+
+// Scan asks for one page of the keys that match a pattern (protocol.md 9); its result
+// is a [ScanResult]. The token is nil for the first page, and then that of the page
+// before; it can be used again if the request was not answered. Not every broker knows
+// SCAN: one that does not answers with a *[StoreError] of the kind
+// [ErrorUnknownCommand].
 func Scan(pattern string, token []byte) Command {
-	c := Command{words: []string{wire.VerbScan, pattern}, accepts: isPage}
+	c := Command{words: []string{wire.VerbScan, pattern}, read: readPage}
 	if token != nil {
 		c.words = append(c.words, string(token))
 	}
@@ -26,63 +36,52 @@ func Scan(pattern string, token []byte) Command {
 
 var errEmptyPattern = errors.New("the pattern is empty, * is that of all keys")
 
-// Page returns what Scan found: keys, of which there may be none on any page, and
-// the token of the next page, nil behind the last. The token is any bytes, and
-// stays good when its request gets no answer.
-func (r Reply) Page() (keys []string, next []byte) {
-	for _, item := range r.Value.Items {
-		switch item.Kind {
-		case wire.Array:
-			keys = make([]string, 0, len(item.Items))
-			for _, key := range item.Items {
-				keys = append(keys, string(key.Text))
-			}
-		case wire.Blob:
-			next = append([]byte{}, item.Text...)
-		}
-	}
-	return keys, next
-}
-
-// isPage accepts an array of the array of keys and, if there is more, the token.
-func isPage(v wire.Value) bool {
+// readPage reads an array that holds the array of keys and, if there are more pages, the
+// token.
+func readPage(v wire.Value, info ReplyInfo) Result {
 	if v.Kind != wire.Array || len(v.Items) < 1 || len(v.Items) > 2 || v.Items[0].Kind != wire.Array {
-		return false
+		return nil
 	}
+	r := ScanResult{ReplyInfo: info, Keys: make([]string, 0, len(v.Items[0].Items))}
 	for _, key := range v.Items[0].Items {
 		if key.Kind != wire.Blob {
-			return false
+			return nil
 		}
+		r.Keys = append(r.Keys, string(key.Text))
 	}
-	return len(v.Items) == 1 || v.Items[1].Kind == wire.Blob
+	if len(v.Items) == 2 {
+		if v.Items[1].Kind != wire.Blob {
+			return nil
+		}
+		r.Next = append([]byte{}, v.Items[1].Text...)
+	}
+	return r
 }
 
-// Scan asks for page after page of the keys that match a pattern, each when the
-// one before has been taken, and each within the time that [Session.Do] has. A page
-// may be empty. Whether a key that is written or deleted meanwhile is among them,
-// their order, and whether a key comes only once is the store's affair
-// (protocol.md 9). An error is the last pair.
-func (s *Session) Scan(ctx context.Context, pattern string) iter.Seq2[[]string, error] {
-	return func(yield func([]string, error) bool) {
+// Scan lists the keys that match a pattern, page by page. Each page is asked for when
+// the one before has been consumed, with the time limit of [Session.Do]; it may be
+// empty. Whether a key that is written or deleted meanwhile is listed, in what order,
+// and whether a key is listed only once is up to the store (protocol.md 9). An error
+// comes last.
+func (s *Session) Scan(ctx context.Context, pattern string) iter.Seq2[ScanResult, error] {
+	return func(yield func(ScanResult, error) bool) {
 		var token []byte
 		for {
-			r, err := s.Do(ctx, Scan(pattern, token))
+			page, err := typed[ScanResult](s.Do(ctx, Scan(pattern, token)))
+			if err == nil && token != nil && bytes.Equal(page.Next, token) {
+				err = &AnswerError{errSameToken}
+			}
 			if err != nil {
-				yield(nil, err)
+				yield(ScanResult{}, err)
 				return
 			}
-			keys, next := r.Page()
-			if next != nil && token != nil && bytes.Equal(next, token) {
-				yield(nil, &AnswerError{errSameToken})
+			if !yield(page, nil) || page.Next == nil {
 				return
 			}
-			if !yield(keys, nil) || next == nil {
-				return
-			}
-			token = next
+			token = page.Next
 		}
 	}
 }
 
-// errSameToken ends what would never end.
-var errSameToken = errors.New("SCAN was answered with the token that it was asked with")
+// errSameToken ends a scan that would never end.
+var errSameToken = errors.New("SCAN returned the same token that the request had")

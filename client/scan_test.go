@@ -14,11 +14,11 @@ import (
 // scan returns all pages of a scan, or its error.
 func scan(t *testing.T, s *client.Session, pattern string) (pages [][]string, err error) {
 	t.Helper()
-	for keys, err := range s.Scan(t.Context(), pattern) {
+	for page, err := range s.Scan(t.Context(), pattern) {
 		if err != nil {
 			return pages, err
 		}
-		pages = append(pages, keys)
+		pages = append(pages, page.Keys)
 	}
 	return pages, nil
 }
@@ -105,12 +105,12 @@ func TestScanAnswers(t *testing.T) {
 		r, err := s.Do(t.Context(), client.Scan("*", nil))
 		if tt.keys == nil {
 			if _, ok := errors.AsType[*client.AnswerError](err); !ok {
-				t.Errorf("%q: got %v, %v; want an AnswerError", tt.reply, r.Value, err)
+				t.Errorf("%q: got %v, %v; want an AnswerError", tt.reply, r, err)
 			}
 			continue
 		}
-		if keys, next := r.Page(); err != nil || !slices.Equal(keys, tt.keys) || string(next) != tt.next {
-			t.Errorf("%q: got %q, %q, %v", tt.reply, keys, next, err)
+		if page, _ := r.(client.ScanResult); err != nil || !slices.Equal(page.Keys, tt.keys) || string(page.Next) != tt.next {
+			t.Errorf("%q: got %+v, %v", tt.reply, r, err)
 		}
 	}
 }

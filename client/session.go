@@ -17,27 +17,27 @@ import (
 type Session struct {
 	o     Options
 	clock *wire.Clock
-	wg    sync.WaitGroup // what Close waits for; nothing is added once life has ended
+	wg    sync.WaitGroup // goroutines and calls that Close waits for; nothing is added once life has ended
 
-	brief bool // it ends with its first answer
+	brief bool // closed after the first answer, as by Once
 
-	dialing chan struct{}   // held by whoever connects; capacity 1
-	slow    bool            // the broker wants nothing but CONNECT first; guarded by dialing
+	dialing chan struct{}   // a lock, held while connecting; capacity 1
+	slow    bool            // wait for CONNACK before SUBSCRIBE; guarded by dialing
 	life    context.Context // ends with Close
 	end     context.CancelFunc
 
 	mu          sync.Mutex
 	conn        *mqtt.Conn
-	refused     error               // why connecting again would be wrong
-	loose       time.Time           // when a CONNECT was given up that the broker may read yet
-	tried       []byte              // the password or token that the broker judged last
+	refused     error               // why the session must not connect again
+	loose       time.Time           // time of the last abandoned CONNECT, which may still take us over
+	tried       []byte              // the password or token that the broker last granted or refused
 	outstanding map[string]*pending // by correlation data
 	watching    watching
 }
 
 // Dial connects to the broker and subscribes to the response topic, within ctx
 // or, when ctx has no deadline, within Options.Timeout. The error is an
-// *[InvalidError] or a *[mqtt.DialError].
+// *[InvalidError] or a *[DialError].
 func Dial(ctx context.Context, o Options) (*Session, error) {
 	s, err := newSession(o)
 	if err != nil {
@@ -69,12 +69,12 @@ func newSession(o Options) (*Session, error) {
 	return s, nil
 }
 
-// ClientID is the client id that the session has.
+// ClientID returns the client id of the session.
 func (s *Session) ClientID() string { return s.o.ClientID }
 
-// Err returns why the session has no connection at the moment: how it was lost, or
-// why the broker refuses another; nil while it has one. The next request connects
-// again, unless the reason is fatal ([Fatal]).
+// Err returns nil while the session has a connection, and otherwise why it has none: how
+// the last one was lost, or why the broker refused another. The next request connects
+// again unless [IsPermanent] of the error is true.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,15 +84,15 @@ func (s *Session) Err() error {
 	return s.conn.Err()
 }
 
-// Down is closed when the connection that the session has at the moment is over.
+// Down returns a channel that is closed when the present connection ends.
 func (s *Session) Down() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn.Done()
 }
 
-// Close disconnects. Requests that are outstanding end as lost, and those that
-// wait for a connection or come later with mqtt.ErrClosed.
+// Close disconnects and waits for the goroutines of the session. Outstanding requests end
+// as lost. Requests that wait for a connection, and all later ones, end with [ErrClosed].
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.end()
@@ -104,17 +104,17 @@ func (s *Session) Close() error {
 	}
 	s.wg.Wait()
 	if _, lost := errors.AsType[*mqtt.LostError](err); lost {
-		return nil // whoever had a request under way was told
+		return nil // outstanding requests have returned it
 	}
 	return err
 }
 
-// connection returns the session's connection, a new one if the last was lost.
+// connection returns the connection, a new one if the last was lost.
 func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
 	return s.connect(ctx, nil)
 }
 
-// connect is connection. f, which may be nil, goes with a new one.
+// connect is like connection, and sends f with a new one unless f is nil.
 func (s *Session) connect(ctx context.Context, f *flight) (*mqtt.Conn, error) {
 	select {
 	case s.dialing <- struct{}{}:
@@ -168,8 +168,9 @@ func (s *Session) connect(ctx context.Context, f *flight) (*mqtt.Conn, error) {
 	return conn, nil
 }
 
-// adopt makes a connection the session's, unless it was closed meanwhile. notified
-// tells whether it has the notify filter, secret is what it was logged in with.
+// adopt makes conn the connection of the session; false if the session was closed
+// meanwhile. notified says whether conn has the notify filter, secret is the password or
+// token it logged in with.
 func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +178,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 		return false
 	}
 	if s.conn != nil && isTakenOver(s.conn.Err()) {
-		s.loose = time.Time{} // it has been read
+		s.loose = time.Time{} // the broker has read it
 	}
 	s.conn, s.refused = conn, nil
 	s.watching.connected(notified)
@@ -192,7 +193,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	return true
 }
 
-// hold makes Close wait for a call of s.wg.Done, unless it was called already.
+// hold makes Close wait for a call of s.wg.Done; false if the session is closed.
 func (s *Session) hold() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,21 +204,21 @@ func (s *Session) hold() bool {
 	return true
 }
 
-// Fatal tells whether a session that ended like this stays without a connection:
-// the broker refused it for a reason that holds for the next one too, or another
-// client took it over (protocol.md 8.2).
-func Fatal(err error) bool { return isFatal(err) }
+// IsPermanent reports whether a session whose connection ended with err stays without
+// one: the broker refused it for a reason that holds for the next connection too, or
+// another client with the same client id took it over (protocol.md 8.2).
+func IsPermanent(err error) bool { return isFatal(err) }
 
-// isFatal tells whether connecting again would be wrong: the broker's reason
-// holds for the next connection too, or, as after a take-over, is made worse by
-// it (protocol.md 8.2).
+// isFatal reports whether connecting again would be wrong: the broker's reason holds for
+// the next connection too, or another connection would make things worse, as after a
+// take-over (protocol.md 8.2).
 func isFatal(err error) bool {
 	refused, ok := errors.AsType[*mqtt.ReasonError](err)
 	if !ok {
 		return false
 	}
 	if _, again := errors.AsType[*mqtt.ReauthError](err); again {
-		return false // a new connection has a new token to show
+		return false // a new connection logs in with a new token
 	}
 	switch refused.Code {
 	case 0x81, 0x82, 0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C, 0x8E, 0x8F, 0x90, 0x94, 0x95, 0x99, 0x9A, 0x9B, 0x9D, 0x9E, 0xA1, 0xA2:
@@ -228,16 +229,17 @@ func isFatal(err error) bool {
 	return false
 }
 
-// isHopeless tells whether a session whose connection ended so must not connect again.
+// isHopeless reports whether the session must not connect again after err.
 func (s *Session) isHopeless(err error) bool {
 	return isFatal(err) && !s.renewed(err) && !s.isOwnGhost(err)
 }
 
-// looseFor is how long a CONNECT that was given up may be under way.
+// looseFor is the time for which an abandoned CONNECT may still reach the broker.
 const looseFor = 30 * time.Second
 
-// noteLoose remembers an attempt to connect that ended without the broker's word: its
-// CONNECT may reach the broker behind that of the next attempt, which it then ends.
+// noteLoose remembers an attempt to connect that was abandoned before the broker
+// answered: its CONNECT may reach the broker after that of the next attempt, and take that
+// one over.
 func (s *Session) noteLoose(err error) {
 	dial, ok := errors.AsType[*mqtt.DialError](err)
 	if !ok || dial.Stage != mqtt.StageConnect && dial.Stage != mqtt.StageSubscribe {
@@ -251,8 +253,8 @@ func (s *Session) noteLoose(err error) {
 	s.loose = time.Now()
 }
 
-// isOwnGhost tells whether it was perhaps this session that took its own connection
-// over.
+// isOwnGhost reports whether an abandoned CONNECT of this session may have taken over its
+// own connection.
 func (s *Session) isOwnGhost(err error) bool {
 	if !isTakenOver(err) {
 		return false
@@ -267,46 +269,48 @@ func isTakenOver(err error) bool {
 	return ok && e.Code == mqtt.ReasonTakenOver
 }
 
-// pending is a request under way.
+// pending is a request in flight.
 type pending struct {
 	s       *Session
 	command Command
 	conn    *mqtt.Conn // guarded by Session.mu; nil until it is the session's
 	id      string     // correlation data
-	ts      wire.Version
+	ts      Version
 	sent    time.Time
 	expiry  time.Duration
 	expires time.Time     // guarded by Session.mu
-	nobody  chan struct{} // closed when a PUBACK said that nobody takes it
+	nobody  chan struct{} // closed when a PUBACK said that nobody subscribes to requests
 	alone   sync.Once     // closes nobody
 
-	// Whoever takes the request out of Session.outstanding sets answer or err
+	// The goroutine that removes the request from Session.outstanding sets answer or err
 	// and closes done.
 	done   chan struct{}
 	rtt    time.Duration
 	answer mqtt.Message
 	err    error
-	ended  func() // called behind that; guarded by Session.mu
+	ended  func() // called after that; guarded by Session.mu
 }
 
-// Do sends a request and waits for its reply, at most until ctx ends or, when
-// ctx has no deadline, Options.Timeout has passed. Errors a caller may test for:
-// *[InvalidError] and *[mqtt.TooLargeError] (nothing was sent), *[mqtt.DialError],
-// *[mqtt.ReasonError] (the broker refused the request, or ended the connection),
-// *[mqtt.LostError], [mqtt.ErrClosed], the end of ctx, *[wire.StoreError],
-// *[StatusError], *[AnswerError], and for a write *[LostAnswerError] in place of
-// every end of the waiting that left its outcome open.
-func (s *Session) Do(ctx context.Context, c Command) (Reply, error) {
+// Do sends a request and waits for its reply until ctx ends or, without a deadline, for
+// Options.Timeout. The errors:
+//   - nothing was sent: *[InvalidError], *[TooLargeError], *[DialError], [ErrClosed], or
+//     the end of ctx
+//   - the broker refused the request: *[ReasonError]
+//   - the store, or what speaks for it, answered: *[StoreError], *[StatusError], or an
+//     *[AnswerError] if the answer makes no sense
+//   - no answer came to a write, whose outcome is unknown: *[LostAnswerError]
+//   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx
+func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	p, err := s.send(ctx, c)
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
 	return p.wait(ctx)
 }
 
-// limit gives a request a deadline.
+// limit gives ctx a deadline if it has none.
 func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
@@ -314,7 +318,7 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, s.o.Timeout)
 }
 
-// send starts a request; ctx has a deadline.
+// send sends a request; ctx has a deadline.
 func (s *Session) send(ctx context.Context, c Command) (*pending, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -326,7 +330,7 @@ func (s *Session) send(ctx context.Context, c Command) (*pending, error) {
 	return s.sendOn(ctx, conn, c)
 }
 
-// sendOn starts a request on a certain connection.
+// sendOn sends a request on a given connection.
 func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pending, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -344,7 +348,7 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pend
 	return p, nil
 }
 
-// prepare makes a request and adds it to those outstanding; ctx has a deadline.
+// prepare makes a request and adds it to Session.outstanding; ctx has a deadline.
 func (s *Session) prepare(ctx context.Context, c Command) (*pending, mqtt.Message, error) {
 	ts := c.timestamp
 	if ts.IsZero() {
@@ -380,14 +384,14 @@ func (s *Session) prepare(ctx context.Context, c Command) (*pending, mqtt.Messag
 	return p, m, nil
 }
 
-// expiry is how long a request may wait for its time: whole seconds that last to the
-// deadline of ctx, at least one.
+// expiry returns the Message Expiry Interval of a request: the time to the deadline of
+// ctx, rounded up to whole seconds, at least one.
 func expiry(ctx context.Context) time.Duration {
 	deadline, _ := ctx.Deadline()
 	return max((time.Until(deadline)+time.Second-1)/time.Second*time.Second, time.Second)
 }
 
-// on notes the connection that the request is on.
+// on sets the connection of the request.
 func (p *pending) on(conn *mqtt.Conn) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
@@ -406,16 +410,15 @@ func (p *pending) acked(err error) {
 	p.s.expireAfter(p, p.expiry)
 }
 
-// expireAfter counts a request's expiry from now, for it began to run before.
-// The broker counts from the arrival, which is after any waiting for its Receive
-// Maximum and before its PUBACK.
+// expireAfter counts a request's expiry from now. The broker starts counting when the
+// request arrives, which is after any wait for its Receive Maximum and before its PUBACK.
 func (s *Session) expireAfter(p *pending, expiry time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.expires = time.Now().Add(expiry)
 }
 
-func (s *Session) properties(c Command, ts wire.Version) []mqtt.Property {
+func (s *Session) properties(c Command, ts Version) []mqtt.Property {
 	props := append(make([]mqtt.Property, 0, 7),
 		mqtt.Property{Name: wire.PropTimestamp, Value: ts.String()},
 		mqtt.Property{Name: wire.PropSource, Value: s.o.ClientID},
@@ -433,8 +436,8 @@ func (s *Session) properties(c Command, ts wire.Version) []mqtt.Property {
 	return props
 }
 
-// deliver takes a message from the connection. What nobody waits for (a late
-// reply, a duplicate) was acknowledged and is dropped.
+// deliver takes a message from the connection. A reply that nobody waits for (late or
+// duplicate) is dropped; the connection acknowledges it.
 func (s *Session) deliver(m mqtt.Message) {
 	if m.Topic == s.o.ResponseTopic {
 		s.finish(string(m.Correlation), m, nil)
@@ -446,7 +449,7 @@ func (s *Session) deliver(m mqtt.Message) {
 	}
 }
 
-// take removes a request from those outstanding; nil if it is not among them.
+// take removes a request from Session.outstanding; nil if it is not there.
 func (s *Session) take(id string) *pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -466,8 +469,8 @@ func (s *Session) finish(id string, m mqtt.Message, err error) {
 	}
 }
 
-// whenDone has f called once done is closed, on the goroutine that closed it or on
-// this one. It must not block.
+// whenDone calls f once done is closed, on the goroutine that closes it or on this one. f
+// must not block.
 func (p *pending) whenDone(f func()) {
 	p.s.mu.Lock()
 	_, open := p.s.outstanding[p.id]
@@ -476,12 +479,12 @@ func (p *pending) whenDone(f func()) {
 	}
 	p.s.mu.Unlock()
 	if !open {
-		<-p.done // it is about to be
+		<-p.done // about to be closed
 		f()
 	}
 }
 
-// lose ends the requests whose connection is gone.
+// lose ends the requests of a lost connection.
 func (s *Session) lose(conn *mqtt.Conn) {
 	s.mu.Lock()
 	var gone []string
@@ -496,29 +499,31 @@ func (s *Session) lose(conn *mqtt.Conn) {
 	}
 }
 
-// wait returns the reply, or what became of the request when ctx ends first.
-func (p *pending) wait(ctx context.Context) (Reply, error) {
+// wait returns the result, or what became of the request when ctx ends first.
+func (p *pending) wait(ctx context.Context) (Result, error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
 		p.s.finish(p.id, mqtt.Message{}, context.Cause(ctx))
-		<-p.done // a reply may have been faster
+		<-p.done // a reply may have come first
 	}
 	if p.err != nil {
-		return Reply{}, p.unanswered()
+		return nil, p.unanswered()
 	}
-	r, err := newReply(p.command, p.answer, time.Now())
-	r.RTT = p.rtt
-	if err == nil && !r.Version.IsZero() {
-		// A version too far ahead leaves the clock alone; the reply warns of it.
-		_ = p.s.clock.Observe(r.Version)
+	r, err := newResult(p.command, p.answer, p.rtt, time.Now())
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	if version := r.Info().Version; !version.IsZero() {
+		// A version too far ahead leaves the clock alone; the result warns of it.
+		_ = p.s.clock.Observe(version)
+	}
+	return r, nil
 }
 
-// waitBriefly is wait for a request that will be repeated: when nobody takes it,
-// it does not wait for long.
-func (p *pending) waitBriefly(ctx context.Context) (Reply, error) {
+// waitBriefly is wait for a request that will be repeated: it soon gives up when nobody
+// subscribes to requests.
+func (p *pending) waitBriefly(ctx context.Context) (Result, error) {
 	const patience = 250 * time.Millisecond
 	select {
 	case <-p.nobody:
@@ -531,8 +536,8 @@ func (p *pending) waitBriefly(ctx context.Context) (Reply, error) {
 	return p.wait(ctx)
 }
 
-// unanswered tells a write that was perhaps applied from a request that did
-// nothing for certain.
+// unanswered returns the error of a request without an answer: a LostAnswerError for a
+// write that may have been applied.
 func (p *pending) unanswered() error {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](p.err); ok && refused.Packet == "PUBACK" {
 		return p.err

@@ -109,7 +109,7 @@ func TestContextOver(t *testing.T) {
 }
 
 // get gets until the session has noticed that its connection is gone.
-func get(t *testing.T, s *client.Session, key string) client.Reply {
+func get(t *testing.T, s *client.Session, key string) client.GetResult {
 	t.Helper()
 	for {
 		r, err := s.Get(t.Context(), key)
@@ -155,8 +155,8 @@ func TestConnectionCut(t *testing.T) {
 			}
 			store.Intercept(nil)
 			r := must(s.Get(t.Context(), "k"))(t)
-			if _, ok := r.Bytes(); ok != test.applied {
-				t.Errorf("applied %t, want %t", ok, test.applied)
+			if r.Found != test.applied {
+				t.Errorf("applied %t, want %t", r.Found, test.applied)
 			}
 			if n := sets.Load(); n != 1 {
 				t.Errorf("%d SETs, want 1", n)
@@ -219,8 +219,8 @@ func TestReconnect(t *testing.T) {
 	must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}))(t)
 	for range 5 {
 		store.DropAll()
-		if value, _ := get(t, s, "k").Bytes(); string(value) != "v" {
-			t.Errorf("got %q", value)
+		if r := get(t, s, "k"); string(r.Value) != "v" {
+			t.Errorf("got %q", r.Value)
 		}
 	}
 	if n := len(seen.all("CONNECT", true)); n != 6 {

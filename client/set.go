@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Condition is what a SET depends on.
+// Condition is the condition of a SET.
 type Condition string
 
 // NX stores only if the key does not exist. NEX stores only if the key does not
@@ -19,7 +19,7 @@ const (
 	NEX    Condition = wire.OptionNEX
 )
 
-// SetOptions go with Set.
+// SetOptions are the options of [Set].
 type SetOptions struct {
 	WriteOptions
 	Condition Condition
@@ -27,7 +27,16 @@ type SetOptions struct {
 	Persist   bool          // ask for the entry to be kept on disk (protocol.md 7.8)
 }
 
-// Set stores a value: [Reply.OK] tells whether its condition was met.
+// SetResult is the answer to [Set].
+type SetResult struct {
+	ReplyInfo
+	Applied bool // the value was stored; false if the condition was not met
+}
+
+func (SetResult) isResult() {}
+
+// Set stores a value; its result is a [SetResult]. A condition that was not met is
+// not an error.
 func Set(key string, value []byte, o SetOptions) Command {
 	rest := append(make([]string, 0, 4), string(value))
 	if o.Condition != Always {
@@ -36,27 +45,28 @@ func Set(key string, value []byte, o SetOptions) Command {
 	if o.TTL != 0 {
 		rest = append(rest, wire.OptionPX, strconv.FormatInt(o.TTL.Milliseconds(), 10))
 	}
-	c := newCommand(effectPut, acceptsSet, wire.VerbSet, key, rest...).with(o.WriteOptions)
+	c := newCommand(effectPut, readSet, wire.VerbSet, key, rest...).with(o.WriteOptions)
 	c.persist = o.Persist
 	switch {
 	case c.err != nil:
 	case o.TTL < 0 || o.TTL%time.Millisecond != 0:
-		c.err = invalid("a time to live of %v: want whole milliseconds, at least 1", o.TTL)
+		c.err = invalid("the time to live %v must be whole milliseconds, at least 1", o.TTL)
 	case o.Condition != Always && o.Condition != NX && o.Condition != NEX:
-		c.err = invalid("the condition %q: want NX or NEX", string(o.Condition))
+		c.err = invalid("the condition %q must be NX or NEX", string(o.Condition))
 	}
 	return c
 }
 
-func acceptsSet(v wire.Value) bool {
-	return acceptsOK(v) || v.Kind == wire.Integer && v.Int == -1
+func readSet(v wire.Value, info ReplyInfo) Result {
+	if !isOK(v) && !(v.Kind == wire.Integer && v.Int == -1) {
+		return nil
+	}
+	return SetResult{ReplyInfo: info, Applied: isOK(v)}
 }
 
-func acceptsOK(v wire.Value) bool {
-	return v.Kind == wire.SimpleString && string(v.Text) == "OK"
-}
+func isOK(v wire.Value) bool { return v.Kind == wire.SimpleString && string(v.Text) == "OK" }
 
-// Set is Do of the command Set.
-func (s *Session) Set(ctx context.Context, key string, value []byte, o SetOptions) (Reply, error) {
-	return s.Do(ctx, Set(key, value, o))
+// Set sends the command [Set].
+func (s *Session) Set(ctx context.Context, key string, value []byte, o SetOptions) (SetResult, error) {
+	return typed[SetResult](s.Do(ctx, Set(key, value, o)))
 }

@@ -40,11 +40,11 @@ func TestSetConditions(t *testing.T) {
 				if !test.want {
 					want = test.before
 				}
-				if r.OK() != test.want || now != want {
-					t.Errorf("got OK %t and %q, want %t and %q", r.OK(), now, test.want, want)
+				if r.Applied != test.want || now != want {
+					t.Errorf("got %t and %q, want %t and %q", r.Applied, now, test.want, want)
 				}
 				// protocol.md 3.6: also a refused SET tells the version that the key has.
-				if !r.Version.Equal(version) || r.Version.Compare(before) < 0 || r.OK() == r.Version.Equal(before) {
+				if !r.Version.Equal(version) || r.Version.Compare(before) < 0 || r.Applied == r.Version.Equal(before) {
 					t.Errorf("got version %v, before %v, now %v", r.Version, before, version)
 				}
 				if len(r.Warnings)+len(r.Notes) > 0 {
@@ -64,8 +64,8 @@ func TestSetTTL(t *testing.T) {
 	store.FastForward(15 * time.Second)
 	for key, want := range map[string]bool{"short": false, "long": true, "ever": true} {
 		r := must(s.Get(t.Context(), key))(t)
-		if _, ok := r.Bytes(); ok != want {
-			t.Errorf("%s: found %t, want %t", key, ok, want)
+		if r.Found != want {
+			t.Errorf("%s: found %t, want %t", key, r.Found, want)
 		}
 	}
 }

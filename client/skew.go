@@ -10,25 +10,27 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A Skew is how far the local clock is ahead of the store's.
+// A Skew is the difference between the local clock and the store's.
 type Skew struct {
-	Ahead time.Duration // negative: it is behind
-	Bound time.Duration // by how much Ahead may be wrong either way
+	Ahead time.Duration // how far the local clock is ahead; negative if it is behind
+	Bound time.Duration // the largest possible error of Ahead, either way
 }
 
-// skewAge is how old the timestamp of a measuring SET is: older than any clock
-// that could still be used is slow.
+// skewAge is the age of the timestamp of a measuring SET: more than any usable clock is
+// slow.
 const skewAge = 24 * time.Hour
 
 var errNoVersion = errors.New("the store sent no version")
 
-// MeasureSkew compares the clocks: it sets key, which has to be a scratch key and
-// expires after ttl, with a timestamp that is a day old. The store accepts that and
-// makes the version from its own clock (protocol.md 3.2), which it read at some
-// moment of the round trip; the bound is half of that and the half millisecond that
-// versions leave out. The store's clock is a hybrid one: it is never behind the
-// store's wall clock, and ahead of it if some writer's was, which counts for the
-// store's limit of a minute as well. Errors are those of [Session.Do].
+// MeasureSkew compares the local clock with the store's. It sets key, a scratch key that
+// expires after ttl, with a timestamp that is a day old. The store accepts that and takes
+// the version from its own clock (protocol.md 3.2) at some moment of the round trip. So the
+// bound is half the round trip, plus half a millisecond because versions are in whole
+// milliseconds.
+//
+// The store's clock is a hybrid one. It is never behind the store's wall clock, but ahead
+// of it if the clock of some writer was; that also counts for the store's limit of a
+// minute. Errors are those of [Session.Do].
 func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -38,7 +40,7 @@ func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration
 	if err != nil {
 		return Skew{}, err
 	}
-	r, err := p.wait(ctx)
+	r, err := typed[SetResult](p.wait(ctx))
 	if err != nil {
 		return Skew{}, err
 	}

@@ -54,38 +54,38 @@ func TestVariants(t *testing.T) {
 // of the replies.
 func conform(t *testing.T, s *client.Session) (notes []string) {
 	t.Helper()
-	do := func(c client.Command) client.Reply {
+	do := func(c client.Command) client.Result {
 		t.Helper()
 		r, err := s.Do(t.Context(), c)
 		if err != nil {
 			t.Errorf("%s %s: %v", c.Verb(), c.Key(), err)
 		}
-		if len(r.Warnings) > 0 {
-			t.Errorf("%s %s: %q", c.Verb(), c.Key(), r.Warnings)
+		if warnings := r.Info().Warnings; len(warnings) > 0 {
+			t.Errorf("%s %s: %q", c.Verb(), c.Key(), warnings)
 		}
-		notes = append(notes, r.Notes...)
+		notes = append(notes, r.Info().Notes...)
 		return r
 	}
 	set := func(value string, condition client.Condition, want bool) wire.Version {
 		t.Helper()
-		r := do(client.Set("k", []byte(value), client.SetOptions{Condition: condition}))
-		if r.OK() != want || r.Version.IsZero() {
-			t.Errorf("SET %q %s: got %t with version %v", value, condition, r.OK(), r.Version)
+		r := do(client.Set("k", []byte(value), client.SetOptions{Condition: condition})).(client.SetResult)
+		if r.Applied != want || r.Version.IsZero() {
+			t.Errorf("SET %q %s: got %t with version %v", value, condition, r.Applied, r.Version)
 		}
 		return r.Version
 	}
 	get := func(key, want string, found bool) wire.Version {
 		t.Helper()
-		r := do(client.Get(key))
-		if value, ok := r.Bytes(); ok != found || string(value) != want || r.Version.IsZero() == found {
-			t.Errorf("GET %s: got %q, %t with version %v", key, value, ok, r.Version)
+		r := do(client.Get(key)).(client.GetResult)
+		if r.Found != found || string(r.Value) != want || r.Version.IsZero() == found {
+			t.Errorf("GET %s: got %q, %t with version %v", key, r.Value, r.Found, r.Version)
 		}
 		return r.Version
 	}
-	count := func(c client.Command, want int64) {
+	counts := func(c client.Command, want int64) {
 		t.Helper()
-		if r := do(c); r.Count() != want || r.Value.Kind != wire.Integer {
-			t.Errorf("%s %s: got %+v, want %d", c.Verb(), c.Key(), r.Value, want)
+		if r := do(c); count(r) != want {
+			t.Errorf("%s %s: got %+v, want %d", c.Verb(), c.Key(), r, want)
 		}
 	}
 	var o client.WriteOptions
@@ -107,19 +107,21 @@ func conform(t *testing.T, s *client.Session) (notes []string) {
 	get("k", "", true)
 	set("a\r\nb", client.Always, true)
 	get("k", "a\r\nb", true)
-	count(client.VDel("missing", []byte("v"), o), 0)
-	count(client.VDel("k", []byte("v"), o), -1)
-	count(client.VDel("k", []byte("a\r\nb"), o), 1)
+	counts(client.VDel("missing", []byte("v"), o), 0)
+	counts(client.VDel("k", []byte("v"), o), -1)
+	counts(client.VDel("k", []byte("a\r\nb"), o), 1)
 	set("v", client.Always, true)
-	count(client.Del("k", o), 1)
-	count(client.Del("k", o), 0)
+	counts(client.Del("k", o), 1)
+	counts(client.Del("k", o), 0)
 	for range 2 { // whether the second is :0 or +OK is open
 		do(client.Call([]string{"KEYNOTIFY", "k"}, o))
 	}
-	if r := do(client.Call([]string{"KEYNOTIFY", "k", "STOP"}, o)); !r.OK() {
-		t.Errorf("KEYNOTIFY STOP: got %+v", r.Value)
+	if v := do(client.Call([]string{"KEYNOTIFY", "k", "STOP"}, o)).(client.CallResult).Value; v.Kind != wire.SimpleString {
+		t.Errorf("KEYNOTIFY STOP: got %+v", v)
 	}
-	count(client.Call([]string{"KEYNOTIFY", "k", "STOP"}, o), 0)
+	if v := do(client.Call([]string{"KEYNOTIFY", "k", "STOP"}, o)).(client.CallResult).Value; v.Kind != wire.Integer || v.Int != 0 {
+		t.Errorf("a second KEYNOTIFY STOP: got %+v", v)
+	}
 
 	token := set("v", client.Always, true)
 	do(client.Set("k", []byte("v"), client.SetOptions{WriteOptions: client.WriteOptions{Fence: token}}))
@@ -127,7 +129,7 @@ func conform(t *testing.T, s *client.Session) (notes []string) {
 	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorFenceRequired {
 		t.Error(err)
 	}
-	count(client.Del("k", client.WriteOptions{Fence: token}), 1)
+	counts(client.Del("k", client.WriteOptions{Fence: token}), 1)
 	_, err = s.Do(t.Context(), client.Call([]string{"MGET", "k"}, o))
 	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorUnknownCommand {
 		t.Error(err)
@@ -164,7 +166,7 @@ func TestOddAnswers(t *testing.T) {
 				t.Errorf("%s: %s: %v", test.name, c.Verb(), err)
 				continue
 			}
-			warnings, notes := strings.Join(r.Warnings, "; "), strings.Join(r.Notes, "; ")
+			warnings, notes := strings.Join(r.Info().Warnings, "; "), strings.Join(r.Info().Notes, "; ")
 			if !strings.Contains(warnings, test.warning) || (test.warning == "") != (warnings == "") ||
 				!strings.Contains(notes, test.note) || (test.note == "") != (notes == "") {
 				t.Errorf("%s: %s: got warnings %q and notes %q", test.name, c.Verb(), warnings, notes)
@@ -260,7 +262,7 @@ func TestStoreAhead(t *testing.T) {
 	s := dial(t, store, client.Options{})
 	for range 2 {
 		r := must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}))(t)
-		if !r.OK() || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "ahead of the local clock") {
+		if !r.Applied || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "ahead of the local clock") {
 			t.Errorf("got %+v", r)
 		}
 	}

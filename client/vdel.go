@@ -6,13 +6,28 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// VDel deletes a key if its value is the one given: [Reply.Count] is 1, 0 if the
-// key was missing, or -1 if it holds another value.
-func VDel(key string, value []byte, o WriteOptions) Command {
-	return newCommand(effectDelete, isCount(-1), wire.VerbVDel, key, string(value)).with(o)
+// VDelResult is the answer to [VDel]. A key that was found and not deleted holds
+// another value.
+type VDelResult struct {
+	ReplyInfo
+	Deleted bool
+	Found   bool // the key existed
 }
 
-// VDel is Do of the command VDel.
-func (s *Session) VDel(ctx context.Context, key string, value []byte, o WriteOptions) (Reply, error) {
-	return s.Do(ctx, VDel(key, value, o))
+func (VDelResult) isResult() {}
+
+// VDel deletes a key if it holds value; its result is a [VDelResult]. A key that is
+// missing or holds another value is not an error.
+func VDel(key string, value []byte, o WriteOptions) Command {
+	return newCommand(effectDelete, func(v wire.Value, info ReplyInfo) Result {
+		if !isCount(v, -1) {
+			return nil
+		}
+		return VDelResult{ReplyInfo: info, Deleted: v.Int > 0, Found: v.Int != 0}
+	}, wire.VerbVDel, key, string(value)).with(o)
+}
+
+// VDel sends the command [VDel].
+func (s *Session) VDel(ctx context.Context, key string, value []byte, o WriteOptions) (VDelResult, error) {
+	return typed[VDelResult](s.Do(ctx, VDel(key, value, o)))
 }

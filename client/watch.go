@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -54,8 +55,8 @@ type Watch struct {
 // watchedKey is what a Watch knows of one key.
 type watchedKey struct {
 	state
-	base   wire.Version // of the last GET: what is older is known already
-	recent []change     // the last few, to tell duplicates
+	base   Version  // of the last GET: what is older is known already
+	recent []change // the last few, to tell duplicates
 
 	// While a GET is outstanding its key's events are held back.
 	holding bool
@@ -68,20 +69,20 @@ type watchedKey struct {
 
 type change struct {
 	kind    EventKind
-	version wire.Version
+	version Version
 }
 
 // Watch subscribes to the notifications, asks for them for each key, and reads
 // each key. It returns when all of that is confirmed; the events begin with an
 // `initial` for each key. A connection that is lost later is made again, unless
 // the broker's reason is a fatal one. Errors are those of [Session.Do], and
-// *[mqtt.ReasonError] for a refused subscription.
+// *[ReasonError] for a refused subscription.
 func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
 	}
 	for _, key := range keys {
-		if err := KeyNotify(key).Check(); err != nil {
+		if err := keyNotify(key).Check(); err != nil {
 			return nil, err
 		}
 	}
@@ -110,7 +111,7 @@ func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 
 // Next returns the next event, waiting for one if need be. When the watch has
 // ended it returns what is left and then why: ErrOverflow, what is fatal about
-// the connection, the store's refusal, mqtt.ErrClosed, or the end of ctx.
+// the connection, the store's refusal, [ErrClosed], or the end of ctx.
 func (w *Watch) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok, err := w.pop(); ok || err != nil {
@@ -120,6 +121,24 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 		case <-w.wake:
 		case <-ctx.Done():
 			return Event{}, context.Cause(ctx)
+		}
+	}
+}
+
+// Events returns the events to come: it calls Next until an error, which comes last.
+// It may be left and called again; it does not close the watch.
+//
+//	for e, err := range w.Events(ctx) {
+//		if err != nil { … }
+//		fmt.Println(e.Kind, e.Key, e.Value)
+//	}
+func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for {
+			e, err := w.Next(ctx)
+			if !yield(e, err) || err != nil {
+				return
+			}
 		}
 	}
 }
@@ -240,18 +259,18 @@ func (w *Watch) take(k *watchedKey, e Event) {
 }
 
 // synced ends the holding back: r is the answer to the GET.
-func (w *Watch) synced(key string, r Reply, now time.Time) {
+func (w *Watch) synced(key string, r GetResult, now time.Time) {
 	k := w.keys[key]
 	if k == nil || !k.holding {
 		return
 	}
-	value, present := r.Bytes()
+	value, present := r.Value, r.Found
 	found := state{present, r.Version}
 	event := Event{Kind: EventInitial, Key: key, Time: now, Version: r.Version, Value: value, HasValue: present}
 	if w.ready {
 		event.Kind = EventResync
 		event.Continuity = k.judge(found, value)
-		if event.Continuity != Proven {
+		if event.Continuity != ContinuityProven {
 			w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: event.Continuity, From: k.since, To: now})
 		}
 	}
@@ -277,7 +296,7 @@ func (k *watchedKey) judge(found state, value []byte) Continuity {
 	})
 	for _, e := range k.held[:k.older] {
 		if found.present && e.Kind == EventSet && e.Version.Compare(found.version) > 0 {
-			return Lost // it was newer once
+			return ContinuityLost // it was newer once
 		}
 	}
 	return verdict(k.state, found, announced)
@@ -286,7 +305,7 @@ func (k *watchedKey) judge(found state, value []byte) Continuity {
 // foldedIn returns how many of the held events were before the GET that found a
 // value of this version: they come in order, so all up to the last that is not
 // newer.
-func foldedIn(held []Event, version wire.Version) int {
+func foldedIn(held []Event, version Version) int {
 	for i := len(held) - 1; i >= 0; i-- {
 		if e := held[i]; e.Kind == EventSet && !e.Version.IsZero() && e.Version.Compare(version) <= 0 {
 			return i + 1
@@ -355,12 +374,12 @@ func (w *Watch) auditLoop() {
 }
 
 // audited compares what an audit found with what is known of the key.
-func (w *Watch) audited(key string, r Reply, now time.Time) {
+func (w *Watch) audited(key string, r GetResult, now time.Time) {
 	k := w.keys[key]
 	if k == nil || k.holding {
 		return
 	}
-	value, present := r.Bytes()
+	value, present := r.Value, r.Found
 	found := state{present, r.Version}
 	if k.knows(found) {
 		k.suspect = nil
@@ -371,8 +390,8 @@ func (w *Watch) audited(key string, r Reply, now time.Time) {
 		k.suspect = &found
 		return
 	}
-	w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: Lost, From: w.audit, To: now})
-	w.push(Event{Kind: EventResync, Key: key, Time: now, Continuity: Lost, Version: r.Version, Value: value, HasValue: present})
+	w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: ContinuityLost, From: w.audit, To: now})
+	w.push(Event{Kind: EventResync, Key: key, Time: now, Continuity: ContinuityLost, Version: r.Version, Value: value, HasValue: present})
 	k.suspect = nil
 	k.state, k.base, k.recent = found, r.Version, nil
 }

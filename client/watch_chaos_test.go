@@ -333,7 +333,7 @@ func chaos(t *testing.T, broker string, cuts int, restart func()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Count() > 0 {
+		if r.Deleted {
 			done[key] = append(done[key], operation{EventDelete, r.Version})
 		}
 	}

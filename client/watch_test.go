@@ -255,22 +255,22 @@ func TestVerdict(t *testing.T) {
 		announced   bool
 		want        Continuity
 	}{
-		"the same version":                     {here(v5), here(v5), false, Proven},
-		"newer, not announced":                 {here(v5), here(v6), false, Lost},
-		"newer, announced":                     {here(v5), here(v6), true, Unknown},
-		"gone although it was there":           {here(v5), gone(wire.Version{}), false, Lost},
-		"gone, announced":                      {here(v5), gone(wire.Version{}), true, Unknown},
-		"older":                                {here(v6), here(v5), false, Lost},
-		"older, announced":                     {here(v6), here(v5), true, Lost},
-		"absent before and after":              {gone(v5), gone(wire.Version{}), false, Unknown},
-		"there although it was absent":         {gone(v5), here(v6), false, Lost},
-		"there, announced":                     {gone(v5), here(v6), true, Unknown},
-		"there, older than its deletion":       {gone(v6), here(v5), true, Lost},
-		"the version before was not known":     {here(wire.Version{}), here(v5), false, Unknown},
-		"the version now is not known":         {here(v5), here(wire.Version{}), false, Lost},
-		"never a version and never proven":     {here(wire.Version{}), here(wire.Version{}), false, Unknown},
-		"absent, and now without its version":  {gone(wire.Version{}), here(wire.Version{}), false, Unknown},
-		"absent without a version, there now ": {gone(wire.Version{}), here(v5), false, Lost},
+		"the same version":                     {here(v5), here(v5), false, ContinuityProven},
+		"newer, not announced":                 {here(v5), here(v6), false, ContinuityLost},
+		"newer, announced":                     {here(v5), here(v6), true, ContinuityUnknown},
+		"gone although it was there":           {here(v5), gone(wire.Version{}), false, ContinuityLost},
+		"gone, announced":                      {here(v5), gone(wire.Version{}), true, ContinuityUnknown},
+		"older":                                {here(v6), here(v5), false, ContinuityLost},
+		"older, announced":                     {here(v6), here(v5), true, ContinuityLost},
+		"absent before and after":              {gone(v5), gone(wire.Version{}), false, ContinuityUnknown},
+		"there although it was absent":         {gone(v5), here(v6), false, ContinuityLost},
+		"there, announced":                     {gone(v5), here(v6), true, ContinuityUnknown},
+		"there, older than its deletion":       {gone(v6), here(v5), true, ContinuityLost},
+		"the version before was not known":     {here(wire.Version{}), here(v5), false, ContinuityUnknown},
+		"the version now is not known":         {here(v5), here(wire.Version{}), false, ContinuityLost},
+		"never a version and never proven":     {here(wire.Version{}), here(wire.Version{}), false, ContinuityUnknown},
+		"absent, and now without its version":  {gone(wire.Version{}), here(wire.Version{}), false, ContinuityUnknown},
+		"absent without a version, there now ": {gone(wire.Version{}), here(v5), false, ContinuityLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := verdict(c.before, c.now, c.announced); got != c.want {

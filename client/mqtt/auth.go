@@ -8,22 +8,20 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// Auth is enhanced authentication (MQTT 5, 4.12) with a method that needs one
-// message of the client, as K8S-SAT does (protocol.md 7.2). Method names it; empty
-// means none. Data is called for every CONNECT, before the network is used, and by
-// [Conn.Reauthenticate].
+// Auth is enhanced authentication (MQTT 5, 4.12) with a method that needs one message from
+// the client, like K8S-SAT (protocol.md 7.2). Method is its name; empty = none. Data
+// returns the message. It is called before each CONNECT, and by [Conn.Reauthenticate].
 type Auth struct {
 	Method string
 	Data   func() ([]byte, error)
 }
 
-// ErrAuthLater is the broker's answer that it cannot judge the data of an
-// authentication now, AUTH 0x18: try again later (protocol.md 7.2). A connection
-// that was made before goes on.
+// ErrAuthLater means that the broker cannot verify the data of an authentication now (AUTH
+// 0x18); try again later (protocol.md 7.2). An existing connection stays open.
 var ErrAuthLater = errors.New("the broker cannot verify the login now (AUTH 0x18)")
 
-// A ReauthError is why a connection ended whose broker refused to authenticate it
-// again. A new connection may well be granted.
+// A ReauthError means that the broker ended a connection because it refused to authenticate
+// it again. A new connection may succeed.
 type ReauthError struct {
 	Err *ReasonError
 }
@@ -51,10 +49,10 @@ func (a *Auth) data() ([]byte, error) {
 	return data, checkLength("authentication data", len(data))
 }
 
-// Reauthenticate proves again who the client is, with fresh data, and waits for the
-// broker's verdict (MQTT 5, 4.12.1). A broker that refuses ends the connection, with
-// a *[ReauthError] if it says why; after other errors it goes on: [ErrAuthLater],
-// what Options.Auth.Data returned, and the end of ctx.
+// Reauthenticate authenticates the client again with new data, and waits for the broker's
+// verdict (MQTT 5, 4.12.1). A broker that refuses ends the connection, with a
+// *[ReauthError] if it gives a reason. After other errors the connection stays open:
+// [ErrAuthLater], the error of Options.Auth.Data, and the end of ctx.
 func (c *Conn) Reauthenticate(ctx context.Context) error {
 	if c.o.Auth.Method == "" {
 		return errors.New("authenticate again: the connection has no authentication method")
@@ -96,7 +94,7 @@ func (c *Conn) sendAuth(cp *packets.ControlPacket, verdict chan<- error) error {
 	return nil
 }
 
-// challenged takes an AUTH in place of CONNACK. No method here has a second step.
+// challenged handles an AUTH in place of CONNACK. No supported method has a second step.
 func (c *Conn) challenged(p *packets.Auth) error {
 	if c.o.Auth.Method == "" || p.ReasonCode != packets.AuthContinueAuthentication {
 		return &LostError{&MalformedError{"AUTH before CONNACK"}}
@@ -104,7 +102,7 @@ func (c *Conn) challenged(p *packets.Auth) error {
 	return ErrAuthLater
 }
 
-// authenticated takes an AUTH. Verdicts come in the order of the questions.
+// authenticated handles an AUTH. Verdicts come in the order of the requests.
 func (c *Conn) authenticated(p *packets.Auth) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,8 +125,8 @@ func (c *Conn) authenticated(p *packets.Auth) error {
 	return nil
 }
 
-// disconnected tells the refusal of an authentication, which may come as a
-// DISCONNECT only (MQTT 5, 4.12.1), from other ends.
+// disconnected returns why the broker sent DISCONNECT. A refused authentication may come
+// as a DISCONNECT only (MQTT 5, 4.12.1).
 func (c *Conn) disconnected(reason *ReasonError) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +134,7 @@ func (c *Conn) disconnected(reason *ReasonError) error {
 		return reason
 	}
 	switch reason.Code {
-	case 0x82, ReasonBadLogin, ReasonNotAuthorized, ReasonBadAuthMethod: // 0x82: the broker does not do this
+	case 0x82, ReasonBadLogin, ReasonNotAuthorized, ReasonBadAuthMethod: // 0x82: the broker does not support it
 		return &ReauthError{reason}
 	}
 	return reason

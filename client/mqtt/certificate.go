@@ -6,10 +6,10 @@ import (
 	"net"
 )
 
-// A ClientCertificateError is a connection that the broker ended after it had asked
-// for a client certificate. Without one, Given is false, any end before CONNACK
-// counts: with TLS 1.3 a broker refuses only after the handshake, and its alert may
-// be lost in the reset that follows. With one, only an alert does.
+// A ClientCertificateError means that the broker asked for a client certificate and then
+// ended the connection. Given says whether the client had sent one. If not, any end before
+// CONNACK counts: with TLS 1.3 a broker refuses only after the handshake, and its alert may
+// be lost in the reset that follows. If so, only an alert counts.
 type ClientCertificateError struct {
 	Given bool
 	Err   error // a *net.OpError, often of Op "remote error", or a *LostError
@@ -24,13 +24,12 @@ func (e *ClientCertificateError) Error() string {
 
 func (e *ClientCertificateError) Unwrap() error { return e.Err }
 
-// certificateRequest is what became of the broker's wish for a certificate.
+// certificateRequest says whether the broker asked for a certificate and got one.
 type certificateRequest struct {
 	asked, given bool
 }
 
-// observe returns the configuration of a connection whose certificate requests are
-// noted.
+// observe returns a TLS configuration that records requests for a certificate.
 func (r *certificateRequest) observe(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	choose, certificates := config.GetClientCertificate, config.Certificates
@@ -52,7 +51,7 @@ func (r *certificateRequest) observe(config *tls.Config) *tls.Config {
 	return config
 }
 
-// explain says of the end of a connection what it has to do with certificates.
+// explain turns err into a ClientCertificateError if a certificate is the cause.
 func (r *certificateRequest) explain(err error) error {
 	if !r.asked {
 		return err

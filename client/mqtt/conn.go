@@ -22,67 +22,67 @@ type Conn struct {
 	nc      net.Conn
 	started time.Time
 	wg      sync.WaitGroup
-	wake    chan struct{} // something is in out; capacity 1
+	wake    chan struct{} // out has something to write; capacity 1
 	done    chan struct{} // closed by fail
 	read    chan struct{} // closed when the reader has ended
-	connack chan struct{} // closed when the login was granted; limits and quota are set then
+	connack chan struct{} // closed when the login is granted; limits and quota are set by then
 	limits  Limits
-	quota   chan struct{} // holds one for each publish without PUBACK
-	settled chan struct{} // closed when we leave and no publish is without PUBACK
+	quota   chan struct{} // one element for each unacknowledged publish
+	settled chan struct{} // closed when closing, and every publish is acknowledged
 
-	sent, received atomic.Int64 // when bytes last were, since started
+	sent, received atomic.Int64 // when bytes were last sent and received, since started
 	writing        atomic.Bool
-	inFlight       *atomic.Int64 // publishes without PUBACK
+	inFlight       *atomic.Int64 // unacknowledged publishes
 
-	acksHeld int // by the reader: acknowledgements in out of which the writer does not know
+	acksHeld int // owned by the reader: acknowledgements in out that the writer was not woken for
 
 	mu      sync.Mutex
 	err     error         // why the connection is over
 	out     []byte        // encoded, not yet written
 	acks    int           // acknowledgements in out
-	ping    bool          // a PINGREQ is to go before out
-	room    chan struct{} // closed, and another made, when out has been taken; nil = nobody waits
-	closing bool          // nothing more goes out; the writer closes when out is empty
+	ping    bool          // send a PINGREQ before out
+	room    chan struct{} // closed and replaced when the writer takes out; nil = nobody waits
+	closing bool          // no more packets; the writer closes the connection when out is empty
 	pending map[uint16]pending
 	lastID  uint16
 	early   struct { // the message of Options.Early, if it went out before CONNACK
 		id   uint16
-		size int // 0 = none did
+		size int // 0 = it did not
 	}
-	verdicts []chan<- error // of AUTH packets without an answer, in their order
+	verdicts []chan<- error // for the unanswered AUTH packets, in order
 }
 
-// outFull is how many bytes may wait for the writer before publishes do. A broker that
-// reads slowly, or not at all, is not to cost more memory.
+// outFull is the number of bytes in out from which publishes wait, so that a broker that
+// reads slowly, or not at all, does not cost more memory.
 const outFull = 1 << 20
 
 // pending is a packet that waits for its acknowledgement.
 type pending struct {
-	packet string   // "PUBACK", then it holds one of quota, or "SUBACK"
-	topics []string // what may be refused
+	packet string   // "PUBACK", which holds an element of quota, or "SUBACK"
+	topics []string // the topics that may be refused
 	done   func(error)
 }
 
-// Limits are what the broker announced in CONNACK.
+// Limits are the limits that the broker announced in CONNACK.
 type Limits struct {
-	ReceiveMaximum int           // publishes without PUBACK at one time
+	ReceiveMaximum int           // unacknowledged publishes at one time
 	MaxPacketSize  int           // bytes
 	KeepAlive      time.Duration // 0 = none
 }
 
-// How a connection ends. A connection that is lost ends with a *[LostError].
+// Why a connection ended. A lost connection ends with a *[LostError].
 var (
 	ErrClosed    = errors.New("the connection was closed")
 	ErrKeepAlive = errors.New("no sign of life from the broker for one and a half keep-alive intervals")
 )
 
-// ErrNoSubscribers is what the PUBACK of a message that nobody subscribed to may
-// say (0x10). The message was accepted.
+// ErrNoSubscribers means that the broker accepted a message and reported that nobody
+// subscribes to its topic (PUBACK 0x10).
 var ErrNoSubscribers = errors.New("nobody subscribed to the topic")
 
-// A LostError is a connection that ended although nobody closed it. Its chain
-// holds the cause: a *ReasonError for a DISCONNECT, in a *ReauthError if that
-// answered an AUTH, ErrBrokerClosed, ErrKeepAlive, a *MalformedError or a network error.
+// A LostError means that a connection ended although the client did not close it. It wraps
+// the cause: a *ReasonError for a DISCONNECT, in a *ReauthError if that answered an AUTH,
+// ErrBrokerClosed, ErrKeepAlive, a *MalformedError or a network error.
 type LostError struct {
 	Err error
 }
@@ -91,36 +91,36 @@ func (e *LostError) Error() string { return "connection lost: " + e.Err.Error() 
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Limits returns what the broker announced.
+// Limits returns the limits that the broker announced.
 func (c *Conn) Limits() Limits { return c.limits }
 
-// Done is closed when the connection is over; Err then says why.
+// Done returns a channel that is closed when the connection has ended; Err then says why.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// LastReceived is when something last came from the broker, or the connection was
-// made.
+// LastReceived returns when bytes last came from the broker, or when the connection was
+// made if none did.
 func (c *Conn) LastReceived() time.Time {
 	return c.started.Add(time.Duration(c.received.Load()))
 }
 
-// Err returns why the connection is over, or nil: ErrClosed or a *LostError.
+// Err returns why the connection ended: ErrClosed or a *LostError; nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// closeWithin bounds the wait for a DISCONNECT to be written and for the broker
-// to take what was published before it.
+// closeWithin limits the time to write DISCONNECT, and for the broker to take what was
+// published before it.
 const closeWithin = time.Second
 
-// Close says goodbye, closes the connection and waits for its goroutines. What
-// was published before is sent, but its acknowledgement is not insisted on. The
-// error is how the connection ended if that was not by Close.
+// Close sends DISCONNECT, closes the connection and waits for its goroutines. Earlier
+// publishes are sent, but may stay unacknowledged. The error is a *[LostError] if the
+// connection had already ended.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if c.err == nil && !c.closing {
-		// The only error, a packet too large, leaves nothing to say.
+		// The only error is a packet too large, and then there is no other to send.
 		_ = c.enqueue(packets.NewControlPacket(packets.DISCONNECT))
 		c.closing = true
 		c.signal()
@@ -135,13 +135,14 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Publish sends a message with QoS 1. It waits only for room, in the broker's Receive
-// Maximum and before a broker that reads slowly: it returns once the message is on its way, or with an error, and then the message was not sent
-// and acked is not called: a *TooLargeError, the end of ctx, or how the
-// connection ended. acked is called exactly once, must not block, and gets nil
-// for a PUBACK that grants, ErrNoSubscribers for one that grants and adds that
-// nobody will get the message, a *ReasonError for one that refuses, or how the
-// connection ended before one came.
+// Publish sends a message with QoS 1. It waits only for room: in the broker's Receive
+// Maximum, and in the buffer if the broker reads slowly. It returns once the message is
+// queued for the writer. After an error the message was not sent and acked is not called;
+// the error is a *TooLargeError, the end of ctx, or how the connection ended.
+//
+// acked is called exactly once and must not block. Its argument is nil if the broker
+// accepted the message, ErrNoSubscribers if it accepted it and nobody will get it, a
+// *ReasonError if it refused it, or how the connection ended before the PUBACK came.
 func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error {
 	if err := m.check(); err != nil {
 		return err
@@ -170,7 +171,7 @@ func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error 
 	return nil
 }
 
-// lockWithRoom locks c.mu when there is room in out. An error leaves it unlocked.
+// lockWithRoom waits for room in out and locks c.mu. After an error c.mu is unlocked.
 func (c *Conn) lockWithRoom(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -196,8 +197,8 @@ func (c *Conn) lockWithRoom(ctx context.Context) error {
 	}
 }
 
-// Subscribe subscribes with QoS 1 and waits for the SUBACK. The error is a
-// *ReasonError for a refusal, the end of ctx, or how the connection ended.
+// Subscribe subscribes with QoS 1 and waits for the SUBACK. The error is a *ReasonError if
+// the broker refused, the end of ctx, or how the connection ended.
 func (c *Conn) Subscribe(ctx context.Context, filters ...string) error {
 	granted := make(chan error, 1)
 	cp, err := c.subscribe(filters, granted)
@@ -218,7 +219,7 @@ func (c *Conn) Subscribe(ctx context.Context, filters ...string) error {
 	}
 }
 
-// send puts packets into one write.
+// send queues packets for one write.
 func (c *Conn) send(cps ...*packets.ControlPacket) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,9 +233,9 @@ func (c *Conn) send(cps ...*packets.ControlPacket) error {
 	return nil
 }
 
-// over, publish, register, enqueue, signal and settle want c.mu.
+// The caller of over, publish, register, enqueue, signal and settle holds c.mu.
 
-// publish puts a message that was checked into out and returns its identifier and size.
+// publish queues a checked message and returns its Packet Identifier and size.
 func (c *Conn) publish(m Message, acked func(error)) (id uint16, size int, err error) {
 	id = c.register(pending{packet: "PUBACK", topics: []string{m.Topic}, done: acked})
 	before := len(c.out)
@@ -257,8 +258,8 @@ func (c *Conn) over() error {
 	return c.err
 }
 
-// register returns a free Packet Identifier. There always is one: quota and the
-// few subscriptions leave room among 65535.
+// register returns a free Packet Identifier. There always is one, because quota and the
+// few subscriptions need less than 65535.
 func (c *Conn) register(p pending) uint16 {
 	for {
 		c.lastID++
@@ -291,7 +292,7 @@ func (c *Conn) enqueue(cp *packets.ControlPacket) error {
 	return nil
 }
 
-// settle tells drain that every publish has its PUBACK.
+// settle tells drain that every publish is acknowledged.
 func (c *Conn) settle() {
 	if !c.closing || len(c.pending) > 0 {
 		return
@@ -318,7 +319,7 @@ func (c *Conn) run(loop func() error) {
 	})
 }
 
-// fail ends the connection; the first reason is the one that stays.
+// fail ends the connection. Only the first reason is kept.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	if c.err != nil {
@@ -330,7 +331,7 @@ func (c *Conn) fail(err error) {
 	c.pending = make(map[uint16]pending)
 	close(c.done)
 	c.mu.Unlock()
-	c.nc.Close() // its error could only repeat what err says
+	c.nc.Close() // its error would add nothing to err
 	for _, p := range waiting {
 		p.done(err)
 	}
@@ -370,7 +371,7 @@ func (c *Conn) writeLoop() error {
 	}
 }
 
-// write writes all of buf, and notes after each piece that the broker takes it: a
+// write writes all of buf, and records each part that the broker takes as a sign of life: a
 // large packet on a slow line takes longer than a keep-alive interval.
 func (c *Conn) write(buf []byte) error {
 	const piece = 256 << 10
@@ -387,10 +388,9 @@ func (c *Conn) write(buf []byte) error {
 	return nil
 }
 
-// drain follows a DISCONNECT. While publishes are outstanding, their PUBACKs may
-// come in, and to a closed socket that means a reset, which throws away what is
-// still on its way out. So it waits for them, or for the broker to close, as long as
-// Close allows.
+// drain comes after a DISCONNECT. A PUBACK that arrives at a closed socket causes a reset,
+// which discards what is still being sent. So drain waits for the outstanding PUBACKs, or
+// for the broker to close the connection, as long as Close allows.
 func (c *Conn) drain() {
 	c.mu.Lock()
 	c.settle()
@@ -408,8 +408,8 @@ func (c *Conn) drain() {
 	}
 }
 
-// writeError gives way to what the broker said last: a broker that refuses
-// writes its reason and closes, and our next write may notice that first.
+// writeError prefers the broker's last packet to a write error: a broker that refuses
+// sends its reason and closes, and our next write may notice the close first.
 func (c *Conn) writeError(err error) error {
 	const grace = 100 * time.Millisecond
 	if c.nc.SetReadDeadline(time.Now().Add(grace)) == nil {
@@ -419,7 +419,7 @@ func (c *Conn) writeError(err error) error {
 }
 
 func (c *Conn) readLoop() error {
-	defer close(c.read) // after the reason is known
+	defer close(c.read) // after fail has the reason
 	if err := c.readPackets(); err != nil {
 		c.fail(err)
 	}
@@ -435,11 +435,11 @@ func (c *Conn) readPackets() error {
 	for granted := false; ; {
 		in, err := r.next()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil // set by Close or writeError; the writer knows the reason
+			return nil // the deadline of Close or writeError; the writer knows the reason
 		}
 		if err != nil {
 			if _, malformed := errors.AsType[*MalformedError](err); !malformed && c.leaving() {
-				return nil // a broker closes when it has read our DISCONNECT; the writer knows whether it got that far
+				return nil // the broker closes after our DISCONNECT; the writer knows whether it was sent
 			}
 			return &LostError{brokerClosed(err)}
 		}
@@ -466,8 +466,8 @@ func (c *Conn) readPackets() error {
 	}
 }
 
-// control takes any other packet. It returns whether the login is granted now, and
-// either the end of a connection that was never granted or what is wrong.
+// control handles any other packet. It reports whether the login is granted now. It
+// returns the error with which a connection ended before that, or what is wrong.
 func (c *Conn) control(cp *packets.ControlPacket, granted bool) (now bool, final, err error) {
 	switch p := cp.Content.(type) {
 	case *packets.Connack:
@@ -503,8 +503,8 @@ func (c *Conn) leaving() bool {
 	return c.closing
 }
 
-// lifeSigns reads from the broker and notes when bytes came. It is the bytes that
-// count: a large packet on a slow line takes longer than a keep-alive interval.
+// lifeSigns reads from the broker and records when bytes came. Bytes count, not packets: a
+// large packet on a slow line takes longer than a keep-alive interval.
 type lifeSigns struct {
 	c *Conn
 }
@@ -545,9 +545,9 @@ func (c *Conn) granted(props *packets.Properties) error {
 	c.quota = make(chan struct{}, min(limits.ReceiveMaximum, 1<<16-1-spare))
 	var tooLarge func(error)
 	if p, ok := c.pending[c.early.id]; ok && c.early.size > 0 {
-		// It went out before the limits were known.
+		// The early message was sent before the limits were known.
 		if c.early.size <= limits.MaxPacketSize {
-			c.quota <- struct{}{} // the first, for which there is room
+			c.quota <- struct{}{} // the first element, so there is room
 		} else {
 			delete(c.pending, c.early.id)
 			c.inFlight.Add(-1)
@@ -574,7 +574,7 @@ func (c *Conn) message(p *publication) error {
 		return &MalformedError{"a PUBLISH with a topic alias, which was not granted"}
 	}
 	if p.QoS == 1 {
-		// Before it is handed over: whoever waits for it may close the connection.
+		// Acknowledge first: the receiver of the message may close the connection.
 		if err := c.acknowledge(p.id); err != nil {
 			return err
 		}
@@ -585,8 +585,8 @@ func (c *Conn) message(p *publication) error {
 	return nil
 }
 
-// acknowledge puts a PUBACK into out. The writer is woken when all that came in one
-// read has been handed over, so that it leaves in one write.
+// acknowledge queues a PUBACK. The writer is woken once all messages of one read have been
+// handed over, so that their PUBACKs go out in one write.
 func (c *Conn) acknowledge(id uint16) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -612,7 +612,7 @@ func (c *Conn) acknowledge(id uint16) error {
 	return nil
 }
 
-// release wakes the writer for the acknowledgements of what came in the last read.
+// release wakes the writer for the acknowledgements of the last read.
 func (c *Conn) release() {
 	const many = 32
 	if c.acksHeld > 0 && !c.o.HoldAcks || c.acksHeld > many {
@@ -621,8 +621,8 @@ func (c *Conn) release() {
 	}
 }
 
-// acknowledged hands the outcome to whoever waits for it. An acknowledgement
-// that nobody waits for is ignored: brokers repeat themselves.
+// acknowledged passes the outcome to the waiting publish or SUBSCRIBE. It ignores an
+// acknowledgement that nobody waits for, because brokers repeat themselves.
 func (c *Conn) acknowledged(id uint16, packet string, codes []byte, reason string) error {
 	c.mu.Lock()
 	p, ok := c.pending[id]
@@ -658,8 +658,7 @@ func (c *Conn) acknowledged(id uint16, packet string, codes []byte, reason strin
 	return nil
 }
 
-// keepAliveLoop asks for a sign of life often enough that neither side can take
-// the other for dead.
+// keepAliveLoop pings often enough that neither side takes the other for dead.
 func (c *Conn) keepAliveLoop() error {
 	interval := c.limits.KeepAlive
 	tick := time.NewTicker(interval / 2)
@@ -674,20 +673,20 @@ func (c *Conn) keepAliveLoop() error {
 		received, sent := time.Duration(c.received.Load()), time.Duration(c.sent.Load())
 		life := received
 		if c.writing.Load() {
-			life = max(life, sent) // what it takes of a long packet is a sign, too
+			life = max(life, sent) // reading part of a large packet is a sign of life too
 		}
 		if now-life >= interval+interval/2 {
 			return &LostError{ErrKeepAlive}
 		}
 		if now-received >= interval/2 || now-sent >= interval/2 {
 			if c.askForLife() != nil {
-				return nil // over already
+				return nil // already ended
 			}
 		}
 	}
 }
 
-// askForLife sends a PINGREQ, before all that waits for the writer.
+// askForLife sends a PINGREQ ahead of the packets in out.
 func (c *Conn) askForLife() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

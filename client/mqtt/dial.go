@@ -15,25 +15,24 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// Options of a connection. The zero value of every field but Address and
-// ClientID is the ordinary case.
+// Options are the options of a connection. Only Address and ClientID are required.
 type Options struct {
 	Address  string      // host:port, of TCP
 	TLS      *tls.Config // nil = plain text; an empty ServerName becomes the host of Address
 	ClientID string
 
-	// WebSocket is the path, with a query perhaps, of a WebSocket at Address, as in
+	// WebSocket is the path, and perhaps a query, of a WebSocket at Address, such as
 	// "/mqtt"; empty = none.
 	WebSocket string
 
-	// Proxy is a way to Address: socks5, socks5h, http or https (CONNECT), with the
-	// user and password that the proxy wants; nil = none. The proxy looks up the
-	// broker's name in any case. Nothing of the environment is used.
+	// Proxy is a proxy through which to reach Address: socks5, socks5h, http or https
+	// (CONNECT), with the user and password for the proxy; nil = none. The proxy always
+	// looks up the broker's name. The environment is not used.
 	Proxy    *url.URL
-	ProxyTLS *tls.Config // of an https proxy; nil = the system's authorities
+	ProxyTLS *tls.Config // for an https proxy; nil = the system's authorities
 
-	// Dial makes the way to Address in place of TCP; nil = TCP. It is not used to
-	// reach a Proxy.
+	// Dial connects to Address in place of TCP; nil = TCP. It is not used to reach a
+	// Proxy.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Username string
@@ -44,67 +43,66 @@ type Options struct {
 	MaxPacketSize  uint32        // bytes, announced to the broker and enforced; 0 = what MQTT allows
 	ReceiveMaximum uint16        // announced to the broker; 0 = 65535
 
-	// Subscribe holds the topic filters to subscribe to, with QoS 1, in the same
-	// write as CONNECT, or with Auth or AwaitConnack after CONNACK.
+	// Subscribe holds the topic filters to subscribe to, with QoS 1. SUBSCRIBE goes out in
+	// the same write as CONNECT, or with Auth or AwaitConnack after CONNACK.
 	Subscribe []string
 
-	// AwaitConnack sends nothing but CONNECT before the login is granted. It is the way
-	// to a broker that does not know that a client need not wait (MQTT 5, 3.1.4).
+	// AwaitConnack waits for CONNACK before SUBSCRIBE, for a broker that does not accept
+	// packets before it, although MQTT 5 lets a client send them (3.1.4).
 	AwaitConnack bool
 
-	// Early, if set, gives a message that goes in the same write as SUBSCRIBE, before
-	// the broker has granted anything: whether its answer can be delivered is not
-	// certain. It is called right before.
+	// Early, if set, returns a message that goes out in the same write as SUBSCRIBE,
+	// before the broker has granted anything. So it is not certain that an answer to it
+	// can be delivered. It is called right before that write.
 	Early func() (EarlyMessage, error)
 
-	// HoldAcks lets a few PUBACKs wait for the next packet, as that of Close. It is for a
-	// connection that is closed with the first answer.
+	// HoldAcks delays a few PUBACKs until the next packet, such as the DISCONNECT of
+	// Close. It is for a connection that is closed after the first answer.
 	HoldAcks bool
 
-	// OnMessage gets the messages one after the other, the first perhaps before
-	// Dial returns. The connection reads nothing else meanwhile, so it must not
-	// block, and not call Close, which waits for it.
+	// OnMessage is called for the messages one after the other, perhaps before Dial
+	// returns. The connection reads nothing else meanwhile, so OnMessage must not block,
+	// and must not call Close, which waits for it.
 	OnMessage func(Message)
 
-	// Tap gets every packet that is sent or received. It is called by several
-	// goroutines, in the middle of things: it must not block and not call the
-	// connection.
+	// Tap is called for every packet sent or received, by several goroutines that hold
+	// locks: it must not block, and must not call the connection.
 	Tap func(Event)
 
-	inFlight *atomic.Int64 // of the connection that is being made
+	inFlight *atomic.Int64 // of the connection being made
 }
 
-// An EarlyMessage is published before it is known that it may be.
+// An EarlyMessage is published before the broker has granted the login.
 type EarlyMessage struct {
 	Message
-	// Acked is called as that of [Conn.Publish] is. It also gets a *[TooLargeError] that
-	// CONNACK gave rise to, and how Dial ended when it did so before the PUBACK.
+	// Acked is called like that of [Conn.Publish]. Its argument may also be a
+	// *[TooLargeError], when CONNACK announces a smaller maximum, and the error of Dial, if
+	// Dial ended before the PUBACK.
 	Acked func(error)
-	// Dial does not wait for the SUBACK any longer when Answered is closed.
+	// Dial stops waiting for the SUBACK when Answered is closed.
 	Answered <-chan struct{}
 }
 
 // DefaultKeepAlive is the SDKs' keep-alive (protocol.md 1.3).
 const DefaultKeepAlive = 60 * time.Second
 
-// A Stage is a step on the way to a usable connection.
+// A Stage is a step of making a connection.
 type Stage string
 
 // The stages in their order.
 const (
 	StageLookup    Stage = "look up"
 	StageTCP       Stage = "connect to"
-	StageProxy     Stage = "connect by proxy to" // takes the place of both
+	StageProxy     Stage = "connect by proxy to" // in place of both
 	StageTLS       Stage = "TLS handshake with"
 	StageWebSocket Stage = "WebSocket upgrade at"
 	StageConnect   Stage = "MQTT CONNECT to"
 	StageSubscribe Stage = "MQTT SUBSCRIBE at"
 )
 
-// A DialError says at which stage a connection did not come about. Its chain
-// holds the cause: a *net.OpError, a *ProxyError, a TLS error, a
-// *ClientCertificateError, an *UpgradeError, a *ReasonError, ErrAuthLater, what
-// Options.Auth.Data returned, context.DeadlineExceeded, …
+// A DialError says at which stage a connection could not be made. It wraps the cause: a
+// *net.OpError, a *ProxyError, a TLS error, a *ClientCertificateError, an *UpgradeError, a
+// *ReasonError, ErrAuthLater, the error of Options.Auth.Data, context.DeadlineExceeded, …
 type DialError struct {
 	Stage   Stage
 	Address string
@@ -170,7 +168,7 @@ func (o *Options) keepAlive() time.Duration {
 	return min(o.KeepAlive.Truncate(time.Second), math.MaxUint16*time.Second)
 }
 
-// check refuses what paho's encoder would cut off without a word.
+// check rejects what paho's encoder would silently truncate.
 func (o *Options) check() error {
 	if o.KeepAlive != 0 && o.KeepAlive < time.Second {
 		return fmt.Errorf("keep-alive %v: expected at least 1s", o.KeepAlive)
@@ -184,7 +182,7 @@ func (o *Options) check() error {
 	return checkLength("password", len(o.Password))
 }
 
-// dialNet makes what CONNECT is sent over.
+// dialNet makes the network connection, with TLS and WebSocket.
 func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (net.Conn, error) {
 	dial := dialTCP
 	if o.Proxy != nil {
@@ -197,7 +195,7 @@ func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (n
 	if o.TLS != nil {
 		tc, err := handshake(ctx, nc, o, certificate)
 		if err != nil {
-			nc.Close() // the handshake's error is the one that counts
+			nc.Close() // the handshake's error counts
 			return nil, &DialError{StageTLS, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
 		}
 		nc = tc
@@ -205,7 +203,7 @@ func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (n
 	if o.WebSocket != "" {
 		ws, err := upgrade(ctx, nc, o)
 		if err != nil {
-			nc.Close() // the upgrade's error is the one that counts
+			nc.Close() // the upgrade's error counts
 			return nil, &DialError{StageWebSocket, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
 		}
 		nc = ws
@@ -245,13 +243,13 @@ func handshake(ctx context.Context, nc net.Conn, o Options, certificate *certifi
 	return tc, tc.HandshakeContext(ctx)
 }
 
-// cause prefers what ended the context to the error that this led to.
+// cause prefers the reason why the context ended to the error that followed from it.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// A dialer with a deadline reports its own time-out a moment before the
-	// context does.
+	// A dialer with a deadline reports its own timeout a moment before the context
+	// does.
 	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
 		if _, set := ctx.Deadline(); set {
 			return context.DeadlineExceeded
@@ -260,8 +258,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// ErrBrokerClosed is the end of a connection that the broker closed without a
-// DISCONNECT.
+// ErrBrokerClosed means that the broker closed the connection without a DISCONNECT.
 var ErrBrokerClosed = errors.New("the broker closed the connection")
 
 func brokerClosed(err error) error {
@@ -271,8 +268,8 @@ func brokerClosed(err error) error {
 	return err
 }
 
-// open sends CONNECT and SUBSCRIBE and waits for both to be granted. data is of
-// the authentication.
+// open sends CONNECT and SUBSCRIBE and waits until both are granted. data is the
+// authentication data.
 func (c *Conn) open(ctx context.Context, data []byte) (stage Stage, err error) {
 	expiry := uint32(0)
 	connect := packets.NewControlPacket(packets.CONNECT)
@@ -319,7 +316,7 @@ func (c *Conn) open(ctx context.Context, data []byte) (stage Stage, err error) {
 	case <-c.connack:
 	case <-c.done:
 		select {
-		case <-c.connack: // it was granted before
+		case <-c.connack: // granted before the connection ended
 			return StageSubscribe, c.Err()
 		default:
 			return StageConnect, c.Err()
@@ -347,7 +344,7 @@ func (c *Conn) open(ctx context.Context, data []byte) (stage Stage, err error) {
 	}
 }
 
-// sendEarly puts packets and the message of Options.Early into one write.
+// sendEarly queues packets and the message of Options.Early for one write.
 func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}, err error) {
 	if c.o.Early == nil {
 		return nil, c.send(cps...)
@@ -383,7 +380,7 @@ func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}
 	return m.Answered, nil
 }
 
-// subscribe registers a SUBSCRIBE whose outcome granted gets, and returns it.
+// subscribe registers and returns a SUBSCRIBE. Its outcome is sent to granted.
 func (c *Conn) subscribe(filters []string, granted chan<- error) (*packets.ControlPacket, error) {
 	cp := packets.NewControlPacket(packets.SUBSCRIBE)
 	p := cp.Content.(*packets.Subscribe)

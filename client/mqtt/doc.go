@@ -13,25 +13,30 @@
 //	…
 //	err = conn.Publish(ctx, mqtt.Message{Topic: "questions", Payload: …}, func(err error) { … })
 //
-// It gets there over TCP, TLS and WebSockets, directly or by a proxy, with user name
-// and password, a client certificate, or enhanced authentication ([Auth]); a
-// [*DialError] names the [Stage] that it got to. The environment is not looked at.
+// It connects over TCP, TLS and WebSockets, directly or through a proxy, with user name and
+// password, a client certificate, or enhanced authentication ([Auth]). A [*DialError] names
+// the [Stage] that it reached. The environment is not used.
 //
-// Promises: every refusal is a [*ReasonError] that names packet and reason
-// code, also for publishes that are pipelined; the broker's Receive Maximum,
-// Maximum Packet Size and Server Keep Alive are respected; an announced length
-// costs memory only as its bytes arrive, and what waits for a slow broker is bounded;
-// messages are handed over one at a time in the order of the wire, and acknowledged as
-// soon as all that came with them has been; a subscription that is granted QoS 0 is
-// refused; a message that cannot be decoded ends the connection and nothing else. A
-// Conn may be used by several goroutines, and its own goroutines have ended when Close
-// returns. On Linux a connection with little under way acknowledges TCP segments at
-// once, because a broker with Nagle's algorithm waits for that.
+// Promises:
+//   - Every refusal is a [*ReasonError] with packet and reason code, also for pipelined
+//     publishes.
+//   - The broker's Receive Maximum, Maximum Packet Size and Server Keep Alive are
+//     respected. A subscription granted with QoS 0 is an error.
+//   - An announced length costs memory only as its bytes arrive, and the buffer for a slow
+//     broker is limited. A message that cannot be decoded ends the connection and does no
+//     other harm.
+//   - Messages are handed over one at a time in the order they came, and acknowledged once
+//     all messages of the same read have been handed over.
+//   - A Conn may be used by several goroutines. Its own goroutines have ended when Close
+//     returns.
+//   - On Linux a connection with few publishes in flight acknowledges TCP segments at once,
+//     because a broker with Nagle's algorithm waits for that.
 //
-// Not promised: delivery. A publish whose acknowledgement did not come before
-// the connection ended may have been processed or not.
+// Not promised: delivery. A publish that was not acknowledged before the connection ended
+// may have been processed or not.
 //
-// Packets are encoded and decoded by paho.golang's packets package, but for PUBLISH and
-// PUBACK, of which there are many; its client is not used, because it hides the reason codes of pipelined publishes and
-// cannot send before CONNACK. WebSockets are gorilla's, SOCKS is golang.org/x/net's.
+// Packets are encoded and decoded by paho.golang's packets package, except PUBLISH and
+// PUBACK, which are frequent. Its client is not used, because it hides the reason codes of
+// pipelined publishes and cannot send before CONNACK. WebSockets come from gorilla, SOCKS
+// from golang.org/x/net.
 package mqtt

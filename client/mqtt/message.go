@@ -17,7 +17,7 @@ type Message struct {
 	ContentType   string
 	Expiry        time.Duration // Message Expiry Interval, rounded up to seconds; 0 = none
 	User          []Property    // User Properties in the order of the wire
-	QoS           byte          // of a received message; published is with QoS 1
+	QoS           byte          // of a received message; Publish always uses QoS 1
 }
 
 // A Property is a User Property.
@@ -25,7 +25,7 @@ type Property struct {
 	Name, Value string
 }
 
-// Property returns the first user property of that name.
+// Property returns the first user property with a given name.
 func (m *Message) Property(name string) (value string, ok bool) {
 	for _, p := range m.User {
 		if p.Name == name {
@@ -35,8 +35,8 @@ func (m *Message) Property(name string) (value string, ok bool) {
 	return "", false
 }
 
-// check refuses what the wire cannot say,
-// and the topics for which a broker would end the whole connection.
+// check rejects what cannot be encoded, and topics for which a broker would end the whole
+// connection.
 func (m *Message) check() error {
 	if err := checkTopic("topic", m.Topic); err != nil {
 		return err
@@ -75,7 +75,7 @@ func checkTopic(what, topic string) error {
 	return checkLength(what, len(topic))
 }
 
-// checkLength is for every string and all binary data of MQTT but the payload.
+// checkLength checks the length of a string or of binary data, except the payload.
 func checkLength(what string, n int) error {
 	if n > math.MaxUint16 {
 		return fmt.Errorf("%s of %d bytes: MQTT allows at most %d", what, n, math.MaxUint16)

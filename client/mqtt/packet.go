@@ -11,8 +11,8 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// maxRemaining is the largest length that an MQTT packet can announce, maxPacket
-// what it then has with its fixed header.
+// maxRemaining is the largest length that an MQTT packet can announce, maxPacket the size
+// of that packet with its fixed header.
 const (
 	maxRemaining = 268_435_455
 	maxPacket    = 1 + 4 + maxRemaining
@@ -25,8 +25,8 @@ type MalformedError struct {
 
 func (e *MalformedError) Error() string { return "malformed packet from the broker: " + e.Why }
 
-// A TooLargeError is a packet that was not sent because it is larger than the
-// broker's Maximum Packet Size, or than MQTT can write. Sizes are in bytes.
+// A TooLargeError is a packet that was not sent because it is larger than the broker's
+// Maximum Packet Size, or than MQTT allows. Sizes are in bytes.
 type TooLargeError struct {
 	Size, Max int
 }
@@ -35,9 +35,8 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("packet of %d bytes is larger than the %d bytes that the broker accepts", e.Size, e.Max)
 }
 
-// appendPacket appends the encoding of a packet of at most limit bytes, which is
-// never more than maxPacket. paho's own encoder panics on what MQTT cannot
-// write, so the length comes first.
+// appendPacket appends the encoding of a packet of at most limit bytes, at most maxPacket.
+// It checks the length first, because paho's encoder panics on a packet that is too large.
 func appendPacket(dst []byte, cp *packets.ControlPacket, limit int) ([]byte, error) {
 	parts := cp.Content.Buffers()
 	n := 0
@@ -56,31 +55,31 @@ func appendPacket(dst []byte, cp *packets.ControlPacket, limit int) ([]byte, err
 	return dst, nil
 }
 
-// packetReader reads packets from a broker that need not be honest.
+// packetReader reads packets from a broker that may be hostile.
 type packetReader struct {
 	r     *bufio.Reader
 	limit int    // bytes after the fixed header
 	body  []byte // reused
 }
 
-// firstChunk is how much memory an announced length alone can take. Beyond it
-// memory grows with the bytes that really came.
+// firstChunk is how much memory an announced length alone can cost. Beyond it memory grows
+// with the bytes that arrive.
 const firstChunk = 64 << 10
 
-// keepBody is the size up to which the buffer of one packet serves the next.
+// keepBody is the size up to which a buffer is reused for the next packet.
 const keepBody = 1 << 20
 
-// incoming is a packet of the broker. PUBLISH and PUBACK are decoded here, the
-// others by paho.
+// incoming is a packet from the broker. PUBLISH and PUBACK are decoded here, the others by
+// paho.
 type incoming struct {
-	kind    byte // as packets.PUBLISH
+	kind    byte // such as packets.PUBLISH
 	size    int  // with its fixed header
 	publish publication
 	puback  puback
-	other   *packets.ControlPacket // nil for those two
+	other   *packets.ControlPacket // nil for PUBLISH and PUBACK
 }
 
-// name is the packet's in MQTT 5.
+// name returns the name of the packet in MQTT 5.
 func (in *incoming) name() string {
 	return (&packets.ControlPacket{FixedHeader: packets.FixedHeader{Type: in.kind}}).PacketType()
 }
@@ -121,8 +120,8 @@ func (p *packetReader) next() (in incoming, err error) {
 	return in, nil
 }
 
-// begin takes a first byte. What no broker sends is refused before its length and
-// body are awaited: they may never come.
+// begin handles the first byte of a packet. It rejects what no broker sends before it waits
+// for length and body, which may never come.
 func (in *incoming) begin(first byte) error {
 	in.kind = first >> 4
 	flags := first & 0xF
@@ -160,15 +159,15 @@ func (in *incoming) begin(first byte) error {
 	return nil
 }
 
-// unpack decodes the body of a packet. It looks at the length of the properties
-// before paho does: paho takes one that reaches beyond the packet for the rest
-// of the packet, and panics on one of 2^31 and more where an int has 32 bits.
+// unpack decodes the body of a packet. It checks the length of the properties before paho
+// does: paho reads a length beyond the packet as the rest of the packet, and panics on 2^31
+// and more where an int has 32 bits.
 func unpack(cp *packets.ControlPacket, body []byte) error {
-	properties := 0 // where they begin
+	properties := 0 // their offset
 	switch p := cp.Content.(type) {
 	case *packets.Connack:
 		properties = 2
-		// The answer of a broker that knows MQTT 3.1.1 only, in its own words.
+		// The answer of a broker that knows only MQTT 3.1.1, in the form of that version.
 		if len(body) == 2 && body[1] == 0x01 {
 			p.ReasonCode = reasonUnsupportedVersion
 			return nil
@@ -180,7 +179,7 @@ func unpack(cp *packets.ControlPacket, body []byte) error {
 	case *packets.Disconnect:
 		properties = 1
 		if len(body) == 0 {
-			return nil // MQTT 5, 3.14.2.1; paho wants a reason code
+			return nil // MQTT 5, 3.14.2.1; paho requires a reason code
 		}
 	case *packets.Auth:
 		properties = 1
@@ -235,7 +234,7 @@ func (p *packetReader) read(n int) error {
 	return nil
 }
 
-// noEOF turns the end of the stream within a packet into what it is.
+// noEOF turns the end of the stream within a packet into io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// A ProxyError is a proxy that could not be reached, or would not connect.
+// A ProxyError is a proxy that could not be reached, or refused to connect.
 type ProxyError struct {
 	Proxy  string // scheme://host:port, without user and password
-	Status int    // of HTTP; 0 when that was not what went wrong
-	Err    error  // nil when Status says it all
+	Status int    // the HTTP status of a refusal; 0 = another error
+	Err    error  // nil if Status is set
 }
 
 func (e *ProxyError) Error() string {
@@ -41,10 +41,9 @@ func statusText(code int) string {
 	return fmt.Sprintf("status %d", code)
 }
 
-// dialProxy connects to o.Address by way of o.Proxy. The broker's name is the
-// proxy's to look up.
+// dialProxy connects to o.Address through o.Proxy. The proxy looks up the broker's name.
 func dialProxy(ctx context.Context, o Options) (net.Conn, error) {
-	// No name is looked up here, so nothing else would miss a port.
+	// Without a lookup nothing else would notice a missing port.
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return nil, &DialError{StageTCP, o.Address, err}
 	}
@@ -134,7 +133,7 @@ func dialConnect(ctx context.Context, o Options, address, name string) (net.Conn
 		config.ServerName = cmp.Or(config.ServerName, o.Proxy.Hostname())
 		tc := tls.Client(nc, config)
 		if err := tc.HandshakeContext(ctx); err != nil {
-			nc.Close() // the handshake's error is the one that counts
+			nc.Close() // the handshake's error counts
 			return nil, err
 		}
 		nc = tc
@@ -154,12 +153,12 @@ func dialConnect(ctx context.Context, o Options, address, name string) (net.Conn
 	return nc, nil
 }
 
-// maxHeader bounds the answer to a request for a tunnel.
+// maxHeader limits the size of the answer to a request for a tunnel.
 const maxHeader = 64 << 10
 
 func requestTunnel(nc net.Conn, o Options) (status int, err error) {
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: o.Address}, Host: o.Address, Header: make(http.Header)}
-	request.Header.Set("User-Agent", "") // says none
+	request.Header.Set("User-Agent", "") // sends none
 	if u := o.Proxy.User; u != nil {
 		password, _ := u.Password()
 		login := base64.StdEncoding.EncodeToString([]byte(u.Username() + ":" + password))
@@ -176,19 +175,19 @@ func requestTunnel(nc net.Conn, o Options) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// Neither TLS nor MQTT lets the broker speak first.
+	// With TLS and with MQTT the client sends first.
 	if response.StatusCode/100 == 2 && r.Buffered() > 0 {
-		return 0, errors.New("it sent bytes that belong to nobody")
+		return 0, errors.New("it sent unexpected bytes after its answer")
 	}
 	return response.StatusCode, nil
 }
 
-// during runs a step that knows no context. Whatever ends ctx ends it, and the
-// connection with it.
+// during runs a step that takes no context. The end of ctx ends the step and the
+// connection.
 func during(ctx context.Context, nc net.Conn, step func() error) error {
 	past := time.Unix(1, 0)
 	stop := context.AfterFunc(ctx, func() {
-		_ = nc.SetDeadline(past) // its error would be that of a connection closed already
+		_ = nc.SetDeadline(past) // an error means that the connection is already closed
 	})
 	err := step()
 	if !stop() {

@@ -204,7 +204,7 @@ func TestNoProxy(t *testing.T) {
 		{"odd status", answers("HTTP/1.1 799 x\r\n\r\n"), status(799)},
 		{"no HTTP", answers("SSH-2.0-x\r\n\r\n"), says("malformed HTTP")},
 		{"hangs up", answers(""), says("closed the connection")},
-		{"speaks first", answers("HTTP/1.1 200 OK\r\n\r\n \x03"), says("belong to nobody")},
+		{"speaks first", answers("HTTP/1.1 200 OK\r\n\r\n \x03"), says("unexpected bytes")},
 		{"endless header", answers("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 1<<20)), has[*mqtt.ProxyError]},
 		{"closed", "http://secretuser:hunter2@" + closed.Addr().String(), is(syscall.ECONNREFUSED)},
 		{"SOCKS closed", "socks5://secretuser:hunter2@" + closed.Addr().String(), is(syscall.ECONNREFUSED)},

@@ -11,23 +11,23 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// PUBLISH and PUBACK are nearly all that a busy connection carries, so they are
-// encoded and decoded here. paho's decoder takes 17 KB and some sixty allocations
-// for one PUBLISH; this one takes three. paho remains the judge: FuzzPublish and
-// FuzzPuback hold that both accept the same bytes and read the same from them, but for
+// PUBLISH and PUBACK are nearly all that a busy connection carries, so they are encoded and
+// decoded here. paho's decoder takes 17 KB and some sixty allocations for one PUBLISH; this
+// one takes three. paho remains the reference: FuzzPublish and FuzzPuback check that both
+// accept the same bytes and read the same from them, except
 //
-//   - properties that reach beyond the packet, which paho takes for the rest of it;
-//   - a Subscription Identifier that is cut off or has more than four digits, which
-//     paho accepts.
+//   - properties that reach beyond the packet, which paho reads as the rest of it;
+//   - a Subscription Identifier that is truncated or has more than four digits, which paho
+//     accepts.
 
-// publication is a PUBLISH that was received.
+// publication is a received PUBLISH.
 type publication struct {
 	Message
 	id        uint16
 	duplicate bool
 }
 
-// puback is a PUBACK that was received.
+// puback is a received PUBACK.
 type puback struct {
 	id     uint16
 	code   byte
@@ -47,8 +47,8 @@ const (
 	propUser           = packets.PropUser
 )
 
-// appendPublish appends m as a PUBLISH with QoS 1 of at most limit bytes. m was
-// checked.
+// appendPublish appends m as a PUBLISH with QoS 1 of at most limit bytes. The caller has
+// checked m.
 func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error) {
 	props := 2 // payload format
 	if m.Expiry > 0 {
@@ -92,12 +92,12 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 	return append(dst, m.Payload...), nil
 }
 
-// expirySeconds rounds up to what the wire can say.
+// expirySeconds rounds up to whole seconds, within the range of the property.
 func expirySeconds(d time.Duration) uint32 {
 	return uint32(min((d-1)/time.Second+1, math.MaxUint32))
 }
 
-// appendPuback appends a PUBACK that grants.
+// appendPuback appends a PUBACK with reason code 0.
 func appendPuback(dst []byte, id uint16) []byte {
 	return append(dst, packets.PUBACK<<4, 2, byte(id>>8), byte(id))
 }
@@ -107,7 +107,7 @@ func appendString[S string | []byte](dst []byte, s S) []byte {
 	return append(dst, s...)
 }
 
-// lengthDigits is how long a Variable Byte Integer is.
+// lengthDigits returns the length of a Variable Byte Integer in bytes.
 func lengthDigits(n int) int {
 	digits := 1
 	for ; n >= 0x80; n >>= 7 {
@@ -116,7 +116,7 @@ func lengthDigits(n int) int {
 	return digits
 }
 
-// fields takes what a body begins with, and remembers that something was missing.
+// fields reads the fields of a body one after the other, and remembers the first error.
 type fields struct {
 	body []byte
 	at   int
@@ -149,7 +149,7 @@ func (f *fields) uint16() uint16 {
 	return 0
 }
 
-// span takes a string or binary data and tells where it is.
+// span reads a string or binary data and returns its position.
 func (f *fields) span() span {
 	n := int(f.uint16())
 	if f.take(n) == nil {
@@ -158,7 +158,7 @@ func (f *fields) span() span {
 	return span{f.at - n, f.at}
 }
 
-// length takes a Variable Byte Integer.
+// length reads a Variable Byte Integer.
 func (f *fields) length() int {
 	n := 0
 	for digits := range 4 {
@@ -174,7 +174,7 @@ func (f *fields) length() int {
 	return 0
 }
 
-// properties takes the length of the properties, and returns where they end.
+// properties reads the length of the properties, and returns the offset of their end.
 func (f *fields) properties() int {
 	n := f.length()
 	if left := len(f.body) - f.at; f.err == nil && n > left {
@@ -185,8 +185,7 @@ func (f *fields) properties() int {
 
 type span struct{ from, to int }
 
-// decodePublish reads the body of a PUBLISH. What it returns shares no memory with
-// body.
+// decodePublish decodes the body of a PUBLISH. The result shares no memory with body.
 func decodePublish(flags byte, body []byte) (publication, error) {
 	p := publication{Message: Message{QoS: flags >> 1 & 3}, duplicate: flags&8 != 0}
 	f := fields{body: body}
@@ -199,7 +198,7 @@ func decodePublish(flags byte, body []byte) (publication, error) {
 		return publication{}, f.err
 	}
 	f.body = body[:end]
-	// First where everything is, then one copy of it all.
+	// Find the position of every part first, then copy all of them at once.
 	var contentType, responseTopic, correlation span
 	var few [8]span // names and values
 	user := few[:0]
@@ -246,7 +245,7 @@ func decodePublish(flags byte, body []byte) (publication, error) {
 	return p, nil
 }
 
-// decodePuback reads the body of a PUBACK, which may end early (MQTT 5, 3.4.2.1).
+// decodePuback decodes the body of a PUBACK, which may end early (MQTT 5, 3.4.2.1).
 func decodePuback(body []byte) (puback, error) {
 	f := fields{body: body}
 	p := puback{id: f.uint16()}

@@ -6,18 +6,18 @@ import (
 	"syscall"
 )
 
-// busy is how many publishes without PUBACK are too many for quick
-// acknowledgements: there is always something to send then, or to wait for besides.
+// busy is the number of unacknowledged publishes from which quick acknowledgements are
+// useless: a busy connection always has something to send or to read.
 const busy = 16
 
-// A quickConn has the kernel acknowledge at once what it gets, in place of up to 40 ms
-// later. A broker with Nagle's algorithm, as Mosquitto has it unless told otherwise,
-// holds every second small packet back for that long.
+// A quickConn makes the kernel acknowledge at once what it receives, instead of up to 40 ms
+// later. A broker with Nagle's algorithm, which is Mosquitto's default, holds every second
+// small packet back for that long.
 type quickConn struct {
 	*net.TCPConn
 	raw      syscall.RawConn
 	inFlight *atomic.Int64
-	more     bool // the last read has filled its buffer, so this one need not wait
+	more     bool // the last read filled its buffer, so this one does not wait
 }
 
 // quickAck makes a TCP connection acknowledge quickly while inFlight is low.
@@ -36,7 +36,7 @@ func quickAck(nc net.Conn, inFlight *atomic.Int64) net.Conn {
 // Read sets TCP_QUICKACK each time: the kernel forgets it as soon as we send.
 func (q *quickConn) Read(b []byte) (int, error) {
 	if !q.more && q.inFlight.Load() <= busy {
-		// An error would be that of a connection that is over, which Read tells.
+		// An error means that the connection has ended, which Read reports.
 		_ = q.raw.Control(func(fd uintptr) {
 			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_QUICKACK, 1)
 		})

@@ -7,6 +7,5 @@ import (
 	"sync/atomic"
 )
 
-// quickAck leaves the connection as it is: only Linux lets a program acknowledge
-// quickly.
+// quickAck returns the connection unchanged: only Linux has TCP_QUICKACK.
 func quickAck(nc net.Conn, _ *atomic.Int64) net.Conn { return nc }

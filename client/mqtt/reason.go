@@ -28,7 +28,7 @@ type ReasonError struct {
 	Packet string // "CONNACK", "SUBACK", "PUBACK", "DISCONNECT"
 	Code   byte
 	Text   string // the broker's Reason String, if it sent one
-	Topic  string // what was refused, for SUBACK and PUBACK
+	Topic  string // the refused topic, for SUBACK and PUBACK
 }
 
 func (e *ReasonError) Error() string {
@@ -43,8 +43,8 @@ func (e *ReasonError) Error() string {
 	return b.String()
 }
 
-// ReasonCode returns the code of the ReasonError in err's chain. ok is false
-// when there is none.
+// ReasonCode returns the code of the ReasonError that err wraps. ok is false if there is
+// none.
 func ReasonCode(err error) (code byte, ok bool) {
 	if r, found := errors.AsType[*ReasonError](err); found {
 		return r.Code, true
@@ -52,8 +52,8 @@ func ReasonCode(err error) (code byte, ok bool) {
 	return 0, false
 }
 
-// ReasonName is the name of a reason code in MQTT 5, 2.4, in lower case. Three
-// codes mean something else in some packets.
+// ReasonName returns the name of a reason code (MQTT 5, 2.4) in lower case. It depends on
+// the packet, because three codes have several meanings.
 func ReasonName(packet string, code byte) string {
 	switch code {
 	case 0x00:

@@ -8,21 +8,21 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// An Event is a packet that was sent or received, for a trace. It never holds a
-// password or the data of an authentication.
+// An Event is a packet that was sent or received, for a trace. It never holds a password or
+// authentication data.
 type Event struct {
 	Time   time.Time
 	Sent   bool
-	Type   string // the packet's name in MQTT 5, as in "PUBACK"
+	Type   string // the name of the packet in MQTT 5, such as "PUBACK"
 	ID     uint16 // Packet Identifier; 0 where the packet has none
 	Size   int    // bytes on the wire, before TLS
-	Detail string // what else it says, in words, except for a PUBLISH
+	Detail string // its content in words; empty for a PUBLISH
 
 	Message   *Message // of a PUBLISH
 	Duplicate bool     // of a PUBLISH
 }
 
-// event is what a trace says of a packet that was received.
+// event returns the Event of a received packet.
 func (in *incoming) event() Event {
 	e := Event{Time: time.Now(), Type: in.name(), Size: in.size}
 	switch in.kind {
@@ -37,13 +37,13 @@ func (in *incoming) event() Event {
 	return e
 }
 
-// publishEvent is what a trace says of a PUBLISH that is sent.
+// publishEvent returns the Event of a sent PUBLISH.
 func publishEvent(m Message, id uint16, size int) Event {
 	m.QoS = 1
 	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &m}
 }
 
-// pubackEvent is what a trace says of a PUBACK that is sent.
+// pubackEvent returns the Event of a sent PUBACK.
 func pubackEvent(id uint16, size int) Event {
 	return Event{Time: time.Now(), Sent: true, Type: "PUBACK", ID: id, Size: size, Detail: reasonDetail("PUBACK", 0, nil)}
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// An UpgradeError is a server that answered the request for a WebSocket with
-// something else.
+// An UpgradeError means that the server did not answer with a WebSocket.
 type UpgradeError struct {
-	Status int // of HTTP
+	Status int // HTTP status
 }
 
 func (e *UpgradeError) Error() string {
@@ -26,14 +25,14 @@ func (e *UpgradeError) Error() string {
 
 const webSocketBuffer = 16 << 10
 
-// upgrade makes a WebSocket of a connection (MQTT 5, 6).
+// upgrade turns a connection into a WebSocket (MQTT 5, 6).
 func upgrade(ctx context.Context, nc net.Conn, o Options) (net.Conn, error) {
 	target, err := url.ParseRequestURI(o.WebSocket)
 	if err != nil || !strings.HasPrefix(o.WebSocket, "/") {
-		// Neither is in the text: a query may hold a secret.
+		// The text names neither path nor err: a query may hold a secret.
 		return nil, errors.New("the path of the WebSocket: expected one that begins with /")
 	}
-	target.Scheme, target.Host = "ws", o.Address // TLS, if any, is done
+	target.Scheme, target.Host = "ws", o.Address // TLS, if any, is already there
 	w := &webSocket{Conn: nc, below: &remembering{Conn: nc}}
 	d := websocket.Dialer{
 		Subprotocols:    []string{"mqtt"},
@@ -55,13 +54,13 @@ func upgrade(ctx context.Context, nc net.Conn, o Options) (net.Conn, error) {
 	return w, nil
 }
 
-// A webSocket carries bytes in binary messages whose boundaries mean nothing
-// (MQTT 5, 6.0.0-1, 6.0.0-2). One goroutine reads and one writes.
+// A webSocket carries bytes in binary messages, whose boundaries have no meaning (MQTT 5,
+// 6.0.0-1, 6.0.0-2). One goroutine reads and one writes.
 type webSocket struct {
-	net.Conn // below; deadlines and Close are its own
+	net.Conn // the underlying connection; deadlines and Close go to it
 	below    *remembering
 	ws       *websocket.Conn
-	message  io.Reader // what is left of the current one; nil = nothing
+	message  io.Reader // the rest of the current message; nil = none
 }
 
 func (w *webSocket) Read(b []byte) (int, error) {
@@ -97,7 +96,7 @@ func (w *webSocket) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CloseWrite says that nothing more will come.
+// CloseWrite announces that nothing more will be written.
 func (w *webSocket) CloseWrite() error {
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 	return w.ws.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(closeWithin))
@@ -118,9 +117,9 @@ func (w *webSocket) readError(err error) error {
 	}
 }
 
-// remembering keeps the first error of a connection for its owner: gorilla's
-// package makes others of them. Write deadlines it sets are left out, because it
-// takes back those that the owner has set.
+// remembering keeps the first error of a connection, because gorilla's package replaces it.
+// It ignores write deadlines that the package sets, which would override those of the
+// owner.
 type remembering struct {
 	net.Conn
 	mu  sync.Mutex
@@ -137,7 +136,7 @@ func (r *remembering) note(err error) {
 	}
 }
 
-// prefer returns the first error, or err if there was none.
+// prefer returns the first error of the connection, or err if there was none.
 func (r *remembering) prefer(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// MaxDrift is how far a reading may lie ahead of the wall clock, for the SDKs
-// and for the store (protocol.md 3.2, 3.4).
+// MaxDrift is how far the SDKs and the store let a reading be ahead of the wall clock
+// (protocol.md 3.2, 3.4).
 const MaxDrift = 60 * time.Second
 
-// The reasons for which a Clock does not move.
+// The reasons why a Clock does not move.
 var (
 	ErrDrift           = errors.New("the HLC is too far ahead of the wall clock")
 	ErrCounterOverflow = errors.New("the HLC counter would overflow")
 )
 
-// A Clock is a hybrid logical clock: it never goes back, and it never falls
-// behind a version it has seen (protocol.md 3.4). It may be used by several
-// goroutines.
+// A Clock is a hybrid logical clock: it never goes back, and is never behind a version it
+// has seen (protocol.md 3.4). It may be used by several goroutines.
 type Clock struct {
 	now func() time.Time
 
@@ -28,15 +27,14 @@ type Clock struct {
 	last Version
 }
 
-// NewClock returns a clock with a name that is unique to it and holds no colon.
+// NewClock returns a clock. Its name, node, must be unique and must not contain a colon.
 // now is the wall clock, usually time.Now.
 func NewClock(node string, now func() time.Time) *Clock {
 	return &Clock{now: now, last: Version{Node: node}}
 }
 
-// Tick returns a reading greater than all before it, for a message about to be
-// sent. The errors are ErrDrift and ErrCounterOverflow; the clock then stands
-// where it stood.
+// Tick returns a reading greater than all before it, for a message to send. The errors are
+// ErrDrift and ErrCounterOverflow; after an error the clock has not moved.
 func (c *Clock) Tick() (Version, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,8 +45,7 @@ func (c *Clock) Tick() (Version, error) {
 	return c.step(c.last.Wall, c.last.Counter, now)
 }
 
-// Observe moves the clock past a version that was received. The errors are
-// those of Tick.
+// Observe moves the clock past a received version. The errors are those of Tick.
 func (c *Clock) Observe(seen Version) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +65,7 @@ func (c *Clock) Observe(seen Version) error {
 	return err
 }
 
-// step moves to the reading after wall:counter.
+// step moves the clock to the reading after wall:counter.
 func (c *Clock) step(wall int64, counter uint64, now int64) (Version, error) {
 	if counter == math.MaxUint64 {
 		return Version{}, ErrCounterOverflow
@@ -77,7 +74,7 @@ func (c *Clock) step(wall int64, counter uint64, now int64) (Version, error) {
 }
 
 func (c *Clock) move(wall int64, counter uint64, now int64) (Version, error) {
-	// A wall clock of the far future overflows the difference: compare before.
+	// A wall clock in the far future overflows the difference, so compare first.
 	if limit := MaxDrift.Milliseconds(); wall > now && (wall-now < 0 || wall-now > limit) {
 		return Version{}, fmt.Errorf("%w: %d ms, at most %d", ErrDrift, uint64(wall)-uint64(now), limit)
 	}

@@ -5,20 +5,19 @@ import "strings"
 // Op is the operation word of a notification (protocol.md 2.6).
 type Op string
 
-// The operations of notifications. OpDelete also stands for the DEL and EXPIRED
-// that the published document and an SDK mention. An Op that is neither is the
-// word as it came.
+// The operations of notifications. OpDelete also stands for DEL and EXPIRED, which the
+// published document and an SDK mention. Any other word is kept as it came.
 const (
 	OpSet    Op = "SET"
 	OpDelete Op = "DELETE"
 )
 
-// A Notification is the payload of a NOTIFY message. The key is not in it but in
-// its topic, see [ParseNotifyTopic]; the version is its `__ts`.
+// A Notification is the payload of a NOTIFY message. The key is in the topic, see
+// [ParseNotifyTopic]; the version is the user property `__ts`.
 type Notification struct {
 	Op       Op
 	Value    []byte
-	HasValue bool // a SET may come without a value; an empty value is one
+	HasValue bool // false for a SET that came without a value; true for an empty value
 }
 
 // ParseNotification parses the payload of a NOTIFY message: two words, or four

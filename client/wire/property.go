@@ -7,13 +7,13 @@ const (
 	PropSource        = "__srcId"         // client id of the sender
 	PropProtocol      = "__protVer"       // version of the SDKs' RPC protocol
 	PropPartition     = "$partition"      // client id: hint for the broker's partitions
-	PropHighPriority  = "$high_priority"  // present: passes when the broker pushes back
+	PropHighPriority  = "$high_priority"  // present: the broker accepts the request also under load
 	PropPersist       = "aio-persistence" // "true" on SET: keep the entry on disk
-	PropStatus        = "__stat"          // decimal, as of HTTP, in replies
-	PropStatusMessage = "__stMsg"         // text for a status that is an error
+	PropStatus        = "__stat"          // decimal, an HTTP status, in replies
+	PropStatusMessage = "__stMsg"         // text of an error status
 )
 
-// Values that go with them.
+// Values of these properties.
 const (
 	ProtocolVersion = "1.0"
 	StatusOK        = "200"

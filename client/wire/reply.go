@@ -9,16 +9,16 @@ import (
 // protocol.md 2.4.
 type Reply struct {
 	Value Value
-	// Note says in which way the answer was not RESP3 but one of the forms that
-	// the published protocol shows; it is empty for RESP3.
+	// Note says how the answer departs from RESP3 in a form that the published protocol
+	// shows; empty for RESP3.
 	Note string
 }
 
-// ParseReply parses the payload of an answer: one RESP3 value, or a form that
-// the published document shows in its place: a bare `-1` for `:-1`, an error
-// without CR LF, a blob without its last CR LF. A null is [Null], however it was
-// written. The error is a *[SyntaxError]; an answer that reports an error of
-// the store is a Reply, see [Reply.StoreError].
+// ParseReply parses the payload of an answer: one RESP3 value, or a form that the published
+// document shows in its place, which is a bare `-1` for `:-1`, an error without CR LF, or a
+// blob without its last CR LF. A null is [Null], however it was written. The error is a
+// *[SyntaxError]; an answer that reports an error of the store is a Reply, see
+// [Reply.StoreError].
 func ParseReply(payload []byte) (Reply, error) {
 	v, err := ParseValue(payload)
 	if err == nil && v.Kind != SimpleError {
@@ -35,8 +35,8 @@ func ParseReply(payload []byte) (Reply, error) {
 	return Reply{}, err
 }
 
-// parseErrorReply reads what begins with a minus: the document writes both a
-// refused condition and an error without the framing of RESP3.
+// parseErrorReply parses an answer that begins with a minus: the document shows both a
+// refused condition and an error without RESP3 framing.
 func parseErrorReply(payload []byte) (Reply, error) {
 	line, framed := bytes.CutSuffix(payload[1:], []byte("\r\n"))
 	if bytes.ContainsAny(line, "\r\n") {
@@ -53,7 +53,7 @@ func parseErrorReply(payload []byte) (Reply, error) {
 	return r, nil
 }
 
-// StoreError returns the store's error that the reply carries, or nil.
+// StoreError returns the error that the reply reports, or nil.
 func (r Reply) StoreError() *StoreError {
 	if r.Value.Kind != SimpleError {
 		return nil

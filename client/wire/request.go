@@ -1,6 +1,6 @@
 package wire
 
-// The verbs and option words of requests, upper case as the wire wants them
+// The verbs and option words of requests, in upper case as the protocol requires
 // (protocol.md 2.1, 2.2).
 const (
 	VerbGet       = "GET"
@@ -47,7 +47,7 @@ func ParseRequest(payload []byte) ([][]byte, error) {
 	return words, nil
 }
 
-// failWord says what is wrong with word i of an array that could be parsed.
+// failWord returns a SyntaxError about word i of an array that was parsed.
 func failWord(payload []byte, i int, want string) error {
 	p := parser{data: payload}
 	_, _ = p.line()

@@ -1,6 +1,6 @@
 package wire
 
-// The texts of the store's errors, as they stand behind `-ERR ` (protocol.md 5).
+// The texts of the store's errors, as they follow `-ERR ` (protocol.md 5).
 const (
 	TextClockAhead         = "the request timestamp is too far in the future; ensure that the client and broker system clocks are synchronized"
 	TextFenceRequired      = "a fencing token is required for this request"
@@ -15,15 +15,15 @@ const (
 	TextMalformedTimestamp = "malformed timestamp"
 	TextEmptyKey           = "the key length is zero"
 
-	// textFenceLowerTypo is how the published page spells TextFenceLower.
+	// textFenceLowerTypo is TextFenceLower with the typo of the published page.
 	textFenceLowerTypo = "the request fencing token is a lower version that the fencing token protecting the resource"
 )
 
 // ErrorKind names a rule that the store enforces. It is stable, for programs.
 type ErrorKind string
 
-// The kinds of the errors that the store is known to give. ErrorUnknown is any
-// other: the published protocol reserves the right to add more.
+// The kinds of the errors that the store is known to return. ErrorUnknown is any other:
+// the published protocol may add more.
 const (
 	ErrorClockAhead         ErrorKind = "clock_ahead"
 	ErrorFenceRequired      ErrorKind = "fencing_required"
@@ -47,7 +47,7 @@ type StoreError struct {
 
 func (e *StoreError) Error() string { return "the store answered: " + e.Text }
 
-// Kind tells which of the known errors it is.
+// Kind returns which of the known errors it is.
 func (e *StoreError) Kind() ErrorKind {
 	switch e.Text {
 	case TextClockAhead:

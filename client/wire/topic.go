@@ -11,7 +11,7 @@ import (
 const (
 	storeID = "FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 
-	// RequestTopic is where every request is published (protocol.md 1.1).
+	// RequestTopic is the topic of every request (protocol.md 1.1).
 	RequestTopic = "statestore/v1/" + storeID + "/command/invoke"
 
 	notifyPrefix = "clients/statestore/v1/" + storeID
@@ -21,17 +21,17 @@ const (
 // maxString is the length in bytes of the longest MQTT string.
 const maxString = 65535
 
-// maxClientID is the length in bytes of the longest client id whose topics in
-// hexadecimal are MQTT strings.
+// maxClientID is the length in bytes of the longest client id whose topics in hexadecimal
+// are still MQTT strings.
 const maxClientID = (maxString - len("clients//statestore/v1/"+storeID+"/command/invoke/response")) / 2
 
-// ErrForbiddenResponseTopic marks a response topic for which the broker
-// disconnects the client (protocol.md 1.1).
+// ErrForbiddenResponseTopic means that the broker disconnects a client that uses this
+// response topic (protocol.md 1.1).
 var ErrForbiddenResponseTopic = errors.New("the broker forbids this response topic")
 
-// ResponseTopic returns the topic on which a client expects replies: the form
-// that the published protocol recommends where the client id can be a topic
-// level, else the form with the id in hexadecimal.
+// ResponseTopic returns the topic for the replies to a client: in the form that the
+// published protocol recommends if the client id can be a topic level, otherwise in the
+// form with the id in hexadecimal.
 func ResponseTopic(clientID string) string {
 	if isTopicLabel(clientID) {
 		return "clients/" + clientID + "/services/statestore/_any_/command/invoke/response"
@@ -39,8 +39,8 @@ func ResponseTopic(clientID string) string {
 	return "clients/" + hexUpper(clientID) + "/statestore/v1/" + storeID + "/command/invoke/response"
 }
 
-// isTopicLabel follows the SDKs: printable ASCII without the characters that
-// mean something in topics and topic patterns.
+// isTopicLabel follows the SDKs: printable ASCII without the characters that have a
+// meaning in topics and topic patterns.
 func isTopicLabel(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte(`"+#{}/`, c) >= 0 {
@@ -50,8 +50,8 @@ func isTopicLabel(s string) bool {
 	return s != ""
 }
 
-// CheckResponseTopic tells why a topic cannot be a response topic. The error
-// wraps ErrForbiddenResponseTopic where the broker would disconnect the client.
+// CheckResponseTopic returns why a topic cannot be a response topic, or nil. The error
+// wraps ErrForbiddenResponseTopic if the broker would disconnect the client.
 func CheckResponseTopic(topic string) error {
 	if IsForbiddenResponseTopic(topic) {
 		return fmt.Errorf("%w: %q", ErrForbiddenResponseTopic, topic)
@@ -62,14 +62,14 @@ func CheckResponseTopic(topic string) error {
 	return checkString("response topic", topic)
 }
 
-// IsForbiddenResponseTopic tells whether the broker disconnects a client that
-// asks for its reply there.
+// IsForbiddenResponseTopic reports whether the broker disconnects a client that uses this
+// response topic.
 func IsForbiddenResponseTopic(topic string) bool {
 	return topic == RequestTopic || strings.HasPrefix(topic, notifyPrefix)
 }
 
-// CheckClientID tells why a client id cannot be used with the store:
-// `statestore` would put the client's own topics where the store's are.
+// CheckClientID returns why a client id cannot be used with the store, or nil. The id
+// `statestore` would mix the client's topics with those of the store.
 func CheckClientID(id string) error {
 	if id == "statestore" {
 		return errors.New(`the client id "statestore" belongs to the store`)
@@ -92,18 +92,18 @@ func checkString(what, s string) error {
 	return nil
 }
 
-// NotifyTopic is where a client gets the notifications for a key.
+// NotifyTopic returns the topic of a client's notifications for a key.
 func NotifyTopic(clientID, key string) string {
 	return notifyPrefix + "/" + hexUpper(clientID) + notifySuffix + hexUpper(key)
 }
 
-// NotifyFilter matches the notifications for all keys of a client.
+// NotifyFilter returns the topic filter for all notifications of a client.
 func NotifyFilter(clientID string) string {
 	return notifyPrefix + "/" + hexUpper(clientID) + notifySuffix + "+"
 }
 
-// ParseNotifyTopic returns the client id and the key of a notification's topic,
-// whose hexadecimal may be of either case. ok is false for any other topic.
+// ParseNotifyTopic returns the client id and the key in a notification's topic. The
+// hexadecimal digits may be of either case. ok is false for any other topic.
 func ParseNotifyTopic(topic string) (clientID, key string, ok bool) {
 	rest, ok := strings.CutPrefix(topic, notifyPrefix+"/")
 	if !ok {

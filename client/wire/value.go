@@ -9,8 +9,8 @@ import (
 // Kind is the first byte of a RESP3 value (protocol.md 2.1).
 type Kind byte
 
-// The RESP3 shapes of the state store protocol. Null is written `$-1` by the
-// store; the `_` of RESP3 is read as the same.
+// The kinds of RESP3 values that the protocol uses. The store writes Null as `$-1`; the
+// `_` of RESP3 is read as Null too.
 const (
 	SimpleString Kind = '+'
 	SimpleError  Kind = '-'
@@ -20,7 +20,7 @@ const (
 	Null         Kind = '_'
 )
 
-// maxDepth bounds nested arrays; the deepest that the protocol uses is 2 (SCAN).
+// maxDepth limits the depth of nested arrays. The protocol needs 2 (SCAN).
 const maxDepth = 16
 
 // A Value is one RESP3 value.
@@ -31,7 +31,7 @@ type Value struct {
 	Items []Value // of an Array
 }
 
-// A SyntaxError says where bytes stop being what the protocol allows.
+// A SyntaxError says where a message departs from the protocol.
 type SyntaxError struct {
 	Offset int    // in bytes from the start of the message
 	Want   string // what was expected
@@ -100,7 +100,7 @@ func (p *parser) fail(want string) error {
 	return p.failAt(p.pos, want)
 }
 
-// failAt shows at most a few bytes of what came: payloads can be large.
+// failAt shows only a few bytes of the message, which can be large.
 func (p *parser) failAt(pos int, want string) error {
 	const shown = 24
 	got := "the end of the message"
@@ -112,7 +112,7 @@ func (p *parser) failAt(pos int, want string) error {
 	return &SyntaxError{Offset: pos, Want: want, Got: got}
 }
 
-// line returns the bytes up to the next CR LF and steps over it.
+// line returns the bytes up to the next CR LF and skips it.
 func (p *parser) line() ([]byte, error) {
 	rest := p.data[p.pos:]
 	end := 0
@@ -129,7 +129,7 @@ func (p *parser) line() ([]byte, error) {
 	return rest[:end:end], nil
 }
 
-// number reads a decimal line: an optional minus and digits, within 64 bits.
+// number reads a line with a decimal number: an optional minus and digits, within 64 bits.
 func (p *parser) number(want string) (int64, error) {
 	start := p.pos
 	text, err := p.line()
@@ -205,8 +205,8 @@ func (p *parser) array(start, depth int) (Value, error) {
 	if depth == maxDepth {
 		return Value{}, p.failAt(start, fmt.Sprintf("arrays nested at most %d deep", maxDepth))
 	}
-	// The shortest value is three bytes. The slice still grows only with the
-	// values that come, so that nested lengths cannot multiply.
+	// The shortest value has three bytes. The slice still grows only with the values that
+	// are there, so that nested lengths cannot multiply.
 	if rest := len(p.data) - p.pos; n > int64(rest/3) {
 		return Value{}, p.failAt(start, fmt.Sprintf("an array that fits the %d bytes that follow", rest))
 	}

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Version is a hybrid logical clock (HLC) reading: the version of a stored
-// value and, taken from a lock's, a fencing token (protocol.md 3). The zero
-// Version means that there is none.
+// A Version is a hybrid logical clock (HLC) reading: the version of a stored value. The
+// version of a lock's key is a fencing token (protocol.md 3). The zero Version means that
+// there is none.
 //
 // Compare versions with [Version.Compare] or [Version.Equal]: the operator ==
 // also compares the text they were parsed from.
@@ -37,9 +37,9 @@ func (e *VersionError) Error() string {
 
 const hlcForm = "WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1"
 
-// ParseVersion parses the text form of an HLC as it is received, padded with
-// zeros or not, and keeps the text (protocol.md 3.3). Like the SDKs it accepts a
-// signed wall clock and an empty node. The error is a *[VersionError].
+// ParseVersion parses the text of an HLC, padded with zeros or not, and keeps the text
+// (protocol.md 3.3). Like the SDKs it accepts a signed wall clock and an empty node. The
+// error is a *[VersionError].
 func ParseVersion(text string) (Version, error) {
 	wall, rest, ok := strings.Cut(text, ":")
 	counter, node, ok2 := strings.Cut(rest, ":")
@@ -57,9 +57,9 @@ func ParseVersion(text string) (Version, error) {
 	return v, nil
 }
 
-// ParseToken parses a fencing token that a person typed. It is as strict as a
-// slip of the finger demands: no sign, no empty node, nothing in the node that
-// could not travel in an MQTT string. The error is a *[VersionError].
+// ParseToken parses a fencing token that a person typed. To catch typing errors it is
+// stricter than ParseVersion: no sign, no empty node, only printable characters in the
+// node. The error is a *[VersionError].
 func ParseToken(text string) (Version, error) {
 	v, err := ParseVersion(text)
 	switch {
@@ -75,9 +75,9 @@ func ParseToken(text string) (Version, error) {
 	return v, nil
 }
 
-// String returns the text that the version was parsed from, or else the form
-// with the wall clock padded to 15 and the counter to 5 digits, whose order as
-// text is the order of the versions (protocol.md 3.1).
+// String returns the text that the version was parsed from. For other versions it returns
+// the form with the wall clock padded to 15 and the counter to 5 digits, which sorts as
+// text like the versions do (protocol.md 3.1).
 func (v Version) String() string {
 	if v.text != "" {
 		return v.text
@@ -85,25 +85,25 @@ func (v Version) String() string {
 	return fmt.Sprintf("%015d:%05d:%s", v.Wall, v.Counter, v.Node)
 }
 
-// IsZero tells whether there is no version.
+// IsZero reports whether there is no version.
 func (v Version) IsZero() bool { return v.Wall == 0 && v.Counter == 0 && v.Node == "" }
 
-// Compare orders by wall clock, then counter, then node as bytes
-// (protocol.md 3.5). How the text was padded does not count.
+// Compare orders by wall clock, then counter, then node as bytes (protocol.md 3.5). The
+// padding of the text does not matter.
 func (v Version) Compare(o Version) int {
 	return cmp.Or(cmp.Compare(v.Wall, o.Wall), cmp.Compare(v.Counter, o.Counter), cmp.Compare(v.Node, o.Node))
 }
 
-// Equal tells whether both are the same reading.
+// Equal reports whether both are the same reading.
 func (v Version) Equal(o Version) bool { return v.Compare(o) == 0 }
 
-// Parts returns the wall clock in milliseconds since the Unix epoch, the counter
-// and the node, for packages that do not know this one.
+// Parts returns the wall clock in milliseconds since the Unix epoch, the counter and the
+// node. It lets packages use a Version without importing this one.
 func (v Version) Parts() (wall int64, counter uint64, node string) {
 	return v.Wall, v.Counter, v.Node
 }
 
-// Time is the wall clock of the version, in UTC.
+// Time returns the wall clock of the version, in UTC.
 func (v Version) Time() time.Time { return time.UnixMilli(v.Wall).UTC() }
 
 type versionJSON struct {
@@ -114,8 +114,8 @@ type versionJSON struct {
 	Time    string `json:"time,omitempty"`
 }
 
-// MarshalJSON writes the text as `hlc` and beside it its parts: `wall_ms`,
-// `counter`, `node` and, for years that RFC 3339 can write, `time`.
+// MarshalJSON writes the text as `hlc` and the parts as `wall_ms`, `counter`, `node` and,
+// for years that RFC 3339 can express, `time`.
 func (v Version) MarshalJSON() ([]byte, error) {
 	j := versionJSON{HLC: v.String(), Wall: v.Wall, Counter: v.Counter, Node: v.Node}
 	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 {
@@ -124,8 +124,8 @@ func (v Version) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes; `hlc` alone decides. A null leaves
-// the version as it is.
+// UnmarshalJSON reads what MarshalJSON writes, and uses only `hlc`. A null leaves the
+// version unchanged.
 func (v *Version) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // failures are the ways in which a connection goes wrong: what of it stands in the
@@ -102,33 +104,33 @@ func TestFailuresHaveScripts(t *testing.T) {
 			all = append(all, s)
 		}
 	}
-	table := explanations()
+	table := explain.Table()
 	listed := make(map[string]bool)
 	for _, f := range failures {
 		listed[f.kind] = true
-		i := slices.IndexFunc(table, func(e explanation) bool { return e.kind == f.kind })
+		i := slices.IndexFunc(table, func(e explain.Row) bool { return e.Kind == f.kind })
 		if i < 0 {
 			t.Errorf("%s: no kind %q", f.what, f.kind)
 			continue
 		}
 		e := table[i]
 		if !slices.ContainsFunc(all, func(s shown) bool {
-			return strings.Contains(s.message, f.message) && s.code == strconv.Itoa(e.code) && (s.hint == e.hint || e.kind == "config")
+			return strings.Contains(s.message, f.message) && s.code == strconv.Itoa(e.Code) && (s.hint == e.Hint || e.Kind == "config")
 		}) {
-			t.Errorf("%s: no script expects %q, then \"try: %s\", then [%d]", f.what, f.message, e.hint, e.code)
+			t.Errorf("%s: no script expects %q, then \"try: %s\", then [%d]", f.what, f.message, e.Hint, e.Code)
 		}
 	}
-	first := slices.IndexFunc(table, func(e explanation) bool { return e.kind == "token_expired" })
+	first := slices.IndexFunc(table, func(e explain.Row) bool { return e.Kind == "token_expired" })
 	for _, e := range table[first:] {
-		elsewhere, ok := unscripted[e.kind]
+		elsewhere, ok := unscripted[e.Kind]
 		if ok {
 			text, err := os.ReadFile(elsewhere.file)
 			if err != nil || !strings.Contains(string(text), "func "+elsewhere.test+"(") {
-				t.Errorf("%s: no %s in %s: %v", e.kind, elsewhere.test, elsewhere.file, err)
+				t.Errorf("%s: no %s in %s: %v", e.Kind, elsewhere.test, elsewhere.file, err)
 			}
 		}
-		if listed[e.kind] == ok {
-			t.Errorf("%s: want it in failures, with a script that shows it, or in unscripted", e.kind)
+		if listed[e.Kind] == ok {
+			t.Errorf("%s: want it in failures, with a script that shows it, or in unscripted", e.Kind)
 		}
 	}
 }

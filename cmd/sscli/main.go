@@ -6,10 +6,26 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/statestorecli"
+	"github.com/sscli/sscli/format"
+)
+
+// Set by the linker in a release.
+var (
+	buildVersion = ""
+	buildCommit  = ""
+	buildDate    = ""
 )
 
 func main() {
@@ -25,14 +41,45 @@ func run(name string, args []string) int {
 	cobra.EnableCaseInsensitive = true // of the names of commands; cobra has it for all of a program
 	a := newApp()
 	ctx, stop := context.Background(), func() {}
-	if !isHarmless(args) {
-		ctx, a.signals, stop = withSignals(ctx)
+	if !signals.IsHarmless(args) {
+		ctx, a.Signals, stop = signals.Notify(ctx)
 	}
-	err := a.execute(ctx, name, args)
+	err := execute(a, ctx, name, args)
 	stop()
-	code := a.report(err)
-	if e, ok := errors.AsType[*interruptError](err); ok {
-		e.reraise()
+	code := a.Report(err)
+	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
+		e.Reraise()
 	}
 	return code
+}
+
+func newApp() *cli.App {
+	return &cli.App{Commands: table(), Topics: manual.Topics,
+		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
+}
+
+// execute runs one command line, under the name that the program was called by.
+func execute(a *cli.App, ctx context.Context, name string, args []string) error {
+	var root *cobra.Command
+	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestorecli.Name {
+		root = statestorecli.New(a)
+	} else {
+		root = cli.NewRootFor(a, args)
+	}
+	protected := make([]string, len(args))
+	for i, arg := range args {
+		protected[i] = cli.Protect(arg, false)
+	}
+	if complete.IsCompletion(args) {
+		complete.Set(a, root)
+	}
+	root.SetArgs(protected)
+	cmd, err := root.ExecuteContextC(ctx)
+	if u, ok := errors.AsType[*explain.UsageError](err); ok && u.Hint == "" {
+		u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
+	}
+	if err != nil && a.Faults == nil {
+		cli.GuessForm(a, protected)
+	}
+	return err
 }

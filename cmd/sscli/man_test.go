@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 )
 
-func manual(t *testing.T) string {
+func manualPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := writeManual(wholeTable(), dir, "2026-09-21"); err != nil {
+	if err := manual.WriteManual(manual.WholeTable(newApp()), dir, manual.Edition{Date: "2026-09-21"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -25,7 +27,7 @@ func manual(t *testing.T) string {
 // TestManual shows the pages to the programs that people read them with, which must
 // find nothing wrong.
 func TestManual(t *testing.T) {
-	dir := manual(t)
+	dir := manualPages(t)
 	pages, err := filepath.Glob(filepath.Join(dir, "sscli*.[17]"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("%d pages, %v", len(pages), err)
@@ -74,7 +76,7 @@ func needProgram(t *testing.T, name string) {
 
 // TestManualSays looks for what a reader wants to know.
 func TestManualSays(t *testing.T) {
-	dir := manual(t)
+	dir := manualPages(t)
 	for name, want := range map[string][]string{
 		"sscli.1": {
 			`.TH "SSCLI" "1" 2026-09-21 "sscli`, "\\fBsscli\\-set\\fR(1)\nStore a value\n",
@@ -119,15 +121,15 @@ human     for people
 template=TEXT
           a template
 -5`
-	want := []block{
-		{prose: "Prose of two lines.  Two blanks after a sentence are none."},
-		{prose: "There are"},
-		{rows: [][2]string{{"expect CODE CMD...", "succeeds if so"}, {"sleep DURATION", "waits"}}},
-		{literal: []string{"not a table", "at  all"}},
-		{rows: [][2]string{{"human", "for people"}, {"template=TEXT", "a template"}}},
-		{prose: "-5"},
+	want := []manual.Block{
+		{Prose: "Prose of two lines.  Two blanks after a sentence are none."},
+		{Prose: "There are"},
+		{Rows: [][2]string{{"expect CODE CMD...", "succeeds if so"}, {"sleep DURATION", "waits"}}},
+		{Literal: []string{"not a table", "at  all"}},
+		{Rows: [][2]string{{"human", "for people"}, {"template=TEXT", "a template"}}},
+		{Prose: "-5"},
 	}
-	if diff := cmp.Diff(want, blocks(text), cmp.AllowUnexported(block{})); diff != "" {
+	if diff := cmp.Diff(want, manual.Blocks(text), cmp.AllowUnexported(manual.Block{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -141,7 +143,7 @@ func FuzzRoffText(f *testing.F) {
 	escape := regexp.MustCompile(`\\(?:&|e|-|\(..|\[u[0-9A-F]{4,6}\])`)
 	meaning := map[string]string{`\&`: "", `\e`: `\`, `\-`: "-", `\(dq`: `"`, `\(aq`: "'", `\(ga`: "`", `\(ha`: "^", `\(ti`: "~"}
 	f.Fuzz(func(t *testing.T, text string) {
-		page := roffText(text)
+		page := manual.RoffText(text)
 		if strings.HasPrefix(page, ".") || strings.HasPrefix(page, "'") {
 			t.Fatalf("%q is a request: %q", text, page)
 		}
@@ -176,7 +178,7 @@ func TestReleaseManual(t *testing.T) {
 		t.Fatalf("%s has no lines between %q and %q", file, begin, end)
 	}
 	var want strings.Builder
-	err = fs.WalkDir(os.DirFS(manual(t)), ".", func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(os.DirFS(manualPages(t)), ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			fmt.Fprintf(&want, "      - man/%s\n", name)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/shell"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -159,7 +160,7 @@ func TestShellTraceFile(t *testing.T) {
 
 // A slow command says how long it took, unless that is what the user asked for.
 func TestShellSlowCommand(t *testing.T) {
-	u := sitDown(t, emulator.Start(t, emulator.Options{Latency: slow}))
+	u := sitDown(t, emulator.Start(t, emulator.Options{Latency: shell.Slow}))
 	for line, want := range map[string]string{
 		"get a":           "(nil)\n(TIME)",
 		"call NOPE":       "sscli: nope: the store answered: unknown command\n  try: the verb in upper case, or a newer broker\n(exit code 5, TIME)",

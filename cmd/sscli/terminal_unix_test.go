@@ -21,8 +21,13 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
 )
 
 // A conversation is an sscli at a terminal.
@@ -60,7 +65,7 @@ func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string)
 	t.Cleanup(cancel)
 	c.cmd = exec.CommandContext(ctx, self, args...)
 	c.cmd.Args[0] = "sscli"
-	c.cmd.Env = append(environ(nil, "SSCLI_URL", "SSCLI_CONTEXT", "SSCLI_CONFIG", "SSCLI_OUTPUT"), "TERM=dumb", "GORACE=atexit_sleep_ms=0", "XDG_CONFIG_HOME=/nowhere")
+	c.cmd.Env = append(child.Environ(nil, "SSCLI_URL", "SSCLI_CONTEXT", "SSCLI_CONFIG", "SSCLI_OUTPUT"), "TERM=dumb", "GORACE=atexit_sleep_ms=0", "XDG_CONFIG_HOME=/nowhere")
 	c.cmd.Env = append(c.cmd.Env, env...)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, &c.out, slave
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -241,7 +246,7 @@ func TestConfirmBatch(t *testing.T) {
 	if err := os.WriteFile(file, []byte("get a\nset a 1\nexpect 0 set b 2\nget b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	question := "batch " + shownKey(file) + " (lines that write: 2): the context prod is protected. Go on? [y/N] "
+	question := "batch " + format.Brief(file) + " (lines that write: 2): the context prod is protected. Go on? [y/N] "
 	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
 		store := emulator.Start(t)
 		s := converse(t, protectedContext(t, store), nil, "batch", file, "--keep-going")
@@ -343,7 +348,7 @@ func TestAskPassWrong(t *testing.T) {
 	s := converse(t, nil, nil, "get", "a", "-u", store.URL(), "--username", "ann", "--askpass")
 	s.await(": ")
 	s.typeIn("hunter2\n")
-	if code := s.end(); code != codeLogin || strings.Contains(s.screen(), "hunter2") {
+	if code := s.end(); code != explain.CodeLogin || strings.Contains(s.screen(), "hunter2") {
 		t.Errorf("exit code %d: %s", code, s.screen())
 	}
 }
@@ -387,7 +392,7 @@ func TestAskPassNoTerminal(t *testing.T) {
 	store := passwordStore(t)
 	cmd := exec.Command(self, "get", "a", "-u", store.URL(), "--username", "ann", "--askpass")
 	cmd.Args[0] = "sscli"
-	cmd.Env = append(environ(nil), "XDG_CONFIG_HOME=/nowhere")
+	cmd.Env = append(child.Environ(nil), "XDG_CONFIG_HOME=/nowhere")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.CombinedOutput()
 	exit, ok := errors.AsType[*exec.ExitError](err)
@@ -430,14 +435,14 @@ func TestAskPassKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newApp()
-	a.env = func(string) (string, bool) { return "", false }
-	a.password = []byte(typedPassword)
+	a.Env = func(string) (string, bool) { return "", false }
+	a.Password = []byte(typedPassword)
 	for range 2 {
-		if err := a.configureConnection(t.Context(), fs); err != nil {
+		if err := a.ConfigureConnection(t.Context(), fs); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if o, _, err := a.broker(); err != nil || string(o.Password) != typedPassword {
+	if o, _, err := a.Broker(); err != nil || string(o.Password) != typedPassword {
 		t.Errorf("%q, %v", o.Password, err)
 	}
 }
@@ -455,17 +460,17 @@ func TestReadSecretLine(t *testing.T) {
 		"sec\x04ret\r":     "secret",
 		"\xff\x7f\r":       "",
 	} {
-		got, err := readSecretLine(strings.NewReader(typed))
+		got, err := terminal.ReadSecretLine(strings.NewReader(typed))
 		if err != nil || string(got) != want {
 			t.Errorf("%q: %q, %v, want %q", typed, got, err, want)
 		}
 	}
 	for _, typed := range []string{"", "\x04"} {
-		if got, err := readSecretLine(strings.NewReader(typed)); err == nil {
+		if got, err := terminal.ReadSecretLine(strings.NewReader(typed)); err == nil {
 			t.Errorf("%q: %q, want an error", typed, got)
 		}
 	}
-	if _, err := readSecretLine(strings.NewReader("sec\x03ret\r")); !isA[*interruptError](err) {
+	if _, err := terminal.ReadSecretLine(strings.NewReader("sec\x03ret\r")); !explain.IsA[*signals.Interrupted](err) {
 		t.Errorf("%v, want an interrupt", err)
 	}
 }

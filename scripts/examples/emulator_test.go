@@ -28,7 +28,7 @@ func takeLease(t *testing.T, url string) {
 	t.Helper()
 	o := client.Options{Address: strings.TrimPrefix(url, "mqtt://")}
 	c := client.Set("lease", []byte("alice"), client.SetOptions{Condition: client.NEX, TTL: 10 * time.Second})
-	if r, err := client.Once(t.Context(), o, c); err != nil || !r.OK() {
+	if r, err := client.Once(t.Context(), o, c); err != nil || !r.(client.SetResult).Applied {
 		t.Fatalf("take the lease: %v, %v", r, err)
 	}
 }

@@ -1,0 +1,109 @@
+package client
+
+import (
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+)
+
+// A Version is a hybrid logical clock reading: the version of a key or, taken from a
+// lock's key, a fencing token. The zero Version means that there is none. It is
+// compared with its methods Compare and Equal, not with ==.
+type Version = wire.Version
+
+// ParseVersion parses the text of a version, as String returns it and the store sends
+// it. To check a fencing token that a person typed, use [wire.ParseToken].
+func ParseVersion(text string) (Version, error) { return wire.ParseVersion(text) }
+
+// A TraceEvent is an MQTT packet that was sent or received, see Options.Trace.
+type TraceEvent = mqtt.Event
+
+// How a connection ends, or why it was not made; test for them with errors.Is.
+var (
+	ErrClosed       = mqtt.ErrClosed       // by Close: the session's, or for Watch.Next the watch's
+	ErrBrokerClosed = mqtt.ErrBrokerClosed // the broker closed it without a reason
+	ErrKeepAlive    = mqtt.ErrKeepAlive    // the broker gave no sign of life
+	ErrAuthLater    = mqtt.ErrAuthLater    // the broker cannot verify the login now: try again later
+)
+
+// ErrForbiddenResponseTopic is the cause of an [InvalidError]: the broker would
+// disconnect a client that asks for replies on this topic.
+var ErrForbiddenResponseTopic = wire.ErrForbiddenResponseTopic
+
+// ErrClockDrift means that a request could not be stamped: the local clock was set back
+// by over a minute, so versions it has seen lie too far ahead of it.
+var ErrClockDrift = wire.ErrDrift
+
+type (
+	// A DialError is a connection that was not made. Its fields are Stage, how far it
+	// got, Address, and Err, the cause.
+	DialError = mqtt.DialError
+
+	// A Stage is a step of making a connection, one of the constants that begin with
+	// Stage.
+	Stage = mqtt.Stage
+
+	// A LostError is a connection that ended although nobody closed it. Its field Err is
+	// the cause.
+	LostError = mqtt.LostError
+
+	// A ReasonError is a refusal by the broker. Its fields are Packet, such as
+	// "PUBACK" or "DISCONNECT", Code, the reason code of MQTT 5, Text, and Topic.
+	ReasonError = mqtt.ReasonError
+
+	// A ReauthError means that the broker refused a new service-account token on a
+	// connection and ended it.
+	ReauthError = mqtt.ReauthError
+
+	// A TooLargeError is a request that was not sent because it is larger than the
+	// broker accepts. Its fields are Size and Max, in bytes.
+	TooLargeError = mqtt.TooLargeError
+
+	// A MalformedError means that the broker sent what is not MQTT 5.
+	MalformedError = mqtt.MalformedError
+
+	// A ClientCertificateError means that the broker asked for a client certificate and
+	// refused the one it got, or got none; its field Given tells which.
+	ClientCertificateError = mqtt.ClientCertificateError
+
+	// A ProxyError is a proxy that could not be reached, or did not connect.
+	ProxyError = mqtt.ProxyError
+
+	// An UpgradeError is a server that did not answer with a WebSocket. Its field
+	// Status is that of HTTP.
+	UpgradeError = mqtt.UpgradeError
+)
+
+// The stages of making a connection, in their order.
+const (
+	StageLookup    = mqtt.StageLookup
+	StageTCP       = mqtt.StageTCP
+	StageProxy     = mqtt.StageProxy // in place of both
+	StageTLS       = mqtt.StageTLS
+	StageWebSocket = mqtt.StageWebSocket
+	StageConnect   = mqtt.StageConnect
+	StageSubscribe = mqtt.StageSubscribe
+)
+
+// A StoreError is an error that the store answered with. Its field Text is what the
+// store wrote; its method Kind tells which of the known errors it is.
+type StoreError = wire.StoreError
+
+// An ErrorKind names a rule that the store enforces.
+type ErrorKind = wire.ErrorKind
+
+// The kinds of a [StoreError].
+const (
+	ErrorClockAhead         = wire.ErrorClockAhead         // the local clock is over a minute ahead of the store's
+	ErrorFenceRequired      = wire.ErrorFenceRequired      // the key is protected by a token and the request had none
+	ErrorFenceAhead         = wire.ErrorFenceAhead         // the token is over a minute ahead of the store's clock
+	ErrorFenceLower         = wire.ErrorFenceLower         // a newer token has written the key
+	ErrorQuota              = wire.ErrorQuota              // the store holds as many keys as it may
+	ErrorSyntax             = wire.ErrorSyntax             // the request was not understood
+	ErrorNotAuthorized      = wire.ErrorNotAuthorized      // the broker's rules forbid access to the key
+	ErrorUnknownCommand     = wire.ErrorUnknownCommand     // the store does not know the verb
+	ErrorWrongArguments     = wire.ErrorWrongArguments     // the verb takes another number of arguments
+	ErrorMissingTimestamp   = wire.ErrorMissingTimestamp   // the request had no timestamp
+	ErrorMalformedTimestamp = wire.ErrorMalformedTimestamp // the store cannot read the timestamp or the token
+	ErrorEmptyKey           = wire.ErrorEmptyKey           // the key is empty
+	ErrorUnknown            = wire.ErrorUnknown            // any other
+)

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+)
+
+// guard stands before an operand that a flag parser would take for a flag: one
+// that begins with a minus and a digit (`set temp -5`), or one that was quoted in
+// a batch. No argument of a process can hold a NUL, and a word of a batch that
+// begins with one gets a second.
+const Guard = "\x00"
+
+func Protect(word string, quoted bool) string {
+	switch {
+	case strings.HasPrefix(word, Guard),
+		quoted && strings.HasPrefix(word, "-"),
+		len(word) > 1 && word[0] == '-' && word[1] >= '0' && word[1] <= '9':
+		return Guard + word
+	}
+	return word
+}
+
+func Unprotect(word string) string { return strings.TrimPrefix(word, Guard) }
+
+// unprotectFlags takes the guard off the values of flags, which may look like
+// operands (--skew -2m).
+func UnprotectFlags(fs *pflag.FlagSet) (err error) {
+	fs.Visit(func(f *pflag.Flag) {
+		if v := f.Value.String(); strings.HasPrefix(v, Guard) && err == nil {
+			err = f.Value.Set(Unprotect(v))
+		}
+	})
+	return err
+}
+
+// flagError is what a flag parser says, in terms of what the user wrote.
+func FlagError(err error) string {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return strings.ReplaceAll(err.Error(), Guard, "")
+	}
+	f := bad.GetFlag()
+	why := bad.Unwrap().Error()
+	if _, ok := errors.AsType[*strconv.NumError](bad.Unwrap()); ok {
+		switch f.Value.Type() {
+		case "bool":
+			why = "want true or false"
+		case "float64":
+			why = "want a number of at least 0"
+		default:
+			why = "want a whole number of at least 0"
+		}
+	}
+	return fmt.Sprintf("--%s %.32q: %s", f.Name, Unprotect(bad.GetValue()), why)
+}
+
+// A stdin reads what a lone `-` stands for.
+type Stdin func() ([]byte, error)
+
+// all reads standard input to its end.
+func (a *App) ReadStdin() ([]byte, error) {
+	data, err := io.ReadAll(a.Stdin)
+	if explain.IsA[*explain.UsageError](err) {
+		return nil, err // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	return data, nil
+}
+
+// value takes the operand VALUE from the words that follow the key: the file's
+// content when there is a file, else the first word.
+func Value(words []string, file string, in Stdin) (value []byte, rest []string, err error) {
+	switch {
+	case file == "-":
+		value, err = in()
+		return value, words, err
+	case file != "":
+		value, err = os.ReadFile(file)
+		if err != nil {
+			return nil, nil, &explain.UsageError{Err: fmt.Errorf("-f: %w", err)}
+		}
+		return value, words, nil
+	case len(words) == 0:
+		return nil, nil, explain.Usagef("no value: want VALUE, - for standard input, or -f FILE")
+	case words[0] == "-":
+		value, err = in()
+		return value, words[1:], err
+	}
+	return []byte(Unprotect(words[0])), words[1:], nil
+}
+
+func UnprotectAll(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = Unprotect(w)
+	}
+	return out
+}
