@@ -61,8 +61,10 @@ func TestLayers(t *testing.T) {
 		wire     = module + "/client/wire"
 		mqtt     = module + "/client/mqtt"
 		emulator = module + "/emulator"
+		store    = module + "/emulator/store"
 		format   = module + "/format"
 		repl     = module + "/repl"
+		btree    = "github.com/tidwall/btree"
 		cobra    = "github.com/spf13/cobra"
 		pflag    = "github.com/spf13/pflag"
 		color    = "github.com/fatih/color"
@@ -94,6 +96,10 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, emulator, format, repl, cmd) || flags(i) }},
 		{"emulator and client agree on bytes only", func(p string) bool { return under(p, emulator) }, all,
 			func(i string) bool { return i == client || under(i, format, repl, cmd) || flags(i) }},
+		{"store stands on the standard library, wire and btree", func(p string) bool { return p == store }, direct,
+			func(i string) bool { return !isStd(i) && i != wire && i != btree }},
+		{"store knows no network", func(p string) bool { return p == store }, all,
+			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library and color", func(p string) bool { return p == format }, direct,
 			func(i string) bool { return !isStd(i) && i != color }},
 		{"repl stands on the standard library, format and readline", func(p string) bool { return p == repl }, direct,
