@@ -140,7 +140,7 @@ func (c *Client) authPacket(body []byte) *Error {
 	switch {
 	case c.login.Method == "" || string(p.method) != c.login.Method: // [MQTT-4.12.0-5], [MQTT-4.12.1-1]
 		return violation("AUTH with another authentication method than CONNECT")
-	case c.challenged && p.code != ContinueAuth, !c.challenged && p.code != reauthenticate: // [MQTT-4.12.0-3]
+	case p.code == ContinueAuth && !c.challenged, p.code == reauthenticate && c.session == nil, p.code == Success: // [MQTT-4.12.0-3]
 		return violation("AUTH out of turn")
 	}
 	c.login.Data = append([]byte{}, p.data...)

@@ -175,6 +175,7 @@ func (c *Client) handle(p *publishPacket) byte {
 	if c.b.opts.Handle == nil {
 		return Success
 	}
+	c.b.changed = true
 	return c.b.opts.Handle(c, h)
 }
 
