@@ -57,11 +57,18 @@ func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	}
 	for range n {
 		start := p.pos
-		item, err := p.value(1)
+		if start == len(payload) || Kind(payload[start]) != Blob {
+			if _, err := p.value(1); err != nil {
+				return dst, err
+			}
+			return dst, p.failAt(start, "only blobs in the array")
+		}
+		p.pos++
+		item, err := p.blob(start)
 		switch {
 		case err != nil:
 			return dst, err
-		case item.Kind != Blob:
+		case item.Kind == Null:
 			return dst, p.failAt(start, "only blobs in the array")
 		}
 		dst = append(dst, item.Text)

@@ -112,9 +112,10 @@ func BenchmarkMemory(b *testing.B) {
 		before := heapInUse()
 		s := store.New(store.Options{})
 		value, stamp := bytes.Repeat([]byte("v"), 100), stampNow()
-		var dst, payload []byte
+		var dst, payload, key []byte
 		for i := range keys {
-			payload = wire.AppendRequest(payload[:0], []byte("SET"), fmt.Appendf(nil, "key:%09d", i), value)
+			key = strconv.AppendInt(append(key[:0], "key:"...), int64(100_000_000+i), 10)
+			payload = wire.AppendRequest(payload[:0], []byte("SET"), key, value)
 			dst = s.Do(&store.Request{ClientID: "bench", Payload: payload, Timestamp: stamp}, dst[:0]).Payload
 		}
 		resident := residentBytes()
