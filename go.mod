@@ -29,5 +29,6 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
+	go.etcd.io/bbolt v1.4.3 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 )
