@@ -89,9 +89,10 @@ func readFile(name string, load func(Record)) (c contents, err error) {
 
 // A Report is what [Check] found.
 type Report struct {
-	Records int
+	Records int   // that are as they were written
 	Bytes   int64 // of keys and values
 	Size    int64 // of the file, in bytes
+	Clock   int64 // see [Batch.Clock]; 0: none
 	Damages []Damage
 	More    int // damages that are not in Damages
 }
@@ -107,7 +108,7 @@ func Check(name string, load func(Record)) (Report, error) {
 		return Report{}, err
 	}
 	c, err := readLocked(name, Options{LockTimeout: lockTimeout}, load)
-	r := Report{Records: c.records, Bytes: c.bytes, Damages: c.damages, More: c.more}
+	r := Report{Records: c.records, Bytes: c.bytes, Clock: c.clock, Damages: c.damages, More: c.more}
 	if info, e := os.Stat(name); e == nil {
 		r.Size = info.Size()
 	}

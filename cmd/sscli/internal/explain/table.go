@@ -48,6 +48,9 @@ func Of(err error) format.Fault {
 	if u, ok := errors.AsType[*UsageError](err); ok && u.Hint != "" {
 		f.Hint = u.Hint
 	}
+	if d, ok := errors.AsType[*DataError](err); ok {
+		f.Hint = d.Hint
+	}
 	if c, ok := errors.AsType[*config.Error](err); ok && strings.HasPrefix(c.Source, "--") {
 		f.Hint = "" // whoever wrote a flag needs no list of variables
 		if c.Source == "--output" {
@@ -113,6 +116,8 @@ func Table() []Row {
 		{"too_large", CodeUsage, "the request is larger than the broker's Maximum Packet Size and was not sent",
 			"a smaller value, or a larger limit at the broker", IsA[*mqtt.TooLargeError]},
 		{"output", codeOutput, "it is done, but the result could not be printed: standard output is full or closed, the file of get -f cannot be written, or the template does not suit it", "", IsA[*OutputError]},
+		{"data_file", CodeData, "the file of serve --data cannot be used: another process has it, it is damaged, or the disk has no room or an error",
+			"sscli serve --data-check FILE", IsA[*DataError]},
 
 		{"fencing_required", codeFencing, "the key is protected by a fencing token and the request had none",
 			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN", IsStore(wire.ErrorFenceRequired)},
