@@ -45,26 +45,41 @@ func TestCrashServer(t *testing.T) {
 // finds: each write that was acknowledged, and no write that was not asked for. A write
 // without an answer is there as a whole or not at all. Versions rise, and fences hold.
 func TestCrash(t *testing.T) {
-	w := &world{t: t, keys: make(map[string]*tracked)}
+	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "store.db")
-	for worker := range 6 {
+	w.rounds(*crashRounds, func() (string, func()) { return startCrashServer(t, file) })
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, keys: make(map[string]*tracked)}
+	for worker := range writers {
 		for n := range 8 {
 			name := fmt.Sprintf("%d/%d", worker, n)
 			w.keys[name] = &tracked{name: name, role: role(n % int(roles))}
 		}
 	}
-	for round := range *crashRounds {
-		w.round(file, round)
+	return w
+}
+
+// rounds has servers of the keys live and die, one after the other. serve starts one and
+// returns its address, and what ends it.
+func (w *world) rounds(n int, serve func() (address string, end func())) {
+	t := w.t
+	for range n {
+		w.round(serve)
 		if t.Failed() {
 			return
 		}
 	}
 	t.Logf("%d rounds: %d writes were acknowledged, %d values were read or notified; of %d writes without an answer %d were there",
-		*crashRounds, w.acknowledged, w.told, w.open, w.openThere)
-	if w.acknowledged < *crashRounds || w.told < *crashRounds || w.open == 0 {
+		n, w.acknowledged, w.told, w.open, w.openThere)
+	if w.acknowledged < n || w.told < n || w.open == 0 {
 		t.Error("there was hardly any load")
 	}
 }
+
+// writers is how many clients write.
+const writers = 6
 
 // A role is how a key is used.
 type role int
@@ -111,30 +126,37 @@ type world struct {
 	acknowledged, told, open, openThere int
 }
 
-// round serves the file, checks what is there, puts load on the server and kills it.
-func (w *world) round(file string, round int) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 2*patience)
-	defer cancel()
+// startCrashServer starts a process that serves the file.
+func startCrashServer(t *testing.T, file string) (address string, kill func()) {
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestCrashServer$")
 	cmd.Env = append(os.Environ(), crashFile+"="+file)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	killed := sync.OnceFunc(func() {
+	kill = sync.OnceFunc(func() {
+		// That it was killed is what Wait returns.
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	defer killed()
+	t.Cleanup(kill)
 	lines := bufio.NewScanner(out)
 	lines.Scan()
 	address, ok := strings.CutPrefix(lines.Text(), "at ")
 	if !ok {
-		w.t.Fatalf("round %d: the server said %q", round, lines.Text())
+		t.Fatalf("the server said %q", lines.Text())
 	}
+	return address, kill
+}
+
+// round checks what a server has, puts load on it and ends it.
+func (w *world) round(serve func() (address string, end func())) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*patience)
+	defer cancel()
+	address, end := serve()
 	w.check(ctx, address)
 	if w.t.Failed() {
 		return
@@ -144,11 +166,12 @@ func (w *world) round(file string, round int) {
 	ready.Add(1)
 	load.Go(func() { w.watch(ctx, address, &ready) })
 	ready.Wait()
-	for worker := range 6 {
+	for worker := range writers {
 		load.Go(func() { w.write(ctx, address, fmt.Sprint(worker, "/")) })
 	}
+	// How far the writes are when the server ends is what must not matter.
 	time.Sleep(time.Duration(5+rand.IntN(40)) * time.Millisecond)
-	killed()
+	end()
 	load.Wait()
 }
 

@@ -19,7 +19,9 @@ type Data struct {
 	Asked    bool
 	Patterns []string
 
-	disk disk.Options // for tests
+	// For tests.
+	disk   disk.Options
+	commit func(write func() error) error // is around each commit; nil: nothing is
 }
 
 // keeps tells whether a key is kept.
@@ -53,6 +55,7 @@ func (e *DataError) Unwrap() error { return e.Err }
 // A nil journal is that of a store which is not kept: nothing waits.
 type journal struct {
 	file *disk.File
+	data Data
 	fail func(error) // is called once, without the lock, when a commit went wrong
 
 	// lock is that of the store. It guards what is below.
@@ -92,7 +95,7 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 	if d.File == "" {
 		return store.New(o), nil, nil
 	}
-	j := &journal{lock: lock, fail: fail, next: new(group), flying: new(group), ended: make(chan struct{})}
+	j := &journal{data: d, lock: lock, fail: fail, next: new(group), flying: new(group), ended: make(chan struct{})}
 	j.changed.L = lock
 	told := o.Changed
 	o.Keep = d.keeps
@@ -221,7 +224,7 @@ func (j *journal) commitAll() error {
 		j.taken++
 		g := j.flying
 		j.lock.Unlock()
-		err := j.file.Commit(&g.batch)
+		err := j.write(&g.batch)
 		j.lock.Lock()
 		if err != nil {
 			err = &DataError{err}
@@ -239,6 +242,14 @@ func (j *journal) commitAll() error {
 		g.held, g.bytes = g.held[:0], 0
 		j.changed.Broadcast()
 	}
+}
+
+func (j *journal) write(b *disk.Batch) error {
+	write := func() error { return j.file.Commit(b) }
+	if j.data.commit != nil {
+		return j.data.commit(write)
+	}
+	return write()
 }
 
 // close ends the journal, after what is to be kept still, and unlocks the file. The lock is
