@@ -14,7 +14,7 @@ type DataCheck struct {
 }
 
 func (c DataCheck) fields() object {
-	damages := make([]any, len(c.Damages))
+	damages := make(list, len(c.Damages))
 	for i, d := range c.Damages {
 		damages[i] = d
 	}

@@ -145,6 +145,9 @@ func openError(name string, err error) error {
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return &LockedError{Name: name, PID: lockedBy(name)}
 	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return err // which has the name
+	}
 	return fmt.Errorf("open %s: %w", name, err)
 }
 

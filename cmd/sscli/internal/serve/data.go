@@ -55,7 +55,7 @@ func dataError(err error) error {
 	if !ok {
 		return err
 	}
-	e := &explain.DataError{Err: data.Err, Hint: "mend that and start again: nothing that was acknowledged is lost"}
+	e := &explain.DataError{Err: data.Err, Hint: "start again when the file can be written: no write that was acknowledged is lost"}
 	if damage, ok := errors.AsType[*disk.DamageError](err); ok {
 		e.Hint = fmt.Sprintf("sscli serve --data-check %s", shellWord(damage.Name))
 	} else if _, ok := errors.AsType[*disk.LockedError](err); ok {
