@@ -129,15 +129,25 @@ func (p *parser) line() ([]byte, error) {
 	return rest[:end:end], nil
 }
 
-// number reads a decimal line: an optional minus and digits, within 64 bits. There is no
-// negative zero.
+// number reads a line with a decimal number: an optional minus and digits, within 64 bits.
+// There is no negative zero.
 func (p *parser) number(want string) (int64, error) {
 	start := p.pos
+	// Nearly all are short lengths, which need not be looked at twice.
+	n, end := int64(0), start
+	for end < len(p.data) && end < start+18 && '0' <= p.data[end] && p.data[end] <= '9' {
+		n = 10*n + int64(p.data[end]-'0')
+		end++
+	}
+	if end > start && bytes.HasPrefix(p.data[end:], []byte("\r\n")) {
+		p.pos = end + 2
+		return n, nil
+	}
 	text, err := p.line()
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
+	n, err = strconv.ParseInt(string(text), 10, 64)
 	if err != nil || text[0] == '+' || text[0] == '-' && n == 0 {
 		return 0, p.failAt(start, want)
 	}
@@ -219,7 +229,7 @@ func (p *parser) array(start, depth int) (Value, error) {
 	if depth == maxDepth {
 		return Value{}, p.failAt(start, fmt.Sprintf("arrays nested at most %d deep", maxDepth))
 	}
-	// The slice grows only with the values that come, so that nested lengths cannot
+	// The slice grows only with the values that exist, so that nested lengths cannot
 	// multiply.
 	v := Value{Kind: Array, Items: make([]Value, 0, min(n, 8))}
 	for range n {
