@@ -127,12 +127,9 @@ func (c *Client) readLoop() {
 	c.readDeadline(connectTimeout)
 	b.mu.Unlock()
 	buf := make([]byte, firstBuffer)
-	from, to := 0, 0 // what was read and not processed
-	quick := false   // nothing was sent since the last read
+	to := 0        // the end of what was read and not processed
+	quick := false // nothing was sent since the last read
 	for {
-		if to == len(buf) {
-			buf, from, to = makeRoom(buf, from, to)
-		}
 		if quick && c.fast != nil {
 			c.fast.acknowledgeQuickly()
 		}
@@ -147,28 +144,32 @@ func (c *Client) readLoop() {
 		}
 		var used int
 		var ok bool
-		used, quick, ok = c.packets(buf[from:to], n)
+		used, quick, ok = c.packets(buf[:to], n)
 		if !ok {
 			c.discard()
 			return
 		}
-		if from += used; from == to {
-			from, to = 0, 0
-			if len(buf) > readBuffer {
-				buf = make([]byte, readBuffer)
-			}
-		}
+		buf, to = makeRoom(buf, used, to)
 	}
 }
 
-// makeRoom returns a buffer with room for more of a packet that fills this one. It
-// grows with the bytes that came, not with those that were announced.
-func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
-	next := buf
-	if from < len(buf)/2 {
-		next = make([]byte, 2*len(buf))
+// makeRoom returns a buffer that begins with what was not processed, for the next read.
+// After a read that filled it, it is larger: up to readBuffer for many packets, and beyond
+// that for one that is larger. It grows with the bytes that came, not with those that
+// were announced.
+func makeRoom(buf []byte, from, to int) (next []byte, rest int) {
+	size := len(buf)
+	switch filled := to == size; {
+	case filled && (size < readBuffer || from < size/2):
+		size *= 2
+	case from == to && size > readBuffer:
+		size = readBuffer
 	}
-	return next, 0, copy(next, buf[from:to])
+	if size == len(buf) {
+		return buf, copy(buf, buf[from:to])
+	}
+	next = make([]byte, size)
+	return next, copy(next, buf[from:to])
 }
 
 // readDeadline limits the next reads. It wants the lock, so that it does not take back
