@@ -257,7 +257,7 @@ func (s *shell) tellOfLoss() {
 	if s.told == nil {
 		hint := ""
 		if client.IsPermanent(err) {
-			hint = explain.Of(err).Hint
+			hint = explain.Fault(err).Hint
 		}
 		s.app.Warn(explain.Message(err)+"; the next command connects again", hint)
 	}
