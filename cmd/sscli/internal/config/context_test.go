@@ -137,11 +137,11 @@ func TestResolveContextErrors(t *testing.T) {
 	dangling := writeContexts(t, "current: gone\n")
 	broken := writeContexts(t, "contexts: [")
 	for _, c := range []struct{ args, env, want string }{
-		{"-c labb", "", `--context: unknown context "labb" (near: lab)`},
-		{"-c LAB", "", `--context: unknown context "LAB" (near: lab)`},
+		{"-c labb", "", `--context: unknown context "labb" (did you mean lab?)`},
+		{"-c LAB", "", `--context: unknown context "LAB" (did you mean lab?)`},
 		{"", "SSCLI_CONTEXT=production", `SSCLI_CONTEXT: unknown context "production"`},
-		{"-c bad", "", "context bad: url: a password in a URL is seen by everybody: want --password-file"},
-		{"-c proxy", "", "context proxy: proxy: a context holds no secrets: want SSCLI_PROXY"},
+		{"-c bad", "", "context bad: url: a password in a URL is visible to others: want --password-file"},
+		{"-c proxy", "", "context proxy: proxy: a context holds no passwords: want SSCLI_PROXY"},
 		{"--config " + dangling, "", dangling + `: current: unknown context "gone"`},
 		{"--config " + broken, "", broken + ":2: not YAML: did not find expected node content"},
 		{"--config /no/such/file", "", "/no/such/file: no such file or directory"},
