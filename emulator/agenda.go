@@ -81,7 +81,8 @@ func (s *Server) runDue() {
 			return
 		}
 		if expiry, ok := s.engine.NextExpiry(); ok && expiry.Equal(due) {
-			s.notify(s.engine.Expire())
+			s.engine.Expire()
+			s.notify(s.engine.TakeNotifications())
 			continue
 		}
 		if do, ok := s.agenda.pop(s.now()); ok {

@@ -1,7 +1,7 @@
 package emulator
 
 import (
-	"math"
+	"bytes"
 	"strings"
 	"time"
 
@@ -9,6 +9,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/store"
 )
 
 // request is one request on its way through the server.
@@ -133,8 +134,8 @@ func (s *Server) process(r *request) {
 	if !connected && r.Verb() == wire.VerbKeyNotify {
 		return // the registration would have ended with the connection
 	}
-	resp, notes := s.engine.Do(r.Request)
-	s.notify(notes)
+	resp := newResponse(s.engine.Do(r.forStore(), nil))
+	s.notify(s.engine.TakeNotifications())
 	if r.action.CutAfter {
 		s.forget(r.from)
 		r.from.cut()
@@ -212,17 +213,17 @@ func (s *Server) deliver(id string, pk packets.Packet) {
 
 // notify sends notifications straight to their clients, whether these are
 // subscribed or not, once (protocol.md 1.2).
-func (s *Server) notify(notes []Notification) {
+func (s *Server) notify(notes []store.Notification) {
 	for _, n := range notes {
 		l := s.links[n.ClientID]
-		if l == nil || len(n.Topic) > math.MaxUint16 { // protocol.md 1.1: the topic cannot be written
+		if l == nil {
 			continue
 		}
 		sent := l.publish(packets.Packet{
 			FixedHeader: packets.FixedHeader{Qos: 1},
 			TopicName:   n.Topic,
-			Payload:     n.Payload,
-			Properties:  packets.Properties{ContentType: s.contentType(), User: userProperties(n.Properties)},
+			Payload:     bytes.Clone(n.Payload),
+			Properties:  packets.Properties{ContentType: s.contentType(), User: userProperties(ownProperties(n.Properties))},
 		}, false)
 		if !sent {
 			s.counts.TooLarge++

@@ -11,6 +11,7 @@ import (
 	mqtt "github.com/mochi-mqtt/server/v2"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/store"
 )
 
 // A Rule allows users to use keys (protocol.md 7.6). Rules only allow: what none of
@@ -90,7 +91,7 @@ func (r Rule) allows(clientID, username, key string, write bool) bool {
 	if !r.isFor(username) || write && !r.Write || !write && !r.Read {
 		return false
 	}
-	return matchGlob(principals(r.Keys, quoteGlob(clientID), quoteGlob(username)), key)
+	return store.MatchGlob([]byte(principals(r.Keys, quoteGlob(clientID), quoteGlob(username))), []byte(key))
 }
 
 func principals(keys, clientID, username string) string {

@@ -15,6 +15,8 @@ import (
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"github.com/sscli/sscli/emulator/store"
 )
 
 // Options configure a [Server]. The zero value listens on a free port of the
@@ -92,7 +94,8 @@ type Server struct {
 
 	mu        sync.Mutex // engine and outboxes: what was changed first is told first
 	changed   sync.Cond  // the state that Await looks at
-	engine    *Engine
+	engine    *store.Store
+	history   history
 	offset    time.Duration    // of the store's clock
 	links     map[string]*link // by client id, those with a session
 	latest    map[string]*link // by client id, the last that had one, until mochi is done with it
@@ -154,8 +157,8 @@ func New(opts Options) (*Server, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.changed.L = &s.mu
-	s.engine = NewEngine(EngineOptions{
-		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Variants: opts.Variants,
+	s.engine = store.New(store.Options{
+		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Changed: s.history.add, Variants: opts.Variants,
 	})
 	if err := s.listen(); err != nil {
 		return nil, err

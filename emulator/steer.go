@@ -27,7 +27,7 @@ type State struct {
 func (s *Server) state() State {
 	st := s.counts
 	st.Clients, st.Connections, st.Delayed = len(s.links), len(s.conns), len(s.agenda)
-	st.Registrations, st.Keys = s.engine.registrations(), s.engine.Len()
+	st.Registrations, st.Keys = s.engine.Registrations(), s.engine.Len()
 	return st
 }
 
@@ -127,9 +127,8 @@ func (s *Server) DropAll() {
 // be connected. Watchers are notified.
 func (s *Server) Do(req Request) (resp Response) {
 	s.update(func() {
-		var notes []Notification
-		resp, notes = s.engine.Do(req)
-		s.notify(notes)
+		resp = newResponse(s.engine.Do(req.forStore(), nil))
+		s.notify(s.engine.TakeNotifications())
 	})
 	return resp
 }
@@ -152,19 +151,27 @@ func (s *Server) Set(key, value string) (wire.Version, error) {
 func (s *Server) Get(key string) (Entry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.engine.Lookup(key)
+	e := s.engine.Lookup([]byte(key))
+	if e == nil {
+		return Entry{}, false
+	}
+	return newEntry(e), true
 }
 
 // Keys returns the keys in the order of their bytes.
 func (s *Server) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.engine.Keys()
+	var keys []string
+	for e := range s.engine.From(nil) {
+		keys = append(keys, string(e.Key()))
+	}
+	return keys
 }
 
-// Changes returns what changed in the store, see [Engine.Changes].
+// Changes returns what changed in the store, the oldest first: the last 1024 changes.
 func (s *Server) Changes() []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.engine.Changes()
+	return s.history.all()
 }

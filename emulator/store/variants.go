@@ -1,4 +1,4 @@
-package emulator
+package store
 
 // Variants switches to other forms of what the protocol leaves open, or of what
 // its published document says and the real store does not do (protocol.md 2.3,
@@ -23,17 +23,17 @@ type Variants struct {
 	NoContentType     bool // no content type, also on notifications
 	PaddedVersions    bool // HLCs padded with zeros, as the SDKs write them
 	DelNoVersion      bool // no `__ts` with `:1` of DEL and VDEL
+	DeleteNewVersion  bool // a deletion has a version of its own, in `:1` and in notifications
 	MismatchVersion   bool // the key's `__ts` with `:-1` of VDEL
 	RepeatedWatchZero bool // `:0` for a KEYNOTIFY that is already registered
 
 	// Notifications.
-	NotifyDEL        bool // the word DEL for DELETE
-	NotifyEXPIRED    bool // the word EXPIRED when a key ran out
-	NotifyNoValue    bool // SET without VALUE
-	NotifyNoVersion  bool // no `__ts` at all
-	DeleteNoVersion  bool // no `__ts` with a deletion
-	DeleteOldVersion bool // with a deletion, the version that was deleted
-	SilentRenewal    bool // no notification for a NEX that rewrites the same value
+	NotifyDEL       bool // the word DEL for DELETE
+	NotifyEXPIRED   bool // the word EXPIRED when a key expired
+	NotifyNoValue   bool // SET without VALUE
+	NotifyNoVersion bool // no `__ts` at all
+	DeleteNoVersion bool // no `__ts` with a deletion
+	SilentRenewal   bool // no notification for a NEX that rewrites the same value
 
 	// SCAN.
 	NoScan        bool // `unknown command`

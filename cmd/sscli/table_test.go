@@ -5,10 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // TestOneCommand holds that a command made by itself is the one of the whole table.
@@ -40,34 +38,6 @@ func TestOneCommand(t *testing.T) {
 	for _, first := range []string{"", "GET", "--trace", "rm", "ge", "help", "__complete"} {
 		if got := names(cli.NewRootFor(newApp(), []string{first, "k"})); !slices.Equal(got, names(whole)) {
 			t.Errorf("%q: %q", first, got)
-		}
-	}
-}
-
-func TestFirstWord(t *testing.T) {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	config.Bind(flags)
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{nil, ""},
-		{[]string{"get", "k"}, "get"},
-		{[]string{"-u", "mqtt://h", "get", "k"}, "get"},
-		{[]string{"-umqtt://h", "--trace", "-o=json", "--host", "set", "get", "k"}, "get"},
-		{[]string{"-qv", "get"}, "get"},
-		{[]string{"--", "get"}, "get"},
-		{[]string{"-"}, "-"},
-		{[]string{"--unknown", "get"}, ""},
-		{[]string{"-u"}, ""},
-		{[]string{"--help"}, ""},
-		{[]string{"", "get"}, ""},
-		{[]string{"-h", "get"}, ""},
-		{[]string{"--url=mqtt://h", "--no-tls", "get"}, "get"},
-		{[]string{"-qo", "json", "get"}, "get"},
-	} {
-		if got := cli.FirstWord(flags, test.args); got != test.want {
-			t.Errorf("%q: %q, want %q", test.args, got, test.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package emulator_test
+package store_test
 
 import (
 	"bytes"
@@ -7,25 +7,29 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/store"
 )
 
-// FuzzEngine: whatever is asked, there is an answer that a client can read, and
+// FuzzRequest: whatever is asked, there is an answer that a client can read, and
 // what is told to watchers is readable too.
-func FuzzEngine(f *testing.F) {
+func FuzzRequest(f *testing.F) {
 	f.Add(request("SET", "k", "v", "NEX", "PX", "10"), "1696374425000:0:c", "")
 	f.Add(request("VDEL", "k", "v"), "", "1696374425000:0:c")
 	f.Add(request("SCAN", "*[a-z]?", "\x00\xffk"), "", "")
 	f.Add(request("KEYNOTIFY", "k", "STOP"), "x", "y")
 	f.Add([]byte("*1000000000\r\n"), "9223372036854775807:18446744073709551615:", ":")
 	f.Fuzz(func(t *testing.T, payload []byte, ts, ft string) {
-		l := newLab(emulator.EngineOptions{MaxKeys: 3, ScanPage: 1})
+		l := newLab(store.Options{MaxKeys: 3, ScanPage: 1})
 		for _, s := range []string{"SET k v", "KEYNOTIFY k", "SET j w PX 5"} {
 			l.do(step{do: s})
 		}
-		req := emulator.NewRequest("c", payload, emulator.Property{Name: "__ts", Value: ts}, emulator.Property{Name: "__ft", Value: ft})
+		req := store.Request{ClientID: "c", Payload: payload, Timestamp: []byte(ts), Fence: []byte(ft)}
+		before := bytes.Clone(payload)
 		for range 2 {
-			resp, notes := l.Do(req)
+			resp, notes := l.Do(&req, nil), l.TakeNotifications()
+			if !bytes.Equal(payload, before) {
+				t.Fatalf("%q became %q", before, payload)
+			}
 			reply, err := wire.ParseReply(resp.Payload)
 			if err != nil {
 				t.Fatalf("%q is answered with %q: %v", payload, resp.Payload, err)
@@ -33,8 +37,9 @@ func FuzzEngine(f *testing.F) {
 			if reply.Note != "" {
 				t.Errorf("%q is answered with %q: %s", payload, resp.Payload, reply.Note)
 			}
-			if seen, err := wire.ParseVersion(ts); err == nil && req.Verb() == "SET" && string(resp.Payload) == ok && resp.Version.Compare(seen) <= 0 {
-				t.Errorf("the version %v is not greater than `__ts` %q", resp.Version, ts)
+			words, _ := wire.ParseRequest(payload)
+			if seen, err := wire.ParseVersion(ts); err == nil && string(resp.Payload) == ok && string(words[0]) == "SET" && version(t, resp.Version).Compare(seen) <= 0 {
+				t.Errorf("the version %s is not greater than `__ts` %q", resp.Version, ts)
 			}
 			for _, n := range notes {
 				if _, err := wire.ParseNotification(n.Payload); err != nil {
@@ -46,21 +51,33 @@ func FuzzEngine(f *testing.F) {
 	})
 }
 
-// modelKey is what the plain model remembers of a key.
-type modelKey struct {
-	value string
-	dies  time.Time
-	fence int // 0: none
+// version reads a version that the store gave.
+func version(t *testing.T, text []byte) wire.Version {
+	t.Helper()
+	v, err := wire.ParseVersion(string(text))
+	if err != nil {
+		t.Error(err)
+	}
+	return v
 }
 
-// FuzzEngineModel: after any sequence of operations each answer, and each GET, is
-// what a plain map says; versions only grow; watchers hear of every change.
-func FuzzEngineModel(f *testing.F) {
+// modelKey is what the plain model remembers of a key.
+type modelKey struct {
+	value   string
+	version string
+	dies    time.Time
+	fence   int // 0: none
+}
+
+// FuzzModel: after any sequence of operations each answer, and each GET, is
+// what a plain map says; versions only grow, and those of deletions are those of what was
+// deleted; watchers hear of every change.
+func FuzzModel(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 4, 0, 0, 1, 0, 0})
 	f.Add([]byte{0x10, 0, 3, 0x20, 1, 9, 5, 0, 40, 3, 1, 2})
 	f.Add(bytes.Repeat([]byte{0x13, 7, 1, 0x31, 2, 30}, 9))
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		l := newLab(emulator.EngineOptions{})
+		l := newLab(store.Options{})
 		for _, key := range []string{"k0", "k1", "k2"} {
 			l.do(step{do: "KEYNOTIFY " + key})
 		}
@@ -72,9 +89,11 @@ func FuzzEngineModel(f *testing.F) {
 			fence := int(ops[0] >> 4 % 4) // 0: none
 			l.now = l.now.Add(time.Duration(ops[2]%16) * time.Millisecond)
 			changes := 0
+			deleted := make(map[string]string) // key to version
 			for k, m := range model {
 				if !m.dies.IsZero() && !l.now.Before(m.dies) {
 					delete(model, k)
+					deleted[k] = m.version
 					changes++
 				}
 			}
@@ -133,6 +152,7 @@ func FuzzEngineModel(f *testing.F) {
 				default:
 					want = one
 					delete(model, key)
+					deleted[key] = m.version
 					changes++
 				}
 			}
@@ -147,15 +167,31 @@ func FuzzEngineModel(f *testing.F) {
 				t.Errorf("%s: %d notifications of %d changes", s.do, len(notes), changes)
 			}
 			for _, n := range notes {
-				if n.Version.Compare(last) <= 0 {
-					t.Errorf("%s: version %v after %v", s.do, n.Version, last)
+				_, of, _ := wire.ParseNotifyTopic(n.Topic)
+				if string(n.Payload) == deleteNote {
+					if string(n.Version) != deleted[of] {
+						t.Errorf("%s: %s was deleted with the version %s, it was %s", s.do, of, n.Version, deleted[of])
+					}
+					continue
 				}
-				last = n.Version
+				if v := version(t, n.Version); v.Compare(last) <= 0 {
+					t.Errorf("%s: version %v after %v", s.do, v, last)
+				} else {
+					last = v
+				}
+			}
+			if m, there := model[key]; there && want == ok {
+				m.version = string(resp.Version)
+				model[key] = m
 			}
 			for _, key := range []string{"k0", "k1", "k2"} {
-				got, there := l.Lookup(key)
-				if m, want := model[key]; there != want || string(got.Value) != m.value {
-					t.Errorf("after %s, %s is %q, %t; want %q, %t", s.do, key, got.Value, there, m.value, want)
+				m, want := model[key]
+				e := l.Lookup([]byte(key))
+				if there := e != nil; there != want {
+					t.Fatalf("after %s, %s is there: %t; want %t", s.do, key, there, want)
+				}
+				if want && (string(e.Value()) != m.value || string(e.Version()) != m.version) {
+					t.Errorf("after %s, %s is %q of %s; want %q of %s", s.do, key, e.Value(), e.Version(), m.value, m.version)
 				}
 			}
 		}

@@ -1,31 +1,36 @@
-package emulator_test
+package store_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/store"
 )
 
 // base is the moment at which the store's clock starts in these tests, that of the
 // published examples: 1696374425000 ms.
 const base = 1696374425000
 
-// lab is an engine on a clock that the test moves.
+// lab is a store on a clock that the test moves.
 type lab struct {
-	*emulator.Engine
-	now time.Time
+	*store.Store
+	now     time.Time
+	changes []string // "key cause client value version"
 }
 
-func newLab(opts emulator.EngineOptions) *lab {
+func newLab(opts store.Options) *lab {
 	l := &lab{now: time.UnixMilli(base)}
 	opts.Now = func() time.Time { return l.now }
-	l.Engine = emulator.NewEngine(opts)
+	opts.Changed = func(c store.Change) {
+		l.changes = append(l.changes, fmt.Sprintf("%s %s %s %q %s", c.Entry.Key(), c.Cause, c.ClientID, c.Entry.Value(), c.Version))
+	}
+	l.Store = store.New(opts)
 	return l
 }
 
@@ -42,28 +47,23 @@ type step struct {
 	notes  []string // "client payload __ts"
 }
 
-func (l *lab) do(s step) (emulator.Response, []emulator.Notification) {
+func (l *lab) do(s step) (store.Response, []store.Notification) {
 	l.now = l.now.Add(s.after)
-	payload := []byte(s.do)
+	req := store.Request{ClientID: cmp.Or(s.as, "c"), Payload: []byte(s.do)}
 	if !strings.HasPrefix(s.do, "*") {
-		payload = request(strings.Split(s.do, " ")...)
+		req.Payload = request(strings.Split(s.do, " ")...)
 	}
-	var props []emulator.Property
 	switch {
 	case s.ts == "none":
 	case s.ts != "":
-		props = append(props, emulator.Property{Name: "__ts", Value: s.ts})
+		req.Timestamp = []byte(s.ts)
 	case strings.HasPrefix(s.do, "SET "):
-		props = append(props, emulator.Property{Name: "__ts", Value: "1:0:client"})
+		req.Timestamp = []byte("1:0:client")
 	}
 	if s.ft != "" {
-		props = append(props, emulator.Property{Name: "__ft", Value: s.ft})
+		req.Fence = []byte(s.ft)
 	}
-	id := s.as
-	if id == "" {
-		id = "c"
-	}
-	return l.Do(emulator.NewRequest(id, payload, props...))
+	return l.Do(&req, nil), l.TakeNotifications()
 }
 
 // request writes RESP3 without package wire, so that a mistake there shows.
@@ -88,16 +88,19 @@ func (l *lab) check(t *testing.T, i int, s step) {
 	var got []string
 	for _, n := range notes {
 		got = append(got, n.ClientID+" "+string(n.Payload)+" "+property(n.Properties, "__ts"))
+		if property(n.Properties, "__ts") != string(n.Version) {
+			t.Errorf("step %d, %s: the version is %q and the property %q", i, s.do, n.Version, n.Properties)
+		}
 	}
-	if diff := cmp.Diff(s.notes, got); diff != "" {
+	if diff := gocmp.Diff(s.notes, got); diff != "" {
 		t.Errorf("step %d, %s: notifications (-want +got):\n%s", i, s.do, diff)
 	}
 }
 
-func property(properties []emulator.Property, name string) string {
+func property(properties []store.Property, name string) string {
 	for _, p := range properties {
 		if p.Name == name {
-			return p.Value
+			return string(p.Value)
 		}
 	}
 	return ""
@@ -126,6 +129,7 @@ const (
 	errMissing   = "-ERR missing timestamp\r\n"
 	errMalformed = "-ERR malformed timestamp\r\n"
 	errEmpty     = "-ERR the key length is zero\r\n"
+	errTooLong   = "-ERR the key is too long for a notification topic\r\n"
 
 	deleteNote = "*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n"
 )
@@ -146,11 +150,11 @@ func denySecrets(_, _, key string, write bool) bool {
 	return key != "secret" && !(write && key == "config")
 }
 
-func TestEngine(t *testing.T) {
+func TestRequests(t *testing.T) {
 	fenced := step{do: "SET k v", ft: token2, want: ok, wantTS: first}
 	tests := []struct {
 		name  string
-		opts  emulator.EngineOptions
+		opts  store.Options
 		steps []step
 	}{
 		// protocol.md 2.3
@@ -176,13 +180,13 @@ func TestEngine(t *testing.T) {
 		{name: "2.3 GET missing", steps: []step{{do: "GET k", want: null}}},
 		{name: "2.3 DEL deleted", steps: []step{
 			{do: "SET k v", want: ok, wantTS: first},
-			{do: "DEL k", want: one, wantTS: later},
+			{do: "DEL k", want: one, wantTS: first},
 			{do: "GET k", want: null},
 		}},
 		{name: "2.3 DEL missing", steps: []step{{do: "DEL k", want: zero}}},
 		{name: "2.3 VDEL deleted", steps: []step{
 			{do: "SET k v", want: ok, wantTS: first},
-			{do: "VDEL k v", want: one, wantTS: later},
+			{do: "VDEL k v", want: one, wantTS: first},
 			{do: "GET k", want: null},
 		}},
 		{name: "2.3 VDEL missing", steps: []step{{do: "VDEL k v", want: zero}}},
@@ -207,7 +211,7 @@ func TestEngine(t *testing.T) {
 			{do: "KEYNOTIFY k STOP", want: zero},
 		}},
 		{name: "2.3 error", steps: []step{{do: "*1\r\n:1\r\n", want: errSyntax}}},
-		{name: "2.3 SCAN", opts: emulator.EngineOptions{ScanPage: 2}, steps: []step{
+		{name: "2.3 SCAN", opts: store.Options{ScanPage: 2}, steps: []step{
 			{do: "SCAN *", want: "*1\r\n*0\r\n"},
 			{do: "SET key1 a", want: ok, wantTS: first},
 			{do: "SET key2 b", want: ok, wantTS: later},
@@ -225,7 +229,7 @@ func TestEngine(t *testing.T) {
 			{do: "*3\r\n$3\r\nSET\r\n$7\r\nSETKEY2\r\n$6\r\nVALUE5\r\n", ts: "1:0:c", want: ok, wantTS: first},
 			{do: "*2\r\n$3\r\nGET\r\n$7\r\nSETKEY2\r\n", want: "$6\r\nVALUE5\r\n", wantTS: first},
 			{do: "*6\r\n$3\r\nSET\r\n$8\r\nLockName\r\n$7\r\nClient1\r\n$3\r\nNEX\r\n$2\r\nPX\r\n$5\r\n10000\r\n", ts: "1:0:c", want: ok, wantTS: later},
-			{do: "*2\r\n$3\r\nDEL\r\n$7\r\nSETKEY2\r\n", want: one, wantTS: third},
+			{do: "*2\r\n$3\r\nDEL\r\n$7\r\nSETKEY2\r\n", want: one, wantTS: first},
 		}},
 		{name: "2.2 PX before the condition", steps: []step{
 			{do: "SET k v PX 10 NX", want: ok, wantTS: first},
@@ -261,9 +265,9 @@ func TestEngine(t *testing.T) {
 		{name: "2.5 own writes, absent key, after a deletion", steps: []step{
 			{do: "KEYNOTIFY k", want: ok},
 			{do: "SET k v", want: ok, wantTS: first, notes: []string{"c " + setNote("v") + " " + first}},
-			{do: "DEL k", want: one, wantTS: later, notes: []string{"c " + deleteNote + " " + later}},
-			{do: "SET k ", want: ok, wantTS: third, notes: []string{"c " + setNote("") + " " + third}},
-			{do: "VDEL k ", want: one, wantTS: "1696374425000:3:StateStore", notes: []string{"c " + deleteNote + " 1696374425000:3:StateStore"}},
+			{do: "DEL k", want: one, wantTS: first, notes: []string{"c " + deleteNote + " " + first}},
+			{do: "SET k ", want: ok, wantTS: later, notes: []string{"c " + setNote("") + " " + later}},
+			{do: "VDEL k ", want: one, wantTS: later, notes: []string{"c " + deleteNote + " " + later}},
 		}},
 		{name: "2.5 nothing changed, nobody told", steps: []step{
 			{do: "SET k v", want: ok, wantTS: first},
@@ -298,7 +302,7 @@ func TestEngine(t *testing.T) {
 			{do: "KEYNOTIFY k", want: ok},
 			{do: "SET k v PX 1000", want: ok, wantTS: first, notes: []string{"c " + setNote("v") + " " + first}},
 			{after: 999 * time.Millisecond, do: "GET k", want: "$1\r\nv\r\n", wantTS: first},
-			{after: time.Millisecond, do: "GET k", want: null, notes: []string{"c " + deleteNote + " 1696374426000:0:StateStore"}},
+			{after: time.Millisecond, do: "GET k", want: null, notes: []string{"c " + deleteNote + " " + first}},
 		}},
 		{name: "2.7 NEX restarts the expiry", steps: []step{
 			{do: "SET k v NEX PX 1000", want: ok, wantTS: first},
@@ -313,7 +317,7 @@ func TestEngine(t *testing.T) {
 		}},
 		{name: "2.7 expired key counts as absent", steps: []step{
 			{do: "SET k v PX 10", want: ok, wantTS: first},
-			{after: 10 * time.Millisecond, do: "SET k w NX", want: ok, wantTS: "1696374425010:1:StateStore"},
+			{after: 10 * time.Millisecond, do: "SET k w NX", want: ok, wantTS: "1696374425010:0:StateStore"},
 		}},
 
 		// protocol.md 3.2: what `__ts` does to the version
@@ -323,7 +327,7 @@ func TestEngine(t *testing.T) {
 		{name: "3.2 greater than a `__ts` of the future", steps: []step{
 			{do: "SET k v", ts: "001696374430000:00007:c", want: ok, wantTS: "1696374430000:8:StateStore"},
 			{do: "SET k v", want: ok, wantTS: "1696374430000:9:StateStore"},
-			{do: "DEL k", want: one, wantTS: "1696374430000:10:StateStore"},
+			{do: "DEL k", want: one, wantTS: "1696374430000:9:StateStore"},
 		}},
 		{name: "3.2 greater than a `__ts` with our node", steps: []step{
 			{do: "SET k v", ts: "1696374430000:7:StateStore", want: ok, wantTS: "1696374430000:8:StateStore"},
@@ -336,7 +340,7 @@ func TestEngine(t *testing.T) {
 			{do: "GET k", ts: "1696374425000:0:c", want: "$1\r\nv\r\n", wantTS: first},
 			{do: "KEYNOTIFY other", ts: "1696374425000:0:c", want: ok},
 			{do: "VDEL k w", ts: "nonsense", want: no},
-			{do: "DEL k", ts: "1696374999999:0:c", want: one, wantTS: later},
+			{do: "DEL k", ts: "1696374999999:0:c", want: one, wantTS: first},
 		}},
 
 		// protocol.md 3.6
@@ -352,9 +356,9 @@ func TestEngine(t *testing.T) {
 		{name: "3.6 GET miss", steps: []step{{do: "GET k", want: null}}},
 		{name: "3.6 DEL and VDEL success", steps: []step{
 			{do: "SET k v", want: ok, wantTS: first},
-			{after: time.Second, do: "DEL k", want: one, wantTS: "1696374426000:0:StateStore"},
-			{do: "SET k v", want: ok, wantTS: "1696374426000:1:StateStore"},
-			{do: "VDEL k v", want: one, wantTS: "1696374426000:2:StateStore"},
+			{after: time.Second, do: "DEL k", want: one, wantTS: first},
+			{do: "SET k v", want: ok, wantTS: "1696374426000:0:StateStore"},
+			{after: time.Second, do: "VDEL k v", want: one, wantTS: "1696374426000:0:StateStore"},
 		}},
 		{name: "3.6 DEL missing, VDEL mismatch, KEYNOTIFY, errors", steps: []step{
 			{do: "DEL k", want: zero},
@@ -406,10 +410,10 @@ func TestEngine(t *testing.T) {
 		}},
 		{name: "4 row 9", steps: []step{
 			fenced,
-			{do: "DEL k", ft: token2, want: one, wantTS: later},
-			{do: "SET k v", ft: token2, want: ok, wantTS: third},
-			{do: "VDEL k v", ft: token3, want: one, wantTS: "1696374425000:3:StateStore"},
-			{do: "SET k plain", want: ok, wantTS: "1696374425000:4:StateStore"},
+			{do: "DEL k", ft: token2, want: one, wantTS: first},
+			{do: "SET k v", ft: token2, want: ok, wantTS: later},
+			{do: "VDEL k v", ft: token3, want: one, wantTS: later},
+			{do: "SET k plain", want: ok, wantTS: third},
 		}},
 		{name: "4 row 10", steps: []step{
 			fenced,
@@ -438,15 +442,15 @@ func TestEngine(t *testing.T) {
 		}},
 		{name: "4 row 14", steps: []step{
 			fenced,
-			{do: "DEL k", ft: token2, want: one, wantTS: later},
-			{do: "SET k v", want: ok, wantTS: third},
-			{do: "SET k w", want: ok, wantTS: "1696374425000:3:StateStore"},
+			{do: "DEL k", ft: token2, want: one, wantTS: first},
+			{do: "SET k v", want: ok, wantTS: later},
+			{do: "SET k w", want: ok, wantTS: third},
 		}},
 		{name: "4 row 15", steps: []step{
 			{do: "DEL k", ft: token1, want: zero},
 			{do: "VDEL k v", ft: token1, want: zero},
 			{do: "SET k v", want: ok, wantTS: first},
-			{do: "VDEL k v", ft: token1, want: one, wantTS: later},
+			{do: "VDEL k v", ft: token1, want: one, wantTS: first},
 		}},
 		{name: "4 row 16", steps: []step{
 			fenced,
@@ -458,14 +462,14 @@ func TestEngine(t *testing.T) {
 		{name: "4 row 17", steps: []step{
 			{do: "SET k v PX 1000", ft: token2, want: ok, wantTS: first},
 			{after: time.Second, do: "GET k", want: null},
-			{do: "SET k v", want: ok, wantTS: "1696374426000:1:StateStore"},
+			{do: "SET k v", want: ok, wantTS: "1696374426000:0:StateStore"},
 		}},
 		{name: "4 row 18", steps: []step{
 			{do: "SET LockName Client1 NEX PX 10000", want: ok, wantTS: first},
 			{do: "SET LockName Client1 NEX PX 10000", want: ok, wantTS: later},
 			{do: "SET LockName Client2 NEX PX 10000", want: no, wantTS: later},
 			{do: "VDEL LockName Client2", want: no},
-			{do: "VDEL LockName Client1", want: one, wantTS: third},
+			{do: "VDEL LockName Client1", want: one, wantTS: later},
 		}},
 
 		// protocol.md 5
@@ -473,18 +477,18 @@ func TestEngine(t *testing.T) {
 			{do: "SET k v", ts: "1696374485001:0:c", want: errClock},
 			{do: "SET k v", ts: "9223372036854775807:0:c", want: errClock},
 			{do: "SET k v", ts: "1696374485000:0:c", want: ok, wantTS: "1696374485000:1:StateStore"},
-			{do: "SET k v", ts: "-9223372036854775808:0:c", want: ok, wantTS: "1696374485000:2:StateStore"},
+			{do: "SET k v", ts: "0:0:c", want: ok, wantTS: "1696374485000:2:StateStore"},
 		}},
 		{name: "5 row 2", steps: []step{fenced, {do: "DEL k", want: errRequired}}},
 		{name: "5 row 3", steps: []step{{do: "SET k v", ft: "1696374999999:0:lock", want: errAhead}}},
 		{name: "5 row 4", steps: []step{fenced, {do: "DEL k", ft: token1, want: errLower}}},
-		{name: "5 row 5", opts: emulator.EngineOptions{MaxKeys: 2}, steps: []step{
+		{name: "5 row 5", opts: store.Options{MaxKeys: 2}, steps: []step{
 			{do: "SET a 1", want: ok, wantTS: first},
 			{do: "SET b 2", want: ok, wantTS: later},
 			{do: "SET c 3", want: errQuota},
 			{do: "SET a 4", want: ok, wantTS: third},
-			{do: "DEL b", want: one, wantTS: "1696374425000:3:StateStore"},
-			{do: "SET c 3", want: ok, wantTS: "1696374425000:4:StateStore"},
+			{do: "DEL b", want: one, wantTS: later},
+			{do: "SET c 3", want: ok, wantTS: "1696374425000:3:StateStore"},
 		}},
 		{name: "5 row 6", steps: []step{
 			{do: "*1", want: errSyntax},
@@ -492,9 +496,11 @@ func TestEngine(t *testing.T) {
 			{do: "*2\r\n$3\r\nGET\r\n$2\r\nk\r\n", want: errSyntax},
 			{do: "*2\r\n$3\r\nGET\r\n$1\r\nk\r\ntrailing", want: errSyntax},
 			{do: "*2\r\n$3\r\nGET\r\n$-1\r\n", want: errSyntax},
+			{do: "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$-0\r\n\r\n", ts: "1:0:c", want: errSyntax},
+			{do: "*-0\r\n", want: errSyntax},
 			{do: "SET k v PX 1.5", want: errSyntax},
 		}},
-		{name: "5 row 7", opts: emulator.EngineOptions{Authorize: denySecrets}, steps: []step{
+		{name: "5 row 7", opts: store.Options{Authorize: denySecrets}, steps: []step{
 			{do: "GET secret", want: errDenied},
 			{do: "KEYNOTIFY secret", want: errDenied},
 			{do: "SET secret v", want: errDenied},
@@ -528,6 +534,7 @@ func TestEngine(t *testing.T) {
 			{do: "SET k v", ts: "1696374425000:0:c:d", want: errMalformed},
 			{do: "SET k v", ft: "nonsense", want: errMalformed},
 		}},
+		{name: "5 row 11, signs, spaces and no node", steps: malformed()},
 		{name: "5 row 12", steps: []step{
 			{do: "GET ", want: errEmpty},
 			{do: "SET  v", want: errEmpty},
@@ -546,84 +553,105 @@ func TestEngine(t *testing.T) {
 	}
 }
 
-func TestEngineVariants(t *testing.T) {
+// malformed is a SET, DEL and VDEL with each text that is not an HLC in a request, though
+// clients take it in a reply (protocol.md 3.3).
+func malformed() (steps []step) {
+	for _, hlc := range []string{
+		"-1:0:n", "+1:0:n", "-0:0:n", "1:-1:n", "1:+1:n", "1:0:", "1::n", ":0:n", "::", " 1:0:n", "1:0 :n", "1e3:0:n",
+		"9223372036854775808:0:n", "1:18446744073709551616:n",
+	} {
+		steps = append(
+			steps,
+			step{do: "SET k v", ts: hlc, want: errMalformed},
+			step{do: "SET k v", ft: hlc, want: errMalformed},
+			step{do: "DEL k", ft: hlc, want: errMalformed},
+			step{do: "VDEL k v", ft: hlc, want: errMalformed},
+		)
+	}
+	return steps
+}
+
+func TestVariants(t *testing.T) {
 	set := step{do: "SET k v", want: ok, wantTS: first}
 	tests := []struct {
 		name     string
-		variants emulator.Variants
+		variants store.Variants
 		steps    []step
 	}{
-		{"AnyCase", emulator.Variants{AnyCase: true}, []step{
+		{"AnyCase", store.Variants{AnyCase: true}, []step{
 			{do: "set k v nEx px 10", ts: "1:0:c", want: ok, wantTS: first},
 			{do: "keynotify k stop", want: zero},
 		}},
-		{"TimestampOnAll", emulator.Variants{TimestampOnAll: true}, []step{
+		{"TimestampOnAll", store.Variants{TimestampOnAll: true}, []step{
 			{do: "GET k", ts: "nonsense", want: errMalformed},
 			{do: "DEL k", ts: "1696374999999:0:c", want: errClock},
 			{do: "GET k", want: null},
 		}},
-		{"ConditionBeforeFence", emulator.Variants{ConditionBeforeFence: true}, []step{
+		{"ConditionBeforeFence", store.Variants{ConditionBeforeFence: true}, []step{
 			{do: "SET k v", ft: token2, want: ok, wantTS: first},
 			{do: "SET k w NX", want: no, wantTS: first},
 			{do: "SET k v NEX", want: errRequired},
 		}},
-		{"FenceIgnoresNode", emulator.Variants{FenceIgnoresNode: true}, []step{
+		{"FenceIgnoresNode", store.Variants{FenceIgnoresNode: true}, []step{
 			{do: "SET k v", ft: "1696374420000:0:b", want: ok, wantTS: first},
 			{do: "SET k v", ft: "1696374420000:0:a", want: ok, wantTS: later},
 		}},
-		{"without FenceIgnoresNode", emulator.Variants{}, []step{
+		{"without FenceIgnoresNode", store.Variants{}, []step{
 			{do: "SET k v", ft: "1696374420000:0:b", want: ok, wantTS: first},
 			{do: "SET k v", ft: "1696374420000:0:a", want: errLower},
 		}},
-		{"KeepTTL", emulator.Variants{KeepTTL: true}, []step{
+		{"KeepTTL", store.Variants{KeepTTL: true}, []step{
 			{do: "SET k v PX 1000", want: ok, wantTS: first},
 			{do: "SET k w", want: ok, wantTS: later},
 			{after: time.Second, do: "GET k", want: null},
 		}},
-		{"BareMinusOne", emulator.Variants{BareMinusOne: true}, []step{
+		{"BareMinusOne", store.Variants{BareMinusOne: true}, []step{
 			set, {do: "SET k v NX", want: "-1\r\n", wantTS: first}, {do: "VDEL k w", want: "-1\r\n"},
 		}},
-		{"ErrorColon", emulator.Variants{ErrorColon: true}, []step{{do: "GET", want: "-ERR: wrong number of arguments\r\n"}}},
-		{"ErrorUnframed", emulator.Variants{ErrorUnframed: true}, []step{{do: "*", want: "-ERR syntax error"}}},
-		{"BlobUnframed", emulator.Variants{BlobUnframed: true}, []step{set, {do: "GET k", want: "$1\r\nv", wantTS: first}}},
-		{"NullUnderscore", emulator.Variants{NullUnderscore: true}, []step{{do: "GET k", want: "_\r\n"}}},
-		{"PaddedVersions", emulator.Variants{PaddedVersions: true}, []step{
+		{"ErrorColon", store.Variants{ErrorColon: true}, []step{{do: "GET", want: "-ERR: wrong number of arguments\r\n"}}},
+		{"ErrorUnframed", store.Variants{ErrorUnframed: true}, []step{{do: "*", want: "-ERR syntax error"}}},
+		{"BlobUnframed", store.Variants{BlobUnframed: true}, []step{set, {do: "GET k", want: "$1\r\nv", wantTS: first}}},
+		{"NullUnderscore", store.Variants{NullUnderscore: true}, []step{{do: "GET k", want: "_\r\n"}}},
+		{"PaddedVersions", store.Variants{PaddedVersions: true}, []step{
 			{do: "SET k v", want: ok, wantTS: "001696374425000:00000:StateStore"},
 		}},
-		{"DelNoVersion", emulator.Variants{DelNoVersion: true}, []step{set, {do: "DEL k", want: one}}},
-		{"MismatchVersion", emulator.Variants{MismatchVersion: true}, []step{set, {do: "VDEL k w", want: no, wantTS: first}}},
-		{"RepeatedWatchZero", emulator.Variants{RepeatedWatchZero: true}, []step{
+		{"DelNoVersion", store.Variants{DelNoVersion: true}, []step{set, {do: "DEL k", want: one}}},
+		{"MismatchVersion", store.Variants{MismatchVersion: true}, []step{set, {do: "VDEL k w", want: no, wantTS: first}}},
+		{"RepeatedWatchZero", store.Variants{RepeatedWatchZero: true}, []step{
 			{do: "KEYNOTIFY k", want: ok}, {do: "KEYNOTIFY k", want: zero}, {do: "KEYNOTIFY k STOP", want: ok},
 		}},
-		{"NotifyDEL", emulator.Variants{NotifyDEL: true}, []step{
+		{"NotifyDEL", store.Variants{NotifyDEL: true}, []step{
 			set, {do: "KEYNOTIFY k", want: ok},
-			{do: "DEL k", want: one, wantTS: later, notes: []string{"c *2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n " + later}},
+			{do: "DEL k", want: one, wantTS: first, notes: []string{"c *2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n " + first}},
 		}},
-		{"NotifyEXPIRED", emulator.Variants{NotifyEXPIRED: true}, []step{
+		{"NotifyEXPIRED", store.Variants{NotifyEXPIRED: true}, []step{
 			{do: "SET k v PX 10", want: ok, wantTS: first}, {do: "KEYNOTIFY k", want: ok},
-			{after: time.Second, do: "GET k", want: null, notes: []string{"c *2\r\n$6\r\nNOTIFY\r\n$7\r\nEXPIRED\r\n 1696374426000:0:StateStore"}},
+			{after: time.Second, do: "GET k", want: null, notes: []string{"c *2\r\n$6\r\nNOTIFY\r\n$7\r\nEXPIRED\r\n " + first}},
 		}},
-		{"NotifyNoValue", emulator.Variants{NotifyNoValue: true}, []step{
+		{"NotifyNoValue", store.Variants{NotifyNoValue: true}, []step{
 			{do: "KEYNOTIFY k", want: ok},
 			{do: "SET k v", want: ok, wantTS: first, notes: []string{"c *2\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n " + first}},
 		}},
-		{"NotifyNoVersion", emulator.Variants{NotifyNoVersion: true}, []step{
+		{"NotifyNoVersion", store.Variants{NotifyNoVersion: true}, []step{
 			{do: "KEYNOTIFY k", want: ok},
 			{do: "SET k v", want: ok, wantTS: first, notes: []string{"c " + setNote("v") + " "}},
 		}},
-		{"DeleteNoVersion", emulator.Variants{DeleteNoVersion: true}, []step{
-			set, {do: "KEYNOTIFY k", want: ok}, {do: "DEL k", want: one, wantTS: later, notes: []string{"c " + deleteNote + " "}},
+		{"DeleteNoVersion", store.Variants{DeleteNoVersion: true}, []step{
+			set, {do: "KEYNOTIFY k", want: ok}, {do: "DEL k", want: one, wantTS: first, notes: []string{"c " + deleteNote + " "}},
 		}},
-		{"DeleteOldVersion", emulator.Variants{DeleteOldVersion: true}, []step{
-			set, {do: "KEYNOTIFY k", want: ok}, {do: "DEL k", want: one, wantTS: later, notes: []string{"c " + deleteNote + " " + first}},
+		{"DeleteNewVersion", store.Variants{DeleteNewVersion: true}, []step{
+			set, {do: "KEYNOTIFY k", want: ok},
+			{after: time.Second, do: "DEL k", want: one, wantTS: "1696374426000:0:StateStore", notes: []string{"c " + deleteNote + " 1696374426000:0:StateStore"}},
+			{do: "SET k v PX 1000", want: ok, wantTS: "1696374426000:1:StateStore", notes: []string{"c " + setNote("v") + " 1696374426000:1:StateStore"}},
+			{after: time.Second, do: "GET k", want: null, notes: []string{"c " + deleteNote + " 1696374427000:0:StateStore"}},
 		}},
-		{"SilentRenewal", emulator.Variants{SilentRenewal: true}, []step{
+		{"SilentRenewal", store.Variants{SilentRenewal: true}, []step{
 			set, {do: "KEYNOTIFY k", want: ok},
 			{do: "SET k v NEX", want: ok, wantTS: later},
 			{do: "SET k v", want: ok, wantTS: third, notes: []string{"c " + setNote("v") + " " + third}},
 		}},
-		{"NoScan", emulator.Variants{NoScan: true}, []step{{do: "SCAN *", want: errUnknown}}},
-		{"ScanEmptyPage", emulator.Variants{ScanEmptyPage: true}, []step{
+		{"NoScan", store.Variants{NoScan: true}, []step{{do: "SCAN *", want: errUnknown}}},
+		{"ScanEmptyPage", store.Variants{ScanEmptyPage: true}, []step{
 			set,
 			{do: "SCAN *", want: "*2\r\n*0\r\n$2\r\n\x00\xff\r\n"},
 			{do: "SCAN * \x00\xff", want: "*1\r\n*1\r\n$1\r\nk\r\n"},
@@ -631,7 +659,7 @@ func TestEngineVariants(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l := newLab(emulator.EngineOptions{Variants: tt.variants})
+			l := newLab(store.Options{Variants: tt.variants})
 			for i, s := range tt.steps {
 				l.check(t, i, s)
 			}
@@ -639,62 +667,110 @@ func TestEngineVariants(t *testing.T) {
 	}
 }
 
-func TestEngineProperties(t *testing.T) {
+func TestReplyProperties(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		variants emulator.Variants
-		want     []emulator.Property
+		variants store.Variants
+		want     string
 	}{
-		{"plain", emulator.Variants{}, []emulator.Property{{Name: "__stat", Value: "200"}, {Name: "__ts", Value: first}, {Name: "__protVer", Value: "1.0"}}},
-		{"NoStatus", emulator.Variants{NoStatus: true}, []emulator.Property{{Name: "__ts", Value: first}, {Name: "__protVer", Value: "1.0"}}},
-		{"NoProtocolVersion", emulator.Variants{NoProtocolVersion: true}, []emulator.Property{{Name: "__stat", Value: "200"}, {Name: "__ts", Value: first}}},
+		{"plain", store.Variants{}, "__stat=200 __ts=" + first + " __protVer=1.0"},
+		{"NoStatus", store.Variants{NoStatus: true}, "__ts=" + first + " __protVer=1.0"},
+		{"NoProtocolVersion", store.Variants{NoProtocolVersion: true}, "__stat=200 __ts=" + first},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := newLab(emulator.EngineOptions{Variants: tt.variants})
+			l := newLab(store.Options{Variants: tt.variants})
 			resp, _ := l.do(step{do: "SET k v"})
-			if diff := cmp.Diff(tt.want, resp.Properties); diff != "" {
-				t.Errorf("properties (-want +got):\n%s", diff)
+			var got []string
+			for _, p := range resp.Properties {
+				got = append(got, p.Name+"="+string(p.Value))
+			}
+			if got := strings.Join(got, " "); got != tt.want {
+				t.Errorf("got properties %s, want %s", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestEngineDisconnect(t *testing.T) {
-	l := newLab(emulator.EngineOptions{})
+// The buffer that Do is given keeps what is in it.
+func TestDoAppends(t *testing.T) {
+	l := newLab(store.Options{})
+	resp := l.Do(&store.Request{Payload: request("GET", "k")}, []byte("before "))
+	if got := string(resp.Payload); got != "before "+null {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestDisconnect(t *testing.T) {
+	l := newLab(store.Options{})
 	l.do(step{do: "KEYNOTIFY k", as: "a"})
 	l.do(step{do: "KEYNOTIFY j", as: "a"})
 	l.do(step{do: "KEYNOTIFY k", as: "b"})
+	if a, all := l.Watching("a"), l.Registrations(); a != 2 || all != 3 {
+		t.Errorf("a watches %d keys and all together %d", a, all)
+	}
 	l.Disconnect("a")
-	if n := l.Watching("a"); n != 0 {
-		t.Errorf("a still watches %d keys", n)
+	if a, all := l.Watching("a"), l.Registrations(); a != 0 || all != 1 {
+		t.Errorf("a still watches %d keys and all together %d", a, all)
 	}
 	l.check(t, 0, step{do: "SET k v", want: ok, wantTS: first, notes: []string{"b " + setNote("v") + " " + first}})
 	l.check(t, 1, step{do: "SET j v", want: ok, wantTS: later})
 }
 
-func TestEngineExpiryOrder(t *testing.T) {
-	l := newLab(emulator.EngineOptions{})
+// MQTT has topics of at most 65,535 bytes. The topic of a notification has two bytes for each
+// byte of the key and of the client id, and 75 others (protocol.md 1.1).
+func TestKeyNotifyLongKeys(t *testing.T) {
+	const most = (65535 - 75) / 2
+	for _, tt := range []struct {
+		client, key int // lengths
+		want        string
+	}{
+		{1, most - 1, ok},
+		{1, most, errTooLong},
+		{most - 1, 1, ok},
+		{most, 1, errTooLong},
+		{1, 1 << 20, errTooLong},
+	} {
+		l := newLab(store.Options{})
+		client, key := strings.Repeat("c", tt.client), strings.Repeat("k", tt.key)
+		stop, note := zero, 0
+		if tt.want == ok {
+			stop, note = ok, 1
+		}
+		l.check(t, 0, step{do: "KEYNOTIFY " + key, as: client, want: tt.want})
+		_, notes := l.do(step{do: "SET " + key + " v"})
+		if len(notes) != note {
+			t.Errorf("%d notifications, want %d", len(notes), note)
+		}
+		for _, n := range notes {
+			if len(n.Topic) > 65535 || len(n.Topic) < 65534 {
+				t.Errorf("the topic has %d bytes", len(n.Topic))
+			}
+		}
+		l.check(t, 1, step{do: "KEYNOTIFY " + key + " STOP", as: client, want: stop})
+	}
+}
+
+func TestExpiryOrder(t *testing.T) {
+	l := newLab(store.Options{})
 	for _, s := range []string{"KEYNOTIFY a", "KEYNOTIFY b", "KEYNOTIFY c", "SET a 1 PX 300", "SET b 2 PX 100", "SET c 3 PX 200", "SET c 3 PX 400"} {
 		l.do(step{do: s})
 	}
 	if due, ok := l.NextExpiry(); !ok || !due.Equal(time.UnixMilli(base+100)) {
 		t.Errorf("next expiry: got %v, %t", due, ok)
 	}
-	if notes := l.Expire(); notes != nil {
+	l.Expire()
+	if notes := l.TakeNotifications(); len(notes) != 0 {
 		t.Errorf("nothing is due, got %v", notes)
 	}
 	l.now = l.now.Add(time.Second)
+	l.Expire()
 	var got []string
-	for _, n := range l.Expire() {
-		got = append(got, n.Key+" "+n.Version.String()+" "+n.Topic)
+	for _, n := range l.TakeNotifications() {
+		got = append(got, string(n.Version)+" "+n.Topic)
 	}
 	const topics = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/63/command/notify/"
-	want := []string{
-		"b 1696374426000:0:StateStore " + topics + "62",
-		"a 1696374426000:1:StateStore " + topics + "61",
-		"c 1696374426000:2:StateStore " + topics + "63",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	want := []string{later + " " + topics + "62", first + " " + topics + "61", "1696374425000:3:StateStore " + topics + "63"}
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("notifications (-want +got):\n%s", diff)
 	}
 	if due, ok := l.NextExpiry(); ok {
@@ -702,68 +778,212 @@ func TestEngineExpiryOrder(t *testing.T) {
 	}
 }
 
-func TestEngineChanges(t *testing.T) {
-	l := newLab(emulator.EngineOptions{})
+// Keys that expire in the same instant are removed in the order of their names.
+func TestExpiryTogether(t *testing.T) {
+	l := newLab(store.Options{})
+	for _, key := range []string{"b", "c", "a"} {
+		l.do(step{do: "SET " + key + " v PX 100"})
+	}
+	l.changes = nil
+	l.now = l.now.Add(time.Second)
+	l.Expire()
+	want := []string{`a expired  "v" ` + third, `b expired  "v" ` + first, `c expired  "v" ` + later}
+	if diff := gocmp.Diff(want, l.changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	l := newLab(store.Options{})
 	for _, s := range []string{"SET a 1", "SET b 2 PX 100", "SET c 3", "SET d 4", "SET a 5 NX", "DEL c", "VDEL d 4", "VDEL a 9", "DEL z"} {
 		l.do(step{do: s})
 	}
 	l.now = l.now.Add(time.Second)
 	l.Expire()
-	var got []string
-	for _, c := range l.Changes() {
-		got = append(got, fmt.Sprintf("%s %s %s %q %s", c.Key, c.Cause, c.ClientID, c.Value, c.Time.UTC().Format("05.000")))
-	}
 	want := []string{
-		`a set c "1" 05.000`, `b set px c "2" 05.000`, `c set c "3" 05.000`, `d set c "4" 05.000`,
-		`c del c "3" 05.000`, `d vdel c "4" 05.000`, `b expired  "2" 06.000`,
+		`a set c "1" ` + first, `b set px c "2" ` + later, `c set c "3" ` + third, `d set c "4" 1696374425000:3:StateStore`,
+		`c del c "3" ` + third, `d vdel c "4" 1696374425000:3:StateStore`, `b expired  "2" ` + later,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, l.changes); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	for range 3000 {
-		l.do(step{do: "SET a 1"})
+}
+
+func TestApply(t *testing.T) {
+	l := newLab(store.Options{MaxKeys: 2, Authorize: denySecrets})
+	l.do(step{do: "KEYNOTIFY n"})
+	apply := func(w store.Write, want string) {
+		t.Helper()
+		w.ClientID = "front"
+		if got := l.Apply(w); got != want {
+			t.Errorf("%s of %q: got %q, want %q", w.Cause, w.Key, got, want)
+		}
 	}
-	if n := len(l.Changes()); n < 512 || n > 1024 {
-		t.Errorf("%d changes are remembered", n)
+	n := []byte("n")
+	expires := time.UnixMilli(base + 1000)
+	apply(store.Write{Cause: "incrby", Key: n, Value: []byte("1")}, "")
+	apply(store.Write{Cause: "expire", Key: n, Value: l.Lookup(n).Value(), Expires: expires}, "")
+	if e := l.Lookup(n); string(e.Value()) != "1" || !e.Expires().Equal(expires) || string(e.Version()) != later {
+		t.Errorf("got %q, version %s, expires %v", e.Value(), e.Version(), e.Expires())
+	}
+	apply(store.Write{Cause: "del", Key: n, Delete: true}, "")
+	apply(store.Write{Cause: "del", Key: n, Delete: true}, "")
+	apply(store.Write{Cause: "incrby", Value: []byte("1")}, wire.TextEmptyKey)
+	apply(store.Write{Cause: "incrby", Key: []byte("config"), Value: []byte("1")}, wire.TextNotAuthorized)
+	l.do(step{do: "SET fenced v", ft: token1})
+	apply(store.Write{Cause: "append", Key: []byte("fenced"), Value: []byte("vv")}, wire.TextFenceRequired)
+	apply(store.Write{Cause: "del", Key: []byte("fenced"), Delete: true}, wire.TextFenceRequired)
+	l.do(step{do: "SET second v"})
+	apply(store.Write{Cause: "incrby", Key: n, Value: []byte("1")}, wire.TextQuota)
+
+	want := []string{
+		`n incrby front "1" ` + first, `n expire front "1" ` + later, `n del front "1" ` + later,
+		`fenced set c "v" ` + third, `second set c "v" 1696374425000:3:StateStore`,
+	}
+	if diff := gocmp.Diff(want, l.changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
 
-func TestEngineLookup(t *testing.T) {
-	l := newLab(emulator.EngineOptions{})
-	l.Do(emulator.NewRequest("c", request("SET", "k", "v", "PX", "100"),
-		emulator.Property{Name: "__ts", Value: "1:0:c"}, emulator.Property{Name: "__ft", Value: token1}, emulator.Property{Name: "aio-persistence", Value: "true"}))
-	got, found := l.Lookup("k")
-	if !found || string(got.Value) != "v" || got.Version.String() != first || got.Fence.String() != token1 || !got.Persist ||
-		!got.Expires.Equal(time.UnixMilli(base+100)) {
-		t.Errorf("got %+v, %t", got, found)
+// What several changes of one step have to tell is taken together, and the changes that come
+// later do not change it.
+func TestNotificationsTogether(t *testing.T) {
+	l := newLab(store.Options{})
+	l.do(step{do: "KEYNOTIFY k"})
+	for _, value := range []string{"1", "2", "3"} {
+		l.Apply(store.Write{Cause: "set", Key: []byte("k"), Value: []byte(value)})
+	}
+	l.Apply(store.Write{Cause: "del", Key: []byte("k"), Delete: true})
+	var got []string
+	for _, n := range l.TakeNotifications() {
+		got = append(got, string(n.Payload)+property(n.Properties, "__ts"))
+	}
+	want := []string{setNote("1") + first, setNote("2") + later, setNote("3") + third, deleteNote + third}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("notifications (-want +got):\n%s", diff)
+	}
+	if notes := l.TakeNotifications(); len(notes) != 0 {
+		t.Errorf("taken twice: %v", notes)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	l := newLab(store.Options{})
+	l.Do(&store.Request{
+		ClientID: "c", Payload: request("SET", "k", "v", "PX", "100"),
+		Timestamp: []byte("1:0:c"), Fence: []byte(token1), Persist: true,
+	}, nil)
+	e := l.Lookup([]byte("k"))
+	if e == nil || string(e.Key()) != "k" || string(e.Value()) != "v" || string(e.Version()) != first || string(e.Fence()) != token1 ||
+		!e.Persist() || !e.Expires().Equal(time.UnixMilli(base+100)) {
+		t.Errorf("got %+v", e)
 	}
 	l.now = l.now.Add(time.Second)
-	if got, found := l.Lookup("k"); found {
-		t.Errorf("the key has run out, got %+v", got)
+	if e := l.Lookup([]byte("k")); e != nil {
+		t.Errorf("the key has expired, got %+v", e)
 	}
-	if keys := l.Keys(); len(keys) != 0 {
-		t.Errorf("the key has run out, got %q", keys)
+	if keys := l.keys(""); len(keys) != 0 {
+		t.Errorf("the key has expired, got %q", keys)
 	}
 }
 
-// A key that holds what the engine was given must not change with the caller's
+// keys returns the keys from one on.
+func (l *lab) keys(from string) (keys []string) {
+	for e := range l.From([]byte(from)) {
+		keys = append(keys, string(e.Key()))
+	}
+	return keys
+}
+
+func TestFrom(t *testing.T) {
+	l := newLab(store.Options{})
+	for _, key := range []string{"b", "a\xff", "a", "c", "a\x00"} {
+		l.do(step{do: "SET " + key + " v"})
+	}
+	for from, want := range map[string][]string{
+		"":      {"a", "a\x00", "a\xff", "b", "c"},
+		"a\x00": {"a\x00", "a\xff", "b", "c"},
+		"aa":    {"a\xff", "b", "c"},
+		"d":     nil,
+	} {
+		if diff := gocmp.Diff(want, l.keys(from)); diff != "" {
+			t.Errorf("from %q (-want +got):\n%s", from, diff)
+		}
+	}
+	for e := range l.From(nil) {
+		if string(e.Key()) != "a" {
+			t.Errorf("the loop went on to %q", e.Key())
+		}
+		break
+	}
+}
+
+// A page of SCAN that finds little ends all the same, and the next goes on after it.
+func TestScanIsBounded(t *testing.T) {
+	secret := func(_, _, key string, _ bool) bool { return !strings.HasPrefix(key, "secret") }
+	l := newLab(store.Options{Authorize: secret})
+	l.do(step{do: "SET last v"})
+	for i := range 25_000 {
+		l.Apply(store.Write{Cause: "set", Key: fmt.Appendf(nil, "k%05d", i)})
+	}
+	var found []string
+	pages, words := 0, []string{"SCAN", "*t"}
+	for words != nil {
+		pages++
+		reply, err := wire.ParseReply(l.Do(&store.Request{ClientID: "c", Payload: request(words...)}, nil).Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words = nil
+		for i, item := range reply.Value.Items {
+			for _, key := range item.Items {
+				found = append(found, string(key.Text))
+			}
+			if i == 1 {
+				words = []string{"SCAN", "*t", string(item.Text)}
+			}
+		}
+	}
+	if pages != 3 || len(found) != 1 || found[0] != "last" {
+		t.Errorf("%d pages with %q", pages, found)
+	}
+	// With a prefix only its keys are looked at.
+	l.check(t, 0, step{do: "SCAN l*", want: "*1\r\n*1\r\n$4\r\nlast\r\n"})
+}
+
+// A token is the last key that was looked at. It is never one that the client may not read.
+func TestScanTokenHidesKeys(t *testing.T) {
+	onlyRoot := func(client, _, key string, _ bool) bool { return client == "root" || key != "secret" }
+	l := newLab(store.Options{ScanPage: 1, Authorize: onlyRoot})
+	for _, key := range []string{"a", "secret", "t"} {
+		l.do(step{do: "SET " + key + " v", as: "root"})
+	}
+	l.check(t, 0, step{do: "SCAN *", want: "*2\r\n*1\r\n$1\r\na\r\n$3\r\n\x00\xffa\r\n"})
+	l.check(t, 1, step{do: "SCAN * \x00\xffa", want: "*1\r\n*1\r\n$1\r\nt\r\n"})
+}
+
+// A key that holds what the store was given must not change with the caller's
 // buffer.
-func TestEngineOwnsValues(t *testing.T) {
-	l := newLab(emulator.EngineOptions{})
-	payload := request("SET", "k", "value")
-	l.Do(emulator.NewRequest("c", payload, emulator.Property{Name: "__ts", Value: "1:0:c"}))
+func TestStoreOwnsValues(t *testing.T) {
+	l := newLab(store.Options{})
+	payload, fence := request("SET", "k", "value"), []byte(token2)
+	l.Do(&store.Request{ClientID: "c", Payload: payload, Timestamp: []byte("1:0:c"), Fence: fence}, nil)
 	clear(payload)
+	clear(fence)
 	l.check(t, 0, step{do: "GET k", want: "$5\r\nvalue\r\n", wantTS: first})
+	l.check(t, 1, step{do: "SET k v", ft: token1, want: errLower})
 }
 
-func TestRequestWords(t *testing.T) {
-	r := emulator.NewRequest("c", request("set", "k", "v"))
-	if r.Verb() != "SET" || r.Key() != "k" {
-		t.Errorf("got %q and %q", r.Verb(), r.Key())
-	}
-	for _, payload := range []string{"", "*0\r\n", "+OK\r\n"} {
-		if r := emulator.NewRequest("c", []byte(payload)); r.Verb() != "" || r.Key() != "" {
-			t.Errorf("%q: got %q and %q", payload, r.Verb(), r.Key())
+// Values of all sizes replace each other, in place or not.
+func TestRewrite(t *testing.T) {
+	l := newLab(store.Options{})
+	l.do(step{do: "SET k first", ft: token1})
+	for i, size := range []int{0, 1, 10, 100, 90, 4000, 4100, 5000, 4200, 3, 100_000, 0, 50} {
+		value := strings.Repeat("v", size)
+		l.do(step{do: "SET k " + value, ft: token1})
+		e := l.Lookup([]byte("k"))
+		if string(e.Key()) != "k" || string(e.Value()) != value || string(e.Fence()) != token1 || string(e.Version()) != fmt.Sprintf("1696374425000:%d:StateStore", i+1) {
+			t.Errorf("size %d: %q %s %s, a value of %d bytes", size, e.Key(), e.Version(), e.Fence(), len(e.Value()))
 		}
 	}
 }
@@ -788,7 +1008,7 @@ func TestGlob(t *testing.T) {
 		{"colors/*", "colors/ colors/red/dark", "colors"},
 		{"**", "a", ""},
 	} {
-		l := newLab(emulator.EngineOptions{})
+		l := newLab(store.Options{})
 		want := strings.Fields(tt.match)
 		for _, key := range append(want, strings.Fields(tt.differ)...) {
 			l.do(step{do: "SET " + key + " v"})

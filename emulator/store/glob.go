@@ -1,12 +1,12 @@
-package emulator
+package store
 
-import "strings"
+import "bytes"
 
-// matchGlob tells whether a key matches a pattern of the dialect that the broker
+// MatchGlob tells whether a key matches a pattern of the dialect that the broker
 // documents for its authorization rules (protocol.md 7.6, 9): `*` is any bytes,
 // `?` is one byte, `[0-9]` or `[abc]` is one byte of those. There is no escape, and
 // a bracket that is not closed is a byte like any other.
-func matchGlob(pattern, key string) bool {
+func MatchGlob(pattern, key []byte) bool {
 	star, from := -1, 0 // the last * and where in key its match ends
 	p, k := 0, 0
 	for k < len(key) {
@@ -25,15 +25,15 @@ func matchGlob(pattern, key string) bool {
 		from++
 		p, k = star+1, from
 	}
-	return strings.Trim(pattern[p:], "*") == ""
+	return len(bytes.Trim(pattern[p:], "*")) == 0
 }
 
 // matchByte returns how much of the pattern matches one byte, 0 if none does.
-func matchByte(pattern string, c byte) int {
-	if pattern == "" {
+func matchByte(pattern []byte, c byte) int {
+	if len(pattern) == 0 {
 		return 0
 	}
-	end := strings.IndexByte(pattern, ']')
+	end := bytes.IndexByte(pattern, ']')
 	switch {
 	case pattern[0] == '?':
 		return 1
@@ -49,7 +49,7 @@ func matchByte(pattern string, c byte) int {
 	}
 }
 
-func inClass(class string, c byte) bool {
+func inClass(class []byte, c byte) bool {
 	for i := 0; i < len(class); i++ {
 		if i+2 < len(class) && class[i+1] == '-' {
 			if class[i] <= c && c <= class[i+2] {
@@ -63,4 +63,12 @@ func inClass(class string, c byte) bool {
 		}
 	}
 	return false
+}
+
+// literalPrefix returns what every key that matches a pattern begins with.
+func literalPrefix(pattern []byte) []byte {
+	if i := bytes.IndexAny(pattern, "*?["); i >= 0 {
+		return pattern[:i]
+	}
+	return pattern
 }
