@@ -83,8 +83,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// FuzzContexts: what parse reads is what render writes, and a context that it reads
-// can be resolved without harm.
+// FuzzContexts: parse reads back what render writes, and a context that was read can be
+// resolved without a panic.
 func FuzzContexts(f *testing.F) {
 	f.Add(contexts)
 	f.Add("current: 1.5\ncontexts: {1.5: {port: 0x10, host: 'true', client-id: \" x\"}}")
@@ -169,8 +169,7 @@ func setHost(name, host string) func(*Contexts) error {
 	}
 }
 
-// TestEditTogether: whoever edits at once loses nothing, and whoever reads meanwhile
-// sees a whole file.
+// TestEditTogether: concurrent edits lose nothing, and a concurrent reader sees a whole file.
 func TestEditTogether(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a", "config.yaml")
 	const writers, each = 8, 8
@@ -198,7 +197,7 @@ func TestEditTogether(t *testing.T) {
 	}
 }
 
-// TestEditWaits: a lock that is not given back ends with the context.
+// TestEditWaits: waiting for a lock ends with the context.
 func TestEditWaits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	err := Edit(t.Context(), file, func(*Contexts) error {
@@ -252,7 +251,7 @@ func wantMode(t *testing.T, file string, want os.FileMode) {
 	}
 }
 
-// TestEditLinks: a link stays one, also one that leads nowhere yet.
+// TestEditLinks: a symbolic link stays a link, also if its target does not exist yet.
 func TestEditLinks(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "dotfiles", "sscli.yaml")
