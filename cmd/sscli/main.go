@@ -70,8 +70,8 @@ func execute(a *cli.App, ctx context.Context, name string, args []string) error 
 	for i, arg := range args {
 		protected[i] = cli.Protect(arg, false)
 	}
-	if complete.IsCompletion(args) {
-		complete.Set(a, root)
+	if complete.IsRequest(args) {
+		complete.Register(a, root)
 	}
 	root.SetArgs(protected)
 	cmd, err := root.ExecuteContextC(ctx)

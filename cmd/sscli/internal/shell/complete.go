@@ -91,7 +91,7 @@ func dotOperands(args []string, part string) (found []repl.Candidate) {
 func (s *shell) completeCommand(args []string, part repl.Word) []repl.Candidate {
 	line := s.newLine()
 	root := newLineRoot(line)
-	complete.Set(line, root)
+	complete.Register(line, root)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&bytes.Buffer{})

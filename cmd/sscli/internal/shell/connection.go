@@ -164,7 +164,7 @@ func (h *connection) scan(prefix string) []string {
 	if h.noScan || !h.up() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), complete.CompletionTime)
+	ctx, cancel := context.WithTimeout(context.Background(), complete.Timeout)
 	defer cancel()
 	if i := strings.IndexAny(prefix, `*?[\`); i >= 0 {
 		prefix = prefix[:i]

@@ -13,7 +13,7 @@ import (
 // testPassword opens the encrypted keys.
 const testPassword = "open sesame"
 
-// opensslKeys makes keys, and a certificate, with a program that nobody here wrote.
+// opensslKeys makes keys, and a certificate, with a program that is not ours.
 func opensslKeys(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
