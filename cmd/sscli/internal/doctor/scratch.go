@@ -78,60 +78,6 @@ func (s *scratch) clean(ctx context.Context) error {
 	})
 }
 
-// clockWarning is how far the clocks may be apart until it is worth a word. The
-// store's limit is wire.MaxDrift.
-const clockWarning = 5 * time.Second
-
-func (s *scratch) clock(ctx context.Context) error {
-	const times = 5
-	key := s.key("clock")
-	var best client.Skew
-	for i := range times {
-		skew, err := s.s.MeasureSkew(ctx, key, scratchTTL)
-		if err != nil {
-			return s.fail(ctx, "clock", explain.Describe(client.Set(key, nil, client.SetOptions{}), err))
-		}
-		if i == 0 || skew.Bound < best.Bound {
-			best = skew
-		}
-	}
-	check := format.Check{Name: "clock", Status: format.Pass, Facts: []format.Fact{
-		{Name: "ahead", Value: fmt.Sprintf("%.1f ms", ms(best.Ahead))},
-		{Name: "bound", Value: fmt.Sprintf("%.1f ms", ms(best.Bound))},
-	}}
-	ahead := best.Ahead
-	side := "ahead of"
-	if ahead < 0 {
-		ahead, side = -ahead, "behind"
-	}
-	check.Message = fmt.Sprintf("the local clock is %s %s the store's, give or take %s", rounded(ahead), side, rounded(best.Bound))
-	if best.Ahead > 0 {
-		check.Message += fmt.Sprintf("; writes are refused from %v on", wire.MaxDrift)
-	}
-	const synchronize = "compare date -u here and on the broker's nodes, and synchronize both"
-	switch {
-	case best.Ahead > wire.MaxDrift:
-		check.Status, check.Hint = format.Fail, synchronize
-		if err := s.print(check); err != nil {
-			return err
-		}
-		return &explain.ExitError{Code: explain.CodeClock}
-	case ahead > clockWarning:
-		check.Status, check.Hint = format.Warn, synchronize
-	}
-	return s.print(check)
-}
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// rounded writes milliseconds where there is nothing larger.
-func rounded(d time.Duration) string {
-	if d < time.Second {
-		return fmt.Sprintf("%.1f ms", ms(d))
-	}
-	return d.Round(time.Millisecond).String()
-}
-
 // write shows that the store does what writes and their conditions mean.
 func (s *scratch) write(ctx context.Context) error {
 	const value, other = "\x00\r\n\xff", "other"
@@ -159,7 +105,7 @@ func (s *scratch) write(ctx context.Context) error {
 			return s.fail(ctx, "write", explain.Describe(step.c, err))
 		}
 		if set, ok := reply.(client.SetResult); ok && !set.Applied {
-			s.refusal = s.way.lastReply()
+			s.refusal = s.recorder.lastReply()
 		}
 	}
 	return s.print(format.Check{
@@ -192,7 +138,7 @@ func (s *scratch) notify(ctx context.Context) error {
 	if err := next(limited, w, client.EventDelete); err != nil {
 		return s.fail(ctx, "notify", fmt.Errorf("the announcement of a deletion: %w", err))
 	}
-	s.deletion = s.way.lastNotice()
+	s.deletion = s.recorder.lastNotice()
 	return s.print(format.Check{
 		Name: "notify", Status: format.Pass, Took: took.Round(time.Microsecond),
 		Message: "a set and a deletion are announced",
@@ -216,7 +162,7 @@ func (s *scratch) scan(ctx context.Context) error {
 	refused, isStore := errors.AsType[*wire.StoreError](err)
 	switch {
 	case isStore && refused.Kind() == wire.ErrorUnknownCommand:
-		s.unknown = s.way.lastReply()
+		s.unknown = s.recorder.lastReply()
 		return s.skip("scan", "this broker has no SCAN, so keys cannot be listed")
 	case err != nil:
 		f, _ := s.a.Explain(explain.Describe(c, err))

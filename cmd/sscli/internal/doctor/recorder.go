@@ -13,7 +13,7 @@ import (
 )
 
 // A way is what is seen of a connection while it comes about and is used.
-type way struct {
+type recorder struct {
 	mu        sync.Mutex
 	addresses []string // what the host's name stands for
 	peer      string   // the address that was connected to
@@ -26,103 +26,103 @@ type way struct {
 }
 
 // observe lets the way see the connection that is made with ctx and the options.
-func (w *way) observe(ctx context.Context, o *client.Options) context.Context {
-	w.began, w.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
-	w.said = make(map[string]string)
+func (r *recorder) observe(ctx context.Context, o *client.Options) context.Context {
+	r.began, r.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
+	r.said = make(map[string]string)
 	if o.TLS != nil {
 		o.TLS = o.TLS.Clone()
 		o.TLS.VerifyConnection = func(state tls.ConnectionState) error {
-			w.end(mqtt.StageTLS)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.tls = &state
+			r.end(mqtt.StageTLS)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.tls = &state
 			return nil
 		}
 	}
 	before := o.Trace
 	o.Trace = func(e mqtt.Event) {
-		w.packet(e)
+		r.packet(e)
 		if before != nil {
 			before(e)
 		}
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		DNSStart: func(httptrace.DNSStartInfo) { w.begin(mqtt.StageLookup) },
+		DNSStart: func(httptrace.DNSStartInfo) { r.begin(mqtt.StageLookup) },
 		DNSDone: func(d httptrace.DNSDoneInfo) {
-			w.end(mqtt.StageLookup)
-			w.mu.Lock()
-			defer w.mu.Unlock()
+			r.end(mqtt.StageLookup)
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			for _, a := range d.Addrs {
-				w.addresses = append(w.addresses, a.String())
+				r.addresses = append(r.addresses, a.String())
 			}
 		},
-		ConnectStart: func(string, string) { w.begin(mqtt.StageTCP) },
+		ConnectStart: func(string, string) { r.begin(mqtt.StageTCP) },
 		ConnectDone: func(_, address string, err error) {
 			if err != nil {
 				return
 			}
-			w.end(mqtt.StageTCP)
-			w.begin(mqtt.StageTLS)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.peer = address
+			r.end(mqtt.StageTCP)
+			r.begin(mqtt.StageTLS)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.peer = address
 		},
 	})
 }
 
-func (w *way) begin(stage mqtt.Stage) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, again := w.began[stage]; !again {
-		w.began[stage] = time.Now()
+func (r *recorder) begin(stage mqtt.Stage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, again := r.began[stage]; !again {
+		r.began[stage] = time.Now()
 	}
 }
 
-func (w *way) end(stage mqtt.Stage) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if began, ok := w.began[stage]; ok {
-		w.took[stage] = time.Since(began)
+func (r *recorder) end(stage mqtt.Stage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if began, ok := r.began[stage]; ok {
+		r.took[stage] = time.Since(began)
 	}
 }
 
-func (w *way) packet(e mqtt.Event) {
+func (r *recorder) packet(e mqtt.Event) {
 	switch e.Type {
 	case "CONNECT":
-		w.begin(mqtt.StageConnect)
-		w.begin(mqtt.StageSubscribe)
+		r.begin(mqtt.StageConnect)
+		r.begin(mqtt.StageSubscribe)
 	case "CONNACK":
-		w.end(mqtt.StageConnect)
+		r.end(mqtt.StageConnect)
 	case "SUBACK":
-		w.end(mqtt.StageSubscribe)
+		r.end(mqtt.StageSubscribe)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
 	case e.Type != "PUBLISH":
-		if _, again := w.said[e.Type]; !again {
-			w.said[e.Type] = e.Detail
+		if _, again := r.said[e.Type]; !again {
+			r.said[e.Type] = e.Detail
 		}
 	case e.Sent:
 	default:
 		if _, _, notice := wire.ParseNotifyTopic(e.Message.Topic); notice {
-			w.notice = *e.Message
+			r.notice = *e.Message
 		} else {
-			w.reply = *e.Message
+			r.reply = *e.Message
 		}
 	}
 }
 
 // lastReply is the message that the last answer came in.
-func (w *way) lastReply() mqtt.Message {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.reply
+func (r *recorder) lastReply() mqtt.Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reply
 }
 
 // lastNotice is the last notification.
-func (w *way) lastNotice() mqtt.Message {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.notice
+func (r *recorder) lastNotice() mqtt.Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.notice
 }
