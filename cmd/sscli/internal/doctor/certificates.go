@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// certificates tells of the broker's certificate: whom it is for, who says so, and
-// for how long.
+// certificates adds the broker's certificates to a check: names, issuers and dates. It warns if a
+// certificate of either side expires soon.
 func (c *checkup) certificates(check *format.Check, now time.Time) {
 	state := c.recorder.tls
 	leaf := state.PeerCertificates[0]
@@ -25,7 +25,7 @@ func (c *checkup) certificates(check *format.Check, now time.Time) {
 			options.Intermediates.AddCert(cert)
 		}
 		if _, err := leaf.Verify(options); err != nil {
-			check.Status, check.Message = format.Warn, check.Message+"; without --tls-insecure it is refused: "+err.Error()
+			check.Status, check.Message = format.Warn, check.Message+"; without --tls-insecure it would be refused: "+err.Error()
 		}
 		return
 	}
@@ -33,13 +33,14 @@ func (c *checkup) certificates(check *format.Check, now time.Time) {
 	for _, cert := range append(slices.Clone(state.PeerCertificates), leaves(c.o.TLS.Certificates)...) {
 		if left := cert.NotAfter.Sub(now); left < soon {
 			check.Status = format.Warn
-			check.Hint = "a new certificate in time"
-			check.Message += fmt.Sprintf("; the certificate of %q ends in %s", cert.Subject, left.Round(time.Minute))
+			check.Hint = "renew the certificate before then"
+			check.Message += fmt.Sprintf("; the certificate of %q expires in %s", cert.Subject, left.Round(time.Minute))
 			return
 		}
 	}
 }
 
+// leaves returns the first certificate of each chain.
 func leaves(certificates []tls.Certificate) (found []*x509.Certificate) {
 	for _, c := range certificates {
 		found = append(found, c.Leaf)
@@ -47,6 +48,7 @@ func leaves(certificates []tls.Certificate) (found []*x509.Certificate) {
 	return found
 }
 
+// chain describes a chain of certificates, the broker's first.
 func chain(certificates []*x509.Certificate) (facts []format.Fact) {
 	for i, cert := range certificates {
 		name := "certificate"
@@ -65,7 +67,7 @@ func chain(certificates []*x509.Certificate) (facts []format.Fact) {
 	return facts
 }
 
-// names are the hosts that a certificate is for.
+// names lists the hosts that a certificate is for.
 func names(cert *x509.Certificate) []string {
 	names := slices.Clone(cert.DNSNames)
 	for _, ip := range cert.IPAddresses {
@@ -74,7 +76,7 @@ func names(cert *x509.Certificate) []string {
 	return names
 }
 
-// shownCertificate is what the broker showed if it was not believed.
+// shownCertificate describes the broker's certificates if an error says that they do not verify.
 func shownCertificate(err error) []format.Fact {
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return chain(e.UnverifiedCertificates)

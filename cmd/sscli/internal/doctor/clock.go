@@ -11,10 +11,11 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// clockWarning is how far the clocks may be apart until it is worth a word. The
-// store's limit is wire.MaxDrift.
+// clockWarning is the difference of the clocks from which the check warns. The store's limit is
+// wire.MaxDrift.
 const clockWarning = 5 * time.Second
 
+// clock measures the difference between the local clock and the store's.
 func (s *scratch) clock(ctx context.Context) error {
 	const times = 5
 	key := s.key("clock")
@@ -39,7 +40,7 @@ func (s *scratch) clock(ctx context.Context) error {
 	}
 	check.Message = fmt.Sprintf("the local clock is %s %s the store's, give or take %s", rounded(ahead), side, rounded(best.Bound))
 	if best.Ahead > 0 {
-		check.Message += fmt.Sprintf("; writes are refused from %v on", wire.MaxDrift)
+		check.Message += fmt.Sprintf("; the store refuses writes that are over %v ahead", wire.MaxDrift)
 	}
 	const synchronize = "compare date -u here and on the broker's nodes, and synchronize both"
 	switch {
@@ -55,9 +56,10 @@ func (s *scratch) clock(ctx context.Context) error {
 	return s.print(check)
 }
 
+// ms returns a duration in milliseconds.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// rounded writes milliseconds where there is nothing larger.
+// rounded formats a duration, in milliseconds if it is less than a second.
 func rounded(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%.1f ms", ms(d))

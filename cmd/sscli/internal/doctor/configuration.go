@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// configuration shows the settings and where they come from.
 func (c *checkup) configuration() error {
 	s := c.a.Settings
 	check := format.Check{Name: "configuration", Status: format.Pass, Message: "an emulator inside this process (--embedded)"}
@@ -21,7 +22,7 @@ func (c *checkup) configuration() error {
 		check.Facts = append(check.Facts, format.Fact{Name: e.Flag, Value: e.Value, Source: e.Source})
 	}
 	if c.o.TokenFile != "" {
-		// That it cannot be read is told when it is used.
+		// If the file cannot be read, connecting says so.
 		if token, err := os.ReadFile(c.o.TokenFile); err == nil {
 			if _, expires := client.TokenTimes(bytes.TrimSpace(token)); !expires.IsZero() {
 				check.Facts = append(check.Facts, format.Fact{Name: "token expires", Value: expires.UTC().Format(time.RFC3339)})
@@ -31,16 +32,17 @@ func (c *checkup) configuration() error {
 	switch secret := c.o.Password != nil || c.o.TokenFile != ""; {
 	case s.Insecure:
 		check.Status = format.Warn
-		check.Message += ": --tls-insecure, so anybody can be the broker"
-		check.Hint = "--ca-file with the certificate of the broker's CA"
+		check.Message += ": with --tls-insecure any server can pose as the broker"
+		check.Hint = "use --ca-file with the certificate of the broker's CA"
 	case secret && !s.TLS && !isLoopback(c.o.Address):
 		check.Status = format.Warn
-		check.Message += ": a secret goes over the network in plain text"
-		check.Hint = "--tls, at the broker's port for it (8883)"
+		check.Message += ": the login is sent over the network in plain text"
+		check.Hint = "use --tls, with the broker's port for TLS (8883)"
 	}
 	return c.print(check)
 }
 
+// isLoopback reports whether an address is on this machine.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// connect makes the connection that all further checks use, and tells of each of
-// its stages.
+// connect makes the connection that all later checks use, and prints each of its stages.
 func (c *checkup) connect(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -40,7 +39,7 @@ func (c *checkup) connect(ctx context.Context) error {
 	return nil
 }
 
-// stages are the steps of this connection, in their order.
+// stages lists the stages of this connection, in order.
 func (c *checkup) stages() []mqtt.Stage {
 	stages := []mqtt.Stage{mqtt.StageLookup, mqtt.StageTCP}
 	if c.o.Proxy != nil {
@@ -53,6 +52,7 @@ func (c *checkup) stages() []mqtt.Stage {
 	return append(stages, mqtt.StageConnect, mqtt.StageSubscribe)
 }
 
+// rung returns the name of the check of a stage. The names are part of the json form.
 func rung(stage mqtt.Stage) string {
 	switch stage {
 	case mqtt.StageLookup:
@@ -71,7 +71,7 @@ func rung(stage mqtt.Stage) string {
 	return "subscribe"
 }
 
-// stage tells of a stage that went well.
+// stage prints a stage that went well.
 func (c *checkup) stage(stage mqtt.Stage) error {
 	r := &c.recorder
 	r.mu.Lock()
@@ -81,7 +81,7 @@ func (c *checkup) stage(stage mqtt.Stage) error {
 	switch stage {
 	case mqtt.StageLookup:
 		if len(r.addresses) == 0 {
-			return c.skip(check.Name, host+" is an address")
+			return c.skip(check.Name, host+" is an address, not a name")
 		}
 		check.Message = host + " is " + strings.Join(r.addresses, ", ")
 	case mqtt.StageTCP:
@@ -96,7 +96,7 @@ func (c *checkup) stage(stage mqtt.Stage) error {
 	case mqtt.StageWebSocket:
 		check.Message = c.o.WebSocket
 	case mqtt.StageConnect:
-		check.Message = "the broker let the client in " + loggedIn(c.o)
+		check.Message = "the broker accepted the client " + loggedIn(c.o)
 		check.Facts = []format.Fact{{Name: "CONNECT", Value: r.said["CONNECT"]}, {Name: "CONNACK", Value: r.said["CONNACK"]}}
 	case mqtt.StageSubscribe:
 		check.Message = r.said["SUBSCRIBE"]
@@ -104,7 +104,7 @@ func (c *checkup) stage(stage mqtt.Stage) error {
 	return c.print(check)
 }
 
-// loggedIn says as whom.
+// loggedIn describes the login: `as "operator"`.
 func loggedIn(o client.Options) string {
 	var by []string
 	if o.TLS != nil && len(o.TLS.Certificates) > 0 {

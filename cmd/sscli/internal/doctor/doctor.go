@@ -12,22 +12,25 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// New returns the command `sscli doctor`.
 func New(a *cli.App) *cobra.Command {
 	var write bool
 	cmd := &cobra.Command{
 		Use:     "doctor",
-		Short:   "Find out why a connection does not work, or how well it does",
+		Short:   "Check each step of the connection",
 		GroupID: cli.GroupDebug,
-		Long: `Climb the way to the store step by step: the settings and where they come from, the
-host's name, TCP, TLS, the login, the subscription, a read, the round trip. Each step is
-PASS, WARN, FAIL or SKIP, with the reason and the next thing to try. The first FAIL ends
-it, with the exit code that other commands would end with; a WARN does not.
+		Long: `Check each step of the connection and print what to do about the first that fails.
 
---write goes further: how far the local clock is from the store's, whether writes and
-conditions do what they should, how long a change takes to be announced, whether there
-is SCAN, and which forms of the protocol this broker speaks. It uses keys that begin
-with ` + scratchPrefix + ` and something random, which are deleted in the end and expire
-within a minute in any case.`,
+The steps are: the settings and where they come from, the host name, TCP, TLS, the login,
+the subscription, a read, the round trip. Each is PASS, WARN, FAIL or SKIP, with the
+reason and the next thing to try. The first FAIL ends the check, with the exit code that
+other commands would have. A WARN does not end it.
+
+--write also checks the difference between the local clock and the store's, writes and
+their conditions, how long a notification takes, whether the broker has SCAN, and which
+forms of the protocol it uses. The keys of these checks begin with ` + scratchPrefix + `
+and random characters. They are deleted at the end, and expire within a minute in any
+case.`,
 		Example: "  sscli doctor\n  sscli doctor --write -o json | jq 'select(.status != \"pass\")'",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,7 +42,7 @@ within a minute in any case.`,
 			return run(a, cmd.Context(), write)
 		},
 	}
-	cmd.Flags().BoolVar(&write, "write", false, "also write scratch keys, which are removed again")
+	cmd.Flags().BoolVar(&write, "write", false, "also check writes, with scratch keys")
 	return cmd
 }
 
@@ -52,6 +55,7 @@ type checkup struct {
 	recorder recorder
 }
 
+// run runs a checkup and prints its summary.
 func run(a *cli.App, ctx context.Context, write bool) (err error) {
 	c := &checkup{a: a}
 	err = c.climb(ctx, write)
@@ -61,6 +65,7 @@ func run(a *cli.App, ctx context.Context, write bool) (err error) {
 	return err
 }
 
+// climb runs the checks, each of which depends on the ones before, to the first that fails.
 func (c *checkup) climb(ctx context.Context, write bool) (err error) {
 	o, undo, err := c.a.Broker()
 	if err != nil {
@@ -87,7 +92,7 @@ func (c *checkup) climb(ctx context.Context, write bool) (err error) {
 	return c.scratch(ctx)
 }
 
-// print prints a check and counts it. The error is that of the output.
+// print prints a check and counts it. The error says that it could not be printed.
 func (c *checkup) print(check format.Check) error {
 	switch check.Status {
 	case format.Pass:
@@ -102,14 +107,16 @@ func (c *checkup) print(check format.Check) error {
 	return c.a.Emit(check)
 }
 
+// skip prints that a check was skipped.
 func (c *checkup) skip(name, why string) error {
 	return c.print(format.Check{Name: name, Status: format.Skip, Message: why})
 }
 
-// fail prints what ends the climb, and returns it as printed.
+// fail prints the check that ends the checkup, and returns its exit code as an error that needs no
+// more words.
 func (c *checkup) fail(ctx context.Context, name string, err error, facts ...format.Fact) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // a signal is nothing that the check found
+		return context.Cause(ctx) // a signal is not a result of the check
 	}
 	f, _ := c.a.Explain(err)
 	if printErr := c.print(format.Check{Name: name, Status: format.Fail, Message: f.Message, Hint: f.Hint, Facts: facts}); printErr != nil {

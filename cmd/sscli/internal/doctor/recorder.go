@@ -12,20 +12,22 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A way is what is seen of a connection while it comes about and is used.
+// A recorder records what is seen of a connection while it is made and used. It may be used by
+// several goroutines.
 type recorder struct {
 	mu        sync.Mutex
-	addresses []string // what the host's name stands for
-	peer      string   // the address that was connected to
+	addresses []string // of the host name; empty if there was no lookup
+	peer      string   // the address of the connection
 	tls       *tls.ConnectionState
 	began     map[mqtt.Stage]time.Time
 	took      map[mqtt.Stage]time.Duration
-	said      map[string]string // in words, by packet
-	reply     mqtt.Message      // the last
+	said      map[string]string // the first packet of each type, in words
+	reply     mqtt.Message      // the last reply
 	notice    mqtt.Message      // the last notification
 }
 
-// observe lets the way see the connection that is made with ctx and the options.
+// observe makes the recorder see the connection that is made with the returned context and o,
+// which it changes.
 func (r *recorder) observe(ctx context.Context, o *client.Options) context.Context {
 	r.began, r.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
 	r.said = make(map[string]string)
@@ -70,6 +72,7 @@ func (r *recorder) observe(ctx context.Context, o *client.Options) context.Conte
 	})
 }
 
+// begin records the beginning of a stage, the first time.
 func (r *recorder) begin(stage mqtt.Stage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,6 +81,7 @@ func (r *recorder) begin(stage mqtt.Stage) {
 	}
 }
 
+// end records the end of a stage.
 func (r *recorder) end(stage mqtt.Stage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,6 +90,7 @@ func (r *recorder) end(stage mqtt.Stage) {
 	}
 }
 
+// packet records a packet.
 func (r *recorder) packet(e mqtt.Event) {
 	switch e.Type {
 	case "CONNECT":
@@ -113,14 +118,14 @@ func (r *recorder) packet(e mqtt.Event) {
 	}
 }
 
-// lastReply is the message that the last answer came in.
+// lastReply returns the message of the last reply.
 func (r *recorder) lastReply() mqtt.Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.reply
 }
 
-// lastNotice is the last notification.
+// lastNotice returns the message of the last notification.
 func (r *recorder) lastNotice() mqtt.Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()

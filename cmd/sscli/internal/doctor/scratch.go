@@ -15,25 +15,24 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// scratchPrefix is what the keys begin with that `doctor --write` writes. They
-// expire after scratchTTL, whatever happens to it.
+// scratchPrefix begins the keys that `doctor --write` writes. They expire after scratchTTL.
 const (
 	scratchPrefix = "sscli/doctor/"
 	scratchTTL    = time.Minute
 )
 
-// A scratch is the part of a checkup that writes keys of its own.
+// A scratch is the part of a checkup that writes scratch keys.
 type scratch struct {
 	*checkup
 	prefix string
-	keys   []string // that were perhaps written
+	keys   []string // the keys that may have been written
 
-	refusal  mqtt.Message // the answer to a condition that was not met
-	deletion mqtt.Message // the notification of one
-	unknown  mqtt.Message // the answer to a verb that the store does not know
+	refusal  mqtt.Message // the reply to a write whose condition was not met
+	deletion mqtt.Message // the notification of a deletion
+	unknown  mqtt.Message // the reply to an unknown verb; zero if the store knows them all
 }
 
-// scratch goes on with keys of its own, and removes them, whatever happens.
+// scratch runs the checks that write, and then deletes their keys in any case.
 func (c *checkup) scratch(ctx context.Context) error {
 	s := &scratch{checkup: c, prefix: scratchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
 	err := s.climb(ctx)
@@ -43,6 +42,7 @@ func (c *checkup) scratch(ctx context.Context) error {
 	return err
 }
 
+// climb runs the checks that write, to the first that fails.
 func (s *scratch) climb(ctx context.Context) error {
 	for _, rung := range []func(context.Context) error{s.clock, s.write, s.notify, s.scan} {
 		if err := rung(ctx); err != nil {
@@ -52,7 +52,7 @@ func (s *scratch) climb(ctx context.Context) error {
 	return s.dialect()
 }
 
-// key returns a key that is removed in the end.
+// key returns a key that clean deletes.
 func (s *scratch) key(name string) string {
 	key := s.prefix + name
 	s.keys = append(s.keys, key)
@@ -78,14 +78,14 @@ func (s *scratch) clean(ctx context.Context) error {
 	})
 }
 
-// write shows that the store does what writes and their conditions mean.
+// write checks that writes and their conditions do what they should.
 func (s *scratch) write(ctx context.Context) error {
 	const value, other = "\x00\r\n\xff", "other"
 	key := s.key("write")
 	began := time.Now()
 	steps := []struct {
 		c    client.Command
-		want string // what is expected, if it is not what fits
+		want string // for the error if the reply does not fit
 		fits func(client.Result) bool
 	}{
 		{client.Set(key, []byte(value), client.SetOptions{Condition: client.NX, TTL: scratchTTL}), "OK", func(r client.Result) bool { return r.(client.SetResult).Applied }},
@@ -114,7 +114,7 @@ func (s *scratch) write(ctx context.Context) error {
 	})
 }
 
-// notify shows that changes are announced.
+// notify checks that changes are announced, and measures how long that takes.
 func (s *scratch) notify(ctx context.Context) error {
 	key := s.key("notify")
 	limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
@@ -123,7 +123,7 @@ func (s *scratch) notify(ctx context.Context) error {
 	if err != nil {
 		return s.fail(ctx, "notify", fmt.Errorf("watch: %w", err))
 	}
-	defer func() { _ = w.Close(limited) }() // with the connection it ends in any case
+	defer func() { _ = w.Close(limited) }() // an error is harmless: the watch ends with the connection
 	began := time.Now()
 	if _, err := s.s.Set(limited, key, nil, client.SetOptions{TTL: scratchTTL}); err != nil {
 		return s.fail(ctx, "notify", explain.Describe(client.Set(key, nil, client.SetOptions{}), err))
@@ -145,7 +145,7 @@ func (s *scratch) notify(ctx context.Context) error {
 	})
 }
 
-// next waits for an event of that kind.
+// next waits for an event of a kind.
 func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
 	for {
 		e, err := w.Next(ctx)
@@ -155,7 +155,7 @@ func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
 	}
 }
 
-// scan finds out whether there is SCAN.
+// scan checks whether the broker has SCAN.
 func (s *scratch) scan(ctx context.Context) error {
 	c := client.Call([]string{wire.VerbScan, s.prefix + "*"}, client.WriteOptions{})
 	_, err := s.s.Do(ctx, c)
@@ -171,8 +171,8 @@ func (s *scratch) scan(ctx context.Context) error {
 	return s.print(format.Check{Name: "scan", Status: format.Pass, Message: "this broker has SCAN: keys can be listed"})
 }
 
-// dialect tells which forms the broker uses where the published protocol and the
-// SDKs differ, or say nothing (protocol.md 2.3, 2.6, 3.1).
+// dialect shows which forms the broker uses where the published protocol and the SDKs differ or
+// say nothing (protocol.md 2.3, 2.6, 3.1).
 func (s *scratch) dialect() error {
 	check := format.Check{Name: "dialect", Status: format.Pass, Message: "how this broker writes what the published protocol leaves open"}
 	add := func(name, value string) { check.Facts = append(check.Facts, format.Fact{Name: name, Value: value}) }

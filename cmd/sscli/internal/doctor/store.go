@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// read reads a key, which shows that a store answers.
+// read reads a key, to see whether a store answers.
 func (c *checkup) read(ctx context.Context) error {
 	began := time.Now()
 	reply, err := c.s.Get(ctx, ping.Key)
@@ -24,7 +24,7 @@ func (c *checkup) read(ctx context.Context) error {
 	case isStore:
 		f, _ := c.a.Explain(err)
 		check.Status, check.Hint, check.Took = format.Warn, f.Hint, time.Since(began)
-		check.Message = fmt.Sprintf("the store answers, and refuses to get %s: %s", ping.Key, refused.Text)
+		check.Message = fmt.Sprintf("the store answers, but refuses get %s: %s", ping.Key, refused.Text)
 	case err != nil:
 		return c.fail(ctx, check.Name, explain.Describe(client.Get(ping.Key), err))
 	}
@@ -32,9 +32,10 @@ func (c *checkup) read(ctx context.Context) error {
 	return c.print(check)
 }
 
-// roundTrips is how many are measured.
+// roundTrips is the number of round trips that are measured.
 const roundTrips = 10
 
+// roundTrip measures the round trip to the store.
 func (c *checkup) roundTrip(ctx context.Context) error {
 	var took []time.Duration
 	for range roundTrips {
