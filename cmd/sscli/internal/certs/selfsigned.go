@@ -203,7 +203,7 @@ func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA)
 		return signingCA{}, err
 	}
 	template.SerialNumber = serial
-	template.NotBefore = s.Now.Add(-time.Hour) // for clocks that are behind
+	template.NotBefore = s.Now.Add(-time.Hour) // for clocks that are slow
 	if ca.cert == nil {
 		ca = signingCA{template, key}
 	}

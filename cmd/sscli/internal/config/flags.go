@@ -31,6 +31,7 @@ type named struct {
 	name string
 }
 
+// Type implements [pflag.Value].
 func (n *named) Type() string { return n.name }
 
 // Bind defines the flags of all settings, with their variables in the help.

@@ -46,12 +46,12 @@ case.`,
 	return cmd
 }
 
-// A checkup climbs the ladder of `doctor`.
+// A checkup runs the checks of `doctor` and counts them.
 type checkup struct {
 	a        *cli.App
-	o        client.Options
-	s        *client.Session
-	summary  format.CheckSummary
+	o        client.Options      // set by climb
+	s        *client.Session     // set by connect
+	summary  format.CheckSummary // so far
 	recorder recorder
 }
 

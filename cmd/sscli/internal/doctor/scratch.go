@@ -74,7 +74,7 @@ func (s *scratch) clean(ctx context.Context) error {
 	}
 	return s.print(format.Check{
 		Name: "cleaning up", Status: format.Warn,
-		Message: fmt.Sprintf("%s may be left; it expires within %v", strings.Join(left, ", "), scratchTTL),
+		Message: fmt.Sprintf("some scratch keys may be left, and expire within %v: %s", scratchTTL, strings.Join(left, ", ")),
 	})
 }
 

@@ -24,7 +24,7 @@ import (
 func New(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "shell",
-		Short:   "Read commands from the terminal (also: sscli alone)",
+		Short:   "Read commands from the terminal",
 		GroupID: cli.GroupMore,
 		Long: `Read commands from the terminal and run them over one connection.
 
