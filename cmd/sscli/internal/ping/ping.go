@@ -46,7 +46,7 @@ func pingCommand(run func(ctx context.Context, count int, pause time.Duration) e
 		Use:     "ping",
 		Short:   "Measure the round trip to the store",
 		GroupID: cli.GroupDebug,
-		Long: `Measure the round trip to the store and back, without connecting.
+		Long: `Measure the round trip to the store and back. Connecting is not counted.
 
 Each round trip reads the key ` + Key + `, which need not exist. The exit code is 124 if
 a reply did not come in time.`,
