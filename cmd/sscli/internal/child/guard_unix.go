@@ -75,11 +75,7 @@ type guard struct {
 
 func (g *guard) run(from *os.File) {
 	held := make(chan os.Signal, 1) // whose number does not matter: they are not for us
-	for _, s := range append(passedOn(), unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU) {
-		if !signal.Ignored(s) {
-			signal.Notify(held, s)
-		}
-	}
+	catch(held, append(passedOn(), unix.SIGTTIN, unix.SIGTTOU)...)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	adopt(true)
@@ -179,10 +175,7 @@ func (g *guard) start(env []string) {
 		g.tell("late")
 		return
 	}
-	attr := &syscall.SysProcAttr{Setpgid: true}
-	if g.foreground != 0 {
-		attr = &syscall.SysProcAttr{Foreground: true, Ctty: 0}
-	}
+	attr := ownGroup(g.foreground != 0)
 	dieWithParent(attr)
 	pid, err := syscall.ForkExec(g.path, g.args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
 	// The command has inherited what it should.

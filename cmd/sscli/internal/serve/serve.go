@@ -208,7 +208,9 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 	}
 	ready := serving(a, f, server, accounts.out)
 	if len(args) > 0 {
-		code, err := child.Run(child.Command{Args: args, Env: servedEnviron(a, server, ready)})
+		runner := child.NewRunner()
+		defer runner.Close()
+		code, err := runner.Run(child.Command{Args: args, Env: servedEnviron(a, server, ready)})
 		if err != nil || code == 0 {
 			return err
 		}

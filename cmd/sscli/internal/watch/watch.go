@@ -195,7 +195,8 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
 			defer cancel()
 		}
-		v := viewer{app: a, f: f, until: until, command: command}
+		v := viewer{app: a, f: f, until: until, command: command, runner: child.NewRunner()}
+		defer v.runner.Close()
 		err = v.run(ctx, w)
 		leaveWatch(a, w)
 	}
@@ -223,6 +224,7 @@ type viewer struct {
 	f       watchFlags
 	until   condition
 	command []string
+	runner  *child.Runner
 	changes int
 }
 
@@ -341,12 +343,12 @@ func (v *viewer) exec(e format.Event) error {
 	if e.Version != nil {
 		text = e.Version.String()
 	}
-	code, err := child.Run(child.Command{
+	code, err := v.runner.Run(child.Command{
 		Args: v.command,
 		Env: child.Environ(map[string]string{
 			"SSCLI_EVENT_OP": e.Op, "SSCLI_EVENT_KEY": key, "SSCLI_EVENT_VERSION": text,
 		}),
-		Stdin: &line,
+		Input: line.Bytes(),
 	})
 	if err != nil || code == 0 {
 		return err
