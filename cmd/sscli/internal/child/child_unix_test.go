@@ -77,8 +77,12 @@ func TestMain(m *testing.M) {
 // play says when it is ready for the signal. The grandchild then ends with 7, the
 // child with the grandchild's exit code.
 func play(role string) (int, error) {
-	if role == "wrapper" {
+	switch role {
+	case "wrapper":
 		return wrap()
+	case "slow guard":
+		guardSlowly()
+		return 0, nil
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)

@@ -241,7 +241,7 @@ func (g *Guarded) hear(words []string) (end End, over bool, err error) {
 	case "stopped":
 		g.suspend(syscall.Signal(number(1)))
 	case "ended":
-		return End{Code: number(1), Killed: number(2) != 0, Left: number(3)}, true, nil
+		return End{Code: number(1), Killed: number(2) != 0, Left: number(3) != 0}, true, nil
 	}
 	return End{}, false, nil
 }
@@ -252,7 +252,7 @@ func (g *Guarded) hear(words []string) (end End, over bool, err error) {
 func (g *Guarded) killGroup() {
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(settle) {
 		gone := g.pid == 0 || unix.Kill(-g.pid, unix.SIGKILL) == unix.ESRCH
-		for _, pid := range orphansOf(g.guard.Process.Pid) {
+		for _, pid := range orphansOf(processes(), g.guard.Process.Pid) {
 			_ = unix.Kill(-pid, unix.SIGKILL) // if it leads a group
 			_ = unix.Kill(pid, unix.SIGKILL)
 			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // if it is ours
