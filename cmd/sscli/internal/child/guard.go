@@ -57,7 +57,7 @@ type InterruptedError struct {
 	Signal os.Signal
 }
 
-func (e *InterruptedError) Error() string { return "interrupted (" + e.Signal.String() + ")" }
+func (e *InterruptedError) Error() string { return "interrupted by signal: " + e.Signal.String() }
 
 // find returns the path of a program. The error is a *[StartError].
 func find(name string) (string, error) {

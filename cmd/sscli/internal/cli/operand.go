@@ -1,16 +1,19 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/format"
 )
 
 // guard stands before an operand that a flag parser would take for a flag: one
@@ -66,16 +69,23 @@ func FlagError(err error) string {
 // A stdin reads what a lone `-` stands for.
 type Stdin func() ([]byte, error)
 
-// all reads standard input to its end.
-func (a *App) ReadStdin() ([]byte, error) {
-	data, err := io.ReadAll(a.Stdin)
-	if explain.IsA[*explain.UsageError](err) {
-		return nil, err // there is none
+// ReadStdin reads standard input to its end, or until ctx ends. On a terminal it first
+// says what it reads.
+func (a *App) ReadStdin(ctx context.Context, what string) ([]byte, error) {
+	a.SayReading(what)
+	data, err := terminal.ReadAll(ctx, a.Stdin)
+	if err == nil || explain.IsA[*explain.UsageError](err) || ctx.Err() != nil {
+		return data, err // a *explain.UsageError: there is no standard input
 	}
-	if err != nil {
-		return nil, fmt.Errorf("standard input: %w", err)
+	return nil, fmt.Errorf("standard input: %w", err)
+}
+
+// SayReading says on standard error what is read, if standard input is a terminal:
+// nothing else shows that sscli waits.
+func (a *App) SayReading(what string) {
+	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) && !a.Settings.Quiet {
+		a.Say(format.Aside{Text: "reading " + what + "; Ctrl-D ends"})
 	}
-	return data, nil
 }
 
 // value takes the operand VALUE from the words that follow the key: the file's

@@ -8,12 +8,20 @@ import (
 	"syscall"
 )
 
-// An interruptError is a signal that asked sscli to end.
+// An Interrupted is the signal that asked sscli to end, as an error.
 type Interrupted struct {
 	Signal syscall.Signal
 }
 
-func (e *Interrupted) Error() string { return "interrupted (" + e.Signal.String() + ")" }
+func (e *Interrupted) Error() string {
+	switch e.Signal {
+	case syscall.SIGTERM:
+		return "interrupted by SIGTERM"
+	case syscall.SIGHUP:
+		return "interrupted by SIGHUP"
+	}
+	return "interrupted"
+}
 
 // reraise ends the process with the signal.
 func (e *Interrupted) Reraise() {

@@ -31,7 +31,10 @@ func Ask(ctx context.Context, stderr *os.File, question string) (string, error) 
 	}
 	defer tty.Close()
 	fmt.Fprint(stderr, question)
-	line, err := interruptible(ctx, func() (string, error) { return readAnswer(tty) }, func() bool {
+	line, err := interruptible(ctx, func() (string, error) {
+		line, err := readAnswer(tty)
+		return line, named(err)
+	}, func() bool {
 		return tty.SetReadDeadline(time.Now()) == nil
 	})
 	if err != nil {
@@ -62,7 +65,10 @@ func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []
 		err = errors.Join(err, show())
 		fmt.Fprintln(out)
 	}()
-	return interruptible(ctx, func() ([]byte, error) { return ReadSecretLine(tty) }, func() bool {
+	return interruptible(ctx, func() ([]byte, error) {
+		line, err := ReadSecretLine(tty)
+		return line, named(err)
+	}, func() bool {
 		return tty.SetReadDeadline(time.Now()) == nil
 	})
 }
@@ -120,8 +126,14 @@ func ReadSecretLine(r io.Reader) ([]byte, error) {
 	}
 }
 
-// interruptible waits for read, or for a signal, at which stop may be able to end
-// the read. Where it is not, the read ends with the process.
+// ReadAll reads r to its end. If ctx ends before, the error is the cause of that, and
+// the read goes on in another goroutine until r or the process ends.
+func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	return interruptible(ctx, func() ([]byte, error) { return io.ReadAll(r) }, func() bool { return false })
+}
+
+// interruptible waits for read, or for the end of ctx. At that, stop is called to end
+// the read, and reports whether it can; otherwise the read goes on by itself.
 func interruptible[T any](ctx context.Context, read func() (T, error), stop func() bool) (T, error) {
 	type result struct {
 		value T
@@ -132,19 +144,24 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 		value, err := read()
 		done <- result{value, err}
 	}()
-	var none T
 	select {
 	case r := <-done:
-		if _, interrupted := errors.AsType[*signals.Interrupted](r.err); r.err != nil && !interrupted {
-			r.err = fmt.Errorf("the terminal: %w", r.err)
-		}
 		return r.value, r.err
 	case <-ctx.Done():
 		if stop() {
 			<-done
 		}
+		var none T
 		return none, context.Cause(ctx)
 	}
+}
+
+// named says in an error of reading that it is the terminal's.
+func named(err error) error {
+	if _, ok := errors.AsType[*signals.Interrupted](err); ok || err == nil {
+		return err
+	}
+	return fmt.Errorf("the terminal: %w", err)
 }
 
 // readAnswer reads no more than the line: what comes behind it is for others. The end

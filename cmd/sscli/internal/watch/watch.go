@@ -1,12 +1,10 @@
 package watch
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -21,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -121,10 +120,12 @@ func parseUntil(text string) (condition, error) {
 	return nil, explain.Usagef("--until %.64q: want set, delete or value=V", text)
 }
 
-// keysFromFile reads keys, one a line, as the raw output writes them.
-func keysFromFile(a *cli.App, name string) ([]string, error) {
+// readKeys reads keys, one per line, as the raw output writes them.
+func readKeys(a *cli.App, ctx context.Context, name string) ([]string, error) {
 	source := a.Stdin
-	if name != "-" {
+	if name == "-" {
+		a.SayReading("the keys, one per line")
+	} else {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, &explain.UsageError{Err: err}
@@ -132,24 +133,27 @@ func keysFromFile(a *cli.App, name string) ([]string, error) {
 		defer file.Close()
 		source = file
 	}
-	var keys []string
-	lines := bufio.NewReader(source)
-	for n := 1; ; n++ {
-		line, err := lines.ReadString('\n')
-		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line != "" {
-			key, bad := format.Unescape(line)
-			if bad != nil {
-				return nil, explain.Usagef("--keys-from: line %d: %w", n, bad)
-			}
-			keys = append(keys, key)
-		}
-		if errors.Is(err, io.EOF) {
-			return keys, nil
-		}
-		if err != nil {
-			return nil, &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
-		}
+	text, err := terminal.ReadAll(ctx, source)
+	if ctx.Err() != nil {
+		return nil, err
 	}
+	if err != nil {
+		return nil, &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
+	}
+	var keys []string
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line == "" {
+			continue
+		}
+		key, err := format.Unescape(line)
+		if err != nil {
+			return nil, explain.Usagef("--keys-from: line %d: %w", n, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) (err error) {
@@ -162,7 +166,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 		return err
 	}
 	if f.keysFrom != "" {
-		more, err := keysFromFile(a, string(f.keysFrom))
+		more, err := readKeys(a, ctx, string(f.keysFrom))
 		if err != nil {
 			return err
 		}
