@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/eclipse/paho.golang/packets"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -81,19 +79,4 @@ func skip(in *bufio.Reader) (byte, error) {
 	}
 	_, err = io.CopyN(io.Discard, in, int64(size))
 	return kind >> 4, err
-}
-
-// BenchmarkEngine is the store without a network.
-func BenchmarkEngine(b *testing.B) {
-	stamp := emulator.Property{Name: wire.PropTimestamp, Value: wire.Version{Wall: time.Now().UnixMilli(), Node: "bench"}.String()}
-	for name, words := range map[string][]string{"GET": {"GET", "k"}, "SET": {"SET", "k", "value"}} {
-		b.Run(name, func(b *testing.B) {
-			e := emulator.NewEngine(emulator.EngineOptions{})
-			payload := wire.AppendRequest(nil, words...)
-			b.ReportAllocs()
-			for b.Loop() {
-				e.Do(emulator.NewRequest("bench", payload, stamp))
-			}
-		})
-	}
 }

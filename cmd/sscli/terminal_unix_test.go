@@ -18,12 +18,10 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/child"
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
@@ -425,26 +423,6 @@ func TestAskPassOnce(t *testing.T) {
 	}
 	if all := s.screen() + s.out.String(); strings.Contains(all, typedPassword) || !strings.Contains(all, "SSCLI_EVENT_OP=set\n") {
 		t.Errorf("the password is there, or the event is not:\n%s", all)
-	}
-}
-
-// TestAskPassKept: the lines of a run that has asked do not ask again.
-func TestAskPassKept(t *testing.T) {
-	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	config.Bind(fs)
-	if err := fs.Parse([]string{"-u", "mqtt://127.0.0.1:1", "--username", "ann", "--askpass"}); err != nil {
-		t.Fatal(err)
-	}
-	a := newApp()
-	a.Env = func(string) (string, bool) { return "", false }
-	a.Password = []byte(typedPassword)
-	for range 2 {
-		if err := a.ConfigureConnection(t.Context(), fs); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if o, _, err := a.Broker(); err != nil || string(o.Password) != typedPassword {
-		t.Errorf("%q, %v", o.Password, err)
 	}
 }
 

@@ -50,10 +50,10 @@ func (h *connection) up() bool { return h.session != nil && h.session.Err() == n
 
 // Broker returns the shell's options, with the line's timeout and the line's trace.
 func (h *connection) Broker(a *cli.App) (client.Options, func() error, error) {
-	if a.ConnectionFlag != "" {
+	if a.Refused != "" {
 		return client.Options{}, nil, &explain.UsageError{
-			Err:  explain.Usagef("%s on a line: a shell keeps the connection that it began with", a.ConnectionFlag),
-			Hint: "leave the shell, and sscli " + a.ConnectionFlag + " ... shell",
+			Err:  explain.Usagef("%s on a line: a shell keeps the connection that it began with", a.Refused),
+			Hint: "leave the shell, and sscli " + a.Refused + " ... shell",
 		}
 	}
 	file := a.Settings.TraceFile

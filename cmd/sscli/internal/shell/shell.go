@@ -67,8 +67,9 @@ type shell struct {
 	editor  editor
 	history *repl.History
 
-	line *cli.App // that of the last command line
-	told error    // how the connection was lost, when the user knows
+	line  *cli.App // that of the last command line
+	told  error    // how the connection was lost, when the user knows
+	timed bool     // how long the last command took is worth a line
 
 	mu      sync.Mutex
 	cancel  context.CancelCauseFunc // of the command that runs; nil at the prompt
@@ -385,7 +386,7 @@ func (s *shell) command(ctx context.Context, do func(context.Context) error) err
 		cancel(&signals.Interrupted{Signal: syscall.SIGINT})
 	}
 	s.mu.Unlock()
-	s.line = s.app
+	s.line, s.timed = s.app, false
 	start := time.Now()
 	err := do(ctx)
 	took := time.Since(start)
@@ -407,7 +408,7 @@ func (s *shell) command(ctx context.Context, do func(context.Context) error) err
 	if code > explain.CodeNo {
 		facts = append(facts, "exit code "+strconv.Itoa(code))
 	}
-	if took >= Slow && !interrupted && s.line.Timed {
+	if took >= Slow && !interrupted && s.timed {
 		facts = append(facts, strconv.FormatFloat(took.Seconds(), 'f', 2, 64)+"s")
 	}
 	if len(facts) > 0 {
@@ -457,7 +458,7 @@ func (s *shell) execute(ctx context.Context, args []string) error {
 	root := newLineRoot(line)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	line.Timed = !takesItsTime(cmd)
+	s.timed = !takesItsTime(cmd)
 	if u, ok := errors.AsType[*explain.UsageError](err); ok && u.Hint == "" {
 		u.Hint = strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "sscli "), " [flags]")
 		if cmd.HasParent() {
