@@ -13,7 +13,6 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-	"github.com/sscli/sscli/format"
 )
 
 // guard is put before an operand that a flag parser would take for a flag: one that begins
@@ -85,8 +84,8 @@ func (a *App) ReadStdin(ctx context.Context, what string) ([]byte, error) {
 // SayReading says on standard error what is read, if standard input is a terminal:
 // nothing else shows that sscli waits.
 func (a *App) SayReading(what string) {
-	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) && !a.Settings.Quiet {
-		a.Say(format.Aside{Text: "reading " + what + "; Ctrl-D ends"})
+	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		a.Inform("reading " + what + "; Ctrl-D ends")
 	}
 }
 
