@@ -23,7 +23,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// What ends a watch, beside its signals and errors.
+// Causes for the end of a watch, besides signals and errors.
 var (
 	errForOver    = errors.New("the time of --for is over")
 	errOutputGone = errors.New("standard output was closed")
@@ -45,14 +45,17 @@ func New(a *cli.App) *cobra.Command {
 		Use:     "watch KEY... [-- CMD...]",
 		Short:   "Stream changes of keys",
 		GroupID: cli.GroupStore,
-		Long: `Print what each key is (initial), then each change (set, delete) as it happens, until
-interrupted. Keys are watched one by one; the store knows no patterns.
+		Long: `Print the value of each key (initial), then each change (set, delete) as it happens,
+until interrupted. Keys are exact; the store knows no patterns.
 
-After a break of the connection a resync says what each key is now, behind a gap if
-events are missing or may be: continuity is proven, lost or unknown.
+When the connection was lost, watch connects again and prints the value of each key
+(resync), after a gap if changes are missing or may be: continuity is proven, lost or
+unknown.
 
 With CMD, run CMD for each event, one at a time, with the event as JSON on its standard
-input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment.`,
+input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment. The
+watch ends when CMD exits with another code than 0, and with that code. Ctrl-Z stops CMD
+and the watch, and fg continues both.`,
 		Example:           "  sscli watch setpoint\n  sscli watch ready --until set --for 60s\n  sscli watch config -- ./reload.sh",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,20 +70,20 @@ input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environ
 		},
 	}
 	fs := cmd.Flags()
-	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: never)")
+	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit)")
 	fs.Var(&f.forDur, "for", "end after `DURATION`; exit code 1 if --until was not met")
-	fs.Var(&f.until, "until", "end when `CONDITION` holds: a key is there (set), is missing (delete), or has a value (value=V)")
+	fs.Var(&f.until, "until", "end when `CONDITION` holds: a key exists (set), is missing (delete), or has a value (value=V)")
 	fs.BoolVar(&f.noInitial, "no-initial", false, "print changes only, and let only changes count for --until")
 	fs.BoolVar(&f.failOnGap, "fail-on-gap", false, "end with exit code 10 when continuity is not proven")
-	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD ends with an error")
-	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold so many `EVENTS` for a slow reader; more end the watch with exit code 10")
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD exits with another code than 0")
+	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
-	fs.Var(&f.retryFor, "retry-for", "give up when there is no connection for `DURATION` (default: never)")
-	fs.Var(&f.keysFrom, "keys-from", "read further keys from `FILE`, or - for standard input: one a line, with C escapes")
+	fs.Var(&f.retryFor, "retry-for", "give up after `DURATION` without a connection (default: never)")
+	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
 	return cmd
 }
 
-// options reads what is a duration or a number.
+// options parses durations and checks numbers.
 func (f watchFlags) options() (o client.WatchOptions, forDur time.Duration, err error) {
 	for _, d := range []struct {
 		flag string
@@ -101,7 +104,7 @@ func (f watchFlags) options() (o client.WatchOptions, forDur time.Duration, err 
 	return o, forDur, nil
 }
 
-// A condition is that of --until; nil is never met.
+// A condition is the one of --until: it reports whether an event meets it.
 type condition func(client.Event) bool
 
 func parseUntil(text string) (condition, error) {
@@ -193,7 +196,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 	defer stop()
 	w, err := s.Watch(ctx, keys, options)
 	if err == nil {
-		// It counts from when the watch is confirmed: until then the time-out does.
+		// --for begins once the watch is confirmed; until then the timeout counts.
 		if forDur > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
@@ -213,12 +216,12 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 	return err
 }
 
-// leaveWatch takes the watch back at the store, for a moment even after a signal.
+// leaveWatch ends the watch at the store. It has two seconds, also after a signal.
 func leaveWatch(a *cli.App, w *client.Watch) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if err := w.Close(ctx); err != nil {
-		a.Note("the watch was not taken back: " + err.Error())
+		a.Note("the store was not told that the watch has ended: " + err.Error())
 	}
 }
 
@@ -248,7 +251,7 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 
 func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err error) {
 	for {
-		// Events that are there already share a write; nothing waits for one to come.
+		// Events that have arrived already share a write.
 		if !w.Ready() {
 			if err := v.app.Flush(); err != nil {
 				return endReason(err), err
