@@ -178,7 +178,7 @@ func protectedContext(t *testing.T, store *emulator.Server) []string {
 }
 
 func TestConfirm(t *testing.T) {
-	const question = `set "a": the context prod is protected. Go on? [y/N] `
+	const question = `set "a": context prod is protected. Continue? [y/N] `
 	for _, c := range []struct {
 		answer string
 		code   int
@@ -186,10 +186,10 @@ func TestConfirm(t *testing.T) {
 	}{
 		{"y\n", 0, ""},
 		{"YES\n", 0, ""},
-		{"n\n", 2, "sscli: set \"a\": not sent, as you answered\n"},
-		{"\n", 2, "sscli: set \"a\": not sent, as you answered\n"},
-		{"yesterday\n", 2, "sscli: set \"a\": not sent, as you answered\n"},
-		{"\x04", 2, "sscli: set \"a\": not sent, as you answered\n"},
+		{"n\n", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
+		{"\n", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
+		{"yesterday\n", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
+		{"\x04", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
 		{"\x03", 130, "sscli: interrupted\n"},
 	} {
 		t.Run(strings.Trim(c.answer, "\n"), func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestConfirmWithoutTerminal(t *testing.T) {
 		if code := s.end(); code != 2 {
 			t.Errorf("%s is no terminal: exit code %d: %s", name, code, s.screen())
 		}
-		if text := s.screen() + stderr.String(); !strings.Contains(text, "no terminal to ask on\n  try: --yes\n") {
+		if text := s.screen() + stderr.String(); !strings.Contains(text, "no terminal to confirm it on\n  try: --yes\n") {
 			t.Errorf("%s is no terminal: %s", name, text)
 		}
 	}
@@ -245,7 +245,7 @@ func TestConfirmBatch(t *testing.T) {
 	if err := os.WriteFile(file, []byte("get a\nset a 1\nexpect 0 set b 2\nget b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	question := "batch " + format.Brief(file) + " (lines that write: 2): the context prod is protected. Go on? [y/N] "
+	question := "batch " + format.Brief(file) + " (lines that write: 2): context prod is protected. Continue? [y/N] "
 	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
 		store := emulator.Start(t)
 		s := converse(t, protectedContext(t, store), nil, "batch", file, "--keep-going")
@@ -281,7 +281,7 @@ func TestConfirmStream(t *testing.T) {
 		if _, err := io.WriteString(pipe, "get a\nset a 1\nset b 2\n"); err != nil || pipe.Close() != nil {
 			t.Fatal(err)
 		}
-		s.await("set \"a\": the context prod is protected. Go on? [y/N] ")
+		s.await("set \"a\": context prod is protected. Continue? [y/N] ")
 		s.typeIn(answer)
 		code := s.end()
 		if got := len(store.Keys()); got != keys || (code == 2) != (keys == 0) {
@@ -294,7 +294,7 @@ func TestConfirmStream(t *testing.T) {
 	store := emulator.Start(t)
 	s := converse(t, protectedContext(t, store), nil, "batch", "-")
 	s.typeIn("set a 1\n")
-	s.await("sscli: line 1: set \"a\": the context prod is protected, and standard input is the batch, not the answer\n  try: --yes\n")
+	s.await("sscli: line 1: set \"a\": context prod is protected, and standard input is the batch, so it cannot be confirmed there\n  try: --yes\n")
 	if code := s.end(); code != 2 || len(store.Keys()) != 0 {
 		t.Errorf("exit code %d: %s", code, s.screen())
 	}
@@ -396,7 +396,7 @@ func TestAskPassNoTerminal(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	const hint = "\n  try: --password-file in place of --askpass, --yes in place of an answer\n"
-	if !ok || exit.ExitCode() != 2 || !strings.HasPrefix(string(out), "sscli: --askpass: no terminal to ask on: ") || !strings.HasSuffix(string(out), hint) {
+	if !ok || exit.ExitCode() != 2 || !strings.HasPrefix(string(out), "sscli: --askpass: no terminal to confirm it on: ") || !strings.HasSuffix(string(out), hint) {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -109,7 +109,7 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if a.Settings.TLS {
 		err = &explain.OverTLSError{Err: err}
 	}
-	f = explain.Of(err)
+	f = explain.Fault(err)
 	f.Line = a.Line
 	if a.Shell != nil {
 		f.Hint = shellHint(f.Hint)
