@@ -71,22 +71,16 @@ func FlagError(err error) string {
 type Stdin func() ([]byte, error)
 
 // ReadStdin reads standard input to its end, or until ctx ends. On a terminal it first
-// says what it reads.
+// says what it reads, because nothing else shows that sscli waits.
 func (a *App) ReadStdin(ctx context.Context, what string) ([]byte, error) {
-	a.SayReading(what)
+	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		a.Inform("reading " + what + "; Ctrl-D ends")
+	}
 	data, err := terminal.ReadAll(ctx, a.Stdin)
 	if err == nil || explain.IsA[*explain.UsageError](err) || ctx.Err() != nil {
 		return data, err // a *explain.UsageError: there is no standard input
 	}
 	return nil, fmt.Errorf("standard input: %w", err)
-}
-
-// SayReading says on standard error what is read, if standard input is a terminal:
-// nothing else shows that sscli waits.
-func (a *App) SayReading(what string) {
-	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		a.Inform("reading " + what + "; Ctrl-D ends")
-	}
 }
 
 // Value takes the operand VALUE from the words after the key: the content of the file if

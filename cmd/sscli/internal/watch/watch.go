@@ -19,7 +19,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -125,23 +124,15 @@ func parseUntil(text string) (condition, error) {
 
 // readKeys reads keys, one per line, as the raw output writes them.
 func readKeys(a *cli.App, ctx context.Context, name string) ([]string, error) {
-	source := a.Stdin
+	var text []byte
+	var err error
 	if name == "-" {
-		a.SayReading("the keys, one per line")
-	} else {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, &explain.UsageError{Err: err}
-		}
-		defer file.Close()
-		source = file
-	}
-	text, err := terminal.ReadAll(ctx, source)
-	if ctx.Err() != nil {
-		return nil, err
+		text, err = a.ReadStdin(ctx, "the keys, one per line")
+	} else if text, err = os.ReadFile(name); err != nil {
+		err = &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
 	}
 	if err != nil {
-		return nil, &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
+		return nil, err
 	}
 	var keys []string
 	n := 0
