@@ -294,12 +294,17 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("signal %s: want a signal, a field of the state of an emulator, and an exit code", strings.Join(args[:3], " "))
 	}
 	pidFile := filepath.Join(ts.Getenv("WORK"), "pid")
+	count := func(st emulator.State) int64 { return reflect.ValueOf(st).FieldByName(field).Int() }
+	if strings.HasPrefix(value, "+") {
+		// Since now. A request may have been asked twice before.
+		n += int(count(s.server.State()))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	sent := make(chan error, 1)
 	go func() {
 		sent <- func() error {
 			if err := s.server.Await(ctx, func(st emulator.State) bool {
-				return reflect.ValueOf(st).FieldByName(field).Int() >= int64(n)
+				return count(st) >= int64(n)
 			}); err != nil {
 				return err
 			}

@@ -396,7 +396,7 @@ func TestAskPassNoTerminal(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	const hint = "\n  try: --password-file in place of --askpass, --yes in place of an answer\n"
-	if !ok || exit.ExitCode() != 2 || !strings.HasPrefix(string(out), "sscli: --askpass: no terminal to confirm it on: ") || !strings.HasSuffix(string(out), hint) {
+	if !ok || exit.ExitCode() != 2 || !strings.HasPrefix(string(out), "sscli: --askpass: no terminal to ask on: ") || !strings.HasSuffix(string(out), hint) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
