@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/child"
@@ -189,7 +190,7 @@ func TestConfirm(t *testing.T) {
 		{"\n", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
 		{"yesterday\n", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
 		{"\x04", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
-		{"\x03", 130, "sscli: interrupted (interrupt)\n"},
+		{"\x03", 130, "sscli: interrupted\n"},
 	} {
 		t.Run(strings.Trim(c.answer, "\n"), func(t *testing.T) {
 			store := emulator.Start(t)
@@ -369,7 +370,7 @@ func TestAskPassInterrupted(t *testing.T) {
 			t.Errorf("%s: the terminal shows what is typed", name)
 		}
 		interrupt(s)
-		if code := s.end(); code != 130 || !strings.HasSuffix(s.screen(), "\nsscli: --askpass: interrupted (interrupt)\n") {
+		if code := s.end(); code != 130 || !strings.HasSuffix(s.screen(), "\nsscli: --askpass: interrupted\n") {
 			t.Errorf("%s: exit code %d: %q", name, code, s.screen())
 		}
 		if !reflect.DeepEqual(s.modes(), s.before) {
@@ -450,5 +451,83 @@ func TestReadSecretLine(t *testing.T) {
 	}
 	if _, err := terminal.ReadSecretLine(strings.NewReader("sec\x03ret\r")); !explain.IsA[*signals.Interrupted](err) {
 		t.Errorf("%v, want an interrupt", err)
+	}
+}
+
+// TestReadingInterrupted: what waits for standard input says so on a terminal, and ends
+// at the first Ctrl-C, or at the first signal when standard input is a pipe.
+func TestReadingInterrupted(t *testing.T) {
+	store := emulator.Start(t)
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"set":   {[]string{"set", "k", "-"}, "reading the value; Ctrl-D ends"},
+		"file":  {[]string{"set", "k", "-f", "-"}, "reading the value; Ctrl-D ends"},
+		"watch": {[]string{"watch", "--keys-from", "-"}, "reading the keys, one per line; Ctrl-D ends"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, c.args...)
+			s.await(c.says)
+			s.typeIn("half a line\x03")
+			if code := s.end(); code != 130 || !strings.HasSuffix(s.screen(), "sscli: interrupted\n") {
+				t.Errorf("exit code %d: %s", code, s.screen())
+			}
+		})
+		t.Run(name+" from a pipe", func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			defer w.Close()
+			if _, err := w.WriteString("half a line"); err != nil {
+				t.Fatal(err)
+			}
+			s := converse(t, []string{"SSCLI_URL=" + store.URL()}, func(cmd *exec.Cmd) {
+				cmd.Stdin, cmd.SysProcAttr.Ctty = r, 2 // standard error
+			}, append(c.args, "--timeout", "20s")...)
+			waitUntilRead(t, r)
+			if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if code := s.end(); code != 143 || strings.Contains(s.screen(), "reading") {
+				t.Errorf("exit code %d: %s", code, s.screen())
+			}
+		})
+	}
+	if n := store.State().Connections; n != 0 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// waitUntilRead waits until a pipe is empty.
+func waitUntilRead(t *testing.T, r *os.File) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		fds := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds, 0); n == 0 && err == nil {
+			return
+		}
+	}
+	t.Fatal("nobody reads the pipe")
+}
+
+// TestTypedValue: Ctrl-D ends a value that is typed, which is stored as it is.
+func TestTypedValue(t *testing.T) {
+	store := emulator.Start(t)
+	s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, "set", "k", "-")
+	s.await("reading the value; Ctrl-D ends")
+	s.typeIn("two\nlines\n\x04")
+	if code := s.end(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.screen())
+	}
+	if entry, _ := store.Get("k"); string(entry.Value) != "two\nlines\n" {
+		t.Errorf("the store holds %q", entry.Value)
+	}
+	s = converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, "set", "k", "-", "-q")
+	s.typeIn("quiet\x04\x04")
+	if code := s.end(); code != 0 || strings.Contains(s.screen(), "reading") {
+		t.Errorf("-q: exit code %d: %s", code, s.screen())
 	}
 }

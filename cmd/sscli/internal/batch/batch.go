@@ -105,7 +105,8 @@ its value. Keys that were missing (found is false) are skipped.`,
 
 // run connects and runs the lines of a file, or of standard input for "-".
 func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error) {
-	b := &batch{app: a, flags: f, in: a.ReadStdin, stderr: a.Stderr, verbs: make(map[string]func() verb.Verb)}
+	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]func() verb.Verb)}
+	b.in = func() ([]byte, error) { return a.ReadStdin(ctx, "the value") }
 	for _, anew := range verb.Makers() {
 		v := anew()
 		for _, name := range append([]string{v.Name()}, v.Aliases...) {

@@ -125,6 +125,13 @@ func (a *App) Warn(message, hint string) {
 	}
 }
 
+// Inform prints what sscli is doing or waiting for, which is no warning.
+func (a *App) Inform(message string) {
+	if !a.Settings.Quiet {
+		a.Say(format.Notice{Message: message, Line: a.Line})
+	}
+}
+
 // Note is Warn for something harmless: only --verbose shows it.
 func (a *App) Note(message string) {
 	if a.Settings.Verbose {

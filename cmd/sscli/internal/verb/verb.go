@@ -85,7 +85,7 @@ func verbCommand(a *cli.App, v Verb) *cobra.Command {
 		GroupID:           cli.GroupStore,
 		ValidArgsFunction: complete.Keys(a, v.keys),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req, err := v.Parse(args, a.ReadStdin)
+			req, err := v.Parse(args, func() ([]byte, error) { return a.ReadStdin(cmd.Context(), "the value") })
 			if err != nil {
 				return err
 			}
