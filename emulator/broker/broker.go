@@ -37,8 +37,8 @@ type Options struct {
 	// connection. A client that is taken over is disconnected before the other is connected.
 	Connected, Disconnected func(*Client)
 
-	// Changed is called whenever something may have changed that [Broker.Stats] returns,
-	// without the lock; nil: nobody wants to know.
+	// Changed is called, without the lock, when anything else may have changed that
+	// [Broker.Stats] returns than messages and bytes; nil: nobody wants to know.
 	Changed func()
 
 	ReceiveMaximum    uint16        // of the broker; 0: 1024
