@@ -64,10 +64,10 @@ type Client struct {
 	props  []byte
 }
 
-// Connected tells whether the client has a session and can be sent messages.
+// Connected reports whether the client has a session and can be sent messages.
 func (c *Client) Connected() bool { return c.session != nil }
 
-// SessionLasts tells whether the session outlives the connection.
+// SessionLasts reports whether the session outlives the connection.
 func (c *Client) SessionLasts() bool { return c.session != nil && c.session.expiry > 0 }
 
 // Disconnect ends the connection with a DISCONNECT, after what was queued. The code is
@@ -120,7 +120,7 @@ func (c *Client) readLoop() {
 		delete(b.clients, c)
 		b.changed = true
 		b.Unlock()
-		// Its error would be that of a connection that is gone already.
+		// An error would only repeat that the connection is gone.
 		_ = innermost(c.nc).Close()
 	}()
 	b.mu.Lock()
@@ -179,11 +179,11 @@ func (c *Client) readDeadline(d time.Duration) {
 	if d > 0 {
 		t = time.Now().Add(d)
 	}
-	// The error would be that of a connection that is closed, which Read tells.
+	// Read returns the same error.
 	_ = c.nc.SetReadDeadline(t)
 }
 
-// silent is called when a read took longer than its limit. It tells whether the
+// silent is called when a read took longer than its limit. It reports whether the
 // connection goes on. A client is given one and a half times its Keep Alive
 // [MQTT-3.1.2-22].
 func (c *Client) silent() bool {
@@ -357,7 +357,7 @@ func (c *Client) end(code byte, why string) {
 // until that is over.
 func (c *Client) limit() {
 	c.readDeadline(0)
-	// The error would be that of a connection that is closed already.
+	// An error would only repeat that the connection is closed.
 	_ = c.nc.SetWriteDeadline(time.Now().Add(drain))
 }
 
@@ -373,7 +373,7 @@ func (c *Client) cut() {
 }
 
 // goodbye closes our side, and gives the client a moment to close its side. Errors are
-// those of a connection that is gone already.
+// ignored: the connection is closed next in any case.
 func (c *Client) goodbye() {
 	nc := c.nc
 	if w, ok := nc.(*webSocket); ok {

@@ -17,9 +17,9 @@ func (w *window) at(place uint64) *delivery { return &w.ring[place&uint64(len(w.
 
 func identifier(place uint64) uint16 { return uint16(place%identifiers) + 1 }
 
-// full tells whether all identifiers are in use. When the next one is that of the first
-// delivery, which the client left unacknowledged while it acknowledged the 65535 after it,
-// that delivery moves to the end: there its identifier is the same.
+// full reports whether all identifiers are in use. If the client leaves a delivery
+// unacknowledged while it acknowledges the 65535 after it, the next identifier would be the
+// same: so that delivery moves to the end, where its place gives the same identifier.
 func (w *window) full() bool {
 	for w.hi-w.lo >= identifiers && w.busy < identifiers {
 		*w.at(w.hi) = *w.at(w.lo)
@@ -70,7 +70,7 @@ func (w *window) find(id uint16) (place uint64, ok bool) {
 	return place, place < w.hi && w.at(place).state != finished
 }
 
-// finish forgets a delivery. It tells whether it had been sent in this connection.
+// finish forgets a delivery. It reports whether it had been sent in this connection.
 func (w *window) finish(place uint64) bool {
 	*w.at(place) = delivery{}
 	w.busy--

@@ -214,8 +214,7 @@ func (l *line) write(p io.WriterTo) error {
 	return err
 }
 
-// send writes a packet; an error is that of a connection that is over, which the reader
-// finds out.
+// send writes a packet. The reader finds out if the connection is over.
 func (l *line) send(p io.WriterTo) { _ = l.write(p) }
 
 func topic(number int) string { return fmt.Sprintf("soak/%d", number) }
