@@ -12,6 +12,7 @@ type Fault struct {
 	Message    string
 	StoreError string // what the store said, if it was the store
 	Hint       string // the next thing to try
+	Outcome    string // of a write: "unknown" if it may have been applied or not; else empty
 	Line       int    // of a batch, from 1
 }
 
@@ -20,6 +21,7 @@ func (f Fault) fields() object {
 		{"op", "error"},
 		{"code", f.Code},
 		{"kind", nonEmpty(f.Kind)},
+		{"outcome", nonEmpty(f.Outcome)},
 		{"line", when(f.Line > 0, f.Line)},
 		{"message", valid(f.Message)},
 		{"store_error", nonEmpty(f.StoreError)},

@@ -48,6 +48,12 @@ func Of(err error) format.Fault {
 	if u, ok := errors.AsType[*UsageError](err); ok && u.Hint != "" {
 		f.Hint = u.Hint
 	}
+	if u, ok := errors.AsType[*UnknownError](err); ok {
+		f.Outcome = "unknown"
+		if u.Hint != "" {
+			f.Hint = u.Hint
+		}
+	}
 	if c, ok := errors.AsType[*config.Error](err); ok && strings.HasPrefix(c.Source, "--") {
 		f.Hint = "" // whoever wrote a flag needs no list of variables
 		if c.Source == "--output" {
@@ -82,19 +88,19 @@ func Table() []Row {
 	return []Row{
 		{"interrupted", 128, "a signal asked sscli to end; its number is added to the code", "", IsA[*signals.Interrupted]},
 		{"expectation", CodeNo, "a command of a batch ended with another code than expected; the code is the command's, if that is above 1", "", IsA[*ExpectError]},
-		{"outcome_unknown", CodeUnknown, "a write was sent, no answer came, and the key does not tell whether it was applied",
-			"read the key and decide; a write may be repeated if it does not matter that it is done twice", IsA[*UnknownError]},
+		{"outcome_unknown", CodeUnknown, "a write was sent and got no usable answer, and the key does not tell whether it was applied",
+			"read the key and decide; repeat the write only if writing twice does no harm", IsA[*UnknownError]},
 		{"gap", codeContinuity, "the watch was broken, and that nothing was missed cannot be proven",
 			"read the keys again and start a new watch", is(ErrGap)},
 		{"overflow", codeContinuity, "the watch's reader is slower than the changes come",
 			"a faster reader, a larger --buffer, or fewer keys", is(client.ErrOverflow)},
 		{"lock_lost", CodeLockLost, "a lock was lost while it was held: it was not renewed in time, or its key was deleted or taken",
-			"read again what the lock protects; sscli lock status NAME tells who holds it", is(client.ErrLockLost)},
-		{"lock_not_held", CodeLockLost, "a lock that was to be renewed or released is free, or another's: it ran out, or was released",
-			"sscli lock status NAME tells who holds it; acquire it again", is(client.ErrNotHolder)},
+			"read again what the lock protects; sscli lock status NAME shows who holds it", is(client.ErrLockLost)},
+		{"lock_not_held", CodeLockLost, "a lock that should be renewed or released is free, or another's: it expired, or was released",
+			"sscli lock status NAME shows who holds it; acquire it again", is(client.ErrNotHolder)},
 		{"lock_busy", CodeNo, "another holds the lock, and there was no time to wait, or no more",
-			"a longer --wait; sscli lock status NAME --observe 10s tells whether its holder is alive", is(client.ErrLockBusy)},
-		{"not_applied", codeTimeout, "a write was sent, no answer came, and the key is as it was before",
+			"a longer --wait; sscli lock status NAME --observe 10s shows whether its holder is alive", is(client.ErrLockBusy)},
+		{"not_applied", codeTimeout, "a write was sent and got no usable answer, and the key is as it was before",
 			"run it again", IsA[*NotAppliedError]},
 		{"child", child.CodeSetup, "the command behind -- could not be started (125, 126, 127)", "", IsA[*child.StartError]},
 		{"guard", child.CodeSetup, "the process that guards the command of a lock was killed, so the command was killed too", "run it again; what killed it may be short of memory", is(child.ErrGuardDied)},
@@ -191,7 +197,7 @@ func Table() []Row {
 		{"tls", CodeLogin, "the TLS handshake was broken off", "", isAlert},
 		{"plain_on_tls_port", CodeConnection, "the broker closed a connection without TLS before it answered: perhaps the port speaks TLS",
 			"--tls or mqtts://, or the port without TLS (1883)", isTLSPort},
-		{"no_store", codeTimeout, "the broker accepted the request and said that nobody takes it (PUBACK 0x10)",
+		{"no_store", codeTimeout, "no state store is listening on this broker: it accepted the request for no subscriber (PUBACK 0x10)",
 			"check that the broker has a state store; sscli serve is one for development", IsA[*client.NoStoreError]},
 		{"timeout", codeTimeout, "the time was over", "a longer --timeout; --trace shows what was waited for", IsTimeout},
 		{"unreachable", CodeConnection, "the broker cannot be reached", "check host and port, and the network between", isStage(mqtt.StageTCP)},
