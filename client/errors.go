@@ -58,6 +58,9 @@ type LostAnswerError struct {
 	Timestamp Version   // the request's `__ts`
 	Expires   time.Time // when the request expires: the broker then drops it
 	Err       error
+
+	taken  bool          // the broker has acknowledged the request, so Expires is certain
+	expiry time.Duration // of the request, counted from its arrival at the broker
 }
 
 func (e *LostAnswerError) Error() string {

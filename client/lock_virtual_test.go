@@ -235,7 +235,7 @@ func (c *contest) compete(id int, s *Session, rate float64) {
 		l, err := s.Lock(ctx, theLock, o)
 		cancel()
 		if err != nil {
-			if _, open := errors.AsType[*LostAnswerError](err); !open {
+			if _, open := errors.AsType[*LockUnknownError](err); !open {
 				h.left = time.Now()
 				c.note(h)
 			}

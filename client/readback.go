@@ -116,5 +116,5 @@ func (p *pending) judgeAnswer(err error) error {
 func (p *pending) lost(why error) *LostAnswerError {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	return &LostAnswerError{Command: p.command, Timestamp: p.ts, Expires: p.expires, Err: why}
+	return &LostAnswerError{Command: p.command, Timestamp: p.ts, Expires: p.expires, Err: why, taken: p.taken, expiry: p.expiry}
 }

@@ -279,6 +279,7 @@ type pending struct {
 	sent    time.Time
 	expiry  time.Duration
 	expires time.Time     // guarded by Session.mu
+	taken   bool          // the broker has acknowledged the request; guarded by Session.mu
 	nobody  chan struct{} // closed when a PUBACK said that nobody subscribes to requests
 	alone   sync.Once     // closes nobody
 
@@ -409,6 +410,9 @@ func (p *pending) acked(err error) {
 		return
 	}
 	p.s.expireAfter(p, p.expiry)
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.taken = true
 }
 
 // expireAfter counts a request's expiry from now. The broker starts counting when the
