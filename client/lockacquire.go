@@ -289,7 +289,7 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	if err := a.s.undo(limited, a.name, a.o.Holder, a.timing, a.doubt); err != nil {
 		return &LockUnknownError{
 			Name: a.name, Holder: a.o.Holder, Until: later(a.doubt.until, time.Now()).Add(a.timing.TTL),
-			Err: fmt.Errorf("%w; and it could not be released: %w", why, cause(err)),
+			Err: fmt.Errorf("acquiring it: %w; releasing it again: %w", why, cause(err)),
 		}
 	}
 	return why
@@ -450,7 +450,7 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	lost, unknown := errors.AsType[*LostAnswerError](c.err)
 	switch {
 	case unknown:
-		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: later(lost.Expires, time.Now()).Add(t.TTL), Err: lost.Err}
+		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: later(lost.Expires, time.Now()).Add(t.TTL), Err: fmt.Errorf("renewing it: %w", lost.Err)}
 	case c.err != nil:
 		return Lease{}, c.err
 	case c.gone || c.holder != nil:
@@ -461,7 +461,7 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 		return c.lease, c.useless()
 	}
 	if _, err := s.giveBack(ctx, name, o.Holder, t); err != nil {
-		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: time.Now().Add(t.TTL), Err: cause(err)}
+		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: time.Now().Add(t.TTL), Err: fmt.Errorf("releasing it again: %w", cause(err))}
 	}
 	return Lease{}, &NotHolderError{LockStatus{Name: name}}
 }

@@ -233,7 +233,7 @@ func (s *Session) release(ctx context.Context, name string, holder []byte, t Loc
 	case g.deleted || !g.found && g.lost != nil && ours:
 		return nil
 	case !g.found && g.lost != nil:
-		return &LockUnknownError{Name: name, Holder: holder, Free: true, Err: g.lost}
+		return &LockUnknownError{Name: name, Holder: holder, Free: true, Err: fmt.Errorf("releasing it: %w", g.lost.Err)}
 	}
 	return s.notHolder(ctx, name, g.found)
 }
@@ -267,7 +267,7 @@ func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) e
 	timing := LockTiming{Interval: s.o.Timeout}
 	err := s.release(ctx, name, o.Holder, timing, doubt{}, false)
 	if lost, unknown := err.(*LostAnswerError); unknown {
-		return &LockUnknownError{Name: name, Holder: o.Holder, Err: lost.Err}
+		return &LockUnknownError{Name: name, Holder: o.Holder, Err: fmt.Errorf("releasing it: %w", lost.Err)}
 	}
 	return err
 }

@@ -78,7 +78,7 @@ func appendHint(dst []byte, hint string) []byte {
 // written for results, not for these.
 func isDiagnostic(r Result) bool {
 	switch r.(type) {
-	case Fault, Warning, BatchSummary, Elapsed, Aside:
+	case Fault, Warning, Notice, BatchSummary, Elapsed, Aside:
 		return true
 	}
 	return false

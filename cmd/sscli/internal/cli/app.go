@@ -242,6 +242,13 @@ func (a *App) Warn(message, hint string) {
 	}
 }
 
+// Inform prints what sscli is doing or waiting for, which is no warning.
+func (a *App) Inform(message string) {
+	if !a.Settings.Quiet {
+		a.Say(format.Notice{Message: message, Line: a.Line})
+	}
+}
+
 // note warns of what did no harm, for those who want to know.
 func (a *App) Note(message string) {
 	if a.Settings.Verbose {

@@ -79,11 +79,14 @@ func (e *NotAppliedError) Unwrap() error { return e.Err }
 type UnknownError struct {
 	Err    error         // why there is no usable answer
 	Within time.Duration // how long it was awaited; 0 = not known
-	Why    string        // what is known of the key, or why nothing is
+	Why    string        // what is known of the key, or why nothing is; empty = Err says it all
 	Hint   string        // the next thing to type; empty = that of the table
 }
 
 func (e *UnknownError) Error() string {
+	if e.Why == "" {
+		return Message(e.Err)
+	}
 	return fmt.Sprintf("whether the write was applied is unknown: %s; %s", NoAnswer(e.Err, e.Within), e.Why)
 }
 
