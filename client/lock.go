@@ -93,6 +93,7 @@ type Lock struct {
 	first   Version // the token of the acquisition; older versions belong to earlier holders
 	seen    Version // the newest version that the watch announced with our value
 	unsaid  bool    // the watch announced our value without a version
+	open    bool    // a renewal since the last lease got no usable answer
 	broken  bool    // the watch was broken since the acquisition
 	blind   bool    // the watch has ended
 	doubt   doubt
@@ -211,7 +212,7 @@ func (l *Lock) keep() {
 		}
 		if until := time.Until(due); !flying && until <= 0 {
 			flying, began = true, time.Now()
-			held := trail{token: lease.Token, seen: l.seen, open: l.unsaid || l.doubt.n > 0 || l.doubt.held}
+			held := trail{token: lease.Token, seen: l.seen, open: l.open || l.unsaid}
 			go func() { answers <- l.s.claim(renewing, l.name, l.o, l.timing, l.s.o.Timeout, &held) }()
 		} else if !flying {
 			wait = min(wait, until)
@@ -262,6 +263,8 @@ func (l *Lock) judge(c claim) *LockLostError {
 	l.doubt.add(c)
 	switch {
 	case c.err != nil:
+		_, unanswered := errors.AsType[*LostAnswerError](c.err)
+		l.open = l.open || unanswered
 		l.trouble = c.err
 		l.tell(c.err)
 		return nil
@@ -279,7 +282,7 @@ func (l *Lock) judge(c claim) *LockLostError {
 	l.mu.Lock()
 	l.lease = c.lease
 	l.mu.Unlock()
-	l.trouble = nil
+	l.trouble, l.open = nil, false
 	if l.o.OnLease != nil {
 		l.o.OnLease(c.lease)
 	}

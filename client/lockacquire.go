@@ -342,7 +342,7 @@ func (c claim) useless() error {
 type trail struct {
 	token Version // of the last lease; zero: every version follows
 	seen  Version // the newest that the watch announced with our value
-	open  bool    // a renewal that got no answer, or an event without a version, may have written another
+	open  bool    // a renewal since then that got no answer, or an event without a version, may have given it another
 }
 
 // follows reports whether the key may have got this version without having been free since

@@ -104,8 +104,9 @@ func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTi
 
 // givenBack is the outcome of giveBack.
 type givenBack struct {
-	deleted bool // one of our requests deleted the key
-	found   bool // the key exists, and holds another value
+	deleted bool      // one of our requests deleted the key
+	found   bool      // the key exists, and holds another value
+	sent    time.Time // when the last request was sent that was answered
 	lost    *LostAnswerError
 }
 
@@ -118,8 +119,9 @@ type givenBack struct {
 // Without any answer until ctx ends, the error is that of the last request.
 func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (g givenBack, err error) {
 	type answer struct {
-		r   VDelResult
-		err error
+		r    VDelResult
+		err  error
+		sent time.Time
 	}
 	within := min(t.Interval, s.o.Timeout)
 	waiting, stop := context.WithCancel(ctx)
@@ -165,7 +167,7 @@ func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t Lo
 			flying++
 			go func() {
 				r, err := typed[VDelResult](p.wait(waiting))
-				answers <- answer{r, err}
+				answers <- answer{r, err, p.sent}
 			}()
 			again.Reset(within)
 		case a := <-answers:
@@ -174,6 +176,7 @@ func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t Lo
 			switch {
 			case a.err == nil:
 				answered = true
+				g.sent = later(g.sent, a.sent)
 				g.deleted, g.found = g.deleted || a.r.Deleted, a.r.Found && !a.r.Deleted
 			case unknown:
 				g.lost, err = lost, lost
@@ -221,7 +224,7 @@ func (s *Session) release(ctx context.Context, name string, holder []byte, t Loc
 	if err != nil {
 		return err
 	}
-	if d.n > 0 && (!d.settled || time.Now().Before(d.until)) {
+	if d.n > 0 && (!d.settled || g.sent.Before(d.until)) {
 		if err := d.rest(ctx); err != nil {
 			return err
 		}
