@@ -7,7 +7,7 @@
 #	scripts/chaos-locks.sh 2000
 #	scripts/chaos-locks.sh 2000 1500ms    with locks of this TTL
 #
-# It wants Linux, Go and flock(1).
+# Requires Linux, Go and flock(1).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 exec go test ./cmd/sscli -run '^TestLockChaos$' -count 1 -timeout 0 -v -chaos-rounds "${1-300}" -chaos-ttl "${2-2500ms}"

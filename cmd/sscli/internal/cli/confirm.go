@@ -13,12 +13,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
-// confirm stands before everything that writes to the broker; whoever sends a write
-// calls it first, with what is about to be done in a few words (`set "a"`), and sends
-// nothing if it returns an error. It asks, if the context is protected: on the
-// terminal, each time; where standard input or standard error is none the error is a
-// *protectedError that names --yes. After --yes, and after confirmAll, it does not
-// ask. The connection need not be there yet.
+// Confirm must be called before every write, with what is about to be done in a few words
+// (`set "a"`); if it returns an error, nothing may be sent. For a protected context it asks
+// on the terminal, each time; after --yes, and after ConfirmAll, it does not ask. If the
+// user declines, or if standard input or standard error is no terminal, the error is an
+// *explain.ProtectedError. The connection need not exist yet.
 func (a *App) Confirm(ctx context.Context, what string) error {
 	if !a.Settings.Protected || a.Settings.Yes || a.confirmed {
 		return nil
@@ -28,7 +27,7 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 	if !typed || a.Streaming || !term.IsTerminal(int(a.Stderr.Fd())) {
 		return &explain.ProtectedError{Context: a.Settings.Context, What: what, Batch: a.Streaming}
 	}
-	answer, err := terminal.Ask(ctx, a.Stderr, fmt.Sprintf("%s: the context %s is protected. Go on? [y/N] ", what, a.Settings.Context))
+	answer, err := terminal.Ask(ctx, a.Stderr, fmt.Sprintf("%s: context %s is protected. Continue? [y/N] ", what, a.Settings.Context))
 	if err != nil {
 		return err
 	}
@@ -39,8 +38,7 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 	return &explain.ProtectedError{Context: a.Settings.Context, What: what, Refused: true}
 }
 
-// confirmAll is confirm for all the writes to come of this run: the answer to it
-// holds for all of them.
+// ConfirmAll is Confirm for all later writes of this run: the user is asked once.
 func (a *App) ConfirmAll(ctx context.Context, what string) error {
 	if a.declined {
 		return &explain.ProtectedError{Context: a.Settings.Context, What: what, Refused: true}

@@ -15,8 +15,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// A Shell is what the lines of an interactive shell share. A command line outside of
-// one has none.
+// A Shell is what the lines of an interactive shell share.
 type Shell interface {
 	// Settings returns the settings that every line begins with.
 	Settings() config.Settings
@@ -30,7 +29,8 @@ type Shell interface {
 	KeysWith(prefix string) []string
 }
 
-// withSession connects, and closes what it opened when f has returned.
+// WithSession connects, calls f, and disconnects. Connecting has the timeout of the
+// settings, which f finds in o; in a shell the session is the shell's, and stays.
 func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o client.Options) error) (err error) {
 	o, undo, err := a.Broker()
 	if err != nil {
@@ -47,8 +47,10 @@ func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o clien
 	return f(s, o)
 }
 
-// broker returns how to reach the configured broker, and what undoes it.
-func (a *App) Broker() (client.Options, func() error, error) {
+// Broker returns the options to reach the configured broker with. With --embedded it
+// starts the emulator, with --trace-file it opens the file; undo ends that. The error is
+// config.ErrNoBroker, or a *config.Error about a file.
+func (a *App) Broker() (o client.Options, undo func() error, err error) {
 	if a.Shell != nil {
 		return a.Shell.Broker(a)
 	}
@@ -56,7 +58,7 @@ func (a *App) Broker() (client.Options, func() error, error) {
 	if err := s.Broker(); err != nil {
 		return client.Options{}, nil, err
 	}
-	o := client.Options{
+	o = client.Options{
 		Address:       s.Address,
 		Username:      s.Username,
 		ClientID:      s.ClientID,
@@ -71,12 +73,11 @@ func (a *App) Broker() (client.Options, func() error, error) {
 	if s.ClientIDPrefix != "" {
 		o.ClientID = s.ClientIDPrefix + "-" + strings.ToLower(rand.Text()[:16])
 	}
-	var err error
 	if o.Password, err = certs.ReadSecret(s, "password-file", s.PasswordFile); err != nil {
 		return o, nil, err
 	}
 	if s.AskPass {
-		o.Password = a.Password
+		o.Password = a.password
 	}
 	if !s.Embedded {
 		o.TokenFile, o.WebSocket, o.Proxy = s.SATFile, s.WebSocket, s.Proxy
@@ -103,8 +104,8 @@ func (a *App) Broker() (client.Options, func() error, error) {
 	return o, func() error { return errors.Join(server.Close(), closeTrace()) }, nil
 }
 
-// dial returns a session with the broker, and what ends it: on the command line one
-// of its own, in a shell the shell's.
+// Dial returns a session and a function that closes it. In a shell it is the session of
+// the shell, which stays open.
 func (a *App) Dial(ctx context.Context, o client.Options) (*client.Session, func() error, error) {
 	if a.Shell != nil {
 		s, err := a.Shell.Session(ctx)
@@ -117,14 +118,15 @@ func (a *App) Dial(ctx context.Context, o client.Options) (*client.Session, func
 	return s, s.Close, nil
 }
 
-// saw remembers the keys of requests, in a shell.
+// Saw lets a shell remember keys for completion.
 func (a *App) Saw(keys ...string) {
 	if a.Shell != nil {
 		a.Shell.Saw(keys...)
 	}
 }
 
-// tracer is openTrace with the error of a setting.
+// Tracer is trace.Open for standard error, if that is wanted, and for a file, if its name
+// is not empty. The error is a *config.Error.
 func (a *App) Tracer(stderr bool, file string) (print func(mqtt.Event), end func() error, err error) {
 	var w io.Writer
 	if stderr {

@@ -14,16 +14,15 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// offline marks the commands that do not connect.
+// Offline is the annotation of commands that do not connect.
 const Offline = "offline"
 
-// newRoot builds the command table; everything that lists commands (the
-// parser, help, completion) reads it from there.
+// NewRoot builds the command line of the whole table. Everything that lists commands (the
+// parser, help, completion, the manual) reads them from it.
 func NewRoot(a *App) *cobra.Command { return NewRootFor(a, nil) }
 
-// newRootFor builds as much of the command table as a command line needs: one command if
-// its first word is the name of one, or else all. To build all of them takes a fifth of
-// the time that sscli takes to start.
+// NewRootFor builds what one command line needs: one command if its first word is the name
+// of one, else all. Building all takes a fifth of the time that sscli takes to start.
 func NewRootFor(a *App, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sscli",
@@ -76,7 +75,7 @@ fencing tokens.
 	config.Bind(root.PersistentFlags())
 	root.AddGroup(&cobra.Group{ID: GroupStore, Title: "Keys:"}, &cobra.Group{ID: GroupDebug, Title: "Looking closer:"},
 		&cobra.Group{ID: GroupMore, Title: "More:"})
-	if cmd := NewCommand(a, FirstWord(root.PersistentFlags(), args)); cmd != nil {
+	if cmd := NewCommand(a, firstWord(root.PersistentFlags(), args)); cmd != nil {
 		root.AddCommand(cmd)
 		root.CompletionOptions.DisableDefaultCmd = true
 	} else {
@@ -90,8 +89,8 @@ fencing tokens.
 	return root
 }
 
-// isOffline tells whether the command or one that it belongs to does not connect;
-// cobra's own do not.
+// isOffline reports whether a command, or one above it, does not connect. The commands
+// that cobra adds do not.
 func isOffline(cmd *cobra.Command) bool {
 	for c := cmd; c.HasParent(); c = c.Parent() {
 		switch c.Name() {
@@ -105,14 +104,15 @@ func isOffline(cmd *cobra.Command) bool {
 	return false
 }
 
-// A command is a row of the command table. make builds it anew for each command line,
-// because its flags are its own.
+// A Command is a row of the command table. New builds it for one command line: the command
+// holds the values of its flags.
 type Command struct {
 	Name string
 	New  func(*App) *cobra.Command
 }
 
-// NewCommand builds the command of that very name, or returns nil if there is none.
+// NewCommand builds the command with this name, or returns nil if there is none. Aliases
+// and other spellings are cobra's affair.
 func NewCommand(a *App, name string) *cobra.Command {
 	for _, c := range a.Commands {
 		if c.Name == name {
@@ -129,14 +129,15 @@ func runAlone(ctx context.Context, a *App, name string, args ...string) error {
 	return cmd.RunE(cmd, args)
 }
 
+// The groups of commands in help.
 const (
 	GroupStore = "store"
 	GroupDebug = "debug"
 	GroupMore  = "more"
 )
 
-// setHelp lets cobra's help command fail as others do, and work whatever the
-// settings are.
+// setHelp lets cobra's help command return errors as other commands do, and work whatever
+// the settings are.
 func setHelp(root *cobra.Command) {
 	root.SetHelpCommandGroupID(GroupMore)
 	root.InitDefaultHelpCmd()
@@ -144,7 +145,7 @@ func setHelp(root *cobra.Command) {
 		if cmd.Name() != "help" {
 			continue
 		}
-		cmd.Use, cmd.Short, cmd.Long = "help [COMMAND|TOPIC]", "Tell about a command or a topic", ""
+		cmd.Use, cmd.Short, cmd.Long = "help [COMMAND|TOPIC]", "Explain a command or a topic", ""
 		cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
 		cmd.Run = nil
 		cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -172,7 +173,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return &explain.UsageError{Err: fmt.Errorf("unknown command %.64q", name), Hint: hint}
 }
 
-// noArgs refuses operands.
+// NoArgs refuses operands.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return explain.Usagef("%.64q: %s takes no operand", Unprotect(args[0]), cmd.CommandPath())
@@ -180,10 +181,23 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// firstWord returns what may be the name of a command: the first word that is neither a
-// flag of fs nor its value. It is empty if there is none, or if a flag is unknown. It only
-// looks: the parser reads the flags later, and says what is wrong with them.
-func FirstWord(fs *pflag.FlagSet, args []string) string {
+// ExactArgs requires the operands with these names: one word for each.
+func ExactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return explain.Usagef("missing %s", strings.Join(names[len(args):], " and "))
+		}
+		if len(args) > len(names) {
+			return explain.Usagef("%.64q: %s takes only %s", Unprotect(args[len(names)]), cmd.CommandPath(), strings.Join(names, " and "))
+		}
+		return nil
+	}
+}
+
+// firstWord returns the word that may be the name of a command: the first that is neither
+// a flag of fs nor the value of one. It is empty if there is none, or if a flag is unknown.
+// It only looks: the parser reads the flags later and reports what is wrong with them.
+func firstWord(fs *pflag.FlagSet, args []string) string {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {

@@ -166,7 +166,7 @@ func (r *lockRun) run(ctx context.Context, so client.Options) error {
 		r.print(<-r.notices)
 	}
 	released := releaseLock(r.app, r.lock, so.Timeout)
-	if end.Left > 0 {
+	if end.Left {
 		r.app.Warn("processes that the command had left behind were ended", "")
 	}
 	return r.outcome(end, err, lost, released)
