@@ -130,11 +130,11 @@ func TestGolden(t *testing.T) {
 			Set{Key: "a", Reason: "exists", Version: stored(), RTT: rtt},
 			Set{Key: "a", Reason: "differs", Version: evil},
 		},
-		"count": {
-			Count{Op: "del", Key: "a", N: 1, Version: stored(), RTT: rtt},
-			Count{Op: "del", Key: "a", N: 0, RTT: rtt},
-			Count{Op: "vdel", Key: "a", N: -1},
-			Count{Op: "del", Key: "\xfe", N: 1, Many: true},
+		"del": {
+			Del{Key: "a", Deleted: true, Version: stored(), RTT: rtt},
+			Del{Key: "a", RTT: rtt},
+			VDel{Key: "a", Found: true},
+			Del{Key: "\xfe", Deleted: true, Many: true},
 		},
 		"reply": {
 			Reply{Words: words("GET", "a"), Value: Value{Kind: Blob, Text: []byte("21.5")}, Version: stored(), RTT: rtt},
@@ -394,7 +394,8 @@ func everything(key string, value []byte) []Result {
 		Get{Key: key, Found: true, Value: value, Version: v, Many: true},
 		Get{Key: key, Found: true, Value: value, Version: v},
 		Set{Key: key, Reason: key, Version: v},
-		Count{Op: "del", Key: key, Version: v, Many: true},
+		Del{Key: key, Version: v, Many: true},
+		VDel{Key: key, Version: v},
 		Reply{Words: [][]byte{value}, Version: v, Value: Value{Kind: Array, Items: []Value{
 			{Kind: Blob, Text: value}, {Kind: SimpleString, Text: value}, {Kind: SimpleError, Text: value}, {Text: value},
 		}}},

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs all benchmarks, one after the other, and writes a table of the goals that they
-# state, in Markdown, to standard output; what they say beside goes to standard error.
-# Ends with 1 if a goal is missed, and goes on until then.
+# Runs all benchmarks one after the other. Writes a Markdown table of their goals to
+# standard output, and their own output to standard error. A missed goal does not stop
+# it; it then exits with 1 at the end.
 #
-#	scripts/bench.sh >table.md        about ten minutes, on a machine that does nothing else
+#	scripts/bench.sh >table.md        about ten minutes, on an otherwise idle machine
 #
-# It wants Linux, Go, mosquitto and its clients, redis-server and redis-cli, etcd and
-# etcdctl, and is no part of check.sh.
+# Requires Linux, Go, mosquitto and its clients, redis-server and redis-cli, etcd and
+# etcdctl.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 
@@ -26,12 +26,12 @@ for script in bench-request.sh 'bench-flights.sh -n 10000' bench-watch.sh bench-
 		exit $code
 	fi
 	[ $code = 0 ] || missed=1
-	# A goal is a line that says so, or one of bench-request.sh's.
+	# A goal is a line with that word, or a row of bench-request.sh.
 	grep -E 'goal|[<>]= ' "$out" | grep -v '^ *sscli ms' | sed -E 's/^ +//; s/ {2,}/ /g' | while IFS= read -r line; do
 		met='met'
 		[[ $line =~ [Mm]issed|MISSED ]] && met='**missed**'
 		# shellcheck disable=SC2016
-		printf '| `scripts/%s` | %s | %s |\n' "$script" "$(sed -E 's/[:,]? *(MISSED|missed|met|reached)$//' <<<"$line")" "$met"
+		printf '| `scripts/%s` | %s | %s |\n' "$script" "$(sed -E 's/[:,]? *(MISSED|missed|met)$//' <<<"$line")" "$met"
 	done
 done
 exit $missed

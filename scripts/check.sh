@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Checks everything: form, analysis, tests, fuzz targets, what README.md and docs show,
-# and, if SSCLI_CHECK=full and it changed, what a release is made of.
+# Runs all checks: formatting, analysis, tests, fuzz targets, the examples of README.md
+# and docs and, with SSCLI_CHECK=full, a trial release if its inputs changed.
 #
-#	scripts/check.sh                    with what is there; wants Go, nothing else
-#	SSCLI_CHECK=full scripts/check.sh   installs what is missing; a skip is an error
+#	scripts/check.sh                    requires only Go; uses the other tools it finds
+#	SSCLI_CHECK=full scripts/check.sh   installs missing tools; a skip is an error
 #
-# SSCLI_FUZZTIME=1m fuzzes each target for longer than 1s.
+# SSCLI_FUZZTIME=1m fuzzes each target for one minute instead of one second.
 #
-# Each step prints a line with its duration, and all it has to say if it fails. At
-# the end stand what failed, what was skipped and why, and the sums of steps and
-# tests.
+# Each step prints one line with its duration, and its output only if it fails. The end
+# lists the failures and the skips, and counts steps and tests.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
-staticcheck_version=v0.8.2
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+gotestsum=gotest.tools/gotestsum@v1.13.0
 full=
 [ "${SSCLI_CHECK-}" = full ] && full=yes
 
@@ -21,8 +21,8 @@ if ! command -v go >/dev/null; then
 	echo 'check.sh: no go on the PATH' >&2
 	exit 2
 fi
-# Tools of the Go command and daemons are often not on the PATH. No build here
-# needs to know its commit, and git may refuse to tell.
+# GOPATH/bin and the sbin directories are often not on the PATH. No build here needs
+# its commit, and git refuses to name it in a checkout owned by another user.
 PATH=$PATH:$(go env GOPATH)/bin:/usr/local/sbin:/usr/sbin
 GOFLAGS="$(go env GOFLAGS) -buildvcs=false"
 export PATH GOFLAGS
@@ -34,7 +34,7 @@ trap 'rm -rf "$tmp"' EXIT
 passed=0 failed=0 skipped=0
 failures=() skips=()
 
-# step NAME CMD... runs CMD and prints what it says only if it fails.
+# step NAME CMD... runs CMD and prints its output only if it fails.
 step() {
 	local name=$1 start=$SECONDS
 	shift
@@ -66,8 +66,8 @@ skip() {
 
 have() { command -v "$1" >/dev/null; }
 
-# install gets what is missing; whatever that leaves missing is skipped later,
-# which is then an error.
+# install_missing installs missing tools. A step whose tool is still missing is
+# skipped later, which is then an error.
 install_missing() {
 	local packages=()
 	have "$(go env CC)" || have gcc || packages+=(gcc libc6-dev)
@@ -86,12 +86,11 @@ install_missing() {
 		export DEBIAN_FRONTEND=noninteractive
 		apt-get -q update && apt-get -q install -y --no-install-recommends "${packages[@]}" || return
 	fi
-	if ! staticcheck -version 2>/dev/null | grep -qF "(${staticcheck_version#v})"; then
-		go install "honnef.co/go/tools/cmd/staticcheck@$staticcheck_version" || return
-		hash -r
-		# Another version may come first on the PATH.
-		PATH=$(go env GOPATH)/bin:$PATH
-	fi
+	staticcheck -version 2>/dev/null | grep -qF "(${staticcheck#*@v})" || go install "$staticcheck" || return
+	gotestsum --version 2>/dev/null | grep -qF "${gotestsum#*@}" || go install "$gotestsum" || return
+	hash -r
+	# Another version may come first on the PATH.
+	PATH=$(go env GOPATH)/bin:$PATH
 }
 
 # files prints the names of the project's files.
@@ -103,8 +102,8 @@ files() {
 	fi
 }
 
-# found prints the places where a pattern stands in the files whose names fit $1.
-# It succeeds if there is one.
+# found NAMES GREP_ARGS... greps the files whose names match NAMES. It succeeds if there
+# is a match.
 found() {
 	local names=$1
 	shift
@@ -114,19 +113,19 @@ found() {
 hygiene() {
 	local ok=0 written='(\.(go|md|sh|sscli|yaml|mod)|/run|LICENSE|\.gitignore)$'
 	if found "$written" -E '[[:blank:]]+$'; then
-		echo '^ blanks at the end of a line'
+		echo '^ trailing blanks'
 		ok=1
 	fi
 	if found "$written" -E $'\r$'; then
-		echo '^ CR LF'
+		echo '^ CR LF line endings'
 		ok=1
 	fi
 	if found . -E '^(<{7}|>{7})( |$)'; then
-		echo '^ a merge that was not finished'
+		echo '^ an unfinished merge'
 		ok=1
 	fi
 	if found . -E '/(home|Users)/[[:alnum:]]' || found . -F "$PWD/" || found . -F "${HOME:-$PWD}/"; then
-		echo '^ a path of one machine'
+		echo '^ a path of this machine'
 		ok=1
 	fi
 	return $ok
@@ -137,16 +136,16 @@ formatted() {
 	list=$(gofmt -l .) || return
 	[ -z "$list" ] && return
 	echo "$list"
-	echo 'gofmt -w would change these'
+	echo 'not formatted: run gofmt -w on them'
 	return 1
 }
 
-# A compiler for C is what the race detector needs.
+# race reports whether the race detector can run: it needs cgo and a C compiler.
 race() {
 	[ "$(go env CGO_ENABLED)" = 1 ] && have "$(go env CC)"
 }
 
-# tests runs all tests. They have lines and counts of their own.
+# tests runs all tests. gotestsum prints the output of the failed and the skipped ones.
 tests() {
 	local start=$SECONDS flags=(-shuffle=on -timeout 5m) name='go test'
 	if race; then
@@ -155,24 +154,27 @@ tests() {
 	else
 		skip 'race detector' 'no C compiler, or CGO_ENABLED=0'
 	fi
-	if ! go build -o "$tmp/verdict" ./scripts/verdict; then
-		bad "$name" "$start"
+	if ! have gotestsum; then
+		skip 'list of skipped tests' "no gotestsum: go install $gotestsum"
+		step "$name" go test "${flags[@]}" ./...
 		return
 	fi
-	echo '0 0 0' >"$tmp/counts"
-	: >"$tmp/skips"
-	go test -json "${flags[@]}" ./... 2>&1 | "$tmp/verdict" "$tmp/counts" "$tmp/skips"
-	local status=("${PIPESTATUS[@]}")
-	local good_tests bad_tests skipped_tests
-	read -r good_tests bad_tests skipped_tests <"$tmp/counts"
-	passed=$((passed + good_tests)) failed=$((failed + bad_tests)) skipped=$((skipped + skipped_tests))
-	while IFS= read -r line; do
-		skips+=("$line")
-	done <"$tmp/skips"
-	if [ "${status[0]}" = 0 ] && [ "${status[1]}" = 0 ]; then
-		good "$name: $good_tests tests" "$start"
+	: >"$tmp/events"
+	gotestsum --format pkgname --format-icons text --format-hide-empty-pkg \
+		--jsonfile-timing-events "$tmp/events" -- "${flags[@]}" ./...
+	local code=$? action package test count=0
+	while read -r action package test; do
+		count=$((count + 1))
+		case $action in
+		pass) passed=$((passed + 1)) ;;
+		fail) failed=$((failed + 1)) failures+=("$package $test") ;;
+		skip) skipped=$((skipped + 1)) skips+=("$package $test") ;;
+		esac
+	done < <(sed -nE 's/.*"Action":"(pass|fail|skip)","Package":"([^"]*)","Test":"(.*)","Elapsed".*/\1 \2 \3/p' "$tmp/events")
+	if [ $code = 0 ]; then
+		good "$name: $count tests" "$start"
 	else
-		bad "$name: $bad_tests of $((good_tests + bad_tests)) tests" "$start"
+		bad "$name" "$start"
 	fi
 }
 
@@ -180,17 +182,17 @@ tests() {
 fuzz_target() {
 	go test -run '^$' -fuzz "^$2\$" -fuzztime "${SSCLI_FUZZTIME-1s}" -fuzzminimizetime 10x "$1" >"$tmp/fuzz" 2>&1 && return
 	cat "$tmp/fuzz"
-	# Before Go 1.27 the fuzzer at times takes the end of its own time for a failure
-	# (go.dev/issue/75804). Then there is no input that failed.
+	# Before Go 1.27 the fuzzer sometimes reports its own time limit as a failure
+	# (go.dev/issue/75804). Then no failing input is named.
 	grep -q '^ *context deadline exceeded$' "$tmp/fuzz" && ! grep -q 'Failing input' "$tmp/fuzz"
 }
 
-# fuzz runs each fuzz target for a short time.
+# fuzz runs each fuzz target for $SSCLI_FUZZTIME.
 fuzz() {
 	local start=$SECONDS names=() name
 	if ! go test -list '^Fuzz' ./... >"$tmp/list" 2>&1; then
 		sed 's/^/      /' "$tmp/list"
-		bad 'list of the fuzz targets' "$start"
+		bad 'list of fuzz targets' "$start"
 	fi
 	while read -r first second _; do
 		case $first in
@@ -205,7 +207,7 @@ fuzz() {
 	done <"$tmp/list"
 }
 
-[ -n "$full" ] && step 'install what is missing' install_missing
+[ -n "$full" ] && step 'install missing tools' install_missing
 
 step gofmt formatted
 step 'blanks, conflicts, paths' hygiene
@@ -217,20 +219,20 @@ step 'go vet for darwin' env GOOS=darwin CGO_ENABLED=0 go vet ./...
 if have staticcheck; then
 	step staticcheck staticcheck ./...
 else
-	skip staticcheck "not installed: go install honnef.co/go/tools/cmd/staticcheck@$staticcheck_version"
+	skip staticcheck "not installed: go install $staticcheck"
 fi
 if have shellcheck; then
-	step shellcheck shellcheck scripts/*.sh scripts/*.bash examples/*.sh .ci/run
+	step shellcheck shellcheck scripts/*.sh scripts/*.bash scripts/bench/*.sh examples/*.sh .ci/run
 else
 	skip shellcheck 'not installed'
 fi
 step 'completions are current' scripts/completions.sh --check
-tests # among them: the arrows between the packages, the pages, the tour
+tests # including the imports between packages, README.md, docs and the tour
 fuzz
 if [ -n "$full" ]; then
-	step 'release, if its files changed' scripts/release-check.sh --if-changed
+	step 'trial release, if its inputs changed' scripts/release-check.sh --if-changed
 else
-	skip release 'scripts/release-check.sh builds one and looks at it, in some minutes'
+	skip 'trial release' 'takes minutes: scripts/release-check.sh'
 fi
 
 if [ ${#failures[@]} -gt 0 ]; then
@@ -244,6 +246,6 @@ fi
 printf '\n%d passed, %d failed, %d skipped in %ds\n' "$passed" "$failed" "$skipped" "$SECONDS"
 [ "$failed" = 0 ] || exit 1
 if [ -n "$full" ] && [ "$skipped" -gt 0 ]; then
-	echo 'with SSCLI_CHECK=full nothing may be skipped' >&2
+	echo 'check.sh: with SSCLI_CHECK=full, a skip is an error' >&2
 	exit 1
 fi

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // TestOneCommand holds that a command made by itself is the one of the whole table.
@@ -20,7 +23,7 @@ func TestOneCommand(t *testing.T) {
 	whole := newRoot(newApp())
 	alone := 0
 	for _, want := range whole.Commands() {
-		root := newRootWith(newApp(), want.Name())
+		root := newRootFor(newApp(), []string{want.Name()})
 		if !slices.Equal(names(root), []string{want.Name()}) {
 			continue // a topic or a command of cobra's
 		}
@@ -30,17 +33,19 @@ func TestOneCommand(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", want.Name(), err, got.UsageString(), want.UsageString())
 		}
 	}
-	if want := len(verbs()) + len(newApp().otherCommands()); alone != want {
+	if want := len(table()); alone != want {
 		t.Errorf("%d commands can be made alone, want %d", alone, want)
 	}
 	for _, first := range []string{"", "GET", "--trace", "rm", "ge", "help", "__complete"} {
-		if got := names(newRootWith(newApp(), first)); !slices.Equal(got, names(whole)) {
+		if got := names(newRootFor(newApp(), []string{first, "k"})); !slices.Equal(got, names(whole)) {
 			t.Errorf("%q: %q", first, got)
 		}
 	}
 }
 
 func TestFirstWord(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Bind(flags)
 	for _, test := range []struct {
 		args []string
 		want string
@@ -56,8 +61,11 @@ func TestFirstWord(t *testing.T) {
 		{[]string{"-u"}, ""},
 		{[]string{"--help"}, ""},
 		{[]string{"", "get"}, ""},
+		{[]string{"-h", "get"}, ""},
+		{[]string{"--url=mqtt://h", "--no-tls", "get"}, "get"},
+		{[]string{"-qo", "json", "get"}, "get"},
 	} {
-		if got := firstWord(test.args); got != test.want {
+		if got := firstWord(flags, test.args); got != test.want {
 			t.Errorf("%q: %q, want %q", test.args, got, test.want)
 		}
 	}

@@ -29,7 +29,7 @@ func loadFlags() []string { return []string{"nx", "nex", "px", "ttl", "persist",
 // maxInflight is more than any broker's Receive Maximum lets through.
 const maxInflight = 1 << 16
 
-func (a *app) newBatch() *cobra.Command {
+func newBatch(a *app) *cobra.Command {
 	f := batchFlags{inflight: 1, from: 1}
 	cmd := &cobra.Command{
 		Use:     "batch [FILE|-]",
@@ -98,11 +98,11 @@ to its value. Keys that were missing (found is false) are passed over.`,
 
 // batch runs the lines of a file, or of standard input for "-".
 func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) {
-	b := &batch{app: a, flags: f, in: a.all, verbs: make(map[string]func() verb)}
-	for _, make := range verbMakers() {
-		v := make()
+	b := &batch{app: a, flags: f, in: a.all, stderr: a.stderr, verbs: make(map[string]func() verb)}
+	for _, anew := range makers() {
+		v := anew()
 		for _, name := range append([]string{v.name()}, v.aliases...) {
-			b.verbs[name] = make
+			b.verbs[name] = anew
 		}
 	}
 	if f.load {
@@ -110,8 +110,8 @@ func (a *app) batch(ctx context.Context, f batchFlags, from string) (err error) 
 			return err
 		}
 	}
-	if from == "-" && a.held != nil {
-		_, err := noInput{}.Read(nil)
+	if from == "-" && a.shell != nil {
+		_, err := a.stdin.Read(nil) // which says why
 		return &usageError{err: err, hint: "batch FILE"}
 	}
 	source := a.stdin
@@ -164,7 +164,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 		return nil
 	}
 	if b.flags.load {
-		return b.app.confirmAll(ctx, "batch --load "+shownKey(file.Name()))
+		return b.app.confirmAll(ctx, "batch --load "+format.Brief(file.Name()))
 	}
 	count := 0
 	for lines := repl.NewReader(file); ; {
@@ -185,7 +185,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	if count == 0 {
 		return nil
 	}
-	return b.app.confirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", shownKey(file.Name()), count))
+	return b.app.confirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Brief(file.Name()), count))
 }
 
 // writes tells whether a line writes.
@@ -197,11 +197,11 @@ func (b *batch) writes(words []repl.Word) bool {
 	for len(args) > 1 && isLineWord(args[0]) {
 		args = behindLineWord(args)
 	}
-	make, ok := b.verbs[strings.ToLower(unprotect(args[0]))]
+	anew, ok := b.verbs[strings.ToLower(unprotect(args[0]))]
 	if !ok {
 		return false
 	}
-	v := make()
+	v := anew()
 	if v.writes == nil {
 		return false
 	}
@@ -222,6 +222,7 @@ type batch struct {
 	session *client.Session
 	budget  time.Duration
 	in      stdin
+	stderr  io.Writer // above the line of progress, if there is one
 	tally   tally
 
 	unwritten error // why results could not be written
@@ -302,7 +303,7 @@ func (b *batch) report(ctx context.Context, line batchLine, err error) bool {
 // echo prints a line as it was written, but for what a terminal must not get.
 func (b *batch) echo(line batchLine) {
 	if b.flags.echo && line.text != "" {
-		fmt.Fprintln(b.app.errors(), "> "+strings.ReplaceAll(format.Escape(line.text), `\\`, `\`))
+		fmt.Fprintln(b.stderr, "> "+strings.ReplaceAll(format.Escape(line.text), `\\`, `\`))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,32 +13,24 @@ import (
 // command reads the words of a line: a request, or what else a batch knows.
 func (b *batch) command(args []string) (request, func(context.Context) error, error) {
 	name, rest := args[0], args[1:]
-	if make, ok := b.verbs[name]; ok {
-		return b.request(make(), rest)
+	if anew, ok := b.verbs[name]; ok {
+		return b.request(anew(), rest)
 	}
 	name = strings.ToLower(unprotect(name))
-	if make, ok := b.verbs[name]; ok {
-		return b.request(make(), rest)
+	if anew, ok := b.verbs[name]; ok {
+		return b.request(anew(), rest)
 	}
 	run := func(f func(context.Context, []string) error) (request, func(context.Context) error, error) {
 		return request{}, func(ctx context.Context) error { return f(ctx, rest) }, nil
 	}
 	switch name {
-	case "expect", "repeat", "sleep", "time":
-		return request{}, func(ctx context.Context) error {
-			_, err := b.app.lineWord(ctx, args, b.words)
-			return err
-		}, nil
-	case "hlc":
-		return run(alone(b.app.newHLC))
-	case "version":
-		return run(alone(b.app.newVersion))
+	case "hlc", "version":
+		return run(alone(b.app.newCommand(name)))
 	case "ping":
-		return run(alone(func() *cobra.Command {
-			return b.app.newPing(func(ctx context.Context, count int, interval time.Duration) error {
-				return b.app.pingOver(ctx, b.session, b.budget, count, interval)
-			})
-		}))
+		return run(alone(newPingOver(b.app, b.session, b.budget)))
+	}
+	if isLineWord(name) {
+		return request{}, func(ctx context.Context) error { return lineWord(ctx, b.app, args, b.words) }, nil
 	}
 	for _, cmd := range newRoot(b.app).Commands() {
 		if cmd.Name() == name || cmd.HasAlias(name) {
@@ -56,8 +47,8 @@ func (b *batch) names() string {
 		name, _, _ := strings.Cut(w[0], " ")
 		names = append(names, name)
 	}
-	for _, v := range verbs() {
-		if !v.hidden {
+	for _, anew := range makers() {
+		if v := anew(); !v.hidden {
 			names = append(names, v.name())
 		}
 	}
@@ -67,9 +58,8 @@ func (b *batch) names() string {
 }
 
 // alone runs a command of the command line that needs nothing of its root.
-func alone(make func() *cobra.Command) func(context.Context, []string) error {
+func alone(cmd *cobra.Command) func(context.Context, []string) error {
 	return func(ctx context.Context, args []string) error {
-		cmd := make()
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.CompletionOptions.DisableDefaultCmd = true
 		cmd.SetHelpCommand(&cobra.Command{Hidden: true})

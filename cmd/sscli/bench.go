@@ -19,8 +19,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
@@ -31,7 +32,7 @@ type benchFlags struct {
 	rate                          float64
 }
 
-func (a *app) newBench() *cobra.Command {
+func newBench(a *app) *cobra.Command {
 	var f benchFlags
 	cmd := &cobra.Command{
 		Use:     "bench",
@@ -50,7 +51,7 @@ measuring, deleted after it, also after Ctrl-C, and expire in any case.`,
 		Example: "  sscli bench --clients 4 --inflight 16 --for 30s\n  sscli bench -n 100000 --mix get=80,set=20 --rate 2000 -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := a.newBenchmark(f)
+			b, err := newBenchmark(a, f)
 			if err != nil {
 				return err
 			}
@@ -126,7 +127,7 @@ func (t *measurement) add(took time.Duration, err error) {
 	_ = t.latency.RecordValue(min(max(took, time.Microsecond), longestLatency).Microseconds())
 }
 
-func (a *app) newBenchmark(f benchFlags) (*benchmark, error) {
+func newBenchmark(a *app, f benchFlags) (*benchmark, error) {
 	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: benchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
 	switch {
 	case f.clients < 1 || f.inflight < 1 || f.clients > maxBenchWorkers || f.inflight > maxBenchWorkers/f.clients:
@@ -279,11 +280,14 @@ func (b *benchmark) close() (err error) {
 	return err
 }
 
+// manyAtOnce is how many keys are written or deleted at a time, before and after the measuring.
+const manyAtOnce = 64
+
 // each carries a command for every key, and returns the first error.
 func (b *benchmark) each(ctx context.Context, command func(key string) client.Command) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p := b.sessions[0].Pipeline(manyInFlight)
+	p := b.sessions[0].Pipeline(manyAtOnce)
 	var wg sync.WaitGroup
 	for i := range b.f.keys {
 		f, err := p.Send(ctx, command(b.key(i)))
@@ -346,7 +350,7 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 		due := time.Now()
 		if b.f.rate > 0 {
 			due = b.began.Add(time.Duration(float64(n-1) / b.f.rate * float64(time.Second)))
-			if !wait(measuring, time.Until(due)) {
+			if !wait.For(measuring, time.Until(due)) {
 				return
 			}
 		}
@@ -369,7 +373,7 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 			continue
 		}
 		// A broker that is gone is not asked in a tight loop.
-		if !wait(measuring, 10*time.Millisecond) {
+		if !wait.For(measuring, 10*time.Millisecond) {
 			return
 		}
 	}
@@ -413,40 +417,23 @@ func (t *measurement) result(verb string, elapsed time.Duration) format.Bench {
 	return r
 }
 
-// progress tells, on a terminal and once a second, how far it is; what it returns
-// ends that.
+// progress shows once a second, on a terminal, how far it is. What it returns ends that.
 func (b *benchmark) progress() (end func()) {
 	if b.a.settings.Quiet || !term.IsTerminal(int(b.a.stderr.Fd())) {
 		return func() {}
 	}
-	const clearLine = "\r\x1b[K"
-	over := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		last := int64(0)
-		for {
-			select {
-			case <-tick.C:
-			case <-over:
-				fmt.Fprint(b.a.stderr, clearLine)
-				return
-			}
-			n := b.answered.Load()
-			line := fmt.Sprintf("%d answered, %d/s", n, n-last)
-			last = n
-			if elapsed := time.Since(b.began); b.length > 0 {
-				line += fmt.Sprintf(", %v left", max(b.length-elapsed, 0).Round(time.Second))
-			} else if n > 0 {
-				left := time.Duration(float64(elapsed) / float64(n) * float64(b.f.count-n))
-				line += fmt.Sprintf(" of %d, about %v left", b.f.count, max(left, 0).Round(time.Second))
-			}
-			fmt.Fprint(b.a.stderr, clearLine+line)
+	last := int64(0)
+	line := &liveLine{w: b.a.stderr}
+	return line.animate(time.Second, func() string {
+		n := b.answered.Load()
+		text := fmt.Sprintf("%d answered, %d/s", n, n-last)
+		last = n
+		if elapsed := time.Since(b.began); b.length > 0 {
+			text += fmt.Sprintf(", %v left", max(b.length-elapsed, 0).Round(time.Second))
+		} else if n > 0 {
+			left := time.Duration(float64(elapsed) / float64(n) * float64(b.f.count-n))
+			text += fmt.Sprintf(" of %d, about %v left", b.f.count, max(left, 0).Round(time.Second))
 		}
+		return text
 	})
-	return func() {
-		close(over)
-		wg.Wait()
-	}
 }

@@ -71,7 +71,7 @@ func TestBenchRateCountsWhatWasDue(t *testing.T) {
 			return a
 		})
 		f.clients, f.inflight, f.keys, f.mix, f.count = 1, 1, 1, "set", count
-		b, err := newApp().newBenchmark(f)
+		b, err := newBenchmark(&app{}, f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,12 +8,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 
 	"github.com/youmark/pkcs8"
 
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // clientCertificate reads the certificate that the client shows, if it has one.
@@ -167,4 +168,42 @@ func signer(key any) (crypto.Signer, error) {
 func fits(key crypto.Signer, cert *x509.Certificate) bool {
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	return ok && public.Equal(cert.PublicKey)
+}
+
+// tlsConfig is how to speak TLS with the broker that the settings name; nil without TLS. The
+// error is a *config.Error.
+func tlsConfig(s config.Settings) (c *tls.Config, err error) {
+	if !s.TLS {
+		return nil, nil
+	}
+	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName, InsecureSkipVerify: s.Insecure}
+	if s.CAFile != "" {
+		if c.RootCAs, err = readPool(s.CAFile); err != nil {
+			return nil, &config.Error{Source: s.Sources["ca-file"], Why: err.Error()}
+		}
+	}
+	if c.Certificates, err = clientCertificate(s); err != nil {
+		return nil, err
+	}
+	if c.ServerName == "" {
+		host, _, err := net.SplitHostPort(s.Address)
+		if err != nil {
+			return nil, err
+		}
+		c.ServerName = host
+	}
+	return c, nil
+}
+
+// readPool reads the certificates of authorities.
+func readPool(name string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", name)
+	}
+	return pool, nil
 }

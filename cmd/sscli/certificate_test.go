@@ -10,6 +10,9 @@ import (
 	"testing"
 )
 
+// testPassword opens the encrypted keys.
+const testPassword = "open sesame"
+
 // opensslKeys makes keys, and a certificate, with a program that nobody here wrote.
 func opensslKeys(t *testing.T) string {
 	t.Helper()
@@ -30,7 +33,7 @@ func opensslKeys(t *testing.T) string {
 	} {
 		words := strings.Fields(args)
 		for i := range words {
-			words[i] = strings.ReplaceAll(words[i], "PASSWORD", keyPassword)
+			words[i] = strings.ReplaceAll(words[i], "PASSWORD", testPassword)
 		}
 		cmd := exec.Command("openssl", words...)
 		cmd.Dir = dir
@@ -59,7 +62,7 @@ func TestReadKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, err := readKey(text, []byte(keyPassword))
+		key, err := readKey(text, []byte(testPassword))
 		if err != nil || fmt.Sprintf("%T", key) != c.want {
 			t.Errorf("%s: %T, %v, want %s", c.file, key, err, c.want)
 		}
@@ -72,7 +75,7 @@ func TestReadKey(t *testing.T) {
 		if _, err := readKey(text, nil); err == nil || !strings.Contains(err.Error(), "--key-password-file") {
 			t.Errorf("%s without a password: %v", c.file, err)
 		}
-		for _, wrong := range []string{"", "open", keyPassword + "\n"} {
+		for _, wrong := range []string{"", "open", testPassword + "\n"} {
 			if _, err := readKey(text, []byte(wrong)); !errors.Is(err, errKeyPassword) {
 				t.Errorf("%s with the password %q: %v", c.file, wrong, err)
 			}
@@ -99,7 +102,7 @@ func TestReadKeyUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A cipher that is not known is no wrong password.
-	if _, err := readKey(text, []byte(keyPassword)); err == nil || errors.Is(err, errKeyPassword) {
+	if _, err := readKey(text, []byte(testPassword)); err == nil || errors.Is(err, errKeyPassword) {
 		t.Errorf("PBES1: %v", err)
 	}
 }

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // isCompletion tells whether a shell asks what could come next.
@@ -16,20 +19,11 @@ func isCompletion(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// flagWords are what a flag may be, as far as that can be listed. One that ends with =
-// goes on.
-func flagWords() map[string][]string {
-	return map[string][]string{
-		"output": {"human", "raw", "json", "template="},
-		"color":  {"auto", "always", "never"},
-		"until":  {"set", "delete", "value="},
-	}
-}
-
 // setCompletions lets flags complete to what they may be. Only what help calls FILE, and
 // what may stand behind a CMD, is a file.
 func (a *app) setCompletions(root *cobra.Command) {
-	words := flagWords()
+	words := config.Words()
+	words["until"] = []string{"set", "delete", "value="}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		each := func(f *pflag.Flag) {
@@ -137,4 +131,61 @@ func isPlain(key string) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_./:@%+,-", c)
 	}
 	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
+}
+
+// Keys are any bytes, but cobra's candidates are lines of text.
+const keyCandidate = "\x00"
+
+func encodeCandidate(key string) string {
+	return keyCandidate + strconv.QuoteToASCII(key)
+}
+
+func decodeCandidate(text string) (string, bool) {
+	quoted, ok := strings.CutPrefix(text, keyCandidate)
+	if !ok {
+		return text, true
+	}
+	key, err := strconv.Unquote(quoted)
+	return key, err == nil
+}
+
+// completeKeys is for the operands that are keys: at most so many, 0 for any number.
+func (a *app) completeKeys(most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+		// cobra adds a -- at the end; one before it begins a command.
+		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var found []string
+		if a.shell == nil {
+			found = a.scannedKeys(cmd, part)
+			return slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) }), cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, key := range a.shell.KeysWith(unprotect(part)) {
+			if !slices.ContainsFunc(args, func(arg string) bool { return unprotect(arg) == key }) {
+				found = append(found, encodeCandidate(key))
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completionTime is how long a user who pressed Tab waits for the store.
+const completionTime = 300 * time.Millisecond
+
+func (a *app) contextNames(cmd *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
+	all, _, err := config.Load(cmd.Flags(), a.env)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, name := range all.Names() {
+		if strings.HasPrefix(name, toComplete) {
+			names = append(names, cobra.CompletionWithDesc(name, all.Named[name].Broker()))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

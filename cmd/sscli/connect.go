@@ -3,18 +3,30 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
-	"net"
-	"os"
+	"io"
 	"strings"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/emulator"
 )
+
+// A Shell is what the lines of an interactive shell share. A command line outside of
+// one has none.
+type Shell interface {
+	// Settings returns the settings that every line begins with.
+	Settings() config.Settings
+	// Broker is App.Broker for a line.
+	Broker(*app) (client.Options, func() error, error)
+	// Session returns the connection of all lines, and makes it if there is none.
+	Session(context.Context) (*client.Session, error)
+	// Saw remembers keys for completion. KeysWith returns the known keys that begin
+	// with prefix.
+	Saw(keys ...string)
+	KeysWith(prefix string) []string
+}
 
 // withSession connects, and closes what it opened when f has returned.
 func (a *app) withSession(ctx context.Context, f func(s *client.Session, o client.Options) error) (err error) {
@@ -35,8 +47,8 @@ func (a *app) withSession(ctx context.Context, f func(s *client.Session, o clien
 
 // broker returns how to reach the configured broker, and what undoes it.
 func (a *app) broker() (client.Options, func() error, error) {
-	if a.held != nil {
-		return a.held.broker(a)
+	if a.shell != nil {
+		return a.shell.Broker(a)
 	}
 	s := a.settings
 	if err := s.Broker(); err != nil {
@@ -67,7 +79,10 @@ func (a *app) broker() (client.Options, func() error, error) {
 	if !s.Embedded {
 		o.TokenFile, o.WebSocket, o.Proxy = s.SATFile, s.WebSocket, s.Proxy
 	}
-	if o.TLS, err = a.tlsConfig(); err != nil {
+	if s.TLS && s.Insecure {
+		a.warn("the broker's certificate is not verified ("+s.Sources["tls-insecure"]+"): anybody can be the broker", "")
+	}
+	if o.TLS, err = tlsConfig(s); err != nil {
 		return o, nil, err
 	}
 	closeTrace, err := a.trace(&o)
@@ -85,42 +100,49 @@ func (a *app) broker() (client.Options, func() error, error) {
 	return o, func() error { return errors.Join(server.Close(), closeTrace()) }, nil
 }
 
-func (a *app) tlsConfig() (c *tls.Config, err error) {
-	s := a.settings
-	if !s.TLS {
-		return nil, nil
+// dial returns a session with the broker, and what ends it: on the command line one
+// of its own, in a shell the shell's.
+func (a *app) dial(ctx context.Context, o client.Options) (*client.Session, func() error, error) {
+	if a.shell != nil {
+		s, err := a.shell.Session(ctx)
+		return s, func() error { return nil }, err
 	}
-	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName, InsecureSkipVerify: s.Insecure}
-	if s.Insecure {
-		a.warn("the broker's certificate is not verified ("+s.Sources["tls-insecure"]+"): anybody can be the broker", "")
+	s, err := client.Dial(ctx, o)
+	if err != nil {
+		return nil, nil, err
 	}
-	if s.CAFile != "" {
-		if c.RootCAs, err = readPool(s.CAFile); err != nil {
-			return nil, &config.Error{Source: s.Sources["ca-file"], Why: err.Error()}
-		}
-	}
-	if c.Certificates, err = clientCertificate(s); err != nil {
-		return nil, err
-	}
-	if c.ServerName == "" {
-		host, _, err := net.SplitHostPort(s.Address)
-		if err != nil {
-			return nil, err
-		}
-		c.ServerName = host
-	}
-	return c, nil
+	return s, s.Close, nil
 }
 
-// readPool reads the certificates of authorities.
-func readPool(name string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(name)
+// saw remembers the keys of requests, in a shell.
+func (a *app) saw(keys ...string) {
+	if a.shell != nil {
+		a.shell.Saw(keys...)
+	}
+}
+
+// trace lets every packet be printed, if that was asked for. end ends the trace.
+func (a *app) trace(o *client.Options) (end func() error, err error) {
+	o.Trace, end, err = a.tracer(a.settings.Trace, a.settings.TraceFile)
+	return end, err
+}
+
+// tracesSteps reports whether a request is sent only once the session is there: a trace
+// is easier to follow when what causes something comes first. --no-pipelining=false
+// traces a request that does not wait.
+func (a *app) tracesSteps(o client.Options) bool {
+	return o.Trace != nil && a.settings.Sources["no-pipelining"] == ""
+}
+
+// tracer is openTrace with the error of a setting.
+func (a *app) tracer(stderr bool, file string) (print func(mqtt.Event), end func() error, err error) {
+	var w io.Writer
+	if stderr {
+		w = a.stderr
+	}
+	print, end, err = openTrace(w, file)
 	if err != nil {
-		return nil, err
+		err = &config.Error{Source: a.settings.Sources["trace-file"], Why: err.Error()}
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", name)
-	}
-	return pool, nil
+	return print, end, err
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newContext() *cobra.Command {
+func newContext(a *app) *cobra.Command {
 	parent := &cobra.Command{
 		Use:         "context",
 		Short:       "Name connections, and choose one",
@@ -41,7 +41,7 @@ of files with secrets, never a secret.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	parent.AddCommand(a.contextSet(), a.contextList(), a.contextUse(), a.contextShow(), a.contextRemove())
+	parent.AddCommand(contextSet(a), contextList(a), contextUse(a), contextShow(a), contextRemove(a))
 	return parent
 }
 
@@ -84,7 +84,7 @@ func (a *app) editContexts(cmd *cobra.Command, change func(all *config.Contexts,
 	return a.emit(shown)
 }
 
-func (a *app) contextSet() *cobra.Command {
+func contextSet(a *app) *cobra.Command {
 	var protected bool
 	var unset []string
 	cmd := &cobra.Command{
@@ -124,14 +124,14 @@ Names of files are kept as absolute paths.`,
 				return shownContext("set", name, *all), nil
 			})
 		},
-		ValidArgsFunction: a.completeContext,
+		ValidArgsFunction: completeContext(a),
 	}
 	cmd.Flags().BoolVar(&protected, "protected", false, "ask before writes, and want --yes where nobody can be asked")
 	cmd.Flags().StringSliceVar(&unset, "unset", nil, "take this `FLAG` away")
 	return cmd
 }
 
-func (a *app) contextList() *cobra.Command {
+func contextList(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the contexts; * is before the chosen one",
@@ -160,7 +160,7 @@ func (a *app) contextList() *cobra.Command {
 	}
 }
 
-func (a *app) contextUse() *cobra.Command {
+func contextUse(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "use NAME|none",
 		Short:   "Choose the context that is used when nothing else is said",
@@ -181,11 +181,11 @@ func (a *app) contextUse() *cobra.Command {
 				return shownContext("use", all.Chosen, *all), nil
 			})
 		},
-		ValidArgsFunction: a.completeContext,
+		ValidArgsFunction: completeContext(a),
 	}
 }
 
-func (a *app) contextRemove() *cobra.Command {
+func contextRemove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove a context; no other is chosen in its place",
@@ -206,11 +206,11 @@ func (a *app) contextRemove() *cobra.Command {
 				return shown, nil
 			})
 		},
-		ValidArgsFunction: a.completeContext,
+		ValidArgsFunction: completeContext(a),
 	}
 }
 
-func (a *app) contextShow() *cobra.Command {
+func contextShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME]",
 		Short: "Show every value that counts, and who says so",
@@ -241,7 +241,7 @@ flag, variable or context says so. With NAME it is what it would be with -c NAME
 			}
 			return err
 		},
-		ValidArgsFunction: a.completeContext,
+		ValidArgsFunction: completeContext(a),
 	}
 }
 
@@ -288,23 +288,11 @@ func (a *app) effective(cmd *cobra.Command) []format.Setting {
 }
 
 // completeContext completes the name of a context.
-func (a *app) completeContext(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.contextNames(cmd, toComplete)
-}
-
-func (a *app) contextNames(cmd *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
-	all, _, err := config.Load(cmd.Flags(), a.env)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, name := range all.Names() {
-		if strings.HasPrefix(name, toComplete) {
-			names = append(names, cobra.CompletionWithDesc(name, all.Named[name].Broker()))
+func completeContext(a *app) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		return a.contextNames(cmd, toComplete)
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

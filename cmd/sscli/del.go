@@ -32,12 +32,8 @@ func newDel() verb {
 			}
 			req.show = func(i int, result client.Result) (format.Result, bool, error) {
 				r := result.(client.DelResult)
-				n := int64(0)
-				if r.Deleted {
-					n = 1
-				}
-				return format.Count{
-					Op: "del", Key: unprotect(args[i]), N: n, Version: version(r.Version), RTT: r.RTT, Many: len(args) > 1,
+				return format.Del{
+					Key: unprotect(args[i]), Deleted: r.Deleted, Version: version(r.Version), RTT: r.RTT, Many: len(args) > 1,
 				}, r.Deleted, nil
 			}
 			return req, nil

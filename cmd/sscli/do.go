@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"text/template"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -38,7 +35,7 @@ func (a *app) do(ctx context.Context, req request) (err error) {
 	for _, c := range req.commands {
 		a.saw(c.Key())
 	}
-	if len(req.commands) == 1 && req.carry == nil && a.held == nil && !a.tracesSteps(o) {
+	if len(req.commands) == 1 && req.carry == nil && a.shell == nil && !a.tracesSteps(o) {
 		reply, err := a.carry(limited, func(ctx context.Context, c client.Command) (client.Result, error) {
 			return client.Once(ctx, o, c)
 		}, req)
@@ -152,17 +149,6 @@ func (a *app) judge(req request, i int, reply client.Result, err error) (format.
 	return result, err
 }
 
-// emit prints a result on standard output, if there is one.
-func (a *app) emit(result format.Result) error {
-	if result == nil {
-		return nil
-	}
-	if err := a.out.Print(result); err != nil {
-		return &outputError{err: err}
-	}
-	return nil
-}
-
 // isWrite tells whether a verb changes keys.
 func isWrite(verb string) bool {
 	switch verb {
@@ -170,53 +156,4 @@ func isWrite(verb string) bool {
 		return true
 	}
 	return false
-}
-
-// queue is emit for one of several results that are there already; flush prints them.
-func (a *app) queue(result format.Result) error {
-	if err := a.out.Queue(result); err != nil {
-		return &outputError{err: err}
-	}
-	return nil
-}
-
-func (a *app) flush() error {
-	if err := a.out.Flush(); err != nil {
-		return &outputError{err: err}
-	}
-	return nil
-}
-
-// An outputError is a result that could not be printed.
-type outputError struct {
-	err  error
-	done bool // the result is that of a write, which was applied
-	file bool // it was to go to a file, which err names
-}
-
-func (e *outputError) Error() string {
-	if e.file {
-		return e.err.Error()
-	}
-	why := e.err.Error()
-	if path, ok := errors.AsType[*fs.PathError](e.err); ok {
-		why = path.Err.Error()
-	}
-	if !isA[template.ExecError](e.err) {
-		why = "standard output: " + why
-	}
-	if e.done {
-		return "the write was applied, but its result could not be printed: " + why
-	}
-	return why
-}
-
-func (e *outputError) Unwrap() error { return e.err }
-
-// describe says what an error is about. A lost answer says it itself.
-func describe(c client.Command, err error) error {
-	if c.Key() == "" {
-		return fmt.Errorf("%s: %w", lower(c.Verb()), err)
-	}
-	return fmt.Errorf("%s %s: %w", lower(c.Verb()), shownKey(c.Key()), err)
 }

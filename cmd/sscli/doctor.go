@@ -22,7 +22,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newDoctor() *cobra.Command {
+func newDoctor(a *app) *cobra.Command {
 	var write bool
 	cmd := &cobra.Command{
 		Use:     "doctor",

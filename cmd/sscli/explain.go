@@ -17,8 +17,8 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/child"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
@@ -201,11 +201,6 @@ func explanations() []explanation {
 	}
 }
 
-func isA[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
 func is(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
@@ -276,14 +271,6 @@ func isPlainPort(err error) bool {
 func isTLSPort(err error) bool {
 	return !isA[*overTLSError](err) && isStage(mqtt.StageConnect)(err) && (isCut(err) || isA[*mqtt.MalformedError](err))
 }
-
-// An overTLSError says of an error that the connection was, or should have been,
-// with TLS.
-type overTLSError struct{ err error }
-
-func (e *overTLSError) Error() string { return e.err.Error() }
-
-func (e *overTLSError) Unwrap() error { return e.err }
 
 func isCut(err error) bool {
 	return errors.Is(err, mqtt.ErrBrokerClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -363,4 +350,12 @@ func nameWords(c *x509.Certificate) string {
 		names = append(names[:most], "…")
 	}
 	return strings.Join(names, ", ")
+}
+
+// describe says what an error is about. A lost answer says it itself.
+func describe(c client.Command, err error) error {
+	if c.Key() == "" {
+		return fmt.Errorf("%s: %w", format.Verb(c.Verb()), err)
+	}
+	return fmt.Errorf("%s %s: %w", format.Verb(c.Verb()), format.Brief(c.Key()), err)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/child"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 func dialError(stage mqtt.Stage, err error) error {
@@ -56,8 +56,8 @@ var explained = []struct {
 	{"child", 125, &child.StartError{Name: "x", Code: 125, Err: syscall.ENOMEM}},
 	{"child", 127, &child.StartError{Name: "x", Code: 127, Err: fs.ErrNotExist}},
 	{"guard", 125, fmt.Errorf("lock %q: %w", "a", child.ErrGuardDied)},
-	{"lock_lost", 8, &lockLostError{&client.LockLostError{Name: "a", Loss: client.LossNoRenewal, Err: context.DeadlineExceeded}, child.End{Code: 143, Killed: true}}},
-	{"lock_lost", 8, &noFenceError{fs.ErrNotExist}},
+	{"lock_lost", 8, fmt.Errorf("%w; the command was ended", &client.LockLostError{Name: "a", Loss: client.LossNoRenewal, Err: context.DeadlineExceeded})},
+	{"lock_lost", 8, fmt.Errorf("no token: %w", client.ErrLockLost)},
 	{"usage", 2, usage("what")},
 	{"usage", 2, &usageError{err: &fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}}},
 	{"no_broker", 2, config.ErrNoBroker},

@@ -65,7 +65,7 @@ func (a *app) force(ctx context.Context, do carrier, c client.Command) (client.R
 		if c.Verb() == wire.VerbDel || c.Verb() == wire.VerbVDel {
 			done = "had perhaps a token that protected it, and has none now: whoever holds its lock writes without protection"
 		}
-		a.warn(shownKey(c.Key())+" "+done, "")
+		a.warn(format.Brief(c.Key())+" "+done, "")
 	}
 	return reply, err
 }
@@ -111,13 +111,13 @@ func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
 // aboutLock says how the lock around us stands to a token.
 func (a *app) aboutLock(name string, held client.GetResult, token string) string {
 	if !held.Found {
-		return fmt.Sprintf("nobody holds lock %s any more", shownKey(name))
+		return fmt.Sprintf("nobody holds lock %s any more", format.Brief(name))
 	}
 	who := format.Quote(string(held.Value))
 	if ours, _ := a.env(holderVariable); ours == string(held.Value) {
 		who = "the lock run around this command"
 	}
-	text := fmt.Sprintf("lock %s is held by %s, with the token %s (%s)", shownKey(name), who, held.Version, age(held.Version))
+	text := fmt.Sprintf("lock %s is held by %s, with the token %s (%s)", format.Brief(name), who, held.Version, age(held.Version))
 	if v, err := wire.ParseToken(token); err == nil && v.Compare(held.Version) < 0 {
 		text += ", which is newer than yours by " + strings.TrimSuffix(format.Age(held.Version.Time().Sub(v.Time())), " ago")
 	}

@@ -1,16 +1,11 @@
 package main
 
 import (
-	"crypto/rand"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
@@ -45,7 +40,7 @@ missing key).`,
 			req.show = func(i int, result client.Result) (format.Result, bool, error) {
 				r := result.(client.GetResult)
 				if r.Found && file != "" {
-					if err := writeFile(string(file), r.Value); err != nil {
+					if err := atomicfile.Write(string(file), r.Value, 0o666); err != nil {
 						return nil, false, &outputError{err: err, file: true}
 					}
 				}
@@ -57,61 +52,4 @@ missing key).`,
 			return req, nil
 		},
 	}
-}
-
-// writeFile replaces a file by one with these bytes and the same permissions, or
-// leaves it as it is. What is no file, such as a device or a pipe, is written to.
-// The error is a *[fs.PathError] about name.
-func writeFile(name string, data []byte) error { return writeNewFile(name, data, 0o666) }
-
-// writeNewFile is writeFile, with permissions for a file that is new.
-func writeNewFile(name string, data []byte, mode fs.FileMode) error {
-	if err := replaceFile(name, data, mode); err != nil {
-		// The cause alone: the user knows nothing of the temporary file.
-		if e, ok := errors.AsType[*fs.PathError](err); ok {
-			err = e.Err
-		} else if e, ok := errors.AsType[*os.LinkError](err); ok {
-			err = e.Err
-		}
-		return &fs.PathError{Op: "write", Path: name, Err: err}
-	}
-	return nil
-}
-
-func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
-	if old, err := os.Stat(name); err == nil {
-		if !old.Mode().IsRegular() {
-			return writeTo(name, data)
-		}
-		mode = old.Mode().Perm()
-		if name, err = filepath.EvalSymlinks(name); err != nil {
-			return err
-		}
-	}
-	temp := filepath.Join(filepath.Dir(name), ".sscli-"+rand.Text())
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temp))
-		}
-	}()
-	if _, err = f.Write(data); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temp, name)
-}
-
-func writeTo(name string, data []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
 }

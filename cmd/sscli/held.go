@@ -5,12 +5,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // A held is the connection that a shell holds for its lines, with the settings that
@@ -22,22 +21,6 @@ type held struct {
 	tap      tap
 	keys     keyMemory
 	noScan   bool // the store has refused to list keys
-}
-
-// dial returns a session with the broker, and what ends it: on the command line one
-// of its own, in a shell the shell's.
-func (a *app) dial(ctx context.Context, o client.Options) (*client.Session, func() error, error) {
-	if a.held == nil {
-		s, err := client.Dial(ctx, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, s.Close, nil
-	}
-	if err := a.held.connect(ctx); err != nil {
-		return nil, nil, err
-	}
-	return a.held.session, func() error { return nil }, nil
 }
 
 // connect makes a session if there is none, or if the one that there is may not
@@ -62,9 +45,8 @@ func (h *held) connect(ctx context.Context) error {
 // up tells whether there is a connection, as far as is known.
 func (h *held) up() bool { return h.session != nil && h.session.Err() == nil }
 
-// broker is app.broker for a line: the shell's options, with the line's time-out and
-// the line's trace.
-func (h *held) broker(a *app) (client.Options, func() error, error) {
+// Broker returns the shell's options, with the line's timeout and the line's trace.
+func (h *held) Broker(a *app) (client.Options, func() error, error) {
 	if a.connectionFlag != "" {
 		return client.Options{}, nil, &usageError{
 			err:  usage("%s on a line: a shell keeps the connection that it began with", a.connectionFlag),
@@ -131,21 +113,29 @@ func (m *keyMemory) add(key string) {
 	}
 }
 
-// saw remembers the keys of requests, in a shell.
-func (a *app) saw(keys ...string) {
-	if a.held == nil {
-		return
+// Settings returns the settings that every line begins with.
+func (h *held) Settings() config.Settings { return h.settings }
+
+// Session returns the shell's connection, and makes it if there is none.
+func (h *held) Session(ctx context.Context) (*client.Session, error) {
+	if err := h.connect(ctx); err != nil {
+		return nil, err
 	}
+	return h.session, nil
+}
+
+// Saw remembers keys for completion.
+func (h *held) Saw(keys ...string) {
 	for _, key := range keys {
 		if key != "" {
-			a.held.keys.add(key)
+			h.keys.add(key)
 		}
 	}
 }
 
-// keysWith returns the keys that begin with something: those that were seen, and
-// those that the store lists at once, if it can.
-func (h *held) keysWith(prefix string) []string {
+// KeysWith returns the keys that begin with prefix: those that were seen, and those
+// that the store lists at once, if it can.
+func (h *held) KeysWith(prefix string) []string {
 	found := make(map[string]bool)
 	for key := range h.keys.keys {
 		if strings.HasPrefix(key, prefix) {
@@ -164,9 +154,6 @@ func (h *held) keysWith(prefix string) []string {
 	slices.Sort(keys)
 	return keys
 }
-
-// completionTime is how long a user who pressed Tab waits for the store.
-const completionTime = 300 * time.Millisecond
 
 // scan asks for one page of keys (protocol.md 9). Whatever is wrong, there are none:
 // completion is no place for errors.

@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newHLC() *cobra.Command {
+func newHLC(a *app) *cobra.Command {
 	parent := &cobra.Command{
 		Use:         "hlc",
 		Short:       "Look at versions and fencing tokens, without a broker",

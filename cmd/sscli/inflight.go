@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/format"
 )
 
@@ -47,7 +48,7 @@ func (b *batch) pipelined(ctx context.Context, lines *lineReader) {
 	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		if wait(requests, lastReplies) {
+		if wait.For(requests, lastReplies) {
 			cancel(context.Cause(ctx))
 		}
 	})()

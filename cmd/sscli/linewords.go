@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
@@ -22,31 +22,20 @@ func lineWords() [][2]string {
 	}
 }
 
-// lineWord runs args if they begin with one of those; run runs the words of a line.
-func (a *app) lineWord(ctx context.Context, args []string, run func(context.Context, []string) error) (known bool, err error) {
+// lineWord runs a line that begins with a line word; run runs the words after it.
+func lineWord(ctx context.Context, a *app, args []string, run func(context.Context, []string) error) error {
 	switch strings.ToLower(args[0]) {
 	case "expect":
-		return true, a.expect(ctx, args[1:], run)
+		return expect(ctx, a, args[1:], run)
 	case "repeat":
-		return true, repeat(ctx, args[1:], run)
+		return repeat(ctx, args[1:], run)
 	case "sleep":
-		return true, sleep(ctx, args[1:])
-	case "time":
-		return true, a.time(ctx, args[1:], run)
+		return sleep(ctx, args[1:])
 	}
-	return false, nil
+	return timed(ctx, a, args[1:], run)
 }
 
-// An expectError is a command that ended with another code than expected.
-type expectError struct {
-	want, got int
-}
-
-func (e *expectError) Error() string {
-	return fmt.Sprintf("expected exit code %d, got %d", e.want, e.got)
-}
-
-func (a *app) expect(ctx context.Context, args []string, run func(context.Context, []string) error) error {
+func expect(ctx context.Context, a *app, args []string, run func(context.Context, []string) error) error {
 	if len(args) < 2 {
 		return usage("want expect CODE CMD...")
 	}
@@ -80,13 +69,13 @@ func sleep(ctx context.Context, args []string) error {
 	if err != nil || d < 0 {
 		return usage("sleep %.32q: want a duration such as 500ms or 2s", unprotect(args[0]))
 	}
-	if !wait(ctx, d) {
+	if !wait.For(ctx, d) {
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
-func (a *app) time(ctx context.Context, args []string, run func(context.Context, []string) error) error {
+func timed(ctx context.Context, a *app, args []string, run func(context.Context, []string) error) error {
 	if len(args) == 0 {
 		return usage("want time CMD...")
 	}
@@ -115,7 +104,7 @@ func repeat(ctx context.Context, args []string, run func(context.Context, []stri
 	}
 	var no error
 	for i := range n {
-		if i > 0 && pause > 0 && !wait(ctx, pause) {
+		if i > 0 && pause > 0 && !wait.For(ctx, pause) {
 			return context.Cause(ctx)
 		}
 		if ctx.Err() != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newLock() *cobra.Command {
+func newLock(a *app) *cobra.Command {
 	const want = "want run, acquire, renew, release, hold or status"
 	cmd := &cobra.Command{
 		Use:     "lock",
@@ -32,12 +32,9 @@ holder has written.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(a.newLockRun(), a.newLockAcquire(), a.newLockRenew(), a.newLockRelease(), a.newLockHold(), a.newLockStatus())
+	cmd.AddCommand(newLockRun(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a), newLockHold(a), newLockStatus(a))
 	return cmd
 }
-
-// holderVariable names the holder of the steps that are taken one by one.
-const holderVariable = "SSCLI_LOCK_HOLDER"
 
 // lockFlags are those of the commands that acquire or renew.
 type lockFlags struct {
@@ -133,7 +130,7 @@ func (a *app) heldStep(cmd *cobra.Command, args []string, f *lockFlags,
 	if err != nil {
 		return err
 	}
-	if err := a.confirm(cmd.Context(), "lock "+cmd.Name()+" "+shownKey(f.name)); err != nil {
+	if err := a.confirm(cmd.Context(), "lock "+cmd.Name()+" "+format.Brief(f.name)); err != nil {
 		return err
 	}
 	return a.withSession(cmd.Context(), func(s *client.Session, so client.Options) error {
@@ -152,10 +149,10 @@ func (a *app) tellOfLock(o *client.LockOptions) {
 	o.OnWait = func(s client.LockStatus) {
 		by := ""
 		if s.Holder != nil {
-			by = ", held by " + shownKey(string(s.Holder))
+			by = ", held by " + format.Brief(string(s.Holder))
 		}
 		if a.settings.Verbose || a.output == "human" {
-			a.warn(fmt.Sprintf("waiting for lock %s%s", shownKey(s.Name), by), "")
+			a.warn(fmt.Sprintf("waiting for lock %s%s", format.Brief(s.Name), by), "")
 		}
 	}
 	o.OnTrouble = func(err error) { a.warn(message(err)+"; trying again", "") }
@@ -182,7 +179,7 @@ func (a *app) lockError(f lockFlags, err error) error {
 	case unknown:
 		err = &unknownError{lost.Err, "sscli lock status tells who holds it"}
 	}
-	return fmt.Errorf("lock %s: %w", shownKey(f.name), err)
+	return fmt.Errorf("lock %s: %w", format.Brief(f.name), err)
 }
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {

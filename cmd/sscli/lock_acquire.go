@@ -4,9 +4,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newLockAcquire() *cobra.Command {
+func newLockAcquire(a *app) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
@@ -28,7 +29,7 @@ Whoever uses the same holder's name holds the same lock, so make it unique.`,
 			if err != nil {
 				return err
 			}
-			if err := a.confirm(cmd.Context(), "lock acquire "+shownKey(f.name)); err != nil {
+			if err := a.confirm(cmd.Context(), "lock acquire "+format.Brief(f.name)); err != nil {
 				return err
 			}
 			a.tellOfLock(&o)

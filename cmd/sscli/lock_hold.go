@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newLockHold() *cobra.Command {
+func newLockHold(a *app) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "hold NAME",
@@ -30,7 +31,7 @@ The token that was printed stays good for as long as the lock is held.`,
 			if err != nil {
 				return err
 			}
-			if err := a.confirm(cmd.Context(), "lock hold "+shownKey(f.name)); err != nil {
+			if err := a.confirm(cmd.Context(), "lock hold "+format.Brief(f.name)); err != nil {
 				return err
 			}
 			return a.withSession(cmd.Context(), func(s *client.Session, so client.Options) error {
@@ -100,7 +101,7 @@ func (a *app) releaseLock(l *client.Lock, timeout time.Duration) error {
 	case errors.Is(err, client.ErrNotHolder):
 		a.warn(message(err)+", when it should have been released", "")
 	default:
-		a.warn(fmt.Sprintf("lock %s was not released (%s), it runs out within %v", shownKey(l.Name()), message(err), l.Timing().TTL), "")
+		a.warn(fmt.Sprintf("lock %s was not released (%s), it runs out within %v", format.Brief(l.Name()), message(err), l.Timing().TTL), "")
 	}
 	return err
 }

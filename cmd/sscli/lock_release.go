@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newLockRelease() *cobra.Command {
+func newLockRelease(a *app) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "release NAME",

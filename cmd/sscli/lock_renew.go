@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newLockRenew() *cobra.Command {
+func newLockRenew(a *app) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "renew NAME",

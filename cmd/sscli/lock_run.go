@@ -4,27 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/child"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/format"
 )
 
-// What the child of a lock finds in its environment.
-const (
-	envLockName  = "SSCLI_LOCK_NAME"
-	envFence     = "SSCLI_FENCE"
-	envFenceFile = "SSCLI_FENCE_FILE"
-)
-
-func (a *app) newLockRun() *cobra.Command {
+func newLockRun(a *app) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME -- CMD...",
@@ -74,11 +65,11 @@ func (a *app) lockRun(ctx context.Context, f lockFlags, command []string) (err e
 	}
 	if around, ok := a.env(envLockName); ok && around == f.name {
 		return &usageError{
-			err:  fmt.Errorf("lock %s is held by the lock run around this one, which would wait for itself", shownKey(f.name)),
+			err:  fmt.Errorf("lock %s is held by the lock run around this one, which would wait for itself", format.Brief(f.name)),
 			hint: "if it is the lock of another store: env -u " + envLockName + " sscli lock run …",
 		}
 	}
-	if err := a.confirm(ctx, "lock run "+shownKey(f.name)); err != nil {
+	if err := a.confirm(ctx, "lock run "+format.Brief(f.name)); err != nil {
 		return err
 	}
 	file, err := newFenceFile()
@@ -167,7 +158,7 @@ func (r *lockRun) run(ctx context.Context, so client.Options) error {
 // outcome is what a child and its lock came to; err is why it did not run to its
 // end.
 func (r *lockRun) outcome(end child.End, err, lost, released error) error {
-	name := shownKey(r.lock.Name())
+	name := format.Brief(r.lock.Name())
 	if interrupted, ok := errors.AsType[*child.InterruptedError](err); ok {
 		return &interruptError{interrupted.Signal.(syscall.Signal)}
 	}
@@ -241,7 +232,7 @@ func (r *lockRun) leased(l client.Lease) {
 // suspended is called before sscli is stopped with the child.
 func (r *lockRun) suspended() {
 	left := max(r.lock.Lease().TermIn(), 0).Round(100 * time.Millisecond)
-	r.app.warn(fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", shownKey(r.lock.Name()), left), "")
+	r.app.warn(fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", format.Brief(r.lock.Name()), left), "")
 }
 
 // A lockLostError is a lock that was lost while a command ran under it.
@@ -258,56 +249,3 @@ func (e *lockLostError) Error() string {
 }
 
 func (e *lockLostError) Unwrap() error { return e.err }
-
-// A fenceFile holds the present token of a lock, for its child alone.
-type fenceFile struct {
-	path string
-
-	mu   sync.Mutex
-	over bool // there will be no token any more
-}
-
-// newFenceFile makes an empty one in a directory of its own.
-func newFenceFile() (*fenceFile, error) {
-	dir, err := os.MkdirTemp("", "sscli-lock-")
-	if err != nil {
-		return nil, err
-	}
-	f := &fenceFile{path: filepath.Join(dir, "token")}
-	if err := f.replace(""); err != nil {
-		return nil, errors.Join(err, f.remove())
-	}
-	return f, nil
-}
-
-// write replaces the token.
-func (f *fenceFile) write(token string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.over {
-		return nil
-	}
-	return f.replace(token + "\n")
-}
-
-// empty takes the token away for good.
-func (f *fenceFile) empty() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.over {
-		return nil
-	}
-	f.over = true
-	return f.replace("")
-}
-
-// replace lets a reader find the old or the new text, whole.
-func (f *fenceFile) replace(text string) error {
-	next := f.path + ".next"
-	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, f.path)
-}
-
-func (f *fenceFile) remove() error { return os.RemoveAll(filepath.Dir(f.path)) }

@@ -16,7 +16,7 @@ import (
 )
 
 // terminal is a program on a terminal of its own, and what that shows.
-type terminal struct {
+type lockTerminal struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	pty   *os.File
@@ -25,7 +25,7 @@ type terminal struct {
 }
 
 // onTerminal runs a program with sscli on its PATH, and a store.
-func onTerminal(t *testing.T, args ...string) *terminal {
+func onTerminal(t *testing.T, args ...string) *lockTerminal {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -46,7 +46,7 @@ func onTerminal(t *testing.T, args ...string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &terminal{t: t, cmd: cmd, pty: f, more: make(chan string)}
+	p := &lockTerminal{t: t, cmd: cmd, pty: f, more: make(chan string)}
 	go func() {
 		defer close(p.more)
 		buf := make([]byte, 4096)
@@ -69,7 +69,7 @@ func onTerminal(t *testing.T, args ...string) *terminal {
 }
 
 // expect waits until the terminal shows a text that it did not show before.
-func (p *terminal) expect(text string) {
+func (p *lockTerminal) expect(text string) {
 	p.t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
@@ -89,7 +89,7 @@ func (p *terminal) expect(text string) {
 	}
 }
 
-func (p *terminal) typed(keys string) {
+func (p *lockTerminal) typed(keys string) {
 	p.t.Helper()
 	if _, err := p.pty.WriteString(keys); err != nil {
 		p.t.Fatal(err)
@@ -97,7 +97,7 @@ func (p *terminal) typed(keys string) {
 }
 
 // exit waits for the end and returns the exit code.
-func (p *terminal) exit() int {
+func (p *lockTerminal) exit() int {
 	p.t.Helper()
 	for range p.more { // what is on the way to the terminal must be read
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
-func (a *app) newLockStatus() *cobra.Command {
+func newLockStatus(a *app) *cobra.Command {
 	var f lockFlags
 	var observe config.Text
 	cmd := &cobra.Command{
@@ -74,6 +74,9 @@ func lockNow(ctx context.Context, s *client.Session, name string) (format.LockSt
 	}, nil
 }
 
+// errObserved ends the observation of a lock.
+var errObserved = errors.New("the time of --observe is over")
+
 // observeLock watches a lock for some time. A broker that does not notify of
 // renewals shows one by the version that the key has in the end.
 func observeLock(ctx context.Context, s *client.Session, name string, d time.Duration) (format.LockStatus, error) {
@@ -82,13 +85,13 @@ func observeLock(ctx context.Context, s *client.Session, name string, d time.Dur
 		return format.LockStatus{}, err
 	}
 	defer func() { _ = w.Close(ctx) }() // the session ends with it
-	limited, cancel := context.WithTimeoutCause(ctx, d, errForOver)
+	limited, cancel := context.WithTimeoutCause(ctx, d, errObserved)
 	defer cancel()
 	var last client.Event // that said what the lock is
 	renewals := 0
 	for {
 		e, err := w.Next(limited)
-		if errors.Is(err, errForOver) {
+		if errors.Is(err, errObserved) {
 			break
 		}
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func (a *app) newMan() *cobra.Command {
+func newMan(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:         "man DIR",
 		Short:       "Write the manual pages to a directory",
@@ -33,24 +33,25 @@ Their date is SOURCE_DATE_EPOCH, or that of the build, or today.`,
 			if len(args) != 1 {
 				return usage("%d operands: want man DIR", len(args))
 			}
-			date, err := a.manDate()
+			info := build(a.build)
+			date, err := manDate(a, info.Date)
 			if err != nil {
 				return err
 			}
-			return writeManual(wholeTable(), unprotect(args[0]), date)
+			return writeManual(wholeTable(a), unprotect(args[0]), edition{info.Version, date})
 		},
 	}
 }
 
 // wholeTable are all commands, with those that cobra adds when it runs one.
-func wholeTable() *cobra.Command {
-	root := newRoot(newApp())
+func wholeTable(a *app) *cobra.Command {
+	root := newRoot(a)
 	root.InitDefaultCompletionCmd("completion")
 	return root
 }
 
 // manDate follows reproducible-builds.org/specs/source-date-epoch.
-func (a *app) manDate() (string, error) {
+func manDate(a *app, built string) (string, error) {
 	if epoch, _ := a.env("SOURCE_DATE_EPOCH"); epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)
 		if err != nil {
@@ -58,18 +59,21 @@ func (a *app) manDate() (string, error) {
 		}
 		return time.Unix(seconds, 0).UTC().Format(time.DateOnly), nil
 	}
-	if date, err := time.Parse(time.RFC3339, build().Date); err == nil {
+	if date, err := time.Parse(time.RFC3339, built); err == nil {
 		return date.UTC().Format(time.DateOnly), nil
 	}
 	return time.Now().UTC().Format(time.DateOnly), nil
 }
 
-func writeManual(root *cobra.Command, dir, date string) error {
+// An edition is what the title of every page says.
+type edition struct{ version, date string }
+
+func writeManual(root *cobra.Command, dir string, e edition) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
 	for _, cmd := range documented(root) {
-		page := manPage(cmd, date)
+		page := manPage(cmd, e)
 		name := filepath.Join(dir, manName(cmd)+"."+manSection(cmd))
 		if err := os.WriteFile(name, page, 0o666); err != nil {
 			return err
@@ -103,14 +107,14 @@ func manSection(cmd *cobra.Command) string {
 type roff struct{ b []byte }
 
 // manPage is the page of a command or topic.
-func manPage(cmd *cobra.Command, date string) []byte {
+func manPage(cmd *cobra.Command, e edition) []byte {
 	var r roff
 	version := "sscli"
-	if v := build().Version; v != "" {
-		version += " " + v
+	if e.version != "" {
+		version += " " + e.version
 	}
 	r.macro("TH", strings.ToUpper(manName(cmd)), manSection(cmd))
-	r.b = append(r.b[:len(r.b)-1], fmt.Sprintf(" %s %q %q\n", date, version, "sscli manual")...)
+	r.b = append(r.b[:len(r.b)-1], fmt.Sprintf(" %s %q %q\n", e.date, version, "sscli manual")...)
 	// No hyphens of the formatter's own, no blanks that only fill lines.
 	r.b = append(r.b, ".nh\n.ad l\n"...)
 	r.macro("SH", "NAME")

@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func manual(t *testing.T) string {
+func manualPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := writeManual(wholeTable(), dir, "2026-09-21"); err != nil {
+	if err := writeManual(wholeTable(newApp()), dir, edition{date: "2026-09-21"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -25,7 +25,7 @@ func manual(t *testing.T) string {
 // TestManual shows the pages to the programs that people read them with, which must
 // find nothing wrong.
 func TestManual(t *testing.T) {
-	dir := manual(t)
+	dir := manualPages(t)
 	pages, err := filepath.Glob(filepath.Join(dir, "sscli*.[17]"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("%d pages, %v", len(pages), err)
@@ -74,7 +74,7 @@ func needProgram(t *testing.T, name string) {
 
 // TestManualSays looks for what a reader wants to know.
 func TestManualSays(t *testing.T) {
-	dir := manual(t)
+	dir := manualPages(t)
 	for name, want := range map[string][]string{
 		"sscli.1": {
 			`.TH "SSCLI" "1" 2026-09-21 "sscli`, "\\fBsscli\\-set\\fR(1)\nStore a value\n",
@@ -176,7 +176,7 @@ func TestReleaseManual(t *testing.T) {
 		t.Fatalf("%s has no lines between %q and %q", file, begin, end)
 	}
 	var want strings.Builder
-	err = fs.WalkDir(os.DirFS(manual(t)), ".", func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(os.DirFS(manualPages(t)), ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			fmt.Fprintf(&want, "      - man/%s\n", name)
 		}

@@ -97,3 +97,11 @@ func value(words []string, file string, in stdin) (value []byte, rest []string, 
 	}
 	return []byte(unprotect(words[0])), words[1:], nil
 }
+
+func unprotectAll(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = unprotect(w)
+	}
+	return out
+}

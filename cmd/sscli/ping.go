@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
@@ -19,8 +20,23 @@ import (
 // is an answer of the store too.
 const pingKey = "sscli/ping"
 
-// newPing has run ask the store, count times with a pause between.
-func (a *app) newPing(run func(ctx context.Context, count int, pause time.Duration) error) *cobra.Command {
+func newPing(a *app) *cobra.Command {
+	return pingCommand(func(ctx context.Context, count int, interval time.Duration) error {
+		return a.withSession(ctx, func(s *client.Session, o client.Options) error {
+			return ping(ctx, a, s, o.Timeout, count, interval)
+		})
+	})
+}
+
+// newPingOver is newPing over a session that exists; timeout is for each request.
+func newPingOver(a *app, s *client.Session, timeout time.Duration) *cobra.Command {
+	return pingCommand(func(ctx context.Context, count int, interval time.Duration) error {
+		return ping(ctx, a, s, timeout, count, interval)
+	})
+}
+
+// pingCommand lets run ask the store, count times with a pause between.
+func pingCommand(run func(ctx context.Context, count int, pause time.Duration) error) *cobra.Command {
 	var count int
 	var interval string
 	cmd := &cobra.Command{
@@ -50,19 +66,13 @@ counted. Exit code 124 if an answer did not come.`,
 	return cmd
 }
 
-func (a *app) ping(ctx context.Context, count int, interval time.Duration) error {
-	return a.withSession(ctx, func(s *client.Session, o client.Options) error {
-		return a.pingOver(ctx, s, o.Timeout, count, interval)
-	})
-}
-
-// pingOver is ping over a session that is there; timeout is for each request.
-func (a *app) pingOver(ctx context.Context, s *client.Session, timeout time.Duration, count int, interval time.Duration) error {
+// ping asks the store; timeout is for each request.
+func ping(ctx context.Context, a *app, s *client.Session, timeout time.Duration, count int, interval time.Duration) error {
 	var answered []time.Duration
 	var bad error
 	sent := 0
 	for ctx.Err() == nil && sent < count {
-		if sent > 0 && !wait(ctx, interval) {
+		if sent > 0 && !wait.For(ctx, interval) {
 			break
 		}
 		sent++
@@ -116,16 +126,4 @@ func summary(sent int, answered []time.Duration) format.PingSummary {
 	// The 99th percentile is the smallest that 99 of 100 do not exceed.
 	s.Min, s.Max, s.Avg, s.P99 = answered[0], answered[n-1], total/time.Duration(n), answered[(n*99+99)/100-1]
 	return s
-}
-
-// wait passes time; false means that ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

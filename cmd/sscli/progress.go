@@ -10,42 +10,6 @@ import (
 	"golang.org/x/term"
 )
 
-// A progress is a line at the end of standard error that is written again and
-// again. What else goes there passes through its Write and stands above it.
-type progress struct {
-	mu    sync.Mutex
-	w     io.Writer
-	drawn bool
-}
-
-const clearLine = "\r\x1b[K"
-
-func (p *progress) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.clear(); err != nil {
-		return 0, err
-	}
-	return p.w.Write(b)
-}
-
-func (p *progress) clear() error {
-	if !p.drawn {
-		return nil
-	}
-	p.drawn = false
-	_, err := io.WriteString(p.w, clearLine)
-	return err
-}
-
-// draw writes the line; if standard error is gone there is nobody to show it to.
-func (p *progress) draw(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.drawn = true
-	_, _ = io.WriteString(p.w, clearLine+text)
-}
-
 // A position counts the bytes that were read of a file.
 type position struct {
 	r    io.Reader
@@ -81,13 +45,12 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 		!term.IsTerminal(int(a.stderr.Fd())) || term.IsTerminal(int(a.stdout.Fd())) || isFile && term.IsTerminal(int(file.Fd())) {
 		return source, func() {}
 	}
-	p := &progress{w: a.stderr}
-	before := a.faults
-	faults, err := a.stderrPrinter(a.output, p)
+	line := &liveLine{w: a.stderr}
+	above, err := a.above(line)
 	if err != nil {
 		return source, func() {} // the form is one that worked before
 	}
-	a.faults, a.progress = faults, p
+	b.stderr = line
 	at := &position{r: source}
 	size := int64(0)
 	if isFile {
@@ -98,25 +61,14 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 			}
 		}
 	}
-	stop := make(chan struct{})
-	var drawing sync.WaitGroup
-	drawing.Go(func() {
-		begun, tick := time.Now(), time.NewTicker(progressInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				p.draw(progressText(b.tally.lines.Load(), time.Since(begun), at.bytes(), size))
-			case <-stop:
-				return
-			}
-		}
+	begun := time.Now()
+	end := line.animate(progressInterval, func() string {
+		return progressText(b.tally.lines.Load(), time.Since(begun), at.bytes(), size)
 	})
 	return at, func() {
-		close(stop)
-		drawing.Wait()
-		_, _ = p.Write(nil) // nobody sees whether it was cleared
-		a.faults, a.progress = before, nil
+		end()
+		above()
+		b.stderr = a.stderr
 	}
 }
 
@@ -130,12 +82,4 @@ func progressText(lines int64, elapsed time.Duration, read, size int64) string {
 	read = min(read, size)
 	left := time.Duration(float64(elapsed) * float64(size-read) / float64(read))
 	return text + fmt.Sprintf(", %d%%, %v left", 100*read/size, left.Round(time.Second))
-}
-
-// errors is where errors go.
-func (a *app) errors() io.Writer {
-	if a.progress != nil {
-		return a.progress
-	}
-	return a.stderr
 }

@@ -1,34 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"strings"
 	"testing"
 	"time"
 )
-
-// What goes to standard error stands above the line, never behind it.
-func TestProgressGivesWay(t *testing.T) {
-	var out bytes.Buffer
-	p := &progress{w: &out}
-	for _, step := range []struct {
-		do   func()
-		want string
-	}{
-		{func() { _, _ = p.Write([]byte("a\n")) }, "a\n"},
-		{func() { p.draw("1 line") }, "\r\x1b[K1 line"},
-		{func() { p.draw("2 lines") }, "\r\x1b[K2 lines"},
-		{func() { _, _ = p.Write([]byte("b\n")) }, "\r\x1b[Kb\n"},
-		{func() { _, _ = p.Write([]byte("c\n")) }, "c\n"},
-		{func() { p.draw("3 lines"); _, _ = p.Write(nil) }, "\r\x1b[K3 lines\r\x1b[K"},
-	} {
-		out.Reset()
-		if step.do(); out.String() != step.want {
-			t.Errorf("got %q, want %q", out.String(), step.want)
-		}
-	}
-}
 
 func TestProgressText(t *testing.T) {
 	for _, tt := range []struct {

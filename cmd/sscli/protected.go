@@ -8,29 +8,7 @@ import (
 	"strings"
 
 	"golang.org/x/term"
-
-	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 )
-
-// A protectedError is a write with a protected context that nobody confirmed.
-// Nothing was sent.
-type protectedError struct {
-	context string
-	what    string
-	refused bool // by the user, who was asked
-	batch   bool // is what standard input is
-}
-
-func (e *protectedError) Error() string {
-	if e.refused {
-		return e.what + ": not sent, as you answered"
-	}
-	if e.batch {
-		return fmt.Sprintf("%s: the context %s is protected, and standard input is the batch, not the answer", e.what, e.context)
-	}
-	return fmt.Sprintf("%s: the context %s is protected, and there is no terminal to ask on", e.what, e.context)
-}
 
 // confirm stands before everything that writes to the broker; whoever sends a write
 // calls it first, with what is about to be done in a few words (`set "a"`), and sends
@@ -43,11 +21,11 @@ func (a *app) confirm(ctx context.Context, what string) error {
 		return nil
 	}
 	stdin, ok := a.stdin.(*os.File)
-	typed := a.held != nil || ok && term.IsTerminal(int(stdin.Fd())) // a shell has the terminal
+	typed := a.shell != nil || ok && term.IsTerminal(int(stdin.Fd())) // a shell has the terminal
 	if !typed || a.streaming || !term.IsTerminal(int(a.stderr.Fd())) {
 		return &protectedError{context: a.settings.Context, what: what, batch: a.streaming}
 	}
-	answer, err := a.ask(ctx, fmt.Sprintf("%s: the context %s is protected. Go on? [y/N] ", what, a.settings.Context))
+	answer, err := ask(ctx, a.stderr, fmt.Sprintf("%s: the context %s is protected. Go on? [y/N] ", what, a.settings.Context))
 	if err != nil {
 		return err
 	}
@@ -70,37 +48,4 @@ func (a *app) confirmAll(ctx context.Context, what string) error {
 	}
 	a.confirmed = err == nil
 	return err
-}
-
-// writes says in a few words what a request changes; empty if it only reads.
-func (r request) writes() string {
-	text, more := "", 0
-	for _, c := range r.commands {
-		switch {
-		case !changes(c):
-		case text == "":
-			text = lower(c.Verb())
-			if c.Key() != "" {
-				text += " " + shownKey(c.Key())
-			}
-		default:
-			more++
-		}
-	}
-	if more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// changes tells whether a command may change something in the store. Of a verb that
-// nobody here knows, it may.
-func changes(c client.Command) bool { return changesVerb(c.Verb()) }
-
-func changesVerb(verb string) bool {
-	switch verb {
-	case wire.VerbGet, wire.VerbKeyNotify, wire.VerbScan:
-		return false
-	}
-	return true
 }

@@ -12,7 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -129,7 +130,7 @@ func (f satFlags) writeKey(issuer *emulator.Issuer) error {
 	if err != nil {
 		return err
 	}
-	if err := writeNewFile(string(f.key), text, 0o600); err != nil {
+	if err := atomicfile.Write(string(f.key), text, 0o600); err != nil {
 		return usage("--sat-key: %w", err)
 	}
 	return nil
@@ -174,7 +175,7 @@ func (acc *accounts) write(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return writeNewFile(acc.out, []byte(token+"\n"), 0o600)
+	return atomicfile.Write(acc.out, []byte(token+"\n"), 0o600)
 }
 
 func (acc *accounts) close() error {

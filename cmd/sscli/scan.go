@@ -80,15 +80,6 @@ func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern str
 	return nil
 }
 
-// A noScanError is a broker whose store does not know SCAN.
-type noScanError struct{ err error }
-
-func (e *noScanError) Error() string {
-	return "this broker's state store has no SCAN and cannot list its keys: " + e.err.Error()
-}
-
-func (e *noScanError) Unwrap() error { return e.err }
-
 func describeScan(c client.Command, err error) error {
 	if err == nil || isA[*outputError](err) {
 		return err

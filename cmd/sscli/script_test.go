@@ -28,7 +28,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )

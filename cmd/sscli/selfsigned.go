@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 )
 
 // A selfSigned is a directory with the certificates of --self-signed: a CA, and a
@@ -213,10 +215,10 @@ func (s selfSigned) issue(name string, template *x509.Certificate, ca signingCA)
 		return signingCA{}, err
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if err := writeNewFile(s.path(name+".key"), private, 0o600); err != nil {
+	if err := atomicfile.Write(s.path(name+".key"), private, 0o600); err != nil {
 		return signingCA{}, err
 	}
-	if err := writeNewFile(s.path(name+".crt"), public, 0o644); err != nil {
+	if err := atomicfile.Write(s.path(name+".crt"), public, 0o644); err != nil {
 		return signingCA{}, err
 	}
 	cert, err := x509.ParseCertificate(der)

@@ -6,10 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/sscli/sscli/emulator"
 )
 
 func leaf(t *testing.T, dir, name string) *x509.Certificate {
@@ -79,53 +76,6 @@ func TestServerNames(t *testing.T) {
 		names := strings.Join(serverNames(listen), " ")
 		if !strings.Contains(names, want) || strings.Contains(names, "0.0.0.0") {
 			t.Errorf("%q: %s", listen, names)
-		}
-	}
-}
-
-// TestTokenRenewal: whenever somebody reads the file, its token is good.
-func TestTokenRenewal(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "token")
-	synctest.Test(t, func(t *testing.T) {
-		flags := satFlags{audience: "aio-internal", user: "ann", ttl: "1h", out: "token"}
-		flags.out.Set(name)
-		var o emulator.Options
-		acc, err := flags.open(&o, "", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := acc.start(newApp(), time.Now); err != nil {
-			t.Fatal(err)
-		}
-		seen := make(map[string]bool)
-		for range 12 { // of 20 minutes
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			login, err := o.VerifyToken([]byte(strings.TrimSpace(string(text))), time.Now())
-			if err != nil || login.User != "ann" {
-				t.Errorf("after %d tokens: %+v, %v", len(seen), login, err)
-			}
-			seen[string(text)] = true
-			time.Sleep(20 * time.Minute)
-			synctest.Wait()
-		}
-		if len(seen) != 5 { // at 0, 48, 96, 144, 192 minutes
-			t.Errorf("%d tokens in four hours, want 5", len(seen))
-		}
-		if err := acc.close(); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-func TestShellWord(t *testing.T) {
-	for word, want := range map[string]string{
-		"/tmp/ca.crt": "/tmp/ca.crt", "": "''", "my certs": "'my certs'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "~": "'~'",
-	} {
-		if got := shellWord(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
 		}
 	}
 }

@@ -2,34 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/format"
 )
-
-// A notAppliedError is a write whose answer was lost and that was not applied.
-type notAppliedError struct{ err error }
-
-func (e *notAppliedError) Error() string {
-	return "the write was not applied: " + e.err.Error()
-}
-
-func (e *notAppliedError) Unwrap() error { return e.err }
-
-// An unknownError is a write of which nobody can say whether it was applied.
-type unknownError struct {
-	err error
-	why string
-}
-
-func (e *unknownError) Error() string {
-	return fmt.Sprintf("the write was sent, whether it was applied is unknown: %v (%s)", e.err, e.why)
-}
-
-func (e *unknownError) Unwrap() error { return e.err }
 
 // settle finds out what became of a write without an answer. The reply it
 // returns for one that holds is what the store would have answered, as far as
@@ -64,7 +43,7 @@ func lookInto(ctx context.Context, lost *client.LostAnswerError, budget time.Dur
 	case found.Outcome == client.OutcomeUnknown:
 		return reply, "", &unknownError{lost.Err, whyUnknown(lost, found.Now)}
 	}
-	holds = fmt.Sprintf("no answer came to %s %s (%s); the key ", lower(lost.Command.Verb()), shownKey(lost.Command.Key()), message(lost.Err))
+	holds = fmt.Sprintf("no answer came to %s %s (%s); the key ", format.Verb(lost.Command.Verb()), format.Brief(lost.Command.Key()), message(lost.Err))
 	if !found.Now.Found {
 		return nil, holds + "is gone", nil
 	}
@@ -80,6 +59,3 @@ func whyUnknown(lost *client.LostAnswerError, now client.GetResult) string {
 	}
 	return "what the request does is not known"
 }
-
-// isTimeout tells whether time ran out, rather than something else ending it.
-func isTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }

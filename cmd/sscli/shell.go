@@ -16,15 +16,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
 
-func (a *app) newShell() *cobra.Command {
+func newShell(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "shell",
 		Short:   "Read commands from the terminal (also: sscli alone)",
@@ -42,15 +42,9 @@ The flags of sscli shell hold for every line; a line may have its own --output, 
 				return &usageError{err: errors.New("shell: standard input and output are no terminal"),
 					hint: "sscli - to read commands from standard input"}
 			}
-			return a.shell(cmd.Context())
+			return a.runShell(cmd.Context())
 		},
 	}
-}
-
-// onTerminal tells whether there is a user to talk to.
-func (a *app) onTerminal() bool {
-	in, ok := a.stdin.(*os.File)
-	return ok && a.held == nil && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.stdout.Fd()))
 }
 
 // An editor reads entries from the user.
@@ -83,8 +77,8 @@ type leaveError struct{ code int }
 
 func (e *leaveError) Error() string { return "the shell ends" }
 
-// shell talks to the user until the user leaves.
-func (a *app) shell(ctx context.Context) (err error) {
+// runShell talks to the user until the user leaves.
+func (a *app) runShell(ctx context.Context) (err error) {
 	h := &held{settings: a.settings}
 	// The trace on the terminal is for commands; a file gets everything.
 	a.settings.Trace = false
@@ -96,7 +90,7 @@ func (a *app) shell(ctx context.Context) (err error) {
 	h.tap.always = o.Trace
 	o.Trace = h.tap.print
 	h.options = o
-	a.held = h
+	a.shell = h
 	s := &shell{app: a, held: h}
 	defer func() {
 		if h.session != nil {
@@ -435,8 +429,8 @@ func (s *shell) words(ctx context.Context, args []string) error {
 	case strings.HasPrefix(name, "."):
 		return s.dot(args)
 	}
-	if known, err := s.app.lineWord(ctx, args, s.words); known {
-		return err
+	if isLineWord(args[0]) {
+		return lineWord(ctx, s.app, args, s.words)
 	}
 	return s.execute(ctx, args)
 }
@@ -485,7 +479,7 @@ func takesItsTime(cmd *cobra.Command) bool {
 
 // newLine is what a command line of the shell runs with.
 func (s *shell) newLine() *app {
-	return &app{stdin: noInput{}, stdout: s.app.stdout, stderr: s.app.stderr, env: s.app.env, signals: s.app.signals, held: s.held}
+	return &app{commands: s.app.commands, topics: s.app.topics, stdin: noInput{}, stdout: s.app.stdout, stderr: s.app.stderr, env: s.app.env, signals: s.app.signals, shell: s.held}
 }
 
 // noInput is the standard input of a line: the shell has the real one.
@@ -571,16 +565,14 @@ func (s *shell) dot(args []string) error {
 		}
 		return usage(".trace %.32q: want on or off", value)
 	}
-	known := &cobra.Command{}
+	var names []string
 	for _, d := range dots() {
-		known.AddCommand(&cobra.Command{Use: d[0][1:], Run: func(*cobra.Command, []string) {}})
+		word, _, _ := strings.Cut(d[0], " ")
+		names = append(names, word)
 	}
 	hint := ".help"
-	for known.SuggestionsMinimumDistance = 1; known.SuggestionsMinimumDistance <= 2; known.SuggestionsMinimumDistance++ {
-		if near := known.SuggestionsFor(name[1:]); len(near) > 0 {
-			hint = dotUsage("." + near[0])
-			break
-		}
+	if near := suggest.Near(name, names); len(near) > 0 {
+		hint = dotUsage(near[0])
 	}
 	return &usageError{err: fmt.Errorf("unknown dot-command %.64q", unprotect(args[0])), hint: hint}
 }
@@ -630,6 +622,3 @@ func (s *shell) overview() error {
 	b.WriteString("\n" + shellHelp + "help COMMAND tells more; so do help output, quoting, exit-codes and environment.")
 	return s.print(b.String())
 }
-
-// isNo tells whether an error is a "no", which is a result.
-func isNo(err error) bool { return errors.Is(err, errNo) }

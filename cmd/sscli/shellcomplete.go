@@ -125,46 +125,6 @@ func (s *shell) completeCommand(args []string, part repl.Word) []repl.Candidate 
 	return found
 }
 
-// Keys are any bytes, but cobra's candidates are lines of text.
-const keyCandidate = "\x00"
-
-func encodeCandidate(key string) string {
-	return keyCandidate + strconv.QuoteToASCII(key)
-}
-
-func decodeCandidate(text string) (string, bool) {
-	quoted, ok := strings.CutPrefix(text, keyCandidate)
-	if !ok {
-		return text, true
-	}
-	key, err := strconv.Unquote(quoted)
-	return key, err == nil
-}
-
-// completeKeys is for the operands that are keys: at most so many, 0 for any number.
-func (a *app) completeKeys(most int) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		// cobra adds a -- at the end; one before it begins a command.
-		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var found []string
-		if a.held == nil {
-			found = a.scannedKeys(cmd, part)
-			return slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) }), cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, key := range a.held.keysWith(unprotect(part)) {
-			if !slices.ContainsFunc(args, func(arg string) bool { return unprotect(arg) == key }) {
-				found = append(found, encodeCandidate(key))
-			}
-		}
-		return found, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
 // files are those whose names begin like that; a directory goes on.
 func files(part string) (found []repl.Candidate) {
 	dir, name := filepath.Split(part)

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
@@ -66,7 +67,7 @@ func newStatestoreCLI(a *app) *cobra.Command {
 	fs.StringVarP(&key, "keyfile", "K", "", "PEM `FILE` with the key of the client's certificate")
 	fs.StringVarP(&keyPassword, "keypasswordfile", "P", "", "`FILE` with the password of the key")
 	fs.BoolVar(&verbose, "verbose", false, "print every packet to stderr")
-	root.AddCommand(a.statestoreGet(), a.statestoreSet(), a.statestoreDelete())
+	root.AddCommand(statestoreGet(a), statestoreSet(a), statestoreDelete(a))
 	return root
 }
 
@@ -75,7 +76,7 @@ func keyFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().StringP("key", "k", "", "the key")
 }
 
-func (a *app) statestoreGet() *cobra.Command {
+func statestoreGet(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "Print a value and a newline, or write it to a file; exit code 1 if the key is missing"}
 	key := keyFlag(cmd)
 	file := cmd.Flags().StringP("valuefile", "f", "", "write the value's bytes to `FILE`")
@@ -89,7 +90,7 @@ func (a *app) statestoreGet() *cobra.Command {
 				case !found:
 					return nil, false, nil
 				case *file != "":
-					if err := writeFile(*file, value); err != nil {
+					if err := atomicfile.Write(*file, value, 0o666); err != nil {
 						return nil, false, &outputError{err: err, file: true}
 					}
 					return nil, true, nil
@@ -106,7 +107,7 @@ func (a *app) statestoreGet() *cobra.Command {
 	return cmd
 }
 
-func (a *app) statestoreSet() *cobra.Command {
+func statestoreSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "set", Short: "Store a value"}
 	key := keyFlag(cmd)
 	value := cmd.Flags().String("value", "", "the value")
@@ -132,7 +133,7 @@ func (a *app) statestoreSet() *cobra.Command {
 	return cmd
 }
 
-func (a *app) statestoreDelete() *cobra.Command {
+func statestoreDelete(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete", Short: "Delete a key; exit code 1 if it is missing"}
 	key := keyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

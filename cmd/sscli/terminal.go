@@ -22,33 +22,33 @@ func (e *terminalError) Unwrap() error { return e.err }
 
 // ask prints a question on standard error and reads the answer, a line, from the
 // terminal. A signal ends it.
-func (a *app) ask(ctx context.Context, question string) (string, error) {
+func ask(ctx context.Context, stderr *os.File, question string) (string, error) {
 	tty, err := openTerminal()
 	if err != nil {
 		return "", &terminalError{err}
 	}
 	defer tty.Close()
-	fmt.Fprint(a.stderr, question)
+	fmt.Fprint(stderr, question)
 	line, err := interruptible(ctx, func() (string, error) { return readAnswer(tty) }, func() bool {
 		return tty.SetReadDeadline(time.Now()) == nil
 	})
 	if err != nil {
-		fmt.Fprintln(a.stderr) // the cursor stands behind the question
+		fmt.Fprintln(stderr) // the cursor stands behind the question
 	}
 	return line, err
 }
 
 // askSecret asks on the terminal itself, wherever the standard streams lead, and
 // reads a line without showing it.
-func (a *app) askSecret(ctx context.Context, question string) (secret []byte, err error) {
+func askSecret(ctx context.Context, stderr *os.File, question string) (secret []byte, err error) {
 	tty, err := openTerminal()
 	if err != nil {
 		return nil, &terminalError{err}
 	}
 	defer tty.Close()
 	var out io.Writer = tty
-	if term.IsTerminal(int(a.stderr.Fd())) {
-		out = a.stderr
+	if term.IsTerminal(int(stderr.Fd())) {
+		out = stderr
 	}
 	// Before the question: who sees it may type.
 	show, err := hideInput(tty)
@@ -133,7 +133,7 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 	var none T
 	select {
 	case r := <-done:
-		if r.err != nil && !isA[*interruptError](r.err) {
+		if _, interrupted := errors.AsType[*interruptError](r.err); r.err != nil && !interrupted {
 			r.err = fmt.Errorf("the terminal: %w", r.err)
 		}
 		return r.value, r.err

@@ -21,8 +21,9 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
 )
 
 // A conversation is an sscli at a terminal.
@@ -241,7 +242,7 @@ func TestConfirmBatch(t *testing.T) {
 	if err := os.WriteFile(file, []byte("get a\nset a 1\nexpect 0 set b 2\nget b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	question := "batch " + shownKey(file) + " (lines that write: 2): the context prod is protected. Go on? [y/N] "
+	question := "batch " + format.Brief(file) + " (lines that write: 2): the context prod is protected. Go on? [y/N] "
 	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
 		store := emulator.Start(t)
 		s := converse(t, protectedContext(t, store), nil, "batch", file, "--keep-going")

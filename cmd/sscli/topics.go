@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // helpTopics are pages of help without a command.

@@ -9,39 +9,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/config"
 	"github.com/sscli/sscli/format"
 )
 
-// trace lets every packet be printed, if that was asked for. What it returns
-// ends the trace.
-func (a *app) trace(o *client.Options) (end func() error, err error) {
-	o.Trace, end, err = a.tracer(a.settings.Trace, a.settings.TraceFile)
-	return end, err
-}
-
-// tracesSteps reports whether a request is sent only once the session is there: a trace
-// is easier to follow when what causes something comes first. --no-pipelining=false
-// traces a request that does not wait.
-func (a *app) tracesSteps(o client.Options) bool {
-	return o.Trace != nil && a.settings.Sources["no-pipelining"] == ""
-}
-
-// tracer returns what prints every packet to standard error, to a file unless its
-// name is empty, or to both; print is nil if to none. end ends it.
-func (a *app) tracer(stderr bool, name string) (print func(mqtt.Event), end func() error, err error) {
+// openTrace returns what prints every packet to w, to the end of a file, or to both; w
+// may be nil and the file's name empty, and print is nil if both are. end closes the file
+// and returns the first error of printing.
+func openTrace(w io.Writer, name string) (print func(mqtt.Event), end func() error, err error) {
 	var to []io.Writer
 	var file *os.File
-	if stderr {
-		to = append(to, a.stderr)
+	if w != nil {
+		to = append(to, w)
 	}
 	if name != "" {
-		file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return nil, nil, &config.Error{Source: a.settings.Sources["trace-file"], Why: err.Error()}
+		if file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+			return nil, nil, err
 		}
 		to = append(to, file)
 	}
@@ -109,11 +93,11 @@ func messageWords(m *mqtt.Message) string {
 	case m.Topic == wire.RequestTopic:
 		b.WriteString("request " + requestWords(m.Payload))
 	case isNotification:
-		fmt.Fprintf(&b, "notification for client %s, key %s: %s", shownKey(client), shownKey(key), requestWords(m.Payload))
+		fmt.Fprintf(&b, "notification for client %s, key %s: %s", format.Brief(client), format.Brief(key), requestWords(m.Payload))
 	case m.Correlation != nil:
-		b.WriteString("reply " + shown(m.Payload))
+		b.WriteString("reply " + format.Brief(m.Payload))
 	default:
-		fmt.Fprintf(&b, "message %s on %s", shown(m.Payload), shownKey(m.Topic))
+		fmt.Fprintf(&b, "message %s on %s", format.Brief(m.Payload), format.Brief(m.Topic))
 	}
 	if m.Correlation != nil {
 		fmt.Fprintf(&b, ", correlation %x", m.Correlation)
@@ -122,7 +106,7 @@ func messageWords(m *mqtt.Message) string {
 		fmt.Fprintf(&b, ", %s=%s", format.Escape(p.Name), format.Word(p.Value))
 	}
 	if m.ResponseTopic != "" {
-		b.WriteString(", response topic " + shownKey(m.ResponseTopic))
+		b.WriteString(", response topic " + format.Brief(m.ResponseTopic))
 	}
 	if m.Expiry > 0 {
 		fmt.Fprintf(&b, ", expires in %v", m.Expiry)
@@ -133,30 +117,14 @@ func messageWords(m *mqtt.Message) string {
 func requestWords(payload []byte) string {
 	words, err := wire.ParseRequest(payload)
 	if err != nil {
-		return shown(payload)
+		return format.Brief(payload)
 	}
 	var b strings.Builder
 	for i, w := range words {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(cut(w, format.Word[[]byte]))
+		b.WriteString(format.BriefWord(w))
 	}
 	return b.String()
 }
-
-// shown quotes bytes of which there may be many.
-func shown(b []byte) string { return cut(b, format.Quote[[]byte]) }
-
-// shownKey quotes a key, or a name, in a message.
-func shownKey(s string) string { return cut([]byte(s), format.Quote[[]byte]) }
-
-func cut(b []byte, quote func([]byte) string) string {
-	const most = 120
-	if len(b) <= most {
-		return quote(b)
-	}
-	return fmt.Sprintf("%s… (%d bytes)", quote(b[:most]), len(b))
-}
-
-func lower(verb string) string { return strings.ToLower(format.Escape(verb)) }

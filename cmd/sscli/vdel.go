@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
@@ -42,14 +42,7 @@ func newVDel() verb {
 				force:    fence.force,
 				show: func(_ int, result client.Result) (format.Result, bool, error) {
 					r := result.(client.VDelResult)
-					n := int64(0)
-					switch {
-					case r.Deleted:
-						n = 1
-					case r.Found:
-						n = -1
-					}
-					return format.Count{Op: "vdel", Key: key, N: n, Version: version(r.Version), RTT: r.RTT}, r.Deleted, nil
+					return format.VDel{Key: key, Deleted: r.Deleted, Found: r.Found, Version: version(r.Version), RTT: r.RTT}, r.Deleted, nil
 				},
 			}, nil
 		},

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/format"
 )
 
@@ -51,21 +50,22 @@ type request struct {
 	carry func(ctx context.Context, s *client.Session, p *format.Printer) error
 }
 
-// verbMakers make each verb anew.
-func verbMakers() []func() verb {
+// makers make each verb anew.
+func makers() []func() verb {
 	return []func() verb{newGet, newSet, newDel, newVDel, newScan, newCall, newKeyNotify}
 }
 
-func verbs() []verb {
-	var all []verb
-	for _, make := range verbMakers() {
-		all = append(all, make())
+// verbCommands returns the rows of the command table that are verbs.
+func verbCommands() []command {
+	var rows []command
+	for _, anew := range makers() {
+		rows = append(rows, command{anew().name(), func(a *app) *cobra.Command { return verbCommand(a, anew()) }})
 	}
-	return all
+	return rows
 }
 
 // verbCommand is the verb as a command of the command line.
-func (a *app) verbCommand(v verb) *cobra.Command {
+func verbCommand(a *app, v verb) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               v.use,
 		Aliases:           v.aliases,
@@ -87,12 +87,4 @@ func (a *app) verbCommand(v verb) *cobra.Command {
 		v.flags(cmd.Flags())
 	}
 	return cmd
-}
-
-// version is how a result shows a version: not at all if there is none.
-func version(v wire.Version) format.Version {
-	if v.IsZero() {
-		return nil
-	}
-	return v
 }

@@ -9,14 +9,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Set by the linker in a release.
-var (
-	buildVersion = ""
-	buildCommit  = ""
-	buildDate    = ""
-)
-
-func (a *app) newVersion() *cobra.Command {
+func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:         "version",
 		Short:       "Print which sscli this is",
@@ -24,17 +17,14 @@ func (a *app) newVersion() *cobra.Command {
 		Annotations: map[string]string{offline: ""},
 		Args:        noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return a.emit(build())
+			return a.emit(build(a.build))
 		},
 	}
 }
 
-// build falls back on what the Go command recorded.
-func build() format.Build {
-	b := format.Build{
-		Version: buildVersion, Commit: buildCommit, Date: buildDate,
-		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}
+// build completes what the linker has set with what the Go command recorded.
+func build(b format.Build) format.Build {
+	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	info, ok := debug.ReadBuildInfo()
 	if !ok || b.Version != "" {
 		return b
@@ -49,11 +39,4 @@ func build() format.Build {
 		}
 	}
 	return b
-}
-
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("%.64q: %s takes no operand", unprotect(args[0]), cmd.CommandPath())
-	}
-	return nil
 }

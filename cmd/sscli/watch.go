@@ -15,14 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/child"
-	"github.com/sscli/sscli/cmd/sscli/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
 // What ends a watch, beside its signals and errors.
 var (
-	errGap        = errors.New("events are missing, or may be (--fail-on-gap)")
 	errForOver    = errors.New("the time of --for is over")
 	errOutputGone = errors.New("standard output was closed")
 )
@@ -37,7 +36,7 @@ type watchFlags struct {
 	keysFrom             config.Text
 }
 
-func (a *app) newWatch() *cobra.Command {
+func newWatch(a *app) *cobra.Command {
 	var f watchFlags
 	cmd := &cobra.Command{
 		Use:     "watch KEY... [-- CMD...]",
@@ -76,14 +75,6 @@ input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environ
 	fs.Var(&f.retryFor, "retry-for", "give up when there is no connection for `DURATION` (default: never)")
 	fs.Var(&f.keysFrom, "keys-from", "read further keys from `FILE`, or - for standard input: one a line, with C escapes")
 	return cmd
-}
-
-func unprotectAll(words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = unprotect(w)
-	}
-	return out
 }
 
 // options reads what is a duration or a number.
@@ -315,7 +306,7 @@ func (v *viewer) show(e client.Event) error {
 		return nil
 	}
 	if e.Kind == client.EventOther {
-		v.app.warn(fmt.Sprintf("a notification for %s says %s, which sscli does not know", shownKey(e.Key), shownKey(e.Word)), "")
+		v.app.warn(fmt.Sprintf("a notification for %s says %s, which sscli does not know", format.Brief(e.Key), format.Brief(e.Word)), "")
 	}
 	result := format.Event{
 		Op: string(e.Kind), Key: e.Key, Version: version(e.Version), Time: e.Time,
@@ -357,7 +348,7 @@ func (v *viewer) exec(e format.Event) error {
 		return err
 	}
 	if v.f.keepGoing {
-		v.app.warn(fmt.Sprintf("%s ended with exit code %d", shownKey(v.command[0]), code), "")
+		v.app.warn(fmt.Sprintf("%s ended with exit code %d", format.Brief(v.command[0]), code), "")
 		return nil
 	}
 	return &exitError{code: code}

@@ -1,9 +1,8 @@
 //go:build linux
 
-// Command batch measures `sscli batch` into a store, beside `redis-cli < file` into
+// Command batch measures `sscli batch` into the emulator beside `redis-cli < file` into
 // a Redis server, and its peak memory; and through a Mosquitto beside paho's client,
-// which it is too. scripts/bench-batch.sh starts the servers, builds sscli and runs
-// this.
+// which it becomes with the operands "paho ADDRESS". scripts/bench-batch.sh runs it.
 package main
 
 import (
@@ -15,94 +14,76 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
+	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/sscli/sscli/scripts/bench/goal"
+	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
 // The goals.
 const (
-	minOverPaho  = 1.2 // sets a second through Mosquitto with 256 under way, of paho's
-	minOverRedis = 5.0 // sets a second with 256 under way, of redis-cli's
+	minOverPaho  = 1.2 // sets per second through Mosquitto, over paho's client
+	minOverRedis = 5.0 // sets per second, over redis-cli
 	maxGrowth    = 1.2 // peak memory of ten times as many sets
 )
 
-const underWay = 256
+const inflight = 256
 
 type bench struct {
-	sscli, store, redisPort string
-	broker                  string
+	*harness.Bench
 	rounds, sets, one, many int
-	dir                     string
-	goals                   goal.Goals
 }
 
 func main() {
-	var b bench
-	flag.StringVar(&b.sscli, "sscli", "sscli", "the sscli to measure")
-	flag.StringVar(&b.store, "store", "mqtt://127.0.0.1:1883", "URL of the store")
-	flag.StringVar(&b.redisPort, "redis-port", "6379", "port of the Redis server")
-	flag.StringVar(&b.broker, "broker", "", "host:port of a Mosquitto with a store; none: not measured")
-	paho := flag.String("paho", "", "host:port: be paho's client, and set the keys of standard input")
-	flag.IntVar(&b.rounds, "rounds", 5, "rounds of throughput")
-	flag.IntVar(&b.sets, "sets", 100_000, "sets of a round")
-	flag.IntVar(&b.one, "one", 20_000, "sets of a round with one at a time")
-	flag.IntVar(&b.many, "many", 1_000_000, "sets for the measurement of memory")
-	limit := flag.Duration("limit", time.Hour, "give up after so long")
-	flag.Parse()
-	if *paho != "" {
+	if len(os.Args) == 3 && os.Args[1] == "paho" {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
-		if err := pahoSets(ctx, *paho, underWay); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
+		if err := pahoSets(ctx, os.Args[2], inflight); err != nil {
+			fmt.Fprintln(os.Stderr, "paho:", err)
 			os.Exit(2)
 		}
 		return
 	}
-	b.goals.Main(*limit, b.run)
+	var b bench
+	flag.IntVar(&b.rounds, "rounds", 5, "rounds of throughput")
+	flag.IntVar(&b.sets, "sets", 100_000, "sets in a round")
+	flag.IntVar(&b.one, "one", 20_000, "sets in a round with one in flight, and through Mosquitto")
+	flag.IntVar(&b.many, "many", 1_000_000, "sets for the measurement of memory")
+	harness.Main(time.Hour, []string{"mosquitto", "redis-server", "redis-cli"}, b.run)
 }
 
-// A program sets keys from a file.
-type program struct {
-	name string
-	sets int
-	args []string
-}
-
-// A result is how a program did.
-type result struct {
-	rate float64 // sets a second
-	cpu  time.Duration
-	peak float64 // of memory, MiB
-}
-
-func (b *bench) run(ctx context.Context) (err error) {
-	if b.dir, err = os.MkdirTemp("", "bench-batch"); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+func (b *bench) run(ctx context.Context, h *harness.Bench) error {
+	b.Bench = h
 	for _, n := range []int{b.sets, b.one, b.many} {
 		if err := b.write(n); err != nil {
 			return err
 		}
 	}
-	if err := b.throughput(ctx); err != nil {
+	own, err := b.Serve(ctx)
+	if err != nil {
 		return err
 	}
-	if b.broker != "" {
-		if err := b.mosquitto(ctx); err != nil {
-			return err
-		}
+	redis, err := b.Redis(ctx)
+	if err != nil {
+		return err
 	}
-	return b.memory(ctx)
+	broker, err := b.Mosquitto(ctx, harness.Unlimited+harness.NoDelay)
+	if err != nil {
+		return err
+	}
+	if err := b.throughput(ctx, own, redis); err != nil {
+		return err
+	}
+	if err := b.mosquitto(ctx, broker); err != nil {
+		return err
+	}
+	return b.memory(ctx, own)
 }
 
-func (b *bench) file(sets int) string { return filepath.Join(b.dir, fmt.Sprint(sets)) }
+func (b *bench) file(sets int) string { return filepath.Join(b.Dir, strconv.Itoa(sets)) }
 
-// write makes the file of so many sets, each of a key of its own.
+// write writes a file of sets, each of a different key.
 func (b *bench) write(sets int) error {
 	f, err := os.Create(b.file(sets))
 	if err != nil {
@@ -115,12 +96,25 @@ func (b *bench) write(sets int) error {
 	return errors.Join(w.Flush(), f.Close())
 }
 
-func (b *bench) batch(inflight, sets int) program {
-	return program{fmt.Sprintf("batch --inflight %d", inflight), sets,
-		[]string{b.sscli, "-u", b.store, "batch", "-", "--inflight", fmt.Sprint(inflight)}}
+// A program sets keys from a file.
+type program struct {
+	name string
+	sets int
+	args []string
 }
 
-// measure runs a program once, its results go nowhere.
+func (b *bench) batch(e harness.Endpoint, inflight, sets int) program {
+	args := b.Args(e, "batch", "-", "--inflight", strconv.Itoa(inflight))
+	return program{fmt.Sprintf("batch --inflight %d", inflight), sets, args}
+}
+
+// A result is what one run of a program took.
+type result struct {
+	rate float64 // sets per second
+	peak float64 // memory, MiB
+}
+
+// measure runs a program once and discards its output.
 func (b *bench) measure(ctx context.Context, p program) (r result, err error) {
 	in, err := os.Open(b.file(p.sets))
 	if err != nil {
@@ -128,92 +122,80 @@ func (b *bench) measure(ctx context.Context, p program) (r result, err error) {
 	}
 	defer in.Close()
 	cmd := exec.CommandContext(ctx, p.args[0], p.args[1:]...)
-	var stderr strings.Builder
-	cmd.Stdin, cmd.Stderr = in, &stderr
-	begin := time.Now()
-	if err := cmd.Run(); err != nil {
-		return r, fmt.Errorf("%s: %w: %s", p.name, err, stderr.String())
+	cmd.Stdin = in
+	took, err := harness.Run(cmd)
+	if err != nil {
+		return r, err
 	}
-	took := time.Since(begin)
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return r, errors.New("no usage of resources is known")
+		return r, errors.New("the system does not report the use of memory")
 	}
-	r = result{float64(p.sets) / took.Seconds(), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), float64(usage.Maxrss) / 1024}
-	fmt.Printf("  %-28s %9d %10.0f %8.2f %10.2f %10.1f\n", p.name, p.sets, r.rate, took.Seconds(), r.cpu.Seconds(), r.peak)
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	r = result{float64(p.sets) / took.Seconds(), float64(usage.Maxrss) / 1024}
+	fmt.Printf("  %-28s %9d %10.0f %8.2f %10.2f %10.1f\n", p.name, p.sets, r.rate, took.Seconds(), cpu.Seconds(), r.peak)
 	return r, nil
 }
 
-// inRounds measures all programs in each round, and lets each begin as often as the
-// others. The rates are by the programs' names, in the order of the rounds.
-func (b *bench) inRounds(ctx context.Context, programs []program) (map[string][]float64, error) {
-	rates := make(map[string][]float64)
-	for range b.rounds {
-		for _, p := range programs {
-			r, err := b.measure(ctx, p)
-			if err != nil {
-				return nil, err
-			}
-			rates[p.name] = append(rates[p.name], r.rate)
-		}
-		slices.Reverse(programs)
-	}
-	return rates, nil
+// title prints what is measured and the header of its rows.
+func title(what string) {
+	fmt.Println(what)
+	fmt.Printf("  %-28s %9s %10s %8s %10s %10s\n", "", "sets", "per second", "seconds", "CPU s", "peak MiB")
 }
 
-const header = "  %-28s %9s %10s %8s %10s %10s\n"
-
-func (b *bench) throughput(ctx context.Context) error {
-	fmt.Println("throughput: every program sets each key once, results go to /dev/null")
-	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
-	programs := []program{
-		b.batch(underWay, b.sets),
-		{"redis-cli < file", b.sets, []string{"redis-cli", "-p", b.redisPort}},
-		b.batch(1, b.one),
+// rates measures the sets per second of programs in turn.
+func (b *bench) rates(ctx context.Context, programs ...program) ([]harness.Figures, error) {
+	var contenders []harness.Contender
+	for _, p := range programs {
+		contenders = append(contenders, harness.Contender{Name: p.name, Measure: func() (float64, error) {
+			r, err := b.measure(ctx, p)
+			return r.rate, err
+		}})
 	}
-	rates, err := b.inRounds(ctx, programs)
+	return harness.Rounds(b.rounds, contenders...)
+}
+
+func (b *bench) throughput(ctx context.Context, own, redis harness.Endpoint) error {
+	title("throughput: every program sets each key once, results go to /dev/null")
+	f, err := b.rates(ctx,
+		b.batch(own, inflight, b.sets),
+		program{"redis-cli < file", b.sets, []string{"redis-cli", "-p", redis.Port}},
+		b.batch(own, 1, b.one))
 	if err != nil {
 		return err
 	}
-	batch := rates[b.batch(underWay, 0).name]
-	fmt.Printf("  %.2f x one at a time (median of the rounds)\n", goal.MedianRatio(batch, rates[b.batch(1, 0).name]))
-	ratio := goal.MedianRatio(batch, rates["redis-cli < file"])
-	b.goals.Verdict(ratio >= minOverRedis, "%.2f x redis-cli < file (median of the rounds), goal at least %.2f x", ratio, minOverRedis)
+	fmt.Printf("  batch / one at a time, median of the rounds: %.2f x\n", f[0].Over(f[2]))
+	b.AtLeast("batch / redis-cli < file, median of the rounds", f[0].Over(f[1]), minOverRedis)
 	return nil
 }
 
-// mosquitto measures both programs with a broker between them and the store.
-func (b *bench) mosquitto(ctx context.Context) error {
+// mosquitto measures with a broker between the programs and the store.
+func (b *bench) mosquitto(ctx context.Context, broker harness.Endpoint) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	fmt.Println("through Mosquitto, without Nagle, to a store attached to it")
-	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
-	batch := b.batch(underWay, b.one)
-	batch.args[2] = "mqtt://" + b.broker
-	programs := []program{batch, {"paho, asynchronous", b.one, []string{self, "-paho", b.broker}}}
-	rates, err := b.inRounds(ctx, programs)
+	title("through Mosquitto, without Nagle, to a store attached to it")
+	f, err := b.rates(ctx,
+		b.batch(broker, inflight, b.one),
+		program{"paho, asynchronous", b.one, []string{self, "paho", broker.Address()}})
 	if err != nil {
 		return err
 	}
-	ratio := goal.MedianRatio(rates[batch.name], rates["paho, asynchronous"])
-	b.goals.Verdict(ratio >= minOverPaho, "%.2f x paho (median of the rounds), goal at least %.2f x", ratio, minOverPaho)
+	b.AtLeast("batch / paho, median of the rounds", f[0].Over(f[1]), minOverPaho)
 	return nil
 }
 
-func (b *bench) memory(ctx context.Context) error {
-	fmt.Println("memory: peaks of batch --inflight 256")
-	fmt.Printf(header, "", "sets", "per second", "seconds", "CPU s", "peak MiB")
-	few, err := b.measure(ctx, b.batch(underWay, b.sets))
+func (b *bench) memory(ctx context.Context, own harness.Endpoint) error {
+	title(fmt.Sprintf("memory: peaks of batch --inflight %d", inflight))
+	few, err := b.measure(ctx, b.batch(own, inflight, b.sets))
 	if err != nil {
 		return err
 	}
-	many, err := b.measure(ctx, b.batch(underWay, b.many))
+	many, err := b.measure(ctx, b.batch(own, inflight, b.many))
 	if err != nil {
 		return err
 	}
-	growth := many.peak / few.peak
-	b.goals.Verdict(growth <= maxGrowth, "peak of %d sets: %.2f x that of %d, goal at most %.2f x", b.many, growth, b.sets, maxGrowth)
+	b.AtMost(fmt.Sprintf("peak of %d sets / of %d", b.many, b.sets), many.peak/few.peak, maxGrowth)
 	return nil
 }

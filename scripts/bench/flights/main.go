@@ -1,13 +1,11 @@
-// Command flights counts one-shots that go wrong, and measures requests one after the
-// other beside paho's client, on brokers that run already. scripts/bench-flights.sh
-// starts the brokers and runs this.
+// Command flights counts the one-shots that fail on several brokers, and measures
+// requests one after the other beside paho's client. scripts/bench-flights.sh runs it.
 package main
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,63 +15,58 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/scripts/bench/goal"
+	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// minSequential is the goal: requests one after the other on a stock Mosquitto, of
-// paho's.
+// minSequential is the goal for requests one after the other on a stock Mosquitto, over
+// paho's client.
 const minSequential = 100
 
 type bench struct {
-	stock, stockTLS, nodelay, ca string
-	flights, rounds              int
-	goals                        goal.Goals
+	*harness.Bench
+	flights, rounds int
 }
 
 func main() {
 	var b bench
-	flag.StringVar(&b.stock, "stock", "127.0.0.1:1883", "host:port of a Mosquitto as it comes")
-	flag.StringVar(&b.stockTLS, "stock-tls", "127.0.0.1:8883", "the same with TLS")
-	flag.StringVar(&b.nodelay, "nodelay", "127.0.0.1:1884", "host:port of a Mosquitto with set_tcp_nodelay")
-	flag.StringVar(&b.ca, "ca", "cert.pem", "certificate of -stock-tls")
 	flag.IntVar(&b.flights, "n", 1000, "flights on each broker")
 	flag.IntVar(&b.rounds, "rounds", 3, "rounds of requests one after the other; 0: none")
-	limit := flag.Duration("limit", 10*time.Minute, "give up after so long")
-	flag.Parse()
-	b.goals.Main(*limit, b.run)
+	harness.Main(10*time.Minute, []string{"mosquitto"}, b.run)
 }
 
-func (b *bench) run(ctx context.Context) (err error) {
-	for i, address := range []string{b.stock, b.nodelay} {
-		store, attachErr := emulator.Attach(ctx, mqtt.Options{Address: address, ClientID: fmt.Sprintf("bench-store-%d", i)}, emulator.EngineOptions{})
-		if attachErr != nil {
-			return fmt.Errorf("attach a store to %s: %w", address, attachErr)
-		}
-		defer func() { err = errors.Join(err, store.Close()) }()
-	}
-	embedded, err := emulator.New(emulator.Options{})
+func (b *bench) run(ctx context.Context, h *harness.Bench) error {
+	b.Bench = h
+	stock, err := b.Mosquitto(ctx, "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, embedded.Close()) }()
-	pem, err := os.ReadFile(b.ca)
+	quick, err := b.Mosquitto(ctx, harness.NoDelay)
+	if err != nil {
+		return err
+	}
+	secure, err := b.SecureMosquitto(ctx, "")
+	if err != nil {
+		return err
+	}
+	own, err := b.Serve(ctx)
+	if err != nil {
+		return err
+	}
+	pem, err := os.ReadFile(secure.CA)
 	if err != nil {
 		return err
 	}
 	trust := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS13}
-	if !trust.RootCAs.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("%s holds no certificate", b.ca)
-	}
+	trust.RootCAs.AppendCertsFromPEM(pem)
 	fmt.Printf("%d flights on each broker\n  %-24s %8s %12s %10s %10s\n", b.flights, "", "failed", "asked twice", "p50 ms", "p99 ms")
 	for _, broker := range []struct {
 		name string
 		o    client.Options
 	}{
-		{"Mosquitto, stock", client.Options{Address: b.stock}},
-		{"Mosquitto, nodelay", client.Options{Address: b.nodelay}},
-		{"Mosquitto, TLS 1.3", client.Options{Address: b.stockTLS, TLS: trust}},
-		{"emulator", client.Options{Address: embedded.Addr().String()}},
+		{"Mosquitto, stock", client.Options{Address: stock.Address()}},
+		{"Mosquitto, nodelay", client.Options{Address: quick.Address()}},
+		{"Mosquitto, TLS 1.3", client.Options{Address: secure.Address(), TLS: trust}},
+		{"emulator", client.Options{Address: own.Address()}},
 	} {
 		if err := b.fly(ctx, broker.name, broker.o); err != nil {
 			return fmt.Errorf("%s: %w", broker.name, err)
@@ -82,10 +75,10 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if b.rounds == 0 {
 		return nil
 	}
-	return b.sequential(ctx)
+	return b.sequential(ctx, stock)
 }
 
-// fly gets a key over and over, each time on a connection of its own.
+// fly gets a key over and over, each time on a new connection.
 func (b *bench) fly(ctx context.Context, name string, o client.Options) error {
 	if _, err := client.Once(ctx, o, client.Set("bench", []byte("value"), client.SetOptions{})); err != nil {
 		return err
@@ -102,73 +95,51 @@ func (b *bench) fly(ctx context.Context, name string, o client.Options) error {
 		begin := time.Now()
 		r, err := client.Once(ctx, o, client.Get("bench"))
 		took = append(took, time.Since(begin))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil || string(r.(client.GetResult).Value) != "value" {
 			failed++
 			fmt.Fprintf(os.Stderr, "%s: %+v, %v\n", name, r, err)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
 		}
 	}
 	slices.Sort(took)
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	fmt.Printf("  %-24s %8d %12d %10.3f %10.3f\n", name, failed, published.Load()-int64(b.flights), ms(took[len(took)/2]), ms(took[len(took)*99/100]))
 	if failed > 0 {
-		b.goals.Miss()
+		b.Miss()
 	}
 	return nil
 }
 
-// sequential measures requests one after the other on a stock Mosquitto, of both
-// clients in turn.
-func (b *bench) sequential(ctx context.Context) error {
+// sequential measures the requests per second of both clients, one request after the
+// other.
+func (b *bench) sequential(ctx context.Context, e harness.Endpoint) error {
 	const long = 2 * time.Second
-	ours := func() (float64, error) {
-		s, err := client.Dial(ctx, client.Options{Address: b.stock})
-		if err != nil {
-			return 0, err
-		}
-		defer s.Close()
-		return rate(long, func() error {
-			_, err := s.Get(ctx, "bench")
-			return err
-		})
+	fmt.Println("requests a second, one after the other, stock Mosquitto")
+	printed := func(name string, measure func() (float64, error)) harness.Contender {
+		return harness.Contender{Name: name, Measure: func() (float64, error) {
+			rate, err := measure()
+			fmt.Printf("  %-24s %8.0f\n", name, rate)
+			return rate, err
+		}}
 	}
-	theirs := func() (float64, error) {
-		p, err := dialPaho(ctx, b.stock)
-		if err != nil {
-			return 0, err
-		}
-		defer p.close()
-		return rate(long, func() error { return p.get(ctx, "bench") })
+	f, err := harness.Rounds(b.rounds,
+		printed("sscli", func() (float64, error) {
+			s, err := client.Dial(ctx, client.Options{Address: e.Address()})
+			if err != nil {
+				return 0, err
+			}
+			defer s.Close()
+			return harness.Rate(long, func() error {
+				_, err := s.Get(ctx, "bench")
+				return err
+			})
+		}),
+		printed("paho", func() (float64, error) { return harness.PahoRate(ctx, e, "bench", long) }))
+	if err != nil {
+		return err
 	}
-	fmt.Printf("requests a second, one after the other, Mosquitto as it comes\n  %12s %12s %10s\n", "sscli", "paho", "ratio")
-	var ratios []float64
-	for range b.rounds {
-		us, err := ours()
-		if err != nil {
-			return fmt.Errorf("sscli: %w", err)
-		}
-		them, err := theirs()
-		if err != nil {
-			return fmt.Errorf("paho: %w", err)
-		}
-		fmt.Printf("  %12.0f %12.0f %10.1f\n", us, them, us/them)
-		ratios = append(ratios, us/them)
-	}
-	median := goal.Median(ratios)
-	b.goals.Verdict(median >= minSequential, "median ratio %.1f, goal at least %d", median, minSequential)
+	b.AtLeast("sscli / paho, median of the rounds", f[0].Over(f[1]), minSequential)
 	return nil
-}
-
-// rate is how often a second request returned.
-func rate(long time.Duration, request func() error) (float64, error) {
-	begin := time.Now()
-	n := 0
-	for ; time.Since(begin) < long; n++ {
-		if err := request(); err != nil {
-			return 0, err
-		}
-	}
-	return float64(n) / time.Since(begin).Seconds(), nil
 }

@@ -1,110 +1,97 @@
-// Command request measures what single requests cost: the commands of sscli beside
-// those of Mosquitto and Redis, a start beside that of a Go program that does nothing,
-// requests one after the other beside paho's client, and the emulator beside Mosquitto
-// with a store attached to it. scripts/bench-request.sh builds sscli and runs this.
-//
-// It starts its servers, on loopback, and ends them. Each pair is measured in rotation;
-// what counts is the median of the ratios of neighbours.
+// Command request measures what single requests cost: commands of sscli beside those of
+// Mosquitto and Redis, start-up beside a Go program that does nothing, requests one after
+// the other beside paho's client, and the emulator beside a Mosquitto with a store
+// attached. scripts/bench-request.sh runs it.
 package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"time"
 
-	"github.com/sscli/sscli/scripts/bench/goal"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-type bench struct {
-	sscli    string
-	rounds   int // of a pair of commands
-	requests int // of a round of throughput
+const throughputRounds = 5
 
-	goals goal.Goals
+type bench struct {
+	*harness.Bench
+	rounds   int // of a pair of commands
+	requests int // in a round of throughput
 }
 
 func main() {
 	var b bench
-	flag.StringVar(&b.sscli, "sscli", "sscli", "the sscli to measure")
-	flag.IntVar(&b.rounds, "rounds", 200, "runs of each command, those over 40 ms a tenth of it")
-	flag.IntVar(&b.requests, "requests", 40_000, "requests of a round of throughput")
-	limit := flag.Duration("limit", 10*time.Minute, "give up after so long")
-	flag.Parse()
-	b.goals.Main(*limit, b.run)
+	flag.IntVar(&b.rounds, "rounds", 200, "runs of each command; a tenth for commands over 40 ms")
+	flag.IntVar(&b.requests, "requests", 40_000, "requests in a round of throughput")
+	harness.Main(10*time.Minute, []string{"mosquitto", "mosquitto_rr", "redis-server", "redis-cli"}, b.run)
 }
 
-func (b *bench) run(ctx context.Context) (err error) {
-	dir, err := os.MkdirTemp("", "bench-request")
+func (b *bench) run(ctx context.Context, h *harness.Bench) error {
+	b.Bench = h
+	stock, err := b.Mosquitto(ctx, harness.Unlimited)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s := &servers{ctx: ctx, sscli: b.sscli, dir: dir}
-	defer func() { err = errors.Join(err, s.end()) }()
-
-	stock, err := s.mosquitto("")
+	quick, err := b.Mosquitto(ctx, harness.Unlimited+harness.NoDelay)
 	if err != nil {
 		return err
 	}
-	quick, err := s.mosquitto("set_tcp_nodelay true\n")
+	secure, err := b.SecureMosquitto(ctx, harness.Unlimited)
 	if err != nil {
 		return err
 	}
-	secure, authority, err := s.secure()
+	own, err := b.Serve(ctx)
 	if err != nil {
 		return err
 	}
-	own, err := s.serve()
+	redis, err := b.Redis(ctx)
 	if err != nil {
 		return err
 	}
-	redis, err := s.redis()
+	hello, err := b.hello(ctx)
 	if err != nil {
 		return err
 	}
-	hello, err := s.hello()
-	if err != nil {
-		return err
-	}
-	for _, broker := range []endpoint{stock, quick, own} {
-		if err := s.command(b.sscli, "-u", broker.url(), "set", "k", "v").Run(); err != nil {
-			return fmt.Errorf("set a key at %s: %w", broker.url(), err)
+	for _, broker := range []harness.Endpoint{stock, quick, secure, own} {
+		if _, err := harness.Run(b.Command(ctx, broker, "set", "k", "v")); err != nil {
+			return err
 		}
 	}
-	if err := s.command("redis-cli", "-p", redis.port, "set", "k", "v").Run(); err != nil {
-		return fmt.Errorf("set a key in Redis: %w", err)
+	if _, err := harness.Run(exec.CommandContext(ctx, "redis-cli", "-p", redis.Port, "set", "k", "v")); err != nil {
+		return err
 	}
 
-	get := func(e endpoint, flags ...string) []string {
-		return append([]string{b.sscli, "-u", e.url(), "get", "k"}, flags...)
-	}
-	pairs := []pair{
-		{"P2", "get / mosquitto_rr, stock Mosquitto", get(stock), roundTrip(stock), 0.08, b.rounds / 10},
-		{"P2", "get / mosquitto_rr, stock Mosquitto, TLS", get(secure, "--ca-file", authority), roundTrip(secure, "--cafile", authority), 0.09, b.rounds / 10},
-		{"P3", "get / mosquitto_rr, Mosquitto with nodelay", get(quick), roundTrip(quick), 1.05, b.rounds},
-		{"P3", "get / redis-cli get", get(quick), []string{"redis-cli", "-p", redis.port, "get", "k"}, 0.65, b.rounds},
-		{"P4", "sscli version / hello world in Go", []string{b.sscli, "version"}, []string{hello}, 1.9, b.rounds},
-	}
+	get := func(e harness.Endpoint) []string { return b.Args(e, "get", "k") }
 	fmt.Printf("%-4s %-46s %10s %10s %8s %8s\n", "", "", "sscli ms", "peer ms", "ratio", "goal")
-	for _, p := range pairs {
-		if err := b.compare(s, p); err != nil {
+	for _, p := range []pair{
+		{"P2", "get / mosquitto_rr, stock Mosquitto", get(stock), roundTrip(stock), 0.08, b.rounds / 10},
+		{"P2", "get / mosquitto_rr, stock Mosquitto, TLS", get(secure), roundTrip(secure), 0.09, b.rounds / 10},
+		{"P3", "get / mosquitto_rr, Mosquitto with nodelay", get(quick), roundTrip(quick), 1.05, b.rounds},
+		{"P3", "get / redis-cli get", get(quick), []string{"redis-cli", "-p", redis.Port, "get", "k"}, 0.65, b.rounds},
+		{"P4", "sscli version / hello world in Go", []string{b.SSCLI, "version"}, []string{hello}, 1.9, b.rounds},
+	} {
+		if err := b.compare(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	if err := b.sequence(ctx, s, stock); err != nil {
+	if err := b.sequence(ctx, stock); err != nil {
 		return fmt.Errorf("requests in sequence: %w", err)
 	}
-	if err := b.emulator(s, own, quick); err != nil {
-		return fmt.Errorf("the emulator: %w", err)
+	if err := b.emulator(ctx, own, quick); err != nil {
+		return fmt.Errorf("emulator: %w", err)
 	}
 	return nil
 }
 
-// A pair are two commands of which the first should take at most goal times as long
-// as the second.
+// A pair is two commands; the first should take at most goal times as long as the second.
 type pair struct {
 	number, name string
 	ours, peers  []string
@@ -112,33 +99,90 @@ type pair struct {
 	rounds       int
 }
 
-func (b *bench) compare(s *servers, p pair) error {
-	var ours, peers, ratios []float64
-	for range max(p.rounds, 5) {
-		a, err := s.time(p.ours)
-		if err != nil {
-			return err
+func (b *bench) compare(ctx context.Context, p pair) error {
+	run := func(args []string) func() (float64, error) {
+		return func() (float64, error) {
+			took, err := harness.Run(exec.CommandContext(ctx, args[0], args[1:]...))
+			return took.Seconds() * 1000, err
 		}
-		z, err := s.time(p.peers)
-		if err != nil {
-			return err
-		}
-		ours, peers, ratios = append(ours, a.Seconds()*1000), append(peers, z.Seconds()*1000), append(ratios, a.Seconds()/z.Seconds())
 	}
-	b.report(p.number, p.name, goal.Median(ours), goal.Median(peers), goal.Median(ratios), p.goal, false)
+	f, err := harness.Rounds(max(p.rounds, 5), harness.Contender{Name: "sscli", Measure: run(p.ours)}, harness.Contender{Name: "peer", Measure: run(p.peers)})
+	if err != nil {
+		return err
+	}
+	b.report(p.number, p.name, f, "<=", p.goal)
 	return nil
 }
 
-// report prints a line. More is better where least is set.
-func (b *bench) report(number, name string, ours, peers, ratio, limit float64, least bool) {
-	sign, met := "<=", ratio <= limit
-	if least {
-		sign, met = ">=", ratio >= limit
+// sequence sends one request after the other to a stock Mosquitto.
+func (b *bench) sequence(ctx context.Context, e harness.Endpoint) error {
+	f, err := harness.Rounds(throughputRounds,
+		harness.Contender{Name: "sscli", Measure: func() (float64, error) { return b.gets(ctx, e, 4000, 1) }},
+		harness.Contender{Name: "paho", Measure: func() (float64, error) { return harness.PahoRate(ctx, e, "k", 2*time.Second) }})
+	if err != nil {
+		return err
+	}
+	b.report("P5", "gets in sequence per second / paho's", f, ">=", 100)
+	return nil
+}
+
+// emulator compares the emulator with a Mosquitto that has a store attached.
+func (b *bench) emulator(ctx context.Context, own, attached harness.Endpoint) error {
+	f, err := harness.Rounds(throughputRounds,
+		harness.Contender{Name: "emulator", Measure: func() (float64, error) { return b.gets(ctx, own, b.requests, 64) }},
+		harness.Contender{Name: "Mosquitto", Measure: func() (float64, error) { return b.gets(ctx, attached, b.requests, 64) }})
+	if err != nil {
+		return err
+	}
+	b.report("P8", "emulator / Mosquitto with a store, 64 in flight", f, ">=", 2.5)
+	return nil
+}
+
+// report prints a row: the medians of both contenders, and their ratio with its goal.
+func (b *bench) report(number, name string, f []harness.Figures, sign string, goal float64) {
+	ratio := f[0].Over(f[1])
+	met := ratio <= goal
+	if sign == ">=" {
+		met = ratio >= goal
 	}
 	verdict := ""
 	if !met {
 		verdict = "  missed"
-		b.goals.Miss()
+		b.Miss()
 	}
-	fmt.Printf("%-4s %-46s %10.2f %10.2f %8.3f %2s %5.4g%s\n", number, name, ours, peers, ratio, sign, limit, verdict)
+	fmt.Printf("%-4s %-46s %10.2f %10.2f %8.3f %2s %5.4g%s\n", number, name, f[0].Median(), f[1].Median(), ratio, sign, goal, verdict)
+}
+
+// gets returns the GETs per second that `sscli bench` measures.
+func (b *bench) gets(ctx context.Context, e harness.Endpoint, requests, inflight int) (float64, error) {
+	out, err := b.Command(ctx, e, "bench", "-n", strconv.Itoa(requests), "--inflight", strconv.Itoa(inflight),
+		"--keys", "100", "--mix", "get", "-o", "json").Output()
+	if err != nil {
+		return 0, fmt.Errorf("sscli bench: %w", err)
+	}
+	var result struct {
+		PerSecond float64 `json:"per_second"`
+	}
+	err = json.Unmarshal(out, &result)
+	return result.PerSecond, err
+}
+
+// hello builds a Go program that prints one word.
+func (b *bench) hello(ctx context.Context) (string, error) {
+	source, program := filepath.Join(b.Dir, "hello.go"), filepath.Join(b.Dir, "hello")
+	if err := os.WriteFile(source, []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"), 0o600); err != nil {
+		return "", err
+	}
+	return program, harness.Build(ctx, program, source)
+}
+
+// roundTrip is a GET by mosquitto_rr, which exits after the reply.
+func roundTrip(e harness.Endpoint) []string {
+	args := []string{"mosquitto_rr", "-V", "5", "-h", "127.0.0.1", "-p", e.Port, "-q", "1",
+		"-t", wire.RequestTopic, "-e", "clients/bench/replies", "-D", "publish", "correlation-data", "0123456789abcdef",
+		"-m", string(wire.AppendRequest(nil, wire.VerbGet, "k"))}
+	if e.CA != "" {
+		args = append(args, "--cafile", e.CA)
+	}
+	return args
 }

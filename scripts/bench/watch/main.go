@@ -1,11 +1,9 @@
-// Command watch measures `sscli watch` beside mosquitto_sub, on a broker that
-// runs already. scripts/bench-watch.sh starts the broker, builds sscli and runs
-// this.
+// Command watch measures `sscli watch` beside mosquitto_sub, on one Mosquitto.
+// scripts/bench-watch.sh runs it.
 //
-// A store attached to the broker answers the watcher. The notifications do not
-// come from that store but from a publisher in this process, on the topic that
-// the store would use, so that both programs print the same messages. This
-// process reads what they print, out of a pipe.
+// A store attached to the broker answers the watcher. The notifications come from a
+// publisher in this process instead, on the topic that the store would use, so that both
+// programs print the same messages. This process reads their output from a pipe.
 package main
 
 import (
@@ -17,48 +15,43 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/scripts/bench/goal"
+	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
 // The goals.
 const (
-	minRate    = 1.0  // notifications per second, of mosquitto_sub's
-	maxLatency = 1.3  // median from publisher to pipe, of mosquitto_sub's
-	maxGrowth  = 1.25 // peak memory after three times as many events; 100 bytes kept of each would be 1.4 and more
+	minRate    = 1.0  // notifications per second, over mosquitto_sub
+	maxLatency = 1.3  // median from publisher to pipe, over mosquitto_sub
+	maxGrowth  = 1.25 // peak memory after three times as many events; keeping 100 bytes of each would make it 1.4 or more
 )
 
 type bench struct {
-	broker, sscli string
-	rounds        int
-	events        int // of a round of throughput, and of each third of the measurement of memory
-	paced         int // of a round of latency, one each millisecond
-	keys          int // watched for the measurement of memory
+	*harness.Bench
+	rounds int
+	events int // in a round of throughput, and in each third of the measurement of memory
+	paced  int // in a round of latency, one each millisecond
+	keys   int // watched for the measurement of memory
 
+	broker    harness.Endpoint
 	publisher *publisher
-	goals     goal.Goals
 }
 
 func main() {
 	var b bench
-	flag.StringVar(&b.broker, "broker", "127.0.0.1:1883", "host:port")
-	flag.StringVar(&b.sscli, "sscli", "sscli", "the sscli to measure")
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of throughput and of latency")
-	flag.IntVar(&b.events, "events", 100_000, "notifications of a round")
-	flag.IntVar(&b.paced, "paced", 4000, "notifications of a round of latency")
-	flag.IntVar(&b.keys, "keys", 10_000, "keys that are watched for the measurement of memory")
-	limit := flag.Duration("limit", 5*time.Minute, "give up after so long")
-	flag.Parse()
-	b.goals.Main(*limit, b.run)
+	flag.IntVar(&b.events, "events", 100_000, "notifications in a round of throughput")
+	flag.IntVar(&b.paced, "paced", 4000, "notifications in a round of latency")
+	flag.IntVar(&b.keys, "keys", 10_000, "keys to watch for the measurement of memory")
+	harness.Main(5*time.Minute, []string{"mosquitto", "mosquitto_sub"}, b.run)
 }
 
-func (b *bench) run(ctx context.Context) (err error) {
-	store, err := emulator.Attach(ctx, mqtt.Options{Address: b.broker, ClientID: "bench-store"}, emulator.EngineOptions{})
-	if err != nil {
-		return fmt.Errorf("attach the store: %w", err)
+func (b *bench) run(ctx context.Context, h *harness.Bench) (err error) {
+	b.Bench = h
+	// No limit may drop a message or hold one back.
+	if b.broker, err = b.Mosquitto(ctx, harness.Unlimited+harness.NoDelay); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	if b.publisher, err = newPublisher(ctx, b.broker); err != nil {
+	if b.publisher, err = newPublisher(ctx, b.broker.Address()); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.publisher.conn.Close()) }()
@@ -75,36 +68,32 @@ func (b *bench) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// alternating runs measure for both programs in each round, and lets each begin
-// as often as the other.
-func (b *bench) alternating(measure func(program) error) error {
-	programs := []program{b.watch(), b.subscribe()}
-	for range b.rounds {
-		for _, p := range programs {
-			if err := measure(p); err != nil {
-				return fmt.Errorf("%s: %w", p.name, err)
-			}
-		}
-		slices.Reverse(programs)
+// compare measures sscli watch and mosquitto_sub in turn, and returns the median ratio.
+func (b *bench) compare(measure func(program) (float64, error)) (float64, error) {
+	contender := func(p program) harness.Contender {
+		return harness.Contender{Name: p.name, Measure: func() (float64, error) { return measure(p) }}
 	}
-	return nil
+	f, err := harness.Rounds(b.rounds, contender(b.watch()), contender(b.subscribe()))
+	if err != nil {
+		return 0, err
+	}
+	return f[0].Over(f[1]), nil
 }
 
 // throughput publishes as fast as the broker takes it.
 func (b *bench) throughput(ctx context.Context) error {
 	fmt.Printf("throughput: %d notifications as fast as they go\n", b.events)
 	fmt.Printf("  %-16s %12s %8s %10s\n", "", "per second", "seconds", "CPU s")
-	rates := make(map[string][]float64)
-	err := b.alternating(func(p program) error {
+	ratio, err := b.compare(func(p program) (float64, error) {
 		r, err := b.start(ctx, p, oneKey)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer r.end()
 		messages := make([]mqtt.Message, b.events)
 		for n := range messages {
 			if messages[n], err = b.publisher.notification(oneKey, uint64(n)); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		begin := time.Now()
@@ -118,36 +107,33 @@ func (b *bench) throughput(ctx context.Context) error {
 		})
 		for n := range b.events {
 			if got, err := r.next(); err != nil || got != uint64(n) {
-				return errors.Join(fmt.Errorf("notification %d: got %d", n, got), err, r.end(), published())
+				return 0, errors.Join(fmt.Errorf("notification %d: got %d", n, got), err, r.end(), published())
 			}
 		}
 		took := time.Since(begin)
 		if err := errors.Join(published(), r.end()); err != nil {
-			return err
+			return 0, err
 		}
 		rate := float64(b.events) / took.Seconds()
-		rates[p.name] = append(rates[p.name], rate)
 		fmt.Printf("  %-16s %12.0f %8.2f %10.2f\n", p.name, rate, took.Seconds(), r.cpu().Seconds())
-		return nil
+		return rate, nil
 	})
 	if err != nil {
 		return err
 	}
-	ratio := goal.MedianRatio(rates[watchName], rates[subscribeName])
-	b.goals.Verdict(ratio >= minRate, "%.2f x mosquitto_sub (median of the rounds), goal at least %.2f x", ratio, minRate)
+	b.AtLeast("watch / mosquitto_sub, median of the rounds", ratio, minRate)
 	return nil
 }
 
-// latency publishes one message each millisecond, whose value is the time.
+// latency publishes one message each millisecond, with the time as its value.
 func (b *bench) latency(ctx context.Context) error {
 	const warmUp = 500
 	fmt.Printf("latency: %d notifications, one each millisecond, publisher to pipe\n", b.paced)
 	fmt.Printf("  %-16s %9s %9s %9s\n", "", "p50 us", "p99 us", "max us")
-	medians := make(map[string][]float64)
-	err := b.alternating(func(p program) error {
+	ratio, err := b.compare(func(p program) (float64, error) {
 		r, err := b.start(ctx, p, oneKey)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer r.end()
 		published := b.publisher.begin(func() error {
@@ -165,34 +151,32 @@ func (b *bench) latency(ctx context.Context) error {
 		for n := range warmUp + b.paced {
 			sent, err := r.next()
 			if err != nil {
-				return errors.Join(err, r.end(), published())
+				return 0, errors.Join(err, r.end(), published())
 			}
 			if n >= warmUp {
 				micros = append(micros, float64(time.Now().UnixNano()-int64(sent))/1e3)
 			}
 		}
 		if err := errors.Join(published(), r.end()); err != nil {
-			return err
+			return 0, err
 		}
 		slices.Sort(micros)
 		p50, p99 := micros[len(micros)/2], micros[len(micros)*99/100]
-		medians[p.name] = append(medians[p.name], p50)
 		fmt.Printf("  %-16s %9.0f %9.0f %9.0f\n", p.name, p50, p99, micros[len(micros)-1])
-		return nil
+		return p50, nil
 	})
 	if err != nil {
 		return err
 	}
-	ratio := goal.MedianRatio(medians[watchName], medians[subscribeName])
-	b.goals.Verdict(ratio <= maxLatency, "p50 %.2f x mosquitto_sub (median of the rounds), goal at most %.2f x", ratio, maxLatency)
+	b.AtMost("p50 of watch / mosquitto_sub, median of the rounds", ratio, maxLatency)
 	return nil
 }
 
-// memory watches many keys, with a bound on what is under way, so that what the
-// buffer may hold is not measured.
+// memory watches many keys, with a bound on the notifications in flight, so that a full
+// buffer is not measured.
 func (b *bench) memory(ctx context.Context) error {
-	const underWay = 1000
-	fmt.Printf("memory: %d keys, at most %d notifications under way\n", b.keys, underWay)
+	const inflight = 1000
+	fmt.Printf("memory: %d keys, at most %d notifications in flight\n", b.keys, inflight)
 	keys := make([]string, b.keys)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("bench/%05d", i)
@@ -212,7 +196,7 @@ func (b *bench) memory(ctx context.Context) error {
 	}
 	var peaks []float64
 	for third := range 3 {
-		room := make(chan struct{}, underWay)
+		room := make(chan struct{}, inflight)
 		published := b.publisher.begin(func() error {
 			for n := range b.events {
 				select {
@@ -241,7 +225,6 @@ func (b *bench) memory(ctx context.Context) error {
 		}
 		peaks = append(peaks, mib)
 	}
-	growth := peaks[2] / peaks[0]
-	b.goals.Verdict(growth <= maxGrowth, "peak after three times as many events: %.2f x, goal at most %.2f x", growth, maxGrowth)
+	b.AtMost("peak after three times as many events", peaks[2]/peaks[0], maxGrowth)
 	return r.end()
 }

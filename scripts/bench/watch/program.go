@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -21,10 +20,7 @@ const (
 	watcher = "bench-watcher" // client id of sscli
 	oneKey  = "bench/key"
 
-	watchName     = "sscli watch"
-	subscribeName = "mosquitto_sub"
-
-	// probe is sent until a program prints it. It is no number of a measurement.
+	// probe is sent until a program prints it. No measurement uses this number.
 	probe = 1<<64 - 1
 )
 
@@ -32,22 +28,21 @@ const (
 type program struct {
 	name   string
 	args   []string
-	before string // stands in a line right before the value
+	before string // precedes the value in a line
 }
 
 func (b *bench) watch() program {
 	return program{
-		name:   watchName,
-		args:   []string{b.sscli, "watch", "-u", "mqtt://" + b.broker, "-i", watcher, "-o", "json", "--keys-from", "-"},
+		name:   "sscli watch",
+		args:   b.Args(b.broker, "watch", "-i", watcher, "-o", "json", "--keys-from", "-"),
 		before: `"value":"`,
 	}
 }
 
 func (b *bench) subscribe() program {
-	host, port, _ := net.SplitHostPort(b.broker)
 	return program{
-		name: subscribeName,
-		args: []string{"mosquitto_sub", "-V", "5", "-h", host, "-p", port, "-i", "bench-sub", "-q", "1",
+		name: "mosquitto_sub",
+		args: []string{"mosquitto_sub", "-V", "5", "-h", "127.0.0.1", "-p", b.broker.Port, "-i", "bench-sub", "-q", "1",
 			"-t", wire.NotifyFilter(watcher), "-F", "%j"},
 		before: `$16\r\n`, // the value within the payload
 	}
@@ -61,8 +56,8 @@ type running struct {
 	ended bool
 }
 
-// start runs a program and waits until it prints what is published, for the last
-// of keys; sscli is done with the others then too.
+// start runs a program and waits until it prints a notification of the last of keys. By
+// then sscli watches the other keys too.
 func (b *bench) start(ctx context.Context, p program, keys ...string) (*running, error) {
 	cmd := exec.CommandContext(ctx, p.args[0], p.args[1:]...)
 	cmd.Stdin = strings.NewReader(strings.Join(keys, "\n"))
@@ -87,7 +82,7 @@ func (b *bench) start(ctx context.Context, p program, keys ...string) (*running,
 			select {
 			case <-again.C:
 			case <-seen:
-				// The first that is not a probe is behind the last one.
+				// The first other number comes after the last probe.
 				return b.publisher.publish(ctx, keys[len(keys)-1], probe-1)
 			}
 		}
@@ -102,7 +97,7 @@ func (b *bench) start(ctx context.Context, p program, keys ...string) (*running,
 	return r, nil
 }
 
-// next is the number in the next line that has one.
+// next returns the number in the next line that has one.
 func (r *running) next() (uint64, error) {
 	for {
 		line, err := r.lines.ReadSlice('\n')
@@ -114,13 +109,13 @@ func (r *running) next() (uint64, error) {
 		}
 		_, rest, found := bytes.Cut(line, []byte(r.before))
 		if !found || len(rest) < 16 {
-			continue // an initial of a missing key
+			continue // the initial event of a missing key
 		}
 		return strconv.ParseUint(string(rest[:16]), 16, 64)
 	}
 }
 
-// end kills the program: that it would end by itself is not what is measured.
+// end kills the program. It is an error if the program ended by itself.
 func (r *running) end() error {
 	if r.ended {
 		return nil
@@ -134,16 +129,16 @@ func (r *running) end() error {
 	return nil
 }
 
-// cpu is the processor time that the program took, if it has ended.
+// cpu returns the CPU time of the program, after end.
 func (r *running) cpu() time.Duration {
 	return r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
 }
 
-// peakMemory is the largest resident set that the program had so far, in MiB.
+// peakMemory returns the largest resident set of the program so far, in MiB.
 func (r *running) peakMemory() (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
 	if err != nil {
-		return 0, fmt.Errorf("only Linux tells of memory: %w", err)
+		return 0, fmt.Errorf("peak memory needs Linux's /proc: %w", err)
 	}
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
 	var kib float64

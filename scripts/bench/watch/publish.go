@@ -28,7 +28,7 @@ func newPublisher(ctx context.Context, broker string) (*publisher, error) {
 	return &publisher{conn: conn, clock: wire.NewClock("bench", time.Now)}, nil
 }
 
-// notification is that of a SET, with a number as 16 digits for the value.
+// notification returns the notification of a SET whose value is number, as 16 hex digits.
 func (p *publisher) notification(key string, number uint64) (mqtt.Message, error) {
 	version, err := p.clock.Tick()
 	value := fmt.Appendf(nil, "%016x", number)
@@ -47,8 +47,8 @@ func (p *publisher) publish(ctx context.Context, key string, number uint64) erro
 	return p.conn.Publish(ctx, m, p.acked)
 }
 
-// acked notes a refusal. That nobody subscribed yet is the ordinary case of a
-// probe; of anything else it shows in the counts.
+// acked notes a refusal. A probe often has no subscriber yet; any other message without
+// one shows in the counts.
 func (p *publisher) acked(err error) {
 	if err == nil || errors.Is(err, mqtt.ErrNoSubscribers) {
 		return

@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 )
 
 // A FileError is a file of contexts that cannot be used.
@@ -153,7 +155,7 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 	if err != nil {
 		return fileError(file, err)
 	}
-	return fileError(file, replaceFile(target, text))
+	return fileError(file, atomicfile.Replace(target, text, 0o600))
 }
 
 // follow returns where links lead, also if there is nothing yet.
@@ -169,22 +171,6 @@ func follow(file string) (string, error) {
 		file = to
 	}
 	return "", errors.New("too many links")
-}
-
-func replaceFile(file string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }
 
 // lock waits until this process alone has the file, which it makes, open in a way

@@ -104,7 +104,7 @@ func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, erro
 	}
 	r.fail(spoilt)
 	r.connection(env)
-	r.perRun()
+	r.each(func(s setting) bool { return s.scope == scopeRun })
 	return r.out, r.err
 }
 
@@ -114,7 +114,7 @@ func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, e
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	flags, vars, _ := layersOf(fs, env)
 	r.layers = []layer{*flags, *vars}
-	r.perRun()
+	r.each(func(s setting) bool { return s.scope == scopeRun })
 	return r.out, r.err
 }
 
@@ -155,26 +155,10 @@ func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err
 		}
 	}
 	r := resolver{layers: []layer{l}, out: Settings{Sources: line.Sources}}
-	r.perRun()
-	r.timeout()
-	for flag := range l.values {
-		switch flag {
-		case "timeout":
-			line.Timeout = r.out.Timeout
-		case "output":
-			line.Output = r.out.Output
-		case "color":
-			line.Color = r.out.Color
-		case "trace":
-			line.Trace = r.out.Trace
-		case "trace-file":
-			line.TraceFile = r.out.TraceFile
-		case "quiet":
-			line.Quiet = r.out.Quiet
-		case "verbose":
-			line.Verbose = r.out.Verbose
-		case "yes":
-			line.Yes = r.out.Yes
+	r.each(setting.onLine)
+	for _, set := range settings() {
+		if _, said := l.values[set.flag]; said {
+			set.copy(&line, &r.out)
 		}
 	}
 	return line, connection, r.err
@@ -288,7 +272,8 @@ func spread(layers ...*layer) (first error) {
 // connection decides everything about the connection.
 func (r *resolver) connection(env func(string) (string, bool)) {
 	r.endpoint()
-	r.rest()
+	r.each(setting.inContext)
+	r.wantTLS("ca-file")
 	r.certificate()
 	r.login()
 	r.proxy(env)
@@ -396,41 +381,17 @@ func checkHost(host string) string {
 	return ""
 }
 
-func (r *resolver) rest() {
-	o := &r.out
-	o.CAFile, o.ServerName = r.all("ca-file"), r.all("tls-server-name")
-	o.Insecure = r.flag("tls-insecure", r.all("tls-insecure"))
-	o.ClientID, o.ResponseTopic = r.all("client-id"), r.all("response-topic")
-	o.HighPriority = r.flag("high-priority", r.all("high-priority"))
-	o.NoPipelining = r.flag("no-pipelining", r.all("no-pipelining"))
-	r.timeout()
-	r.wantTLS("ca-file")
-}
-
-func (r *resolver) timeout() {
-	if v := r.all("timeout"); v != "" {
-		d, err := ParseDuration(v)
-		if err == nil && d <= 0 {
-			err = fmt.Errorf("%.32q: want more than nothing", v)
+// each decides every setting that is decided alone and that which reports.
+func (r *resolver) each(which func(setting) bool) {
+	for _, s := range settings() {
+		if s.group != groupAlone || !which(s) {
+			continue
 		}
-		if err != nil {
-			r.bad("timeout", err.Error())
+		if text := r.all(s.flag); text != "" {
+			if err := s.parse(&r.out, text); err != nil {
+				r.bad(s.flag, err.Error())
+			}
 		}
-		r.out.Timeout = d
-	}
-}
-
-// perRun decides what is not about the connection.
-func (r *resolver) perRun() {
-	o := &r.out
-	o.Output, o.Color = r.all("output"), r.all("color")
-	o.Trace, o.TraceFile = r.flag("trace", r.all("trace")), r.all("trace-file")
-	o.Quiet, o.Verbose = r.flag("quiet", r.all("quiet")), r.flag("verbose", r.all("verbose"))
-	o.Yes = r.flag("yes", r.all("yes"))
-	switch o.Color {
-	case "", "auto", "always", "never":
-	default:
-		r.bad("color", fmt.Sprintf("%.32q: want auto, always or never", o.Color))
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // None in place of the name of a context says that none is wanted.
@@ -83,7 +85,7 @@ func (c Contexts) Names() []string { return slices.Sorted(maps.Keys(c.Named)) }
 func (c Contexts) Find(name, source, file string) (Context, error) {
 	found, ok := c.Named[name]
 	if !ok {
-		return Context{}, &UnknownContextError{Source: source, Name: name, File: file, Near: near(name, c.Names())}
+		return Context{}, &UnknownContextError{Source: source, Name: name, File: file, Near: suggest.Near(name, c.Names())}
 	}
 	return found, nil
 }
@@ -143,7 +145,7 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 	given := make(map[string]bool)
 	for _, s := range settings() {
 		f := fs.Lookup(s.flag)
-		if s.perRun || f == nil || !f.Changed {
+		if !s.inContext() || f == nil || !f.Changed {
 			continue
 		}
 		value := f.Value.String()
@@ -158,7 +160,8 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 		given[s.flag], values[s.flag] = true, value
 	}
 	for flag := range given {
-		for _, other := range excludes(flag) {
+		row, _ := findSetting(flag)
+		for _, other := range row.replaces {
 			if !given[other] && values[flag] != "false" {
 				delete(values, other)
 			}
@@ -170,29 +173,6 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 	}
 	*c = changed
 	return len(given) == 0 && len(unset) == 0, nil
-}
-
-// excludes lists the flags that a flag replaces.
-func excludes(flag string) []string {
-	switch flag {
-	case "url", "embedded":
-		return slices.DeleteFunc([]string{"url", "host", "port", "tls", "no-tls", "embedded"}, func(f string) bool { return f == flag })
-	case "host":
-		return []string{"url", "embedded"}
-	case "tls":
-		return []string{"no-tls"}
-	case "no-tls":
-		return []string{"tls"}
-	case "sat-file":
-		return []string{"username", "password-file", "askpass"}
-	case "username":
-		return []string{"sat-file"}
-	case "password-file":
-		return []string{"sat-file", "askpass"}
-	case "askpass":
-		return []string{"sat-file", "password-file"}
-	}
-	return nil
 }
 
 // check tells whether the context names a broker, and whether what it says goes
@@ -297,12 +277,11 @@ func overriding(flags, vars, context *layer) []string {
 	says := func(l *layer, names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { _, ok := l.values[name]; return ok })
 	}
-	login := []string{"username", "password-file", "askpass", "sat-file"}
 	var names []string
 	for _, s := range settings() {
 		same := []string{s.flag}
-		if slices.Contains(login, s.flag) {
-			same = login
+		if s.group == groupLogin {
+			same = inGroup(groupLogin)
 		}
 		if says(vars, s.flag) && says(context, same...) && !says(flags, s.flag) {
 			names = append(names, vars.sources[s.flag])
@@ -311,10 +290,21 @@ func overriding(flags, vars, context *layer) []string {
 	return slices.Compact(names)
 }
 
+// inGroup returns the flags of a group.
+func inGroup(g group) []string {
+	var flags []string
+	for _, s := range settings() {
+		if s.group == g {
+			flags = append(flags, s.flag)
+		}
+	}
+	return flags
+}
+
 // findSetting returns a setting that can be in a context.
 func findSetting(flag string) (setting, bool) {
 	for _, s := range settings() {
-		if s.flag == flag && !s.perRun {
+		if s.flag == flag && s.inContext() {
 			return s, true
 		}
 	}
@@ -325,66 +315,18 @@ func findSetting(flag string) (setting, bool) {
 func keys() []string {
 	names := []string{"protected"}
 	for _, s := range settings() {
-		if !s.perRun {
+		if s.inContext() {
 			names = append(names, s.flag)
 		}
 	}
 	return names
 }
 
-// near returns the names that differ least from name, and not by much; if there are
-// none, those that begin with it.
-func near(name string, names []string) []string {
-	var nearest, longer []string
-	least := 2
-	if len(name) < 4 {
-		least = 1
-	}
-	for _, n := range names {
-		a, b := strings.ToLower(name), strings.ToLower(n)
-		d := distance(a, b)
-		if d < least {
-			nearest, least = nil, d
-		}
-		if d == least {
-			nearest = append(nearest, n)
-		}
-		if a != "" && strings.HasPrefix(b, a) {
-			longer = append(longer, n)
-		}
-	}
-	if len(nearest) > 0 {
-		return nearest
-	}
-	return longer
-}
-
 func didYouMean(name string, names []string) string {
-	if found := near(strings.ReplaceAll(name, "_", "-"), names); len(found) > 0 {
+	if found := suggest.Near(strings.ReplaceAll(name, "_", "-"), names); len(found) > 0 {
 		return " (near: " + strings.Join(found, ", ") + ")"
 	}
 	return ""
-}
-
-// distance is how many bytes to insert, delete or replace to make a of b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next := min(row[j+1]+1, row[j]+1, diagonal+cost)
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
 }
 
 // from is the context of a source, or the flag or variable that it is.
@@ -414,64 +356,25 @@ func (s Settings) Effective() []Effective {
 		}
 		out = append(out, e)
 	}
-	text := func(flag, value string) {
-		if value != "" {
-			add(flag, value, s.Sources[flag])
+	for _, row := range settings() {
+		if value := row.show(&s); value != "" && row.flag != "yes" {
+			add(row.flag, value, s.Sources[row.flag])
 		}
-	}
-	yes := func(flag string, on bool) {
-		if on {
-			add(flag, "true", s.Sources[flag])
-		}
-	}
-	if s.Context != "" {
-		add("context", s.Context, s.Sources["context"])
-	}
-	if s.Protected {
-		add("protected", "true", contextSource+s.Context+": protected")
-	}
-	if s.Address != "" {
-		add("url", s.URL(), s.Sources["host"])
-		for _, flag := range []string{"port", "tls"} { // which the URL shows
-			if from(s.Sources[flag]) == from(s.Sources["host"]) {
-				continue
-			}
+		switch {
+		case row.flag == "config" && s.Protected:
+			add("protected", "true", contextSource+s.Context+": protected")
+		case row.flag == "url" && s.Address != "":
+			add("url", s.URL(), s.Sources["host"])
+		case (row.flag == "port" || row.flag == "tls") && s.Address != "" && from(s.Sources[row.flag]) != from(s.Sources["host"]):
+			// Somebody else than who named the host said it, and the URL shows it.
 			value := strconv.FormatBool(s.TLS)
-			if flag == "port" {
+			if row.flag == "port" {
 				_, value, _ = net.SplitHostPort(s.Address)
 			}
-			add(flag, value, s.Sources[flag])
+			add(row.flag, value, s.Sources[row.flag])
+		case row.flag == "client-id" && s.ClientIDPrefix != "":
+			add("client-id", s.ClientIDPrefix+"- and random characters", "AIO_MQTT_CLIENT_ID")
 		}
 	}
-	yes("embedded", s.Embedded)
-	text("ca-file", s.CAFile)
-	text("cert-file", s.CertFile)
-	text("key-file", s.KeyFile)
-	text("key-password-file", s.KeyPasswordFile)
-	text("tls-server-name", s.ServerName)
-	yes("tls-insecure", s.Insecure)
-	text("username", s.Username)
-	text("password-file", s.PasswordFile)
-	yes("askpass", s.AskPass)
-	text("sat-file", s.SATFile)
-	if s.Proxy != nil {
-		add("proxy", s.Proxy.Redacted(), s.Sources["proxy"])
-	}
-	text("client-id", s.ClientID)
-	if s.ClientIDPrefix != "" {
-		add("client-id", s.ClientIDPrefix+"- and random characters", "AIO_MQTT_CLIENT_ID")
-	}
-	text("response-topic", s.ResponseTopic)
-	yes("high-priority", s.HighPriority)
-	yes("no-pipelining", s.NoPipelining)
-	if s.Timeout != 0 {
-		add("timeout", s.Timeout.String(), s.Sources["timeout"])
-	}
-	text("output", s.Output)
-	text("color", s.Color)
-	yes("trace", s.Trace)
-	text("trace-file", s.TraceFile)
-	yes("quiet", s.Quiet)
-	yes("verbose", s.Verbose)
 	return out
 }

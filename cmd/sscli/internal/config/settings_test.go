@@ -1,0 +1,64 @@
+package config
+
+import (
+	"net/url"
+	"testing"
+	"time"
+)
+
+// TestTable holds the rows of the table of settings together.
+func TestTable(t *testing.T) {
+	flags, shorts, variables := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	unique := func(seen map[string]bool, what, name string) {
+		if name != "" && seen[name] {
+			t.Errorf("%s %q stands in two rows", what, name)
+		}
+		seen[name] = true
+	}
+	var s Settings
+	fields := make(map[any]string)
+	for _, row := range settings() {
+		unique(flags, "flag", row.flag)
+		unique(shorts, "shorthand", row.short)
+		unique(variables, "variable", row.env)
+		unique(variables, "variable", row.aio)
+		if row.child == pass && row.env == "" {
+			t.Errorf("--%s is passed on in no variable", row.flag)
+		}
+		if row.into == nil {
+			if row.group == groupAlone {
+				t.Errorf("--%s goes nowhere", row.flag)
+			}
+			continue
+		}
+		field := row.into(&s)
+		if other, taken := fields[field]; taken {
+			t.Errorf("--%s goes where --%s goes", row.flag, other)
+		}
+		fields[field] = row.flag
+		switch field.(type) {
+		case *string:
+			if row.isSwitch() {
+				t.Errorf("--%s is a switch and goes into a string", row.flag)
+			}
+		case *bool:
+			if !row.isSwitch() {
+				t.Errorf("--%s has a value and goes into a bool", row.flag)
+			}
+		case *time.Duration:
+		case **url.URL:
+			if row.group == groupAlone {
+				t.Errorf("--%s: no setting by itself is a URL", row.flag)
+			}
+		default:
+			t.Errorf("--%s goes into a %T", row.flag, field)
+		}
+	}
+	for _, row := range settings() {
+		for _, other := range row.replaces {
+			if !flags[other] {
+				t.Errorf("--%s replaces --%s, which there is not", row.flag, other)
+			}
+		}
+	}
+}

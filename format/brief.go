@@ -1,0 +1,26 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mostBrief is how many bytes of a key or a value a message shows.
+const mostBrief = 120
+
+// Brief is [Quote] for a message: of what is long it shows the first 120 bytes, and the
+// length.
+func Brief[T Bytes](b T) string { return brief(b, Quote[T]) }
+
+// BriefWord is [Word] for a message, shortened like [Brief].
+func BriefWord[T Bytes](b T) string { return brief(b, Word[T]) }
+
+func brief[T Bytes](b T, quote func(T) string) string {
+	if len(b) <= mostBrief {
+		return quote(b)
+	}
+	return fmt.Sprintf("%s… (%d bytes)", quote(T(b[:mostBrief])), len(b))
+}
+
+// Verb is a verb of the protocol as messages write it: in lower case, escaped.
+func Verb(verb string) string { return strings.ToLower(Escape(verb)) }

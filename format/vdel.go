@@ -1,0 +1,61 @@
+package format
+
+import (
+	"strconv"
+	"time"
+)
+
+// VDel is the result of `vdel`.
+type VDel struct {
+	Key     string
+	Deleted bool
+	Found   bool // with Deleted false: the key holds another value, and is not missing
+	Version Version
+	RTT     time.Duration // zero: not measured
+}
+
+// answer is what the store says: 1 deleted, 0 missing, -1 the value differs.
+func (v VDel) answer() (n int64, reason string) {
+	switch {
+	case v.Deleted:
+		return 1, ""
+	case v.Found:
+		return -1, "differs"
+	}
+	return 0, "missing"
+}
+
+func (v VDel) fields() object {
+	n, reason := v.answer()
+	return deletion("vdel", v.Key, n, reason, v.Version, v.RTT)
+}
+
+func (v VDel) human(dst []byte, s *style) []byte {
+	n, reason := v.answer()
+	return s.version(s.integer(dst, n, meaning(reason)), v.Version)
+}
+
+func (v VDel) raw(dst []byte) []byte {
+	n, _ := v.answer()
+	return rawInteger(dst, n, v.Version)
+}
+
+// deletion is the object of a command that deletes a key, or does not.
+func deletion(op, key string, n int64, reason string, version Version, took time.Duration) object {
+	return object{
+		{"op", op},
+		{"key", key},
+		{"deleted", n > 0},
+		{"count", n},
+		{"reason", nonEmpty(reason)},
+		{"version", versionFields(version)},
+		{"rtt_ms", rtt(took)},
+	}
+}
+
+// rawInteger has the reply first also for one of several keys: they are answered in the
+// order asked.
+func rawInteger(dst []byte, n int64, version Version) []byte {
+	dst = append(strconv.AppendInt(dst, n, 10), '\t')
+	return append(appendVersion(dst, version, "-"), '\n')
+}

@@ -1,0 +1,121 @@
+// Package harness is what the benchmarks share: it builds the program under test, starts
+// servers on loopback and stops them, measures contenders in turn, and compares the
+// result with a goal.
+//
+// A benchmark declares its own flags and calls [Main] with a function that starts
+// servers ([Bench.Mosquitto], [Bench.Serve], ...), measures ([Rounds]) and states its
+// goals ([Bench.AtLeast], [Bench.AtMost]).
+package harness
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Bench is one run of a benchmark.
+type Bench struct {
+	SSCLI string // path of the program under test
+	Dir   string // scratch directory, removed at the end
+
+	missed  bool // a goal was
+	servers []*exec.Cmd
+}
+
+// Main parses the flags, runs a benchmark for at most limit, stops the servers it started
+// and exits: with 2 if the benchmark could not be run, with 1 if it missed a goal. The
+// named tools must be on the PATH.
+func Main(limit time.Duration, tools []string, run func(context.Context, *Bench) error) {
+	sscli := flag.String("sscli", "", "sscli to measure (default: built from the current directory)")
+	flag.DurationVar(&limit, "limit", limit, "give up after this time")
+	flag.Parse()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			exit(err)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	b := Bench{SSCLI: *sscli}
+	if err := b.run(ctx, run); err != nil {
+		exit(err)
+	}
+	if b.missed {
+		os.Exit(1)
+	}
+}
+
+func exit(err error) {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	os.Exit(2)
+}
+
+func (b *Bench) run(ctx context.Context, run func(context.Context, *Bench) error) (err error) {
+	if b.Dir, err = os.MkdirTemp("", "bench"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.Dir)) }()
+	if b.SSCLI == "" {
+		b.SSCLI = filepath.Join(b.Dir, "sscli")
+		if err := Build(ctx, b.SSCLI, "./cmd/sscli"); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer b.wait()
+	defer cancel() // terminates the servers
+	return run(ctx, b)
+}
+
+// Build builds a Go package or file into a program, with the flags of a release.
+func Build(ctx context.Context, program, source string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", program, source)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	_, err := Run(cmd)
+	return err
+}
+
+// Run runs a command and returns how long it took. The error includes what the command
+// wrote to standard error.
+func Run(cmd *exec.Cmd) (time.Duration, error) {
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	begin := time.Now()
+	err := cmd.Run()
+	took := time.Since(begin)
+	if err != nil {
+		return took, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, stderr.String())
+	}
+	return took, nil
+}
+
+// AtLeast prints a ratio, what it is, and whether it reaches its goal.
+func (b *Bench) AtLeast(what string, ratio, goal float64) {
+	fmt.Printf("  %s: %.2f x, goal at least %g x: %s\n\n", what, ratio, goal, b.verdict(ratio >= goal))
+}
+
+// AtMost is AtLeast for a ratio that should be small.
+func (b *Bench) AtMost(what string, ratio, goal float64) {
+	fmt.Printf("  %s: %.2f x, goal at most %g x: %s\n\n", what, ratio, goal, b.verdict(ratio <= goal))
+}
+
+func (b *Bench) verdict(met bool) string {
+	if met {
+		return "met"
+	}
+	b.Miss()
+	return "MISSED"
+}
+
+// Miss notes a missed goal without printing anything.
+func (b *Bench) Miss() { b.missed = true }

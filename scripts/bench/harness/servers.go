@@ -1,0 +1,182 @@
+package harness
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Lines of Mosquitto's configuration.
+const (
+	NoDelay   = "set_tcp_nodelay true\n"
+	Unlimited = "max_queued_messages 0\nmax_inflight_messages 0\n"
+)
+
+// An Endpoint is where a server listens on 127.0.0.1.
+type Endpoint struct {
+	Port string
+	CA   string // file with the CA of its certificate; empty without TLS
+}
+
+// Address returns host:port.
+func (e Endpoint) Address() string { return net.JoinHostPort("127.0.0.1", e.Port) }
+
+// Args returns the words of an sscli command that connects to a broker.
+func (b *Bench) Args(e Endpoint, args ...string) []string {
+	words := []string{b.SSCLI, "-u", "mqtt://" + e.Address()}
+	if e.CA != "" {
+		words = []string{b.SSCLI, "-u", "mqtts://" + e.Address(), "--ca-file", e.CA}
+	}
+	return append(words, args...)
+}
+
+// Command returns an sscli command that connects to a broker.
+func (b *Bench) Command(ctx context.Context, e Endpoint, args ...string) *exec.Cmd {
+	words := b.Args(e, args...)
+	return exec.CommandContext(ctx, words[0], words[1:]...)
+}
+
+// Mosquitto starts a Mosquitto with lines added to its configuration, and attaches a
+// store to it.
+func (b *Bench) Mosquitto(ctx context.Context, lines string) (Endpoint, error) {
+	return b.mosquitto(ctx, "", lines)
+}
+
+// SecureMosquitto is Mosquitto with a listener that speaks TLS.
+func (b *Bench) SecureMosquitto(ctx context.Context, lines string) (Endpoint, error) {
+	certificate, key := filepath.Join(b.Dir, "cert.pem"), filepath.Join(b.Dir, "key.pem")
+	if err := writeCertificate(certificate, key); err != nil {
+		return Endpoint{}, err
+	}
+	return b.mosquitto(ctx, certificate, lines+fmt.Sprintf("certfile %s\nkeyfile %s\n", certificate, key))
+}
+
+func (b *Bench) mosquitto(ctx context.Context, authority, lines string) (Endpoint, error) {
+	port, err := FreePort()
+	if err != nil {
+		return Endpoint{}, err
+	}
+	e := Endpoint{port, authority}
+	config := filepath.Join(b.Dir, "mosquitto-"+port)
+	// With "user root" it keeps its user if started by root.
+	text := fmt.Sprintf("user root\nlistener %s 127.0.0.1\nallow_anonymous true\n%s", port, lines)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return e, err
+	}
+	if err := b.Start(exec.CommandContext(ctx, "mosquitto", "-c", config), " running"); err != nil {
+		return e, err
+	}
+	return e, b.Start(b.Command(ctx, e, "serve", "--attach", "-o", "human"), "ready")
+}
+
+// Serve starts the emulator as a server.
+func (b *Bench) Serve(ctx context.Context) (Endpoint, error) {
+	port, err := FreePort()
+	if err != nil {
+		return Endpoint{}, err
+	}
+	e := Endpoint{Port: port}
+	return e, b.Start(exec.CommandContext(ctx, b.SSCLI, "serve", "--listen", e.Address(), "-o", "human"), "ready")
+}
+
+// Redis starts a Redis server that saves nothing.
+func (b *Bench) Redis(ctx context.Context) (Endpoint, error) {
+	port, err := FreePort()
+	if err != nil {
+		return Endpoint{}, err
+	}
+	cmd := exec.CommandContext(ctx, "redis-server", "--port", port, "--bind", "127.0.0.1",
+		"--save", "", "--appendonly", "no", "--dir", b.Dir)
+	return Endpoint{Port: port}, b.Start(cmd, "eady to accept connections")
+}
+
+// Start starts a server and waits until it prints a line that contains ready. The server
+// is terminated at the end of the benchmark.
+func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = write, write
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		read.Close()
+		return err
+	}
+	b.servers = append(b.servers, cmd)
+	var said strings.Builder
+	lines := bufio.NewScanner(read)
+	for lines.Scan() {
+		said.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), ready) {
+			go func() { // ends with the server
+				_, _ = io.Copy(io.Discard, read)
+				read.Close()
+			}()
+			return nil
+		}
+	}
+	read.Close()
+	return fmt.Errorf("%s ended: %s", cmd.Args[0], said.String())
+}
+
+// wait waits for the servers after their context has ended.
+func (b *Bench) wait() {
+	for _, cmd := range b.servers {
+		_ = cmd.Wait() // it ends by the signal
+	}
+}
+
+// FreePort returns a port on which nothing listens, for servers that cannot choose one.
+func FreePort() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer ln.Close()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	return port, err
+}
+
+// writeCertificate writes a certificate for 127.0.0.1 that is its own CA.
+func writeCertificate(certificate, key string) error {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
+		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+}
