@@ -3,7 +3,9 @@ package client
 import (
 	"io"
 	"net"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sscli/sscli/client/mqtt"
@@ -104,5 +106,36 @@ func TestOwnGhost(t *testing.T) {
 	}
 	if code, _ := mqtt.ReasonCode(s.current().Err()); code != mqtt.ReasonTakenOver {
 		t.Errorf("it connected again")
+	}
+}
+
+// The same, before the next attempt has its SUBACK.
+func TestOwnGhostWhileConnecting(t *testing.T) {
+	var connects, subscribes atomic.Int32
+	ghost := make(chan struct{})
+	var proxy *holding
+	store := emulator.Start(t, emulator.Options{AuthorizeTopic: func(_, _, topic string, _ bool) bool {
+		if strings.HasSuffix(topic, "/notify/+") && subscribes.Add(1) == 2 {
+			close(proxy.release)
+			<-ghost
+		}
+		return true
+	}})
+	store.RefuseConnect(func(string, string) byte {
+		if connects.Add(1) == 3 {
+			close(ghost)
+		}
+		return 0
+	})
+	proxy = startHolding(t, store.Addr().String(), 1)
+	s := watchSession(t, Options{Address: proxy.Addr().String(), ClientID: "same"})
+	w := startWatch(t, s, WatchOptions{}, "k")
+	wantEvents(t, w, "initial k")
+	store.DropAll()
+	<-proxy.dropped
+	for e := next(t, w); e.Kind != EventUp; e = next(t, w) {
+		if e.Kind == EventDown {
+			t.Logf("down: %v", e.Err)
+		}
 	}
 }
