@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"io"
 	"net"
 	"strings"
@@ -73,6 +74,7 @@ func (h *holding) hold(t *testing.T, down, up net.Conn) {
 	if _, err := up.Write(kept[:n]); err != nil {
 		t.Error(err)
 	}
+	defer context.AfterFunc(t.Context(), func() { up.Close() })()
 	_, _ = io.Copy(io.Discard, up) // until the broker ends it
 }
 

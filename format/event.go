@@ -2,11 +2,11 @@ package format
 
 import "time"
 
-// Event is what `watch` tells of one key.
+// Event is an event of `watch`.
 type Event struct {
-	Op      string // initial, set, delete, other, gap or resync
-	Key     string
-	Version Version // of a gap: the last that was known
+	Op      string  // initial, set, delete, other, gap, resync, error or unaudited
+	Key     string  // empty with unaudited
+	Version Version // of a gap and an error: the last known one
 	Time    time.Time
 
 	Value    []byte
@@ -15,21 +15,25 @@ type Event struct {
 
 	Continuity string    // of a gap and a resync: proven, lost or unknown
 	From, To   time.Time // of a gap
+	Message    string    // of an error and an unaudited event: the reason
 }
 
-// isState tells whether the event says what the key is, rather than what was
-// done to it.
+// isState reports whether the event says what the key is, rather than what was done to it.
 func (e Event) isState() bool { return e.Op == "initial" || e.Op == "resync" }
+
+// isTrouble reports whether the event is about the watch, rather than about the key.
+func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
 
 func (e Event) fields() object {
 	o := append(make(object, 0, 8), // with the time, all that an ordinary event has
 		field{"op", e.Op},
-		field{"key", e.Key},
+		field{"key", when(e.Op != "unaudited", e.Key)},
 		field{"found", when(e.isState(), e.HasValue)},
 		field{"value", when(e.HasValue, string(e.Value))},
 		field{"word", nonEmpty(e.Word)},
 		field{"version", versionFields(e.Version)},
 		field{"continuity", nonEmpty(e.Continuity)},
+		field{"message", nonEmpty(e.Message)},
 	)
 	if e.Op == "gap" {
 		o = append(o, field{"from", rfc3339(e.From)}, field{"to", rfc3339(e.To)}, field{"outage_ms", milliseconds(e.To.Sub(e.From))})
@@ -48,10 +52,18 @@ func (e Event) human(dst []byte, s *style) []byte {
 	if e.Op == "gap" {
 		op = s.warning.Sprint(op)
 	}
-	dst = append(append(dst, op...), "  "...)
-	dst = append(dst, s.key.Sprint(Word(e.Key))...)
+	if e.isTrouble() {
+		op = s.warning.Sprint(op)
+	}
+	dst = append(dst, op...)
 	part := func(text string) { dst = append(append(dst, "  "...), text...) }
+	if e.Op != "unaudited" {
+		part(s.key.Sprint(Word(e.Key)))
+	}
 	switch {
+	case e.isTrouble():
+		part(s.warning.Sprint(Escape(e.Message)))
+		return append(dst, '\n')
 	case e.Op == "gap":
 		part(s.warning.Sprint("continuity " + e.Continuity + ", no watch from " + clock(e.From) + " to " + clock(e.To)))
 		return append(dst, '\n')
@@ -73,11 +85,17 @@ func (e Event) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-// raw is OP, KEY and VERSION, then the word of other, then the value if there is
-// one; of a gap its continuity and when it began and ended.
+// raw is OP, KEY and VERSION, then the word of other, then the value if there is one; of a
+// gap its continuity and when it began and ended; of an error its message, and of an
+// unaudited event the message without a key.
 func (e Event) raw(dst []byte) []byte {
 	dst = append(append(dst, e.Op...), '\t')
-	dst = append(AppendEscape(dst, e.Key), '\t')
+	if e.Op != "unaudited" {
+		dst = append(AppendEscape(dst, e.Key), '\t')
+	}
+	if e.isTrouble() {
+		return append(AppendEscape(dst, e.Message), '\n')
+	}
 	if e.Op == "gap" {
 		dst = append(append(dst, e.Continuity...), '\t')
 		dst = append(appendTime(dst, e.From), '\t')

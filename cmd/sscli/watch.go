@@ -220,6 +220,7 @@ type viewer struct {
 	until   condition
 	command []string
 	changes int
+	refused error // of the first key that is no longer watched
 }
 
 // run shows events until something ends the watch, and says what.
@@ -227,6 +228,9 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 	reason, err := v.loop(ctx, w)
 	if errors.Is(err, errOutputGone) {
 		return err
+	}
+	if v.refused != nil && (err == nil || errors.Is(err, errForOver)) {
+		err = v.refused
 	}
 	if len(v.command) == 0 {
 		if endErr := v.app.emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}); err == nil {
@@ -255,6 +259,14 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 			}
 		}
 		switch e.Kind {
+		case client.EventError:
+			if err := v.app.flush(); err != nil {
+				return endReason(err), err
+			}
+			v.app.warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
+			if v.refused == nil {
+				v.refused = e.Err
+			}
 		case client.EventDown:
 			v.app.warn(fmt.Sprintf("%v; connecting again", e.Err), "")
 			continue
@@ -274,6 +286,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 			if v.f.failOnGap {
 				return endReason(errGap), errGap
 			}
+		case e.Kind == client.EventError, e.Kind == client.EventUnaudited:
 		case e.Kind != client.EventOther && (change || !v.f.noInitial) && v.until(e):
 			return "until", nil
 		case v.f.count > 0 && v.changes >= v.f.count:
@@ -312,6 +325,9 @@ func (v *viewer) show(e client.Event) error {
 		Op: string(e.Kind), Key: e.Key, Version: version(e.Version), Time: e.Time,
 		Value: e.Value, HasValue: e.HasValue, Word: e.Word,
 		Continuity: string(e.Continuity), From: e.From, To: e.To,
+	}
+	if e.Kind == client.EventError || e.Kind == client.EventUnaudited {
+		result.Message = message(e.Err)
 	}
 	if len(v.command) == 0 {
 		return v.app.queue(result)
