@@ -20,6 +20,13 @@ type goPackage struct {
 	Deps       []string // and those of Imports, and so on
 
 	TestImports, XTestImports []string
+
+	Tests bool // nothing but tests imports it
+}
+
+// forTests are packages that help tests and do not ship.
+func forTests() []string {
+	return []string{module + "/repl/screentest", module + "/emulator/mosquitto"}
 }
 
 func packages(t *testing.T) []goPackage {
@@ -39,6 +46,7 @@ func packages(t *testing.T) []goPackage {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		p.Tests = slices.Contains(forTests(), p.ImportPath)
 		pkgs = append(pkgs, p)
 	}
 }
@@ -53,7 +61,112 @@ func isStd(path string) bool {
 	return !strings.Contains(first, ".")
 }
 
-// TestLayers holds the packages to the arrows that they were designed with.
+// arrows are all imports between the packages that ship, as CONTRIBUTING.md draws them: a
+// package, and those that it may import. Packages below cmd/sscli/internal are named by
+// their last word.
+const arrows = `
+client/wire
+client/mqtt
+client/wait
+client               client/mqtt client/wire
+emulator/broker
+emulator/store       client/wire
+emulator             client/mqtt client/wire emulator/broker emulator/store
+format
+repl                 format
+
+atomicfile
+child
+signals
+suggest
+terminal             signals
+trace                client/mqtt client/wire format
+config               atomicfile suggest
+certs                atomicfile config
+explain              client client/mqtt client/wire format child config signals terminal
+cli                  client client/mqtt emulator format certs config explain signals suggest terminal trace
+fence                client client/wire config explain
+complete             client cli config
+
+verb                 client client/wire format atomicfile cli complete config explain fence
+lineword             client/wait format cli config explain
+batch                client client/wait format repl cli explain lineword ping signals terminal verb
+shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
+lock                 client format child cli config explain fence signals
+watch                client format child cli complete config explain signals
+serve                client client/mqtt emulator format atomicfile certs child cli config explain signals
+doctor               client client/mqtt client/wire format cli explain ping
+bench                client client/wait client/wire format cli config explain terminal
+ping                 client client/wait client/wire format cli config explain
+hlc                  client/wire format cli explain
+contexts             client format cli complete config explain
+manual               format cli config explain
+statestorecli        client format atomicfile cli config explain verb
+
+cmd/sscli            format batch bench child cli complete contexts doctor explain hlc lock manual ping serve shell signals statestorecli verb watch
+`
+
+const rooms = module + "/cmd/sscli/internal/"
+
+// drawn reads arrows.
+func drawn(t *testing.T) map[string][]string {
+	full := func(name string) string {
+		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "repl"}, name) {
+			return module + "/" + name
+		}
+		return rooms + name
+	}
+	to := make(map[string][]string)
+	for line := range strings.Lines(arrows) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		from := full(words[0])
+		if _, twice := to[from]; twice {
+			t.Errorf("%s is drawn twice", from)
+		}
+		to[from] = []string{}
+		for _, w := range words[1:] {
+			to[from] = append(to[from], full(w))
+		}
+	}
+	return to
+}
+
+// TestArrows holds the packages that ship to the arrows of the picture, and the picture to
+// the packages: an arrow that nothing uses is not drawn.
+func TestArrows(t *testing.T) {
+	to := drawn(t)
+	seen := make(map[string]bool)
+	for _, p := range packages(t) {
+		if p.ImportPath == module || under(p.ImportPath, module+"/scripts", module+"/examples") || p.Tests {
+			continue
+		}
+		allowed, known := to[p.ImportPath]
+		if !known {
+			t.Errorf("%s is not in the picture", p.ImportPath)
+		}
+		seen[p.ImportPath] = true
+		for _, i := range p.Imports {
+			if under(i, module) && !slices.Contains(allowed, i) {
+				t.Errorf("%s imports %s: no arrow leads there", p.ImportPath, i)
+			}
+		}
+		for _, i := range allowed {
+			if !slices.Contains(p.Imports, i) {
+				t.Errorf("%s does not import %s, but an arrow leads there", p.ImportPath, i)
+			}
+		}
+	}
+	for from := range to {
+		if !seen[from] {
+			t.Errorf("%s is in the picture and nowhere else", from)
+		}
+	}
+}
+
+// TestLayers holds the packages to what they may know of the world.
 func TestLayers(t *testing.T) {
 	const (
 		cmd      = module + "/cmd/sscli"
@@ -61,17 +174,23 @@ func TestLayers(t *testing.T) {
 		wire     = module + "/client/wire"
 		mqtt     = module + "/client/mqtt"
 		emulator = module + "/emulator"
+		broker   = module + "/emulator/broker"
+		store    = module + "/emulator/store"
 		format   = module + "/format"
 		repl     = module + "/repl"
+		btree    = "github.com/tidwall/btree"
 		cobra    = "github.com/spf13/cobra"
 		pflag    = "github.com/spf13/pflag"
 		color    = "github.com/fatih/color"
 		paho     = "github.com/eclipse/paho.golang"
 		readline = "github.com/chzyer/readline"
+		width    = "golang.org/x/text/width"
 	)
 	own := func(path string) bool { return under(path, module) }
 	// What is measured may stand beside other clients.
-	ships := func(path string) bool { return own(path) && !under(path, module+"/scripts/bench") }
+	ships := func(path string) bool {
+		return own(path) && !under(path, module+"/scripts/bench", module+"/scripts/soak")
+	}
 	flags := func(path string) bool { return under(path, cobra, pflag) }
 	direct := func(p goPackage) []string { return p.Imports }
 	all := func(p goPackage) []string { return p.Deps }
@@ -86,7 +205,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) }},
 		{"mqtt knows no store", func(p string) bool { return p == mqtt }, all,
 			func(i string) bool { return own(i) || flags(i) }},
-		{"of paho only the packets", ships, tests,
+		// The emulator is tested with paho's own clients.
+		{"of paho only the packets", func(p string) bool { return ships(p) && !under(p, emulator) }, tests,
 			func(i string) bool { return under(i, paho) && i != paho+"/packets" }},
 		{"paho's packets are mqtt's", func(p string) bool { return ships(p) && p != mqtt }, direct,
 			func(i string) bool { return under(i, paho) }},
@@ -94,17 +214,19 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, emulator, format, repl, cmd) || flags(i) }},
 		{"emulator and client agree on bytes only", func(p string) bool { return under(p, emulator) }, all,
 			func(i string) bool { return i == client || under(i, format, repl, cmd) || flags(i) }},
+		{"store stands on the standard library, wire and btree", func(p string) bool { return p == store }, direct,
+			func(i string) bool { return !isStd(i) && i != wire && i != btree }},
+		{"broker stands on the standard library, without its HTTP", func(p string) bool { return p == broker }, all,
+			func(i string) bool { return !isStd(i) && !own(i) || own(i) && i != broker || i == "net/http" }},
+		{"store knows no network", func(p string) bool { return p == store }, all,
+			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library and color", func(p string) bool { return p == format }, direct,
 			func(i string) bool { return !isStd(i) && i != color }},
-		{"repl stands on the standard library, format and readline", func(p string) bool { return p == repl }, direct,
-			func(i string) bool { return !isStd(i) && i != format && i != readline }},
+		{"repl stands on the standard library, format, readline and the widths of characters", func(p string) bool { return p == repl }, direct,
+			func(i string) bool { return !isStd(i) && i != format && i != readline && i != width }},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
 			func(i string) bool { return i == readline }},
 		{"only the command knows flags", func(p string) bool { return own(p) && !under(p, cmd) }, all, flags},
-		{"config knows flags and nothing of ours", func(p string) bool { return p == cmd+"/config" }, all,
-			func(i string) bool { return own(i) || under(i, cobra) }},
-		{"child knows nothing of ours", func(p string) bool { return p == cmd+"/child" }, all,
-			func(i string) bool { return own(i) || flags(i) }},
 	}
 	pkgs := packages(t)
 	for _, r := range rules {

@@ -102,7 +102,7 @@ func TestFenceIsSentVerbatim(t *testing.T) {
 		got <- r.Fence
 		return emulator.Action{}
 	})
-	for _, text := range []string{"1696374425000:1:StateStore", "001696374425000:00001:StateStore", "+1696374425001:1:x", "1696374425002:1:"} {
+	for _, text := range []string{"1696374425000:1:StateStore", "001696374425000:00001:StateStore", "0001696374425001:01:x", "1696374425002:1:a node"} {
 		fence := must(wire.ParseVersion(text))(t)
 		for _, c := range []client.Command{
 			client.Set("k", nil, client.SetOptions{WriteOptions: client.WriteOptions{Fence: fence}}),

@@ -104,7 +104,7 @@ func requestBy(id string, words ...string) emulator.Request {
 // Whatever happens to the key is known at once.
 func TestLockLostAtOnce(t *testing.T) {
 	for name, variants := range map[string]emulator.Variants{
-		"real": {}, "delete old version": {DeleteOldVersion: true}, "delete no version": {DeleteNoVersion: true},
+		"real": {}, "delete new version": {DeleteNewVersion: true}, "delete no version": {DeleteNoVersion: true},
 		"notify no version": {NotifyNoVersion: true}, "EXPIRED": {NotifyEXPIRED: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,7 +147,7 @@ func TestWatchSubscribesThenAsksThenReads(t *testing.T) {
 func TestWatchEveryWriteDuringTheFirstReadIsSeenOnce(t *testing.T) {
 	for name, variants := range map[string]emulator.Variants{
 		"real":               {},
-		"delete old version": {DeleteOldVersion: true},
+		"delete new version": {DeleteNewVersion: true},
 		"delete no version":  {DeleteNoVersion: true},
 		"DEL":                {NotifyDEL: true},
 	} {

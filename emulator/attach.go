@@ -1,15 +1,18 @@
 package emulator
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/store"
 )
 
 // An Attached is a store that is an ordinary MQTT 5 client of some broker, which
@@ -24,10 +27,13 @@ type Attached struct {
 	ended  chan struct{} // closed when run has ended
 
 	mu     sync.Mutex // engine and queue: what was changed first is told first
-	engine *Engine
+	engine *store.Store
 	queue  []mqtt.Message
 	wake   chan struct{} // the queue has something, or expiries changed; capacity 1
 	err    error         // why run has ended
+
+	refusals atomic.Int64
+	refused  atomic.Pointer[func(error)] // nil = nobody wants to know
 }
 
 // attachedQueue bounds the replies and notifications that wait for the broker.
@@ -44,7 +50,10 @@ var errQueueFull = errors.New("the broker takes replies and notifications more s
 // that would not change. A connection that is lost otherwise is made again, with
 // the store as it was. OnMessage and Subscribe of o are set by Attach.
 func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions) (*Attached, error) {
-	a := &Attached{opts: opts, engine: NewEngine(opts), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	a := &Attached{opts: opts, engine: store.New(opts), wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	o.Subscribe, o.OnMessage = []string{wire.RequestTopic}, a.receive
 	a.o = o
 	conn, err := mqtt.Dial(ctx, o)
@@ -65,6 +74,26 @@ func (a *Attached) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err
+}
+
+// OnRefused has f called for each reply and notification that the broker refuses to
+// take, with a *[mqtt.ReasonError] that names its topic. f must not block. The client
+// that waits for the reply gets none.
+func (a *Attached) OnRefused(f func(error)) { a.refused.Store(&f) }
+
+// Refused returns how many replies and notifications the broker has refused.
+func (a *Attached) Refused() int64 { return a.refusals.Load() }
+
+// published is called with each PUBACK, or with the end of the connection, which run
+// sees too.
+func (a *Attached) published(err error) {
+	if r, ok := errors.AsType[*mqtt.ReasonError](err); !ok || r.Packet != "PUBACK" {
+		return
+	}
+	a.refusals.Add(1)
+	if f := a.refused.Load(); f != nil {
+		(*f)(err)
+	}
 }
 
 // Close disconnects.
@@ -124,18 +153,19 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 			return ctx.Err()
 		}
 		a.mu.Lock()
-		a.enqueue(a.engine.Expire())
+		a.engine.Expire()
+		a.enqueue(a.engine.TakeNotifications())
 		queue, full := a.queue, len(a.queue) > attachedQueue
 		a.queue = nil
 		if at, ok := a.engine.NextExpiry(); ok {
-			timer.Reset(at.Sub(a.engine.opts.Now()))
+			timer.Reset(at.Sub(a.opts.Now()))
 		}
 		a.mu.Unlock()
 		if full {
 			return errQueueFull
 		}
 		for i, m := range queue {
-			err := conn.Publish(ctx, m, func(error) {})
+			err := conn.Publish(ctx, m, a.published)
 			if _, tooLarge := errors.AsType[*mqtt.TooLargeError](err); tooLarge {
 				continue // as a broker does with what is too large for a client
 			}
@@ -168,16 +198,16 @@ func (a *Attached) receive(m mqtt.Message) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	response, notes := a.engine.Do(NewRequest(attachedClient(m), m.Payload, properties...))
-	a.enqueue(notes)
+	response := a.engine.Do(NewRequest(attachedClient(m), m.Payload, properties...).forStore(), nil)
+	a.enqueue(a.engine.TakeNotifications())
 	a.queue = append(a.queue, a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
 	a.signal()
 }
 
 // enqueue wants a.mu.
-func (a *Attached) enqueue(notes []Notification) {
+func (a *Attached) enqueue(notes []store.Notification) {
 	for _, n := range notes {
-		a.queue = append(a.queue, a.message(n.Topic, nil, n.Payload, n.Properties))
+		a.queue = append(a.queue, a.message(n.Topic, nil, bytes.Clone(n.Payload), n.Properties))
 	}
 }
 
@@ -188,13 +218,13 @@ func (a *Attached) signal() {
 	}
 }
 
-func (a *Attached) message(topic string, correlation, payload []byte, properties []Property) mqtt.Message {
+func (a *Attached) message(topic string, correlation, payload []byte, properties []store.Property) mqtt.Message {
 	m := mqtt.Message{Topic: topic, Payload: payload, Correlation: correlation, ContentType: wire.ContentType}
 	if a.opts.Variants.NoContentType {
 		m.ContentType = ""
 	}
 	for _, p := range properties {
-		m.User = append(m.User, mqtt.Property(p))
+		m.User = append(m.User, mqtt.Property{Name: p.Name, Value: string(p.Value)})
 	}
 	return m
 }

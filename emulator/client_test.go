@@ -14,6 +14,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -105,7 +106,7 @@ func (c *client) subscribe(filter string, qos byte) {
 
 // publication is a request in the making.
 func (c *client) publication(words ...string) *packets.Publish {
-	p := &packets.Publish{Topic: requestTopic, QoS: 1, PacketID: c.packetID(), Payload: request(words...)}
+	p := &packets.Publish{Topic: requestTopic, QoS: 1, PacketID: c.packetID(), Payload: wire.AppendRequest(nil, words...)}
 	p.Properties = &packets.Properties{
 		ResponseTopic: c.responseTopic(), CorrelationData: fmt.Appendf(nil, "%s%d", c.id, p.PacketID),
 		User: []packets.User{{Key: "__ts", Value: "1:0:client"}},
@@ -209,5 +210,5 @@ func pointer[T any](v T) *T { return &v }
 // remember asks for a session that outlives its connection.
 func remember(c *packets.Connect) {
 	c.CleanStart = false
-	c.Properties.SessionExpiryInterval = pointer(uint32(3600))
+	c.Properties.SessionExpiryInterval = pointer(uint32(24 * 60 * 60))
 }

@@ -1,6 +1,7 @@
 // Package emulator is a state store without Azure IoT Operations: for tests, and
-// for `sscli serve`. It is an MQTT 5 broker that answers what is published to
-// wire.RequestTopic as the store of the real broker does, as far as that is known.
+// for `sscli serve`. It is an MQTT broker (package broker) that answers what is published
+// to wire.RequestTopic as the store of the real broker does, as far as that is known
+// (package store).
 //
 // The first thing to call in a test is [Start]:
 //
@@ -11,20 +12,22 @@
 //		…
 //	}
 //
-// [Server.FastForward] lets keys run out without waiting, [Server.Intercept] loses,
-// delays, repeats and falsifies replies, [Server.DropAll] breaks connections,
-// [Server.RefuseConnect] and [Server.RefuseReauth] keep clients out, [Server.Await] waits for a state. Programs use [New]; the store without a network
-// is [Engine].
+// [Server.FastForward] lets keys and sessions expire without waiting, [Server.Intercept]
+// loses, delays, repeats and falsifies replies, [Server.DropAll] breaks connections,
+// [Server.RefuseConnect] and [Server.RefuseReauth] keep clients out, [Server.Await] waits
+// for a state. Programs use [New].
 //
 // Promised: what one client changes, all watchers hear in one order, and a client
 // hears of a change before it gets the answer to any later request. A client that
 // cannot keep up is disconnected with 0x97: no reply and no notification to a connected
 // client is left out silently, except those over its Maximum Packet Size, as MQTT 5
-// (3.1.2.11.4) wants it. Not promised: speed, persistence, more than one node.
+// (3.1.2.11.4) wants it. Not promised: persistence, more than one node.
 //
 // Beside the store the broker is an ordinary one: an application's own topics,
 // sessions, wills, retained messages and shared subscriptions work, also with MQTT
-// 3.1.1. The store needs MQTT 5, since requests need its properties.
+// 3.1.1. Messages for a session whose client is away are kept in order; when there is no
+// room for one, its publisher gets 0x97. The store needs MQTT 5, since requests need its
+// properties.
 //
 // # Support matrix
 //
@@ -36,19 +39,21 @@
 // Requests:
 //
 //	RESP3 array of blobs, else `syntax error`             documented
+//	  a length of -0                                      assumed: `syntax error`
 //	verbs and options in upper case only                  documented  Variants.AnyCase
 //	  lower-case verb: `unknown command`, option:         assumed
 //	  `syntax error`
 //	NX, NEX without an argument, PX n after them          SDKs
 //	  PX before the condition                             assumed: accepted
 //	  NX with NEX, an option twice, PX 0, PX 1.5          assumed: `syntax error`
-//	  a value behind NEX                                  assumed: `wrong number of arguments`
-//	  PX of more than 292 years                           assumed: never runs out
+//	  a value after NEX                                   assumed: `wrong number of arguments`
+//	  PX of more than 292 years                           assumed: never expires
 //	SET without PX ends an earlier expiry                 assumed     Variants.KeepTTL
 //	`__ts` required on SET, not looked at elsewhere       documented  Variants.TimestampOnAll
 //	`__ts`, `__ft` more than 60 s ahead are refused       documented  Options.Skew
+//	  a sign, an empty node: `malformed timestamp`        assumed
 //	a property given twice: the first counts              assumed
-//	order of the checks, see Engine.Do                    assumed
+//	order of the checks, see the store's Do               assumed
 //	quota of keys                                         documented  Options.MaxKeys
 //	authorization by key                                  documented  Options.Rules, Authorize
 //	  rules of clients without a user name: those for `*` assumed
@@ -56,6 +61,7 @@
 //	SCAN pattern [token], last page without a token       SDKs (beta) Variants.NoScan, ScanEmptyPage
 //	  order of bytes, page of 100, globs `*` `?` `[0-9]`  assumed     Options.ScanPage
 //	  a foreign token: `syntax error`                     assumed
+//	  a page looks at 10,000 keys, and may be empty       assumed
 //	  keys that may not be read are left out              assumed
 //
 // Replies:
@@ -68,7 +74,7 @@
 //	`__stat` 200, also with errors                        SDKs        Variants.NoStatus
 //	`__protVer` 1.0, content type application/octet-stream assumed    Variants.NoProtocolVersion, NoContentType
 //	`__ts` of SET, refused SET, GET                       SDKs
-//	`__ts` of DEL and VDEL: the deletion's version        documented  Variants.DelNoVersion
+//	`__ts` of DEL and VDEL: the deleted value's version   documented  Variants.DeleteNewVersion, DelNoVersion
 //	no `__ts` on `:0`, KEYNOTIFY, SCAN, errors            assumed
 //	no `__ts` on `:-1` of VDEL                            assumed     Variants.MismatchVersion
 //	versions greater than `__ts` and all before           documented
@@ -84,13 +90,15 @@
 // Notifications:
 //
 //	by client id and exact key, also for absent keys      SDKs
+//	  a key too long for an MQTT topic is refused         assumed, and so is the text
 //	one STOP ends it, however often it was registered     assumed
 //	forgotten at disconnect and take-over, never queued   documented
 //	sent without a subscription, once with one            SDKs
 //	the watcher's own writes too, before their answer     SDKs (order: assumed)
 //	`DELETE` for DEL, VDEL and expiry                     SDKs        Variants.NotifyDEL, NotifyEXPIRED
 //	`SET` always with VALUE                               SDKs        Variants.NotifyNoValue
-//	`__ts`, for deletions a new version                   documented  Variants.NotifyNoVersion, DeleteNoVersion, DeleteOldVersion
+//	`__ts`                                                documented  Variants.NotifyNoVersion
+//	  of a deletion: the deleted value's version          assumed     Variants.DeleteNoVersion, DeleteNewVersion
 //	a NEX that rewrites the same value notifies           assumed     Variants.SilentRenewal
 //	refused SET, `:0`, `:-1` notify nobody                assumed
 //	expiry is prompt                                      assumed     Server.FastForward
@@ -100,9 +108,10 @@
 //	QoS other than 1: acknowledged, no answer             documented
 //	no response topic, no correlation data: the same      documented
 //	a forbidden response topic: DISCONNECT                documented; reason 0x90: assumed
-//	  also with QoS 0                                     assumed
+//	  with every QoS                                      assumed
 //	PUBACK before the reply                               assumed     Action.PubackLast
 //	requests reach no subscriber of the request topic     assumed
+//	  nor does a will, which is no request                assumed
 //	a request over its message expiry is discarded        documented  Options.Latency, Action.Delay
 //	replies go to whoever is subscribed, at QoS 1 at most SDKs
 //	replies are kept for a session whose client is away   assumed

@@ -1,62 +1,75 @@
 package emulator
 
 import (
+	"time"
+
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/store"
 )
 
-// What the verbs answer with (protocol.md 2.3).
+// The store's own types that callers of this package need.
+type (
+	// Variants switches to other forms of what the protocol leaves open.
+	Variants = store.Variants
 
-func (e *Engine) ok() Response {
-	return Response{Payload: wire.AppendValue(nil, wire.Value{Kind: wire.SimpleString, Text: []byte("OK")})}
+	// EngineOptions configure the store of [Attach].
+	EngineOptions = store.Options
+
+	// Cause is why a key changed.
+	Cause = store.Cause
+)
+
+// The causes of a [Change].
+const (
+	CauseSet     = store.CauseSet
+	CauseSetPX   = store.CauseSetPX
+	CauseDel     = store.CauseDel
+	CauseVDel    = store.CauseVDel
+	CauseExpired = store.CauseExpired
+)
+
+// A Response is the answer to a request.
+type Response struct {
+	Payload    []byte
+	Version    wire.Version // of `__ts`; zero if there is none
+	Properties []Property   // the user properties, in order
 }
 
-func (e *Engine) count(n int64) Response {
-	if n == -1 && e.opts.Variants.BareMinusOne {
-		return Response{Payload: []byte("-1\r\n")}
-	}
-	return Response{Payload: wire.AppendValue(nil, wire.Value{Kind: wire.Integer, Int: n})}
+func newResponse(r store.Response) Response {
+	return Response{Payload: r.Payload, Version: version(r.Version), Properties: ownProperties(r.Properties)}
 }
 
-func (e *Engine) null() Response {
-	if e.opts.Variants.NullUnderscore {
-		return Response{Payload: []byte("_\r\n")}
+// ownProperties copies what the store lent.
+func ownProperties(lent []store.Property) []Property {
+	properties := make([]Property, len(lent))
+	for i, p := range lent {
+		properties[i] = Property{p.Name, string(p.Value)}
 	}
-	return Response{Payload: wire.AppendValue(nil, wire.Value{Kind: wire.Null})}
+	return properties
 }
 
-func (e *Engine) blob(value []byte) Response {
-	payload := wire.AppendValue(nil, wire.Value{Kind: wire.Blob, Text: value})
-	if e.opts.Variants.BlobUnframed {
-		payload = payload[:len(payload)-len("\r\n")]
+// version reads a version that the store wrote.
+func version(text []byte) wire.Version {
+	v, err := wire.ParseVersion(string(text))
+	if err != nil { // there is none
+		return wire.Version{}
 	}
-	return Response{Payload: payload}
+	return v
 }
 
-func (e *Engine) refuse(text string) Response {
-	payload := wire.AppendError(nil, text)
-	if e.opts.Variants.ErrorColon {
-		payload = append([]byte("-ERR: "), text+"\r\n"...)
-	}
-	if e.opts.Variants.ErrorUnframed {
-		payload = payload[:len(payload)-len("\r\n")]
-	}
-	return Response{Payload: payload}
+// An Entry is a key's state. The fence is visible here and nowhere in the
+// protocol (protocol.md 4).
+type Entry struct {
+	Value   []byte
+	Version wire.Version
+	Fence   wire.Version // zero: not fenced
+	Persist bool
+	Expires time.Time // zero: never
 }
 
-func (r Response) with(v wire.Version) Response {
-	r.Version = v
-	return r
-}
-
-// addProperties adds what every reply carries (protocol.md 1.6).
-func (e *Engine) addProperties(r *Response) {
-	if !e.opts.Variants.NoStatus {
-		r.Properties = append(r.Properties, Property{wire.PropStatus, wire.StatusOK})
-	}
-	if !r.Version.IsZero() {
-		r.Properties = append(r.Properties, Property{wire.PropTimestamp, r.Version.String()})
-	}
-	if !e.opts.Variants.NoProtocolVersion {
-		r.Properties = append(r.Properties, Property{wire.PropProtocol, wire.ProtocolVersion})
+func newEntry(e store.Entry) Entry {
+	return Entry{
+		Value: append([]byte{}, e.Value()...), Version: version(e.Version()), Fence: version(e.Fence()),
+		Persist: e.Persist(), Expires: e.Expires(),
 	}
 }

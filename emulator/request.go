@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/store"
 )
 
 // A Property is an MQTT user property.
@@ -24,7 +25,7 @@ type Request struct {
 	HasFence     bool
 	Persist      bool // `aio-persistence` is `true`
 
-	// How the request travelled. The engine does not look at these.
+	// How the request travelled. The store does not look at these.
 	ResponseTopic   string
 	CorrelationData []byte
 	Properties      []Property // every user property, in order
@@ -71,4 +72,16 @@ func NewRequest(clientID string, payload []byte, properties ...Property) Request
 	r := Request{ClientID: clientID, Payload: payload}
 	r.setProperties(properties)
 	return r
+}
+
+// forStore returns what the store looks at.
+func (r Request) forStore() *store.Request {
+	q := &store.Request{ClientID: r.ClientID, Username: r.Username, Payload: r.Payload, Persist: r.Persist}
+	if r.HasTimestamp {
+		q.Timestamp = []byte(r.Timestamp)
+	}
+	if r.HasFence {
+		q.Fence = []byte(r.Fence)
+	}
+	return q
 }

@@ -1,16 +1,14 @@
 package emulator
 
 import (
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	mqtt "github.com/mochi-mqtt/server/v2"
-
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/store"
 )
 
 // A Rule allows users to use keys (protocol.md 7.6). Rules only allow: what none of
@@ -90,7 +88,7 @@ func (r Rule) allows(clientID, username, key string, write bool) bool {
 	if !r.isFor(username) || write && !r.Write || !write && !r.Read {
 		return false
 	}
-	return matchGlob(principals(r.Keys, quoteGlob(clientID), quoteGlob(username)), key)
+	return store.MatchGlob([]byte(principals(r.Keys, quoteGlob(clientID), quoteGlob(username))), []byte(key))
 }
 
 func principals(keys, clientID, username string) string {
@@ -143,21 +141,3 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 const notifyTopics = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"
 
 func hexID(clientID string) string { return strings.ToUpper(hex.EncodeToString([]byte(clientID))) }
-
-// identify gives a client that showed a certificate, and no user name, the name in
-// its certificate (protocol.md 7.3).
-func identify(cl *mqtt.Client) {
-	l, ok := cl.Net.Conn.(*link)
-	if !ok || len(cl.Properties.Username) > 0 {
-		return
-	}
-	raw := l.Conn
-	if w, ok := raw.(*webSocket); ok {
-		raw = w.Conn
-	}
-	if t, ok := raw.(*tls.Conn); ok {
-		if chain := t.ConnectionState().VerifiedChains; len(chain) > 0 {
-			cl.Properties.Username = []byte(chain[0][0].Subject.CommonName)
-		}
-	}
-}

@@ -4,10 +4,10 @@
 #	backup-restore.sh save KEYS-FILE > BACKUP
 #	backup-restore.sh restore < BACKUP
 #
-# KEYS-FILE has a key a line, as `sscli scan` prints them (with C escapes). BACKUP has
-# an object of JSON a line, whatever bytes the values have. Keys that are missing are
-# left out, and reported, and the exit code is 1 then. Expiry and fencing tokens cannot
-# be read, and are not saved.
+# KEYS-FILE has one key per line, as `sscli scan` prints them (with C escapes). BACKUP has
+# one JSON object per line, whatever bytes the values have. Missing keys are left out and
+# reported, and the exit code is then 1. Expiry and fencing tokens cannot be read, so they
+# are not saved.
 set -euo pipefail
 
 case "${1-}" in

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# One deployment at a time, however many pipelines run: waits for the lock of the
-# target, deploys, and notes the revision so that nobody whose lock ran out can
-# overwrite it.
+# One deployment at a time, however many pipelines run: waits for the lock of the target,
+# deploys, and stores the revision with a fencing token, so that a pipeline whose lock has
+# expired cannot overwrite it.
 #
 #	deploy-lock.sh TARGET REVISION [COMMAND [ARG...]]
 #
-# Without COMMAND it only says what it would do. Exit codes: those of COMMAND; 75 if
-# another pipeline held the lock for ten minutes.
+# Without COMMAND it stores the revision and deploys nothing. Exits with the exit code of
+# COMMAND, or with 75 if another pipeline held the lock for ten minutes.
 set -euo pipefail
 # shellcheck source=/dev/null
 source "${SSCLI_BASH:-/usr/share/sscli/sscli.bash}"
@@ -25,9 +25,9 @@ deploy() {
 		return
 	fi
 	echo "$target: from $current to $revision"
-	# COMMAND is ended (TERM, then KILL) before the lock can be lost.
+	# sscli stops COMMAND (TERM, then KILL) before another can acquire the lock.
 	"${@:-true}"
-	# The store refuses this from whoever has lost the lock since.
+	# This writes nothing if the lock has been lost since.
 	sscli -q set "deploy/$target/revision" "$revision" --fence lock >/dev/null
 }
 

@@ -1,5 +1,5 @@
-// Package examples runs the scripts of its directory, and scripts/sscli.bash, as
-// their users would: with the real binary, against sscli serve.
+// Package examples runs the scripts of its directory and scripts/sscli.bash as their users
+// would: with the real binary, against sscli serve.
 package examples
 
 import (
@@ -16,8 +16,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// TestExamples runs each script of testdata/script. Its sscli is built from this tree,
-// $EXAMPLES is this directory, and $SSCLI_BASH the library.
+// TestExamples runs each script in testdata/script. They find sscli, built from this tree,
+// on the PATH, this directory in $EXAMPLES, and the library in $SSCLI_BASH.
 func TestExamples(t *testing.T) {
 	if _, err := exec.LookPath("bash"); runtime.GOOS == "windows" || err != nil {
 		if os.Getenv("SSCLI_CHECK") == "full" {
@@ -49,7 +49,7 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// TestEachIsRun wants a test of each example.
+// TestEachIsRun requires a test of each example.
 func TestEachIsRun(t *testing.T) {
 	for _, pattern := range []string{"*.sh", "*.yaml"} {
 		names, err := filepath.Glob(pattern)
@@ -71,7 +71,7 @@ func TestEachIsRun(t *testing.T) {
 	}
 }
 
-// A podSpec is what these tests want to know of one.
+// A podSpec has the fields of a pod that these tests check.
 type podSpec struct {
 	InitContainers []containerSpec `yaml:"initContainers"`
 	Containers     []containerSpec
@@ -86,7 +86,7 @@ type containerSpec struct {
 	} `yaml:"securityContext"`
 }
 
-// check holds a container to what our image can do.
+// check reports whether a container works with our image.
 func (c containerSpec) check() error {
 	release, err := os.ReadFile("../.goreleaser.yaml")
 	if err != nil {
@@ -100,15 +100,15 @@ func (c containerSpec) check() error {
 	}
 	image, _, _ := strings.Cut(c.Image, ":")
 	if len(r.Dockers) != 1 || !slices.Contains(r.Dockers[0].Images, image) {
-		return fmt.Errorf("%s: %s is not released, but %v", c.Name, image, r.Dockers)
+		return fmt.Errorf("%s: image %s is not one of the released %v", c.Name, image, r.Dockers)
 	}
 	if c.Command != nil || !c.SecurityContext.RunAsNonRoot || !c.SecurityContext.ReadOnlyRootFilesystem {
-		return fmt.Errorf("%+v: want the entry point, nobody special, and a root that cannot be written", c)
+		return fmt.Errorf("%+v: want no command, runAsNonRoot and readOnlyRootFilesystem", c)
 	}
 	return nil
 }
 
-// TestPod reads the pod of docs/connecting.md.
+// TestPod checks the pod in docs/connecting.md.
 func TestPod(t *testing.T) {
 	page, err := os.ReadFile("../docs/connecting.md")
 	if err != nil {
@@ -125,8 +125,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// container MANIFEST NAME FILE writes the command line that a manifest has for its
-// init container to the file, to be run by a shell.
+// container MANIFEST NAME FILE writes the command line of a manifest's init container to
+// FILE, as a shell script.
 func container(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: container MANIFEST NAME FILE")

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# A worker of several, one of which leads: as many of these as you like may run, and
-# COMMAND runs in one of them at a time. When that one ends, breaks, or is cut off,
-# another takes over.
+# One of several workers, of which one leads. Run as many as you like: COMMAND runs in one
+# of them at a time. When that one ends, crashes, or is cut off, another takes over.
 #
 #	leader-election.sh NAME COMMAND [ARG...]
 #
-# COMMAND should run for as long as it leads. It gets TERM when the lead is lost, and
-# may write with `sscli set … --fence lock` what only a leader may. Everybody can see
-# who leads: `sscli get NAME/leader`. TERM ends the candidacy, and gives the lead back.
+# COMMAND should run for as long as it leads. It gets TERM when the lead is lost. With
+# `sscli set … --fence lock` it can write what only a leader may. `sscli get NAME/leader`
+# shows who leads. TERM ends this worker and gives up the lead.
 set -euo pipefail
 
 if [ $# -lt 2 ]; then
@@ -22,7 +21,7 @@ child=
 leaving=
 trap 'leaving=yes; [ -z "$child" ] || kill -TERM "$child" || :' TERM INT
 while [ -z "$leaving" ]; do
-	# shellcheck disable=SC2016 # that the other bash expands it
+	# shellcheck disable=SC2016 # the inner bash expands it
 	sscli lock run "$name/lock" --ttl "${TTL:-10s}" -- bash -euc '
 		echo "$WORKER leads"
 		sscli set "$1/leader" "$WORKER" --fence lock >/dev/null
@@ -32,13 +31,13 @@ while [ -z "$leaving" ]; do
 	child=$!
 	code=0
 	wait "$child" || code=$?
-	while kill -0 "$child" 2>/dev/null; do # a signal ended wait, and not the child
+	while kill -0 "$child" 2>/dev/null; do # a signal ended wait, not the child
 		code=0
 		wait "$child" || code=$?
 	done
 	child=
 	case $code in
-	3 | 8 | 124) # the broker is away, or the lead was lost: once more
+	3 | 8 | 124) # the broker is unreachable, or the lead was lost: try again
 		[ -n "$leaving" ] || sleep 1
 		;;
 	*) break ;;

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Keeps a configuration file as a key says, and tells a program to read it again:
-# writes FILE now and at each change of KEY, all of it or nothing of it, then runs
-# COMMAND.
+# Keeps a configuration file equal to a key, and reloads a program: writes FILE now and at
+# each change of KEY, in one step, then runs COMMAND.
 #
 #	watch-config.sh KEY FILE COMMAND [ARG...]
 #	watch-config.sh config/web /etc/web.conf systemctl reload web
 #
-# It runs until it is ended, over broken connections. While the key is missing the
+# It runs until it is stopped, also over broken connections. While the key is missing, the
 # file stays as it is.
 set -euo pipefail
 
@@ -17,9 +16,9 @@ fi
 key=$1
 shift
 
-# What follows runs once for each event, one at a time. get -f replaces the file in
-# one step, with every byte as it is; the key may have gone again by then.
-# shellcheck disable=SC2016 # that bash expands it
+# The inner script runs once for each event, one at a time. get -f replaces the file in one
+# step, with the exact bytes; by then the key may be gone again.
+# shellcheck disable=SC2016 # the inner bash expands it
 exec sscli watch "$key" --keep-going -- bash -c '
 	case $SSCLI_EVENT_OP in
 	initial | resync | set) ;;
@@ -32,7 +31,7 @@ exec sscli watch "$key" --keep-going -- bash -c '
 	sscli get -f "$file" -- "$SSCLI_EVENT_KEY" >&2 || code=$?
 	case $code in
 	0) ;;
-	1) exit 0 ;; # no longer there
+	1) exit 0 ;; # gone again
 	*) exit "$code" ;;
 	esac
 	[ "$before" = "$(cksum "$file")" ] || exec "$@"

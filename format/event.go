@@ -5,27 +5,27 @@ import "time"
 // Event is an event of `watch`.
 type Event struct {
 	Op      string  // initial, set, delete, other, gap, resync, error or unaudited
-	Key     string  // empty with unaudited
-	Version Version // of a gap and an error: the last known one
+	Key     string  // empty for unaudited
+	Version Version // for gap and error: the last known version
 	Time    time.Time
 
 	Value    []byte
-	HasValue bool   // false for a deletion, a missing key, and a set that came without
-	Word     string // of other: the operation as the store named it
+	HasValue bool   // false for a deletion, a missing key, and a set without a value
+	Word     string // for other: the store's name of the operation
 
-	Continuity string    // of a gap and a resync: proven, lost or unknown
-	From, To   time.Time // of a gap
-	Message    string    // of an error and an unaudited event: the reason
+	Continuity string    // for gap and resync: proven, lost or unknown
+	From, To   time.Time // for gap: when the watch was interrupted
+	Message    string    // for error and unaudited: the reason
 }
 
-// isState reports whether the event says what the key is, rather than what was done to it.
+// isState reports whether the event is the state of the key rather than a change.
 func (e Event) isState() bool { return e.Op == "initial" || e.Op == "resync" }
 
 // isTrouble reports whether the event is about the watch, rather than about the key.
 func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
 
 func (e Event) fields() object {
-	o := append(make(object, 0, 8), // with the time, all that an ordinary event has
+	o := append(make(object, 0, 8), // room for these and the time
 		field{"op", e.Op},
 		field{"key", when(e.Op != "unaudited", e.Key)},
 		field{"found", when(e.isState(), e.HasValue)},
@@ -65,14 +65,14 @@ func (e Event) human(dst []byte, s *style) []byte {
 		part(s.warning.Sprint(Escape(e.Message)))
 		return append(dst, '\n')
 	case e.Op == "gap":
-		part(s.warning.Sprint("continuity " + e.Continuity + ", no watch from " + clock(e.From) + " to " + clock(e.To)))
+		part(s.warning.Sprint("continuity " + e.Continuity + ", not watched from " + clock(e.From) + " to " + clock(e.To)))
 		return append(dst, '\n')
 	case e.HasValue:
 		part(Quote(e.Value))
 	case e.isState():
 		part("(nil)")
 	case e.Op == "set":
-		part("(value not told)")
+		part("(value not sent)")
 	case e.Word != "":
 		part(Quote(e.Word))
 	}
@@ -85,9 +85,9 @@ func (e Event) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-// raw is OP, KEY and VERSION, then the word of other, then the value if there is one; of a
-// gap its continuity and when it began and ended; of an error its message, and of an
-// unaudited event the message without a key.
+// raw writes OP, KEY and VERSION, then Word or the value if there is one. For a gap it
+// writes OP, KEY, the continuity, and when the gap began and ended; for error OP, KEY and
+// the message, for unaudited OP and the message.
 func (e Event) raw(dst []byte) []byte {
 	dst = append(append(dst, e.Op...), '\t')
 	if e.Op != "unaudited" {
@@ -117,8 +117,8 @@ func (e Event) raw(dst []byte) []byte {
 
 // End is the last line of `watch`.
 type End struct {
-	Reason string // why it ended, in a word
-	Events int    // how many changes there were
+	Reason string // why the watch ended, in one word
+	Events int    // the number of changes
 	Time   time.Time
 }
 

@@ -72,6 +72,8 @@ install_missing() {
 	local packages=()
 	have "$(go env CC)" || have gcc || packages+=(gcc libc6-dev)
 	have mosquitto || packages+=(mosquitto)
+	have mosquitto_pub || packages+=(mosquitto-clients)
+	/usr/bin/python3 -c 'import paho.mqtt' 2>/dev/null || packages+=(python3-paho-mqtt)
 	have openssl || packages+=(openssl)
 	have shellcheck || packages+=(shellcheck)
 	have strace || packages+=(strace)
@@ -178,33 +180,33 @@ tests() {
 	fi
 }
 
-# fuzz_target PACKAGE NAME
+# fuzz_target DIRECTORY NAME runs a target of the test binary "$tmp/fuzz.test".
 fuzz_target() {
-	go test -run '^$' -fuzz "^$2\$" -fuzztime "${SSCLI_FUZZTIME-1s}" -fuzzminimizetime 10x "$1" >"$tmp/fuzz" 2>&1 && return
+	(
+		cd "$1" || exit
+		"$tmp/fuzz.test" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "${SSCLI_FUZZTIME-1s}" \
+			-test.fuzzminimizetime 10x -test.fuzzcachedir "$(go env GOCACHE)/fuzz/check.sh/$1"
+	) >"$tmp/fuzz" 2>&1 && return
 	cat "$tmp/fuzz"
 	# Before Go 1.27 the fuzzer sometimes reports its own time limit as a failure
 	# (go.dev/issue/75804). Then no failing input is named.
 	grep -q '^ *context deadline exceeded$' "$tmp/fuzz" && ! grep -q 'Failing input' "$tmp/fuzz"
 }
 
-# fuzz runs each fuzz target for $SSCLI_FUZZTIME.
+# fuzz runs each fuzz target for $SSCLI_FUZZTIME. It links one test binary per package;
+# go test -fuzz would link one per target.
 fuzz() {
-	local start=$SECONDS names=() name
-	if ! go test -list '^Fuzz' ./... >"$tmp/list" 2>&1; then
-		sed 's/^/      /' "$tmp/list"
-		bad 'list of fuzz targets' "$start"
-	fi
-	while read -r first second _; do
-		case $first in
-		Fuzz*) names+=("$first") ;;
-		ok)
-			for name in ${names[@]+"${names[@]}"}; do
-				step "$name ${second#"$(go list -m)"/}" fuzz_target "$second" "$name"
-			done
-			names=()
-			;;
-		esac
-	done <"$tmp/list"
+	local start=$SECONDS directory name
+	for directory in $(files | grep '_test\.go$' | xargs grep -ls '^func Fuzz' | xargs -n 1 dirname | sort -u); do
+		if ! go test -c -fuzz . -o "$tmp/fuzz.test" "./$directory" >"$tmp/said" 2>&1; then
+			sed 's/^/      /' "$tmp/said"
+			bad "fuzz targets of $directory" "$start"
+			continue
+		fi
+		for name in $("$tmp/fuzz.test" -test.list '^Fuzz'); do
+			step "$name $directory" fuzz_target "$directory" "$name"
+		done
+	done
 }
 
 [ -n "$full" ] && step 'install missing tools' install_missing

@@ -1,22 +1,21 @@
 #!/usr/bin/env bash
-# Builds everything that a release is made of, twice, and looks at it: GoReleaser
-# accepts its file, both builds are the same to the byte, the Debian package can be
-# installed, used and removed, and so can the image. Releases nothing.
+# Builds all files of a release twice and tests them, without releasing anything:
+# GoReleaser accepts its configuration, both builds are identical, the packages can be
+# installed, used and removed, and the image runs.
 #
-#	scripts/release-check.sh                 with the tools that are there
-#	scripts/release-check.sh --if-changed    only if what it is about is not what it was when
-#	                                         this last passed: scripts/release-check.sum
+#	scripts/release-check.sh                 with the tools it finds
+#	scripts/release-check.sh --if-changed    only if its inputs changed since it last passed
 #
-# SSCLI_CHECK=full installs GoReleaser if it is missing; a check that is left out is
-# an error then. What was built is in dist/. That it passed is noted in
-# scripts/release-check.sum, which belongs into the commit.
+# SSCLI_CHECK=full installs GoReleaser if it is missing, and makes it an error to leave a
+# check out. The built files are in dist/. After a pass the checksums of the inputs are in
+# scripts/release-check.sum: commit it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Later ones want a newer Go.
+# Later versions require a newer Go.
 goreleaser_version=v2.16.0
 
-# What this is about, and what it was when this last passed.
+# The inputs, and their checksums when this last passed.
 inputs=(.goreleaser.yaml Dockerfile scripts/release-files.sh scripts/release-check.sh scripts/sbom/*.go)
 sums=scripts/release-check.sum
 
@@ -24,7 +23,7 @@ case "${1-}" in
 '') ;;
 --if-changed)
 	if sha256sum --status --check "$sums" && [ "$(wc -l <"$sums")" = ${#inputs[@]} ]; then
-		echo "nothing to do: ${inputs[*]} are what they were"
+		echo "nothing to do: ${inputs[*]} have not changed"
 		exit
 	fi
 	;;
@@ -38,7 +37,7 @@ esac
 left_out() {
 	echo "left out: $1: $2"
 	if [ "${SSCLI_CHECK-}" = full ]; then
-		echo 'with SSCLI_CHECK=full nothing may be left out' >&2
+		echo 'release-check.sh: with SSCLI_CHECK=full, leaving a check out is an error' >&2
 		exit 1
 	fi
 }
@@ -59,7 +58,7 @@ fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# git may refuse to look at a checkout of somebody else's.
+# git refuses to read a checkout owned by another user.
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
 
 skip=()
@@ -67,16 +66,16 @@ docker buildx version >/dev/null 2>&1 || skip=(--skip=docker)
 build() { goreleaser release --snapshot --clean "${skip[@]}" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }; }
 
 goreleaser check
-# Copies, so that nothing changes meanwhile.
+# Build in copies: the tree may change meanwhile.
 rm -rf dist build
 cp -a . "$tmp/one"
-# Of a repository without a remote GoReleaser takes neither commit nor time.
+# Without a remote, GoReleaser uses neither the commit nor its time.
 git -C "$tmp/one" remote get-url origin >/dev/null 2>&1 ||
 	git -C "$tmp/one" remote add origin https://github.com/sscli/sscli.git
 cp -a "$tmp/one" "$tmp/two"
 echo 'build'
 (cd "$tmp/one" && build)
-echo 'build again: elsewhere, by somebody with other habits'
+echo 'build again: other directory, umask, time zone, locale and host name'
 (
 	cd "$tmp/two"
 	umask 077
@@ -88,7 +87,7 @@ diff -u "$tmp/one/dist/checksums.txt" "$tmp/two/dist/checksums.txt" || die 'the 
 mv "$tmp/one/dist" "$tmp/one/build" .
 rm -rf "$tmp/one" "$tmp/two"
 
-# one PATTERN prints the one file of dist that it fits.
+# one PATTERN prints the one file in dist that matches.
 one() {
 	local found
 	mapfile -t found < <(compgen -G "dist/$1")
@@ -107,7 +106,7 @@ done
 arch=$(go env GOHOSTARCH)
 [ "$arch" = arm ] && arch=armv7
 
-# use PROGRAM... shows that an sscli works.
+# use PROGRAM... runs an sscli, which must be this version and work.
 use() {
 	local said
 	said=$("$@" version)
@@ -115,10 +114,10 @@ use() {
 	said=$("$@" --embedded -q batch --keep-going - <<<$'set a 1\nget a') || die "$*: $said"
 }
 
-# files ROOT prints what sscli has in a tree.
+# files ROOT prints the files of sscli in a tree.
 files() { (cd "$1" && find . -path ./var -prune -o ! -type d -path '*sscli*' -print | sort); }
 
-# leads DIR: what README.md and docs name as files is in DIR, but for source.
+# leads DIR checks that DIR has every file that README.md and docs link to, except source.
 leads() {
 	local page target
 	for page in README.md docs/*.md examples/README.md; do
@@ -128,7 +127,7 @@ leads() {
 			*://* | *.go | *.txtar | '' | */completions) continue ;;
 			esac
 			target=$(dirname "$page")/$target
-			[ -e "$1/$target" ] || [ -L "$1/$target" ] || die "$page leads to $target, which is not in $1"
+			[ -e "$1/$target" ] || [ -L "$1/$target" ] || die "$page links to $target, which is not in $1"
 		done < <(grep -o '](\([^)#]*\)' "$page" | cut -c3- | sort -u)
 	done
 }
@@ -143,7 +142,7 @@ for page in build/man/*; do
 	[[ $page != *.1 ]] || grep -qF "man/${page##*/}\"" dist/homebrew/Casks/sscli.rb || die "${page##*/} is not in the cask"
 done
 
-# in_place ROOT: all that a package installs is there, and works.
+# in_place ROOT checks that ROOT has all files of a package, and that they work.
 in_place() {
 	local root=$1 page
 	use "$root/usr/bin/sscli"

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Writes to build/ what a release holds beside the program and is in no commit: the
-# manual pages, plain and compressed, and the licenses of the modules that the
-# program is linked with.
+# Writes the files of a release that are not in the repository to build/: the manual
+# pages, plain and compressed, and the licenses of the modules linked into the program.
 #
-#	scripts/release-files.sh VERSION SECONDS    the version, and its commit's time since 1970
+#	scripts/release-files.sh VERSION SECONDS    SECONDS: the commit's time, since 1970
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -28,7 +27,7 @@ modules() {
 }
 
 {
-	echo 'sscli is linked with these modules, and with the standard library of Go.'
+	echo 'sscli is linked with these modules and with the Go standard library.'
 	echo
 	printf '%s\n' '--- Go'
 	cat "$(go env GOROOT)/LICENSE"

@@ -1,25 +1,25 @@
 # shellcheck shell=bash
-# sscli.bash: the state store in scripts. Source it:
+# sscli.bash: functions for scripts that use the state store. Source it:
 #
 #	source /usr/share/sscli/sscli.bash
 #
 #	ss_get VAR KEY [DEFAULT]
-#	        the value of a key into a variable, to the byte
+#	        read the exact value of a key into a variable
 #	ss_wait_for KEY [CONDITION [DURATION]]
-#	        wait until the key is there, is gone, or has a value
+#	        wait until the key exists, is gone, or has a value
 #	ss_with_lock NAME [FLAG...] -- CMD [ARG...]
 #	        run a command, or a function of the script, while holding a lock
 #	ss_meaning CODE
-#	        print what an exit code says
+#	        print the meaning of an exit code
 #
-# Each returns 0 for a yes, SS_NO for a no, which it does not comment, and else the
-# exit code of sscli, which has explained the trouble on standard error. None of them
-# exits, or changes an option of the shell. They work with bash 3.2 and later, also
-# under set -eu. sscli finds the broker as always (sscli help environment); SSCLI
-# names another sscli than that on the PATH.
+# Each returns 0 for yes, SS_NO for no (without a message), and otherwise the exit code
+# of sscli, which has printed the error on standard error. None of them exits the shell
+# or changes its options. They work with bash 3.2 and later, also under set -eu. sscli
+# finds the broker as usual (sscli help environment); SSCLI may name another sscli than
+# the one on the PATH.
 
-# The exit codes: see `sscli help exit-codes`. They are not readonly, so that this can
-# be sourced twice.
+# The exit codes, see `sscli help exit-codes`. They are not readonly, so that the file
+# can be sourced twice.
 # shellcheck disable=SC2034 # for those who source this
 {
 	SS_NO=1
@@ -35,22 +35,22 @@
 	SS_UNKNOWN=11
 	SS_UNPRINTED=12
 	SS_TIMEOUT=124
-	SS_BUSY=75 # of ss_with_lock
+	SS_BUSY=75 # ss_with_lock only: another holds the lock
 }
 
-# ss_get VAR KEY [DEFAULT] puts the value of KEY into the variable VAR, with the
-# newlines at its end, which $(sscli get KEY) would lose. If the key is missing VAR
-# becomes DEFAULT; without DEFAULT it becomes empty, and the answer is SS_NO. Trouble
-# leaves VAR as it is. No variable can hold a NUL: SS_USAGE, and sscli get -f FILE is
-# for such values, and for large ones.
+# ss_get VAR KEY [DEFAULT] sets the variable VAR to the value of KEY, including trailing
+# newlines, which $(sscli get KEY) would lose. If the key is missing, VAR becomes DEFAULT;
+# without DEFAULT it becomes empty, and the function returns SS_NO. An error leaves VAR
+# unchanged. A variable cannot hold a NUL: for a value with one, it returns SS_USAGE. Use
+# sscli get -f FILE for such values, and for large ones.
 ss_get() {
 	if [ $# -lt 2 ] || [ $# -gt 3 ]; then
 		echo 'ss_get: want VAR KEY [DEFAULT]' >&2
 		return "$SS_USAGE"
 	fi
-	# Names that no VAR has, and bytes that are bytes.
+	# Names that VAR cannot have, and the C locale, so that read keeps all bytes.
 	local __ss_value='' __ss_code='' __ss_nul='' LC_ALL=C
-	# The value, a NUL, and the exit code: if there is another NUL, the value had it.
+	# The input is the value, a NUL, and the exit code. A second NUL was in the value.
 	{
 		IFS= read -r -d '' __ss_value || :
 		if IFS= read -r -d '' __ss_code; then
@@ -76,10 +76,10 @@ ss_get() {
 	esac
 }
 
-# ss_wait_for KEY [CONDITION [DURATION]] waits until CONDITION holds: set (the
-# default), delete, or value=V. If DURATION, a number of seconds or one with s, m or
-# h, is over before, the answer is SS_NO. A broker that cannot be reached, or not yet,
-# is tried again every second, at most for DURATION.
+# ss_wait_for KEY [CONDITION [DURATION]] waits until CONDITION holds: set (the default),
+# delete, or value=V. DURATION is a number of seconds, or a number with s, m or h; when it
+# is over, the function returns SS_NO. While the broker is unreachable it tries again
+# every second, for DURATION at most.
 ss_wait_for() {
 	local condition=${2-set} unit=1 seconds='' code said
 	if [ $# -lt 1 ] || [ $# -gt 3 ]; then
@@ -117,16 +117,15 @@ ss_wait_for() {
 }
 
 # ss_with_lock NAME [FLAG...] -- CMD [ARG...] runs CMD while holding the lock NAME, as
-# sscli lock run does, and takes its flags (--wait 5m, --try, --ttl 1m, …). The exit
-# code is that of CMD, SS_BUSY if another holds the lock (sscli says who), SS_LOCK_LOST
-# if it was lost.
+# sscli lock run does, and takes its flags (--wait 5m, --try, --ttl 1m, …). It returns the
+# exit code of CMD, SS_BUSY if another holds the lock (sscli names the holder), or
+# SS_LOCK_LOST if the lock was lost.
 #
-# CMD may be a function of the script. It runs in a bash of its own, which knows all
-# functions of the script and its options errexit, nounset and pipefail, but of its
-# variables only those that were exported. In it, sscli set KEY VALUE --fence lock takes
-# the present token of the lock.
+# CMD may be a function of the script. It runs in a separate bash with all functions of
+# the script, its options errexit, nounset and pipefail, and its exported variables. In
+# CMD, sscli set KEY VALUE --fence lock uses the current token of the lock.
 ss_with_lock() {
-	# Names that no variable of the script has: a local one would hide it from CMD.
+	# Prefixed, because a local variable would hide one of the script from CMD.
 	local __ss_name=${1-} __ss_flags=() __ss_options='' __ss_word
 	[ $# = 0 ] || shift
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -157,7 +156,7 @@ ss_with_lock() {
 	)
 }
 
-# ss_meaning CODE prints what an exit code of these functions, or of sscli, says.
+# ss_meaning CODE prints the meaning of an exit code of these functions or of sscli.
 ss_meaning() {
 	case ${1-} in
 	"$SS_BUSY") echo 'another holds the lock' ;;

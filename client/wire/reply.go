@@ -68,5 +68,5 @@ func (r Reply) StoreError() *StoreError {
 
 // AppendError appends the reply that reports an error of the store.
 func AppendError(dst []byte, text string) []byte {
-	return AppendValue(dst, Value{Kind: SimpleError, Text: []byte("ERR " + text)})
+	return append(append(append(dst, "-ERR "...), text...), "\r\n"...)
 }

@@ -29,22 +29,54 @@ func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {
 // ParseRequest parses the payload of a request into its words, which alias the
 // payload. There is at least one. The error is a *[SyntaxError].
 func ParseRequest(payload []byte) ([][]byte, error) {
-	v, err := ParseValue(payload)
+	words, err := AppendWords(nil, payload)
 	if err != nil {
 		return nil, err
 	}
-	if v.Kind != Array || len(v.Items) == 0 {
-		p := parser{data: payload}
-		return nil, p.fail("an array of at least one blob")
-	}
-	words := make([][]byte, len(v.Items))
-	for i, item := range v.Items {
-		if item.Kind != Blob {
-			return nil, failWord(payload, i, "only blobs in the array")
-		}
-		words[i] = item.Text
-	}
 	return words, nil
+}
+
+// AppendWords is [ParseRequest] with the caller's memory: it appends the words to dst. After an
+// error, ignore what it appended.
+func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
+	const want = "an array of at least one blob"
+	p := parser{data: payload}
+	if len(payload) == 0 || Kind(payload[0]) != Array {
+		if _, err := ParseValue(payload); err != nil {
+			return dst, err
+		}
+		return dst, p.fail(want)
+	}
+	p.pos++
+	n, err := p.arrayLength(0)
+	switch {
+	case err != nil:
+		return dst, err
+	case n == 0:
+		return dst, p.failAt(0, want)
+	}
+	for range n {
+		start := p.pos
+		if start == len(payload) || Kind(payload[start]) != Blob {
+			if _, err := p.value(1); err != nil {
+				return dst, err
+			}
+			return dst, p.failAt(start, "only blobs in the array")
+		}
+		p.pos++
+		item, err := p.blob(start)
+		switch {
+		case err != nil:
+			return dst, err
+		case item.Kind == Null:
+			return dst, p.failAt(start, "only blobs in the array")
+		}
+		dst = append(dst, item.Text)
+	}
+	if p.pos != len(payload) {
+		return dst, p.fail("the end of the message")
+	}
+	return dst, nil
 }
 
 // failWord returns a SyntaxError about word i of an array that was parsed.

@@ -28,6 +28,7 @@ func TestRequestsAreArraysOfBlobsOnly(t *testing.T) {
 		{"*2\r\n$3\r\nGET\r\n$-1\r\n", 13, "only blobs in the array", `"$-1\r\n"`},
 		{"*2\r\n$003\r\nGET\r\n*0\r\n", 15, "only blobs in the array", `"*0\r\n"`},
 		{"*2\r\n$3\r\nGET\r\n$1\r\na\r\n\r\n", 20, "the end of the message", `"\r\n"`},
+		{"*1\r\n$-0\r\n\r\n", 5, "a blob length", `"-0\r\n\r\n"`},
 		{"GET key\r\n", 0, "one of + - : $ * _", `"GET key\r\n"`},
 	}
 	for _, test := range tests {
@@ -116,4 +117,17 @@ func FuzzRequest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// AppendWords keeps what is in the slice, and takes no memory when there is room.
+func TestAppendWords(t *testing.T) {
+	payload := wire.AppendRequest(nil, "SET", "key", "value")
+	words, err := wire.AppendWords([][]byte{[]byte("before")}, payload)
+	want := [][]byte{[]byte("before"), []byte("SET"), []byte("key"), []byte("value")}
+	if diff := cmp.Diff(want, words); diff != "" || err != nil {
+		t.Errorf("error %v, words (-want +got):\n%s", err, diff)
+	}
+	if n := testing.AllocsPerRun(100, func() { words, err = wire.AppendWords(words[:0], payload) }); n != 0 || err != nil {
+		t.Errorf("%v allocations, error %v", n, err)
+	}
 }

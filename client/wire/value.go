@@ -130,14 +130,25 @@ func (p *parser) line() ([]byte, error) {
 }
 
 // number reads a line with a decimal number: an optional minus and digits, within 64 bits.
+// There is no negative zero.
 func (p *parser) number(want string) (int64, error) {
 	start := p.pos
+	// Nearly all are short lengths, which need not be looked at twice.
+	n, end := int64(0), start
+	for end < len(p.data) && end < start+18 && '0' <= p.data[end] && p.data[end] <= '9' {
+		n = 10*n + int64(p.data[end]-'0')
+		end++
+	}
+	if end > start && bytes.HasPrefix(p.data[end:], []byte("\r\n")) {
+		p.pos = end + 2
+		return n, nil
+	}
 	text, err := p.line()
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil || text[0] == '+' {
+	n, err = strconv.ParseInt(string(text), 10, 64)
+	if err != nil || text[0] == '+' || text[0] == '-' && n == 0 {
 		return 0, p.failAt(start, want)
 	}
 	return n, nil
@@ -194,22 +205,32 @@ func (p *parser) blob(start int) (Value, error) {
 	return Value{Kind: Blob, Text: rest[:n:n]}, nil
 }
 
-func (p *parser) array(start, depth int) (Value, error) {
+// arrayLength reads how many values the array that begins at start has.
+func (p *parser) arrayLength(start int) (int64, error) {
 	n, err := p.number("an array length")
 	if err != nil {
-		return Value{}, err
+		return 0, err
 	}
 	if n < 0 {
-		return Value{}, p.failAt(start, "an array length of 0 or more")
+		return 0, p.failAt(start, "an array length of 0 or more")
+	}
+	// The shortest value is three bytes.
+	if rest := len(p.data) - p.pos; n > int64(rest/3) {
+		return 0, p.failAt(start, fmt.Sprintf("an array that fits the %d bytes that follow", rest))
+	}
+	return n, nil
+}
+
+func (p *parser) array(start, depth int) (Value, error) {
+	n, err := p.arrayLength(start)
+	if err != nil {
+		return Value{}, err
 	}
 	if depth == maxDepth {
 		return Value{}, p.failAt(start, fmt.Sprintf("arrays nested at most %d deep", maxDepth))
 	}
-	// The shortest value has three bytes. The slice still grows only with the values that
-	// are there, so that nested lengths cannot multiply.
-	if rest := len(p.data) - p.pos; n > int64(rest/3) {
-		return Value{}, p.failAt(start, fmt.Sprintf("an array that fits the %d bytes that follow", rest))
-	}
+	// The slice grows only with the values that exist, so that nested lengths cannot
+	// multiply.
 	v := Value{Kind: Array, Items: make([]Value, 0, min(n, 8))}
 	for range n {
 		item, err := p.value(depth + 1)

@@ -14,6 +14,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/emulator/mosquitto"
 )
@@ -42,10 +45,10 @@ func runBatch(t *testing.T, address string, args ...string) batchReport {
 		}
 		return f
 	}
-	a := &app{stdin: strings.NewReader(""), stdout: open("stdout"), stderr: open("stderr"), env: func(string) (string, bool) { return "", false }}
-	err := a.execute(t.Context(), "sscli", append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
-	r := batchReport{code: a.report(err), applied: make(map[int]bool), failed: make(map[int]float64), ahead: make(map[int]bool)}
-	for _, f := range []*os.File{a.stdout, a.stderr} {
+	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
+	err := execute(a, t.Context(), "sscli", append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
+	r := batchReport{code: a.Report(err), applied: make(map[int]bool), failed: make(map[int]float64), ahead: make(map[int]bool)}
+	for _, f := range []*os.File{a.Stdout, a.Stderr} {
 		name := f.Name()
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
@@ -116,7 +119,7 @@ func (r batchReport) check(t *testing.T, holds func(key string) string) {
 			t.Errorf("line %d is said to be applied and has the error %v", n, code)
 		case r.applied[n] && !now:
 			t.Errorf("line %d is said to be applied, and the store does not have it", n)
-		case code == codeUnknown:
+		case code == explain.CodeUnknown:
 			unknown++
 		case failed:
 			if refused++; now {
@@ -244,7 +247,7 @@ func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	}
 	store.FastForward(30 * time.Second)
 	r := <-ended
-	if r.code != codeStore || r.resume != 3 || r.failed[3] != codeStore || len(r.failed) != 1 {
+	if r.code != explain.CodeStore || r.resume != 3 || r.failed[3] != explain.CodeStore || len(r.failed) != 1 {
 		t.Errorf("exit code %d, to go on from line %d, errors %v; want line 3 alone", r.code, r.resume, r.failed)
 	}
 	for n := 4; n <= 10; n++ {

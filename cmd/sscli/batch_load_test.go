@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -51,8 +53,8 @@ func TestBytesSurviveSavingAndLoading(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer out.Close()
-		a := &app{stdin: strings.NewReader(""), stdout: out, stderr: os.Stderr, env: func(string) (string, bool) { return "", false }}
-		if err := a.execute(t.Context(), "sscli", append([]string{"-q", "-u", store.URL()}, args...)); err != nil {
+		a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: out, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}
+		if err := execute(a, t.Context(), "sscli", append([]string{"-q", "-u", store.URL()}, args...)); err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
 		printed, err := os.ReadFile(out.Name())

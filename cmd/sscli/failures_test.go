@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // failures are the ways in which a connection goes wrong: what of it stands in the
@@ -26,9 +28,9 @@ var failures = []struct{ what, kind, message string }{
 	{"TLS on a plain port", "tls_on_plain_port", "TLS handshake with 127.0.0.1:PORT: the broker closed the connection"},
 	{"plain on a TLS port", "plain_on_tls_port", "MQTT CONNECT to 127.0.0.1:PORT: connection lost: the broker closed the connection"},
 	{"unknown CA", "certificate_authority", "certificate signed by unknown authority"},
-	{"certificate expired", "certificate_time", "it expired at TIME, and here it is TIME"},
-	{"certificate not yet valid", "certificate_time", "it is not valid before TIME, and here it is TIME"},
-	{"wrong host name", "certificate_name", "it is for broker.example, not for 127.0.0.1"},
+	{"certificate expired", "certificate_time", "expired at TIME (local time TIME)"},
+	{"certificate not yet valid", "certificate_time", "not valid before TIME (local time TIME)"},
+	{"wrong host name", "certificate_name", "issued for broker.example, not for 127.0.0.1"},
 	{"client certificate not given", "client_certificate", "MQTT CONNECT to 127.0.0.1:PORT: the broker asked for a client certificate and got none"},
 	{"the same with TLS 1.2", "client_certificate", "TLS handshake with 127.0.0.1:PORT: the broker asked for a client certificate and got none"},
 	{"bad client certificate", "client_certificate_refused", "the broker refused the client certificate"},
@@ -60,7 +62,7 @@ var failures = []struct{ what, kind, message string }{
 	{"certificate bad otherwise", "certificate", "certificate specifies an incompatible key usage"},
 	{"an alert about no certificate", "tls", "TLS handshake with 127.0.0.1:PORT: tls: handshake failure"},
 	{"AUTH 0x18", "auth_later", "the broker cannot verify the login now (AUTH 0x18)"},
-	{"no store", "no_store", "the broker knows nobody who takes requests (PUBACK 0x10): timed out"},
+	{"no store", "no_store", "no state store is listening on this broker (PUBACK 0x10): timed out"},
 	{"unreachable", "unreachable", "connect to 224.0.0.1:1883: connect: network is unreachable"},
 	{"PUBACK for another reason", "request_refused", "PUBACK 0x83 implementation specific error for \"statestore/"},
 	{"SUBACK for another reason", "disconnected", "SUBACK 0x80 unspecified error for \"clients/CLIENT/"},
@@ -102,33 +104,33 @@ func TestFailuresHaveScripts(t *testing.T) {
 			all = append(all, s)
 		}
 	}
-	table := explanations()
+	table := explain.Table()
 	listed := make(map[string]bool)
 	for _, f := range failures {
 		listed[f.kind] = true
-		i := slices.IndexFunc(table, func(e explanation) bool { return e.kind == f.kind })
+		i := slices.IndexFunc(table, func(e explain.Row) bool { return e.Kind == f.kind })
 		if i < 0 {
 			t.Errorf("%s: no kind %q", f.what, f.kind)
 			continue
 		}
 		e := table[i]
 		if !slices.ContainsFunc(all, func(s shown) bool {
-			return strings.Contains(s.message, f.message) && s.code == strconv.Itoa(e.code) && (s.hint == e.hint || e.kind == "config")
+			return strings.Contains(s.message, f.message) && s.code == strconv.Itoa(e.Code) && (s.hint == e.Hint || e.Kind == "config")
 		}) {
-			t.Errorf("%s: no script expects %q, then \"try: %s\", then [%d]", f.what, f.message, e.hint, e.code)
+			t.Errorf("%s: no script expects %q, then \"try: %s\", then [%d]", f.what, f.message, e.Hint, e.Code)
 		}
 	}
-	first := slices.IndexFunc(table, func(e explanation) bool { return e.kind == "token_expired" })
+	first := slices.IndexFunc(table, func(e explain.Row) bool { return e.Kind == "token_expired" })
 	for _, e := range table[first:] {
-		elsewhere, ok := unscripted[e.kind]
+		elsewhere, ok := unscripted[e.Kind]
 		if ok {
 			text, err := os.ReadFile(elsewhere.file)
 			if err != nil || !strings.Contains(string(text), "func "+elsewhere.test+"(") {
-				t.Errorf("%s: no %s in %s: %v", e.kind, elsewhere.test, elsewhere.file, err)
+				t.Errorf("%s: no %s in %s: %v", e.Kind, elsewhere.test, elsewhere.file, err)
 			}
 		}
-		if listed[e.kind] == ok {
-			t.Errorf("%s: want it in failures, with a script that shows it, or in unscripted", e.kind)
+		if listed[e.Kind] == ok {
+			t.Errorf("%s: want it in failures, with a script that shows it, or in unscripted", e.Kind)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Command sscli is the command line for the state store of the Azure IoT
-// Operations MQTT broker. `sscli help` tells what it does.
+// Operations MQTT broker. `sscli help` lists what it can do.
 package main
 
 import (
@@ -12,6 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/statestorecli"
 	"github.com/sscli/sscli/format"
 )
 
@@ -29,51 +35,51 @@ func main() {
 	os.Exit(run(os.Args[0], os.Args[1:]))
 }
 
-// run is main with an exit code. A signal that ended the work ends the process,
-// once everything is tidied up, so that a shell sees it.
+// run runs the command line and returns the exit code. If a signal ended the work, run re-raises
+// the signal after the cleanup, so that a shell sees it.
 func run(name string, args []string) int {
 	cobra.EnableCaseInsensitive = true // of the names of commands; cobra has it for all of a program
 	a := newApp()
 	ctx, stop := context.Background(), func() {}
-	if !isHarmless(args) {
-		ctx, a.signals, stop = withSignals(ctx)
+	if !signals.IsHarmless(args) {
+		ctx, a.Signals, stop = signals.Notify(ctx)
 	}
-	err := a.execute(ctx, name, args)
+	err := execute(a, ctx, name, args)
 	stop()
-	code := a.report(err)
-	if e, ok := errors.AsType[*interruptError](err); ok {
-		e.reraise()
+	code := a.Report(err)
+	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
+		e.Reraise()
 	}
 	return code
 }
 
-func newApp() *app {
-	return &app{commands: table(), topics: helpTopics,
-		build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}
+func newApp() *cli.App {
+	return &cli.App{Commands: table(), Topics: manual.Topics,
+		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 }
 
-// execute runs one command line, under the name that the program was called by.
-func (a *app) execute(ctx context.Context, name string, args []string) error {
+// execute runs one command line. name is the name that the program was called by.
+func execute(a *cli.App, ctx context.Context, name string, args []string) error {
 	var root *cobra.Command
-	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestoreCLI {
-		root = newStatestoreCLI(a)
+	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestorecli.Name {
+		root = statestorecli.New(a)
 	} else {
-		root = newRootFor(a, args)
+		root = cli.NewRootFor(a, args)
 	}
 	protected := make([]string, len(args))
 	for i, arg := range args {
-		protected[i] = protect(arg, false)
+		protected[i] = cli.Protect(arg, false)
 	}
-	if isCompletion(args) {
-		a.setCompletions(root)
+	if complete.IsRequest(args) {
+		complete.Register(a, root)
 	}
 	root.SetArgs(protected)
 	cmd, err := root.ExecuteContextC(ctx)
-	if u, ok := errors.AsType[*usageError](err); ok && u.hint == "" {
-		u.hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
+	if u, ok := errors.AsType[*explain.UsageError](err); ok && u.Hint == "" {
+		u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
 	}
-	if err != nil && a.faults == nil {
-		a.guessForm(protected)
+	if err != nil && a.Faults == nil {
+		cli.GuessForm(a, protected)
 	}
 	return err
 }

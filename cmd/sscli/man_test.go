@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 )
 
 func manualPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := writeManual(wholeTable(newApp()), dir, edition{date: "2026-09-21"}); err != nil {
+	if err := manual.WritePages(manual.Root(newApp()), dir, manual.Edition{Date: "2026-09-21"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -119,15 +121,15 @@ human     for people
 template=TEXT
           a template
 -5`
-	want := []block{
-		{prose: "Prose of two lines.  Two blanks after a sentence are none."},
-		{prose: "There are"},
-		{rows: [][2]string{{"expect CODE CMD...", "succeeds if so"}, {"sleep DURATION", "waits"}}},
-		{literal: []string{"not a table", "at  all"}},
-		{rows: [][2]string{{"human", "for people"}, {"template=TEXT", "a template"}}},
-		{prose: "-5"},
+	want := []manual.Block{
+		{Prose: "Prose of two lines.  Two blanks after a sentence are none."},
+		{Prose: "There are"},
+		{Rows: [][2]string{{"expect CODE CMD...", "succeeds if so"}, {"sleep DURATION", "waits"}}},
+		{Literal: []string{"not a table", "at  all"}},
+		{Rows: [][2]string{{"human", "for people"}, {"template=TEXT", "a template"}}},
+		{Prose: "-5"},
 	}
-	if diff := cmp.Diff(want, blocks(text), cmp.AllowUnexported(block{})); diff != "" {
+	if diff := cmp.Diff(want, manual.Blocks(text), cmp.AllowUnexported(manual.Block{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -141,7 +143,7 @@ func FuzzRoffText(f *testing.F) {
 	escape := regexp.MustCompile(`\\(?:&|e|-|\(..|\[u[0-9A-F]{4,6}\])`)
 	meaning := map[string]string{`\&`: "", `\e`: `\`, `\-`: "-", `\(dq`: `"`, `\(aq`: "'", `\(ga`: "`", `\(ha`: "^", `\(ti`: "~"}
 	f.Fuzz(func(t *testing.T, text string) {
-		page := roffText(text)
+		page := manual.EscapeRoff(text)
 		if strings.HasPrefix(page, ".") || strings.HasPrefix(page, "'") {
 			t.Fatalf("%q is a request: %q", text, page)
 		}

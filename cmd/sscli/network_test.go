@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -112,7 +114,7 @@ func straced(t *testing.T, program, url, stdin string, args ...string) []string 
 	cmd.Stdin, cmd.Dir = strings.NewReader(stdin), dir
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
 	said, err := cmd.CombinedOutput()
-	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{codeNo, codeUsage, codeConnection, codeLockLost}, exit.ExitCode()) {
+	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{explain.CodeNo, explain.CodeUsage, explain.CodeConnection, explain.CodeLockLost}, exit.ExitCode()) {
 		t.Fatalf("%q: %v\n%s", args, err, said)
 	}
 	trace, err := os.ReadFile(out)
@@ -140,7 +142,7 @@ func TestNoOtherNetwork(t *testing.T) {
 		t.Fatalf("a connection to 127.0.0.1:1 was seen as %q", got)
 	}
 
-	root := newRoot(newApp())
+	root := cli.NewRoot(newApp())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd("completion")
 	cases := networkCases()

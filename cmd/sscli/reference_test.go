@@ -9,12 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 )
 
 // TestReference compares docs/commands.md with the command table; -update writes it.
 func TestReference(t *testing.T) {
 	const file = "../../docs/commands.md"
-	root := newRoot(newApp())
+	root := cli.NewRoot(newApp())
 	root.InitDefaultCompletionCmd()
 	want := reference(root)
 	if *update {
@@ -44,13 +47,13 @@ end.
 `)
 	for _, g := range root.Groups() {
 		fmt.Fprintf(&b, "\n%s\n\n| | |\n| --- | --- |\n", strings.TrimSuffix(g.Title, ":"))
-		for _, cmd := range documented(root)[1:] {
+		for _, cmd := range manual.Documented(root)[1:] {
 			if cmd.Parent() == root && cmd.GroupID == g.ID {
 				fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.Name(), anchor(cmd), markdown(cmd.Short))
 			}
 		}
 	}
-	for _, cmd := range documented(root)[1:] {
+	for _, cmd := range manual.Documented(root)[1:] {
 		if !cmd.IsAdditionalHelpTopicCommand() {
 			section(&b, cmd)
 		}
@@ -60,7 +63,7 @@ end.
 	return b.String()
 }
 
-func anchor(cmd *cobra.Command) string { return manName(cmd) }
+func anchor(cmd *cobra.Command) string { return manual.PageName(cmd) }
 
 func section(b *strings.Builder, cmd *cobra.Command) {
 	level := "##"
@@ -72,18 +75,18 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if long == "" {
 		long = cmd.Short + "."
 	}
-	for _, part := range blocks(long) {
+	for _, part := range manual.Blocks(long) {
 		b.WriteString("\n")
 		switch {
-		case part.rows != nil:
+		case part.Rows != nil:
 			b.WriteString("| | |\n| --- | --- |\n")
-			for _, row := range part.rows {
+			for _, row := range part.Rows {
 				fmt.Fprintf(b, "| %s | %s |\n", code(row[0]), markdown(row[1]))
 			}
-		case part.literal != nil:
-			fmt.Fprintf(b, "```text\n%s\n```\n", strings.Join(part.literal, "\n"))
+		case part.Literal != nil:
+			fmt.Fprintf(b, "```text\n%s\n```\n", strings.Join(part.Literal, "\n"))
 		default:
-			b.WriteString(markdown(part.prose) + "\n")
+			b.WriteString(markdown(part.Prose) + "\n")
 		}
 	}
 	if len(cmd.Aliases) > 0 {
@@ -94,7 +97,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 		flagTable(b, cmd.LocalFlags())
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(b, "\n```sh\n%s\n```\n", outdent(cmd.Example))
+		fmt.Fprintf(b, "\n```sh\n%s\n```\n", manual.Outdent(cmd.Example))
 	}
 }
 
@@ -104,7 +107,7 @@ func flagTable(b *strings.Builder, fs *pflag.FlagSet) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		value, usage := flagHelp(f)
+		value, usage := manual.FlagHelp(f)
 		name := "--" + f.Name
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
@@ -129,7 +132,7 @@ func markdown(text string) string {
 
 // TestHelpDefaults: what --help prints of a default says something.
 func TestHelpDefaults(t *testing.T) {
-	for _, cmd := range documented(newRoot(newApp())) {
+	for _, cmd := range manual.Documented(cli.NewRoot(newApp())) {
 		for line := range strings.Lines(cmd.UsageString()) {
 			if strings.Contains(line, "(default )") || strings.Contains(line, `(default "0s")`) {
 				t.Errorf("%s: %s", cmd.CommandPath(), line)

@@ -1,20 +1,36 @@
 package main
 
+import (
+	"github.com/sscli/sscli/cmd/sscli/internal/batch"
+	"github.com/sscli/sscli/cmd/sscli/internal/bench"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/contexts"
+	"github.com/sscli/sscli/cmd/sscli/internal/doctor"
+	"github.com/sscli/sscli/cmd/sscli/internal/hlc"
+	"github.com/sscli/sscli/cmd/sscli/internal/lock"
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/ping"
+	"github.com/sscli/sscli/cmd/sscli/internal/serve"
+	"github.com/sscli/sscli/cmd/sscli/internal/shell"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/cmd/sscli/internal/watch"
+)
+
 // table is the one table of commands: the parser, the shell, help, completion and the
 // manual pages are made from it.
-func table() []command {
-	return append(verbCommands(), []command{
-		{"watch", newWatch},
-		{"lock", newLock},
-		{"ping", newPing},
-		{"doctor", newDoctor},
-		{"bench", newBench},
-		{"hlc", newHLC},
-		{"batch", newBatch},
-		{"shell", newShell},
-		{"serve", newServe},
-		{"context", newContext},
-		{"man", newMan},
-		{"version", newVersion},
+func table() []cli.Command {
+	return append(verb.Commands(), []cli.Command{
+		{Name: "watch", New: watch.New},
+		{Name: "lock", New: lock.New},
+		{Name: "ping", New: ping.New},
+		{Name: "doctor", New: doctor.New},
+		{Name: "bench", New: bench.New},
+		{Name: "hlc", New: hlc.New},
+		{Name: "batch", New: batch.New},
+		{Name: "shell", New: shell.New},
+		{Name: "serve", New: serve.New},
+		{Name: "context", New: contexts.New},
+		{Name: "man", New: manual.NewMan},
+		{Name: "version", New: manual.NewVersion},
 	}...)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // TestTroubleshooting compares the table of docs/troubleshooting.md with the one
@@ -32,12 +34,12 @@ func TestTroubleshooting(t *testing.T) {
 	}
 	var want strings.Builder
 	want.WriteString("| kind | exit code | cause | what to try |\n| --- | --- | --- | --- |\n")
-	for _, e := range explanations() {
-		hint := e.hint
+	for _, e := range explain.Table() {
+		hint := e.Hint
 		if hint == "" {
 			hint = "–"
 		}
-		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", e.kind, codeWords(e), cell(e.cause), cell(hint))
+		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", e.Kind, codeWords(e), cell(e.Cause), cell(hint))
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(before+heading+intro+want.String()+after), 0o666); err != nil {
@@ -53,8 +55,8 @@ func TestTroubleshooting(t *testing.T) {
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // codeWords writes the codes of the kinds that have several.
-func codeWords(e explanation) string {
-	switch e.kind {
+func codeWords(e explain.Row) string {
+	switch e.Kind {
 	case "interrupted":
 		return "128+N"
 	case "child":
@@ -62,5 +64,5 @@ func codeWords(e explanation) string {
 	case "expectation":
 		return "that of the command, at least 1"
 	}
-	return fmt.Sprint(e.code)
+	return fmt.Sprint(e.Code)
 }

@@ -1,17 +1,15 @@
-// Package examples holds no code, only tests: of what README.md and the pages in
-// docs show.
+// Package examples has only tests: of the examples in README.md and docs.
 //
-// Each fenced block marked console is a session in bash. A line that begins with
-// "$ " is a command, the lines up to the next one are what it printed. All those of
-// a page run in order in one bash, with sscli on the PATH, in a directory that looks
-// like the root of the repository and in which they may leave files; a page that does
-// not start `sscli serve` finds one running, and SSCLI_URL set. What they print must be
-// what the page says, to the character, except for what differs each time; see
-// [transcript.normal].
+// Each fenced block marked console is a bash session. A line that begins with "$ " is a
+// command, and the lines up to the next command are its output. All commands of a page run
+// in order in one bash, with sscli on the PATH, in a directory that looks like the root of
+// the repository and in which they may leave files. A page that does not start `sscli
+// serve` finds one running, with SSCLI_URL set. The output must be exactly what the page
+// says, except for texts that differ from run to run; see [transcript.normal].
 //
-// After a change of output:
+// After a change of output, run
 //
 //	go test ./scripts/examples -update
 //
-// and read what it did to the pages.
+// and review the changed pages.
 package examples

@@ -18,9 +18,9 @@ func TestLease(t *testing.T) {
 	if lease, ok := store.Get("lease"); !ok || string(lease.Value) != "alice" {
 		t.Fatalf("lease: got %q, want alice", lease.Value)
 	}
-	store.FastForward(10 * time.Second) // nobody sleeps
+	store.FastForward(10 * time.Second) // no sleeping
 	if _, ok := store.Get("lease"); ok {
-		t.Error("the lease did not run out")
+		t.Error("the lease did not expire")
 	}
 }
 
@@ -33,8 +33,7 @@ func takeLease(t *testing.T, url string) {
 	}
 }
 
-// TestGoExamples wants each block of Go in docs/emulator.md in this file, which
-// compiles.
+// TestGoExamples requires each Go block of docs/emulator.md in this file, which compiles.
 func TestGoExamples(t *testing.T) {
 	const page = "docs/emulator.md"
 	here, err := os.ReadFile("emulator_test.go")

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// markdownPages are the names of all Markdown files.
+// markdownPages returns the names of all Markdown files.
 func markdownPages(t *testing.T) []string {
 	t.Helper()
 	var pages []string
@@ -52,7 +52,7 @@ func TestLinks(t *testing.T) {
 		for _, m := range link.FindAllStringSubmatch(inCode.ReplaceAllString(text, ""), -1) {
 			target := m[1]
 			if strings.Contains(target, "://") {
-				continue // somebody else's
+				continue // another site
 			}
 			file, fragment, _ := strings.Cut(target, "#")
 			name := page
@@ -71,7 +71,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors are the fragments under which GitHub shows the headings of a page.
+// anchors returns the fragments that GitHub gives the headings of a page.
 func anchors(text string) map[string]bool {
 	found := make(map[string]bool)
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -89,7 +89,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// TestIndex wants each page of docs in docs/README.md.
+// TestIndex requires every page of docs in docs/README.md.
 func TestIndex(t *testing.T) {
 	index := read(t, "docs/README.md")
 	for _, page := range markdownPages(t) {

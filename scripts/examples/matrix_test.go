@@ -15,8 +15,8 @@ type rule struct {
 
 var ruleLine = regexp.MustCompile(`^( *)(.+?) +((?:documented|SDKs|assumed|MQTT 5|–).*)$`)
 
-// matrix reads the support matrix of emulator/doc.go: tables under headings, and at
-// last the list of what is different when the store is attached.
+// matrix reads the support matrix of emulator/doc.go: tables under headings, and at the end
+// the list of differences of an attached store.
 func matrix(t *testing.T, doc string) (headings []string, rules map[string][]rule, attached []string) {
 	t.Helper()
 	_, text, ok := strings.Cut(doc, "// # Support matrix\n")
@@ -39,10 +39,10 @@ func matrix(t *testing.T, doc string) (headings []string, rules map[string][]rul
 		default:
 			m := ruleLine.FindStringSubmatch(row)
 			if m == nil {
-				// The line before goes on.
+				// A continuation of the previous line.
 				list := rules[heading]
 				if len(list) == 0 {
-					t.Fatalf("emulator/doc.go: %q says not how it is known", row)
+					t.Fatalf("emulator/doc.go: %q does not say how it is known", row)
 				}
 				list[len(list)-1].what += " " + strings.TrimSpace(row)
 				continue
@@ -77,7 +77,7 @@ func TestSupportMatrix(t *testing.T) {
 	tables, rest, ok2 := strings.Cut(rest, outro)
 	prose, _, ok3 := strings.Cut(rest, ":\n")
 	if !ok || !ok2 || !ok3 || !strings.Contains(before, intro) {
-		t.Fatalf("%s has not the parts %q, %q, %q and a line that ends with a colon", page, intro, begin, outro)
+		t.Fatalf("%s lacks one of the parts %q, %q, %q and a line that ends with a colon", page, intro, begin, outro)
 	}
 	var want strings.Builder
 	for _, heading := range headings {
@@ -110,7 +110,7 @@ func TestSupportMatrix(t *testing.T) {
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// names marks what stands for a field as code.
+// names marks the names of fields as code.
 func names(text string) string {
 	return regexp.MustCompile(`\w+(?:\.\w+)*`).ReplaceAllString(text, "`$0`")
 }

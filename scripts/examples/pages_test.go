@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in README.md and do
 
 const root = "../.."
 
-// TestPages runs what README.md and the pages in docs show, each page by itself.
+// TestPages runs the examples of README.md and docs, each page by itself.
 func TestPages(t *testing.T) {
 	needBash(t)
 	dependOnSources(t)
@@ -46,7 +46,7 @@ func checkPage(t *testing.T, binary, page string) {
 		if page == "README.md" {
 			t.Fatal("README.md: no example")
 		}
-		return // it has nothing to run
+		return // a page without commands
 	}
 	printed := run(t, binary, page, examples)
 	wrong := compare(page, examples, printed)
@@ -65,8 +65,8 @@ func checkPage(t *testing.T, binary, page string) {
 	}
 }
 
-// compare says where what the examples printed is not what their page says: at the
-// first such place, since what follows may differ only because of it.
+// compare describes the first place where the output of the examples differs from their
+// page. Later differences may only follow from it.
 func compare(page string, examples []example, printed []string) string {
 	want, got := newTranscript(), newTranscript()
 	for i, e := range examples {
@@ -78,8 +78,7 @@ func compare(page string, examples []example, printed []string) string {
 	return ""
 }
 
-// TestOneCharacter changes a page by a character, here and there. Its examples must
-// not pass any more.
+// TestOneCharacter changes single characters of a page. Its examples must then fail.
 func TestOneCharacter(t *testing.T) {
 	needBash(t)
 	dependOnSources(t)
@@ -102,7 +101,7 @@ func TestOneCharacter(t *testing.T) {
 			t.Fatalf("%q: %v", change, err)
 		}
 		if compare("page", examples, printed) == "" {
-			t.Errorf("nobody sees that %q became %q", change[0], change[1])
+			t.Errorf("the change of %q to %q was not noticed", change[0], change[1])
 		}
 	}
 }
@@ -153,9 +152,9 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestEveryCharacterCounts changes each character of a transcript. The comparison
-// must see it, unless the character belongs to what differs each time and stands
-// there only once.
+// TestEveryCharacterCounts changes each character of a transcript. The comparison must
+// notice it, unless the character belongs to a text that differs from run to run and occurs
+// only once.
 func TestEveryCharacterCounts(t *testing.T) {
 	const sample = `OK
 version 1696374425000:1:StateStore  2023-10-03T23:07:05.000Z
@@ -189,14 +188,14 @@ sscli: set "a": the store answered: syntax error
 			changed[i] = 'x'
 		}
 		if seen := newTranscript().normal(string(changed)) != want; !seen && !may[i] {
-			t.Errorf("nobody sees that %q became %q in %q", sample[i], changed[i], around(string(changed), i))
+			t.Errorf("the change of %q to %q was not noticed in %q", sample[i], changed[i], around(string(changed), i))
 		}
 	}
 }
 
 func around(s string, i int) string { return s[max(0, i-20):min(len(s), i+20)] }
 
-// needBash skips a test that needs bash where there is none.
+// needBash skips the test if there is no bash.
 func needBash(t *testing.T) {
 	t.Helper()
 	_, err := exec.LookPath("bash")
@@ -209,8 +208,8 @@ func needBash(t *testing.T) {
 	t.Skip("no bash")
 }
 
-// dependOnSources opens what sscli is built from, so that the go command does not
-// take the result of a test from its cache when that has changed.
+// dependOnSources opens the sources of sscli, so that the go command does not reuse a
+// cached test result after they have changed.
 func dependOnSources(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -245,7 +244,7 @@ func commands(examples []example) []string {
 	return list
 }
 
-// difference is where two texts begin to differ up to where they do no more.
+// difference returns the lines from the first to the last difference of two texts.
 func difference(want, got string) string {
 	w, g := strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")
 	same := ""
@@ -266,7 +265,7 @@ func difference(want, got string) string {
 			case whole:
 				b.WriteString(part.mark + " " + bare + "\n")
 			case line != "":
-				b.WriteString(part.mark + " " + line + " (and no line end)\n")
+				b.WriteString(part.mark + " " + line + " (without a newline)\n")
 			}
 		}
 	}

@@ -13,28 +13,28 @@ import (
 	"time"
 )
 
-// address is where the emulator of a page listens. While the examples run, a free
-// port stands in for it.
+// address is where a page says that its emulator listens. The tests replace it with a free
+// port.
 const address = "127.0.0.1:1883"
 
-// configHome is where a page's contexts seem to be.
+// configHome is where a page says that its contexts are.
 const configHome = "/u/me/.config"
 
-// wrapper is the sscli of a session: what it prints to the session has the form
-// that it has on a terminal, what goes into a pipe or a file has not.
+// wrapper is the sscli of a session: output to the session has the form for terminals,
+// output into a pipe or a file does not.
 const wrapper = `#!/bin/sh
 [ /dev/fd/1 -ef "$EXAMPLE_OUTPUT" ] || unset SSCLI_OUTPUT
 exec %s "$@"
 `
 
-// prologue defines "server", for a command that goes on while others run, as in
-// a terminal of its own, and ends all of them in the end, without last words. A
-// command finds $? as the one before left it.
+// prologue defines "server", for a command that keeps running beside the others, as in
+// another terminal. At the end it kills all of them silently. Each command finds the $? of
+// the previous one.
 const prologue = `
 trap 'for job in $(jobs -p); do kill -KILL "$job"; wait "$job"; done 2>/dev/null' EXIT
 last=0
 server() {
-	# exec, so that the job is the server itself and ends when it is told to.
+	# exec, so that the job is the server itself and the trap kills it.
 	eval "exec $1" >"$EXAMPLE_OUTPUT" 2>&1 &
 	for _ in {1..200}; do
 		[ -s "$EXAMPLE_OUTPUT" ] && return
@@ -43,9 +43,8 @@ server() {
 }
 `
 
-// run carries out the commands of a page, in order, in one bash, and returns what
-// each printed. A page that starts no emulator has one from the beginning, and
-// SSCLI_URL.
+// run runs the commands of a page, in order, in one bash, and returns the output of each.
+// A page that starts no emulator finds one running, with SSCLI_URL set.
 func run(t *testing.T, binary, page string, examples []example) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,7 +93,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 	return got
 }
 
-// likeRoot is a directory that looks like the root of the repository, and where
+// likeRoot returns a directory that looks like the root of the repository, and where
 // examples may leave files.
 func likeRoot(t *testing.T) string {
 	t.Helper()
@@ -115,7 +114,7 @@ func likeRoot(t *testing.T) string {
 	return dir
 }
 
-// isServe tells whether a command goes on while the others run.
+// isServe reports whether a command keeps running beside the others.
 func isServe(command string) bool {
 	return command == "sscli serve" || strings.HasPrefix(command, "sscli serve --listen ")
 }
@@ -131,7 +130,7 @@ func build(t *testing.T, root, binary string) {
 	}
 }
 
-// cleanEnviron is the environment without what would configure sscli.
+// cleanEnviron returns the environment without the variables that configure sscli.
 func cleanEnviron() []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -159,5 +158,5 @@ func write(t *testing.T, name, text string, mode os.FileMode) {
 	}
 }
 
-// quoted is a word for the shell.
+// quoted returns s as one word for the shell.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An example is a command and what it printed.
+// An example is a command and its output.
 type example struct {
 	line    int // of the command, from 1
 	command string
@@ -33,18 +33,18 @@ func parse(text string) ([]example, error) {
 		case strings.HasPrefix(line, "$ "):
 			found = append(found, example{line: i + 1, command: line[2:]})
 		case i == within:
-			return nil, fmt.Errorf("line %d: want a command behind %q, got %q", i+1, "$ ", line)
+			return nil, fmt.Errorf("line %d: want a command after %q, got %q", i+1, "$ ", line)
 		default:
 			found[len(found)-1].output += line + "\n"
 		}
 	}
 	if within != 0 {
-		return nil, fmt.Errorf("line %d: nothing ends the block", within)
+		return nil, fmt.Errorf("line %d: the block has no end", within)
 	}
 	return found, nil
 }
 
-// replaced is the text with the examples' outputs in place of those that it has.
+// replaced returns the text with its outputs replaced by those of the examples.
 func replaced(text string, examples []example) string {
 	var b strings.Builder
 	next, within := 0, false
@@ -65,8 +65,8 @@ func replaced(text string, examples []example) string {
 	return b.String()
 }
 
-// A transcript takes away what differs from run to run. It belongs to one run,
-// because the same text has the same name throughout.
+// A transcript replaces the texts that differ from run to run. It is for one run, in which
+// the same text always gets the same name.
 type transcript struct {
 	names map[string]string
 }
@@ -78,8 +78,8 @@ var (
 	humanVersion = regexp.MustCompile(`(\d{13}:\d+:StateStore)  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 )
 
-// changing are the texts that differ from run to run. Those with a name are
-// numbered: the same text is the same thing.
+// changing are the texts that differ from run to run. Those with a name are numbered: the
+// same text gets the same number.
 var changing = []struct {
 	name    string
 	pattern *regexp.Regexp
@@ -97,8 +97,8 @@ var changing = []struct {
 	{"", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `), "<clock>  "},
 }
 
-// normal is a text with names for what differs from run to run. A version in full
-// becomes a name only if all its parts agree.
+// normal returns a text with names for the parts that differ from run to run. A version
+// with all its parts becomes a name only if the parts agree.
 func (t *transcript) normal(text string) string {
 	text = jsonVersion.ReplaceAllStringFunc(text, func(found string) string {
 		hlc := jsonVersion.FindStringSubmatch(found)[1]
@@ -141,7 +141,7 @@ func (t *transcript) normal(text string) string {
 	return text
 }
 
-// instant is a wall clock as sscli writes it.
+// instant returns a wall clock as sscli writes it.
 func instant(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -1,11 +1,10 @@
-// Command sbom writes the software bill of materials of a program that the Go
-// command built, as CycloneDX 1.6 in JSON: the modules that the linker put into it,
-// as the program itself says.
+// Command sbom writes the software bill of materials of a Go program, as CycloneDX 1.6 in
+// JSON: the modules that the linker recorded in the program.
 //
 //	sbom PROGRAM DOCUMENT VERSION
 //
-// The same program gives the same document: it has neither a time nor a random
-// serial number.
+// The same program gives the same document, which has neither a time nor a random serial
+// number.
 package main
 
 import (
@@ -44,7 +43,7 @@ func write(program, document, version string) error {
 	return os.WriteFile(document, append(text, '\n'), 0o666)
 }
 
-// A bom is as cyclonedx.org/docs/1.6/json says.
+// A bom is a document as specified at cyclonedx.org/docs/1.6/json.
 type bom struct {
 	Schema       string       `json:"$schema"`
 	Format       string       `json:"bomFormat"`
@@ -122,7 +121,7 @@ func read(program, version string) (bom, error) {
 	for _, p := range parts {
 		all.DependsOn = append(all.DependsOn, p.Ref)
 	}
-	// Which module wants which is not in the program.
+	// The program does not record which module requires which.
 	b.Dependencies = []dependency{all}
 	return b, nil
 }
@@ -134,15 +133,14 @@ func module(m *debug.Module) component {
 	c := component{Type: "library", Name: m.Path, Version: m.Version, Purl: purl(m.Path, m.Version)}
 	c.Ref = c.Purl
 	if m.Sum != "" {
-		// A hash of the module's tree (golang.org/x/mod/sumdb/dirhash), of which
-		// CycloneDX knows no kind.
+		// A hash of the module's tree (golang.org/x/mod/sumdb/dirhash), for which
+		// CycloneDX has no algorithm.
 		c.Properties = []property{{"go:sum", m.Sum}}
 	}
 	return c
 }
 
-// purl follows the package URL specification for type golang: the version may hold a
-// plus sign, which is escaped.
+// purl returns a package URL of type golang. A plus sign in the version is escaped.
 func purl(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(url.PathEscape(version), "+", "%2B")
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestWrite takes apart the test itself, which is a program like any other.
+// TestWrite reads the test binary itself, a Go program like any other.
 func TestWrite(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
@@ -42,7 +42,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("dependencies %+v of %d components", b.Dependencies, len(b.Components))
 	}
 	if err := write(first, second, "1.2.3"); err == nil || !strings.Contains(err.Error(), first) {
-		t.Errorf("what is no program: %v, want an error that names it", err)
+		t.Errorf("not a program: got %v, want an error that names the file", err)
 	}
 }
 

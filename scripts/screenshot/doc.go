@@ -1,9 +1,9 @@
-// Package screenshot makes docs/terminal.svg, the picture of README.md, from a real
-// run: it types the commands of session.txt at a bash in a terminal, with a store
-// beside it, and draws what they print, in the colors in which they print it.
+// Package screenshot makes docs/terminal.svg, the picture of README.md, from a real run: it
+// runs the commands of session.txt in a terminal, against an emulator, and draws their
+// output with its colors.
 //
 //	go test ./scripts/screenshot -update
 //
-// Without -update it is the test that the picture is still what one would see, but for
+// Without -update it tests that the picture is still what a terminal shows, except for
 // versions and times.
 package screenshot

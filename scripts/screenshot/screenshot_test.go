@@ -23,7 +23,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-var update = flag.Bool("update", false, "draw the picture anew")
+var update = flag.Bool("update", false, "draw the picture again")
 
 const picture = "../../docs/terminal.svg"
 
@@ -39,7 +39,7 @@ func TestPicture(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := xml.Unmarshal([]byte(drawn), new(struct{})); err != nil {
-		t.Errorf("the picture is no XML: %v\n%s", err, drawn)
+		t.Errorf("the picture is not XML: %v\n%s", err, drawn)
 	}
 	if *update {
 		if err := os.WriteFile(picture, []byte(drawn), 0o666); err != nil {
@@ -56,7 +56,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// normal is a picture without what differs each time.
+// normal returns a picture without the texts that differ from run to run.
 func normal(text string) string {
 	for _, c := range [][2]string{
 		{`\d{13}:\d+:StateStore`, "VERSION"},
@@ -69,7 +69,7 @@ func normal(text string) string {
 	return text
 }
 
-// run types the commands, each at a bash in a terminal.
+// run runs each command with bash in a terminal.
 func run(t *testing.T) []turn {
 	t.Helper()
 	bin := t.TempDir()
@@ -91,7 +91,7 @@ func run(t *testing.T) []turn {
 	return turns
 }
 
-// typed is what a terminal gets from a command.
+// typed returns the bytes that a command writes to its terminal.
 func typed(t *testing.T, command string, env []string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -104,7 +104,7 @@ func typed(t *testing.T, command string, env []string) string {
 	}
 	defer tty.Close()
 	out, err := io.ReadAll(tty)
-	if err != nil && !errors.Is(err, syscall.EIO) { // the end of a terminal on Linux
+	if err != nil && !errors.Is(err, syscall.EIO) { // how a terminal ends on Linux
 		t.Fatalf("%s: %v", command, err)
 	}
 	if err := cmd.Wait(); ctx.Err() != nil {

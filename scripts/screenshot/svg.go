@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// The picture, in units of SVG. The fonts are those that are likely to be there; a
-// monospaced one of another width only moves the right margin.
+// Dimensions of the picture, in SVG units. Readers may have other fonts: a monospaced font of
+// another width only moves the right margin.
 const (
 	columns    = 92
 	cellWidth  = 845 // hundredths
 	lineHeight = 19
 	margin     = 18
-	bar        = 34 // of the window
+	bar        = 34 // height of the title bar
 )
 
-// The colors, after those of a dark terminal.
+// The colors of a dark terminal.
 const (
 	background = "#16181d"
 	frame      = "#2a2e37"
@@ -26,7 +26,7 @@ const (
 	prompt     = "#7fd1b9"
 )
 
-// A style is what escapes of a terminal have set (ECMA-48, 8.3.117 SGR).
+// A style is the effect of the terminal's escape sequences so far (ECMA-48, 8.3.117 SGR).
 type style struct {
 	bold, faint bool
 	color       string
@@ -34,8 +34,8 @@ type style struct {
 
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 
-// apply follows one escape. What sscli does not use is an error, so that nothing is
-// drawn wrong.
+// apply applies one escape sequence. One that sscli does not use is an error, so that
+// nothing is drawn wrong.
 func (s *style) apply(parameters string) error {
 	for p := range strings.SplitSeq(parameters, ";") {
 		switch p {
@@ -56,7 +56,7 @@ func (s *style) apply(parameters string) error {
 		case "39":
 			s.color = ""
 		default:
-			return fmt.Errorf("a color that nobody has drawn yet: SGR %s", p)
+			return fmt.Errorf("unknown style: SGR %s", p)
 		}
 	}
 	return nil
@@ -76,10 +76,10 @@ func (s style) attributes() string {
 	return a
 }
 
-// A turn is a command, and what a terminal got from it.
+// A turn is a command and its output in a terminal.
 type turn struct{ command, output string }
 
-// draw makes the picture of a terminal in which these commands were typed.
+// draw returns the picture of a terminal with these commands and their output.
 func draw(turns []turn) (string, error) {
 	var body strings.Builder
 	lines := 0
@@ -114,7 +114,7 @@ func draw(turns []turn) (string, error) {
 	return b.String(), nil
 }
 
-// draw is a line with its styles, which go on in the next one.
+// draw returns a line as SVG. The styles carry over to the next line.
 func (s *style) draw(line string) (string, error) {
 	var b strings.Builder
 	span := func(text string) {
@@ -141,7 +141,7 @@ func (s *style) draw(line string) (string, error) {
 	}
 	span(rest)
 	if strings.ContainsRune(b.String(), '\x1b') {
-		return "", fmt.Errorf("an escape that is no color in %q", line)
+		return "", fmt.Errorf("escape sequence other than SGR in %q", line)
 	}
 	return b.String(), nil
 }

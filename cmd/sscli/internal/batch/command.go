@@ -1,0 +1,120 @@
+package batch
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineword"
+	"github.com/sscli/sscli/cmd/sscli/internal/ping"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+)
+
+// command reads the words of a line: a request of a verb, or run for anything else that a batch
+// can run.
+func (b *batch) command(args []string) (verb.Request, func(context.Context) error, error) {
+	name, rest := args[0], args[1:]
+	if anew, ok := b.verbs[name]; ok {
+		return b.request(anew(), rest)
+	}
+	name = strings.ToLower(cli.Unprotect(name))
+	if anew, ok := b.verbs[name]; ok {
+		return b.request(anew(), rest)
+	}
+	run := func(f func(context.Context, []string) error) (verb.Request, func(context.Context) error, error) {
+		return verb.Request{}, func(ctx context.Context) error { return f(ctx, rest) }, nil
+	}
+	switch name {
+	case "hlc", "version":
+		return run(alone(cli.NewCommand(b.app, name)))
+	case "ping":
+		return run(alone(ping.Over(b.app, b.session, b.budget)))
+	}
+	if lineword.Is(name) {
+		return verb.Request{}, func(ctx context.Context) error { return lineword.Run(ctx, b.app, args, b.words) }, nil
+	}
+	for _, cmd := range cli.NewRoot(b.app).Commands() {
+		if cmd.Name() == name || cmd.HasAlias(name) {
+			return verb.Request{}, nil, explain.Usagef("%s cannot run in a batch; these can: %s", name, b.names())
+		}
+	}
+	return verb.Request{}, nil, explain.Usagef("unknown command %.64q; a batch can run %s", cli.Unprotect(args[0]), b.names())
+}
+
+// names lists the commands that can run in a batch.
+func (b *batch) names() string {
+	names := []string{"hlc", "ping", "version"}
+	for _, w := range lineword.Words() {
+		name, _, _ := strings.Cut(w[0], " ")
+		names = append(names, name)
+	}
+	for _, anew := range verb.Makers() {
+		if v := anew(); !v.Hidden {
+			names = append(names, v.Name())
+		}
+	}
+	slices.Sort(names)
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// alone returns a function that runs a cobra command without a root.
+func alone(cmd *cobra.Command) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) error {
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.CompletionOptions.DisableDefaultCmd = true
+		cmd.SetHelpCommand(&cobra.Command{Hidden: true})
+		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+			return explain.Usagef("%s: %s", cmd.Name(), cli.FlagError(err))
+		})
+		cmd.SetArgs(args)
+		return cmd.ExecuteContext(ctx)
+	}
+}
+
+// request reads the flags and operands of a verb.
+func (b *batch) request(v verb.Verb, args []string) (verb.Request, func(context.Context) error, error) {
+	if v.Flags != nil && (hasFlags(args) || v.Name() == "get") {
+		fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
+		fs.SetOutput(io.Discard)
+		v.Flags(fs)
+		// In a batch every result is a line.
+		if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
+			if err := lines.Value.Set("true"); err != nil {
+				return verb.Request{}, nil, err
+			}
+		}
+		err := fs.Parse(args)
+		if err == nil {
+			err = cli.UnprotectFlags(fs)
+		}
+		if err != nil {
+			return verb.Request{}, nil, explain.Usagef("%s: %s", v.Name(), cli.FlagError(err))
+		}
+		args = fs.Args()
+	} else if v.Flags == nil && hasFlags(args) {
+		return verb.Request{}, nil, explain.Usagef("%s: unknown flag: %.64s", v.Name(), args[slices.IndexFunc(args, isFlag)])
+	}
+	req, err := v.Parse(args, b.in)
+	if err != nil {
+		return verb.Request{}, nil, err
+	}
+	return req, nil, check(req)
+}
+
+// hasFlags reports whether there is anything for a flag parser. To skip it saves time.
+func hasFlags(args []string) bool { return slices.ContainsFunc(args, isFlag) }
+
+func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
+
+// words runs the command of a line word.
+func (b *batch) words(ctx context.Context, args []string) error {
+	req, run, err := b.command(args)
+	return b.carryOut(ctx, req, run, err)
+}

@@ -1,0 +1,133 @@
+package certs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// testPassword opens the encrypted keys.
+const testPassword = "open sesame"
+
+// opensslKeys makes keys, and a certificate, with a program that is not ours.
+func opensslKeys(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skipf("openssl is not installed: %v", err)
+	}
+	dir := t.TempDir()
+	for _, args := range []string{
+		"genrsa -traditional -out rsa-pkcs1.pem 2048",
+		"rsa -in rsa-pkcs1.pem -traditional -aes256 -passout pass:PASSWORD -out rsa-legacy.pem",
+		"pkcs8 -topk8 -in rsa-pkcs1.pem -v2 aes-256-cbc -passout pass:PASSWORD -out rsa-pkcs8.pem",
+		"pkcs8 -topk8 -in rsa-pkcs1.pem -scrypt -passout pass:PASSWORD -out rsa-scrypt.pem",
+		"req -x509 -new -key rsa-pkcs1.pem -subj /CN=test -days 1 -out rsa.crt",
+		"genpkey -algorithm ed25519 -out ed25519.pem",
+		"pkcs8 -topk8 -in ed25519.pem -v2 aes-256-cbc -passout pass:PASSWORD -out ed25519-pkcs8.pem",
+		"pkcs8 -topk8 -in ed25519.pem -v1 PBE-SHA1-3DES -passout pass:PASSWORD -out ed25519-pbes1.pem",
+		"ecparam -name prime256v1 -genkey -out ec-sec1.pem",
+	} {
+		words := strings.Fields(args)
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "PASSWORD", testPassword)
+		}
+		cmd := exec.Command("openssl", words...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("openssl %s: %v\n%s", args, err, out)
+		}
+	}
+	return dir
+}
+
+// TestReadKey reads keys that OpenSSL wrote.
+func TestReadKey(t *testing.T) {
+	dir := opensslKeys(t)
+	for _, c := range []struct {
+		file, want string
+		encrypted  bool
+	}{
+		{"rsa-pkcs1.pem", "*rsa.PrivateKey", false},
+		{"rsa-legacy.pem", "*rsa.PrivateKey", true},
+		{"rsa-pkcs8.pem", "*rsa.PrivateKey", true},
+		{"rsa-scrypt.pem", "*rsa.PrivateKey", true},
+		{"ed25519-pkcs8.pem", "ed25519.PrivateKey", true},
+		{"ec-sec1.pem", "*ecdsa.PrivateKey", false}, // after a block of parameters
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, c.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := ReadKey(text, []byte(testPassword))
+		if err != nil || fmt.Sprintf("%T", key) != c.want {
+			t.Errorf("%s: %T, %v, want %s", c.file, key, err, c.want)
+		}
+		if !c.encrypted {
+			if _, err := ReadKey(text, nil); err != nil {
+				t.Errorf("%s without a password: %v", c.file, err)
+			}
+			continue
+		}
+		if _, err := ReadKey(text, nil); err == nil || !strings.Contains(err.Error(), "--key-password-file") {
+			t.Errorf("%s without a password: %v", c.file, err)
+		}
+		for _, wrong := range []string{"", "open", testPassword + "\n"} {
+			if _, err := ReadKey(text, []byte(wrong)); !errors.Is(err, errKeyPassword) {
+				t.Errorf("%s with the password %q: %v", c.file, wrong, err)
+			}
+		}
+	}
+}
+
+// TestReadLegacyKey: the padding of one wrong password in 256 looks right.
+func TestReadLegacyKey(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(opensslKeys(t), "rsa-legacy.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1500 {
+		if _, err := ReadKey(text, fmt.Append(nil, "wrong", i)); !errors.Is(err, errKeyPassword) {
+			t.Fatalf("with the password wrong%d: %v", i, err)
+		}
+	}
+}
+
+func TestReadKeyUnknown(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(opensslKeys(t), "ed25519-pbes1.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A cipher that is not known is no wrong password.
+	if _, err := ReadKey(text, []byte(testPassword)); err == nil || errors.Is(err, errKeyPassword) {
+		t.Errorf("PBES1: %v", err)
+	}
+}
+
+func TestFits(t *testing.T) {
+	dir := opensslKeys(t)
+	crt, err := os.ReadFile(filepath.Join(dir, "rsa.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := readCertificates(crt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{"rsa-pkcs1.pem": true, "ec-sec1.pem": false} {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := ReadKey(text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fits(key, cert.Leaf); got != want {
+			t.Errorf("%s fits rsa.crt: %t", file, got)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package certs
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+)
+
+// SelfSigned is a directory with the certificates of serve --self-signed: a CA (ca.crt,
+// ca.key), and certificates of that CA for a server and a client.
+type SelfSigned struct {
+	Dir   string    // created if it is missing
+	Names []string  // host names and addresses that the server's certificate must have
+	Now   time.Time // the present, for the validity of certificates
+}
+
+// The validity of the certificates. Some clients refuse a server certificate that is valid for
+// more than about two years.
+const (
+	authorityLife   = 10 * 365 * 24 * time.Hour
+	certificateLife = 365 * 24 * time.Hour
+)
+
+func (s SelfSigned) path(name string) string { return filepath.Join(s.Dir, name) }
+
+// ServerNames returns the names by which clients may reach a server that listens on an address.
+func ServerNames(listen string) []string {
+	names := []string{"localhost", "127.0.0.1", "::1"}
+	host, _, err := net.SplitHostPort(listen)
+	if ip := net.ParseIP(host); err == nil && host != "" && (ip == nil || !ip.IsUnspecified()) {
+		names = append(names, host)
+	}
+	if host, err := os.Hostname(); err == nil && host != "" {
+		names = append(names, host)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Prepare makes the certificates that are missing, have expired, or do not have the server's
+// names, and returns the server's certificate. It never overwrites a certificate of another CA.
+func (s SelfSigned) Prepare() (tls.Certificate, error) {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return tls.Certificate{}, err
+	}
+	ca, err := s.readAuthority()
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	if err := s.certificate("client", ca, []string{"client"}, x509.ExtKeyUsageClientAuth); err != nil {
+		return tls.Certificate{}, err
+	}
+	if err := s.certificate("server", ca, s.Names, x509.ExtKeyUsageServerAuth); err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.LoadX509KeyPair(s.path("server.crt"), s.path("server.key"))
+}
+
+// A signingCA is a CA that can sign if it has its key.
+type signingCA struct {
+	cert *x509.Certificate
+	key  crypto.Signer // nil if the key is not there
+}
+
+// readAuthority reads the CA, or makes one.
+func (s SelfSigned) readAuthority() (signingCA, error) {
+	crt, key := s.path("ca.crt"), s.path("ca.key")
+	text, err := os.ReadFile(crt)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(key); err == nil {
+			return signingCA{}, fmt.Errorf("%s exists without ca.crt: remove it, or use another directory", key)
+		}
+		return s.newAuthority()
+	}
+	if err != nil {
+		return signingCA{}, err
+	}
+	chain, err := readCertificates(text)
+	if err != nil {
+		return signingCA{}, fmt.Errorf("%s: %w", crt, err)
+	}
+	ca := signingCA{cert: chain.Leaf}
+	if !s.Now.Before(ca.cert.NotAfter) {
+		return ca, fmt.Errorf("%s expired at %s: remove the directory to make a new CA", crt, ca.cert.NotAfter.UTC().Format(time.RFC3339))
+	}
+	if text, err = os.ReadFile(key); errors.Is(err, fs.ErrNotExist) {
+		return ca, nil
+	}
+	if err != nil {
+		return ca, err
+	}
+	if ca.key, err = ReadKey(text, nil); err != nil {
+		return ca, fmt.Errorf("%s: %w", key, err)
+	}
+	if !fits(ca.key, ca.cert) {
+		return ca, fmt.Errorf("%s is not the key of ca.crt: use another directory", key)
+	}
+	return ca, nil
+}
+
+// newAuthority makes the CA.
+func (s SelfSigned) newAuthority() (signingCA, error) {
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "sscli serve"}, NotAfter: s.Now.Add(authorityLife),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	return s.issue("ca", template, signingCA{})
+}
+
+// certificate makes NAME.crt and NAME.key, unless they are there and valid.
+func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x509.ExtKeyUsage) error {
+	crt := s.path(name + ".crt")
+	text, err := os.ReadFile(crt)
+	why := "is missing"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(s.path(name + ".key")); err == nil && ca.key == nil {
+			return fmt.Errorf("%s is missing, and cannot be made without ca.key: use another directory", crt)
+		}
+	case err != nil:
+		return err
+	default:
+		chain, err := readCertificates(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", crt, err)
+		}
+		if chain.Leaf.CheckSignatureFrom(ca.cert) != nil {
+			return fmt.Errorf("%s was not issued by the CA in ca.crt: use another directory", crt)
+		}
+		if why = s.flaw(name, chain.Leaf, names); why == "" {
+			return nil
+		}
+	}
+	if ca.key == nil {
+		return fmt.Errorf("%s %s, and cannot be made without ca.key: use another directory", crt, why)
+	}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotAfter: earlier(s.Now.Add(certificateLife), ca.cert.NotAfter),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use},
+	}
+	for _, n := range names {
+		if ip := net.ParseIP(n); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, n)
+		}
+	}
+	_, err = s.issue(name, template, ca)
+	return err
+}
+
+// flaw returns why a certificate has to be made again, or "".
+func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) string {
+	if s.Now.Before(cert.NotBefore) || !s.Now.Before(cert.NotAfter) {
+		return "has expired"
+	}
+	for _, n := range names {
+		if cert.VerifyHostname(n) != nil {
+			return "is not for " + n
+		}
+	}
+	text, err := os.ReadFile(s.path(name + ".key"))
+	if err != nil {
+		return "has no key"
+	}
+	if key, err := ReadKey(text, nil); err != nil || !fits(key, cert) {
+		return "does not match its key"
+	}
+	return ""
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// issue writes NAME.key and NAME.crt, signed by ca, or by itself if ca has no certificate.
+func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA) (signingCA, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return signingCA{}, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return signingCA{}, err
+	}
+	template.SerialNumber = serial
+	template.NotBefore = s.Now.Add(-time.Hour) // for clocks that are slow
+	if ca.cert == nil {
+		ca = signingCA{template, key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
+	if err != nil {
+		return signingCA{}, err
+	}
+	private, err := KeyPEM(key)
+	if err != nil {
+		return signingCA{}, err
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := atomicfile.Write(s.path(name+".key"), private, 0o600); err != nil {
+		return signingCA{}, err
+	}
+	if err := atomicfile.Write(s.path(name+".crt"), public, 0o644); err != nil {
+		return signingCA{}, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	return signingCA{cert, key}, err
+}

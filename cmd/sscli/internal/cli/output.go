@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/format"
+)
+
+// SetOutput makes the printers for a form of output. Empty means human where standard
+// output is a terminal, else raw.
+func (a *App) SetOutput(output string) error {
+	terminal := term.IsTerminal(int(a.Stdout.Fd()))
+	if output == "" {
+		output = "raw"
+		if terminal {
+			output = "human"
+		}
+	}
+	out, err := format.New(a.Stdout, format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)})
+	if err != nil {
+		return err
+	}
+	a.Out, a.Output = out, output
+	a.Faults, err = stderrPrinter(a, output, a.Stderr)
+	return err
+}
+
+// stderrPrinter returns a printer to w, which ends at standard error.
+func stderrPrinter(a *App, output string, w io.Writer) (*format.Printer, error) {
+	terminal := term.IsTerminal(int(a.Stderr.Fd()))
+	return format.New(w, format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)})
+}
+
+// Above prints errors and warnings above a live line, until restore is called.
+func (a *App) Above(line *terminal.Line) (restore func(), err error) {
+	before := a.Faults
+	faults, err := stderrPrinter(a, a.Output, line)
+	if err != nil {
+		return nil, err
+	}
+	a.Faults = faults
+	return func() { a.Faults = before }, nil
+}
+
+// useColor follows no-color.org and the CLICOLOR convention; --color comes first.
+func useColor(a *App, terminal bool) bool {
+	set := func(name string) bool {
+		v, ok := a.Env(name)
+		return ok && v != "" && v != "0"
+	}
+	clicolor, _ := a.Env("CLICOLOR")
+	term, _ := a.Env("TERM")
+	switch {
+	case a.Settings.Color == "always":
+		return true
+	case a.Settings.Color == "never":
+		return false
+	case set("NO_COLOR"):
+		return false
+	case set("CLICOLOR_FORCE"):
+		return true
+	}
+	return terminal && term != "dumb" && clicolor != "0"
+}
+
+// Report prints the error that ended a command, if there is one, and returns the exit code.
+func (a *App) Report(err error) int {
+	if err == nil {
+		return 0
+	}
+	if a.Faults == nil {
+		// The command line was not understood, so nobody asked for another form.
+		p, formErr := stderrPrinter(a, "human", a.Stderr)
+		if formErr != nil {
+			fmt.Fprintln(a.Stderr, "sscli:", err)
+			return explain.CodeUsage
+		}
+		a.Faults = p
+	}
+	return a.Fault(err)
+}
+
+// Fault prints an error and returns its exit code. It prints nothing for a "no", which was
+// a result, and for an *explain.ExitError, which was printed where it happened.
+func (a *App) Fault(err error) int {
+	f, printed := a.Explain(err)
+	if !printed {
+		a.Say(f)
+	}
+	return f.Code
+}
+
+// Explain returns what Fault would print. printed is true if there is nothing to print.
+func (a *App) Explain(err error) (f format.Fault, printed bool) {
+	if errors.Is(err, explain.ErrNo) {
+		return format.Fault{Code: explain.CodeNo}, true
+	}
+	if e, ok := errors.AsType[*explain.ExitError](err); ok {
+		return format.Fault{Code: e.Code}, true
+	}
+	if a.Settings.TLS {
+		err = &explain.OverTLSError{Err: err}
+	}
+	f = explain.Fault(err)
+	f.Line = a.Line
+	if a.Shell != nil {
+		f.Hint = shellHint(f.Hint)
+	}
+	return f, false
+}
+
+// Warn prints a warning, with the next thing to type if hint is not empty. --quiet
+// silences it.
+func (a *App) Warn(message, hint string) {
+	if !a.Settings.Quiet {
+		a.Say(format.Warning{Message: message, Hint: hint, Line: a.Line})
+	}
+}
+
+// Inform prints what sscli is doing or waiting for, which is no warning.
+func (a *App) Inform(message string) {
+	if !a.Settings.Quiet {
+		a.Say(format.Notice{Message: message, Line: a.Line})
+	}
+}
+
+// Note is Warn for something harmless: only --verbose shows it.
+func (a *App) Note(message string) {
+	if a.Settings.Verbose {
+		a.Warn(message, "")
+	}
+}
+
+// Say prints on standard error. An error is ignored: there is no place left to report it.
+func (a *App) Say(r format.Result) { _ = a.Faults.Print(r) }
+
+// Attend prints the warnings and the notes of a result.
+func Attend(a *App, r client.ReplyInfo) {
+	for _, w := range r.Warnings {
+		a.Warn(w, "")
+	}
+	for _, n := range r.Notes {
+		a.Note(n)
+	}
+}
+
+// Emit prints a result on standard output at once; nil prints nothing. The error is an
+// *explain.OutputError.
+func (a *App) Emit(result format.Result) error {
+	if result == nil {
+		return nil
+	}
+	if err := a.Out.Print(result); err != nil {
+		return &explain.OutputError{Err: err}
+	}
+	return nil
+}
+
+// Queue is Emit for one of several results that are known already: Flush prints them.
+func (a *App) Queue(result format.Result) error {
+	if err := a.Out.Queue(result); err != nil {
+		return &explain.OutputError{Err: err}
+	}
+	return nil
+}
+
+// Flush prints the results that are queued.
+func (a *App) Flush() error {
+	if err := a.Out.Flush(); err != nil {
+		return &explain.OutputError{Err: err}
+	}
+	return nil
+}
+
+// Version returns a version for a result: nil, which shows nothing, for the zero Version.
+func Version(v client.Version) format.Version {
+	if v.IsZero() {
+		return nil
+	}
+	return v
+}
+
+// shellHint returns a hint as it is typed in a shell.
+func shellHint(hint string) string {
+	line, ok := strings.CutPrefix(hint, "sscli ")
+	switch about, help := strings.CutSuffix(line, "--help"); {
+	case !ok || strings.HasPrefix(line, "serve") || strings.HasPrefix(line, "shell") || strings.HasPrefix(line, "-"):
+		if hint == "sscli --help" {
+			return "help"
+		}
+		return hint
+	case help:
+		return strings.TrimSpace("help " + about)
+	}
+	return line
+}

@@ -1,0 +1,197 @@
+package complete
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+)
+
+// IsRequest reports whether a command line is the user's shell asking for completions.
+func IsRequest(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// Register gives every command and flag below root its completions. Files are offered only for
+// a value that help calls FILE, and after a CMD.
+func Register(a *cli.App, root *cobra.Command) {
+	words := config.Words()
+	words["until"] = []string{"set", "delete", "value="}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		each := func(f *pflag.Flag) {
+			value, _ := pflag.UnquoteUsage(f)
+			if value == "" || strings.Contains(value, "FILE") {
+				return
+			}
+			complete := completeWords(words[f.Name])
+			if f.Name == "context" {
+				complete = func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+					return ContextNames(a, cmd, part)
+				}
+			}
+			// An error says that the command registered its own completion.
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
+		}
+		_, operands, _ := strings.Cut(cmd.Use, " ")
+		switch {
+		case cmd.ValidArgsFunction != nil:
+		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
+			cmd.ValidArgsFunction = Keys(a, 1)
+		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):
+			cmd.ValidArgsFunction = noOperands
+		}
+		cmd.PersistentFlags().VisitAll(each)
+		cmd.LocalNonPersistentFlags().VisitAll(each)
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+}
+
+// completeWords completes to one of words.
+func completeWords(words []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+		fit := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, part) })
+		directive := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		if slices.ContainsFunc(fit, func(w string) bool { return strings.HasSuffix(w, "=") }) && len(fit) == 1 {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return fit, directive
+	}
+}
+
+// noOperands offers nothing, in particular no files.
+func noOperands(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completionKeys is the number of keys after which a scan for completion stops.
+const completionKeys = 500
+
+// scannedKeys lists the keys of the store that begin with part. It returns none, without an
+// error, if no broker is configured, the broker has no SCAN, or it does not answer in time. Keys
+// that a shell would have to quote are left out: shells insert candidates as they are, so what
+// others have stored would become a part of the command line.
+func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
+	if !isPlain(part) && part != "" {
+		return nil
+	}
+	if err := a.Configure(cmd.Flags()); err != nil {
+		return nil
+	}
+	s := &a.Settings
+	if s.AskPass || s.Embedded {
+		return nil
+	}
+	s.Quiet, s.Verbose, s.Trace, s.TraceFile = true, false, false, ""
+	s.Timeout = Timeout
+	o, undo, err := a.Broker()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), Timeout)
+	defer cancel()
+	// Errors are not shown: the shell could only print them into the user's line.
+	defer func() { _ = undo() }()
+	session, err := client.Dial(ctx, o)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = session.Close() }()
+	var found []string
+	for page, err := range session.Scan(ctx, part+"*") {
+		if err != nil {
+			break
+		}
+		for _, key := range page.Keys {
+			if strings.HasPrefix(key, part) && isPlain(key) {
+				found = append(found, key)
+			}
+		}
+		if len(found) >= completionKeys {
+			break
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// isPlain reports whether a key has no special meaning to shells, to SCAN, and to a parser of
+// flags.
+func isPlain(key string) bool {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_./:@%+,-", c)
+	}
+	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
+}
+
+// keyCandidate begins a candidate that is a quoted key: keys are any bytes, but cobra's
+// candidates are lines of text.
+const keyCandidate = "\x00"
+
+// encodeCandidate makes a candidate of a key.
+func encodeCandidate(key string) string {
+	return keyCandidate + strconv.QuoteToASCII(key)
+}
+
+// DecodeCandidate returns the key of a candidate, or the candidate itself if it is not a key.
+func DecodeCandidate(text string) (string, bool) {
+	quoted, ok := strings.CutPrefix(text, keyCandidate)
+	if !ok {
+		return text, true
+	}
+	key, err := strconv.Unquote(quoted)
+	return key, err == nil
+}
+
+// Keys completes operands that are keys: the first most operands, or all if most is 0.
+func Keys(a *cli.App, most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+		// cobra adds a -- at the end; one before it begins a command.
+		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var found []string
+		if a.Shell == nil {
+			found = scannedKeys(a, cmd, part)
+			return slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) }), cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, key := range a.Shell.KeysWith(cli.Unprotect(part)) {
+			if !slices.ContainsFunc(args, func(arg string) bool { return cli.Unprotect(arg) == key }) {
+				found = append(found, encodeCandidate(key))
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// Timeout is the longest time that completion waits for the store.
+const Timeout = 300 * time.Millisecond
+
+// ContextNames completes the name of a context.
+func ContextNames(a *cli.App, cmd *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
+	all, _, err := config.Load(cmd.Flags(), a.Env)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, name := range all.Names() {
+		if strings.HasPrefix(name, toComplete) {
+			names = append(names, cobra.CompletionWithDesc(name, all.Named[name].Broker()))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

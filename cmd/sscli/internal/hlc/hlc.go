@@ -1,0 +1,80 @@
+package hlc
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/format"
+)
+
+// New returns the command `sscli hlc`.
+func New(a *cli.App) *cobra.Command {
+	parent := &cobra.Command{
+		Use:         "hlc",
+		Short:       "Parse and compare versions and fencing tokens",
+		GroupID:     cli.GroupDebug,
+		Annotations: map[string]string{cli.Offline: ""},
+		Long: `Parse and compare versions and fencing tokens, without a broker.
+
+Both are hybrid logical clock readings, WALLMS:COUNTER:NODE, as in
+1696374425000:0:node-1.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return explain.Usagef("unknown hlc command %.64q: want now, parse or compare", cli.Unprotect(args[0]))
+			}
+			return explain.Usagef("missing command: want now, parse or compare")
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	parent.AddCommand(
+		&cobra.Command{
+			Use:   "now",
+			Short: "Print a reading of the local clock",
+			Args:  cli.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				v, err := wire.NewClock(uuid.NewString(), time.Now).Tick()
+				if err != nil {
+					return err
+				}
+				return a.Emit(format.Clock{Op: "now", Version: v})
+			},
+		},
+		&cobra.Command{
+			Use:   "parse HLC",
+			Short: "Print the parts and the time of a version",
+			Args:  cli.ExactArgs("HLC"),
+			RunE: func(_ *cobra.Command, args []string) error {
+				v, err := wire.ParseVersion(cli.Unprotect(args[0]))
+				if err != nil {
+					return &explain.UsageError{Err: err}
+				}
+				return a.Emit(format.Clock{Op: "parse", Version: v})
+			},
+		},
+		&cobra.Command{
+			Use:   "compare HLC HLC",
+			Short: "Print which of two versions is newer",
+			Long: `Print which of two versions is newer, as the store orders them.
+
+The order is by wall clock, then counter, then node. The raw form is -1, 0 or 1. The
+exit code is 0 in each case.`,
+			Args: cli.ExactArgs("HLC", "HLC"),
+			RunE: func(_ *cobra.Command, args []string) error {
+				var v [2]wire.Version
+				for i, arg := range args {
+					var err error
+					if v[i], err = wire.ParseVersion(cli.Unprotect(arg)); err != nil {
+						return &explain.UsageError{Err: err}
+					}
+				}
+				return a.Emit(format.Compare{A: v[0], B: v[1], Order: v[0].Compare(v[1])})
+			},
+		},
+	)
+	return parent
+}

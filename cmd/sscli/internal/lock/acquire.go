@@ -1,0 +1,50 @@
+package lock
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/format"
+)
+
+func newLockAcquire(a *cli.App) *cobra.Command {
+	var f lockFlags
+	cmd := &cobra.Command{
+		Use:   "acquire NAME",
+		Short: "Acquire a lock and leave it to the script to renew and release it",
+		Long: `Acquire the lock NAME, waiting for it if another holds it, and print its fencing
+token. It runs out after --ttl unless it is renewed (lock renew). Whoever can wrap the
+work in one command should use lock run, which renews the lock and stops the work when
+it is lost.
+
+Exit code 1 if another holds the lock: with --try at once, else when --wait is over.
+Whoever uses the same holder's name holds the same lock, so make it unique.`,
+		Example: `  T=$(sscli lock acquire build --ttl 60s --holder "job-$CI_JOB_ID" --try) || exit
+  sscli set artifact 1.2.3 --fence "$T"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.operand(cmd, args); err != nil {
+				return err
+			}
+			o, err := f.needHolder(a)
+			if err != nil {
+				return err
+			}
+			if err := a.Confirm(cmd.Context(), "lock acquire "+format.Brief(f.name)); err != nil {
+				return err
+			}
+			tellOfLock(a, &o)
+			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
+				lease, err := s.AcquireLock(cmd.Context(), f.name, o)
+				if err != nil {
+					return lockError(a, f, err)
+				}
+				return a.Emit(f.result("acquire", o, lease))
+			})
+		},
+	}
+	f.bindTTL(cmd.Flags())
+	f.bindWait(cmd.Flags())
+	f.bindHolder(cmd.Flags())
+	return cmd
+}

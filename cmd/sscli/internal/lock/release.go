@@ -1,0 +1,29 @@
+package lock
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/format"
+)
+
+func newLockRelease(a *cli.App) *cobra.Command {
+	var f lockFlags
+	cmd := &cobra.Command{
+		Use:   "release NAME",
+		Short: "Give back a lock that was acquired",
+		Long: `Release the lock NAME, if the holder still has it. If not it is left alone, and the exit
+code is 8: what was done under it may have been done while another held it.`,
+		Example: `  sscli lock release build --holder "job-$CI_JOB_ID"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return heldStep(a, cmd, args, &f, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
+				return format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)}, s.ReleaseLock(ctx, f.name, o)
+			})
+		},
+	}
+	f.bindHolder(cmd.Flags())
+	return cmd
+}

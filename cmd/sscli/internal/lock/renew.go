@@ -1,0 +1,34 @@
+package lock
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/format"
+)
+
+func newLockRenew(a *cli.App) *cobra.Command {
+	var f lockFlags
+	cmd := &cobra.Command{
+		Use:   "renew NAME",
+		Short: "Prolong a lock that was acquired",
+		Long: `Let the lock NAME run out only --ttl from now, and print its new fencing token.
+
+Exit code 8 if the holder no longer has it: it is not acquired anew. The store has no
+request for that, so sscli watches the key, reads it, and renews only what it found; a
+lock that ran out in between is released again.`,
+		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return heldStep(a, cmd, args, &f, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
+				lease, err := s.RenewLock(ctx, f.name, o)
+				return f.result("renew", o, lease), err
+			})
+		},
+	}
+	f.bindTTL(cmd.Flags())
+	f.bindHolder(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,109 @@
+package manual
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+)
+
+// NewMan returns the command `sscli man`.
+func NewMan(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:         "man DIR",
+		Short:       "Write the manual pages to a directory",
+		GroupID:     cli.GroupMore,
+		Annotations: map[string]string{cli.Offline: ""},
+		Long: `Write the manual pages to a directory, which is created if it is missing.
+
+There is a page for each command (section 1) and each topic (section 7). Packages
+install the pages already.
+
+The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else today.`,
+		Args:    cli.ExactArgs("DIR"),
+		Example: "  sscli man pages && man pages/sscli-set.1",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+
+			info := build(a.Build)
+			date, err := pageDate(a, info.Date)
+			if err != nil {
+				return err
+			}
+			return WritePages(Root(a), cli.Unprotect(args[0]), Edition{info.Version, date})
+		},
+	}
+}
+
+// Root returns the tree of all commands, with the commands that cobra adds when it runs one.
+func Root(a *cli.App) *cobra.Command {
+	root := cli.NewRoot(a)
+	root.InitDefaultCompletionCmd("completion")
+	return root
+}
+
+// pageDate returns the date of the pages: SOURCE_DATE_EPOCH
+// (reproducible-builds.org/specs/source-date-epoch), else the date of the build, else today.
+func pageDate(a *cli.App, built string) (string, error) {
+	if epoch, _ := a.Env("SOURCE_DATE_EPOCH"); epoch != "" {
+		seconds, err := strconv.ParseInt(epoch, 10, 64)
+		if err != nil {
+			return "", explain.Usagef("SOURCE_DATE_EPOCH %.32q: want seconds since 1970", epoch)
+		}
+		return time.Unix(seconds, 0).UTC().Format(time.DateOnly), nil
+	}
+	if date, err := time.Parse(time.RFC3339, built); err == nil {
+		return date.UTC().Format(time.DateOnly), nil
+	}
+	return time.Now().UTC().Format(time.DateOnly), nil
+}
+
+// An Edition is what the title of every page says. The date is year-month-day.
+type Edition struct{ Version, Date string }
+
+// WritePages writes the pages of all commands below root to a directory, which it creates if it
+// is missing.
+func WritePages(root *cobra.Command, dir string, e Edition) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for _, cmd := range Documented(root) {
+		text := page(cmd, e)
+		name := filepath.Join(dir, PageName(cmd)+"."+section(cmd))
+		if err := os.WriteFile(name, text, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Documented lists a command and all commands and topics below it that help shows, each command
+// before its subcommands.
+func Documented(cmd *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{cmd}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() || sub.Name() == "help" || sub.IsAdditionalHelpTopicCommand() {
+			list = append(list, Documented(sub)...)
+		}
+	}
+	return list
+}
+
+// PageName returns the name of the page of a command, without the section: sscli-lock-run.
+func PageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// section returns the section of the manual that a page is in.
+func section(cmd *cobra.Command) string {
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return "7"
+	}
+	return "1"
+}

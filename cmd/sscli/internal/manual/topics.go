@@ -1,0 +1,86 @@
+package manual
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+)
+
+// Topics returns the topics of `sscli help`: help pages without a command.
+func Topics() []*cobra.Command {
+	topic := func(name, short, text string) *cobra.Command {
+		return &cobra.Command{Use: name, Short: short, Long: text}
+	}
+	return []*cobra.Command{
+		topic("exit-codes", "What the exit codes mean", exitCodesHelp()),
+		topic("environment", "Environment variables and precedence", environmentHelp()),
+		topic("output", "The forms of output", outputHelp),
+		topic("quoting", "How to write keys and values", quotingHelp),
+	}
+}
+
+// exitCodesHelp lists the exit codes.
+func exitCodesHelp() string {
+	var b strings.Builder
+	b.WriteString("The exit codes are a contract; scripts may rely on them.\n\n")
+	for _, c := range explain.Codes() {
+		fmt.Fprintf(&b, "  %-6s %s\n", c.Code, c.Meaning)
+	}
+	b.WriteString("\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
+	return b.String()
+}
+
+// environmentHelp lists the variables and explains the precedence.
+func environmentHelp() string {
+	var b strings.Builder
+	b.WriteString("In order of precedence, a setting comes from a flag, the context that -c names, an\nSSCLI_ variable, the chosen context, or an AIO_ variable. sscli context show prints every\nsetting and its source.\n\n" +
+		"Some settings belong together. The source that names the host hides the port and the TLS\nsetting of all sources after it. A certificate and its key belong together in the same\nway, and so do the ways to log in.\n\n" +
+		"If a flag or an SSCLI_ variable names a broker, the whole chosen context is ignored. A\nline on stderr says when a variable overrides a context; -q leaves it out.\n\n")
+	vars := config.Variables()
+	names := make([]string, 0, len(vars))
+	for name := range vars {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "  %-20s %s\n", "--"+name, strings.Join(vars[name], ", "))
+	}
+	b.WriteString("\nSSCLI_HISTFILE names the file of the shell's history. If it is empty there is no history.\nThe default is sscli/history in XDG_STATE_HOME, or in ~/.local/state.\n\n" +
+		"SSCLI_CONTEXT chooses a context as sscli context use does; none chooses no context. The\ncontexts are in $XDG_CONFIG_HOME/sscli/config.yaml, by default below ~/.config (on\nWindows %AppData%).\n\n" +
+		"AIO_MQTT_CLIENT_ID becomes the beginning of a random client id. The id itself belongs to\nthe pod, and to connect with it would disconnect the pod.\n\n" +
+		"ALL_PROXY is not used for the hosts in NO_PROXY and for this machine. NO_COLOR, CLICOLOR,\nCLICOLOR_FORCE and TERM decide about color as usual.")
+	return b.String()
+}
+
+// outputHelp explains the forms of output.
+const outputHelp = `human     for people; the default on a terminal; it may change
+raw       for pipes and scripts; the default elsewhere; get of one key prints the bytes of
+          the value and nothing else; any other result is a line of fields separated by
+          tabs, with C escapes; after a write these are the reply and the version, or - if
+          there is no version
+json      one object a line, also for errors (on stderr); bytes that are not UTF-8
+          are in a field whose name ends in _b64
+template=TEXT
+          a Go template over the fields of the JSON object, as in
+          -o 'template={{.key}} {{.version.wall_ms}}'
+
+raw, json, template and the exit codes are contracts. Results go to stdout, everything
+else to stderr. Bytes from the store are escaped on a terminal, except in the raw form.`
+
+// quotingHelp explains quoting.
+const quotingHelp = `On the command line your shell does the quoting, and sscli takes every byte as it is.
+
+In results, and in the lines of sscli's shell and of a batch, quoting is the same:
+
+  "..."     with \n \r \t \\ \" and \xHH for any byte
+  '...'     nothing has a special meaning inside (lines only)
+  # ...     a comment, at the beginning of a word (lines only)
+
+A lone - in place of VALUE reads standard input, to the last byte. In a line, "-" in
+quotes is the value -. An operand may begin with a minus and a digit (set temp -5). Write
+-- before operands that begin with a minus in any other way.`

@@ -1,0 +1,44 @@
+package manual
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/format"
+)
+
+// NewVersion returns the command `sscli version`.
+func NewVersion(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:         "version",
+		Short:       "Print the version",
+		GroupID:     cli.GroupMore,
+		Annotations: map[string]string{cli.Offline: ""},
+		Args:        cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return a.Emit(build(a.Build))
+		},
+	}
+}
+
+// build completes the data that the linker set with the data that the Go command recorded.
+func build(b format.Build) format.Build {
+	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
+	info, ok := debug.ReadBuildInfo()
+	if !ok || b.Version != "" {
+		return b
+	}
+	b.Version = info.Main.Version
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Date = s.Value
+		}
+	}
+	return b
+}

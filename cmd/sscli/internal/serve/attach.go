@@ -1,0 +1,131 @@
+package serve
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
+)
+
+// checkAttach refuses the flags that are about a broker of one's own.
+func checkAttach(fs *pflag.FlagSet, args []string) error {
+	if len(args) > 0 {
+		return explain.Usagef("--attach together with a command: want one of them")
+	}
+	for _, name := range []string{"listen", "listen-cert", "listen-key", "listen-client-ca", "ws", "users", "sat-tokens",
+		"self-signed", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size"} {
+		if fs.Changed(name) {
+			return explain.Usagef("--attach together with --%s: with --attach the broker is the one that the connection flags name", name)
+		}
+	}
+	return nil
+}
+
+// attach serves a store on somebody else's broker.
+func attach(a *cli.App, ctx context.Context, f serveFlags) (err error) {
+	served, err := f.options()
+	if err != nil {
+		return err
+	}
+	if a.Settings.Embedded {
+		return explain.Usagef("--attach together with %s: want a broker to attach to", a.Settings.Sources["embedded"])
+	}
+	o, undo, err := a.Broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	attached, err := emulator.Attach(limited, attachOptions(o), emulator.EngineOptions{
+		Now:     func() time.Time { return time.Now().Add(served.Skew) },
+		MaxKeys: served.MaxKeys,
+	})
+	cancel()
+	if err != nil {
+		return fmt.Errorf("attach: %w", err)
+	}
+	if err := a.Emit(format.Serving{URL: a.Settings.URL()}); err != nil {
+		return errors.Join(err, attached.Close())
+	}
+	err = report(a, ctx, attached)
+	if n := attached.Refused(); n > 0 {
+		a.Warn(fmt.Sprintf("%d replies and notifications refused by the broker", n), "")
+	}
+	return err
+}
+
+// report warns of what the broker refuses, at most once a second, until the store or ctx
+// ends.
+func report(a *cli.App, ctx context.Context, attached *emulator.Attached) error {
+	refused := make(chan error, 1)
+	attached.OnRefused(func(err error) {
+		select {
+		case refused <- err:
+		default: // one is waiting to be reported
+		}
+	})
+	next, pause := refused, (<-chan time.Time)(nil)
+	for {
+		select {
+		case err := <-next:
+			a.Warn(fmt.Sprintf("the broker refused a reply: %v; %d refused so far", err, attached.Refused()),
+				"grant the client of serve --attach the right to publish to that topic")
+			next, pause = nil, time.After(time.Second)
+		case <-pause:
+			next, pause = refused, nil
+		case <-attached.Done():
+			return fmt.Errorf("attach: %w", attached.Err())
+		case <-ctx.Done():
+			return errors.Join(ended(context.Cause(ctx)), attached.Close())
+		}
+	}
+}
+
+func attachOptions(o client.Options) mqtt.Options {
+	m := mqtt.Options{
+		Address:   o.Address,
+		TLS:       o.TLS,
+		WebSocket: o.WebSocket,
+		Proxy:     o.Proxy,
+		ClientID:  cmp.Or(o.ClientID, client.NewClientID()),
+		Username:  o.Username,
+		Password:  o.Password,
+		Tap:       o.Trace,
+
+		AwaitConnack: o.NoPipelining,
+	}
+	if o.TokenFile != "" {
+		// The token is not shown again while a connection lasts: a broker that ends it
+		// when the token expires is connected to with the next one.
+		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return readToken(o.TokenFile) }}
+	}
+	return m
+}
+
+// readToken reads a service-account token as client does.
+func readToken(name string) ([]byte, error) {
+	token, err := os.ReadFile(name)
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		err = path.Err
+	}
+	if token = bytes.TrimRight(token, " \t\r\n"); err == nil && (len(token) == 0 || len(token) > math.MaxUint16) {
+		err = errors.New("the file holds no token")
+	}
+	if err != nil {
+		return nil, &client.TokenError{File: name, Err: err}
+	}
+	return token, nil
+}

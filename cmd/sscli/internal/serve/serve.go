@@ -1,0 +1,322 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
+)
+
+type serveFlags struct {
+	listen, cert, key, clientCA config.Text
+	selfSigned                  config.Text
+	ws, users, tokens           config.Text
+	allow                       []string
+	sat                         satFlags
+	skew, latency               string
+	maxKeys                     int
+	maxPacket                   uint32
+	attach                      bool
+}
+
+func New(a *cli.App) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:         "serve [-- CMD...]",
+		Short:       "Run an emulator of the broker and its state store",
+		GroupID:     cli.GroupDebug,
+		Annotations: map[string]string{cli.Offline: ""}, // but for --attach
+		Long: `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
+when it is ready. What it holds is gone when it ends.
+
+With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and exit with
+the exit code of CMD. With --ws, SSCLI_WS_URL is the URL of the WebSocket. Ctrl-C reaches
+CMD; Ctrl-Z stops CMD and the server, and fg continues both.
+
+--self-signed DIR makes certificates and serves TLS with them. DIR then has ca.crt for
+clients and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. Certificates
+that are still valid are used again.
+
+--users reads lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience demands
+service-account tokens signed by --sat-key, writes one to --sat-out, and replaces it
+before it expires.
+
+--allow USER:METHOD:KEYS is a rule. METHOD is Read, Write or ReadWrite. KEYS is a pattern
+with * ? and [0-9], in which {principal.clientId} and {principal.username} stand for the
+client. USER is a name of --users, the common name of a client certificate, the subject
+of a token, or * for every client, also one without a name. With rules, a request that
+no rule allows is refused; without rules, none is.
+
+With --attach, be the store of a broker that has none, such as Mosquitto: a client that
+answers the requests of the other clients.`,
+		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return explain.Usagef("%.64q: want serve -- CMD...", cli.Unprotect(args[0]))
+			}
+			for i := range args {
+				args[i] = cli.Unprotect(args[i])
+			}
+			if !f.attach {
+				return run(a, cmd.Context(), f, args)
+			}
+			if err := checkAttach(cmd.Flags(), args); err != nil {
+				return err
+			}
+			if err := a.ConfigureConnection(cmd.Context(), cmd.Flags()); err != nil {
+				return err
+			}
+			return attach(a, cmd.Context(), f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 is any free one (default 127.0.0.1:1883, with TLS 127.0.0.1:8883, with CMD 127.0.0.1:0)")
+	fs.Var(&f.selfSigned, "self-signed", "`DIR` with certificates for TLS, which are made if they are not there")
+	fs.Var(&f.cert, "listen-cert", "PEM `FILE` with the server's certificate and those up to its CA: serves TLS")
+	fs.Var(&f.key, "listen-key", "PEM `FILE` with the key of --listen-cert")
+	fs.Var(&f.clientCA, "listen-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
+	fs.Var(&f.ws, "ws", "`HOST:PORT` to listen on for WebSockets too, at the path /mqtt")
+	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
+	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be given several times")
+	fs.Var(&f.tokens, "sat-tokens", "`FILE` of the service-account tokens with which clients may connect: one a line")
+	f.sat.bind(fs)
+	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
+	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
+	for _, none := range []string{"skew", "latency"} {
+		fs.Lookup(none).DefValue = "" // help says nothing of it
+	}
+	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: none)")
+	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: none)")
+	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
+	return cmd
+}
+
+// options are those of the emulator.
+func (f serveFlags) options() (emulator.Options, error) {
+	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, MaxPacketSize: f.maxPacket}
+	var err error
+	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
+		return o, explain.Usagef("--skew: %v", err)
+	}
+	if o.Latency, err = config.ParseDuration(f.latency); err != nil || o.Latency < 0 {
+		return o, explain.Usagef("--latency %.32q: want a duration such as 20ms", f.latency)
+	}
+	for _, text := range f.allow {
+		rule, err := emulator.ParseRule(text)
+		if err != nil {
+			return o, explain.Usagef("--allow %.64q: %w", text, err)
+		}
+		o.Rules = append(o.Rules, rule)
+	}
+	if err := f.certificates(&o); err != nil {
+		return o, err
+	}
+	if f.users != "" {
+		users, err := readUsers(string(f.users))
+		if err != nil {
+			return o, &explain.UsageError{Err: fmt.Errorf("--users: %w", err)}
+		}
+		o.CheckLogin = users.check
+	}
+	if f.tokens != "" {
+		tokens, err := readTokens(string(f.tokens))
+		if err != nil {
+			return o, explain.Usagef("--sat-tokens: %w", err)
+		}
+		o.CheckToken = tokens.check
+	}
+	return o, nil
+}
+
+// certificates are those that the server shows and those that it wants.
+func (f serveFlags) certificates(o *emulator.Options) error {
+	if f.selfSigned != "" && (f.cert != "" || f.key != "") {
+		return explain.Usagef("--self-signed together with --listen-cert and --listen-key: want one or the other")
+	}
+	if (f.cert == "") != (f.key == "") {
+		return explain.Usagef("want --listen-cert and --listen-key together")
+	}
+	var pair tls.Certificate
+	var err error
+	switch {
+	case f.selfSigned != "":
+		made := certs.SelfSigned{Dir: string(f.selfSigned), Names: certs.ServerNames(string(f.listen)), Now: time.Now()}
+		if pair, err = made.Prepare(); err != nil {
+			return explain.Usagef("--self-signed: %w", err)
+		}
+	case f.cert != "":
+		if pair, err = tls.LoadX509KeyPair(string(f.cert), string(f.key)); err != nil {
+			return explain.Usagef("--listen-cert, --listen-key: %w", err)
+		}
+	case f.clientCA != "":
+		return explain.Usagef("--listen-client-ca without TLS: want --self-signed, or --listen-cert and --listen-key, too")
+	default:
+		return nil
+	}
+	o.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if f.clientCA != "" {
+		pool, err := certs.ReadPool(string(f.clientCA))
+		if err != nil {
+			return explain.Usagef("--listen-client-ca: %w", err)
+		}
+		o.TLS.ClientCAs, o.TLS.ClientAuth = pool, tls.RequireAndVerifyClientCert
+	}
+	return nil
+}
+
+func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err error) {
+	if err := f.sat.check(f, len(args) > 0); err != nil {
+		return err
+	}
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	if o.Listen == "" && len(args) == 0 {
+		o.Listen = "127.0.0.1:1883"
+		if o.TLS != nil {
+			o.Listen = "127.0.0.1:8883"
+		}
+	}
+	accounts, err := f.sat.open(&o, string(f.selfSigned), len(args) > 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, accounts.close()) }()
+	server, err := emulator.New(o)
+	if err != nil {
+		return &explain.UsageError{Err: err, Hint: "another --listen, such as 127.0.0.1:0 for any free port"}
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if err := accounts.start(a, server.Now); err != nil {
+		return err
+	}
+	ready := serving(a, f, server, accounts.out)
+	if len(args) > 0 {
+		runner := child.NewRunner()
+		defer runner.Close()
+		code, err := runner.Run(child.Command{Args: args, Env: servedEnviron(a, server, ready)})
+		if err != nil || code == 0 {
+			return err
+		}
+		return &explain.ExitError{Code: code}
+	}
+	if err := a.Emit(ready); err != nil {
+		return err
+	}
+	if url := server.WebSocketURL(); url != "" {
+		ready.URL, ready.Paste = url, nil
+		if err := a.Emit(ready); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return ended(context.Cause(ctx))
+}
+
+// ended is the end of a server: that a signal asked for it is no error to tell of.
+func ended(cause error) error {
+	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
+		return &explain.ExitError{Code: 128 + int(s.Signal), Err: cause}
+	}
+	return cause
+}
+
+// serving says how clients reach the server.
+func serving(a *cli.App, f serveFlags, server *emulator.Server, token string) format.Serving {
+	s := format.Serving{URL: server.URL(), SATFile: token}
+	switch {
+	case f.selfSigned != "":
+		s.CAFile = absolute(filepath.Join(string(f.selfSigned), "ca.crt"))
+		if f.clientCA != "" {
+			s.CertFile = absolute(filepath.Join(string(f.selfSigned), "client.crt"))
+			s.KeyFile = absolute(filepath.Join(string(f.selfSigned), "client.key"))
+		}
+	case f.cert != "":
+		s.CAFile = absolute(string(f.cert))
+		if said, ok := a.Env("SSCLI_CA_FILE"); ok && said != "" {
+			s.CAFile = said // for a certificate that is not its own CA
+		}
+	}
+	s.Paste = append(s.Paste, "export SSCLI_URL="+s.URL)
+	for _, v := range []struct{ name, file string }{
+		{"SSCLI_CA_FILE", s.CAFile}, {"SSCLI_CERT_FILE", s.CertFile}, {"SSCLI_KEY_FILE", s.KeyFile}, {"SSCLI_SAT_FILE", s.SATFile},
+	} {
+		if v.file != "" {
+			s.Paste = append(s.Paste, "export "+v.name+"="+shellWord(v.file))
+		}
+	}
+	s.Paste = append(s.Paste, "sscli set hello world")
+	return s
+}
+
+// shellWord quotes a word for sh, if that is needed.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func absolute(name string) string {
+	if path, err := filepath.Abs(name); err == nil {
+		return path
+	}
+	return name
+}
+
+// servedEnviron lets a child, and what it runs, find the server.
+func servedEnviron(a *cli.App, server *emulator.Server, ready format.Serving) []string {
+	address := strings.SplitAfter(ready.URL, "://")[1]
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	set := map[string]string{
+		"SSCLI_URL":            ready.URL,
+		"AIO_BROKER_HOSTNAME":  host,
+		"AIO_BROKER_TCP_PORT":  port,
+		"AIO_MQTT_USE_TLS":     strconv.FormatBool(ready.CAFile != ""),
+		"AIO_MQTT_CLEAN_START": "true",
+		"SSCLI_CONTEXT":        config.None,
+	}
+	for _, v := range []struct{ ours, aio, file string }{
+		{"SSCLI_CA_FILE", "AIO_TLS_CA_FILE", ready.CAFile}, {"SSCLI_CERT_FILE", "AIO_TLS_CERT_FILE", ready.CertFile},
+		{"SSCLI_KEY_FILE", "AIO_TLS_KEY_FILE", ready.KeyFile}, {"SSCLI_SAT_FILE", "AIO_SAT_FILE", ready.SATFile},
+	} {
+		if v.file != "" {
+			set[v.ours], set[v.aio] = v.file, v.file
+		}
+	}
+	if url := server.WebSocketURL(); url != "" {
+		set["SSCLI_WS_URL"] = url
+	}
+	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
+	if ready.SATFile != "" { // which goes with no other way to log in
+		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
+	}
+	if ready.CAFile == "" || ready.CertFile != "" { // a certificate that is for another broker
+		drop = append(drop, "SSCLI_CERT_FILE", "SSCLI_KEY_FILE", "SSCLI_KEY_PASSWORD_FILE",
+			"AIO_TLS_CERT_FILE", "AIO_TLS_KEY_FILE", "AIO_TLS_KEY_PASSWORD_FILE")
+	}
+	return child.Environ(set, drop...)
+}

@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/emulator"
+)
+
+func TestUsers(t *testing.T) {
+	hash, err := bcrypt.GenerateFromPassword([]byte("hashed"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "users")
+	text := "# a comment\n\nann:secret\r\nbob:" + string(hash) + "\ncolon:a:b\nempty:\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u, err := readUsers(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		user, password string
+		want           bool
+	}{
+		{"ann", "secret", true},
+		{"ann", "Secret", false},
+		{"ann", "", false},
+		{"ann", "secret\r", false},
+		{"bob", "hashed", true},
+		{"bob", string(hash), false},
+		{"colon", "a:b", true},
+		{"empty", "", true},
+		{"nobody", "", false},
+		{"", "", false},
+		{"# a comment", "", false},
+	} {
+		if got := u.check(c.user, []byte(c.password)); got != c.want {
+			t.Errorf("%q with %q: %t, want %t", c.user, c.password, got, c.want)
+		}
+	}
+	for text, want := range map[string]string{
+		"ann":            "line 1: want NAME:PASSWORD",
+		"a:b\n:password": "line 2: want NAME:PASSWORD",
+		"a:$2y$05$short": "line 1: a bcrypt hash that is damaged: want a line as htpasswd -nbB NAME PASSWORD prints it",
+		"a:$apr1$x$y":    "line 1: a hash that begins with $apr1$ is not known: want one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
+		"a:{SHA}W6ph5M=": "line 1: a hash that begins with {SHA} is not known: want one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readUsers(name); err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "password") {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	t.Setenv("SSCLI_HOST", "elsewhere")
+	t.Setenv("SSCLI_URL", "mqtt://elsewhere")
+	env := child.Environ(map[string]string{"SSCLI_URL": "mqtt://here"}, "SSCLI_HOST")
+	if !slices.Contains(env, "SSCLI_URL=mqtt://here") {
+		t.Error("a variable was not set")
+	}
+	for _, kv := range env {
+		if strings.Contains(kv, "elsewhere") {
+			t.Errorf("%s was left", kv)
+		}
+	}
+}
+
+// TestTokenRenewal: whenever somebody reads the file, its token is good.
+func TestTokenRenewal(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "token")
+	synctest.Test(t, func(t *testing.T) {
+		flags := satFlags{audience: "aio-internal", user: "ann", ttl: "1h", out: "token"}
+		flags.out.Set(name)
+		var o emulator.Options
+		acc, err := flags.open(&o, "", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := acc.start(&cli.App{}, time.Now); err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[string]bool)
+		for range 12 { // of 20 minutes
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			login, err := o.VerifyToken([]byte(strings.TrimSpace(string(text))), time.Now())
+			if err != nil || login.User != "ann" {
+				t.Errorf("after %d tokens: %+v, %v", len(seen), login, err)
+			}
+			seen[string(text)] = true
+			time.Sleep(20 * time.Minute)
+			synctest.Wait()
+		}
+		if len(seen) != 5 { // at 0, 48, 96, 144, 192 minutes
+			t.Errorf("%d tokens in four hours, want 5", len(seen))
+		}
+		if err := acc.close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestShellWord(t *testing.T) {
+	for word, want := range map[string]string{
+		"/tmp/ca.crt": "/tmp/ca.crt", "": "''", "my certs": "'my certs'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "~": "'~'",
+	} {
+		if got := shellWord(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package statestorecli
+
+import (
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+)
+
+// Name is the name of Microsoft's tool.
+const Name = "statestore-cli"
+
+// New returns the root command under that name.
+func New(a *cli.App) *cobra.Command {
+	var host, ca, cert, key, keyPassword string
+	var port uint16
+	var plain, verbose bool
+	root := &cobra.Command{
+		Use:           Name,
+		Short:         "Read and write the state store",
+		Long:          "Read and write the state store.\n\nThis is sscli under the name of Microsoft's tool, with that tool's flags. Called by the\nname sscli it can do more.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.HasParent() {
+				return explain.Usagef("%.64q: %s takes no operand", cli.Unprotect(args[0]), cmd.CommandPath())
+			}
+			if err := cli.UnprotectFlags(cmd.Flags()); err != nil {
+				return explain.Usagef("%w", err)
+			}
+			a.Settings = config.Settings{
+				Address: net.JoinHostPort(host, strconv.Itoa(int(port))), TLS: !plain,
+				CAFile: ca, CertFile: cert, KeyFile: key, KeyPasswordFile: keyPassword, Trace: verbose,
+				Sources: map[string]string{
+					"ca-file": "--cafile", "cert-file": "--certfile", "key-file": "--keyfile", "key-password-file": "--keypasswordfile",
+				},
+			}
+			return a.SetOutput("raw")
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return explain.Usagef("unknown command %.64q: want get, set or delete", cli.Unprotect(args[0]))
+			}
+			return explain.Usagef("missing command: want get, set or delete")
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return explain.Usagef("%s", cli.FlagError(err)) })
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.CompletionOptions.DisableDefaultCmd = true
+	fs := root.PersistentFlags()
+	fs.StringVarP(&host, "hostname", "n", "localhost", "broker's host name")
+	fs.Uint16VarP(&port, "port", "p", 8883, "broker's port")
+	fs.BoolVar(&plain, "notls", false, "do not use TLS")
+	fs.StringVarP(&ca, "cafile", "T", "", "PEM `FILE` of the CAs to trust")
+	fs.StringVarP(&cert, "certfile", "C", "", "PEM `FILE` of the client certificate")
+	fs.StringVarP(&key, "keyfile", "K", "", "PEM `FILE` of the key of the client certificate")
+	fs.StringVarP(&keyPassword, "keypasswordfile", "P", "", "`FILE` that holds the password of the key")
+	fs.BoolVar(&verbose, "verbose", false, "print every packet to stderr")
+	root.AddCommand(get(a), set(a), del(a))
+	return root
+}
+
+// keyFlag defines the flag of the key. An empty key is an error when the request is sent.
+func keyFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().StringP("key", "k", "", "the key")
+}
+
+// get returns the command `get`.
+func get(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{Use: "get", Short: "Print a value or write it to a file",
+		Long: "Print a value and a newline, or write the value to a file.\n\nThe exit code is 1 if the key is missing."}
+	key := keyFlag(cmd)
+	file := cmd.Flags().StringP("valuefile", "f", "", "write the value's bytes to `FILE`")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return verb.Do(a, cmd.Context(), verb.Request{
+			Commands: []client.Command{client.Get(*key)},
+			Show: func(_ int, result client.Result) (format.Result, bool, error) {
+				r := result.(client.GetResult)
+				value, found := r.Value, r.Found
+				switch {
+				case !found:
+					return nil, false, nil
+				case *file != "":
+					if err := atomicfile.Write(*file, value, 0o666); err != nil {
+						return nil, false, &explain.OutputError{Err: err, File: true}
+					}
+					return nil, true, nil
+				case term.IsTerminal(int(a.Stdout.Fd())):
+					value = format.AppendEscape(nil, value)
+				}
+				if _, err := a.Stdout.Write(append(value, '\n')); err != nil {
+					return nil, true, &explain.OutputError{Err: err}
+				}
+				return nil, true, nil
+			},
+		})
+	}
+	return cmd
+}
+
+// set returns the command `set`.
+func set(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{Use: "set", Short: "Store a value"}
+	key := keyFlag(cmd)
+	value := cmd.Flags().String("value", "", "the value")
+	file := cmd.Flags().StringP("valuefile", "f", "", "read the value from `FILE`")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("value") == (*file != "") {
+			return explain.Usagef("want one of --value and --valuefile")
+		}
+		data := []byte(*value)
+		if *file != "" {
+			var err error
+			if data, err = os.ReadFile(*file); err != nil {
+				return &explain.UsageError{Err: err}
+			}
+		}
+		return verb.Do(a, cmd.Context(), verb.Request{
+			Commands: []client.Command{client.Set(*key, data, client.SetOptions{})},
+			Show: func(_ int, r client.Result) (format.Result, bool, error) {
+				return nil, r.(client.SetResult).Applied, nil
+			},
+		})
+	}
+	return cmd
+}
+
+// del returns the command `delete`.
+func del(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{Use: "delete", Short: "Delete a key",
+		Long: "Delete a key.\n\nThe exit code is 1 if the key is missing."}
+	key := keyFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return verb.Do(a, cmd.Context(), verb.Request{
+			Commands: []client.Command{client.Del(*key, client.WriteOptions{})},
+			Show: func(_ int, r client.Result) (format.Result, bool, error) {
+				return nil, r.(client.DelResult).Deleted, nil
+			},
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,68 @@
+package terminal
+
+import (
+	"io"
+	"sync"
+	"time"
+)
+
+// A Line is a line at the bottom of standard error that is redrawn, such as a progress.
+// Everything else for standard error goes through its Write, and appears above it. Its
+// methods may be called concurrently.
+type Line struct {
+	mu    sync.Mutex
+	W     io.Writer
+	drawn bool
+}
+
+const clearLine = "\r\x1b[K"
+
+func (l *Line) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.clear(); err != nil {
+		return 0, err
+	}
+	return l.W.Write(b)
+}
+
+func (l *Line) clear() error {
+	if !l.drawn {
+		return nil
+	}
+	l.drawn = false
+	_, err := io.WriteString(l.W, clearLine)
+	return err
+}
+
+// draw redraws the line. Errors do not matter: nobody is there to see the line.
+func (l *Line) draw(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drawn = true
+	_, _ = io.WriteString(l.W, clearLine+text)
+}
+
+// Animate draws what text returns, once per interval, until end is called, which clears
+// the line.
+func (l *Line) Animate(interval time.Duration, text func() string) (end func()) {
+	stop := make(chan struct{})
+	var drawing sync.WaitGroup
+	drawing.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				l.draw(text())
+			case <-stop:
+				return
+			}
+		}
+	})
+	return func() {
+		close(stop)
+		drawing.Wait()
+		_, _ = l.Write(nil) // clears the line
+	}
+}

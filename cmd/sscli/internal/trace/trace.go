@@ -1,0 +1,140 @@
+// Package trace prints the packets of a connection, one line each, with what they say in
+// the words of the store.
+//
+//	print, end, err := trace.Open(os.Stderr, "")
+//	o.Trace = print // of client.Options
+//	...
+//	err = end()
+//
+// A line is printable whatever the broker sends. Passwords and tokens never appear:
+// client/mqtt keeps them out of its events.
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/format"
+)
+
+// Open returns print, which prints each packet to w, appends it to the file name, or both.
+// w may be nil and name empty; if both are, print is nil. end closes the file and returns
+// the first error of printing. print may be called concurrently.
+func Open(w io.Writer, name string) (print func(mqtt.Event), end func() error, err error) {
+	var to []io.Writer
+	var file *os.File
+	if w != nil {
+		to = append(to, w)
+	}
+	if name != "" {
+		if file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+			return nil, nil, err
+		}
+		to = append(to, file)
+	}
+	if len(to) == 0 {
+		return nil, func() error { return nil }, nil
+	}
+	t := &tracer{w: io.MultiWriter(to...), start: time.Now()}
+	return t.print, func() error {
+		if file == nil {
+			return t.err
+		}
+		return errors.Join(t.err, file.Close())
+	}, nil
+}
+
+// A tracer prints one line for each packet.
+type tracer struct {
+	start time.Time
+
+	mu  sync.Mutex
+	w   io.Writer
+	err error // the first
+}
+
+func (t *tracer) print(e mqtt.Event) {
+	line := traceLine(e, e.Time.Sub(t.start))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := io.WriteString(t.w, line); err != nil && t.err == nil {
+		t.err = fmt.Errorf("trace: %w", err)
+	}
+}
+
+// traceLine returns seconds since the start, direction, packet type, packet identifier
+// and size, then what the packet says.
+func traceLine(e mqtt.Event, since time.Duration) string {
+	var b strings.Builder
+	arrow := "<-"
+	if e.Sent {
+		arrow = "->"
+	}
+	fmt.Fprintf(&b, "%9.6f %s %s", since.Seconds(), arrow, e.Type)
+	if e.ID != 0 {
+		fmt.Fprintf(&b, " #%d", e.ID)
+	}
+	fmt.Fprintf(&b, " (%d bytes)", e.Size)
+	if e.Duplicate {
+		b.WriteString(" DUP")
+	}
+	if e.Detail != "" {
+		b.WriteString(" " + format.Escape(e.Detail))
+	}
+	if m := e.Message; m != nil {
+		b.WriteString(" " + messageWords(m))
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// messageWords says what a PUBLISH means to the store.
+func messageWords(m *mqtt.Message) string {
+	var b strings.Builder
+	client, key, isNotification := wire.ParseNotifyTopic(m.Topic)
+	switch {
+	case m.Topic == wire.RequestTopic:
+		b.WriteString("request " + requestWords(m.Payload))
+	case isNotification:
+		fmt.Fprintf(&b, "notification for client %s, key %s: %s", format.Brief(client), format.Brief(key), requestWords(m.Payload))
+	case m.Correlation != nil:
+		b.WriteString("reply " + format.Brief(m.Payload))
+	default:
+		fmt.Fprintf(&b, "message %s on %s", format.Brief(m.Payload), format.Brief(m.Topic))
+	}
+	if m.Correlation != nil {
+		fmt.Fprintf(&b, ", correlation %x", m.Correlation)
+	}
+	for _, p := range m.User {
+		fmt.Fprintf(&b, ", %s=%s", format.Escape(p.Name), format.Word(p.Value))
+	}
+	if m.ResponseTopic != "" {
+		b.WriteString(", response topic " + format.Brief(m.ResponseTopic))
+	}
+	if m.Expiry > 0 {
+		fmt.Fprintf(&b, ", expires in %v", m.Expiry)
+	}
+	return b.String()
+}
+
+func requestWords(payload []byte) string {
+	words, err := wire.ParseRequest(payload)
+	if err != nil {
+		return format.Brief(payload)
+	}
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(format.BriefWord(w))
+	}
+	return b.String()
+}

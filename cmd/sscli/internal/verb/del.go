@@ -1,0 +1,46 @@
+package verb
+
+import (
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/format"
+)
+
+// newDel returns the verb `del`.
+func newDel() Verb {
+	var fence fence.Flags
+	return Verb{
+		use:     "del KEY...",
+		Aliases: []string{"delete", "rm"},
+		short:   "Delete keys",
+		long:    "Delete keys, one request for each. The exit code is 1 if a key is missing.",
+		example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore",
+		Flags:   fence.Bind,
+		Writes:  always,
+		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+			if len(args) == 0 {
+				return Request{}, explain.Usagef("missing KEY")
+			}
+			options, err := fence.Options()
+			if err != nil {
+				return Request{}, err
+			}
+			if fence.Force && len(args) > 1 {
+				return Request{}, explain.Usagef("--force-fence with %d keys: want one key", len(args))
+			}
+			req := Request{Force: fence.Force}
+			for _, key := range args {
+				req.Commands = append(req.Commands, client.Del(cli.Unprotect(key), options))
+			}
+			req.Show = func(i int, result client.Result) (format.Result, bool, error) {
+				r := result.(client.DelResult)
+				return format.Del{
+					Key: cli.Unprotect(args[i]), Deleted: r.Deleted, Version: cli.Version(r.Version), RTT: r.RTT, Many: len(args) > 1,
+				}, r.Deleted, nil
+			}
+			return req, nil
+		},
+	}
+}

@@ -1,0 +1,128 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/format"
+)
+
+// A carrier carries one request over whatever connection there is.
+type carrier func(context.Context, client.Command) (client.Result, error)
+
+// carry carries the one command of a request. It gets past a fencing token if the
+// request says so, and says what can be known of a token that was refused.
+func Carry(a *cli.App, ctx context.Context, do carrier, req Request) (client.Result, error) {
+	c := req.Commands[0]
+	if req.Force {
+		return force(a, ctx, do, c)
+	}
+	reply, err := do(ctx, c)
+	if err != nil && (explain.IsStoreError(wire.ErrorFenceLower)(err) || explain.IsStoreError(wire.ErrorFenceRequired)(err)) {
+		err = aboutFence(a, ctx, do, c, err)
+	}
+	return reply, err
+}
+
+// force writes a key past the fencing token that protects it. The store cannot tell
+// whose token it gets (protocol.md 4): the version of the key is newer than the
+// token that was stored with it, unless somebody made one up.
+func force(a *cli.App, ctx context.Context, do carrier, c client.Command) (client.Result, error) {
+	if c.Key() == "" {
+		return do(ctx, c)
+	}
+	got, err := do(ctx, client.Get(c.Key()))
+	if err != nil {
+		return nil, fmt.Errorf("the version of the key, for --force-fence: %w", err)
+	}
+	now := got.(client.GetResult)
+	if !now.Found {
+		return do(ctx, c) // what is missing has no token
+	}
+	clock := wire.NewClock("sscli", time.Now)
+	token := now.Version
+	if token.IsZero() {
+		if token, err = clock.Tick(); err != nil {
+			return nil, fmt.Errorf("the local clock: %w", err)
+		}
+	}
+	reply, err := do(ctx, c.WithFence(token))
+	if explain.IsStoreError(wire.ErrorFenceLower)(err) {
+		if err := clock.Observe(token); err != nil {
+			return nil, fmt.Errorf("the local clock: %w", err)
+		}
+		if token, err = clock.Tick(); err != nil {
+			return nil, fmt.Errorf("the local clock: %w", err)
+		}
+		reply, err = do(ctx, c.WithFence(token))
+	}
+	if err == nil {
+		done := "was written with the token " + token.String() + ": whoever holds its lock with an older one is fenced out"
+		if c.Verb() == wire.VerbDel || c.Verb() == wire.VerbVDel {
+			done = "had perhaps a token that protected it, and has none now: whoever holds its lock writes without protection"
+		}
+		a.Warn(format.Brief(c.Key())+" "+done, "")
+	}
+	return reply, err
+}
+
+// A fencedError is a refusal with what can be known about it.
+type fencedError struct {
+	err   error
+	known []string
+}
+
+func (e *fencedError) Error() string { return e.err.Error() + "; " + strings.Join(e.known, "; ") }
+
+func (e *fencedError) Unwrap() error { return e.err }
+
+// aboutFence finds out what can be known about a token that was refused or missing:
+// when the key was written, and who holds the lock of the lock run around us. Nobody
+// can read the token that protects the key (protocol.md 4). A trace shows what was asked
+// for, and no more.
+func aboutFence(a *cli.App, ctx context.Context, do carrier, c client.Command, refused error) error {
+	if a.Settings.Trace || a.Settings.TraceFile != "" {
+		return refused
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	about := &fencedError{err: refused}
+	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
+		version := now.Info().Version
+		about.known = append(about.known, fmt.Sprintf("the key was last written at %s (%s), its token cannot be read", version, age(version)))
+	}
+	if name, ok := a.Env(fence.EnvLockName); ok && name != "" {
+		if held, err := do(ctx, client.Get(name)); err == nil {
+			about.known = append(about.known, aboutLock(a, name, held.(client.GetResult), c.Fence()))
+		}
+	}
+	if len(about.known) == 0 {
+		return refused
+	}
+	return about
+}
+
+func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
+
+// aboutLock says how the lock around us stands to a token.
+func aboutLock(a *cli.App, name string, held client.GetResult, token string) string {
+	if !held.Found {
+		return fmt.Sprintf("nobody holds lock %s any more", format.Brief(name))
+	}
+	who := format.Quote(string(held.Value))
+	if ours, _ := a.Env(fence.HolderVariable); ours == string(held.Value) {
+		who = "the lock run around this command"
+	}
+	text := fmt.Sprintf("lock %s is held by %s, with the token %s (%s)", format.Brief(name), who, held.Version, age(held.Version))
+	if v, err := wire.ParseToken(token); err == nil && v.Compare(held.Version) < 0 {
+		text += ", which is newer than yours by " + strings.TrimSuffix(format.Age(held.Version.Time().Sub(v.Time())), " ago")
+	}
+	return text
+}

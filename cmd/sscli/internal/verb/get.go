@@ -1,0 +1,58 @@
+package verb
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/format"
+)
+
+// newGet returns the verb `get`.
+func newGet() Verb {
+	var file config.Text
+	var versionOnly, lines bool
+	return Verb{
+		use:   "get KEY...",
+		short: "Print values and their versions",
+		long: `Print the value of a key and its version. The exit code is 1 if a key is missing.
+
+In the raw form one key gives the bytes of its value and nothing else. Several keys
+give one line each: KEY, VERSION and VALUE, separated by tabs, with C escapes. The
+VERSION of a missing key is -.`,
+		example: "  sscli get setpoint\n  sscli get -f image.png camera/last\n  sscli get -o json a b c",
+		Flags: func(fs *pflag.FlagSet) {
+			fs.VarP(&file, "file", "f", "write the value to `FILE`, all or nothing, and print the version")
+			fs.BoolVar(&versionOnly, "version-only", false, "print the version without the value")
+			fs.BoolVar(&lines, "lines", false, "print a line, as for several keys, also for one key")
+		},
+		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+			if len(args) == 0 {
+				return Request{}, explain.Usagef("missing KEY")
+			}
+			if file != "" && len(args) > 1 {
+				return Request{}, explain.Usagef("-f with %d keys: want one key", len(args))
+			}
+			req := Request{}
+			for _, key := range args {
+				req.Commands = append(req.Commands, client.Get(cli.Unprotect(key)))
+			}
+			req.Show = func(i int, result client.Result) (format.Result, bool, error) {
+				r := result.(client.GetResult)
+				if r.Found && file != "" {
+					if err := atomicfile.Write(string(file), r.Value, 0o666); err != nil {
+						return nil, false, &explain.OutputError{Err: err, File: true}
+					}
+				}
+				return format.Get{
+					Key: cli.Unprotect(args[i]), Found: r.Found, Value: r.Value, Version: cli.Version(r.Version), RTT: r.RTT,
+					Many: lines || len(args) > 1, VersionOnly: versionOnly || file != "",
+				}, r.Found, nil
+			}
+			return req, nil
+		},
+	}
+}

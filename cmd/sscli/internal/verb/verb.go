@@ -1,0 +1,99 @@
+package verb
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/format"
+)
+
+// A Verb is a command that sends requests to the store. The command line and a batch use it
+// the same way: first Flags, then Parse. A Verb holds the values of its flags, so each use needs
+// a new one, from one of [Makers].
+type Verb struct {
+	use     string   // as cobra has it: the name first
+	Aliases []string // other names
+	short   string
+	long    string
+	example string
+	Hidden  bool // not in help
+	keys    int  // how many operands are keys; 0 for all of them
+
+	// Flags defines the verb's own flags; nil if there are none.
+	Flags func(*pflag.FlagSet)
+	// Parse turns the operands into a request. in reads a value from standard input, and is
+	// called only if an operand says so. The error is a usage error, or in's.
+	Parse func(args []string, in cli.Stdin) (Request, error)
+	// Writes reports whether a line with these operands may change the store, without
+	// reading a value. nil for a verb that only reads.
+	Writes func(operands []string) bool
+}
+
+// always is Verb.Writes of verbs that write.
+func always([]string) bool { return true }
+
+// Name returns the verb's name: "get".
+func (v Verb) Name() string {
+	name, _, _ := strings.Cut(v.use, " ")
+	return name
+}
+
+// A Request is what a line asks of the store.
+type Request struct {
+	Commands []client.Command // at least one; sent in order
+	Force    bool             // --force-fence; there is one command then
+	Alone    bool             // the effect is unknown: in a batch nothing else may be under way
+
+	// Show turns the reply to the i-th command into a result; yes is false for a "no". A nil
+	// result prints nothing.
+	Show func(i int, r client.Result) (result format.Result, yes bool, err error)
+
+	// Carry, unless nil, carries out the whole request: several exchanges, each of which
+	// depends on the one before. Commands is the first of them. Carry prints to p.
+	Carry func(ctx context.Context, s *client.Session, p *format.Printer) error
+}
+
+// Makers returns, for each verb, a function that makes it.
+func Makers() []func() Verb {
+	return []func() Verb{newGet, newSet, newDel, newVDel, newScan, newCall, newKeyNotify}
+}
+
+// Commands returns the rows of the command table that are verbs.
+func Commands() []cli.Command {
+	var rows []cli.Command
+	for _, anew := range Makers() {
+		rows = append(rows, cli.Command{Name: anew().Name(), New: func(a *cli.App) *cobra.Command { return verbCommand(a, anew()) }})
+	}
+	return rows
+}
+
+// verbCommand returns a verb as a command of the command line.
+func verbCommand(a *cli.App, v Verb) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               v.use,
+		Aliases:           v.Aliases,
+		Short:             v.short,
+		Long:              v.long,
+		Example:           v.example,
+		Hidden:            v.Hidden,
+		GroupID:           cli.GroupStore,
+		ValidArgsFunction: complete.Keys(a, v.keys),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req, err := v.Parse(args, func() ([]byte, error) { return a.ReadStdin(cmd.Context(), "the value") })
+			if err != nil {
+				return err
+			}
+			return Do(a, cmd.Context(), req)
+		},
+	}
+	if v.Flags != nil {
+		v.Flags(cmd.Flags())
+	}
+	return cmd
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+)
+
+// TestOneCommand holds that a command made by itself is the one of the whole table.
+func TestOneCommand(t *testing.T) {
+	names := func(root *cobra.Command) (names []string) {
+		for _, c := range root.Commands() {
+			if c.Name() != "help" {
+				names = append(names, c.Name())
+			}
+		}
+		return names
+	}
+	whole := cli.NewRoot(newApp())
+	alone := 0
+	for _, want := range whole.Commands() {
+		root := cli.NewRootFor(newApp(), []string{want.Name()})
+		if !slices.Equal(names(root), []string{want.Name()}) {
+			continue // a topic or a command of cobra's
+		}
+		alone++
+		got, _, err := root.Find([]string{want.Name()})
+		if err != nil || got.UsageString() != want.UsageString() || got.Long != want.Long || got.Hidden != want.Hidden {
+			t.Errorf("%s: %v\n%s\nwant\n%s", want.Name(), err, got.UsageString(), want.UsageString())
+		}
+	}
+	if want := len(table()); alone != want {
+		t.Errorf("%d commands can be made alone, want %d", alone, want)
+	}
+	for _, first := range []string{"", "GET", "--trace", "rm", "ge", "help", "__complete"} {
+		if got := names(cli.NewRootFor(newApp(), []string{first, "k"})); !slices.Equal(got, names(whole)) {
+			t.Errorf("%q: %q", first, got)
+		}
+	}
+}

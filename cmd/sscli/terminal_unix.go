@@ -1,8 +1,0 @@
-//go:build unix
-
-package main
-
-import "os"
-
-// openTerminal opens the terminal that sscli was started from.
-func openTerminal() (*os.File, error) { return os.OpenFile("/dev/tty", os.O_RDWR, 0) }

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// Cause is why a key changed. A notification does not tell (protocol.md 2.6).
+type Cause string
+
+// The causes of changes that a request can make. Callers of [Store.Apply] may have others.
+const (
+	CauseSet     Cause = "set"
+	CauseSetPX   Cause = "set px" // with an expiry
+	CauseDel     Cause = "del"
+	CauseVDel    Cause = "vdel"
+	CauseExpired Cause = "expired"
+)
+
+// A Change is one modification of the store.
+type Change struct {
+	Entry    Entry // the key's new state, or its last one when it was deleted
+	Deleted  bool
+	Cause    Cause
+	ClientID string // who asked; "" for an expiry
+	Version  []byte // of the new value, or of the deletion
+	Time     time.Time
+}
+
+// A Write changes a key without a request, see [Store.Apply].
+type Write struct {
+	ClientID, Username string
+	Cause              Cause
+
+	Key     []byte
+	Value   []byte
+	Expires time.Time // rounded up to the microsecond; zero: never
+	Persist bool
+	Delete  bool // removes the key; Value, Expires and Persist do not matter
+}
+
+// Apply changes a key, if the rules that hold for requests allow it, and queues the
+// notifications. It returns the text of the refusal: the key is empty, the client is not
+// authorized, the key is fenced, or the quota is exceeded. Deleting a missing key changes
+// nothing and is not refused.
+func (s *Store) Apply(w Write) (refusal string) {
+	s.Expire()
+	if len(w.Key) == 0 {
+		return wire.TextEmptyKey
+	}
+	if !s.allowed(w.ClientID, w.Username, w.Key, true) {
+		return wire.TextNotAuthorized
+	}
+	r := s.index.find(w.Key)
+	if text := s.guard(stamp{}, r); text != "" {
+		return text
+	}
+	switch {
+	case w.Delete && r == 0: // nothing changes
+	case w.Delete:
+		s.remove(r, w.Cause, w.ClientID, stamp{})
+	case s.full(r):
+		return wire.TextQuota
+	default:
+		s.notifySet(s.put(r, update{
+			key: w.Key, value: w.Value, deadline: deadline(w.Expires), persist: w.Persist, cause: w.Cause, clientID: w.ClientID,
+		}))
+	}
+	return ""
+}
+
+// update is what becomes of a key.
+type update struct {
+	key, value []byte
+	fence      []byte // empty: the key keeps the one it has
+	deadline   int64  // see Entry
+	persist    bool
+	cause      Cause
+	clientID   string
+	seen       stamp // the version will be greater
+}
+
+// full tells whether there is no room for a write: of a new key if r is 0.
+func (s *Store) full(r ref) bool {
+	return r == 0 && s.opts.MaxKeys > 0 && s.index.len() >= s.opts.MaxKeys || s.index.arena.exhausted()
+}
+
+// put gives a key a new state, and a new version. r is where the key is, 0 if it is new.
+func (s *Store) put(r ref, u update) Entry {
+	version := s.nextVersion(u.seen)
+	if r != 0 && len(u.fence) == 0 {
+		u.fence = s.index.entry(r).Fence()
+	}
+	e := s.index.entry(s.index.put(r, u.key, version, u.fence, u.value, u.deadline, u.persist))
+	s.changed(Change{Entry: e, Cause: u.cause, ClientID: u.clientID, Version: e.Version()})
+	return e
+}
+
+// remove removes a key, notifies its watchers, and returns the version of the deletion: the
+// deleted value's (protocol.md 1.8, 3.6), or with a variant a new one.
+func (s *Store) remove(r ref, cause Cause, clientID string, seen stamp) []byte {
+	e := s.index.entry(r)
+	version := e.Version()
+	if s.opts.Variants.DeleteNewVersion {
+		version = s.nextVersion(seen)
+	}
+	s.changed(Change{Entry: e, Deleted: true, Cause: cause, ClientID: clientID, Version: version})
+	s.notifyDelete(e, cause, version)
+	s.index.remove(r)
+	return version
+}
+
+func (s *Store) changed(c Change) {
+	if s.opts.Changed != nil {
+		c.Time = s.now
+		s.opts.Changed(c)
+	}
+}
+
+// nextVersion returns the store's next version as text, greater than all it gave before and
+// than seen (protocol.md 3.2, 3.4).
+func (s *Store) nextVersion(seen stamp) []byte {
+	s.clock.next(s.now.UnixMilli(), seen)
+	s.version = s.clock.appendText(s.version[:0], s.opts.Node, s.opts.Variants.PaddedVersions)
+	return s.version
+}

@@ -1,0 +1,22 @@
+package store
+
+import "time"
+
+// Expire reads the clock, removes the keys that have expired and queues the notifications of
+// their deletion (protocol.md 2.6, 2.7). A fence does not keep a key (protocol.md 4 row 17).
+func (s *Store) Expire() {
+	s.now = s.opts.Now()
+	now := s.now.UnixMicro()
+	for r := s.index.next(); r != 0 && s.index.entry(r).due(now); r = s.index.next() {
+		s.remove(r, CauseExpired, "", stamp{})
+	}
+}
+
+// NextExpiry returns when the next key expires, on the store's clock.
+func (s *Store) NextExpiry() (time.Time, bool) {
+	r := s.index.next()
+	if r == 0 {
+		return time.Time{}, false
+	}
+	return s.index.entry(r).Expires(), true
+}

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"math"
+	"slices"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// textKeyTooLong refuses a KEYNOTIFY; how the real store words that is not known.
+const textKeyTooLong = "the key is too long for a notification topic"
+
+// watcher is a client that is notified of a key.
+type watcher struct {
+	clientID string
+	topic    string // of its notifications for this key
+}
+
+// keyNotify registers the client for a key, or with STOP removes it
+// (protocol.md 2.5). One STOP is enough however often it was registered.
+func (s *Store) keyNotify(c *call) Response {
+	if text := c.arguments(2, 3); text != "" {
+		return s.refuse(c, text)
+	}
+	stop := len(c.words) == 3
+	if stop && string(s.word(c.words[2])) != wire.OptionStop {
+		return s.refuse(c, wire.TextSyntax)
+	}
+	if text := s.access(c, false); text != "" {
+		return s.refuse(c, text)
+	}
+	if text := s.stamps(c, false, false); text != "" {
+		return s.refuse(c, text)
+	}
+	_, watching := s.watching[c.ClientID][string(c.key)]
+	switch {
+	case stop && !watching:
+		return s.count(c, 0)
+	case stop:
+		s.unwatch(c.ClientID, string(c.key))
+	case watching && s.opts.Variants.RepeatedWatchZero:
+		return s.count(c, 0)
+	case !watching && !s.watch(c.ClientID, string(c.key)):
+		return s.refuse(c, textKeyTooLong)
+	}
+	return s.ok(c)
+}
+
+// watch registers a client for a key; false means that the topic of the notifications would
+// be longer than MQTT allows (protocol.md 1.1).
+func (s *Store) watch(clientID, key string) bool {
+	topic := wire.NotifyTopic(clientID, key)
+	if len(topic) > math.MaxUint16 {
+		return false
+	}
+	if s.watching[clientID] == nil {
+		s.watching[clientID] = make(map[string]struct{})
+	}
+	s.watching[clientID][key] = struct{}{}
+	s.watchers[key] = append(s.watchers[key], watcher{clientID, topic})
+	s.registrations++
+	return true
+}
+
+func (s *Store) unwatch(clientID, key string) {
+	delete(s.watching[clientID], key)
+	if len(s.watching[clientID]) == 0 {
+		delete(s.watching, clientID)
+	}
+	s.registrations--
+	rest := slices.DeleteFunc(s.watchers[key], func(w watcher) bool { return w.clientID == clientID })
+	if len(rest) == 0 {
+		delete(s.watchers, key)
+		return
+	}
+	s.watchers[key] = rest
+}
+
+// Disconnect forgets the registrations of a client (protocol.md 2.5).
+func (s *Store) Disconnect(clientID string) {
+	for key := range s.watching[clientID] {
+		s.unwatch(clientID, key)
+	}
+}
+
+// Watching returns the number of registrations of a client.
+func (s *Store) Watching(clientID string) int { return len(s.watching[clientID]) }
+
+// Registrations returns the number of registrations of all clients.
+func (s *Store) Registrations() int { return s.registrations }

@@ -1,0 +1,90 @@
+package store
+
+import "github.com/sscli/sscli/client/wire"
+
+// A Notification is a NOTIFY message for one client.
+type Notification struct {
+	ClientID   string
+	Topic      string
+	Payload    []byte
+	Version    []byte     // of `__ts`; empty if there is none
+	Properties []Property // the user properties, in order
+}
+
+// queue holds the notifications that were not taken yet. Its memory is used again.
+type queue struct {
+	notes      []Notification
+	data       []byte // payloads and versions
+	properties []Property
+	taken      bool // the notifications were taken: the next one begins a new queue
+}
+
+// roomyQueue is the length, in notifications of 256 bytes, up to which a queue keeps its
+// memory. One that grew longer, as when many keys expire at once, starts anew.
+const roomyQueue = 1024
+
+// TakeNotifications empties the queue of notifications and returns what was in it. They are
+// to be delivered in this order, before the responses of the requests that caused them.
+func (s *Store) TakeNotifications() []Notification {
+	if s.queue.taken {
+		return nil
+	}
+	s.queue.taken = true
+	return s.queue.notes
+}
+
+func (q *queue) reset() {
+	if !q.taken {
+		return
+	}
+	q.taken = false
+	if cap(q.notes) > roomyQueue || cap(q.data) > 256*roomyQueue {
+		*q = queue{}
+		return
+	}
+	q.notes, q.data, q.properties = q.notes[:0], q.data[:0], q.properties[:0]
+}
+
+func (s *Store) notifySet(e Entry) {
+	s.notify(e, wire.Notification{Op: wire.OpSet, Value: e.Value(), HasValue: !s.opts.Variants.NotifyNoValue}, e.Version())
+}
+
+func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
+	n := wire.Notification{Op: wire.OpDelete}
+	v := s.opts.Variants
+	switch {
+	case v.NotifyEXPIRED && cause == CauseExpired:
+		n.Op = "EXPIRED"
+	case v.NotifyDEL:
+		n.Op = "DEL"
+	}
+	if v.DeleteNoVersion {
+		version = nil
+	}
+	s.notify(e, n, version)
+}
+
+// notify queues one notification for each watcher. What the entry holds is copied: it may
+// change again before the queue is taken.
+func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
+	watchers := s.watchers[string(e.Key())]
+	if len(watchers) == 0 {
+		return
+	}
+	q := &s.queue
+	q.reset()
+	begin := len(q.data)
+	q.data = wire.AppendNotification(q.data, n)
+	end := len(q.data)
+	note := Notification{Payload: q.data[begin:end:end]}
+	if len(version) > 0 && !s.opts.Variants.NotifyNoVersion {
+		q.data = append(q.data, version...)
+		note.Version = q.data[end:len(q.data):len(q.data)]
+		q.properties = append(q.properties, Property{wire.PropTimestamp, note.Version})
+		note.Properties = q.properties[len(q.properties)-1 : len(q.properties) : len(q.properties)]
+	}
+	for _, w := range watchers {
+		note.ClientID, note.Topic = w.clientID, w.topic
+		q.notes = append(q.notes, note)
+	}
+}

@@ -1,0 +1,107 @@
+package store
+
+import "github.com/sscli/sscli/client/wire"
+
+// A Request is one request to the store. The store changes none of its slices and keeps
+// none.
+type Request struct {
+	ClientID string
+	Username string // as the client logged in; for Options.Authorize
+	Payload  []byte // RESP3
+
+	Timestamp []byte // `__ts`; nil: none was sent
+	Fence     []byte // `__ft`; nil: none was sent
+	Persist   bool   // `aio-persistence` is `true`
+}
+
+// call is a request on its way through the checks.
+type call struct {
+	Request
+	words [][]byte
+	key   []byte
+	dst   []byte // the reply is appended here
+
+	timestamp stamp // zero if none came
+	fence     stamp // zero if no fencing token came
+}
+
+// arguments checks the number of words, verb included.
+func (c *call) arguments(least, most int) string {
+	if len(c.words) < least || len(c.words) > most {
+		return wire.TextWrongArguments
+	}
+	return ""
+}
+
+// access takes the key and checks that the client may use it.
+func (s *Store) access(c *call, write bool) string {
+	c.key = c.words[1]
+	if len(c.key) == 0 {
+		return wire.TextEmptyKey
+	}
+	if !s.allowed(c.ClientID, c.Username, c.key, write) {
+		return wire.TextNotAuthorized
+	}
+	return ""
+}
+
+func (s *Store) allowed(clientID, username string, key []byte, write bool) bool {
+	return s.opts.Authorize == nil || s.opts.Authorize(clientID, username, string(key), write)
+}
+
+// stamps checks `__ts` and `__ft` (protocol.md 3.2, 4 rows 12 and 13).
+func (s *Store) stamps(c *call, needTimestamp, takesFence bool) string {
+	if needTimestamp && c.Timestamp == nil {
+		return wire.TextMissingTimestamp
+	}
+	if c.Timestamp != nil {
+		ts, ok := parseStamp(c.Timestamp)
+		switch check := needTimestamp || s.opts.Variants.TimestampOnAll; {
+		case !ok && check:
+			return wire.TextMalformedTimestamp
+		case ok && s.ahead(ts) && check:
+			return wire.TextClockAhead
+		case ok && !s.ahead(ts):
+			c.timestamp = ts
+		}
+	}
+	if !takesFence || c.Fence == nil {
+		return ""
+	}
+	ft, ok := parseStamp(c.Fence)
+	if !ok {
+		return wire.TextMalformedTimestamp
+	}
+	if s.ahead(ft) {
+		return wire.TextFenceAhead
+	}
+	c.fence = ft
+	return ""
+}
+
+// ahead tells whether a reading is more than a minute ahead of the store.
+func (s *Store) ahead(v stamp) bool {
+	return v.wall > s.now.Add(wire.MaxDrift).UnixMilli()
+}
+
+// guard checks a token, the zero stamp if there is none, against the key's fence
+// (protocol.md 4).
+func (s *Store) guard(token stamp, r ref) string {
+	if r == 0 {
+		return ""
+	}
+	fence, fenced := parseStamp(s.index.entry(r).Fence())
+	switch {
+	case !fenced:
+		return ""
+	case !token.given():
+		return wire.TextFenceRequired
+	}
+	if s.opts.Variants.FenceIgnoresNode {
+		token.node, fence.node = nil, nil
+	}
+	if token.compare(fence) < 0 {
+		return wire.TextFenceLower
+	}
+	return ""
+}

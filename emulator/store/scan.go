@@ -1,0 +1,90 @@
+package store
+
+import (
+	"bytes"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// scan answers one page of keys in the order of their bytes (protocol.md 9). A
+// token is the last key of the page before, after a mark: it depends on nothing
+// else, so it stays good however the store changes meanwhile. Keys that the
+// client may not read are left out (assumed).
+func (s *Store) scan(c *call) Response {
+	if text := c.arguments(2, 3); text != "" {
+		return s.refuse(c, text)
+	}
+	pattern := c.words[1]
+	if len(pattern) == 0 {
+		return s.refuse(c, wire.TextSyntax)
+	}
+	var after []byte
+	if len(c.words) == 3 {
+		var ok bool
+		if after, ok = bytes.CutPrefix(c.words[2], []byte(tokenMark)); !ok {
+			return s.refuse(c, wire.TextSyntax)
+		}
+	}
+	if text := s.stamps(c, false, false); text != "" {
+		return s.refuse(c, text)
+	}
+	if s.opts.Variants.ScanEmptyPage && len(c.words) == 2 {
+		return Response{Payload: appendPage(c.dst, nil, []byte{}, true)}
+	}
+	found, last, more := s.matches(c, pattern, after)
+	return Response{Payload: appendPage(c.dst, found, last, more)}
+}
+
+// looked is how many readable keys a page of SCAN looks at, whether they match or not: it
+// bounds how long other requests wait for it. A page may therefore be empty and not the last.
+const looked = 10_000
+
+// matches collects a page: the entries after a key that match and may be read, the last key
+// that was looked at, and whether there may be more.
+func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []byte, more bool) {
+	prefix := literalPrefix(pattern)
+	start := after
+	if bytes.Compare(prefix, after) > 0 {
+		start = prefix
+	}
+	found = s.page[:0]
+	seen := 0
+	s.index.from(start, func(e Entry) bool {
+		key := e.Key()
+		switch {
+		case !bytes.HasPrefix(key, prefix):
+			return false // the keys with the prefix stand together
+		case len(after) > 0 && bytes.Equal(key, after):
+			return true
+		case !s.allowed(c.ClientID, c.Username, key, false):
+			return true // before it could become a token
+		}
+		match := MatchGlob(pattern, key)
+		if more = seen == looked || match && len(found) == s.opts.ScanPage; more {
+			return false
+		}
+		if match {
+			found = append(found, e)
+		}
+		last = key
+		seen++
+		return true
+	})
+	s.page = found
+	return found, last, more
+}
+
+// tokenMark begins every token. It is not text: tokens are binary and opaque.
+const tokenMark = "\x00\xff"
+
+// appendPage appends a page of keys and, if there are more, the token for the next.
+func appendPage(dst []byte, found []Entry, last []byte, more bool) []byte {
+	items := []wire.Value{{Kind: wire.Array, Items: make([]wire.Value, len(found))}}
+	for i, e := range found {
+		items[0].Items[i] = wire.Value{Kind: wire.Blob, Text: e.Key()}
+	}
+	if more {
+		items = append(items, wire.Value{Kind: wire.Blob, Text: append([]byte(tokenMark), last...)})
+	}
+	return wire.AppendValue(dst, wire.Value{Kind: wire.Array, Items: items})
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"iter"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// Options configure a [Store]. The zero value is a store without limits on the present
+// clock.
+type Options struct {
+	Now      func() time.Time // the store's wall clock; nil is time.Now
+	Node     string           // the node of the store's versions, without a colon, at most 200 bytes; "" is StateStore
+	MaxKeys  int              // the quota; 0 is none
+	ScanPage int              // keys on a page of SCAN; 0 is 100
+
+	// Authorize tells whether a client may read or write a key; nil lets everybody. It must
+	// not call the store.
+	Authorize func(clientID, username, key string, write bool) bool
+
+	// Changed is called for each change, in order, before the method that makes it returns;
+	// nil is nobody. What the Change lends is good during that call. It must not call the store.
+	Changed func(Change)
+
+	Variants Variants
+}
+
+// A Store is the state store without a network.
+type Store struct {
+	opts          Options
+	now           time.Time // one reading for all of a call
+	clock         clock
+	index         *index
+	watchers      map[string][]watcher           // by key, in the order they came
+	watching      map[string]map[string]struct{} // client id to keys
+	registrations int
+	queue         queue
+
+	// Memory that one call after the other uses.
+	words      [][]byte
+	version    []byte
+	page       []Entry
+	properties [3]Property
+}
+
+// A Response is the answer to a request.
+type Response struct {
+	Payload    []byte     // the buffer that Do was given, with the reply appended
+	Version    []byte     // of `__ts`; empty if there is none
+	Properties []Property // the user properties, in order
+}
+
+// A Property is an MQTT user property.
+type Property struct {
+	Name  string
+	Value []byte
+}
+
+const (
+	defaultNode     = "StateStore"
+	defaultScanPage = 100
+	maxNode         = 200 // a version is at most 255 bytes
+)
+
+// New returns an empty store.
+func New(opts Options) *Store {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Node == "" {
+		opts.Node = defaultNode
+	}
+	opts.Node = opts.Node[:min(len(opts.Node), maxNode)]
+	if opts.ScanPage <= 0 {
+		opts.ScanPage = defaultScanPage
+	}
+	return &Store{
+		opts:     opts,
+		index:    newIndex(),
+		watchers: make(map[string][]watcher),
+		watching: make(map[string]map[string]struct{}),
+	}
+}
+
+// Do answers a request and appends the reply to dst.
+//
+// The order of the checks is assumed, not known: RESP3, verb, number of words,
+// options, key, authorization, `__ts`, `__ft`, the key's fence, the condition,
+// the quota.
+func (s *Store) Do(req *Request, dst []byte) Response {
+	s.Expire()
+	c := call{Request: *req, dst: dst}
+	r := s.answer(&c)
+	r.Properties = s.replyProperties(r.Version)
+	return r
+}
+
+func (s *Store) answer(c *call) Response {
+	var err error
+	s.words, err = wire.AppendWords(s.words[:0], c.Payload)
+	if err != nil {
+		return s.refuse(c, wire.TextSyntax)
+	}
+	c.words = s.words
+	switch string(s.word(c.words[0])) {
+	case wire.VerbGet:
+		return s.get(c)
+	case wire.VerbSet:
+		return s.set(c)
+	case wire.VerbDel:
+		return s.del(c)
+	case wire.VerbVDel:
+		return s.vdel(c)
+	case wire.VerbKeyNotify:
+		return s.keyNotify(c)
+	case wire.VerbScan:
+		if !s.opts.Variants.NoScan {
+			return s.scan(c)
+		}
+	}
+	return s.refuse(c, wire.TextUnknownCommand)
+}
+
+// Lookup returns the entry of a key, and whether there is one.
+func (s *Store) Lookup(key []byte) (e Entry, found bool) {
+	r := s.index.find(key)
+	if r == 0 {
+		return Entry{}, false
+	}
+	if e = s.index.entry(r); e.due(s.opts.Now().UnixMicro()) {
+		return Entry{}, false
+	}
+	return e, true
+}
+
+// From returns the entries from a key on, in the order of the bytes of the keys. The store
+// must not change meanwhile.
+func (s *Store) From(key []byte) iter.Seq[Entry] {
+	now := s.opts.Now().UnixMicro()
+	return func(yield func(Entry) bool) {
+		s.index.from(key, func(e Entry) bool { return e.due(now) || yield(e) })
+	}
+}
+
+// Len returns the number of keys, those that have expired but were not removed included.
+func (s *Store) Len() int { return s.index.len() }

@@ -1,0 +1,41 @@
+package store
+
+// Variants switches to other forms of what the protocol leaves open, or of what
+// its published document says and the real store does not do (protocol.md 2.3,
+// 2.6, 12). The zero Variants is the store as it is known from the SDKs' tests
+// against a real broker.
+type Variants struct {
+	// Requests.
+	AnyCase              bool // verbs and option words in any case, not only upper
+	TimestampOnAll       bool // `__ts`, where it is sent, is checked on every verb, not on SET alone
+	ConditionBeforeFence bool // a failing NX or NEX answers before the fencing token is looked at
+	FenceIgnoresNode     bool // tokens that differ only in their node are equal
+	KeepTTL              bool // SET without PX keeps the key's earlier expiry
+
+	// Replies.
+	BareMinusOne      bool // `-1` for `:-1`
+	ErrorColon        bool // `-ERR: text` for `-ERR text`
+	ErrorUnframed     bool // an error without CR LF
+	BlobUnframed      bool // the blob of a GET without its last CR LF
+	NullUnderscore    bool // `_` for `$-1`
+	NoStatus          bool // no `__stat`
+	NoProtocolVersion bool // no `__protVer`
+	NoContentType     bool // no content type, also on notifications
+	PaddedVersions    bool // HLCs padded with zeros, as the SDKs write them
+	DelNoVersion      bool // no `__ts` with `:1` of DEL and VDEL
+	DeleteNewVersion  bool // a deletion has a version of its own, in `:1` and in notifications
+	MismatchVersion   bool // the key's `__ts` with `:-1` of VDEL
+	RepeatedWatchZero bool // `:0` for a KEYNOTIFY that is already registered
+
+	// Notifications.
+	NotifyDEL       bool // the word DEL for DELETE
+	NotifyEXPIRED   bool // the word EXPIRED when a key expired
+	NotifyNoValue   bool // SET without VALUE
+	NotifyNoVersion bool // no `__ts` at all
+	DeleteNoVersion bool // no `__ts` with a deletion
+	SilentRenewal   bool // no notification for a NEX that rewrites the same value
+
+	// SCAN.
+	NoScan        bool // `unknown command`
+	ScanEmptyPage bool // the first page is empty and has a token
+}
