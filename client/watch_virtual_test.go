@@ -207,7 +207,7 @@ func account(done []operation, events []Event, start, ready int) error {
 			}
 			i++
 		case EventSet, EventDelete:
-			for i < len(done) && !matches(done, i, e) {
+			for i < len(done) && !done[i].matches(e) {
 				i++
 			}
 			if i == len(done) {
@@ -235,7 +235,7 @@ func account(done []operation, events []Event, start, ready int) error {
 // end, and each call ends within its context.
 func TestWatchesOfOneSession(t *testing.T) {
 	for name, variants := range map[string]emulator.Variants{
-		"real": {}, "delete no version": {DeleteNoVersion: true}, "delete old version": {DeleteOldVersion: true},
+		"real": {}, "delete no version": {DeleteNoVersion: true}, "delete new version": {DeleteNewVersion: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
