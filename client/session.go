@@ -317,6 +317,7 @@ type pending struct {
 	sent    time.Time
 	expiry  time.Duration
 	expires time.Time     // guarded by Session.mu
+	taken   bool          // the broker has acknowledged the request; guarded by Session.mu
 	nobody  chan struct{} // closed when a PUBACK said that nobody subscribes to requests
 	alone   sync.Once     // closes nobody
 
@@ -335,8 +336,9 @@ type pending struct {
 //     the end of ctx
 //   - the broker refused the request: *[ReasonError]
 //   - the store, or what speaks for it, answered: *[StoreError], *[StatusError], or an
-//     *[AnswerError] if the answer makes no sense
-//   - no answer came to a write, whose outcome is unknown: *[LostAnswerError]
+//     *[AnswerError] if the answer to a read makes no sense
+//   - no answer came to a write, or none that makes sense, so its outcome is unknown:
+//     *[LostAnswerError]
 //   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
@@ -453,6 +455,9 @@ func (p *pending) acked(err error) {
 		return
 	}
 	p.s.expireAfter(p, p.expiry)
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.taken = true
 }
 
 // expireAfter counts a request's expiry from now. The broker starts counting when the
@@ -557,7 +562,7 @@ func (p *pending) wait(ctx context.Context) (Result, error) {
 	}
 	r, err := newResult(p.command, p.answer, p.rtt, time.Now())
 	if err != nil {
-		return nil, err
+		return nil, p.judgeAnswer(err)
 	}
 	if version := r.Info().Version; !version.IsZero() {
 		// A version too far ahead leaves the clock alone; the result warns of it.
@@ -591,7 +596,5 @@ func (p *pending) unanswered() error {
 	if p.command.effect == effectNone {
 		return err
 	}
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	return &LostAnswerError{Command: p.command, Timestamp: p.ts, Expires: p.expires, Err: err}
+	return p.lost(err)
 }

@@ -200,6 +200,7 @@ func TestGolden(t *testing.T) {
 		},
 		"fault": {
 			Fault{Code: 6, Kind: "fencing_lower", Message: `set "a": the token is older than the one of the key`, StoreError: "the request fencing token is a lower version", Hint: "sscli lock status a"},
+			Fault{Code: 11, Kind: "outcome_unknown", Message: "the key is missing now", Outcome: "unknown"},
 			Fault{Code: 2, Kind: "usage", Message: "unknown command \x1b[31m\nred", Line: 3},
 			Fault{Code: 5, Message: "bad \xff", StoreError: "\xff"},
 			Warning{Message: "the key holds your value", Hint: "sscli get a"},

@@ -110,10 +110,16 @@ func (r *Runner) rest() {
 	signal.Stop(r.children)
 	resting, rested := make(chan struct{}), make(chan struct{})
 	r.resting, r.rested = resting, rested
-	for len(r.signals) > 0 {
-		if s := <-r.signals; s == unix.SIGTSTP { // the command had ended just before
-			_ = unix.Kill(unix.Getpid(), stopByTerminal)
+	// A SIGTSTP that came when the command had just ended may be in both channels, and
+	// stops sscli once.
+	stopped := false
+	for _, c := range []chan os.Signal{r.signals, r.stops} {
+		for len(c) > 0 {
+			stopped = <-c == unix.SIGTSTP || stopped
 		}
+	}
+	if stopped {
+		_ = unix.Kill(unix.Getpid(), stopByTerminal)
 	}
 	go func() {
 		defer close(rested)
