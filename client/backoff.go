@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -16,16 +15,4 @@ func backOff(attempt int) time.Duration {
 	const first, longest = 100 * time.Millisecond, 10 * time.Second
 	d := min(first<<min(attempt-1, 20), longest)
 	return d/2 + rand.N(d/2)
-}
-
-// pause waits for d to pass; false means that ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

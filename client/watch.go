@@ -39,9 +39,8 @@ type Watch struct {
 
 	mu     sync.Mutex
 	keys   map[string]*watchedKey
-	ready  bool       // all keys have been read once
-	feed   uint64     // of the connection whose notifications count
-	conn   *mqtt.Conn // on which all keys have been read
+	ready  bool   // all keys have been read once
+	feed   uint64 // of the connection whose notifications count
 	queue  []Event
 	head   int // of queue
 	err    error
@@ -202,14 +201,6 @@ func (w *Watch) Ready() bool {
 	return w.head < len(w.queue) || w.err != nil
 }
 
-// isOn reports whether the watch has read its keys on a connection, and is notified of
-// their changes.
-func (w *Watch) isOn(conn *mqtt.Conn) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.conn == conn && w.err == nil
-}
-
 // Close ends the watch. It asks the store to stop the notifications of keys that no other
 // watch of the session needs, and waits for that within ctx. The error means that it could
 // not be confirmed; the watch has ended all the same.
@@ -281,7 +272,7 @@ func (w *Watch) attach(feed uint64) {
 func (w *Watch) broken(since time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.feed, w.conn = 0, nil
+	w.feed = 0
 	if w.outage.IsZero() {
 		w.outage = since
 		w.push(Event{Kind: EventDown, Time: time.Now(), Err: err})
@@ -297,11 +288,11 @@ func (w *Watch) broken(since time.Time, err error) {
 	}
 }
 
-// up ends an outage, or the join: all keys have been read on conn.
-func (w *Watch) up(conn *mqtt.Conn) {
+// up ends an outage, or the join: all keys have been read.
+func (w *Watch) up() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ready, w.conn = true, conn
+	w.ready = true
 	if !w.outage.IsZero() {
 		w.outage = time.Time{}
 		w.push(Event{Kind: EventUp, Time: time.Now()})

@@ -479,7 +479,7 @@ func (v *watcher) read(w *Watch) {
 		w.giveUp.Stop()
 		w.giveUp = nil
 	}
-	w.up(v.conn)
+	w.up()
 	if w.joined != nil {
 		if w.o.Audit > 0 {
 			w.audit = time.AfterFunc(w.o.Audit, func() { v.post(func() { v.auditNow(w) }) })
