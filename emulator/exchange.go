@@ -44,15 +44,11 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	return broker.Later
 }
 
-// answer is the whole way of an ordinary request, from the packet that came to those that
-// go, without memory of its own.
+// answer takes an ordinary request all the way, from its packet to those of the answers,
+// without allocating.
 func (s *Server) answer(c *broker.Client, p *broker.Publish) {
 	s.counts.Requests++
 	c.Ack(p.ID, broker.Success)
-	if p.HasExpiry && p.Expiry == 0 {
-		s.counts.Expired++
-		return
-	}
 	s.asked = store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload}
 	for name, value := range p.User() {
 		switch {
@@ -100,15 +96,14 @@ type request struct {
 	Request
 	from     *broker.Client
 	packetID uint16
-	expiry   time.Duration
-	expires  bool
-	deadline time.Time // of its message expiry; zero: none
+	expiry   time.Duration // 0: none
+	deadline time.Time     // zero: none
 	action   Action
 }
 
 // newRequest copies a request out of its packet.
 func newRequest(c *broker.Client, p *broker.Publish) *request {
-	r := &request{from: c, packetID: p.ID, expiry: p.Expiry, expires: p.HasExpiry}
+	r := &request{from: c, packetID: p.ID, expiry: p.Expiry}
 	r.Request = Request{
 		ClientID: c.ID, Username: c.Username, Payload: bytes.Clone(p.Payload),
 		ResponseTopic: string(p.ResponseTopic), CorrelationData: bytes.Clone(p.Correlation),
@@ -136,7 +131,7 @@ func (s *Server) admit(r *request) {
 		c.Ack(r.packetID, action.Refuse)
 		return
 	}
-	if r.expires {
+	if r.expiry > 0 {
 		r.deadline = s.now().Add(r.expiry)
 	}
 	if !action.PubackLast && !action.CutAfter {
@@ -164,7 +159,7 @@ func (s *Server) acknowledgeLast(r *request) {
 // process has the store answer. A request whose message expiry has passed is discarded
 // silently (protocol.md 1.4).
 func (s *Server) process(r *request) {
-	if r.expires && !s.now().Before(r.deadline) {
+	if !r.deadline.IsZero() && !s.now().Before(r.deadline) {
 		s.counts.Expired++
 		s.acknowledgeLast(r)
 		return
@@ -233,7 +228,7 @@ func (s *Server) beginProperties(dst []byte, contentType string, correlation []b
 	return dst
 }
 
-// reply sends an answer to all who are subscribed to its topic, as any message.
+// reply publishes an answer to the subscribers of its topic.
 func (s *Server) reply(topic, payload, properties []byte) {
 	d := s.broker.Publish(topic, broker.Message{QoS: 1, Properties: properties, Payload: payload})
 	s.counts.TooLarge += d.TooLarge

@@ -155,7 +155,23 @@ func (f *fields) text() []byte {
 	return s
 }
 
-func validText(s []byte) bool { return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0 }
+func validText(s []byte) bool {
+	// Most strings are ASCII: eight bytes at a time, with a doubt about what is not, and
+	// about NUL.
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	rest := s
+	for ; len(rest) >= 8; rest = rest[8:] {
+		if x := binary.LittleEndian.Uint64(rest); (x|(x-ones))&highs != 0 {
+			return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0
+		}
+	}
+	for _, c := range rest {
+		if c-1 >= utf8.RuneSelf-1 {
+			return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0
+		}
+	}
+	return true
+}
 
 // packetID takes a packet identifier (MQTT 5, 2.2.1).
 func (f *fields) packetID() uint16 {

@@ -333,7 +333,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 func TestHandler(t *testing.T) {
 	var b *broker.Broker
 	var later []uint16
-	b = broker.New(broker.Options{
+	s := start(t, broker.Options{
 		Topic: "ask",
 		Handle: func(c *broker.Client, p *broker.Publish) byte {
 			switch string(p.Payload) {
@@ -363,8 +363,7 @@ func TestHandler(t *testing.T) {
 			}
 			return 0
 		},
-	})
-	s := serve(t, b)
+	}, func(started *broker.Broker) { b = started })
 	spy := connect(t, s, "spy")
 	spy.subscribe("#", 2)
 	c := connect(t, s, "c", func(p *packets.Connect) {
@@ -376,7 +375,7 @@ func TestHandler(t *testing.T) {
 		p.Properties.User = []packets.User{{Key: "k", Value: "v"}}
 		p.Properties.MessageExpiry = pointer(uint32(7))
 	}
-	c.publish("ask", 1, "later", 0x83-0x83, with, func(p *packets.Publish) { p.Payload = []byte("one") })
+	c.publish("ask", 1, "one", 0, with)
 	answer := spy.receive()
 	want := &packets.Properties{ContentType: "answer", CorrelationData: []byte("1"), User: []packets.User{{Key: "v", Value: "k"}}}
 	if p := answer.Content.(*packets.Publish); spy.describe(answer) != "back q1: ONE1 true 7s" || cmp.Diff(want, p.Properties) != "" {

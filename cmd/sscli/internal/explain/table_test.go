@@ -49,12 +49,12 @@ var explained = []struct {
 	{"interrupted", 143, &UnknownError{Err: &signals.Interrupted{Signal: syscall.SIGTERM}, Why: "why"}},
 	{"expectation", 1, &ExpectError{Want: 1, Got: 0}},
 	{"expectation", 5, &ExpectError{Want: 1, Got: 5}},
-	{"outcome_unknown", 11, &UnknownError{context.DeadlineExceeded, "why"}},
-	{"outcome_unknown", 11, &UnknownError{lostError(reasonError("DISCONNECT", 0x8E)), "why"}},
+	{"outcome_unknown", 11, &UnknownError{Err: context.DeadlineExceeded, Why: "why"}},
+	{"outcome_unknown", 11, &UnknownError{Err: lostError(reasonError("DISCONNECT", 0x8E)), Why: "why"}},
 	{"gap", 10, ErrGap},
 	{"overflow", 10, client.ErrOverflow},
 	{"no_store", 124, &client.NoStoreError{Err: context.DeadlineExceeded}},
-	{"not_applied", 124, &NotAppliedError{lostError(mqtt.ErrBrokerClosed)}},
+	{"not_applied", 124, &NotAppliedError{Err: lostError(mqtt.ErrBrokerClosed)}},
 	{"child", 125, &child.StartError{Name: "x", Code: 125, Err: syscall.ENOMEM}},
 	{"child", 127, &child.StartError{Name: "x", Code: 127, Err: fs.ErrNotExist}},
 	{"guard", 125, fmt.Errorf("lock %q: %w", "a", child.ErrGuardDied)},
@@ -158,7 +158,7 @@ func TestExplain(t *testing.T) {
 	for _, c := range explained {
 		seen[c.kind] = true
 		err := fmt.Errorf("get %q: %w", "a", c.err)
-		f := Of(err)
+		f := Fault(err)
 		if f.Kind != c.kind || f.Code != c.code {
 			t.Errorf("%v: %s, code %d, want %s, code %d", err, f.Kind, f.Code, c.kind, c.code)
 		}
@@ -189,6 +189,27 @@ func TestExplanations(t *testing.T) {
 		}
 		if !slices.ContainsFunc(Codes(), func(c Code) bool { return c.Code == code }) {
 			t.Errorf("%s has exit code %s, which is not in the table", e.Kind, code)
+		}
+	}
+}
+
+func TestHintNamesTheThing(t *testing.T) {
+	denied := storeError(wire.TextNotAuthorized)
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&client.LockLostError{Name: "jobs/nightly"}, "sscli lock status jobs/nightly shows"},
+		{fmt.Errorf("lock: %w", &client.LockBusyError{Status: client.LockStatus{Name: "a"}}), "sscli lock status a --observe"},
+		{&client.LockLostError{Name: "two words"}, "sscli lock status NAME shows"},
+		{&client.LockLostError{Name: "$(id)"}, "sscli lock status NAME shows"},
+		{client.ErrLockLost, "sscli lock status NAME shows"},
+		{Describe(client.Get("line1/setpoint"), denied), "grant the user access to line1/setpoint in"},
+		{Describe(client.Get("a\nb"), denied), "grant the user access to KEY in"},
+		{denied, "grant the user access to KEY in"},
+	} {
+		if got := Fault(c.err).Hint; !strings.HasPrefix(got, c.want) {
+			t.Errorf("%v: hint %q, want it to begin with %q", c.err, got, c.want)
 		}
 	}
 }
