@@ -143,7 +143,7 @@ func TestLockOldNews(t *testing.T) {
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
 		l := lockIt(t, s, LockOptions{})
 		tell := func(n wire.Notification, v wire.Version) {
-			s.notified("l", mqtt.Message{
+			s.notice(s.feed, "l", mqtt.Message{
 				Payload: wire.AppendNotification(nil, n),
 				User:    []mqtt.Property{{Name: wire.PropTimestamp, Value: v.String()}},
 			})

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
 )
@@ -264,7 +265,7 @@ func (c *contest) compete(id int, s *Session, lock string, rate float64) {
 				h.left = time.Now()
 				c.note(h)
 			}
-			pause(context.Background(), c.between(0, 2*time.Second))
+			wait.For(context.Background(), c.between(0, 2*time.Second))
 			continue
 		}
 		h.acquired = time.Now()
@@ -272,7 +273,7 @@ func (c *contest) compete(id int, s *Session, lock string, rate float64) {
 		if lost, ok := errors.AsType[*LockLostError](context.Cause(l.Context())); ok {
 			if h.lost = lost.Loss; lost.Loss == LossNoRenewal {
 				// Whoever stops takes all of the grace.
-				pause(context.Background(), l.Lease().UntilIn())
+				wait.For(context.Background(), l.Lease().UntilIn())
 			}
 		}
 		h.stopped = time.Now()
@@ -284,7 +285,7 @@ func (c *contest) compete(id int, s *Session, lock string, rate float64) {
 		cancel()
 		c.note(h)
 		if c.random(2) == 0 { // somebody who does not know that it is over
-			pause(context.Background(), c.between(0, 20*time.Second))
+			wait.For(context.Background(), c.between(0, 20*time.Second))
 			c.write(context.Background(), s, lock, last)
 		}
 	}
@@ -300,7 +301,7 @@ func (c *contest) note(h hold) {
 func (c *contest) work(s *Session, l *Lock, d time.Duration) {
 	ctx, cancel := context.WithTimeout(l.Context(), d)
 	defer cancel()
-	for pause(ctx, c.between(100*time.Millisecond, 2*time.Second)) {
+	for wait.For(ctx, c.between(100*time.Millisecond, 2*time.Second)) {
 		c.write(ctx, s, l.Name(), l.Token())
 	}
 }

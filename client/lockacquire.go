@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wait"
 )
 
 // LockStatus is what is known about a lock.
@@ -121,7 +122,7 @@ func (a *acquisition) watch(ctx context.Context) error {
 			return err
 		}
 		a.tell(err)
-		if !pause(ctx, min(backOff(failures), time.Until(a.began.Add(a.o.Wait)))) {
+		if !wait.For(ctx, min(backOff(failures), time.Until(a.began.Add(a.o.Wait)))) {
 			return context.Cause(ctx)
 		}
 	}

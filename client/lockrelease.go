@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sscli/sscli/client/wait"
 )
 
 // A LockUnknownError means that a request for a lock got no usable answer, and what became
@@ -82,7 +84,7 @@ func (d *doubt) settle(now time.Time) {
 // rest waits until the store can apply none of the requests any more.
 func (d doubt) rest(ctx context.Context) error {
 	d.settle(time.Now())
-	if !pause(ctx, time.Until(d.until)) {
+	if !wait.For(ctx, time.Until(d.until)) {
 		return context.Cause(ctx)
 	}
 	return nil

@@ -64,12 +64,8 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 		p.s.wg.Done()
 		return nil, err
 	}
-	// No goroutine waits for the answer. The one that reads it, or the timer's, does the
-	// rest.
-	stop := context.AfterFunc(limited, func() { p.s.finish(started.id, mqtt.Message{}, context.Cause(limited)) })
-	started.whenDone(func() {
-		stop()
-		f.result, f.err = started.wait(limited)
+	started.then(limited, func(r Result, err error) {
+		f.result, f.err = r, err
 		cancel()
 		p.noteLoss(f.err) // before another request has its place
 		p.release(c.Key(), f)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 )
 
@@ -54,7 +55,7 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 
 // expired waits until the request has expired.
 func (e *LostAnswerError) expired(ctx context.Context) error {
-	if !pause(ctx, time.Until(e.Expires)) {
+	if !wait.For(ctx, time.Until(e.Expires)) {
 		return context.Cause(ctx)
 	}
 	return nil

@@ -92,6 +92,8 @@ func TestGolden(t *testing.T) {
 			Event{Op: "gap", Key: hostile, Continuity: "lost", Version: stored(), From: now().Add(-1500 * time.Millisecond), To: now(), Time: now()},
 			Event{Op: "resync", Key: hostile, Continuity: "lost", HasValue: true, Value: []byte(hostile), Version: evil, Time: now()},
 			Event{Op: "resync", Key: "setpoint", Continuity: "unknown", Time: now()},
+			Event{Op: "error", Key: hostile, Message: "not authorized" + hostile, Version: stored(), Time: now()},
+			Event{Op: "unaudited", Message: "context deadline exceeded", Time: now()},
 			End{Reason: "count", Events: 3, Time: now()},
 		},
 		"serving": {
