@@ -91,8 +91,8 @@ func (p parser) document(text []byte) (node, error) {
 const (
 	maxTokens = 1 << 15
 	maxFlow   = 16  // brackets and braces within each other
-	maxIndent = 64  // columns
-	maxKey    = 256 // bytes
+	maxIndent = 32  // columns
+	maxKey    = 128 // bytes
 )
 
 // tokens splits a text into tokens, as long as they can be those of a file of contexts.
