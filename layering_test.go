@@ -68,7 +68,7 @@ const arrows = `
 client/wire
 client/mqtt
 client/wait
-client               client/mqtt client/wire
+client               client/mqtt client/wait client/wire
 emulator/broker
 emulator/store       client/wire
 emulator/disk
