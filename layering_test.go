@@ -69,8 +69,9 @@ client/wire
 client/mqtt
 client/wait
 client               client/mqtt client/wire
+emulator/broker
 emulator/store       client/wire
-emulator             client/mqtt client/wire emulator/store
+emulator             client/mqtt client/wire emulator/broker emulator/store
 format
 repl                 format
 
@@ -173,6 +174,7 @@ func TestLayers(t *testing.T) {
 		wire     = module + "/client/wire"
 		mqtt     = module + "/client/mqtt"
 		emulator = module + "/emulator"
+		broker   = module + "/emulator/broker"
 		store    = module + "/emulator/store"
 		format   = module + "/format"
 		repl     = module + "/repl"
@@ -200,7 +202,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) }},
 		{"mqtt knows no store", func(p string) bool { return p == mqtt }, all,
 			func(i string) bool { return own(i) || flags(i) }},
-		{"of paho only the packets", ships, tests,
+		// The emulator is tested with paho's own clients.
+		{"of paho only the packets", func(p string) bool { return ships(p) && !under(p, emulator) }, tests,
 			func(i string) bool { return under(i, paho) && i != paho+"/packets" }},
 		{"paho's packets are mqtt's", func(p string) bool { return ships(p) && p != mqtt }, direct,
 			func(i string) bool { return under(i, paho) }},
@@ -210,6 +213,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return i == client || under(i, format, repl, cmd) || flags(i) }},
 		{"store stands on the standard library, wire and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool { return !isStd(i) && i != wire && i != btree }},
+		{"broker stands on the standard library, without its HTTP", func(p string) bool { return p == broker }, all,
+			func(i string) bool { return !isStd(i) && !own(i) || own(i) && i != broker || i == "net/http" }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library and color", func(p string) bool { return p == format }, direct,

@@ -210,5 +210,5 @@ func pointer[T any](v T) *T { return &v }
 // remember asks for a session that outlives its connection.
 func remember(c *packets.Connect) {
 	c.CleanStart = false
-	c.Properties.SessionExpiryInterval = pointer(uint32(3600))
+	c.Properties.SessionExpiryInterval = pointer(uint32(24 * 60 * 60))
 }

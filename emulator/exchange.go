@@ -2,117 +2,141 @@ package emulator
 
 import (
 	"bytes"
-	"strings"
 	"time"
 
-	mqtt "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/packets"
-
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// request is one request on its way through the server.
+// handle takes a message to the request topic. It runs on the connection's reader.
+func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
+	from := peerOf(c)
+	if len(p.ResponseTopic) > 0 && !bytes.Equal(p.ResponseTopic, from.answers) {
+		if wire.IsForbiddenResponseTopic(string(p.ResponseTopic)) {
+			c.Disconnect(broker.TopicNameInvalid)
+			return broker.Success
+		}
+		from.answers = append(from.answers[:0], p.ResponseTopic...)
+	}
+	// MQTT 3 has neither a response topic nor correlation data.
+	if p.QoS != 1 || len(p.ResponseTopic) == 0 || len(p.Correlation) == 0 {
+		s.counts.Ignored++
+		return broker.Success
+	}
+	if s.intercept == nil && s.opts.Latency == 0 {
+		s.answer(c, p)
+		return broker.Later
+	}
+	r := newRequest(c, p)
+	if intercept := s.intercept; intercept != nil {
+		s.broker.Unlock() // it may take its time, and call the server
+		r.action = intercept(r.Request)
+		s.broker.Lock()
+	}
+	if c.Connected() {
+		s.admit(r)
+	}
+	return broker.Later
+}
+
+// answer is the whole way of an ordinary request, from the packet that came to those that
+// go, without memory of its own.
+func (s *Server) answer(c *broker.Client, p *broker.Publish) {
+	s.counts.Requests++
+	c.Ack(p.ID, broker.Success)
+	if p.HasExpiry && p.Expiry == 0 {
+		s.counts.Expired++
+		return
+	}
+	s.asked = store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload}
+	for name, value := range p.User() {
+		switch {
+		case string(name) == wire.PropTimestamp && s.asked.Timestamp == nil:
+			s.asked.Timestamp = value
+		case string(name) == wire.PropFence && s.asked.Fence == nil:
+			s.asked.Fence = value
+		case string(name) == wire.PropPersist:
+			s.asked.Persist = string(value) == "true"
+		}
+	}
+	resp := s.store.Do(&s.asked, s.payload[:0])
+	s.payload = reusable(resp.Payload)
+	s.notify()
+	s.properties = s.beginProperties(s.properties[:0], s.contentType(), p.Correlation)
+	for _, u := range resp.Properties {
+		s.properties = broker.AppendUser(s.properties, u.Name, u.Value)
+	}
+	s.reply(p.ResponseTopic, resp.Payload)
+	s.arm()
+}
+
+// reusable returns a buffer for the next request, unless it has become large.
+func reusable(buf []byte) []byte {
+	const most = 64 << 10
+	if cap(buf) > most {
+		return nil
+	}
+	return buf
+}
+
+// request is one request on its way through the server, when that takes time.
 type request struct {
 	Request
-	from     *link
+	from     *broker.Client
 	packetID uint16
+	expiry   time.Duration
+	expires  bool
 	deadline time.Time // of its message expiry; zero: none
 	action   Action
 }
 
-// receive takes a PUBLISH to the request topic with QoS 0 or 1. It runs on the
-// connection's reader; false ends the connection.
-func (s *Server) receive(l *link, cl *mqtt.Client, pk packets.Packet) bool {
-	topic := pk.Properties.ResponseTopic
-	switch {
-	case wire.IsForbiddenResponseTopic(topic):
-		l.disconnect(packets.ErrTopicNameInvalid.Code)
-		return false
-	case strings.ContainsAny(topic, "+#"): // MQTT 5, 3.3.2.3.5
-		l.disconnect(packets.ErrProtocolViolation.Code)
-		return false
-	}
-	if pk.FixedHeader.Qos == 1 && !l.received(int(s.opts.ReceiveMaximum)) {
-		l.disconnect(packets.ErrReceiveMaximum.Code)
-		return false
-	}
-	if !s.mayUse(cl, wire.RequestTopic, true) {
-		if pk.FixedHeader.Qos == 1 {
-			l.puback(pk.PacketID, packets.ErrNotAuthorized.Code)
-		}
-		return true
-	}
-	// MQTT 3 has neither a response topic nor correlation data.
-	if pk.FixedHeader.Qos == 0 || topic == "" || len(pk.Properties.CorrelationData) == 0 {
-		s.update(func() {
-			s.counts.Ignored++
-			if pk.FixedHeader.Qos == 1 {
-				l.puback(pk.PacketID, packets.CodeSuccess.Code)
-			}
-		})
-		return true
-	}
-	r := &request{from: l, packetID: pk.PacketID}
+// newRequest copies a request out of its packet.
+func newRequest(c *broker.Client, p *broker.Publish) *request {
+	r := &request{from: c, packetID: p.ID, expiry: p.Expiry, expires: p.HasExpiry}
 	r.Request = Request{
-		ClientID: cl.ID, Username: string(cl.Properties.Username), Payload: pk.Payload,
-		ResponseTopic: topic, CorrelationData: pk.Properties.CorrelationData,
+		ClientID: c.ID, Username: c.Username, Payload: bytes.Clone(p.Payload),
+		ResponseTopic: string(p.ResponseTopic), CorrelationData: bytes.Clone(p.Correlation),
 	}
-	properties := make([]Property, len(pk.Properties.User))
-	for i, p := range pk.Properties.User {
-		properties[i] = Property{p.Key, p.Val}
+	properties := []Property{}
+	for name, value := range p.User() {
+		properties = append(properties, Property{string(name), string(value)})
 	}
 	r.setProperties(properties)
-
-	s.mu.Lock()
-	intercept := s.intercept
-	s.mu.Unlock()
-	if intercept != nil {
-		l.hold(false) // it may take its time
-		r.action = intercept(r.Request)
-	}
-	l.hold(true)
-	goOn := true
-	s.update(func() { goOn = s.admit(r, time.Duration(pk.Properties.MessageExpiryInterval)*time.Second) })
-	return goOn
+	return r
 }
 
 // admit acknowledges a request and sees that it is processed.
-func (s *Server) admit(r *request, expiry time.Duration) bool {
-	l, action := r.from, r.action
-	if s.links[r.ClientID] != l {
-		return false
-	}
+func (s *Server) admit(r *request) {
+	c, action := r.from, r.action
 	s.counts.Requests++
 	switch {
 	case action.Cut:
-		s.forget(l)
-		l.cut()
-		return false
+		c.Cut()
+		return
 	case action.Disconnect != 0:
-		l.disconnect(action.Disconnect)
-		return false
+		c.Disconnect(action.Disconnect)
+		return
 	case action.Refuse != 0:
-		l.puback(r.packetID, action.Refuse)
-		return true
+		c.Ack(r.packetID, action.Refuse)
+		return
 	}
-	if expiry > 0 {
-		r.deadline = s.now().Add(expiry)
+	if r.expires {
+		r.deadline = s.now().Add(r.expiry)
 	}
 	if !action.PubackLast && !action.CutAfter {
 		s.acknowledge(r)
 	}
 	if action.Drop {
 		s.acknowledgeLast(r)
-		return true
+		return
 	}
 	s.after(s.opts.Latency+action.Delay, func() { s.process(r) })
-	return !action.CutAfter || s.links[r.ClientID] == l
 }
 
 func (s *Server) acknowledge(r *request) {
 	if !r.action.NoPuback {
-		r.from.puback(r.packetID, packets.CodeSuccess.Code)
+		r.from.Ack(r.packetID, broker.Success)
 	}
 }
 
@@ -122,23 +146,22 @@ func (s *Server) acknowledgeLast(r *request) {
 	}
 }
 
-// process has the engine answer. A request that its message expiry has overtaken is
-// discarded silently (protocol.md 1.4).
+// process has the store answer. A request whose message expiry has passed is discarded
+// silently (protocol.md 1.4).
 func (s *Server) process(r *request) {
-	if !r.deadline.IsZero() && !s.now().Before(r.deadline) {
+	if r.expires && !s.now().Before(r.deadline) {
 		s.counts.Expired++
 		s.acknowledgeLast(r)
 		return
 	}
-	connected := s.links[r.ClientID] == r.from
-	if !connected && r.Verb() == wire.VerbKeyNotify {
+	if !r.from.Connected() && r.Verb() == wire.VerbKeyNotify {
 		return // the registration would have ended with the connection
 	}
-	resp := newResponse(s.engine.Do(r.forStore(), nil))
-	s.notify(s.engine.TakeNotifications())
+	resp := newResponse(s.store.Do(r.forStore(), nil))
+	s.notify()
+	s.arm()
 	if r.action.CutAfter {
-		s.forget(r.from)
-		r.from.cut()
+		r.from.Cut()
 		return
 	}
 	if r.action.DropReply {
@@ -153,9 +176,16 @@ func (s *Server) process(r *request) {
 		r.action.Rewrite(&answer)
 	}
 	s.after(r.action.DelayReply, func() {
-		s.reply(answer)
+		times := 1
 		if r.action.Duplicate {
-			s.reply(answer)
+			times = 2
+		}
+		for range times {
+			s.properties = s.beginProperties(s.properties[:0], answer.ContentType, answer.CorrelationData)
+			for _, u := range answer.Properties {
+				s.properties = broker.AppendUser(s.properties, u.Name, u.Value)
+			}
+			s.reply([]byte(answer.Topic), answer.Payload)
 		}
 		s.acknowledgeLast(r)
 	})
@@ -168,75 +198,45 @@ func (s *Server) contentType() string {
 	return wire.ContentType
 }
 
-// reply sends an answer to whoever is subscribed to its topic, as any message.
-func (s *Server) reply(a Answer) {
-	pk := packets.Packet{
-		TopicName: a.Topic,
-		Payload:   a.Payload,
-		Properties: packets.Properties{
-			CorrelationData: a.CorrelationData, ContentType: a.ContentType, User: userProperties(a.Properties),
-		},
+// beginProperties appends the properties that come before the user properties.
+func (s *Server) beginProperties(dst []byte, contentType string, correlation []byte) []byte {
+	if contentType != "" {
+		dst = broker.AppendContentType(dst, contentType)
 	}
-	subscribers := s.broker.Topics.Subscribers(a.Topic)
-	if len(subscribers.Shared) > 0 {
-		subscribers.SelectShared()
-		subscribers.MergeSharedSelected()
+	if len(correlation) > 0 {
+		dst = broker.AppendCorrelation(dst, correlation)
 	}
-	if len(subscribers.Subscriptions) == 0 {
+	return dst
+}
+
+// reply sends an answer, with s.properties, to whoever is subscribed to its topic, as any
+// message.
+func (s *Server) reply(topic, payload []byte) {
+	d := s.broker.Publish(topic, broker.Message{QoS: 1, Properties: s.properties, Payload: payload})
+	s.counts.TooLarge += d.TooLarge
+	if d.Matched == 0 {
 		s.counts.Undelivered++
 		return
-	}
-	for id, sub := range subscribers.Subscriptions {
-		out := pk
-		out.FixedHeader.Qos = min(1, sub.Qos)
-		for _, n := range sub.Identifiers {
-			out.Properties.SubscriptionIdentifier = append(out.Properties.SubscriptionIdentifier, n)
-		}
-		s.deliver(id, out)
 	}
 	s.counts.Replies++
 }
 
-// deliver sends a message to a client, or keeps it for a session whose client is
-// away.
-func (s *Server) deliver(id string, pk packets.Packet) {
-	if l := s.links[id]; l != nil {
-		if !l.publish(pk, l.lasts) {
-			s.counts.TooLarge++
-		}
-		return
-	}
-	if cl, ok := s.broker.Clients.Get(id); ok && pk.FixedHeader.Qos > 0 && sessionLasts(cl) {
-		s.keep(cl, pk)
-	}
-}
-
-// notify sends notifications straight to their clients, whether these are
-// subscribed or not, once (protocol.md 1.2).
-func (s *Server) notify(notes []store.Notification) {
-	for _, n := range notes {
-		l := s.links[n.ClientID]
-		if l == nil {
+// notify sends what the store has for watchers straight to their clients, whether these
+// are subscribed or not, once (protocol.md 1.2).
+func (s *Server) notify() {
+	for _, n := range s.store.TakeNotifications() {
+		c := s.broker.Client(n.ClientID)
+		if c == nil {
 			continue
 		}
-		sent := l.publish(packets.Packet{
-			FixedHeader: packets.FixedHeader{Qos: 1},
-			TopicName:   n.Topic,
-			Payload:     bytes.Clone(n.Payload),
-			Properties:  packets.Properties{ContentType: s.contentType(), User: userProperties(ownProperties(n.Properties))},
-		}, false)
-		if !sent {
+		s.properties = s.beginProperties(s.properties[:0], s.contentType(), nil)
+		for _, u := range n.Properties {
+			s.properties = broker.AppendUser(s.properties, u.Name, u.Value)
+		}
+		if !c.Send(n.Topic, broker.Message{QoS: 1, Properties: s.properties, Payload: n.Payload}) {
 			s.counts.TooLarge++
 			continue
 		}
 		s.counts.Notifications++
 	}
-}
-
-func userProperties(properties []Property) []packets.UserProperty {
-	user := make([]packets.UserProperty, len(properties))
-	for i, p := range properties {
-		user[i] = packets.UserProperty{Key: p.Name, Val: p.Value}
-	}
-	return user
 }

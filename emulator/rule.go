@@ -1,14 +1,11 @@
 package emulator
 
 import (
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	mqtt "github.com/mochi-mqtt/server/v2"
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator/store"
@@ -144,21 +141,3 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 const notifyTopics = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"
 
 func hexID(clientID string) string { return strings.ToUpper(hex.EncodeToString([]byte(clientID))) }
-
-// identify gives a client that showed a certificate, and no user name, the name in
-// its certificate (protocol.md 7.3).
-func identify(cl *mqtt.Client) {
-	l, ok := cl.Net.Conn.(*link)
-	if !ok || len(cl.Properties.Username) > 0 {
-		return
-	}
-	raw := l.Conn
-	if w, ok := raw.(*webSocket); ok {
-		raw = w.Conn
-	}
-	if t, ok := raw.(*tls.Conn); ok {
-		if chain := t.ConnectionState().VerifiedChains; len(chain) > 0 {
-			cl.Properties.Username = []byte(chain[0][0].Subject.CommonName)
-		}
-	}
-}

@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
-	mqtt "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/listeners"
-	"github.com/mochi-mqtt/server/v2/packets"
-
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/emulator/store"
 )
 
@@ -64,63 +61,43 @@ type Login struct {
 }
 
 const (
-	defaultListen         = "127.0.0.1:0"
-	defaultReceiveMaximum = 1024
-	defaultOutbox         = 1 << 16
+	defaultListen = "127.0.0.1:0"
 
-	// quietSeconds spaces out the $SYS messages, each of which stops the world to
-	// read memory statistics.
-	quietSeconds = 24 * 60 * 60
-
-	// readBuffer holds some dozens of requests, which are then answered in one
-	// write.
-	readBuffer = 16 << 10
+	webSocketPath = "/mqtt"
 )
 
 // ErrClosed is what a closed server answers with.
 var ErrClosed = errors.New("the emulator is closed")
 
-// A Server is an MQTT 5 broker with a state store. Its methods may be called by
-// several goroutines.
+// A Server is an MQTT broker with a state store: package broker, with package store as
+// the handler of the request topic. Its methods may be called by several goroutines.
 type Server struct {
 	opts   Options
-	log    *slog.Logger
-	broker *mqtt.Server
+	broker *broker.Broker
 	ln     net.Listener
 	ws     net.Listener // nil: no WebSockets
 
-	running sync.WaitGroup // the accept loops, the timer, two goroutines for each connection
-	done    chan struct{}
-
-	mu        sync.Mutex // engine and outboxes: what was changed first is told first
-	changed   sync.Cond  // the state that Await looks at
-	engine    *store.Store
+	// Guarded by broker: what was changed first is told first.
+	changed   sync.Cond // the state that Await looks at
+	store     *store.Store
 	history   history
-	offset    time.Duration    // of the store's clock
-	links     map[string]*link // by client id, those with a session
-	latest    map[string]*link // by client id, the last that had one, until mochi is done with it
-	conns     map[*link]struct{}
-	agenda    agenda
-	timer     *time.Timer
-	armed     time.Time // what the timer is set to; zero: nothing
-	loginsDue time.Time // when tokens are looked at next; zero: never
+	expiry    *broker.Appointment // of the next key
+	expiresAt time.Time
 	intercept func(Request) Action
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
 	counts    State
 	closed    bool
+
+	// Memory that one request after the other uses.
+	payload, properties []byte
+	asked               store.Request
 }
 
 // New starts a server. It is to be closed.
 func New(opts Options) (*Server, error) {
 	if opts.Listen == "" {
 		opts.Listen = defaultListen
-	}
-	if opts.ReceiveMaximum == 0 {
-		opts.ReceiveMaximum = defaultReceiveMaximum
-	}
-	if opts.Outbox <= 0 {
-		opts.Outbox = defaultOutbox
 	}
 	if users := opts.Users; users != nil && opts.CheckLogin == nil {
 		opts.CheckLogin = func(username string, password []byte) bool {
@@ -149,19 +126,25 @@ func New(opts Options) (*Server, error) {
 			return nil, fmt.Errorf("rule %q: %w", r, err)
 		}
 	}
-	s := &Server{
-		opts: opts, log: opts.Log, done: make(chan struct{}), offset: opts.Skew,
-		links: make(map[string]*link), latest: make(map[string]*link), conns: make(map[*link]struct{}),
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
+	s := &Server{opts: opts}
+	b := broker.Options{
+		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle, Disconnected: s.disconnected, Changed: s.changed.Broadcast,
+		ReceiveMaximum: opts.ReceiveMaximum, MaxPacketSize: opts.MaxPacketSize, Outbox: opts.Outbox,
+		Version: "sscli emulator", Log: opts.Log,
 	}
-	s.changed.L = &s.mu
-	s.engine = store.New(store.Options{
+	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {
+		b.Authorize = s.mayUse
+	}
+	s.broker = broker.New(b)
+	s.changed.L = s.broker
+	s.store = store.New(store.Options{
 		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Changed: s.history.add, Variants: opts.Variants,
 	})
 	if err := s.listen(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.broker.Close())
 	}
 	return s, nil
 }
@@ -171,33 +154,13 @@ func (s *Server) listen() error {
 	if s.ln, err = s.listenOn(s.opts.Listen, s.opts.Listener); err != nil {
 		return err
 	}
-	all := []listeners.Listener{&listener{Listener: s.ln, s: s, id: "emulator", protocol: "tcp"}}
 	if s.opts.WebSocket != "" {
 		if s.ws, err = s.listenOn(s.opts.WebSocket, nil); err != nil {
 			return errors.Join(err, s.ln.Close())
 		}
-		all = append(all, &listener{Listener: s.ws, s: s, id: "emulator-ws", protocol: "ws", wrap: newWebSocket})
+		s.broker.ServeWebSocket(s.ws, webSocketPath)
 	}
-	capabilities := mqtt.NewDefaultServerCapabilities()
-	capabilities.ReceiveMaximum = s.opts.ReceiveMaximum
-	capabilities.MaximumInflight = math.MaxUint16
-	// mochi would send a PUBLISH's user properties back in its PUBACK.
-	capabilities.Compatibilities.NoInheritedPropertiesOnAck = true
-	s.broker = mqtt.New(&mqtt.Options{Capabilities: capabilities, Logger: s.log, SysTopicResendInterval: quietSeconds, ClientNetReadBufferSize: readBuffer})
-	err = s.broker.AddHook(&hook{s: s}, nil)
-	for _, ln := range all {
-		err = errors.Join(err, s.broker.AddListener(ln))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("start the broker: %w", err), s.closeListeners())
-	}
-	s.timer = time.NewTimer(math.MaxInt64)
-	s.running.Go(s.keepTime)
-	s.running.Add(len(all)) // listener.Serve
-	if err := s.broker.Serve(); err != nil {
-		s.running.Add(-len(all)) // the listeners have not been started
-		return errors.Join(fmt.Errorf("start the broker: %w", err), s.Close())
-	}
+	s.broker.Serve(s.ln)
 	return nil
 }
 
@@ -216,14 +179,6 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 	default:
 		return ln, nil
 	}
-}
-
-func (s *Server) closeListeners() error {
-	err := s.ln.Close()
-	if s.ws != nil {
-		err = errors.Join(err, s.ws.Close())
-	}
-	return err
 }
 
 // Addr is the address that the server listens on.
@@ -269,52 +224,56 @@ func (s *Server) WebSocketURL() string {
 // Close tells the clients that the server shuts down, waits until all connections
 // are closed and frees the address. Further calls do nothing.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	s.closed = true
-	for l := range s.conns {
-		if l.client == nil {
-			l.cut()
-			continue
-		}
-		l.disconnect(packets.ErrServerShuttingDown.Code)
-	}
-	s.mu.Unlock()
-	s.changed.Broadcast()
-	close(s.done)
-	err := s.closeListeners()
-	s.running.Wait()
-	return errors.Join(err, s.broker.Close())
-}
-
-// serve runs a new connection: mochi's reader and the link's writer.
-func (s *Server) serve(conn net.Conn, establish func(*link) error) {
-	l := newLink(conn, s.opts.Outbox)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		l.cut()
-		return
-	}
-	s.conns[l] = struct{}{}
-	s.running.Go(l.run)
-	s.running.Go(func() {
-		if err := establish(l); err != nil {
-			s.log.Debug("connection ended", "remote", conn.RemoteAddr(), "error", err)
-		}
-		l.settle()
-		s.leave(l)
-	})
+	s.update(func() { s.closed = true })
+	return s.broker.Close()
 }
 
 // update changes the server's state and lets those who wait for it look.
 func (s *Server) update(change func()) {
-	s.mu.Lock()
+	s.broker.Lock()
 	change()
-	s.arm()
-	s.mu.Unlock()
+	s.broker.Unlock()
 	s.changed.Broadcast()
+}
+
+// now is the store's clock. The broker is locked.
+func (s *Server) now() time.Time { return s.broker.Now().Add(s.opts.Skew) }
+
+// at has something done when the store's clock shows that time.
+func (s *Server) at(due time.Time, do func()) *broker.Appointment {
+	return s.broker.At(due.Add(-s.opts.Skew), do)
+}
+
+// after does something later on the store's clock, or at once.
+func (s *Server) after(d time.Duration, do func()) {
+	if d <= 0 {
+		do()
+		return
+	}
+	s.counts.Delayed++
+	s.at(s.now().Add(d), func() {
+		s.counts.Delayed--
+		do()
+	})
+}
+
+// arm sees to it that the next key expires in time.
+func (s *Server) arm() {
+	due, ok := s.store.NextExpiry()
+	if !ok {
+		due = time.Time{}
+	}
+	if due.Equal(s.expiresAt) {
+		return
+	}
+	s.broker.Cancel(s.expiry)
+	s.expiry, s.expiresAt = nil, due
+	if ok {
+		s.expiry = s.at(due, func() {
+			s.expiresAt = time.Time{}
+			s.store.Expire()
+			s.notify()
+			s.arm()
+		})
+	}
 }

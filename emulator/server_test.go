@@ -130,28 +130,42 @@ func TestReplyQoS(t *testing.T) {
 }
 
 func TestForbiddenResponseTopic(t *testing.T) {
-	for _, topic := range []string{requestTopic, "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8", notifyPrefix + "x"} {
-		s := emulator.Start(t)
-		c := connect(t, s, "c")
-		p := c.publication("SET", "k", "v")
-		p.Properties.ResponseTopic = topic
-		c.send(p)
-		c.expect("DISCONNECT 0x90")
-		c.ended()
-		if _, there := s.Get("k"); there {
-			t.Errorf("%s: the request was processed", topic)
+	for topic, reason := range map[string]string{
+		requestTopic: "0x90", "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8": "0x90", notifyPrefix + "x": "0x90",
+		"clients/+": "0x82", "#": "0x82",
+	} {
+		for qos := range byte(3) {
+			s := emulator.Start(t)
+			c := connect(t, s, "c")
+			p := c.publication("SET", "k", "v")
+			p.Properties.ResponseTopic, p.QoS = topic, qos
+			if qos == 0 {
+				p.PacketID = 0
+			}
+			c.send(p)
+			c.expect("DISCONNECT " + reason)
+			c.ended()
+			if _, there := s.Get("k"); there {
+				t.Errorf("%s: the request was processed", topic)
+			}
 		}
 	}
 }
 
-func TestWildcardResponseTopic(t *testing.T) {
+// A will is no request, and reaches no subscriber of the request topic.
+func TestWillOnTheRequestTopic(t *testing.T) {
 	s := emulator.Start(t)
-	c := connect(t, s, "c")
-	p := c.publication("GET", "k")
-	p.Properties.ResponseTopic = "clients/+"
-	c.send(p)
-	c.expect("DISCONNECT 0x82")
-	c.ended()
+	spy := connect(t, s, "spy")
+	spy.subscribe("statestore/#", 2)
+	c := connect(t, s, "c", func(p *packets.Connect) {
+		p.WillFlag, p.WillTopic, p.WillMessage, p.WillQOS, p.WillRetain = true, requestTopic, wire.AppendRequest(nil, "SET", "k", "v"), 1, true
+		p.WillProperties = &packets.Properties{}
+	})
+	c.conn.Close()
+	await(t, s, func(st emulator.State) bool { return st.Clients == 1 })
+	spy.do("GET k", "$-1") // and nothing before it
+	spy.subscribe("statestore/+/+/#", 1)
+	spy.do("GET k", "$-1")
 }
 
 func TestRequestsGoNowhereElse(t *testing.T) {
@@ -737,17 +751,13 @@ func TestKeptReplies(t *testing.T) {
 	if ack := d.hello(func(p *packets.Connect) { remember(p); p.Properties.ReceiveMaximum = pointer(uint16(1)) }); !ack.SessionPresent {
 		t.Fatal("the session is gone")
 	}
-	got := map[string]bool{}
-	for range 2 {
+	// In their order, with DUP if it was sent before.
+	for i, want := range []string{"reply +OK", "reply $1\r\nv"} {
 		p := d.receive()
-		got[d.describe(p)] = true
-		if !p.Content.(*packets.Publish).Duplicate {
-			t.Errorf("%s has no DUP", d.describe(p))
+		if got, dup := d.describe(p), p.Content.(*packets.Publish).Duplicate; got != want || dup != (i == 0) {
+			t.Errorf("got %s, DUP %t; want %s", got, dup, want)
 		}
 		d.acknowledge(p)
-	}
-	if !got["reply +OK"] || !got["reply $1\r\nv"] {
-		t.Errorf("got %v", got)
 	}
 }
 
@@ -817,7 +827,7 @@ func TestMQTT3(t *testing.T) {
 	p.Properties.ResponseTopic = "t"
 	c.send(p)
 	c.expect("PUBACK 0x00")
-	exchange(t, conn, "", "\x32\x0a\x00\x01t\xff\xff$-1\r\n")
+	exchange(t, conn, "", "\x32\x0a\x00\x01t\x00\x01$-1\r\n")
 	// There is no DISCONNECT from a server.
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/broker"
 )
 
 // State is what a test may wait for, see [Server.Await].
@@ -26,15 +27,16 @@ type State struct {
 
 func (s *Server) state() State {
 	st := s.counts
-	st.Clients, st.Connections, st.Delayed = len(s.links), len(s.conns), len(s.agenda)
-	st.Registrations, st.Keys = s.engine.Registrations(), s.engine.Len()
+	b := s.broker.Stats()
+	st.Clients, st.Connections = b.Clients, b.Connections
+	st.Registrations, st.Keys = s.store.Registrations(), s.store.Len()
 	return st
 }
 
 // State returns the present state.
 func (s *Server) State() State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.broker.Lock()
+	defer s.broker.Unlock()
 	return s.state()
 }
 
@@ -42,12 +44,12 @@ func (s *Server) State() State {
 // error is the context's or ErrClosed, with the last state in its text.
 func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 	defer context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.broker.Lock()
+		defer s.broker.Unlock()
 		s.changed.Broadcast()
 	})()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.broker.Lock()
+	defer s.broker.Unlock()
 	for {
 		st := s.state()
 		switch {
@@ -62,34 +64,18 @@ func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 	}
 }
 
-// FastForward moves the store's clock. What comes due meanwhile, in the order of
-// time, has been done before it returns: keys have run out and notifications are
-// on their way, delayed requests and replies too.
+// FastForward moves the clock of the store and of the broker. What comes due meanwhile, in
+// the order of time, has been done before it returns: keys have expired and notifications
+// are on their way, delayed requests and replies too, sessions and messages have expired,
+// and wills that were delayed are published. Keep Alive goes by real time.
 func (s *Server) FastForward(d time.Duration) {
-	s.update(func() {
-		target := s.now().Add(d)
-		s.armed = time.Time{}
-		for {
-			due, ok := s.nextDue()
-			if !ok || due.After(target) {
-				break
-			}
-			if wait := due.Sub(s.now()); wait > 0 {
-				s.offset += wait
-			}
-			s.runDue()
-		}
-		if rest := target.Sub(s.now()); rest > 0 {
-			s.offset += rest
-		}
-		s.runDue()
-	})
+	s.update(func() { s.broker.Advance(d) })
 }
 
 // Now is the store's clock.
 func (s *Server) Now() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.broker.Lock()
+	defer s.broker.Unlock()
 	return s.now()
 }
 
@@ -116,10 +102,7 @@ func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason
 // returns, their registrations are gone.
 func (s *Server) DropAll() {
 	s.update(func() {
-		for l := range s.conns {
-			s.forget(l)
-			l.cut()
-		}
+		s.broker.Clients(func(c *broker.Client) { c.Cut() })
 	})
 }
 
@@ -127,8 +110,9 @@ func (s *Server) DropAll() {
 // be connected. Watchers are notified.
 func (s *Server) Do(req Request) (resp Response) {
 	s.update(func() {
-		resp = newResponse(s.engine.Do(req.forStore(), nil))
-		s.notify(s.engine.TakeNotifications())
+		resp = newResponse(s.store.Do(req.forStore(), nil))
+		s.notify()
+		s.arm()
 	})
 	return resp
 }
@@ -149,9 +133,9 @@ func (s *Server) Set(key, value string) (wire.Version, error) {
 
 // Get returns a key's state.
 func (s *Server) Get(key string) (Entry, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.engine.Lookup([]byte(key))
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	e := s.store.Lookup([]byte(key))
 	if e == nil {
 		return Entry{}, false
 	}
@@ -160,10 +144,10 @@ func (s *Server) Get(key string) (Entry, bool) {
 
 // Keys returns the keys in the order of their bytes.
 func (s *Server) Keys() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.broker.Lock()
+	defer s.broker.Unlock()
 	var keys []string
-	for e := range s.engine.From(nil) {
+	for e := range s.store.From(nil) {
 		keys = append(keys, string(e.Key()))
 	}
 	return keys
@@ -171,7 +155,7 @@ func (s *Server) Keys() []string {
 
 // Changes returns what changed in the store, the oldest first: the last 1024 changes.
 func (s *Server) Changes() []Change {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.broker.Lock()
+	defer s.broker.Unlock()
 	return s.history.all()
 }

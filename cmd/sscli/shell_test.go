@@ -539,7 +539,7 @@ func TestShellTakenOver(t *testing.T) {
 	first.ready()
 	second := at.start(t)
 	second.ready()
-	first.seesWithin("taken over (\"session takeover\"); the next command connects again\n  try: another --client-id")
+	first.seesWithin("taken over; the next command connects again\n  try: another --client-id")
 	first.types("set a 1\r")
 	first.seesWithin("OK")
 	second.seesWithin("taken over")

@@ -1,0 +1,268 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"sync"
+	"time"
+)
+
+// Options configure a [Broker]. The zero value lets anybody do anything, within limits
+// that no ordinary client meets.
+type Options struct {
+	// Login judges what a client shows in CONNECT, or in AUTH later; nil: everybody may
+	// connect, and no client can authenticate by AUTH. It is called on the goroutine of the
+	// connection, without the lock.
+	Login func(*Login) Verdict
+
+	// Authorize tells whether a client may publish to a topic (write), or subscribe to a
+	// filter; nil: everybody may. A shared subscription is asked for with $share.
+	Authorize func(c *Client, topic string, write bool) bool
+
+	// Topic is what Handle is for. Its messages, retained ones and wills included, reach
+	// neither Handle's neighbours, the subscribers, nor the retained messages; wills not even
+	// Handle.
+	Topic string
+
+	// Handle takes each message that a client publishes to Topic and may. It returns the
+	// reason code of PUBACK or PUBREC; with [Later] none is sent, and [Client.Ack] sends that
+	// of a message with QoS 1. Handle may unlock and lock the broker, and should then look
+	// at [Client.Connected].
+	Handle func(c *Client, p *Publish) byte
+
+	// Connected and Disconnected tell of the clients that have a session: once each for a
+	// connection. A client that is taken over is disconnected before the other is connected.
+	Connected, Disconnected func(*Client)
+
+	// Changed is called whenever something may have changed that [Broker.Stats] returns,
+	// without the lock; nil: nobody wants to know.
+	Changed func()
+
+	ReceiveMaximum    uint16        // of the broker; 0: 1024
+	MaxPacketSize     uint32        // of packets from clients, in bytes; 0: what MQTT can write
+	TopicAliasMaximum uint16        // of the broker; 0: 64
+	KeepAlive         time.Duration // the longest Keep Alive, in whole seconds, which those who ask for more are told; 0: any
+
+	Outbox           int // packets that may wait for a connected client; 0: 65536
+	OutboxBytes      int // and their bytes, about; 0: 256 MiB
+	Queue            int // messages that are kept for a session whose client is away; 0: 65536
+	QueueBytes       int // and their bytes, about; 0: 64 MiB
+	MaxSessions      int // of clients that are there, and that are away; 0: 100000
+	MaxSubscriptions int // of one session; 0: 10000
+	MaxRetained      int // retained messages; 0: 100000
+	MaxRetainedBytes int // and their bytes, about; 0: 256 MiB
+
+	Version string       // for $SYS/broker/version
+	Log     *slog.Logger // nil: silent
+}
+
+func (o *Options) setDefaults() {
+	if o.ReceiveMaximum == 0 {
+		o.ReceiveMaximum = 1024
+	}
+	if o.TopicAliasMaximum == 0 {
+		o.TopicAliasMaximum = 64
+	}
+	for _, d := range []struct {
+		limit *int
+		value int
+	}{
+		{&o.Outbox, 1 << 16}, {&o.OutboxBytes, 256 << 20}, {&o.Queue, 1 << 16}, {&o.QueueBytes, 64 << 20},
+		{&o.MaxSessions, 100_000}, {&o.MaxSubscriptions, 10_000}, {&o.MaxRetained, 100_000}, {&o.MaxRetainedBytes, 256 << 20},
+	} {
+		if *d.limit <= 0 {
+			*d.limit = d.value
+		}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Later is what a handler returns that acknowledges a message itself, or never.
+const Later byte = 0xFF
+
+// Stats are what a broker counts.
+type Stats struct {
+	Connections int // open, also before CONNECT
+	Clients     int // connected, with a session
+	Sessions    int // of clients that are connected, and that are away
+
+	Subscriptions int
+	Retained      int
+
+	MessagesReceived, MessagesSent uint64 // PUBLISH packets
+	BytesReceived, BytesSent       uint64
+}
+
+// A Broker serves MQTT. Its methods may be called by several goroutines; those that want
+// the lock say so.
+type Broker struct {
+	opts    Options
+	log     *slog.Logger
+	running sync.WaitGroup // accept loops, readers, writers and the timekeeper
+	done    chan struct{}
+
+	mu         sync.Mutex
+	clients    map[*Client]struct{} // all connections
+	sessions   map[string]*session
+	tree       node
+	generation uint64            // changes with each subscription
+	routes     map[string]*route // by topic
+	stats      Stats
+	retained   int    // bytes
+	sequence   uint64 // of retained messages
+	sysSubs    int    // subscriptions to $SYS
+	sysDue     *Appointment
+	started    time.Time
+	dirty      []*Client // that have something to send
+	changed    bool      // since Changed was called
+	batch      time.Time // when the packets at hand were read; zero: none are
+	own        message
+	agenda     agenda
+	listeners  []net.Listener
+	closed     bool
+}
+
+// New returns a broker that listens nowhere yet. It is to be closed.
+func New(opts Options) *Broker {
+	opts.setDefaults()
+	b := &Broker{
+		opts: opts, log: opts.Log, done: make(chan struct{}),
+		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), routes: make(map[string]*route),
+	}
+	b.agenda.timer = time.NewTimer(math.MaxInt64)
+	b.started = b.now()
+	b.running.Go(b.keepTime)
+	return b
+}
+
+// Lock locks the broker, so that methods that want the lock may be called.
+func (b *Broker) Lock() { b.mu.Lock() }
+
+// fewWrites is how many clients the goroutine that unlocks writes to by itself; the
+// writers of the others do it, beside each other.
+const fewWrites = 4
+
+// Unlock sends what was queued and unlocks the broker.
+func (b *Broker) Unlock() {
+	var few [fewWrites]*Client
+	n := 0
+	for i, c := range b.dirty {
+		b.dirty[i] = nil
+		c.dirty = false
+		if c.writing {
+			continue // who writes looks again
+		}
+		c.writing = true
+		if n < fewWrites && c.direct() {
+			c.load()
+			few[n] = c
+			n++
+			continue
+		}
+		c.handOver()
+	}
+	b.dirty = b.dirty[:0]
+	b.batch = time.Time{}
+	b.arm()
+	changed := b.changed
+	b.changed = false
+	b.mu.Unlock()
+	if changed && b.opts.Changed != nil {
+		b.opts.Changed()
+	}
+	for _, c := range few[:n] {
+		c.writeDirect()
+	}
+}
+
+// Stats returns what the broker counted so far. It wants the lock.
+func (b *Broker) Stats() Stats {
+	st := b.stats
+	st.Connections, st.Sessions = len(b.clients), len(b.sessions)
+	return st
+}
+
+// Client returns the client with that id, if it is connected. It wants the lock.
+func (b *Broker) Client(id string) *Client {
+	if s := b.sessions[id]; s != nil {
+		return s.client
+	}
+	return nil
+}
+
+// Clients calls f for each open connection, also those before CONNECT. It wants the lock.
+func (b *Broker) Clients(f func(*Client)) {
+	for c := range b.clients {
+		f(c)
+	}
+}
+
+// acceptPause keeps an accept loop from spinning when the process has no file
+// descriptors left.
+const acceptPause = 50 * time.Millisecond
+
+// Serve accepts connections from ln until the broker is closed, which closes ln. It
+// returns at once.
+func (b *Broker) Serve(ln net.Listener) { b.serve(ln, func(nc net.Conn) net.Conn { return nc }) }
+
+// ServeWebSocket is [Broker.Serve] for WebSockets (MQTT 5, 6) at a path such as /mqtt.
+func (b *Broker) ServeWebSocket(ln net.Listener, path string) {
+	b.serve(ln, func(nc net.Conn) net.Conn { return newWebSocket(nc, path) })
+}
+
+func (b *Broker) serve(ln net.Listener, wrap func(net.Conn) net.Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		_ = ln.Close()
+		return
+	}
+	b.listeners = append(b.listeners, ln)
+	b.running.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil {
+				b.connection(wrap(nc))
+				continue
+			}
+			b.log.Warn("accept", "error", err)
+			select {
+			case <-time.After(acceptPause):
+			case <-b.done:
+				return
+			}
+		}
+	})
+}
+
+// Close tells the clients that the broker shuts down, and waits until all connections
+// are closed. Further calls do nothing.
+func (b *Broker) Close() error {
+	b.Lock()
+	if b.closed {
+		b.Unlock()
+		return nil
+	}
+	b.closed = true
+	for c := range b.clients {
+		c.end(ServerShuttingDown, "")
+	}
+	var err error
+	for _, ln := range b.listeners {
+		if e := ln.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, fmt.Errorf("close %s: %w", ln.Addr(), e))
+		}
+	}
+	close(b.done)
+	b.Unlock()
+	b.running.Wait()
+	return err
+}

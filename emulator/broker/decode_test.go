@@ -1,0 +1,328 @@
+package broker
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/eclipse/paho.golang/packets"
+	"github.com/google/go-cmp/cmp"
+)
+
+// paho reads a packet with the decoder of paho.golang, which is the judge of ours: what
+// ours accepts it must accept too, and read the same from it. Ours is stricter.
+func paho(t *testing.T, packet []byte) packets.Packet {
+	t.Helper()
+	cp, err := packets.ReadPacket(bytes.NewReader(packet))
+	if err != nil {
+		t.Fatalf("% x is not accepted by paho: %v", packet, err)
+	}
+	return cp.Content
+}
+
+// packetOf puts a fixed header before a body.
+func packetOf(first byte, body []byte) []byte {
+	packet := []byte{first}
+	for n := len(body); ; n >>= 7 {
+		if n < 0x80 {
+			return append(append(packet, byte(n)), body...)
+		}
+		packet = append(packet, byte(n)|0x80)
+	}
+}
+
+func same(t *testing.T, what string, paho, ours any) {
+	t.Helper()
+	if diff := cmp.Diff(paho, ours); diff != "" {
+		t.Errorf("%s (-paho +ours):\n%s", what, diff)
+	}
+}
+
+// wire is the encoding of a packet by paho, without its fixed header.
+func wire(f *testing.F, p interface {
+	packets.Packet
+}) []byte {
+	f.Helper()
+	var body []byte
+	for _, part := range p.Buffers() {
+		body = append(body, part...)
+	}
+	return body
+}
+
+func number[T any](v T) *T { return &v }
+
+// text is a string of ours as paho has it.
+func text(b []byte) string { return string(b) }
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func FuzzConnect(f *testing.F) {
+	full := &packets.Connect{
+		ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: "id", CleanStart: true, KeepAlive: 9, UsernameFlag: true, Username: "u", PasswordFlag: true, Password: []byte("p"),
+		WillFlag: true, WillQOS: 2, WillRetain: true, WillTopic: "w", WillMessage: []byte("m"), WillProperties: &packets.Properties{WillDelayInterval: number(uint32(5))},
+		Properties: &packets.Properties{SessionExpiryInterval: number(uint32(7)), ReceiveMaximum: number(uint16(3)), MaximumPacketSize: number(uint32(99)),
+			TopicAliasMaximum: number(uint16(4)), RequestProblemInfo: number(byte(0)), AuthMethod: "a", AuthData: []byte("d"), User: []packets.User{{Key: "k", Value: "v"}}},
+	}
+	f.Add(wire(f, full))
+	f.Add([]byte("\x00\x04MQTT\x04\xc0\x00\x3c\x00\x01c\x00\x01u\x00\x01p"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p, err := decodeConnect(body)
+		if err != nil || p.version != version5 {
+			return
+		}
+		want := paho(t, packetOf(typeConnect<<4, body)).(*packets.Connect)
+		same(t, "CONNECT", []any{want.ClientID, want.CleanStart, want.KeepAlive, want.WillFlag, want.WillQOS, want.WillRetain, want.WillTopic, want.UsernameFlag, want.Username},
+			[]any{text(p.clientID), p.cleanStart, p.keepAlive, p.hasWill, p.willQoS, p.willRetain, text(p.willTopic), p.hasUser, text(p.user)})
+		same(t, "binary data", []any{text(want.WillMessage), text(want.Password)}, []any{text(p.willBody), text(p.password)})
+		q := want.Properties
+		same(t, "properties", []any{value(q.SessionExpiryInterval), value(q.ReceiveMaximum), value(q.MaximumPacketSize), value(q.TopicAliasMaximum), q.AuthMethod, text(q.AuthData)},
+			[]any{p.props.sessionExpiry, p.props.receiveMaximum, p.props.maxPacket, p.props.topicAliasMax, text(p.props.authMethod), text(p.props.authData)})
+		if c := p.clone(); text(c.clientID) != text(p.clientID) || text(c.willProps.raw) != text(p.willProps.raw) {
+			t.Errorf("the clone is %+v", c)
+		}
+		if p.hasWill {
+			newWill(p)
+		}
+	})
+}
+
+func FuzzPublish(f *testing.F) {
+	full := &packets.Publish{Topic: "t", QoS: 1, PacketID: 7, Payload: []byte("x"), Properties: &packets.Properties{
+		PayloadFormat: number(byte(1)), MessageExpiry: number(uint32(9)), TopicAlias: number(uint16(2)), ContentType: "c", ResponseTopic: "r",
+		CorrelationData: []byte("\xff"), User: []packets.User{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}},
+	}}
+	f.Add(byte(1), wire(f, full))
+	f.Add(byte(0), []byte("\x00\x00\x03\x23\x00\x01x"))
+	f.Add(byte(2), []byte("\x00\x01t\x00\x01\x0d\x23\x00\x01\x26\x00\x00\x00\x00\x02\x00\x00\x00\x01"))
+	f.Fuzz(func(t *testing.T, qos byte, body []byte) {
+		first := typePublish<<4 | qos%3<<1
+		var p publishPacket
+		if err := p.decode(version5, first, body, nil); err != nil {
+			return
+		}
+		want := paho(t, packetOf(first, body)).(*packets.Publish)
+		q := want.Properties
+		same(t, "PUBLISH", []any{want.Topic, want.QoS, want.PacketID, text(want.Payload), q.ContentType, q.ResponseTopic, text(q.CorrelationData)},
+			[]any{text(p.topic), p.qos, p.id, text(p.payload), text(p.props.contentType), text(p.props.responseTopic), text(p.props.correlation)})
+		same(t, "numbers", []any{value(q.MessageExpiry), value(q.TopicAlias)}, []any{p.props.messageExpiry, p.props.topicAlias})
+		var user []packets.User
+		for name, v := range (&Publish{raw: p.props.raw}).User() {
+			user = append(user, packets.User{Key: text(name), Value: text(v)})
+		}
+		same(t, "user properties", q.User, user)
+
+		// What is passed on is the rest, in its order.
+		passed := p.props.passedOn(nil)
+		f := fields{rest: packetOf(0, passed)[1:]}
+		var again properties
+		if f.properties(&again, messageProperties); f.err != nil {
+			t.Fatalf("what is passed on, % x: %v", passed, f.err)
+		}
+		var userAgain []packets.User
+		for name, v := range (&Publish{raw: again.raw}).User() {
+			userAgain = append(userAgain, packets.User{Key: text(name), Value: text(v)})
+		}
+		same(t, "passed on", []any{user, text(p.props.contentType), text(p.props.responseTopic), text(p.props.correlation), propertySet(0)},
+			[]any{userAgain, text(again.contentType), text(again.responseTopic), text(again.correlation), again.seen & setOf(propMessageExpiry, propTopicAlias)})
+		if again.seen != p.props.seen&^setOf(propMessageExpiry, propTopicAlias) {
+			t.Errorf("%b is passed on of %b", again.seen, p.props.seen)
+		}
+	})
+}
+
+func FuzzAcknowledgement(f *testing.F) {
+	f.Add(byte(typePuback), []byte("\x00\x01"))
+	f.Add(byte(typePubrec), []byte("\x00\x01\x87"))
+	f.Add(byte(typePubrel), []byte("\x00\x01\x92\x09\x1f\x00\x01s\x26\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
+		kind = typePuback + kind%4
+		p, err := decodeAck(version5, body)
+		if err != nil || checkAckCode(kind, p.code) != nil {
+			return
+		}
+		first := kind << 4
+		if kind == typePubrel {
+			first |= 2
+		}
+		var id uint16
+		var code byte
+		switch want := paho(t, packetOf(first, body)).(type) {
+		case *packets.Puback:
+			id, code = want.PacketID, want.ReasonCode
+		case *packets.Pubrec:
+			id, code = want.PacketID, want.ReasonCode
+		case *packets.Pubrel:
+			id, code = want.PacketID, want.ReasonCode
+		case *packets.Pubcomp:
+			id, code = want.PacketID, want.ReasonCode
+		}
+		same(t, "acknowledgement", []any{id, code}, []any{p.id, p.code})
+	})
+}
+
+func FuzzSubscribe(f *testing.F) {
+	f.Add(wire(f, &packets.Subscribe{PacketID: 3, Properties: &packets.Properties{SubscriptionIdentifier: number(200)}, Subscriptions: []packets.SubOptions{
+		{Topic: "a/+", QoS: 2, NoLocal: true, RetainAsPublished: true, RetainHandling: 2}, {Topic: "$share/g/#", QoS: 1},
+	}}))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p, err := decodeSubscribe(version5, body)
+		if err != nil {
+			return
+		}
+		want := paho(t, packetOf(typeSubscribe<<4|2, body)).(*packets.Subscribe)
+		var options []packets.SubOptions
+		for _, r := range p.filters {
+			options = append(options, packets.SubOptions{Topic: text(r.filter), QoS: r.qos, NoLocal: r.noLocal, RetainAsPublished: r.asPublished, RetainHandling: r.handling})
+			splitShare(text(r.filter))
+		}
+		same(t, "SUBSCRIBE", []any{want.PacketID, value(want.Properties.SubscriptionIdentifier), want.Subscriptions}, []any{p.id, p.subscriptionID, options})
+	})
+}
+
+func FuzzUnsubscribe(f *testing.F) {
+	f.Add(wire(f, &packets.Unsubscribe{PacketID: 3, Properties: &packets.Properties{}, Topics: []string{"a", "b/#"}}))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p, err := decodeUnsubscribe(version5, body)
+		if err != nil {
+			return
+		}
+		want := paho(t, packetOf(typeUnsubscribe<<4|2, body)).(*packets.Unsubscribe)
+		var filters []string
+		for _, filter := range p.filters {
+			filters = append(filters, text(filter))
+		}
+		same(t, "UNSUBSCRIBE", []any{want.PacketID, want.Topics}, []any{p.id, filters})
+	})
+}
+
+func FuzzDisconnectAndAuth(f *testing.F) {
+	f.Add([]byte("\x04\x05\x11\x00\x00\x00\x09"))
+	f.Add([]byte("\x19\x09\x15\x00\x01m\x16\x00\x02dd"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if p, err := decodeDisconnect(version5, body); err == nil && len(body) > 0 {
+			want := paho(t, packetOf(typeDisconnect<<4, body)).(*packets.Disconnect)
+			same(t, "DISCONNECT", []any{want.ReasonCode, value(want.Properties.SessionExpiryInterval)}, []any{p.code, p.expiry})
+		}
+		if p, err := decodeAuth(body); err == nil && len(body) > 0 {
+			want := &packets.Auth{Properties: &packets.Properties{}}
+			if err := want.Unpack(bytes.NewBuffer(body)); err != nil {
+				t.Fatalf("AUTH % x: %v", body, err)
+			}
+			same(t, "AUTH", []any{want.ReasonCode, want.Properties.AuthMethod, text(want.Properties.AuthData)}, []any{p.code, text(p.method), text(p.data)})
+		}
+	})
+}
+
+// FuzzFilters: the tree finds what a comparison level by level finds.
+func FuzzFilters(f *testing.F) {
+	f.Add("a/b/c", "a/+/#", "#", "$a/+")
+	f.Add("/", "/+", "+/", "+/+")
+	f.Add("$SYS/x", "$SYS/#", "+/x", "#")
+	f.Fuzz(func(t *testing.T, topic, first, second, third string) {
+		if !validTopic([]byte(topic)) {
+			return
+		}
+		var tree node
+		want := map[string]bool{}
+		for _, filter := range []string{first, second, third} {
+			if !validFilter(filter) {
+				continue
+			}
+			tree.find(filter, true).groups = []*group{{name: filter}}
+			if matches(filter, topic) {
+				want[filter] = true
+			}
+		}
+		got := map[string]bool{}
+		tree.match(topic, func(n *node) {
+			for _, g := range n.groups {
+				got[g.name] = true
+			}
+		})
+		same(t, "filters of "+topic, want, got)
+
+		// And a filter finds the retained messages whose topics it matches.
+		var retained node
+		retained.find(topic, true).retained = &message{topic: topic}
+		for _, filter := range []string{first, second, third} {
+			if validFilter(filter) && (len(retained.retainedFor(filter)) == 1) != matches(filter, topic) {
+				t.Errorf("%q finds %q: %t", filter, topic, !matches(filter, topic))
+			}
+		}
+		retained.find(topic, true).retained = nil
+		retained.find(topic, true).prune()
+		if len(retained.children) > 0 {
+			t.Errorf("%q leaves nodes", topic)
+		}
+	})
+}
+
+// matches is MQTT 5, 4.7, as simply as it can be said.
+func matches(filter, topic string) bool {
+	if topic[0] == '$' && (filter[0] == '+' || filter[0] == '#') {
+		return false
+	}
+	for {
+		level, filterRest, filterMore := nextLevel(filter)
+		if level == "#" {
+			return true
+		}
+		name, topicRest, topicMore := nextLevel(topic)
+		if level != "+" && level != name {
+			return false
+		}
+		switch {
+		case !filterMore:
+			return !topicMore
+		case !topicMore:
+			return filterRest == "#"
+		}
+		filter, topic = filterRest, topicRest
+	}
+}
+
+// FuzzWindow: packet identifiers are free, found, and forgotten, also when they start
+// again from 1.
+func FuzzWindow(f *testing.F) {
+	f.Add(uint16(0), []byte{0, 0, 1, 2, 0, 1})
+	f.Add(uint16(65530), bytes.Repeat([]byte{0, 0, 0, 9, 1, 3}, 30))
+	f.Fuzz(func(t *testing.T, start uint16, ops []byte) {
+		w := window{lo: uint64(start), hi: uint64(start), again: uint64(start)}
+		model := map[uint16]int{}
+		var order []uint16
+		for i, op := range ops {
+			if op%2 == 0 && !w.full() {
+				id := w.add(delivery{ids: []int{i}})
+				if _, taken := model[id]; taken || id == 0 {
+					t.Fatalf("packet id %d is given again", id)
+				}
+				model[id] = i
+				order = append(order, id)
+				continue
+			}
+			if len(order) == 0 {
+				continue
+			}
+			n := int(op/2) % len(order)
+			id := order[n]
+			order = append(order[:n], order[n+1:]...)
+			place, found := w.find(id)
+			if !found || w.at(place).ids[0] != model[id] {
+				t.Fatalf("packet id %d: %t", id, found)
+			}
+			w.finish(place)
+			delete(model, id)
+			if _, found := w.find(id); found {
+				t.Errorf("packet id %d is found after its end", id)
+			}
+		}
+		if w.busy != len(model) || w.lo > w.hi || w.again < w.lo || w.again > w.hi {
+			t.Errorf("%d of %d, from %d to %d, again %d", w.busy, len(model), w.lo, w.hi, w.again)
+		}
+	})
+}

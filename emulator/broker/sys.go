@@ -1,0 +1,64 @@
+package broker
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+const sysPrefix = "$SYS/"
+
+// sysInterval is how often the $SYS topics are published while anybody is subscribed.
+const sysInterval = 10 * time.Second
+
+// countSys notes subscriptions to $SYS that come and go.
+func (b *Broker) countSys(filter string, n int) {
+	if _, rest, _, _ := splitShare(filter); !strings.HasPrefix(rest, "$SYS") {
+		return
+	}
+	b.sysSubs += n
+	switch {
+	case b.sysSubs == 0:
+		b.Cancel(b.sysDue)
+		b.sysDue = nil
+	case b.sysDue == nil:
+		b.sysDue = b.At(b.now().Add(sysInterval), b.publishSys)
+	}
+}
+
+// publishSys sends the present values to those who are subscribed.
+func (b *Broker) publishSys() {
+	b.sysDue = b.At(b.now().Add(sysInterval), b.publishSys)
+	b.refreshSys(sysPrefix)
+	for _, m := range b.tree.retainedFor("$SYS/#") {
+		b.spread(m, b.route([]byte(m.topic)), nil)
+	}
+}
+
+// refreshSys sees to it that a new subscription to $SYS finds the present values, as
+// retained messages that do not count as such.
+func (b *Broker) refreshSys(filter string) {
+	if !strings.HasPrefix(filter, "$SYS") {
+		return
+	}
+	st := b.Stats()
+	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	count := func(n int) string { return strconv.Itoa(n) }
+	for i, v := range []struct{ topic, value string }{
+		{"version", b.opts.Version},
+		{"uptime", count(int(b.now().Sub(b.started)/time.Second)) + " seconds"},
+		{"clients/connected", count(st.Clients)},
+		{"clients/disconnected", count(st.Sessions - st.Clients)},
+		{"clients/total", count(st.Sessions)},
+		{"messages/received", number(st.MessagesReceived)},
+		{"messages/sent", number(st.MessagesSent)},
+		{"bytes/received", number(st.BytesReceived)},
+		{"bytes/sent", number(st.BytesSent)},
+		{"subscriptions/count", count(st.Subscriptions)},
+		{"retained messages/count", count(st.Retained)},
+	} {
+		m := &message{topic: sysPrefix + "broker/" + v.topic, payload: []byte(v.value), retain: true, retainedAs: uint64(i)}
+		m.kept = m
+		b.tree.find(m.topic, true).retained = m
+	}
+}

@@ -1,0 +1,138 @@
+package broker_test
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/emulator/broker"
+)
+
+// pipes is a listener without a network, for virtual time.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.done)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipes) dial(t *testing.T, id string) *client {
+	ours, theirs := net.Pipe()
+	p.conns <- theirs
+	return &client{t: t, conn: ours, id: id, releasing: make(map[uint16]bool)}
+}
+
+// inVirtualTime runs a test with a broker whose time passes when all wait.
+func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server, *pipes)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		b := broker.New(o)
+		b.Serve(p)
+		test(t, &server{b, p.Addr()}, p)
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestKeepAlive: one and a half times Keep Alive after the last packet [MQTT-3.1.2-22],
+// and any packet counts.
+func TestKeepAlive(t *testing.T) {
+	inVirtualTime(t, broker.Options{KeepAlive: 100 * time.Second}, func(t *testing.T, s *server, p *pipes) {
+		start := time.Now()
+		c := p.dial(t, "c")
+		c.hello(func(p *packets.Connect) { p.KeepAlive = 10 })
+		time.Sleep(14 * time.Second)
+		c.send(&packets.Pingreq{})
+		c.expect("PINGRESP")
+		time.Sleep(14 * time.Second)
+		c.publish("t", 1, "", 0x10)
+		c.conn.SetReadDeadline(time.Time{})
+		packet, err := packets.ReadPacket(c.conn)
+		if err != nil || c.describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 43*time.Second {
+			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
+		}
+		c.conn.Close()
+		// Without one, the broker's own counts; those of MQTT 3.1.1 cannot be told of it.
+		d, e := p.dial(t, "d"), p.dial(t, "e")
+		d.hello(func(p *packets.Connect) { p.KeepAlive = 0 })
+		e.raw("\x10\x0d\x00\x04MQTT\x04\x02\x00\x00\x00\x01e")
+		e.bytes("\x20\x02\x00\x00")
+		time.Sleep(149 * time.Second)
+		d.nothing()
+		start = time.Now()
+		d.conn.SetReadDeadline(time.Time{})
+		if packet, err := packets.ReadPacket(d.conn); err != nil || d.describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 150*time.Second {
+			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
+		}
+		time.Sleep(24 * time.Hour)
+		e.raw("\xc0\x00")
+		e.bytes("\xd0\x00")
+		d.conn.Close()
+		e.conn.Close()
+	})
+}
+
+// TestConnectTimeout: a connection that says nothing does not stay (MQTT 5, 3.1.4).
+func TestConnectTimeout(t *testing.T) {
+	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p *pipes) {
+		start := time.Now()
+		c := p.dial(t, "c")
+		c.raw("\x10")
+		if _, err := c.conn.Read(make([]byte, 1)); err == nil || time.Since(start) != 30*time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+// TestTimers: what comes due does so by itself.
+func TestTimers(t *testing.T) {
+	inVirtualTime(t, broker.Options{}, func(t *testing.T, s *server, p *pipes) {
+		watch := p.dial(t, "watch")
+		watch.hello(func(p *packets.Connect) { p.KeepAlive = 0 })
+		watch.subscribe("w", 0)
+		c := p.dial(t, "c")
+		c.hello(func(p *packets.Connect) {
+			p.WillFlag, p.WillTopic, p.WillProperties = true, "w", &packets.Properties{WillDelayInterval: pointer(uint32(20))}
+			p.Properties.SessionExpiryInterval = pointer(uint32(60))
+		})
+		c.conn.Close()
+		synctest.Wait()
+		start := time.Now()
+		watch.conn.SetReadDeadline(time.Time{})
+		if packet, err := packets.ReadPacket(watch.conn); err != nil || watch.describe(packet) != "w q0: " || time.Since(start) != 20*time.Second {
+			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
+		}
+		sessions := func() int {
+			s.Lock()
+			defer s.Unlock()
+			return s.Stats().Sessions
+		}
+		time.Sleep(39 * time.Second)
+		synctest.Wait()
+		before := sessions()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if after := sessions(); before != 2 || after != 1 {
+			t.Errorf("%d sessions, then %d", before, after)
+		}
+		watch.conn.Close()
+	})
+}

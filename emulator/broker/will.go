@@ -1,0 +1,42 @@
+package broker
+
+// A will is published when its client is gone (MQTT 5, 3.1.2.5).
+type will struct {
+	msg   *message
+	delay uint32 // seconds
+}
+
+func newWill(p *connectPacket) *will {
+	m := &message{
+		topic: string(p.willTopic), payload: p.willBody, qos: p.willQoS, retain: p.willRetain,
+		expires: p.willProps.seen.has(propMessageExpiry), expiry: p.willProps.messageExpiry,
+	}
+	props := p.willProps
+	for f := (fields{rest: props.raw}); len(f.rest) > 0; {
+		before := f.rest
+		switch f.property(new(properties), willProperties, 0); before[0] {
+		case propWillDelay, propMessageExpiry:
+		default:
+			m.props = append(m.props, before[:len(before)-len(f.rest)]...)
+		}
+	}
+	m.kept = m
+	return &will{msg: m, delay: props.willDelay}
+}
+
+// sendWill publishes the session's will, if there is one left.
+func (s *session) sendWill() {
+	if s.will == nil {
+		return
+	}
+	b, m := s.b, s.will.msg
+	s.will, s.willDue = nil, nil
+	if m.topic == b.opts.Topic {
+		return // the handler's topic has no subscribers, and a will has nobody to answer
+	}
+	m.received = b.now()
+	if m.retain {
+		b.retain(m)
+	}
+	b.spread(m, b.route([]byte(m.topic)), s)
+}

@@ -1,0 +1,115 @@
+package emulator
+
+import (
+	"time"
+
+	"github.com/sscli/sscli/emulator/broker"
+)
+
+// methodSAT is the authentication method of service-account tokens (protocol.md 7.2).
+const methodSAT = "K8S-SAT"
+
+// A peer is what the server knows of a connection.
+type peer struct {
+	expires *broker.Appointment // cuts the connection when its token ends
+
+	// answers is the response topic that was found to be allowed last.
+	answers []byte
+}
+
+func peerOf(c *broker.Client) *peer {
+	p, ok := c.Value.(*peer)
+	if !ok {
+		p = new(peer)
+		c.Value = p
+	}
+	return p
+}
+
+// login judges a CONNECT, or an AUTH of a client that is connected. It runs on the
+// connection's goroutine, without the lock.
+func (s *Server) login(l *broker.Login) broker.Verdict {
+	if l.Again {
+		return s.authenticateAgain(l)
+	}
+	s.broker.Lock()
+	refuse := s.refuse
+	s.broker.Unlock()
+	if refuse != nil {
+		if reason := refuse(l.ClientID, l.Username); reason >= broker.UnspecifiedError {
+			return broker.Verdict{Code: reason, Text: "refused"}
+		}
+	}
+	switch {
+	case s.opts.VerifyToken != nil && l.Method != "" && l.Method != methodSAT:
+		return broker.Verdict{Code: broker.BadAuthMethod, Text: "want " + methodSAT}
+	case s.opts.VerifyToken != nil && l.Method != "":
+		return s.verify(l)
+	case s.opts.CheckLogin != nil && !s.opts.CheckLogin(l.Username, l.Password), s.opts.CheckLogin == nil && s.opts.VerifyToken != nil:
+		return broker.Verdict{Code: broker.BadLogin, Text: "bad username or password"}
+	}
+	return broker.Verdict{Username: certified(l)}
+}
+
+// certified is the name of a client that showed a certificate and no user name: the name
+// in its certificate (protocol.md 7.3).
+func certified(l *broker.Login) string {
+	if l.Username == "" && l.TLS != nil && len(l.TLS.VerifiedChains) > 0 {
+		return l.TLS.VerifiedChains[0][0].Subject.CommonName
+	}
+	return ""
+}
+
+// authenticateAgain judges a re-authentication (protocol.md 7.2).
+func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
+	s.broker.Lock()
+	decide := s.reauth
+	s.broker.Unlock()
+	if decide != nil {
+		if reason := decide(l.ClientID, l.Data); reason >= broker.ContinueAuth {
+			return broker.Verdict{Code: reason}
+		}
+	}
+	if s.opts.VerifyToken == nil {
+		return broker.Verdict{}
+	}
+	return s.verify(l)
+}
+
+// verify judges a client's token and makes its holder the user of the client.
+func (s *Server) verify(l *broker.Login) broker.Verdict {
+	login, err := s.opts.VerifyToken(l.Data, s.Now())
+	if err != nil {
+		s.opts.Log.Info("token refused", "client", l.ClientID, "error", err)
+		return broker.Verdict{Code: broker.NotAuthorized, Text: "not authorized"}
+	}
+	s.update(func() { s.expireLogin(l.Client, login.Expires) })
+	if login.User == "" {
+		login.User = certified(l)
+	}
+	return broker.Verdict{Username: login.User}
+}
+
+// expireLogin cuts the connection, without a DISCONNECT, when its token ends
+// (protocol.md 7.2).
+func (s *Server) expireLogin(c *broker.Client, at time.Time) {
+	p := peerOf(c)
+	s.broker.Cancel(p.expires)
+	p.expires = nil
+	if !at.IsZero() {
+		p.expires = s.at(at, c.Cut)
+	}
+}
+
+// disconnected forgets a client's registrations, which a session does not keep
+// (protocol.md 2.5).
+func (s *Server) disconnected(c *broker.Client) {
+	s.store.Disconnect(c.ID)
+	s.broker.Cancel(peerOf(c).expires)
+}
+
+// mayUse tells whether a client may use a topic.
+func (s *Server) mayUse(c *broker.Client, topic string, write bool) bool {
+	return rules(s.opts.Rules).allowTopic(c.ID, c.Username, topic, write) &&
+		(s.opts.AuthorizeTopic == nil || s.opts.AuthorizeTopic(c.ID, c.Username, topic, write))
+}
