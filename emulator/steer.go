@@ -151,8 +151,8 @@ func (s *Server) Set(key, value string) (wire.Version, error) {
 func (s *Server) Get(key string) (Entry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.engine.Lookup([]byte(key))
-	if e == nil {
+	e, found := s.engine.Lookup([]byte(key))
+	if !found {
 		return Entry{}, false
 	}
 	return newEntry(e), true

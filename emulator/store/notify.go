@@ -45,11 +45,11 @@ func (q *queue) reset() {
 	q.notes, q.data, q.properties = q.notes[:0], q.data[:0], q.properties[:0]
 }
 
-func (s *Store) notifySet(e *Entry) {
+func (s *Store) notifySet(e Entry) {
 	s.notify(e, wire.Notification{Op: wire.OpSet, Value: e.Value(), HasValue: !s.opts.Variants.NotifyNoValue}, e.Version())
 }
 
-func (s *Store) notifyDelete(e *Entry, cause Cause, version []byte) {
+func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
 	n := wire.Notification{Op: wire.OpDelete}
 	v := s.opts.Variants
 	switch {
@@ -66,7 +66,7 @@ func (s *Store) notifyDelete(e *Entry, cause Cause, version []byte) {
 
 // notify queues one notification for each watcher. What the entry holds is copied: it may
 // change again before the queue is taken.
-func (s *Store) notify(e *Entry, n wire.Notification, version []byte) {
+func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	watchers := s.watchers[string(e.Key())]
 	if len(watchers) == 0 {
 		return
