@@ -16,7 +16,7 @@ type Request struct {
 
 // call is a request on its way through the checks.
 type call struct {
-	*Request
+	Request
 	words [][]byte
 	key   []byte
 	dst   []byte // the reply is appended here
