@@ -36,8 +36,8 @@ func ParseRequest(payload []byte) ([][]byte, error) {
 	return words, nil
 }
 
-// AppendWords is [ParseRequest] into a slice that is used again: it appends the words to
-// dst. After an error the words that dst gained mean nothing.
+// AppendWords is [ParseRequest] with the caller's memory: it appends the words to dst. After an
+// error, ignore what it appended.
 func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	const want = "an array of at least one blob"
 	p := parser{data: payload}

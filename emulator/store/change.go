@@ -28,7 +28,7 @@ type Change struct {
 	Time     time.Time
 }
 
-// A Write is a change of a key that no request to the store can express, see [Store.Apply].
+// A Write changes a key without a request, see [Store.Apply].
 type Write struct {
 	ClientID, Username string
 	Cause              Cause
@@ -42,8 +42,8 @@ type Write struct {
 
 // Apply changes a key, if the rules that hold for requests allow it, and queues the
 // notifications. It returns the text of the refusal: the key is empty, the client is not
-// authorized, the key is fenced, or the quota is used up. To delete a key that is not there
-// is no change and no refusal.
+// authorized, the key is fenced, or the quota is exceeded. Deleting a missing key changes
+// nothing and is not refused.
 func (s *Store) Apply(w Write) (refusal string) {
 	s.Expire()
 	if len(w.Key) == 0 {
@@ -57,7 +57,7 @@ func (s *Store) Apply(w Write) (refusal string) {
 		return text
 	}
 	switch {
-	case w.Delete && r == 0:
+	case w.Delete && r == 0: // nothing changes
 	case w.Delete:
 		s.remove(r, w.Cause, w.ClientID, stamp{})
 	case s.full(r):

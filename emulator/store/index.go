@@ -15,6 +15,10 @@ import (
 // The map is by a hash of the key and not by the key: a map of strings would hold each
 // key a second time. A few of a million keys share their hash with an earlier one: those are in
 // others.
+//
+// With a million keys the order of the keys costs 7 bytes a key, and half a microsecond for a
+// new key in ascending order, 2 in random order. To sort them when SCAN asks would hold up all
+// other requests for a second.
 type index struct {
 	hash     func(key []byte) uint32
 	arena    *arena

@@ -53,7 +53,7 @@ func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []b
 		key := e.Key()
 		switch {
 		case !bytes.HasPrefix(key, prefix):
-			return false // all further ones are greater than any with the prefix
+			return false // the keys with the prefix stand together
 		case len(after) > 0 && bytes.Equal(key, after):
 			return true
 		case !s.allowed(c.ClientID, c.Username, key, false):

@@ -19,8 +19,8 @@ type Options struct {
 	// not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
-	// Changed is told of each change before the call that makes it returns; nil is nobody.
-	// It must not call the store.
+	// Changed is called for each change, in order, before the method that makes it returns;
+	// nil is nobody. What the Change lends is good during that call. It must not call the store.
 	Changed func(Change)
 
 	Variants Variants
@@ -35,7 +35,7 @@ type Store struct {
 	watchers      map[string][]watcher           // by key, in the order they came
 	watching      map[string]map[string]struct{} // client id to keys
 	registrations int
-	notes         queue
+	queue         queue
 
 	// Memory that one call after the other uses.
 	words      [][]byte
@@ -128,8 +128,10 @@ func (s *Store) Lookup(key []byte) (e Entry, found bool) {
 	if r == 0 {
 		return Entry{}, false
 	}
-	e = s.index.entry(r)
-	return e, !e.due(s.opts.Now().UnixMicro())
+	if e = s.index.entry(r); e.due(s.opts.Now().UnixMicro()) {
+		return Entry{}, false
+	}
+	return e, true
 }
 
 // From returns the entries from a key on, in the order of the bytes of the keys. The store
