@@ -71,7 +71,7 @@
 //	`__stat` 200, also with errors                        SDKs        Variants.NoStatus
 //	`__protVer` 1.0, content type application/octet-stream assumed    Variants.NoProtocolVersion, NoContentType
 //	`__ts` of SET, refused SET, GET                       SDKs
-//	`__ts` of DEL and VDEL: that of the deleted value     documented  Variants.DeleteNewVersion, DelNoVersion
+//	`__ts` of DEL and VDEL: the deleted value's version   documented  Variants.DeleteNewVersion, DelNoVersion
 //	no `__ts` on `:0`, KEYNOTIFY, SCAN, errors            assumed
 //	no `__ts` on `:-1` of VDEL                            assumed     Variants.MismatchVersion
 //	versions greater than `__ts` and all before           documented
@@ -87,7 +87,7 @@
 // Notifications:
 //
 //	by client id and exact key, also for absent keys      SDKs
-//	  a key too long for a topic of MQTT is refused       assumed, also the text
+//	  a key too long for an MQTT topic is refused         assumed, and so is the text
 //	one STOP ends it, however often it was registered     assumed
 //	forgotten at disconnect and take-over, never queued   documented
 //	sent without a subscription, once with one            SDKs
@@ -95,7 +95,7 @@
 //	`DELETE` for DEL, VDEL and expiry                     SDKs        Variants.NotifyDEL, NotifyEXPIRED
 //	`SET` always with VALUE                               SDKs        Variants.NotifyNoValue
 //	`__ts`                                                documented  Variants.NotifyNoVersion
-//	  of a deletion, that of the deleted value            assumed     Variants.DeleteNoVersion, DeleteNewVersion
+//	  of a deletion: the deleted value's version          assumed     Variants.DeleteNoVersion, DeleteNewVersion
 //	a NEX that rewrites the same value notifies           assumed     Variants.SilentRenewal
 //	refused SET, `:0`, `:-1` notify nobody                assumed
 //	expiry is prompt                                      assumed     Server.FastForward

@@ -51,7 +51,7 @@ func (h *history) add(c store.Change) {
 	}
 	slot.data = append(append(append(slot.data[:0], key...), c.Version...), value...)
 	slot.key, slot.version = len(key), len(c.Version)
-	slot.Change, slot.Entry, slot.Version = c, nil, nil
+	slot.Change, slot.Entry, slot.Version = c, store.Entry{}, nil
 }
 
 // all returns the changes, the oldest first.

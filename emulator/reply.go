@@ -67,7 +67,7 @@ type Entry struct {
 	Expires time.Time // zero: never
 }
 
-func newEntry(e *store.Entry) Entry {
+func newEntry(e store.Entry) Entry {
 	return Entry{
 		Value: append([]byte{}, e.Value()...), Version: version(e.Version()), Fence: version(e.Fence()),
 		Persist: e.Persist(), Expires: e.Expires(),

@@ -135,8 +135,8 @@ func (s *Server) Set(key, value string) (wire.Version, error) {
 func (s *Server) Get(key string) (Entry, bool) {
 	s.broker.Lock()
 	defer s.broker.Unlock()
-	e := s.store.Lookup([]byte(key))
-	if e == nil {
+	e, found := s.store.Lookup([]byte(key))
+	if !found {
 		return Entry{}, false
 	}
 	return newEntry(e), true

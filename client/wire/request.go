@@ -36,8 +36,8 @@ func ParseRequest(payload []byte) ([][]byte, error) {
 	return words, nil
 }
 
-// AppendWords is [ParseRequest] into a slice that is used again: it appends the words to
-// dst. After an error the words that dst gained mean nothing.
+// AppendWords is [ParseRequest] with the caller's memory: it appends the words to dst. After an
+// error, ignore what it appended.
 func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	const want = "an array of at least one blob"
 	p := parser{data: payload}
@@ -57,11 +57,18 @@ func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	}
 	for range n {
 		start := p.pos
-		item, err := p.value(1)
+		if start == len(payload) || Kind(payload[start]) != Blob {
+			if _, err := p.value(1); err != nil {
+				return dst, err
+			}
+			return dst, p.failAt(start, "only blobs in the array")
+		}
+		p.pos++
+		item, err := p.blob(start)
 		switch {
 		case err != nil:
 			return dst, err
-		case item.Kind != Blob:
+		case item.Kind == Null:
 			return dst, p.failAt(start, "only blobs in the array")
 		}
 		dst = append(dst, item.Text)

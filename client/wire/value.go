@@ -133,11 +133,21 @@ func (p *parser) line() ([]byte, error) {
 // There is no negative zero.
 func (p *parser) number(want string) (int64, error) {
 	start := p.pos
+	// Nearly all are short lengths, which need not be looked at twice.
+	n, end := int64(0), start
+	for end < len(p.data) && end < start+18 && '0' <= p.data[end] && p.data[end] <= '9' {
+		n = 10*n + int64(p.data[end]-'0')
+		end++
+	}
+	if end > start && bytes.HasPrefix(p.data[end:], []byte("\r\n")) {
+		p.pos = end + 2
+		return n, nil
+	}
 	text, err := p.line()
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
+	n, err = strconv.ParseInt(string(text), 10, 64)
 	if err != nil || text[0] == '+' || text[0] == '-' && n == 0 {
 		return 0, p.failAt(start, want)
 	}

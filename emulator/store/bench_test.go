@@ -61,8 +61,9 @@ func BenchmarkDo(b *testing.B) {
 func BenchmarkSetNew(b *testing.B) {
 	for _, order := range []string{"ascending", "random"} {
 		b.Run(order, func(b *testing.B) {
-			value, stamp := bytes.Repeat([]byte("v"), 100), stampNow()
+			value := bytes.Repeat([]byte("v"), 100)
 			s := store.New(store.Options{})
+			req := store.Request{ClientID: "bench", Timestamp: stampNow()}
 			var dst, payload, key []byte
 			i := 0
 			b.ReportAllocs()
@@ -73,7 +74,8 @@ func BenchmarkSetNew(b *testing.B) {
 				}
 				key = strconv.AppendUint(append(key[:0], "key:"...), n%1_000_000_000+1_000_000_000, 10)
 				payload = wire.AppendRequest(payload[:0], []byte("SET"), key, value)
-				dst = s.Do(&store.Request{ClientID: "bench", Payload: payload, Timestamp: stamp}, dst[:0]).Payload
+				req.Payload = payload
+				dst = s.Do(&req, dst[:0]).Payload
 				i++
 			}
 		})
@@ -111,11 +113,14 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		before := heapInUse()
 		s := store.New(store.Options{})
-		value, stamp := bytes.Repeat([]byte("v"), 100), stampNow()
-		var dst, payload []byte
+		value := bytes.Repeat([]byte("v"), 100)
+		req := store.Request{ClientID: "bench", Timestamp: stampNow()}
+		var dst, payload, key []byte
 		for i := range keys {
-			payload = wire.AppendRequest(payload[:0], []byte("SET"), fmt.Appendf(nil, "key:%09d", i), value)
-			dst = s.Do(&store.Request{ClientID: "bench", Payload: payload, Timestamp: stamp}, dst[:0]).Payload
+			key = strconv.AppendInt(append(key[:0], "key:"...), int64(100_000_000+i), 10)
+			payload = wire.AppendRequest(payload[:0], []byte("SET"), key, value)
+			req.Payload = payload
+			dst = s.Do(&req, dst[:0]).Payload
 		}
 		resident := residentBytes()
 		b.ReportMetric(float64(heapInUse()-before)/keys, "heap-B/key")

@@ -20,7 +20,7 @@ const (
 
 // A Change is one modification of the store.
 type Change struct {
-	Entry    *Entry // the key's new state, or its last one when it was deleted
+	Entry    Entry // the key's new state, or its last one when it was deleted
 	Deleted  bool
 	Cause    Cause
 	ClientID string // who asked; "" for an expiry
@@ -28,7 +28,7 @@ type Change struct {
 	Time     time.Time
 }
 
-// A Write is a change of a key that no request to the store can express, see [Store.Apply].
+// A Write changes a key without a request, see [Store.Apply].
 type Write struct {
 	ClientID, Username string
 	Cause              Cause
@@ -42,28 +42,31 @@ type Write struct {
 
 // Apply changes a key, if the rules that hold for requests allow it, and queues the
 // notifications. It returns the text of the refusal: the key is empty, the client is not
-// authorized, the key is fenced, or the quota is used up. To delete a key that is not there
-// is no change and no refusal.
+// authorized, the key is fenced, or the quota is exceeded. Deleting a missing key changes
+// nothing and is not refused.
 func (s *Store) Apply(w Write) (refusal string) {
 	s.Expire()
-	e := s.index.find(w.Key)
-	switch {
-	case len(w.Key) == 0:
+	if len(w.Key) == 0 {
 		return wire.TextEmptyKey
-	case !s.allowed(w.ClientID, w.Username, w.Key, true):
-		return wire.TextNotAuthorized
-	case e != nil && e.fenceLen > 0:
-		return wire.TextFenceRequired
-	case e == nil && w.Delete:
-		return ""
-	case e == nil && s.full():
-		return wire.TextQuota
-	case w.Delete:
-		s.remove(e, w.Cause, w.ClientID, stamp{})
-		return ""
 	}
-	e = s.put(e, update{key: w.Key, value: w.Value, deadline: deadline(w.Expires), persist: w.Persist, cause: w.Cause, clientID: w.ClientID})
-	s.notifySet(e)
+	if !s.allowed(w.ClientID, w.Username, w.Key, true) {
+		return wire.TextNotAuthorized
+	}
+	r := s.index.find(w.Key)
+	if text := s.guard(stamp{}, r); text != "" {
+		return text
+	}
+	switch {
+	case w.Delete && r == 0: // nothing changes
+	case w.Delete:
+		s.remove(r, w.Cause, w.ClientID, stamp{})
+	case s.full(r):
+		return wire.TextQuota
+	default:
+		s.notifySet(s.put(r, update{
+			key: w.Key, value: w.Value, deadline: deadline(w.Expires), persist: w.Persist, cause: w.Cause, clientID: w.ClientID,
+		}))
+	}
 	return ""
 }
 
@@ -78,41 +81,33 @@ type update struct {
 	seen       stamp // the version will be greater
 }
 
-// full tells whether the quota allows no further key.
-func (s *Store) full() bool { return s.opts.MaxKeys > 0 && s.index.len() >= s.opts.MaxKeys }
+// full tells whether there is no room for a write: of a new key if r is 0.
+func (s *Store) full(r ref) bool {
+	return r == 0 && s.opts.MaxKeys > 0 && s.index.len() >= s.opts.MaxKeys || s.index.arena.exhausted()
+}
 
-// put gives a key a new state, and a new version. e is its entry, nil if there is none yet.
-func (s *Store) put(e *Entry, u update) *Entry {
+// put gives a key a new state, and a new version. r is where the key is, 0 if it is new.
+func (s *Store) put(r ref, u update) Entry {
 	version := s.nextVersion(u.seen)
-	if e == nil {
-		e = &Entry{}
-		s.write(e, u.key, version, u.fence, u.value)
-		s.index.add(e)
-	} else {
-		if len(u.fence) == 0 {
-			u.fence = e.Fence()
-		}
-		s.write(e, e.Key(), version, u.fence, u.value)
+	if r != 0 && len(u.fence) == 0 {
+		u.fence = s.index.entry(r).Fence()
 	}
-	s.expireAt(e, u.deadline)
-	e.persist = u.persist
+	e := s.index.entry(s.index.put(r, u.key, version, u.fence, u.value, u.deadline, u.persist))
 	s.changed(Change{Entry: e, Cause: u.cause, ClientID: u.clientID, Version: e.Version()})
 	return e
 }
 
 // remove removes a key, tells its watchers, and returns the version of the deletion: that of
 // the value that was deleted (protocol.md 1.8, 3.6), or with a variant a new one.
-func (s *Store) remove(e *Entry, cause Cause, clientID string, seen stamp) []byte {
+func (s *Store) remove(r ref, cause Cause, clientID string, seen stamp) []byte {
+	e := s.index.entry(r)
 	version := e.Version()
 	if s.opts.Variants.DeleteNewVersion {
 		version = s.nextVersion(seen)
 	}
-	if e.deadline != 0 {
-		s.expiries.Delete(e)
-	}
-	s.index.remove(e)
 	s.changed(Change{Entry: e, Deleted: true, Cause: cause, ClientID: clientID, Version: version})
 	s.notifyDelete(e, cause, version)
+	s.index.remove(r)
 	return version
 }
 

@@ -23,11 +23,11 @@ func (v stamp) compare(o stamp) int {
 
 // parseStamp reads an HLC as the store takes it, which is stricter than what clients take
 // from the store: numbers without a sign, and a node (protocol.md 3.3). Padding with zeros
-// is fine.
+// is fine. What MQTT could not carry in a property is no HLC either.
 func parseStamp(text []byte) (stamp, bool) {
 	wall, rest, _ := bytes.Cut(text, []byte(":"))
 	counter, node, _ := bytes.Cut(rest, []byte(":"))
-	if len(node) == 0 || bytes.IndexByte(node, ':') >= 0 {
+	if len(node) == 0 || len(text) > math.MaxUint16 || bytes.IndexByte(node, ':') >= 0 {
 		return stamp{}, false
 	}
 	w, ok := parseDigits(wall)

@@ -4,32 +4,32 @@ func (s *Store) del(c *call) Response {
 	if text := c.arguments(2, 2); text != "" {
 		return s.refuse(c, text)
 	}
-	e, text := s.writable(c)
+	r, text := s.writable(c)
 	switch {
 	case text != "":
 		return s.refuse(c, text)
-	case e == nil:
+	case r == 0:
 		return s.count(c, 0)
 	default:
-		return s.deleted(c, e, CauseDel)
+		return s.deleted(c, r, CauseDel)
 	}
 }
 
-// writable makes the checks that DEL and VDEL share and returns the key's entry,
-// nil if there is none.
-func (s *Store) writable(c *call) (*Entry, string) {
+// writable makes the checks that DEL and VDEL share and returns where the key is, 0 if it is
+// missing.
+func (s *Store) writable(c *call) (ref, string) {
 	if text := s.access(c, true); text != "" {
-		return nil, text
+		return 0, text
 	}
 	if text := s.stamps(c, false, true); text != "" {
-		return nil, text
+		return 0, text
 	}
-	e := s.index.find(c.key)
-	return e, s.guard(c.fence, e)
+	r := s.index.find(c.key)
+	return r, s.guard(c.fence, r)
 }
 
-func (s *Store) deleted(c *call, e *Entry, cause Cause) Response {
-	version := s.remove(e, cause, c.ClientID, c.timestamp)
+func (s *Store) deleted(c *call, r ref, cause Cause) Response {
+	version := s.remove(r, cause, c.ClientID, c.timestamp)
 	if s.opts.Variants.DelNoVersion {
 		return s.count(c, 1)
 	}

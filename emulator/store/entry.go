@@ -1,85 +1,126 @@
 package store
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+)
 
-// An Entry is a key and its state. It belongs to the store, see the package comment.
-//
-// A million of them may be held. Hence there is one allocation for all bytes, versions are
-// kept as the text that replies carry, and times as numbers.
+// An Entry is a key and its state. It is a view of the store's memory: see the package
+// comment for how long it is good.
 type Entry struct {
-	data     []byte // key, version, fence and value, one after the other
-	deadline int64  // in microseconds since the Unix epoch; 0: never
+	record []byte
+}
 
-	keyLen, versionLen, fenceLen uint32
-	persist                      bool
+// A record is what the store keeps of a key:
+//
+//	 4 bytes  length of the key
+//	 4        length of the value
+//	 2        length of the fencing token
+//	 1        length of the version
+//	 1        flags
+//	(8        when it expires, in microseconds since the Unix epoch)
+//	key, version, fencing token, value
+//
+// Version and token are text, as they travel. The numbers are little endian.
+const headerSize = 12
+
+const (
+	flagPersist = 1 << iota
+	flagExpires
+)
+
+// appendRecord appends the record of a key.
+func appendRecord(dst, key, version, fence, value []byte, deadline int64, persist bool) []byte {
+	flags := byte(0)
+	if persist {
+		flags |= flagPersist
+	}
+	if deadline != 0 {
+		flags |= flagExpires
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(key)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(value)))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(fence)))
+	dst = append(dst, byte(len(version)), flags)
+	if deadline != 0 {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(deadline))
+	}
+	return append(append(append(append(dst, key...), version...), fence...), value...)
+}
+
+func (e Entry) flags() byte { return e.record[headerSize-1] }
+
+// cut returns n bytes of the record.
+func (e Entry) cut(begin, n int) []byte { return e.record[begin : begin+n : begin+n] }
+
+// key returns where in the record the key begins, and its length; version, fence and value
+// are the same for what follows it.
+func (e Entry) key() (begin, n int) {
+	begin = headerSize
+	if e.flags()&flagExpires != 0 {
+		begin += 8
+	}
+	return begin, int(binary.LittleEndian.Uint32(e.record))
+}
+
+func (e Entry) version() (begin, n int) {
+	begin, n = e.key()
+	return begin + n, int(e.record[10])
+}
+
+func (e Entry) fence() (begin, n int) {
+	begin, n = e.version()
+	return begin + n, int(binary.LittleEndian.Uint16(e.record[8:]))
+}
+
+func (e Entry) value() (begin, n int) {
+	begin, n = e.fence()
+	return begin + n, int(binary.LittleEndian.Uint32(e.record[4:]))
 }
 
 // Key returns the key.
-func (e *Entry) Key() []byte { return e.data[:e.keyLen:e.keyLen] }
+func (e Entry) Key() []byte { return e.cut(e.key()) }
 
 // Version returns the version of the value, an HLC as text.
-func (e *Entry) Version() []byte {
-	end := e.keyLen + e.versionLen
-	return e.data[e.keyLen:end:end]
-}
+func (e Entry) Version() []byte { return e.cut(e.version()) }
 
 // Fence returns the fencing token of the last write that had one, an HLC as it came, or an
 // empty slice if the key is not fenced. It is visible here and nowhere in the protocol
 // (protocol.md 4).
-func (e *Entry) Fence() []byte {
-	begin := e.keyLen + e.versionLen
-	return e.data[begin : begin+e.fenceLen : begin+e.fenceLen]
-}
+func (e Entry) Fence() []byte { return e.cut(e.fence()) }
 
 // Value returns the value.
-func (e *Entry) Value() []byte {
-	return e.data[e.keyLen+e.versionLen+e.fenceLen : len(e.data) : len(e.data)]
-}
+func (e Entry) Value() []byte { return e.cut(e.value()) }
 
 // Persist tells whether the last write asked for the entry to be kept on disk.
-func (e *Entry) Persist() bool { return e.persist }
+func (e Entry) Persist() bool { return e.flags()&flagPersist != 0 }
 
 // Expires returns when the key expires, to the microsecond; the zero time is never.
-func (e *Entry) Expires() time.Time {
-	if e.deadline == 0 {
-		return time.Time{}
+func (e Entry) Expires() time.Time {
+	if at := e.deadline(); at != 0 {
+		return time.UnixMicro(at)
 	}
-	return time.UnixMicro(e.deadline)
+	return time.Time{}
 }
 
-// deadline is a time as an Entry has it. No key expires early: it is rounded up.
+// deadline returns when the key expires, in microseconds since the Unix epoch; 0 is never.
+func (e Entry) deadline() int64 {
+	if e.flags()&flagExpires == 0 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(e.record[headerSize:]))
+}
+
+// due tells whether the key has expired at a time in microseconds.
+func (e Entry) due(now int64) bool {
+	at := e.deadline()
+	return at != 0 && now >= at
+}
+
+// deadline is a time as a record has it. No key expires early: it is rounded up.
 func deadline(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.Add(time.Microsecond - 1).UnixMicro()
-}
-
-// due tells whether the key has expired at a time in microseconds.
-func (e *Entry) due(now int64) bool { return e.deadline != 0 && now >= e.deadline }
-
-// inPlace is the largest entry, in bytes, that is rewritten in place. A larger one gets
-// new memory, so that its parts need not be copied twice.
-const inPlace = 4096
-
-// write gives the entry its bytes, which may be parts of those it has. Where the old memory
-// fits, and is not far too large, it is used again.
-func (s *Store) write(e *Entry, key, version, fence, value []byte) {
-	size := len(key) + len(version) + len(fence) + len(value)
-	joined := s.joined[:0]
-	if size > inPlace {
-		joined = make([]byte, 0, size)
-	}
-	joined = append(append(append(append(joined, key...), version...), fence...), value...)
-	e.keyLen, e.versionLen, e.fenceLen = uint32(len(key)), uint32(len(version)), uint32(len(fence))
-	if size > inPlace {
-		e.data = joined
-		return
-	}
-	s.joined = joined
-	if size <= cap(e.data) && cap(e.data) <= 2*size {
-		e.data = append(e.data[:0], joined...)
-		return
-	}
-	e.data = append([]byte(nil), joined...)
 }

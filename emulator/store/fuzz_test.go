@@ -186,8 +186,8 @@ func FuzzModel(f *testing.F) {
 			}
 			for _, key := range []string{"k0", "k1", "k2"} {
 				m, want := model[key]
-				e := l.Lookup([]byte(key))
-				if there := e != nil; there != want {
+				e, there := l.Lookup([]byte(key))
+				if there != want {
 					t.Fatalf("after %s, %s is there: %t; want %t", s.do, key, there, want)
 				}
 				if want && (string(e.Value()) != m.value || string(e.Version()) != m.version) {

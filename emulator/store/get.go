@@ -10,9 +10,10 @@ func (s *Store) get(c *call) Response {
 	if text := s.stamps(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
-	e := s.index.find(c.key)
-	if e == nil {
+	r := s.index.find(c.key)
+	if r == 0 {
 		return s.null(c)
 	}
+	e := s.index.entry(r)
 	return s.blob(c, e.Value()).with(e.Version())
 }

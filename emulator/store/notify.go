@@ -11,26 +11,26 @@ type Notification struct {
 	Properties []Property // the user properties, in order
 }
 
-// queue is what watchers are to be told. All its memory is used again.
+// queue holds the notifications that were not taken yet. Its memory is used again.
 type queue struct {
 	notes      []Notification
 	data       []byte // payloads and versions
 	properties []Property
-	taken      bool // and may be overwritten
+	taken      bool // the notifications were taken: the next one begins a new queue
 }
 
-// roomyQueue is how much of the memory of a large queue is kept for the next, in
-// notifications; it has as many times 256 bytes of data.
+// roomyQueue is the length, in notifications of 256 bytes, up to which a queue keeps its
+// memory. One that grew longer, as when many keys expire at once, starts anew.
 const roomyQueue = 1024
 
 // TakeNotifications empties the queue of notifications and returns what was in it. They are
 // to be delivered in this order, before the responses of the requests that caused them.
 func (s *Store) TakeNotifications() []Notification {
-	if s.notes.taken {
+	if s.queue.taken {
 		return nil
 	}
-	s.notes.taken = true
-	return s.notes.notes
+	s.queue.taken = true
+	return s.queue.notes
 }
 
 func (q *queue) reset() {
@@ -45,11 +45,11 @@ func (q *queue) reset() {
 	q.notes, q.data, q.properties = q.notes[:0], q.data[:0], q.properties[:0]
 }
 
-func (s *Store) notifySet(e *Entry) {
+func (s *Store) notifySet(e Entry) {
 	s.notify(e, wire.Notification{Op: wire.OpSet, Value: e.Value(), HasValue: !s.opts.Variants.NotifyNoValue}, e.Version())
 }
 
-func (s *Store) notifyDelete(e *Entry, cause Cause, version []byte) {
+func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
 	n := wire.Notification{Op: wire.OpDelete}
 	v := s.opts.Variants
 	switch {
@@ -66,12 +66,12 @@ func (s *Store) notifyDelete(e *Entry, cause Cause, version []byte) {
 
 // notify queues one notification for each watcher. What the entry holds is copied: it may
 // change again before the queue is taken.
-func (s *Store) notify(e *Entry, n wire.Notification, version []byte) {
+func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	watchers := s.watchers[string(e.Key())]
 	if len(watchers) == 0 {
 		return
 	}
-	q := &s.notes
+	q := &s.queue
 	q.reset()
 	begin := len(q.data)
 	q.data = wire.AppendNotification(q.data, n)

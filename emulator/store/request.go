@@ -16,7 +16,7 @@ type Request struct {
 
 // call is a request on its way through the checks.
 type call struct {
-	*Request
+	Request
 	words [][]byte
 	key   []byte
 	dst   []byte // the reply is appended here
@@ -86,14 +86,17 @@ func (s *Store) ahead(v stamp) bool {
 
 // guard checks a token, the zero stamp if there is none, against the key's fence
 // (protocol.md 4).
-func (s *Store) guard(token stamp, e *Entry) string {
-	if e == nil || e.fenceLen == 0 {
+func (s *Store) guard(token stamp, r ref) string {
+	if r == 0 {
 		return ""
 	}
-	if !token.given() {
+	fence, fenced := parseStamp(s.index.entry(r).Fence())
+	switch {
+	case !fenced:
+		return ""
+	case !token.given():
 		return wire.TextFenceRequired
 	}
-	fence, _ := parseStamp(e.Fence())
 	if s.opts.Variants.FenceIgnoresNode {
 		token.node, fence.node = nil, nil
 	}

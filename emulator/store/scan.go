@@ -41,7 +41,7 @@ const looked = 10_000
 
 // matches collects a page: the entries after a key that match and may be read, the last key
 // that was looked at, and whether there may be more.
-func (s *Store) matches(c *call, pattern, after []byte) (found []*Entry, last []byte, more bool) {
+func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []byte, more bool) {
 	prefix := literalPrefix(pattern)
 	start := after
 	if bytes.Compare(prefix, after) > 0 {
@@ -49,11 +49,11 @@ func (s *Store) matches(c *call, pattern, after []byte) (found []*Entry, last []
 	}
 	found = s.page[:0]
 	seen := 0
-	s.index.from(start, func(e *Entry) bool {
+	s.index.from(start, func(e Entry) bool {
 		key := e.Key()
 		switch {
 		case !bytes.HasPrefix(key, prefix):
-			return false // all further ones are greater than any with the prefix
+			return false // the keys with the prefix stand together
 		case len(after) > 0 && bytes.Equal(key, after):
 			return true
 		case !s.allowed(c.ClientID, c.Username, key, false):
@@ -78,7 +78,7 @@ func (s *Store) matches(c *call, pattern, after []byte) (found []*Entry, last []
 const tokenMark = "\x00\xff"
 
 // appendPage appends a page of keys and, if there are more, the token for the next.
-func appendPage(dst []byte, found []*Entry, last []byte, more bool) []byte {
+func appendPage(dst []byte, found []Entry, last []byte, more bool) []byte {
 	items := []wire.Value{{Kind: wire.Array, Items: make([]wire.Value, len(found))}}
 	for i, e := range found {
 		items[0].Items[i] = wire.Value{Kind: wire.Blob, Text: e.Key()}

@@ -73,34 +73,38 @@ func (s *Store) set(c *call) Response {
 	if text := s.stamps(c, true, true); text != "" {
 		return s.refuse(c, text)
 	}
-	e, value := s.index.find(c.key), c.words[2]
-	same := e != nil && bytes.Equal(e.Value(), value)
-	met := e == nil || !opts.nx && (!opts.nex || same)
-	if !met && s.opts.Variants.ConditionBeforeFence {
-		return s.count(c, -1).with(e.Version())
-	}
-	if text := s.guard(c.fence, e); text != "" {
-		return s.refuse(c, text)
-	}
-	if !met {
-		return s.count(c, -1).with(e.Version())
-	}
-	if e == nil && s.full() {
-		return s.refuse(c, wire.TextQuota)
-	}
-	// A token is equal to the fence at least, or guard had refused it.
+	r, value := s.index.find(c.key), c.words[2]
 	u := update{
 		key: c.key, value: value, fence: c.fence.text, persist: c.Persist,
 		cause: CauseSet, clientID: c.ClientID, seen: c.timestamp,
 	}
-	switch {
-	case opts.px > 0:
+	if opts.px > 0 {
 		u.cause, u.deadline = CauseSetPX, deadline(s.now.Add(opts.px))
-	case s.opts.Variants.KeepTTL && e != nil:
-		u.deadline = e.deadline
 	}
-	e = s.put(e, u)
-	if renewal := opts.nex && same; !renewal || !s.opts.Variants.SilentRenewal {
+	renewal := false
+	if r != 0 {
+		e := s.index.entry(r)
+		same := bytes.Equal(e.Value(), value)
+		met := !opts.nx && (!opts.nex || same)
+		if !met && s.opts.Variants.ConditionBeforeFence {
+			return s.count(c, -1).with(e.Version())
+		}
+		if text := s.guard(c.fence, r); text != "" {
+			return s.refuse(c, text)
+		}
+		if !met {
+			return s.count(c, -1).with(e.Version())
+		}
+		if opts.px == 0 && s.opts.Variants.KeepTTL {
+			u.deadline = e.deadline()
+		}
+		renewal = opts.nex && same
+	}
+	if s.full(r) {
+		return s.refuse(c, wire.TextQuota)
+	}
+	e := s.put(r, u)
+	if !renewal || !s.opts.Variants.SilentRenewal {
 		s.notifySet(e)
 	}
 	return s.ok(c).with(e.Version())

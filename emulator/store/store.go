@@ -4,8 +4,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/tidwall/btree"
-
 	"github.com/sscli/sscli/client/wire"
 )
 
@@ -13,7 +11,7 @@ import (
 // clock.
 type Options struct {
 	Now      func() time.Time // the store's wall clock; nil is time.Now
-	Node     string           // the node of the store's versions, without a colon; "" is StateStore
+	Node     string           // the node of the store's versions, without a colon, at most 200 bytes; "" is StateStore
 	MaxKeys  int              // the quota; 0 is none
 	ScanPage int              // keys on a page of SCAN; 0 is 100
 
@@ -21,8 +19,8 @@ type Options struct {
 	// not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
-	// Changed is told of each change before the call that makes it returns; nil is nobody.
-	// It must not call the store.
+	// Changed is called for each change, in order, before the method that makes it returns;
+	// nil is nobody. What the Change lends is good during that call. It must not call the store.
 	Changed func(Change)
 
 	Variants Variants
@@ -34,18 +32,15 @@ type Store struct {
 	now           time.Time // one reading for all of a call
 	clock         clock
 	index         *index
-	expiries      *btree.BTreeG[*Entry] // those that expire, the next first
-	watchers      map[string][]watcher  // key to clients, in the order they came
-	watching      map[string]map[string]struct{}
+	watchers      map[string][]watcher           // by key, in the order they came
+	watching      map[string]map[string]struct{} // client id to keys
 	registrations int
-
-	notes queue
+	queue         queue
 
 	// Memory that one call after the other uses.
 	words      [][]byte
 	version    []byte
-	joined     []byte
-	page       []*Entry
+	page       []Entry
 	properties [3]Property
 }
 
@@ -65,6 +60,7 @@ type Property struct {
 const (
 	defaultNode     = "StateStore"
 	defaultScanPage = 100
+	maxNode         = 200 // a version is at most 255 bytes
 )
 
 // New returns an empty store.
@@ -75,13 +71,13 @@ func New(opts Options) *Store {
 	if opts.Node == "" {
 		opts.Node = defaultNode
 	}
+	opts.Node = opts.Node[:min(len(opts.Node), maxNode)]
 	if opts.ScanPage <= 0 {
 		opts.ScanPage = defaultScanPage
 	}
 	return &Store{
 		opts:     opts,
 		index:    newIndex(),
-		expiries: newExpiries(),
 		watchers: make(map[string][]watcher),
 		watching: make(map[string]map[string]struct{}),
 	}
@@ -94,7 +90,7 @@ func New(opts Options) *Store {
 // the quota.
 func (s *Store) Do(req *Request, dst []byte) Response {
 	s.Expire()
-	c := call{Request: req, dst: dst}
+	c := call{Request: *req, dst: dst}
 	r := s.answer(&c)
 	r.Properties = s.replyProperties(r.Version)
 	return r
@@ -126,20 +122,24 @@ func (s *Store) answer(c *call) Response {
 	return s.refuse(c, wire.TextUnknownCommand)
 }
 
-// Lookup returns the entry of a key, or nil.
-func (s *Store) Lookup(key []byte) *Entry {
-	if e := s.index.find(key); e != nil && !e.due(s.opts.Now().UnixMicro()) {
-		return e
+// Lookup returns the entry of a key, and whether there is one.
+func (s *Store) Lookup(key []byte) (e Entry, found bool) {
+	r := s.index.find(key)
+	if r == 0 {
+		return Entry{}, false
 	}
-	return nil
+	if e = s.index.entry(r); e.due(s.opts.Now().UnixMicro()) {
+		return Entry{}, false
+	}
+	return e, true
 }
 
 // From returns the entries from a key on, in the order of the bytes of the keys. The store
 // must not change meanwhile.
-func (s *Store) From(key []byte) iter.Seq[*Entry] {
+func (s *Store) From(key []byte) iter.Seq[Entry] {
 	now := s.opts.Now().UnixMicro()
-	return func(yield func(*Entry) bool) {
-		s.index.from(key, func(e *Entry) bool { return e.due(now) || yield(e) })
+	return func(yield func(Entry) bool) {
+		s.index.from(key, func(e Entry) bool { return e.due(now) || yield(e) })
 	}
 }
 

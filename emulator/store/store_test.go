@@ -822,8 +822,8 @@ func TestApply(t *testing.T) {
 	n := []byte("n")
 	expires := time.UnixMilli(base + 1000)
 	apply(store.Write{Cause: "incrby", Key: n, Value: []byte("1")}, "")
-	apply(store.Write{Cause: "expire", Key: n, Value: l.Lookup(n).Value(), Expires: expires}, "")
-	if e := l.Lookup(n); string(e.Value()) != "1" || !e.Expires().Equal(expires) || string(e.Version()) != later {
+	apply(store.Write{Cause: "expire", Key: n, Value: l.entry(t, n).Value(), Expires: expires}, "")
+	if e := l.entry(t, n); string(e.Value()) != "1" || !e.Expires().Equal(expires) || string(e.Version()) != later {
 		t.Errorf("got %q, version %s, expires %v", e.Value(), e.Version(), e.Expires())
 	}
 	apply(store.Write{Cause: "del", Key: n, Delete: true}, "")
@@ -873,18 +873,28 @@ func TestLookup(t *testing.T) {
 		ClientID: "c", Payload: request("SET", "k", "v", "PX", "100"),
 		Timestamp: []byte("1:0:c"), Fence: []byte(token1), Persist: true,
 	}, nil)
-	e := l.Lookup([]byte("k"))
-	if e == nil || string(e.Key()) != "k" || string(e.Value()) != "v" || string(e.Version()) != first || string(e.Fence()) != token1 ||
+	e := l.entry(t, []byte("k"))
+	if string(e.Key()) != "k" || string(e.Value()) != "v" || string(e.Version()) != first || string(e.Fence()) != token1 ||
 		!e.Persist() || !e.Expires().Equal(time.UnixMilli(base+100)) {
 		t.Errorf("got %+v", e)
 	}
 	l.now = l.now.Add(time.Second)
-	if e := l.Lookup([]byte("k")); e != nil {
+	if e, found := l.Lookup([]byte("k")); found {
 		t.Errorf("the key has expired, got %+v", e)
 	}
 	if keys := l.keys(""); len(keys) != 0 {
 		t.Errorf("the key has expired, got %q", keys)
 	}
+}
+
+// entry returns the entry of a key that is there.
+func (l *lab) entry(t *testing.T, key []byte) store.Entry {
+	t.Helper()
+	e, found := l.Lookup(key)
+	if !found {
+		t.Fatalf("%q is missing", key)
+	}
+	return e
 }
 
 // keys returns the keys from one on.
@@ -981,7 +991,7 @@ func TestRewrite(t *testing.T) {
 	for i, size := range []int{0, 1, 10, 100, 90, 4000, 4100, 5000, 4200, 3, 100_000, 0, 50} {
 		value := strings.Repeat("v", size)
 		l.do(step{do: "SET k " + value, ft: token1})
-		e := l.Lookup([]byte("k"))
+		e := l.entry(t, []byte("k"))
 		if string(e.Key()) != "k" || string(e.Value()) != value || string(e.Fence()) != token1 || string(e.Version()) != fmt.Sprintf("1696374425000:%d:StateStore", i+1) {
 			t.Errorf("size %d: %q %s %s, a value of %d bytes", size, e.Key(), e.Version(), e.Fence(), len(e.Value()))
 		}

@@ -6,14 +6,17 @@ func (s *Store) vdel(c *call) Response {
 	if text := c.arguments(3, 3); text != "" {
 		return s.refuse(c, text)
 	}
-	e, text := s.writable(c)
-	switch {
-	case text != "":
+	r, text := s.writable(c)
+	if text != "" {
 		return s.refuse(c, text)
-	case e == nil:
+	}
+	if r == 0 {
 		return s.count(c, 0)
+	}
+	e := s.index.entry(r)
+	switch {
 	case bytes.Equal(e.Value(), c.words[2]):
-		return s.deleted(c, e, CauseVDel)
+		return s.deleted(c, r, CauseVDel)
 	case s.opts.Variants.MismatchVersion:
 		return s.count(c, -1).with(e.Version())
 	default:

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestSlotSizes(t *testing.T) {
+	sizes := make(map[int]bool)
+	for n := 1; n <= largest; n++ {
+		size := slotSize(n)
+		if size < n || size > n+max(smallest-1, n/8) || size%smallest != 0 || size > largest {
+			t.Fatalf("a record of %d bytes has a slot of %d", n, size)
+		}
+		sizes[size] = true
+	}
+	if len(sizes) > 80 {
+		t.Errorf("there are %d sizes of slots", len(sizes))
+	}
+	if size := slotSize(largest + 1); size != largest+1 {
+		t.Errorf("a large record has a slot of %d bytes", size)
+	}
+}
+
+// Records that all grow again and again do not leave the memory behind that they had.
+func TestArenaIsUsedAgain(t *testing.T) {
+	const records = 10_000
+	a := newArena()
+	refs := make([]ref, records)
+	memory := func() (n int) {
+		for _, b := range a.blocks {
+			n += len(b.data)
+		}
+		return n
+	}
+	for size := 100; size < 2000; size += size / 4 {
+		for i, old := range refs {
+			refs[i] = a.alloc(size)
+			if old != 0 {
+				a.free(old)
+			}
+		}
+		if got, most := memory(), records*slotSize(size)*11/10+80*blockSize; got > most {
+			t.Errorf("%d records of %d bytes take %d bytes, want at most %d", records, size, got, most)
+		}
+	}
+	for _, r := range refs {
+		a.free(r)
+	}
+	if got := memory(); got > 20*blockSize {
+		t.Errorf("no records take %d bytes", got)
+	}
+}
+
+func TestArenaExhausted(t *testing.T) {
+	a := newArena()
+	a.most = 3
+	for i := range 2 {
+		if a.exhausted() {
+			t.Fatalf("exhausted after %d blocks", i)
+		}
+		a.alloc(largest + 1)
+	}
+	if !a.exhausted() {
+		t.Error("not exhausted")
+	}
+	a.free(1 << slotBits)
+	if a.exhausted() {
+		t.Error("exhausted with a block that is free")
+	}
+}
+
+// An exhausted store refuses writes and does the rest.
+func TestExhaustedStore(t *testing.T) {
+	s := New(Options{})
+	do := func(words, want string) {
+		t.Helper()
+		var payload bytes.Buffer
+		split := strings.Fields(words)
+		fmt.Fprintf(&payload, "*%d\r\n", len(split))
+		for _, w := range split {
+			fmt.Fprintf(&payload, "$%d\r\n%s\r\n", len(w), w)
+		}
+		got := string(s.Do(&Request{Payload: payload.Bytes(), Timestamp: []byte("1:0:c")}, nil).Payload)
+		if got != want {
+			t.Errorf("%s: got %q, want %q", words, got, want)
+		}
+	}
+	do("SET k v", "+OK\r\n")
+	s.index.arena.most = len(s.index.arena.blocks)
+	do("SET k w", "-ERR the quota has been exceeded\r\n")
+	do("GET k", "$1\r\nv\r\n")
+	do("DEL k", ":1\r\n")
+}
+
+// FuzzIndex: whatever is put and removed, in whatever sizes, is found, in the order of the
+// keys and in that of expiry, as a map has it. All keys share a few hashes.
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte{0, 10, 1, 20, 0, 200, 2, 0, 1, 10})
+	f.Add(bytes.Repeat([]byte{3, 255, 4, 254, 5, 253, 3, 0, 4, 0, 9, 31}, 20))
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		type state struct {
+			value    string
+			deadline int64
+		}
+		x, model := newIndex(), make(map[string]state)
+		x.hash = func(key []byte) uint32 { return uint32(key[len(key)-1] % 3) }
+		for step := byte('a'); len(ops) >= 2; ops, step = ops[2:], step+1 {
+			key, size := fmt.Sprint("key", ops[0]%16), int(ops[1])
+			r := x.find([]byte(key))
+			if _, there := model[key]; there != (r != 0) {
+				t.Fatalf("%s is there: %t", key, r != 0)
+			}
+			if size == 0 {
+				if r != 0 {
+					x.remove(r)
+					delete(model, key)
+				}
+				continue
+			}
+			want := state{strings.Repeat(string(step), size*size/4), 0}
+			if size%3 == 0 {
+				want.deadline = int64(size)
+			}
+			x.put(r, []byte(key), []byte("1:2:version"), []byte("fence"), []byte(want.value), want.deadline, size%2 == 0)
+			model[key] = want
+		}
+		if x.len() != len(model) || x.ordered.Len() != len(model) {
+			t.Errorf("%d keys, %d in order, want %d", x.len(), x.ordered.Len(), len(model))
+		}
+		var last []byte
+		x.from(nil, func(e Entry) bool {
+			m, there := model[string(e.Key())]
+			if !there || string(e.Value()) != m.value || e.deadline() != m.deadline || string(e.Version()) != "1:2:version" || string(e.Fence()) != "fence" {
+				t.Errorf("%s is %q until %d, want %q until %d", e.Key(), e.Value(), e.deadline(), m.value, m.deadline)
+			}
+			if bytes.Compare(e.Key(), last) <= 0 {
+				t.Errorf("%s comes after %s", e.Key(), last)
+			}
+			last = e.Key()
+			return true
+		})
+		var due int64
+		for r := x.next(); r != 0; r = x.next() {
+			e := x.entry(r)
+			if e.deadline() < due || e.deadline() != model[string(e.Key())].deadline {
+				t.Errorf("%s expires at %d after one at %d", e.Key(), e.deadline(), due)
+			}
+			due = e.deadline()
+			delete(model, string(e.Key()))
+			x.remove(r)
+		}
+		for key, m := range model {
+			if m.deadline != 0 {
+				t.Errorf("%s did not expire", key)
+			}
+			x.remove(x.find([]byte(key)))
+		}
+		checkArena(t, x.arena)
+	})
+}
+
+// checkArena looks at an arena that holds no record any more.
+func checkArena(t *testing.T, a *arena) {
+	t.Helper()
+	for i, b := range a.blocks {
+		if b.used != 0 {
+			t.Errorf("block %d has %d slots in use", i, b.used)
+		}
+		free := 0
+		for slot := b.freed; slot != 0; slot = binary.LittleEndian.Uint32(b.data[int(slot-1)*b.size:]) {
+			free++
+		}
+		if free != b.fresh {
+			t.Errorf("block %d has %d free slots of %d", i, free, b.fresh)
+		}
+	}
+}
