@@ -184,6 +184,7 @@ func TestLayers(t *testing.T) {
 		color    = "github.com/fatih/color"
 		paho     = "github.com/eclipse/paho.golang"
 		readline = "github.com/chzyer/readline"
+		width    = "golang.org/x/text/width"
 	)
 	own := func(path string) bool { return under(path, module) }
 	// What is measured may stand beside other clients.
@@ -219,8 +220,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library and color", func(p string) bool { return p == format }, direct,
 			func(i string) bool { return !isStd(i) && i != color }},
-		{"repl stands on the standard library, format and readline", func(p string) bool { return p == repl }, direct,
-			func(i string) bool { return !isStd(i) && i != format && i != readline }},
+		{"repl stands on the standard library, format, readline and the widths of characters", func(p string) bool { return p == repl }, direct,
+			func(i string) bool { return !isStd(i) && i != format && i != readline && i != width }},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
 			func(i string) bool { return i == readline }},
 		{"only the command knows flags", func(p string) bool { return own(p) && !under(p, cmd) }, all, flags},

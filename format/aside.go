@@ -1,6 +1,6 @@
 package format
 
-// Aside is a remark for people, on standard error.
+// Aside is a remark to the user, for standard error.
 type Aside struct {
 	Text string
 }

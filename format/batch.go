@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// BatchSummary is what became of the lines of a batch, for standard error. The
-// counts are of lines; together they are those that ran.
+// BatchSummary counts the lines of a batch by outcome, for standard error. The sum of the
+// counts is the number of lines that ran.
 type BatchSummary struct {
-	Applied int // done, yes
-	No      int
-	Refused int // by the store, by the broker, or because they make no sense
-	Unknown int // sent, and nobody can say what became of them
-	Skipped int // with nothing to load
+	Applied int // done; the answer was yes
+	No      int // done; the answer was no
+	Refused int // by the store or the broker, or invalid
+	Unknown int // sent, with unknown outcome
+	Skipped int // nothing to load
 	Elapsed time.Duration
 
-	// Resume is the line to go on from when the batch ended before its input did, or
-	// 0. Ahead are the lines behind it that have had their results all the same.
+	// Resume is the line to continue from if the batch ended before its input, else 0.
+	// Ahead are the lines after it that have had their results already.
 	Resume int
 	Ahead  []LineRange
 }
 
-// A LineRange is the lines from First to Last.
+// A LineRange is the lines from First to Last, inclusive.
 type LineRange struct{ First, Last int }
 
 func (r LineRange) String() string {
@@ -35,7 +35,7 @@ func (r LineRange) String() string {
 
 func (s BatchSummary) lines() int { return s.Applied + s.No + s.Refused + s.Unknown + s.Skipped }
 
-// rate is in lines a second.
+// rate returns the lines per second, rounded.
 func (s BatchSummary) rate() int64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -69,6 +69,7 @@ func (s BatchSummary) human(dst []byte, st *style) []byte {
 
 func (s BatchSummary) raw(dst []byte) []byte { return s.text(dst, "sscli:") }
 
+// text is the human and the raw form, which differ in the prefix.
 func (s BatchSummary) text(dst []byte, prefix string) []byte {
 	dst = fmt.Appendf(append(dst, prefix...), " %s: %d applied, %d no, %d refused, %d unknown",
 		plural(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Bench is what `bench` measured of one verb, or of all.
+// Bench is a result of `bench`, for one verb or for all.
 type Bench struct {
 	Verb    string // get, set, del, or all
 	Count   int64  // requests that were answered
-	Errors  int64  // requests that were not, or with an error
+	Errors  int64  // requests with an error, or without an answer
 	Elapsed time.Duration
 	Latency Latency
 }
 
-// Latency is how long requests took, of those that were answered.
+// Latency summarizes the round-trip times of the requests that were answered.
 type Latency struct {
 	Min, Mean, P50, P90, P99, P999, Max time.Duration
 }
@@ -68,7 +68,7 @@ func (b Bench) human(dst []byte, s *style) []byte {
 	return append(dst, " ms\n"...)
 }
 
-// raw is the verb, the number of answers and of errors, answers per second, and
+// raw writes the verb, the numbers of answers and of errors, the answers per second and
 // the latencies in milliseconds.
 func (b Bench) raw(dst []byte) []byte {
 	dst = fmt.Appendf(dst, "%s\t%d\t%d\t", b.Verb, b.Count, b.Errors)

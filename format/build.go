@@ -2,7 +2,7 @@ package format
 
 import "strings"
 
-// Build is the result of `version`. Parts that are not known are left empty.
+// Build is the result of `version`. Unknown parts are empty.
 type Build struct {
 	Version, Commit, Date, Go, Platform string
 }

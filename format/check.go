@@ -11,23 +11,23 @@ const (
 	Pass = "pass"
 	Warn = "warn"
 	Fail = "fail"
-	Skip = "skip" // it was not looked at; Message says why
+	Skip = "skip" // not checked; Message says why
 )
 
-// Check is one rung of `doctor`.
+// Check is the result of one check of `doctor`.
 type Check struct {
-	Name    string // names the rung for programs
+	Name    string // identifies the check for programs
 	Status  string // Pass, Warn, Fail or Skip
 	Message string
-	Hint    string        // the next thing to try
-	Took    time.Duration // 0 = not measured
+	Hint    string        // the next thing to try; empty: none
+	Took    time.Duration // 0: not measured
 	Facts   []Fact
 }
 
-// A Fact is something that a check found out.
+// A Fact is a detail that a check found.
 type Fact struct {
 	Name, Value string
-	Source      string // who said it, of a setting
+	Source      string // of a setting: where its value comes from
 }
 
 func (c Check) fields() object {
@@ -82,7 +82,7 @@ func (c Check) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-// raw is the status, the name and the message, then the hint if there is one.
+// raw writes the status, the name, the message and, if there is one, the hint.
 func (c Check) raw(dst []byte) []byte {
 	dst = append(append(append(append(dst, c.Status...), '\t'), c.Name...), '\t')
 	dst = AppendEscape(dst, c.Message)
@@ -122,7 +122,7 @@ func (c CheckSummary) human(dst []byte, s *style) []byte {
 		count(c.Warned, s.warning.Sprint, "warning", "warnings"), count(c.Failed, s.fail.Sprint, "failure", "failures"), c.Skipped)
 }
 
-// raw begins with a word that is no status.
+// raw begins with a word that is not a status.
 func (c CheckSummary) raw(dst []byte) []byte {
 	return fmt.Appendf(dst, "summary\t%d\t%d\t%d\t%d\n", c.Passed, c.Warned, c.Failed, c.Skipped)
 }

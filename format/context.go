@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Context is a named connection, as `context list`, `set`, `use` and `rm` print it.
+// Context is a named connection, as printed by `context list`, `set`, `use` and `rm`.
 type Context struct {
 	Op        string // "list", "set", "use" or "rm"
-	Name      string // empty: none, for `context use none`
+	Name      string // empty after `context use none`
 	Chosen    bool
 	Protected bool
-	Broker    string // URL, or "embedded"; empty if the context names none
-	Width     int    // of the longest name, for human
+	Broker    string // URL, or "embedded"; empty if the context sets none
+	Width     int    // of the longest name, for the human form
 }
 
 func (c Context) fields() object {
@@ -49,7 +49,7 @@ func (c Context) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-// raw has the name first, so that `cut -f 1` lists names.
+// raw writes the name first, so that `cut -f 1` lists names.
 func (c Context) raw(dst []byte) []byte {
 	mark, protected := "-", "-"
 	if c.Chosen {
@@ -68,13 +68,14 @@ func orDash(text string) string {
 	return Escape(text)
 }
 
-// Setting is a value that counts and who says so: a line of `context show`.
+// Setting is a setting in effect and where its value comes from: a line of
+// `context show`.
 type Setting struct {
 	Name, Value string
 	Source      string // a flag, a variable, "context NAME" or "default"
-	File        string // that Source is in; empty = none
-	Width       int    // of the longest name, for human
-	ValueWidth  int    // of the longest value, for human
+	File        string // the file with Source; empty: none
+	Width       int    // of the longest name, for the human form
+	ValueWidth  int    // of the longest value, for the human form
 }
 
 func (v Setting) fields() object {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Elapsed is how long a command took, for standard error.
+// Elapsed is the time that a command took, for standard error.
 type Elapsed struct {
 	Took time.Duration
 }

@@ -2,27 +2,26 @@ package format
 
 import "time"
 
-// Event is what `watch` tells of one key.
+// Event is an event of `watch` about one key.
 type Event struct {
 	Op      string // initial, set, delete, other, gap or resync
 	Key     string
-	Version Version // of a gap: the last that was known
+	Version Version // for gap: the last known version
 	Time    time.Time
 
 	Value    []byte
-	HasValue bool   // false for a deletion, a missing key, and a set that came without
-	Word     string // of other: the operation as the store named it
+	HasValue bool   // false for a deletion, a missing key, and a set without a value
+	Word     string // for other: the store's name of the operation
 
-	Continuity string    // of a gap and a resync: proven, lost or unknown
-	From, To   time.Time // of a gap
+	Continuity string    // for gap and resync: proven, lost or unknown
+	From, To   time.Time // for gap: when the watch was interrupted
 }
 
-// isState tells whether the event says what the key is, rather than what was
-// done to it.
+// isState reports whether the event is the state of the key rather than a change.
 func (e Event) isState() bool { return e.Op == "initial" || e.Op == "resync" }
 
 func (e Event) fields() object {
-	o := append(make(object, 0, 8), // with the time, all that an ordinary event has
+	o := append(make(object, 0, 8), // room for these and the time
 		field{"op", e.Op},
 		field{"key", e.Key},
 		field{"found", when(e.isState(), e.HasValue)},
@@ -53,14 +52,14 @@ func (e Event) human(dst []byte, s *style) []byte {
 	part := func(text string) { dst = append(append(dst, "  "...), text...) }
 	switch {
 	case e.Op == "gap":
-		part(s.warning.Sprint("continuity " + e.Continuity + ", no watch from " + clock(e.From) + " to " + clock(e.To)))
+		part(s.warning.Sprint("continuity " + e.Continuity + ", not watched from " + clock(e.From) + " to " + clock(e.To)))
 		return append(dst, '\n')
 	case e.HasValue:
 		part(Quote(e.Value))
 	case e.isState():
 		part("(nil)")
 	case e.Op == "set":
-		part("(value not told)")
+		part("(value not sent)")
 	case e.Word != "":
 		part(Quote(e.Word))
 	}
@@ -73,8 +72,8 @@ func (e Event) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-// raw is OP, KEY and VERSION, then the word of other, then the value if there is
-// one; of a gap its continuity and when it began and ended.
+// raw writes OP, KEY and VERSION, then Word or the value if there is one. For a gap it
+// writes OP, KEY, the continuity, and when the gap began and ended.
 func (e Event) raw(dst []byte) []byte {
 	dst = append(append(dst, e.Op...), '\t')
 	dst = append(AppendEscape(dst, e.Key), '\t')
@@ -99,8 +98,8 @@ func (e Event) raw(dst []byte) []byte {
 
 // End is the last line of `watch`.
 type End struct {
-	Reason string // why it ended, in a word
-	Events int    // how many changes there were
+	Reason string // why the watch ended, in one word
+	Events int    // the number of changes
 	Time   time.Time
 }
 

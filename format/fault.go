@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// Fault is an error as the user sees it, for standard error.
+// Fault is an error, for standard error.
 type Fault struct {
 	Code       int    // exit code
-	Kind       string // names the kind of error for programs
+	Kind       string // identifies the kind of error for programs
 	Message    string
-	StoreError string // what the store said, if it was the store
-	Hint       string // the next thing to try
-	Line       int    // of a batch, from 1
+	StoreError string // the store's error text, if the store refused
+	Hint       string // the next thing to try; empty: none
+	Line       int    // of a batch, counted from 1; 0: none
 }
 
 func (f Fault) fields() object {
@@ -44,11 +44,11 @@ func appendLine(dst []byte, line int) []byte {
 	return dst
 }
 
-// Warning is for standard error too; it does not change the exit code.
+// Warning is a warning, for standard error. It does not change the exit code.
 type Warning struct {
 	Message string
-	Hint    string
-	Line    int // of a batch, from 1
+	Hint    string // the next thing to try; empty: none
+	Line    int    // of a batch, counted from 1; 0: none
 }
 
 func (w Warning) fields() object {
@@ -72,8 +72,8 @@ func appendHint(dst []byte, hint string) []byte {
 	return append(dst, '\n')
 }
 
-// isDiagnostic tells what belongs on standard error: a user's template is
-// written for results, not for these.
+// isDiagnostic reports whether a result is for standard error. A user's template, which
+// is written for results, does not apply to it.
 func isDiagnostic(r Result) bool {
 	switch r.(type) {
 	case Fault, Warning, BatchSummary, Elapsed, Aside:
@@ -82,8 +82,8 @@ func isDiagnostic(r Result) bool {
 	return false
 }
 
-// valid keeps a message in the field message: what is not UTF-8 in it is not
-// data that anybody would want back.
+// valid escapes a message that is not UTF-8. So its JSON field keeps its name: the exact
+// bytes of a message are not worth a field in base64.
 func valid(message string) string {
 	if utf8.ValidString(message) {
 		return message

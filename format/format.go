@@ -1,32 +1,30 @@
-// Package format writes results: for people, for pipes, as JSON, or through a
-// template. It also holds the quoting that they share with the lines of the
-// shell.
+// Package format prints results: for people, for pipes, as JSON, or with a template. It
+// also has the quoting that results share with the lines of the shell.
 //
-// Make a [Printer] for a stream and print results to it:
+// Create a [Printer] for a stream and print results on it:
 //
 //	p, err := format.New(os.Stdout, format.Options{Output: "json"})
 //	if err != nil {
-//		return err // names the outputs that there are
+//		return err // lists the valid outputs
 //	}
 //	err = p.Print(format.Get{Key: "setpoint", Found: true, Value: []byte("21.5")})
 //
-// It promises:
+// Promises:
 //
-//   - Print writes one result in one Write, and none if it has nothing to write, so
-//     that a reader at the other end of a pipe has each result as soon as it is there.
-//     Only who says so, with Queue, has several in one Write.
+//   - Print writes each result with one call of Write, or none if the result is empty, so
+//     that the reader of a pipe has each result at once. Only Queue combines several
+//     results in one call.
 //   - The outputs raw, json and template are contracts; human may change.
-//   - What human and json write can go to a terminal, whatever the bytes in the
-//     store are: whatever [unicode.IsPrint] refuses is escaped. With
-//     [Options.Terminal] templates write every string of a result like that too;
-//     what the template itself says is left as it is.
-//   - Bytes survive: raw writes one value as it is, and keys and values that
-//     share a line so that [Unescape] gives them back. JSON has them as a string
-//     or, where they are not UTF-8, as base64 in a field whose name ends in _b64.
+//   - The outputs human and json are safe on a terminal, whatever bytes the store holds:
+//     what [unicode.IsPrint] rejects is escaped. With [Options.Terminal] a template
+//     escapes every string of a result in the same way, but not its own text.
+//   - No bytes are lost: raw writes a single value unchanged, and keys and values that
+//     share a line in a form that [Unescape] decodes. JSON has them as a string or, if
+//     they are not UTF-8, as base64 in a field whose name ends in _b64.
 //
-// It does not promise that raw is harmless on a terminal, nor a template that
-// takes a string apart into bytes and makes characters of them. A Printer is not
-// for several goroutines at once.
+// Not promised: that raw is safe on a terminal, nor a template that takes a string apart
+// into bytes and makes characters of them. A Printer must not be used by several
+// goroutines at once.
 package format
 
 import (
@@ -39,16 +37,16 @@ import (
 	"time"
 )
 
-// Options of a [Printer].
+// Options are the options of a [Printer].
 type Options struct {
-	Output   string           // "human", "raw", "json" or "template=" and a Go template
+	Output   string           // "human", "raw", "json", or "template=" and a Go template
 	Terminal bool             // the writer is a terminal
-	Color    bool             // for human
-	Now      func() time.Time // for the age of versions; nil is time.Now
+	Color    bool             // use colors in the human output
+	Now      func() time.Time // for the age of versions; nil: time.Now
 }
 
-// A Result is one of this package's structs that a Printer prints, such as [Get],
-// [Set] or, on standard error, [Fault].
+// A Result is a struct of this package that a Printer can print, such as [Get], [Set] or,
+// for standard error, [Fault].
 type Result interface {
 	fields() object
 	human(dst []byte, s *style) []byte
@@ -62,10 +60,10 @@ type Printer struct {
 	terminal bool
 	style    style
 	template *template.Template
-	buf      []byte // what Queue has left to write
+	buf      []byte // queued results
 }
 
-// New returns a Printer on w. An error says what is wrong with o.Output.
+// New returns a Printer that writes to w. The error is about o.Output.
 func New(w io.Writer, o Options) (*Printer, error) {
 	p := &Printer{w: w, output: o.Output, terminal: o.Terminal, style: newStyle(o)}
 	if source, ok := strings.CutPrefix(o.Output, "template="); ok {
@@ -83,8 +81,8 @@ func New(w io.Writer, o Options) (*Printer, error) {
 	return nil, fmt.Errorf("output %s: want human, raw, json or template=TEMPLATE", Quote(o.Output))
 }
 
-// Print writes one result, and before it what is queued. Errors are those of the
-// writer or of the template.
+// Print writes the queued results and then r. The error is the writer's or the
+// template's.
 func (p *Printer) Print(r Result) error {
 	if err := p.Queue(r); err != nil {
 		return errors.Join(p.Flush(), err)
@@ -92,12 +90,13 @@ func (p *Printer) Print(r Result) error {
 	return p.Flush()
 }
 
-// whole is how much a pipe takes in one piece, whoever else writes to it (PIPE_BUF).
+// whole is the number of bytes that a pipe takes in one piece even if it has several
+// writers (PIPE_BUF).
 const whole = 4096
 
-// Queue is Print for one of several results that are there already: it may leave the
-// result to the next call, or to Flush, as long as all of them are one Write that
-// reaches a pipe in one piece.
+// Queue is like Print, for one of several results that are available at once. It may
+// leave r to be written by a later call or by Flush, together with other results if all
+// of them fit into a pipe in one piece.
 func (p *Printer) Queue(r Result) error {
 	before := len(p.buf)
 	out, err := p.encode(p.buf, r)
@@ -108,7 +107,7 @@ func (p *Printer) Queue(r Result) error {
 	if len(out) <= whole || before == 0 {
 		return nil
 	}
-	// It does not fit behind the others.
+	// It does not fit after the others.
 	last := out[before:]
 	p.buf = out[:before]
 	if err := p.Flush(); err != nil {
@@ -118,13 +117,13 @@ func (p *Printer) Queue(r Result) error {
 	return nil
 }
 
-// Flush writes what is queued.
+// Flush writes the queued results. The error is the writer's.
 func (p *Printer) Flush() error {
 	out := p.buf
 	if len(out) == 0 {
 		return nil
 	}
-	// A buffer that one large value has filled is not worth keeping.
+	// Don't keep a buffer that one large value made grow.
 	if p.buf = out[:0]; cap(out) > 1<<20 {
 		p.buf = nil
 	}
@@ -135,6 +134,7 @@ func (p *Printer) Flush() error {
 	return err
 }
 
+// encode appends r in the Printer's output form.
 func (p *Printer) encode(dst []byte, r Result) ([]byte, error) {
 	switch {
 	case p.output == "human":

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
-// version is what wire.Version is, and no more.
+// version is a minimal Version.
 type version struct {
 	wall    int64
 	counter uint64
@@ -38,7 +38,7 @@ func (v version) Parts() (wall int64, counter uint64, node string) {
 
 func stored() Version { return version{1696374425000, 1, "StateStore"} }
 
-// now is 3m12s after the version that tests use.
+// now is 3m12s after stored.
 func now() time.Time { return time.UnixMilli(1696374425000).Add(3*time.Minute + 12*time.Second) }
 
 func render(t testing.TB, o Options, results ...Result) string {
@@ -387,7 +387,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// everything puts the same text wherever text can come from the network.
+// everything returns results with the same text in all places where text can come from
+// the network.
 func everything(key string, value []byte) []Result {
 	v := version{1696374425000, 0, key}
 	return []Result{
@@ -428,9 +429,11 @@ func FuzzTerminal(f *testing.F) {
 	})
 }
 
-func shows(s, besides string) bool {
+// shows reports whether s is safe on a terminal: printable but for the characters in
+// extra.
+func shows(s, extra string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
-		return !unicode.IsPrint(r) && !strings.ContainsRune(besides, r)
+		return !unicode.IsPrint(r) && !strings.ContainsRune(extra, r)
 	})
 }
 
@@ -467,7 +470,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// A line of several keys is three columns, whatever is in them.
+// The lines of several keys have three columns, whatever they contain.
 func FuzzRawLine(f *testing.F) {
 	f.Add("key", []byte("value"))
 	f.Add("\t\n\\", []byte("\xff\r\n"))

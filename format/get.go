@@ -2,16 +2,15 @@ package format
 
 import "time"
 
-// Get is the answer to `get` about one key. Version is nil for a missing key, or
-// when the store gave none.
+// Get is the result of `get` for one key.
 type Get struct {
 	Key         string
 	Found       bool
 	Value       []byte
-	Version     Version
-	RTT         time.Duration // zero: not measured
-	Many        bool          // one of several keys: say which
-	VersionOnly bool
+	Version     Version       // nil: missing key, or not sent by the store
+	RTT         time.Duration // 0: not measured
+	Many        bool          // one of several keys: name the key
+	VersionOnly bool          // print the version without the value
 }
 
 func (g Get) fields() object {

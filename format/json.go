@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// The fields of a result are a tree that json writes and templates walk. Its
-// leaves are bool, int, int64, uint64, float64, null, and string for any bytes.
+// The fields of a result form a tree, for the json output and for templates. Its leaves
+// are bool, int, int64, uint64, float64, null, and string for any bytes.
 type (
-	// An object keeps its order. A field whose value is nil is left out.
+	// An object is ordered. A field whose value is nil is omitted.
 	object []field
 	field  struct {
 		name  string
@@ -23,6 +23,7 @@ type (
 	null struct{}
 )
 
+// when returns value if ok, else nil.
 func when(ok bool, value any) any {
 	if ok {
 		return value
@@ -32,13 +33,13 @@ func when(ok bool, value any) any {
 
 func nonEmpty(s string) any { return when(s != "", s) }
 
-// rtt leaves out what was not measured.
+// rtt returns milliseconds, or nil if d is 0: not measured.
 func rtt(d time.Duration) any { return when(d != 0, milliseconds(d)) }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// member names a string by its form: JSON has no way to write bytes that are not
-// UTF-8, so these are base64 and say so.
+// member returns the name and the text of a field with a string. JSON cannot represent
+// bytes that are not UTF-8, so they are base64 in a field whose name says so.
 func member(name, s string) (string, string) {
 	if utf8.ValidString(s) {
 		return name, s
@@ -70,7 +71,7 @@ func appendObject(dst []byte, o object) []byte {
 	return append(dst, '}')
 }
 
-// appendJSON also writes what templates have made of the fields.
+// appendJSON appends a value of the tree, or what templateData makes of one.
 func appendJSON(dst []byte, value any) []byte {
 	switch v := value.(type) {
 	case bool:
@@ -112,8 +113,8 @@ func appendJSON(dst []byte, value any) []byte {
 	return append(dst, "null"...)
 }
 
-// appendString escapes whatever may not be shown as it is, so that JSON can go
-// to a terminal, and nothing for the sake of HTML.
+// appendString escapes what is not safe on a terminal. Unlike encoding/json it escapes
+// nothing for the sake of HTML.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {

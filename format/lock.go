@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Lock is a step that was taken with a lock: `lock acquire`, `renew`, `release` and
-// `hold`.
+// Lock is the result of `lock acquire`, `renew`, `release` and `hold`.
 type Lock struct {
-	Op     string // "acquire", …
+	Op     string // "acquire", "renew", "release" or "hold"
 	Name   string
 	Holder string
-	Token  Version       // none when released
-	TTL    time.Duration // of the lease; zero when released
+	Token  Version       // nil: released
+	TTL    time.Duration // of the lease; 0: released
 }
 
 func (l Lock) fields() object {
@@ -42,7 +41,7 @@ func tokenLine(v Version) string {
 	return string(appendTime(append(line, "  "...), v.Time()))
 }
 
-// raw is the token alone, for a shell's variable; a release is what vdel answers.
+// raw writes the token alone, for a shell variable; for a release, what `vdel` writes.
 func (l Lock) raw(dst []byte) []byte {
 	if none(l.Token) {
 		return append(dst, "1\t-\n"...)
@@ -50,17 +49,17 @@ func (l Lock) raw(dst []byte) []byte {
 	return append(appendVersion(dst, l.Token, ""), '\n')
 }
 
-// LockStatus is the answer to `lock status`.
+// LockStatus is the result of `lock status`.
 type LockStatus struct {
 	Name   string
 	Held   bool
 	Holder string
 	Token  Version
-	Age    time.Duration // since the token was given
-	Seen   bool          // it was seen to be given; if not, Age is what the local clock makes of it
+	Age    time.Duration // since the token was issued
+	Seen   bool          // its notification was seen; otherwise Age relies on the local clock
 
-	Observed time.Duration // --observe; zero: not
-	Renewals int           // that were seen meanwhile
+	Observed time.Duration // --observe; 0: not observed
+	Renewals int           // seen while observing
 }
 
 func (l LockStatus) fields() object {
@@ -98,13 +97,13 @@ func (l LockStatus) human(dst []byte, s *style) []byte {
 	}
 	line := fmt.Sprintf("renewals in %v: %d", l.Observed, l.Renewals)
 	if l.Held && l.Renewals == 0 {
-		line = s.warning.Sprint(line + ", the holder seems not to renew it")
+		line = s.warning.Sprint(line + ", the holder does not seem to renew it")
 	}
 	return append(append(dst, line...), '\n')
 }
 
-// raw is `held`, the holder, the token and its age in milliseconds, or `free`; with
-// --observe the number of renewals comes last.
+// raw writes `held`, the holder, the token and its age in milliseconds, or `free`. With
+// --observe the number of renewals follows.
 func (l LockStatus) raw(dst []byte) []byte {
 	if l.Held {
 		dst = AppendEscape(append(dst, "held\t"...), l.Holder)

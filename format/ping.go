@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// Ping is one round trip of `ping`. Without an RTT it was lost, and Note says
-// why.
+// Ping is one round trip of `ping`.
 type Ping struct {
 	Seq  int
 	Key  string
-	RTT  time.Duration
-	Note string
+	RTT  time.Duration // 0: no answer, and Note says why
+	Note string        // empty: none
 }
 
 func (p Ping) fields() object {
@@ -36,7 +35,7 @@ func (p Ping) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-// raw is SEQ and the time in milliseconds, then the note if there is one.
+// raw writes SEQ, the time in milliseconds and, if there is one, the note.
 func (p Ping) raw(dst []byte) []byte {
 	dst = append(strconv.AppendInt(dst, int64(p.Seq), 10), '\t')
 	dst = appendMilliseconds(dst, p.RTT)
@@ -49,7 +48,7 @@ func (p Ping) raw(dst []byte) []byte {
 // PingSummary ends the output of `ping`.
 type PingSummary struct {
 	Sent, Lost         int
-	Min, Avg, P99, Max time.Duration // of those that were answered
+	Min, Avg, P99, Max time.Duration // of the answered ones
 }
 
 func (p PingSummary) fields() object {
@@ -83,7 +82,7 @@ func (p PingSummary) human(dst []byte, s *style) []byte {
 	return append(dst, " ms\n"...)
 }
 
-// raw begins with a word, because a Ping begins with a number.
+// raw begins with a word, which sets it apart from a Ping's number.
 func (p PingSummary) raw(dst []byte) []byte {
 	dst = fmt.Appendf(dst, "summary\t%d\t%d", p.Sent, p.Lost)
 	for _, d := range p.durations() {
@@ -96,7 +95,7 @@ func (p PingSummary) durations() [4]time.Duration {
 	return [...]time.Duration{p.Min, p.Avg, p.P99, p.Max}
 }
 
-// appendMilliseconds writes - for what was not measured.
+// appendMilliseconds appends a time, or - if d is 0: not measured.
 func appendMilliseconds(dst []byte, d time.Duration) []byte {
 	if d == 0 {
 		return append(dst, '-')

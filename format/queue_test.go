@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// writes keeps each Write by itself.
+// writes records each Write.
 type writes struct {
 	all []string
 	err error
@@ -54,7 +54,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestPrintAfterQueue keeps the order, also when the last result cannot be written.
+// TestPrintAfterQueue checks that results stay in order, even if the last one has an error.
 func TestPrintAfterQueue(t *testing.T) {
 	var w writes
 	p, err := format.New(&w, format.Options{Output: `template={{if eq .key "bad"}}{{.key.none}}{{end}}{{.key}}`})
@@ -79,7 +79,7 @@ func TestPrintAfterQueue(t *testing.T) {
 	}
 }
 
-// BenchmarkEvent prints what watch does most.
+// BenchmarkEvent prints the most frequent result of watch.
 func BenchmarkEvent(b *testing.B) {
 	e := format.Event{Op: "set", Key: "setpoint", Value: []byte("21.5"), HasValue: true, Time: time.Now()}
 	for _, output := range []string{"json", "raw"} {

@@ -7,20 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// Bytes is what can be escaped: keys are strings, values are byte slices.
+// Bytes are the types that can be escaped: keys are strings, values are byte slices.
 type Bytes interface{ ~string | ~[]byte }
 
-// Escape writes b as C escapes: \n \r \t \\, and \xHH for every byte that is not
-// part of a printable character. That takes in more than control characters:
-// bidirectional overrides, characters of no width and invalid UTF-8 can make a
-// terminal show something else than what is stored. Space stays, quotes stay;
-// [Unescape] is the inverse.
+// Escape returns b with C escapes: \n \r \t \\, and \xHH for each byte that is not part of
+// a printable character. Besides control characters these include bidirectional
+// overrides, zero-width characters and invalid UTF-8, which can make a terminal show
+// something other than what is stored. Spaces and quotes are not escaped. [Unescape] is
+// the inverse.
 func Escape[T Bytes](b T) string { return string(AppendEscape(nil, b)) }
 
 // AppendEscape appends what [Escape] returns.
 func AppendEscape[T Bytes](dst []byte, b T) []byte { return appendEscaped(dst, b, `\`) }
 
-// Quote is [Escape] with quotes around, and those within escaped too.
+// Quote is like [Escape], but adds double quotes around the text and escapes those in it.
 // [Unquote] is the inverse.
 func Quote[T Bytes](b T) string { return string(AppendQuote(nil, b)) }
 
@@ -31,8 +31,8 @@ func AppendQuote[T Bytes](dst []byte, b T) []byte {
 	return append(dst, '"')
 }
 
-// appendText escapes a text made for people, such as a message. It leaves
-// backslashes alone: quoted names within the text are escaped already.
+// appendText escapes a message. It does not escape backslashes: quoted names in the
+// message are already escaped.
 func appendText(dst []byte, text string) []byte { return appendEscaped(dst, text, "") }
 
 const hexDigits = "0123456789abcdef"
@@ -68,8 +68,8 @@ func appendEscapedByte(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// nextRune returns the length of the character at b[i] and whether it may be
-// shown. A byte that is not UTF-8 is a character of its own that may not.
+// nextRune returns the length of the character at b[i] and whether it is printable. An
+// invalid byte counts as one character, which is not printable.
 func nextRune[T Bytes](b T, i int) (size int, printable bool) {
 	if c := b[i]; c < utf8.RuneSelf {
 		return 1, ' ' <= c && c < 0x7f
@@ -78,24 +78,23 @@ func nextRune[T Bytes](b T, i int) (size int, printable bool) {
 	return size, size > 1 && unicode.IsPrint(r)
 }
 
-// A SyntaxError says where a text stops being what [Escape] or [Quote] write.
+// A SyntaxError is the error of [Unescape] and [Unquote].
 type SyntaxError struct {
-	Offset int    // in bytes from the start of the text
+	Offset int    // in bytes, from the start of the text
 	Want   string // what was expected
-	Got    string // what came
+	Got    string // what was found
 }
 
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("byte %d: want %s, got %s", e.Offset, e.Want, e.Got)
 }
 
-// Unescape decodes C escapes. It takes more than [Escape] writes: any \xHH, in
-// either case, and unescaped bytes of every kind but a backslash. The error is
-// a *[SyntaxError].
+// Unescape decodes C escapes. It accepts more than [Escape] writes: any \xHH, in upper or
+// lower case, and any unescaped byte but a backslash. The error is a *[SyntaxError].
 func Unescape(s string) (string, error) { return unescape(s, 0, "") }
 
-// Unquote decodes a text in double quotes, which may contain \" as well. The
-// error is a *[SyntaxError].
+// Unquote decodes a text in double quotes, in which \" is an escape too. The error is a
+// *[SyntaxError].
 func Unquote(s string) (string, error) {
 	if s == "" || s[0] != '"' {
 		return "", syntaxError(s, 0, 1, `a " at the start`)
@@ -115,8 +114,8 @@ func Unquote(s string) (string, error) {
 	return "", syntaxError(s, len(s), 0, `a closing "`)
 }
 
-// unescape decodes s, which begins at byte base of what the user wrote. The
-// characters in quote may be escaped besides the usual ones.
+// unescape decodes s. It adds base, the offset of s in the user's text, to the offset of
+// an error. If quote is not empty, its byte can be escaped too.
 func unescape(s string, base int, quote string) (string, error) {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -154,7 +153,7 @@ func unescape(s string, base int, quote string) (string, error) {
 	return string(out), nil
 }
 
-// at returns NUL behind the end, which is no escape's second character.
+// at returns s[i], or NUL after the end, which no escape contains.
 func at(s string, i int) byte {
 	if i < len(s) {
 		return s[i]
@@ -162,7 +161,7 @@ func at(s string, i int) byte {
 	return 0
 }
 
-// syntaxError shows the n bytes that stand where the error is.
+// syntaxError returns an error that shows the n bytes at offset.
 func syntaxError(s string, offset, n int, want string) *SyntaxError {
 	got := "the end of the text"
 	if offset < len(s) {
@@ -176,10 +175,9 @@ func shifted(e *SyntaxError, by int) *SyntaxError {
 	return e
 }
 
-// Word writes b as one word of the shell's and of batch's lines, quoted unless
-// it consists of letters, digits and punctuation that means nothing anywhere.
-// What begins with a minus is quoted: a lone one would stand for standard input,
-// and others would look like options.
+// Word returns b as one word of a line of the shell or of a batch. It is quoted unless it
+// consists of letters, digits and punctuation without a special meaning. A leading minus
+// is quoted too: alone it would stand for standard input, otherwise for an option.
 func Word[T Bytes](b T) string {
 	if len(b) == 0 || b[0] == '-' {
 		return Quote(b)
@@ -192,7 +190,7 @@ func Word[T Bytes](b T) string {
 	return string(b)
 }
 
-// bare leaves U+FFFD out, which is also how a range shows invalid UTF-8.
+// bare reports whether r needs no quotes. U+FFFD does: range yields it for invalid UTF-8.
 func bare(r rune) bool {
 	switch r {
 	case '_', '-', '.', '/', ':', '=', '@', '%', '+', ',':

@@ -94,8 +94,8 @@ func FuzzEscape(f *testing.F) {
 		if word := Word(s); word != s && word != quoted || strings.HasPrefix(word, "#") || strings.HasPrefix(word, "-") {
 			t.Errorf("Word(%q) = %q", s, word)
 		}
-		// What users type need not be what Escape writes, but if it decodes then
-		// to something that does.
+		// Users can type escapes that Escape does not write. What they decode to must
+		// survive.
 		if decoded, err := Unescape(s); err == nil {
 			if again, err := Unescape(Escape(decoded)); again != decoded || err != nil {
 				t.Errorf("Unescape(%q) = %q, and that does not survive: %q, %v", s, decoded, again, err)

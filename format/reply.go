@@ -10,7 +10,7 @@ import (
 // Kind is the RESP3 type of a [Value], its first byte on the wire.
 type Kind byte
 
-// The kinds of a [Value]. Raw stands for whatever else came.
+// The kinds of a [Value]. Raw stands for any other type.
 const (
 	Raw          Kind = 0
 	SimpleString Kind = '+'
@@ -21,7 +21,7 @@ const (
 	Null         Kind = '_'
 )
 
-// A Value is one RESP3 value. One of an unknown kind is treated as Raw.
+// A Value is one RESP3 value. An unknown Kind is treated as Raw.
 type Value struct {
 	Kind  Kind
 	Text  []byte  // of a SimpleString, SimpleError, Blob or Raw
@@ -29,12 +29,12 @@ type Value struct {
 	Items []Value // of an Array
 }
 
-// Reply is the answer to `call`, whatever it is.
+// Reply is the result of `call`.
 type Reply struct {
 	Words   [][]byte // of the request
 	Value   Value
 	Version Version
-	RTT     time.Duration // zero: not measured
+	RTT     time.Duration // 0: not measured
 }
 
 func (r Reply) fields() object {
@@ -73,8 +73,8 @@ func (r Reply) human(dst []byte, s *style) []byte {
 	return s.version(r.Value.human(dst, s, ""), r.Version)
 }
 
-// human numbers the items of an array; those of an array within are indented to
-// stand below its first.
+// human numbers the items of an array. The items of a nested array are indented so that
+// they line up below its first.
 func (v Value) human(dst []byte, s *style, indent string) []byte {
 	switch v.Kind {
 	case SimpleString:
@@ -105,8 +105,8 @@ func (v Value) human(dst []byte, s *style, indent string) []byte {
 	return append(dst, '\n')
 }
 
-// raw writes a line for every element of an array, and of arrays within. A null
-// is an empty line.
+// raw writes a line for each element of an array and of nested arrays. A null is an empty
+// line.
 func (r Reply) raw(dst []byte) []byte {
 	return r.Value.raw(dst, r.Version)
 }

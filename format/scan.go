@@ -4,7 +4,7 @@ import "strconv"
 
 // Key is a key that `scan` found.
 type Key struct {
-	N   int // how many came before it, and itself
+	N   int // its number in the listing, counted from 1
 	Key string
 }
 

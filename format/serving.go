@@ -1,13 +1,13 @@
 package format
 
-// Serving says that `serve` is ready.
+// Serving is the message of `serve` that it is ready.
 type Serving struct {
 	URL string
 
-	// What a client needs besides; empty if it needs none.
+	// Files that a client needs; empty: none.
 	CAFile, CertFile, KeyFile, SATFile string
 
-	Paste []string // lines for another terminal
+	Paste []string // shell commands that set up another terminal
 }
 
 func (s Serving) fields() object {

@@ -2,13 +2,13 @@ package format
 
 import "time"
 
-// Set is the answer to `set`.
+// Set is the result of `set`.
 type Set struct {
 	Key     string
 	Applied bool
-	Reason  string // when not applied: "exists" (NX) or "differs" (NEX)
+	Reason  string // if not applied: "exists" (NX) or "differs" (NEX)
 	Version Version
-	RTT     time.Duration // zero: not measured
+	RTT     time.Duration // 0: not measured
 }
 
 func (r Set) fields() object {
@@ -40,7 +40,7 @@ func (r Set) raw(dst []byte) []byte {
 	return append(appendVersion(dst, r.Version, "-"), '\n')
 }
 
-// meaning puts the reason of a "no" in words.
+// meaning explains the reason of a "no".
 func meaning(reason string) string {
 	switch reason {
 	case "exists":

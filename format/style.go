@@ -7,7 +7,7 @@ import (
 	"github.com/fatih/color"
 )
 
-// A style is what the human output needs to know besides the result.
+// A style holds the options of the human output.
 type style struct {
 	now                       func() time.Time
 	key, faint, warning, fail *color.Color
@@ -16,8 +16,8 @@ type style struct {
 func newStyle(o Options) style {
 	paint := func(attributes ...color.Attribute) *color.Color {
 		c := color.New(attributes...)
-		// Whether to color was decided for this stream; the package would look
-		// at the environment and at standard output.
+		// o.Color was decided for this stream. By itself, the package looks at the
+		// environment and at standard output.
 		if o.Color {
 			c.EnableColor()
 		} else {
@@ -38,7 +38,7 @@ func newStyle(o Options) style {
 	return s
 }
 
-// version appends a line of its own, if there is a version.
+// version appends a line with the version, if there is one.
 func (s *style) version(dst []byte, v Version) []byte {
 	if none(v) {
 		return dst
@@ -46,7 +46,7 @@ func (s *style) version(dst []byte, v Version) []byte {
 	return append(append(dst, s.faint.Sprint(versionLine(v))...), '\n')
 }
 
-// versionAndAge is for what was stored by somebody else, some time ago.
+// versionAndAge appends a line with the version and how long ago it was written.
 func (s *style) versionAndAge(dst []byte, v Version) []byte {
 	if none(v) {
 		return append(append(dst, s.faint.Sprint("version unknown")...), '\n')
@@ -60,8 +60,7 @@ func versionLine(v Version) string {
 	return string(appendTime(append(line, "  "...), v.Time()))
 }
 
-// integer appends a number as redis-cli does, with what it means if that is not
-// plain.
+// integer appends a number as redis-cli prints it, and its meaning if that is not empty.
 func (s *style) integer(dst []byte, n int64, meaning string) []byte {
 	dst = strconv.AppendInt(append(dst, "(integer) "...), n, 10)
 	if meaning != "" {
@@ -70,7 +69,7 @@ func (s *style) integer(dst []byte, n int64, meaning string) []byte {
 	return append(dst, '\n')
 }
 
-// keyed appends a key to stand before the answer about it.
+// keyed appends the key that the following result is about.
 func (s *style) keyed(dst []byte, key string) []byte {
 	return append(append(dst, s.key.Sprint(Word(key))...), ' ')
 }

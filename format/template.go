@@ -8,20 +8,20 @@ import (
 	"text/template/parse"
 )
 
-// A text is a string of a result on its way to a terminal. However a template
-// prints it, with printf and any verb too, it comes out escaped, whereas the
-// functions that encode see it as it is.
+// A text is a string of a result that a template prints on a terminal. It is escaped
+// however the template prints it, also with printf and any verb. The encoding functions
+// (json, quote, base64) see it unescaped.
 type text string
 
 func (t text) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), Escape(t))
 }
 
-// templateName stands in the package's messages before the line.
+// templateName is the name that text/template puts before the line in its messages.
 const templateName = "template"
 
-// A templateError is what is wrong with a template, said once: the package says
-// before each message that it is of a template, and then its name, twice.
+// A templateError shortens an error of text/template, which repeats that it is about a
+// template and the template's name.
 type templateError struct{ err error }
 
 func (e *templateError) Error() string {
@@ -49,6 +49,7 @@ func parseTemplate(source string) (*template.Template, error) {
 	return t, nil
 }
 
+// plain returns a template's argument as a string, unescaped.
 func plain(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -61,6 +62,7 @@ func plain(v any) string {
 	return fmt.Sprint(v)
 }
 
+// blank returns v, or "" for nil.
 func blank(v any) any {
 	if v == nil {
 		return ""
@@ -68,8 +70,8 @@ func blank(v any) any {
 	return v
 }
 
-// printBlank lets every action end in the function blank: a field that a result
-// does not have would be printed as <no value>.
+// printBlank pipes every action into the function blank. Otherwise a field that the
+// result does not have would be printed as <no value>.
 func printBlank(node parse.Node) {
 	switch n := node.(type) {
 	case *parse.ListNode:
@@ -96,7 +98,7 @@ func printBlank(node parse.Node) {
 	}
 }
 
-// templateData is the object of the json output, as maps.
+// templateData returns a value of the json output for a template, with maps for objects.
 func (p *Printer) templateData(value any) any {
 	switch v := value.(type) {
 	case object:

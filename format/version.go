@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A Version is a hybrid logical clock reading. Nil means that there is none, as
-// does a version with a method IsZero that says so: a struct's zero value is
-// easily put where nil was meant.
+// A Version is a reading of a hybrid logical clock. Nil means none, and so does a Version
+// whose method IsZero, if it has one, returns true: it is easy to pass a struct's zero
+// value where nil was meant.
 type Version interface {
-	String() string  // as it was received
-	Time() time.Time // its wall clock, in UTC
-	// Parts are the wall clock in milliseconds since the Unix epoch, the counter
-	// and the node.
+	String() string  // as received from the store
+	Time() time.Time // the wall clock, in UTC
+	// Parts returns the wall clock in milliseconds since the Unix epoch, the counter and
+	// the node.
 	Parts() (wall int64, counter uint64, node string)
 }
 
@@ -34,14 +34,15 @@ func versionFields(v Version) any {
 	}
 }
 
-// timeField leaves out years that RFC 3339 cannot write.
+// timeField returns nil for a year that RFC 3339 cannot represent.
 func timeField(t time.Time) any {
 	return when(t.Year() >= 0 && t.Year() <= 9999, rfc3339(t))
 }
 
 func rfc3339(t time.Time) string { return string(appendTime(nil, t)) }
 
-// appendVersion writes absent for no version. The node is text from the network.
+// appendVersion appends v, or absent if there is none. It escapes v, as the node is text
+// from the network.
 func appendVersion(dst []byte, v Version, absent string) []byte {
 	if none(v) {
 		return append(dst, absent...)
@@ -53,10 +54,10 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z07:00")
 }
 
-// Age says how long ago something was, for messages.
+// Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. The longer the
+// time, the coarser the text.
 func Age(d time.Duration) string { return age(d) }
 
-// age says how long ago something was, more coarsely the longer it is.
 func age(d time.Duration) string {
 	const day = 24 * time.Hour
 	var text string

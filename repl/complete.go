@@ -8,92 +8,71 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A Candidate is a word that could stand where the cursor is.
+// A Candidate is a word that Tab can put under the cursor.
 type Candidate struct {
 	Text string
-	Help string // what it is, in a few words; may be empty
-	Open bool   // it could go on: no space follows
-	Flag bool   // it begins with a minus that is not quoted
+	Help string // what the word is for, in a few words; may be empty
+	Open bool   // the word may continue: no space follows it
+	Flag bool   // a flag: its leading minus is not quoted
 }
 
-// A Completer returns candidates for a word of a line from the words before it and
-// from what there is of it.
+// A Completer returns the candidates for a word, given the words before it on its line
+// and the part of it that stands before the cursor.
 type Completer func(before []Word, part Word) []Candidate
 
-// under splits a line that ends at the cursor into the words before the one under
-// the cursor and that one, which begins at a byte of the line. Within a comment,
-// or behind what is wrong, there is nothing to complete.
-func under(line string) (before []Word, part Word, start int, ok bool) {
-	// The line may be of several; what comes before its last is done with.
-	base := 0
+// under splits a text that ends at the cursor into the words of the last line and the
+// part of a word under the cursor, which begins at byte start of the text. It is not ok
+// where nothing can be completed: in a comment, and after a syntax error.
+func under(text string) (before []Word, part Word, start int, ok bool) {
+	var s splitter
+	base, rest := 0, text // base is where the last logical line begins
 	for {
-		end := lineEnd(line[base:])
-		if end < 0 {
+		physical, after, more := strings.Cut(rest, "\n")
+		if !more {
 			break
 		}
-		base += end
-	}
-	text := line[base:]
-	var s splitter
-	lines := strings.SplitAfter(text, "\n")
-	for _, l := range lines[:len(lines)-1] {
-		s.line(l)
+		s.line(physical + "\n")
+		rest = after
+		if s.quote == 0 {
+			s, base = splitter{}, len(text)-len(rest)
+		}
 	}
 	start = -1
-	last := lines[len(lines)-1]
-	for i := 0; i < len(last); i++ {
-		if !s.open && last[i] == '#' {
+	for i := 0; i < len(rest); i++ {
+		if !s.open && rest[i] == '#' {
 			return nil, Word{}, 0, false
 		}
 		was := s.open
-		s.byte(last[i], s.pos+i)
+		s.byte(rest[i], s.pos+i)
 		if !was && s.open {
-			start = s.pos + i
+			start = base + s.pos + i
 		}
 	}
-	if s.err != nil {
+	switch {
+	case s.err != nil:
 		return nil, Word{}, 0, false
-	}
-	if !s.open {
-		return s.words, Word{}, len(line), true
-	}
-	if start < 0 { // it began in a line before
+	case !s.open:
+		return s.words, Word{}, len(text), true
+	case start < 0: // the word began on a physical line before
 		return nil, Word{}, 0, false
 	}
 	part = Word{Text: string(s.word), Quoted: s.quoted}
 	if s.quote == '"' {
-		head, tail := s.word[:s.part], string(s.word[s.part:])
 		if s.escape {
 			return nil, Word{}, 0, false
 		}
+		head, tail := string(s.word[:s.part]), string(s.word[s.part:])
 		tail, err := format.Unquote(tail + `"`)
 		if err != nil {
 			return nil, Word{}, 0, false
 		}
-		part.Text = string(head) + tail
+		part.Text = head + tail
 	}
-	return s.words, part, base + start, true
+	return s.words, part, start, true
 }
 
-// lineEnd returns where the line behind the first logical one begins, or -1.
-func lineEnd(text string) int {
-	var s splitter
-	n := 0
-	for {
-		i := strings.IndexByte(text[n:], '\n')
-		if i < 0 {
-			return -1
-		}
-		s.line(text[n : n+i+1])
-		n += i + 1
-		if s.quote == 0 {
-			return n
-		}
-	}
-}
-
-// complete returns what to write in place of the line from start on, and the
-// candidates to show if that is no more than there was.
+// complete completes a line that ends at the cursor. It returns the text that replaces
+// the line from start on, and, if that changes nothing, the candidates to list.
 func complete(line string, candidates Completer) (start int, text string, show []Candidate) {
 	before, part, start, ok := under(line)
 	if !ok {
@@ -120,8 +99,8 @@ func complete(line string, candidates Completer) (start int, text string, show [
 	return start, typed, found
 }
 
-// word is a candidate as one would type it. A flag is not quoted: quoted it would be
-// an operand.
+// word returns the candidate as the user would type it. A flag in quotes would be an
+// operand.
 func (c Candidate) word() string {
 	if c.Flag {
 		return c.Text
@@ -129,7 +108,8 @@ func (c Candidate) word() string {
 	return format.Word(c.Text)
 }
 
-// openWord is a word that goes on: its quote is not closed.
+// openWord returns the candidate as the user would begin to type it: a quote that it
+// needs stays open.
 func openWord(c Candidate) string {
 	word := c.word()
 	if strings.HasPrefix(word, `"`) {
@@ -138,7 +118,7 @@ func openWord(c Candidate) string {
 	return word
 }
 
-// commonPrefix ends with a whole character.
+// commonPrefix returns the longest common prefix of whole characters.
 func commonPrefix(a, b string) string {
 	n := 0
 	for n < len(a) {
@@ -151,8 +131,8 @@ func commonPrefix(a, b string) string {
 	return a[:n]
 }
 
-// listed is the candidates as rows of a terminal: those with help one a row, the
-// others in columns.
+// listed returns the candidates as rows of a terminal of the given width: one to a row
+// if any has help, else in columns.
 func listed(candidates []Candidate, width int) string {
 	const most = 100
 	more := ""
@@ -197,7 +177,7 @@ func listed(candidates []Candidate, width int) string {
 	return b.String() + more
 }
 
-// cutTo shortens a text to columns.
+// cutTo returns as much of a text as fits into the given number of columns.
 func cutTo(text string, columns int) string {
 	n := 0
 	for i, r := range text {

@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -69,8 +70,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// A completed word is read back as the candidate, whatever bytes it has, and what
-// two candidates have in common is the beginning of both.
+// FuzzComplete checks that a completed word reads back as the candidate, whatever its
+// bytes, and that the common prefix of two candidates is a prefix of both.
 func FuzzComplete(f *testing.F) {
 	f.Add("get ", "two words", "two\x00")
 	f.Add("set a \"", "-é", "\xff")
@@ -79,17 +80,17 @@ func FuzzComplete(f *testing.F) {
 			return
 		}
 		start, text, _ := complete(line, func([]Word, Word) []Candidate { return []Candidate{{Text: one}} })
-		last := line[:start] + text
-		for { // the logical line that the cursor was in
-			n := lineEnd(last)
-			if n < 0 {
-				break
+		completed, logical := line[:start]+text, ""
+		var words []Word // of the last logical line
+		for physical := range strings.SplitAfterSeq(completed, "\n") {
+			logical += physical
+			var err error
+			if words, err = Split(logical); !errors.Is(err, ErrIncomplete) {
+				logical = ""
 			}
-			last = last[n:]
 		}
-		words, err := Split(last)
-		if err != nil || len(words) == 0 || words[len(words)-1].Text != one {
-			t.Fatalf("%q completed with %q is %q: %v, %v", line, one, last, words, err)
+		if len(words) == 0 || words[len(words)-1].Text != one {
+			t.Fatalf("%q completed with %q is %q: %v", line, one, completed, words)
 		}
 		common := commonPrefix(one, other)
 		if !strings.HasPrefix(one, common) || !strings.HasPrefix(other, common) {

@@ -1,29 +1,56 @@
-// Package repl reads the lines of the shell and of batch: it splits them into
-// words. What the words mean is not its business.
+// Package repl reads the lines of the shell and of batch, and splits them into words. It
+// does not know what the words mean.
 //
-// A shell has lines one at a time, and asks for another while a quote is open:
+// The shell reads entries from a [Terminal], which can edit, complete and recall them,
+// or from a [LineReader] where the terminal can only print:
 //
-//	words, err := repl.Split(text)
-//	if errors.Is(err, repl.ErrIncomplete) {
-//		text += "\n" + nextLine
+//	t, err := repl.NewTerminal(repl.TerminalOptions{In: os.Stdin, Out: os.Stdout, History: history})
+//	if err != nil {
+//		return err
 //	}
+//	defer t.Close()
+//	text, err := t.ReadEntry(ctx, "> ") // one line, or several
 //
-// A batch reads them from a stream with a [Reader].
+// A batch, and the shell for the lines of an entry, use a [Reader] on a stream. [Split]
+// splits a single line.
 //
-// The grammar:
+// # Grammar
 //
 //   - Spaces and tabs separate words.
-//   - "…" is a part of a word in which \n \r \t \\ \" and \xHH stand for other
-//     bytes. Another escape is an error.
+//   - "…" is a part of a word in which \n \r \t \\ \" and \xHH stand for bytes. Any other
+//     escape is an error.
 //   - '…' is a part of a word, taken literally.
-//   - Parts without a space between them are one word: "a"b'c' is abc.
-//   - # where a word could begin starts a comment, which the line's end ends.
-//   - A quote that the line does not close goes on in the next one.
-//   - Everything else is itself, the backslash outside of double quotes too:
+//   - Adjacent parts form one word: "a"b'c' is abc.
+//   - # at the start of a word begins a comment, which lasts to the end of the line.
+//   - A quote that is not closed continues on the next line.
+//   - Everything else stands for itself, also a backslash outside of double quotes:
 //     {thermostat}\setPoint is an ordinary key.
 //
-// Bytes survive: those that are not UTF-8 pass through, and whatever
-// [format.Word] writes is read back as the same bytes.
+// Nothing is expanded: there are no variables, patterns or pipes. Bytes that are not
+// UTF-8 pass through unchanged, and Split returns the same bytes that were given to
+// [format.Word].
 //
-// It does not expand anything: there are no variables, patterns or pipes.
+// # Editing
+//
+// chzyer/readline v1.5.1 decodes the cursor keys, edits the line, keeps the text that
+// was killed and steps through the history. The rest is ours, because readline
+//
+//   - draws wrongly after wide characters, line ends and some changes of the terminal's
+//     size, and sends control characters and escape sequences to the terminal (screen.go);
+//   - runs the lines of a paste one by one, loses bytes that are not UTF-8, and takes
+//     Ctrl-Space, the Delete key, Home in tmux, Ctrl-Left and unknown escape sequences
+//     for something else (keys.go);
+//   - can only append to a word, so that it cannot quote a completion, and divides by
+//     zero when completions are wider than the terminal (complete.go);
+//   - does not widen a history search on Backspace, does not restore the line on Ctrl-G
+//     after a second Ctrl-R, and dereferences nil in an empty history (terminal.go);
+//   - writes a history file that other users can read, breaks an entry of several lines
+//     apart, and loses entries of other shells when it cuts the file down (history.go);
+//   - stops the parent process on Ctrl-Z, and returns an unfinished line as an entry when
+//     the terminal is gone (terminal.go, terminal_unix.go);
+//   - writes escape sequences to a terminal that can only print (linereader.go).
+//
+// There is no vi mode, since in readline's the cursor keys insert text and r on an empty
+// line panics. Tests type the same keys into readline and hold it to these faults: when
+// a new version mends one, its test fails and our piece can go.
 package repl

@@ -11,22 +11,23 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// maxHistory is how many entries a shell knows; the file is cut down to them when
-// it has twice as many.
+// maxHistory is the number of entries in memory. A file with more than twice as many is
+// cut down to this number.
 const maxHistory = 1000
 
-// A History is what was entered before, in this shell and, by its file, in others.
-// The file has an entry a line, with C escapes, so that an entry of several lines
-// is one. Several shells may use one file: they append.
+// A History holds the entries of this shell and, if it has a file, of earlier ones. The
+// file has one entry per line, with C escapes, so that an entry of several lines fits on
+// one. Several shells can share a file: each appends to it. A History must not be used
+// by several goroutines at once.
 type History struct {
-	path    string
+	path    string   // empty: not saved
 	entries []string // oldest first
 }
 
-// OpenHistory reads the history of a file that need not exist; an empty path is one
-// of this shell alone. The file is readable for its owner only, and so are the
-// directories that are made for it. With an error the history is there too, but
-// does not outlast the shell.
+// OpenHistory reads the history file at path. A missing file is created, with mode 0600,
+// and so are its directories, with mode 0700; an existing file is restricted to its
+// owner. An empty path means a history without a file. Even with an error, OpenHistory
+// returns a History, which is not saved.
 func OpenHistory(path string) (*History, error) {
 	h := &History{}
 	if path == "" {
@@ -38,14 +39,14 @@ func OpenHistory(path string) (*History, error) {
 	h.path = path
 	err := h.locked(func(f *os.File) error {
 		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-			return errors.Join(err, fmt.Errorf("%s is no file", path))
+			return errors.Join(err, fmt.Errorf("%s is not a regular file", path))
 		}
 		text, err := io.ReadAll(f)
 		if err != nil {
 			return err
 		}
 		lines := strings.SplitAfter(string(text), "\n")
-		lines = lines[:len(lines)-1] // what has no line end was cut off
+		lines = lines[:len(lines)-1] // empty, or an entry that was not written completely
 		if len(lines) > 2*maxHistory {
 			lines = lines[len(lines)-maxHistory:]
 			if err := replace(f, strings.Join(lines, "")); err != nil {
@@ -64,23 +65,23 @@ func OpenHistory(path string) (*History, error) {
 	return h, nil
 }
 
-// replace writes text in place of what f holds, which is not larger.
+// replace replaces the contents of f, which is open for appending.
 func replace(f *os.File, text string) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	_, err := f.WriteString(text) // at the end, which is the beginning now
+	_, err := f.WriteString(text)
 	return err
 }
 
-// locked runs with the file open and no other shell at it, where the system has
-// such locks.
+// locked calls do with the file open and, where the system has file locks, locked
+// against other shells.
 func (h *History) locked(do func(*os.File) error) (err error) {
 	f, err := os.OpenFile(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }() // which unlocks too
+	defer func() { err = errors.Join(err, f.Close()) }() // unlocks too
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
 		if err := f.Chmod(0o600); err != nil {
 			return err
@@ -92,7 +93,8 @@ func (h *History) locked(do func(*os.File) error) (err error) {
 	return do(f)
 }
 
-// Add appends an entry, unless it is the last one already. The error is the file's.
+// Add appends an entry, unless it is blank or repeats the last one. The error is about
+// the file; the entry is in memory regardless.
 func (h *History) Add(entry string) error {
 	if !h.remember(entry) || h.path == "" {
 		return nil
@@ -107,6 +109,7 @@ func (h *History) Add(entry string) error {
 	return nil
 }
 
+// remember adds an entry in memory and reports whether it did.
 func (h *History) remember(entry string) bool {
 	if strings.TrimSpace(entry) == "" || len(h.entries) > 0 && h.entries[len(h.entries)-1] == entry {
 		return false
@@ -120,7 +123,8 @@ func (h *History) remember(entry string) bool {
 
 func encodeEntry(entry string) string { return format.Escape(entry) }
 
-// decodeEntry takes a line that somebody wrote by hand as it stands.
+// decodeEntry decodes a line of the file. A line that is not valid, because it was
+// edited by hand, is taken as it is.
 func decodeEntry(line string) string {
 	if entry, err := format.Unescape(line); err == nil {
 		return entry

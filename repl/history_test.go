@@ -40,7 +40,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A line that somebody wrote, one that was cut off, and permissions that are too wide.
+// TestHistoryFile has a line that was written by hand, an incomplete one, and permissions
+// that are too wide.
 func TestHistoryFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	if err := os.WriteFile(path, []byte("get {a}\\b\nset a \"\\\\n\"\nget cut"), 0o644); err != nil {
@@ -54,6 +55,7 @@ func TestHistoryFile(t *testing.T) {
 	}
 }
 
+// TestHistoryIsCutDown has a file with one line more than it may have.
 func TestHistoryIsCutDown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	var text strings.Builder
@@ -88,7 +90,7 @@ func TestHistoryUnusable(t *testing.T) {
 	}
 }
 
-// Every entry is one line of the file, and comes back as it was.
+// FuzzHistory checks that an entry is one line of the file and reads back unchanged.
 func FuzzHistory(f *testing.F) {
 	f.Add("set a \"\\x00\"\r\n'\xff")
 	f.Fuzz(func(t *testing.T, entry string) {

@@ -8,28 +8,27 @@ import (
 	"unicode/utf8"
 )
 
-// An edited line is a slice of characters, but what is typed and pasted is bytes.
-// A byte that is no character of its own, be it a control character or not UTF-8,
-// stands in the line as a character that no text has, behind byteBase. The
-// characters from byteBase on stand for their bytes themselves, so that every text
-// can be edited and comes back as it was.
+// readline edits characters, but users type and paste bytes. A byte that is a control
+// character or not part of valid UTF-8 is edited as the character byteBase + byte. The
+// bytes of real characters from byteBase on are encoded the same way, so any text can
+// be edited without loss.
 const byteBase = 0x10ff00
 
-// Keys for which readline has no name; no text has these characters either.
+// Keys that readline has no name for. In text, their bytes are encoded too.
 const (
-	keyNone   = '\ufdd0' // nothing happens
-	keyPaste  = '\ufdd1' // the next of what was pasted
-	keyDelete = '\ufdd2' // delete what is under the cursor
+	keyNone   = '\ufdd0' // does nothing
+	keyPaste  = '\ufdd1' // inserts the next paste
+	keyDelete = '\ufdd2' // deletes the character under the cursor
 )
 
 func isKey(r rune) bool { return r >= keyNone && r <= keyDelete }
 
-// byteOf is the byte that a character stands for.
+// byteOf returns the byte that an edited character stands for, if it does.
 func byteOf(r rune) (byte, bool) {
 	return byte(r - byteBase), r >= byteBase && r <= byteBase+0xff
 }
 
-// edited is a text as a line to edit.
+// edited returns a text in the form that readline edits.
 func edited(text string) []rune {
 	line := make([]rune, 0, len(text))
 	for len(text) > 0 {
@@ -60,25 +59,24 @@ func textOf(line []rune) string {
 	return b.String()
 }
 
-// keys reads what a terminal sends and says it as readline understands it:
-// characters, control characters, and an escape before a letter for Meta. Escape
-// sequences that mean nothing here are dropped. It is where bracketed paste is
-// taken out of the stream.
+// keys translates what a terminal sends into what readline understands: characters,
+// control characters, the cursor keys, and an escape before a letter for Meta. It drops
+// other escape sequences and takes bracketed pastes out of the stream.
 type keys struct {
 	in  io.Reader
 	buf [4096]byte
-	out []byte // to be read
+	out []byte // translated and not yet read
 	err error
 
-	waiting atomic.Bool
+	waiting atomic.Bool // out is not empty
 
-	state   func(byte)
-	seq     []byte // of an escape sequence
-	char    []byte // of a character that is not complete
-	pasting []byte
+	state   func(byte) // takes the next byte
+	seq     []byte     // parameters of the control sequence so far
+	char    []byte     // bytes of a character so far
+	pasting []byte     // bytes of a paste so far
 
 	mu     sync.Mutex
-	pastes []string // whole ones that nobody took yet
+	pastes []string // complete, oldest first, not yet returned by paste
 }
 
 func newKeys(in io.Reader) *keys {
@@ -87,8 +85,8 @@ func newKeys(in io.Reader) *keys {
 	return k
 }
 
-// Read makes it an io.Reader, for readline. It gives one byte at a time, so that it is
-// known whether there are more.
+// Read implements io.Reader for readline. It returns one byte at a time, so that more
+// can tell whether others follow.
 func (k *keys) Read(p []byte) (int, error) {
 	for len(k.out) == 0 {
 		if k.err != nil {
@@ -106,11 +104,10 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// more tells whether there are keys that came already: what is drawn now would be
-// drawn over.
+// more reports whether another key has already arrived, so that drawing can wait.
 func (k *keys) more() bool { return k.waiting.Load() }
 
-// paste returns the oldest paste that was not taken.
+// paste removes and returns the oldest paste, or "" if there is none.
 func (k *keys) paste() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,13 +121,14 @@ func (k *keys) paste() string {
 
 func (k *keys) emit(line []rune) { k.out = append(k.out, string(line)...) }
 
+// ground takes a byte outside of escape sequences.
 func (k *keys) ground(c byte) {
 	if len(k.char) > 0 || c >= utf8.RuneSelf {
 		k.character(c)
 		return
 	}
 	switch c {
-	case 0x00: // Ctrl-Space; readline would take it for the end
+	case 0x00: // Ctrl-Space, which readline takes for the end of the input
 	case 0x1b:
 		k.state = k.escape
 	default:
@@ -138,13 +136,13 @@ func (k *keys) ground(c byte) {
 	}
 }
 
-// character collects the bytes of one that has several.
+// character collects the bytes of a character that is not ASCII.
 func (k *keys) character(c byte) {
 	k.char = append(k.char, c)
 	if !utf8.FullRune(k.char) {
 		return
 	}
-	// If it is not UTF-8, the last byte may begin something else.
+	// If this is not UTF-8, the bytes after the first may begin something else.
 	r, size := utf8.DecodeRune(k.char)
 	if r == utf8.RuneError && size == 1 {
 		wrong, rest := k.char[:1], k.char[1:]
@@ -159,6 +157,7 @@ func (k *keys) character(c byte) {
 	k.char = k.char[:0]
 }
 
+// escape takes the byte after ESC.
 func (k *keys) escape(c byte) {
 	k.state = k.ground
 	switch c {
@@ -172,17 +171,17 @@ func (k *keys) escape(c byte) {
 		k.out = append(k.out, 0x1b, c)
 	case 0x08:
 		k.out = append(k.out, 0x1b, 0x7f)
-	case '\r', '\n': // Meta-Enter: go on in the next line
+	case '\r', '\n': // Meta-Enter continues the entry on the next line
 		k.emit(edited("\n"))
 	case 0x03:
 		k.out = append(k.out, c)
 	}
 }
 
-// control collects a control sequence, ESC [ parameters final.
+// control collects the control sequence ESC [ parameters final.
 func (k *keys) control(c byte) {
 	switch {
-	case c < ' ': // the sequence was cut off
+	case c < ' ': // the sequence was cut short
 		k.state = k.ground
 		k.ground(c)
 	case c >= 0x40 && c <= 0x7e:
@@ -193,8 +192,10 @@ func (k *keys) control(c byte) {
 	}
 }
 
+// sequence translates a complete control sequence.
 func (k *keys) sequence(parameters string, final byte) {
 	_, modifier, _ := strings.Cut(parameters, ";")
+	word := modifier == "3" || modifier == "5" // Alt or Ctrl
 	switch {
 	case final == '~':
 		switch parameters {
@@ -211,38 +212,40 @@ func (k *keys) sequence(parameters string, final byte) {
 		}
 	case final == '[': // a function key of the Linux console
 		k.state = k.dropped
-	case final == 'C' && (modifier == "3" || modifier == "5"):
+	case final == 'C' && word:
 		k.out = append(k.out, 0x1b, 'f')
-	case final == 'D' && (modifier == "3" || modifier == "5"):
+	case final == 'D' && word:
 		k.out = append(k.out, 0x1b, 'b')
-	default:
-		k.arrow(final)
+	case strings.IndexByte(cursorKeys, final) >= 0:
+		k.out = append(k.out, 0x1b, '[', final)
 	}
 }
 
+// cursorKeys are the final bytes of the cursor keys, Home and End, which readline knows.
+const cursorKeys = "ABCDHF"
+
 func (k *keys) dropped(byte) { k.state = k.ground }
 
-// shifted is behind ESC O, which cursor keys send in application mode.
+// shifted takes the byte after ESC O, with which cursor keys begin in application mode.
 func (k *keys) shifted(c byte) {
 	k.state = k.ground
-	k.arrow(c)
-}
-
-func (k *keys) arrow(c byte) {
-	if i := strings.IndexByte("ABCDHF", c); i >= 0 {
-		k.out = append(k.out, "\x10\x0e\x06\x02\x01\x05"[i])
+	switch {
+	case strings.IndexByte(cursorKeys, c) >= 0:
+		k.out = append(k.out, 0x1b, 'O', c)
+	case c < ' ' || c >= 0x7f: // the sequence was cut short
+		k.ground(c)
 	}
 }
 
 const pasteEnd = "\x1b[201~"
 
-// pasted collects what was pasted, up to its end.
+// pasted collects a paste up to its end mark.
 func (k *keys) pasted(c byte) {
 	k.pasting = append(k.pasting, c)
 	if c != '~' || !strings.HasSuffix(string(k.pasting[max(0, len(k.pasting)-len(pasteEnd)):]), pasteEnd) {
 		return
 	}
-	// Terminals send line ends as Enter does.
+	// Terminals send CR for a line end, as for the Enter key.
 	text := string(k.pasting[:len(k.pasting)-len(pasteEnd)])
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	k.mu.Lock()

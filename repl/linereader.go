@@ -10,35 +10,36 @@ import (
 	"sync"
 )
 
-// A LineReader reads entries from a terminal that can do nothing but print: without
-// an escape sequence, and with what editing the system itself has to offer.
+// A LineReader reads entries from a terminal that can only print. It writes no escape
+// sequences, and lines are edited by the operating system's line discipline.
 type LineReader struct {
 	in  *bufio.Reader
 	out io.Writer
 
-	read        chan physical // of the line that is being read, if one is
-	reading     bool
+	read        chan physical // receives the line that a goroutine is reading
+	reading     bool          // there is such a goroutine
 	interrupted chan struct{} // capacity 1
 
 	mu     sync.Mutex
 	prompt string
-	asked  bool // the prompt stands there
+	asked  bool // a prompt is on the screen, waiting for input
 }
 
+// physical is the result of reading one line.
 type physical struct {
 	text string
 	err  error
 }
 
-// NewLineReader returns one that reads lines and prints prompts.
+// NewLineReader returns a LineReader that reads from in and prints prompts on out.
 func NewLineReader(in io.Reader, out io.Writer) *LineReader {
 	return &LineReader{in: bufio.NewReader(in), out: out, read: make(chan physical, 1), interrupted: make(chan struct{}, 1)}
 }
 
-// ReadEntry is as [Terminal.ReadEntry], where Interrupt is Ctrl-C.
+// ReadEntry is like [Terminal.ReadEntry]. Ctrl-C arrives as a call of Interrupt.
 func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	select {
-	case <-l.interrupted: // before there was anything to drop
+	case <-l.interrupted: // an interrupt from before this entry
 	default:
 	}
 	l.mu.Lock()
@@ -56,7 +57,7 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 		text += line
 		switch {
 		case errors.Is(err, io.EOF) && text != "" && ends == 0:
-			ends++ // Ctrl-D within a line only says that it is to be read already
+			ends++ // Ctrl-D within a line only delivers what was typed so far
 			continue
 		case errors.Is(err, io.EOF):
 			l.print("\n")
@@ -72,9 +73,8 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 	}
 }
 
-// next reads a line; nothing can end a read from a terminal, so the goroutine that
-// does lasts until there is a line, which the next call gets, or to the end of the
-// process.
+// next reads a line. A read from a terminal cannot be cancelled, so the goroutine that
+// reads outlives a next that is interrupted; the following next receives its line.
 func (l *LineReader) next(ctx context.Context) (string, error) {
 	if !l.reading {
 		l.reading = true
@@ -94,6 +94,7 @@ func (l *LineReader) next(ctx context.Context) (string, error) {
 	}
 }
 
+// ask prints the prompt, or the continuation prompt for a further line.
 func (l *LineReader) ask(further bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,11 +106,12 @@ func (l *LineReader) ask(further bool) {
 	l.print(l.prompt)
 }
 
-// print is for a terminal: if it is gone there is nobody to tell.
+// print ignores errors: if the terminal is gone, no one can be told.
 func (l *LineReader) print(text string) { fmt.Fprint(l.out, text) }
 
-// Interrupt is told of the signal, and tells whether it was for the line: then what was
-// typed is dropped, as the system has dropped its part.
+// Interrupt handles an interrupt signal and reports whether it was for the entry being
+// read. If so, ReadEntry returns [ErrInterrupted]; the operating system has already
+// dropped the line.
 func (l *LineReader) Interrupt() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,15 +126,14 @@ func (l *LineReader) Interrupt() bool {
 	return true
 }
 
-// SetPrompt changes the prompt of the next line.
+// SetPrompt sets the prompt for the next line.
 func (l *LineReader) SetPrompt(prompt string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.prompt = clean(prompt)
 }
 
-// Above runs something that prints lines, and prints the prompt again if one stands
-// there.
+// Above calls print, which prints lines, and repeats the prompt if one was waiting.
 func (l *LineReader) Above(print func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,5 +146,5 @@ func (l *LineReader) Above(print func()) {
 	}
 }
 
-// Close does nothing: the terminal is as it was.
+// Close does nothing: a LineReader does not change the terminal.
 func (l *LineReader) Close() error { return nil }

@@ -13,22 +13,22 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An Entry is a key and its value, as `get -o json` prints them.
+// An Entry is a key and its value, as printed by `get -o json`.
 type Entry struct {
 	Key   string
 	Value []byte
 	Found bool // false: the key was missing when it was read
 }
 
-// ParseEntry reads an object of one line of JSON: what `get -o json` prints, and
-// what somebody else writes with a key and a value as strings. Bytes that are not
-// UTF-8 are in key_b64 and value_b64 (RFC 4648, 4). The members op and found may be
-// there, must make sense if they are, and others are not looked at. What another
-// parser would replace or choose from (bytes and surrogates that stand for no
-// character, members that come twice) is an error.
+// ParseEntry parses a line with a JSON object: the output of `get -o json`, or any
+// object with the strings key and value. Bytes that are not UTF-8 are in key_b64 and
+// value_b64 instead, in standard base64 (RFC 4648, section 4). If the members op and
+// found are present, they must agree with the rest; other members are ignored. Where
+// JSON parsers silently differ (invalid UTF-8, unpaired surrogates, repeated members),
+// ParseEntry returns an error.
 func ParseEntry(line string) (Entry, error) {
 	if !utf8.ValidString(line) {
-		return Entry{}, errors.New("it is not UTF-8; bytes go in key_b64 and value_b64")
+		return Entry{}, errors.New("not UTF-8; put other bytes into key_b64 and value_b64")
 	}
 	var raw json.RawMessage
 	if err := json.Unmarshal([]byte(line), &raw); err != nil {
@@ -47,11 +47,12 @@ func ParseEntry(line string) (Entry, error) {
 	return got.entry()
 }
 
-// entryMembers are those that an entry can have, as JSON; empty = not there.
+// entryMembers are the members of an entry as JSON text, empty if absent.
 type entryMembers struct {
 	key, keyB64, value, valueB64, op, found string
 }
 
+// named returns the member with a name, nil if entries have no such member.
 func (m *entryMembers) named(name string) *string {
 	switch name {
 	case "key":
@@ -70,7 +71,7 @@ func (m *entryMembers) named(name string) *string {
 	return nil
 }
 
-// members takes an object apart that is known to be JSON.
+// members splits an object, which must be valid JSON.
 func members(s string) (entryMembers, error) {
 	var got entryMembers
 	s = strings.TrimLeft(s[1:], jsonSpace)
@@ -85,7 +86,7 @@ func members(s string) (entryMembers, error) {
 		value, s = cutValue(strings.TrimLeft(s, jsonSpace))
 		if at := got.named(name); at != nil {
 			if *at != "" {
-				return got, fmt.Errorf("%s comes twice", name)
+				return got, fmt.Errorf("%s appears twice", name)
 			}
 			*at = value
 		}
@@ -97,7 +98,7 @@ func members(s string) (entryMembers, error) {
 
 const jsonSpace = " \t\r\n"
 
-// cutValue cuts s behind the value that it begins with.
+// cutValue cuts s after the value at its beginning.
 func cutValue(s string) (value, rest string) {
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -151,14 +152,15 @@ func (m *entryMembers) entry() (Entry, error) {
 	case m.found != "" && m.found != "true" && m.found != "false":
 		return e, fmt.Errorf("found is %s: want true or false", kindOf(m.found))
 	case m.found == "false" && ok:
-		return e, errors.New("found is false, and there is a value")
+		return e, errors.New("found is false, but there is a value")
 	case m.found != "false" && !ok:
 		return e, errors.New("no value: want value, or value_b64")
 	}
 	return Entry{Key: key, Value: []byte(value), Found: ok}, nil
 }
 
-// bytesOf returns the bytes of a member that has two forms.
+// bytesOf returns the bytes of a member, given as text or as base64; ok is false if it is
+// absent.
 func bytesOf(name, text, b64 string) (s string, ok bool, err error) {
 	switch {
 	case text != "" && b64 != "":
@@ -172,8 +174,8 @@ func bytesOf(name, text, b64 string) (s string, ok bool, err error) {
 		if s, err = stringOf(b64); err != nil {
 			return "", false, fmt.Errorf("%s_b64 is %w", name, err)
 		}
-		if strings.ContainsAny(s, "\r\n") { // which the decoder passes over
-			return "", false, fmt.Errorf("%s_b64 is not base64: it has line ends", name)
+		if strings.ContainsAny(s, "\r\n") { // the decoder skips them
+			return "", false, fmt.Errorf("%s_b64 is not base64: it contains line ends", name)
 		}
 		data, err := base64.StdEncoding.Strict().DecodeString(s)
 		if err != nil {
@@ -184,18 +186,19 @@ func bytesOf(name, text, b64 string) (s string, ok bool, err error) {
 	return "", false, nil
 }
 
+// stringOf decodes a JSON value that must be a string.
 func stringOf(raw string) (string, error) {
 	if raw[0] != '"' {
 		return "", fmt.Errorf("%s: want a string", kindOf(raw))
 	}
 	s, err := unquoteJSON(raw)
 	if err != nil {
-		return "", fmt.Errorf("no text: %w", err)
+		return "", fmt.Errorf("not text: %w", err)
 	}
 	return s, nil
 }
 
-// unquoteJSON decodes a string that is known to be JSON.
+// unquoteJSON decodes a JSON string, which must be valid but for unpaired surrogates.
 func unquoteJSON(raw string) (string, error) {
 	s := raw[1 : len(raw)-1]
 	if strings.IndexByte(s, '\\') < 0 {
@@ -224,11 +227,11 @@ func unquoteJSON(raw string) (string, error) {
 			i += 4
 			if utf16.IsSurrogate(r) {
 				if i+6 >= len(s) || s[i+1] != '\\' || s[i+2] != 'u' {
-					return "", fmt.Errorf(`\u%04x is half of a character; bytes go in a member with _b64`, r)
+					return "", fmt.Errorf(`\u%04x is half of a surrogate pair; bytes that are not text go into a member with _b64`, r)
 				}
 				pair := utf16.DecodeRune(r, hex4(s[i+3:]))
 				if pair == utf8.RuneError {
-					return "", fmt.Errorf(`\u%04x is half of a character; bytes go in a member with _b64`, r)
+					return "", fmt.Errorf(`\u%04x is half of a surrogate pair; bytes that are not text go into a member with _b64`, r)
 				}
 				r, i = pair, i+6
 			}
@@ -240,13 +243,13 @@ func unquoteJSON(raw string) (string, error) {
 	return string(out), nil
 }
 
-// hex4 reads four hexadecimal digits, which are known to be there.
+// hex4 decodes the four hexadecimal digits at the beginning of s.
 func hex4(s string) rune {
 	n, _ := strconv.ParseUint(s[:4], 16, 16)
 	return rune(n)
 }
 
-// kindOf names what a JSON value is.
+// kindOf names the type of a JSON value.
 func kindOf(raw string) string {
 	switch raw[0] {
 	case '"':
@@ -263,7 +266,7 @@ func kindOf(raw string) string {
 	return "a number"
 }
 
-// shown is a JSON value for a message.
+// shown returns a JSON value for a message, shortened and escaped.
 func shown(raw string) string {
 	const most = 32
 	if len(raw) > most {

@@ -25,7 +25,7 @@ func TestParseEntry(t *testing.T) {
 		{in: `{"key":"a","found":false}`, want: Entry{"a", []byte{}, false}},
 		{in: `{"key":"a","value":"1","Value":"2","x":{"value":"3"},"y":["value",{"key":1}],"z":null}`, want: Entry{"a", []byte("1"), true}},
 
-		{in: "{\"key\":\"\xff\"}", err: "it is not UTF-8; bytes go in key_b64 and value_b64"},
+		{in: "{\"key\":\"\xff\"}", err: "not UTF-8; put other bytes into key_b64 and value_b64"},
 		{in: `{"key":`, err: "byte 7: JSON: unexpected end of JSON input"},
 		{in: `{"key":"a","value":"1"} x`, err: "byte 25: JSON: invalid character 'x' after top-level value"},
 		{in: `{"key":'a'}`, err: "byte 8: JSON: invalid character '\\'' looking for beginning of value"},
@@ -37,23 +37,23 @@ func TestParseEntry(t *testing.T) {
 		{in: `{}`, err: "no key: want key, or key_b64"},
 		{in: `{"key":"a"}`, err: "no value: want value, or value_b64"},
 		{in: `{"key":"a","found":true}`, err: "no value: want value, or value_b64"},
-		{in: `{"key":"a","found":false,"value":""}`, err: "found is false, and there is a value"},
+		{in: `{"key":"a","found":false,"value":""}`, err: "found is false, but there is a value"},
 		{in: `{"key":"a","found":1,"value":""}`, err: "found is a number: want true or false"},
 		{in: `{"key":"a","value":21.5}`, err: "value is a number: want a string"},
 		{in: `{"key":"a","value":null}`, err: "value is null: want a string"},
 		{in: `{"key":{},"value":"1"}`, err: "key is an object: want a string"},
 		{in: `{"op":"set","key":"a","value":"1"}`, err: `op is "set": want what get -o json prints`},
 		{in: `{"op":1,"key":"a","value":"1"}`, err: `op is 1: want what get -o json prints`},
-		{in: `{"key":"a","key":"b","value":"1"}`, err: "key comes twice"},
+		{in: `{"key":"a","key":"b","value":"1"}`, err: "key appears twice"},
 		{in: `{"key":"a","key_b64":"YQ==","value":"1"}`, err: "key and key_b64: want one of them"},
 		{in: `{"key":"a","value_b64":"Y"}`, err: "value_b64 is not base64: illegal base64 data at input byte 0"},
 		{in: `{"key":"a","value_b64":"YR=="}`, err: "value_b64 is not base64: illegal base64 data at input byte 2"},
-		{in: `{"key":"a","value_b64":"YQ\n=="}`, err: "value_b64 is not base64: it has line ends"},
+		{in: `{"key":"a","value_b64":"YQ\n=="}`, err: "value_b64 is not base64: it contains line ends"},
 		{in: `{"key":"a","value_b64":[]}`, err: "value_b64 is an array: want a string"},
-		{in: `{"key":"\ud83d","value":"1"}`, err: `key is no text: \ud83d is half of a character; bytes go in a member with _b64`},
-		{in: `{"key":"a","value":"\ud83d\u0041"}`, err: `value is no text: \ud83d is half of a character; bytes go in a member with _b64`},
-		{in: `{"key":"a","value":"\ude00\ud83d"}`, err: `value is no text: \ude00 is half of a character; bytes go in a member with _b64`},
-		{in: `{"\ud83d":1}`, err: `the name of a member: \ud83d is half of a character; bytes go in a member with _b64`},
+		{in: `{"key":"\ud83d","value":"1"}`, err: `key is not text: \ud83d is half of a surrogate pair; bytes that are not text go into a member with _b64`},
+		{in: `{"key":"a","value":"\ud83d\u0041"}`, err: `value is not text: \ud83d is half of a surrogate pair; bytes that are not text go into a member with _b64`},
+		{in: `{"key":"a","value":"\ude00\ud83d"}`, err: `value is not text: \ude00 is half of a surrogate pair; bytes that are not text go into a member with _b64`},
+		{in: `{"\ud83d":1}`, err: `the name of a member: \ud83d is half of a surrogate pair; bytes that are not text go into a member with _b64`},
 	} {
 		got, err := ParseEntry(tt.in)
 		if err != nil {
@@ -68,7 +68,7 @@ func TestParseEntry(t *testing.T) {
 	}
 }
 
-// What get prints as JSON is read back as the same bytes.
+// FuzzParseEntryRoundTrip checks that the JSON of `get` reads back as the same bytes.
 func FuzzParseEntryRoundTrip(f *testing.F) {
 	f.Add("setpoint", []byte("21.5"), true)
 	f.Add("\x00\xff\u2028", []byte("\"\\\n\ud7ff\U0001f600"), true)
@@ -96,7 +96,8 @@ func FuzzParseEntryRoundTrip(f *testing.F) {
 	})
 }
 
-// Whatever is taken for an entry, encoding/json reads as the same.
+// FuzzParseEntry checks that encoding/json agrees about everything that ParseEntry
+// accepts.
 func FuzzParseEntry(f *testing.F) {
 	f.Add(`{"op":"get","key":"a","found":true,"value":"1","version":{"hlc":"1:0:n"},"rtt_ms":0.2}`)
 	f.Add(` { "key_b64" : "AP8=" , "value" : "\ud83d\ude00\u0000" , "x" : [ { "key" : [ ] } , "]" ] } `)

@@ -9,48 +9,48 @@ import (
 	"strings"
 )
 
-// A Line is a logical line: a physical one, or several that quotes join.
+// A Line is a logical line: one physical line, or several joined by an open quote.
 type Line struct {
-	Number int    // of its first physical line, from 1
+	Number int    // of its first physical line, counted from 1
 	Text   string // without its line end
 	Words  []Word
 }
 
-// A LineError is about one line; Number is that of the first physical line of
-// it, or of the one with the quote that nothing closes.
+// A LineError is an error in one line.
 type LineError struct {
-	Number int
+	Number int // of its first physical line, or of the one with the unclosed quote
 	Err    error
 }
 
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Number, e.Err) }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ErrTooLong says that a line is longer than [Reader.MaxBytes].
+// ErrTooLong means that a line is longer than [Reader.MaxBytes].
 var ErrTooLong = errors.New("the line is too long; is a quote left open?")
 
-// A Reader reads logical lines from a stream, each as soon as its line end has
-// come, and keeps no more than one of them in memory. Lines may end in CR LF;
-// within quotes the CR is kept.
+// A Reader reads logical lines from a stream. It returns each as soon as its line end
+// arrives, and keeps only one in memory. Lines may end in CR LF; within quotes the CR is
+// kept.
 type Reader struct {
-	MaxBytes int // of a logical line; NewReader sets it to 64 MiB
+	MaxBytes int // limit of a logical line; NewReader sets it to 64 MiB
 
 	in     *bufio.Reader
 	number int    // of physical lines read
-	text   []byte // of the logical line so far
+	text   []byte // the logical line so far
 	err    error  // why reading has ended
 }
 
-// NewReader returns a Reader of r.
+// NewReader returns a Reader that reads from r.
 func NewReader(r io.Reader) *Reader {
 	return &Reader{MaxBytes: 64 << 20, in: bufio.NewReader(r)}
 }
 
-// Next returns the next line that has words, and io.EOF after the last. With a
-// *[LineError] the Line has its number and, unless it is too long, its text, and
-// the next call goes on behind it. Behind a line that is too long nothing is
-// read: what follows could be the rest of a value. Other errors are the stream's;
-// a line that one of them has cut off is not returned.
+// Next returns the next line that has words, and io.EOF after the last.
+//
+// If the error is a *[LineError], the Line has its number and, unless it is too long,
+// its text. The next call continues with the following line, except after a line that is
+// too long: what follows could be the rest of a value, so nothing more is read. Any
+// other error is the stream's, and the incomplete line before it is not returned.
 func (r *Reader) Next() (Line, error) {
 	for {
 		line, err := r.logical()
@@ -60,8 +60,8 @@ func (r *Reader) Next() (Line, error) {
 	}
 }
 
-// NextText is Next for a stream whose lines have another grammar: it returns the
-// next line that is not blank without its line end, and no words.
+// NextText is like Next for lines of another grammar: it returns the next physical line
+// that is not blank, without splitting it into words.
 func (r *Reader) NextText() (Line, error) {
 	for {
 		r.text = r.text[:0]
@@ -82,9 +82,10 @@ func (r *Reader) NextText() (Line, error) {
 	}
 }
 
-// Lines is how many physical lines were read.
+// Lines returns the number of physical lines read so far.
 func (r *Reader) Lines() int { return r.number }
 
+// logical reads a logical line, which may have no words.
 func (r *Reader) logical() (Line, error) {
 	var s splitter
 	r.text = r.text[:0]
@@ -120,8 +121,8 @@ func (r *Reader) logical() (Line, error) {
 	return line, nil
 }
 
-// physical appends the next physical line to r.text. A stream's last line needs
-// no line end.
+// physical appends the next physical line to r.text. The last line of a stream needs no
+// line end.
 func (r *Reader) physical() error {
 	start := len(r.text)
 	for r.err == nil {

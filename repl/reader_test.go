@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// all reads on behind the errors of lines.
+// all reads all lines, continuing after each LineError.
 func all(t testing.TB, r *Reader) (lines []Line, faults []string) {
 	t.Helper()
 	for {
@@ -92,14 +92,14 @@ func TestReader(t *testing.T) {
 					t.Errorf("errors (-want +got):\n%s", diff)
 				}
 				if _, err := r.Next(); err != io.EOF {
-					t.Errorf("behind the end: got %v, want io.EOF", err)
+					t.Errorf("after the end: got %v, want io.EOF", err)
 				}
 			}
 		})
 	}
 }
 
-// A line with a fault is told apart by its number and text.
+// TestReaderFaultyLine checks that the line of a LineError has a number and a text.
 func TestReaderFaultyLine(t *testing.T) {
 	line, err := NewReader(strings.NewReader("\nget '\r\n")).Next()
 	if !errors.Is(err, ErrIncomplete) {
@@ -119,7 +119,8 @@ func TestReaderLongLine(t *testing.T) {
 	}
 }
 
-// A command must not run with half of its words.
+// TestReaderBrokenStream checks that an incomplete line is not returned: a command must
+// not run with half of its words.
 func TestReaderBrokenStream(t *testing.T) {
 	cut := errors.New("cut")
 	r := NewReader(io.MultiReader(strings.NewReader("get a\ndel abc"), iotest.ErrReader(cut)))
@@ -133,7 +134,7 @@ func TestReaderBrokenStream(t *testing.T) {
 	}
 }
 
-// Who types into a pipe is answered at once.
+// TestReaderDoesNotReadAhead checks that each line from a pipe is returned at once.
 func TestReaderDoesNotReadAhead(t *testing.T) {
 	in, out := io.Pipe()
 	defer in.Close()
@@ -154,7 +155,7 @@ func TestReaderDoesNotReadAhead(t *testing.T) {
 	}
 }
 
-// What a Reader finds in a stream, Split finds in each of its lines.
+// FuzzReader checks that Split finds the same words in a line as the Reader.
 func FuzzReader(f *testing.F) {
 	f.Add("get a\r\nset a 'x\ny' # c\n\"\\q\"\n'")
 	f.Add("a\r")
@@ -172,7 +173,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// Lines that were joined come back as they were.
+// FuzzReaderLines checks that lines joined into a stream come back unchanged.
 func FuzzReaderLines(f *testing.F) {
 	f.Add("set\x01a\x01b\nc\x02get\x01-")
 	f.Fuzz(func(t *testing.T, in string) {

@@ -8,15 +8,16 @@ import (
 	"unicode"
 )
 
-// A screen draws the line that is edited, with its prompt, where the terminal's
-// cursor is. It relies on what every terminal does: a line goes on in the next row,
-// a cursor can be moved by rows and columns, and what is below can be erased.
+// A screen draws an edited line and its prompt at the terminal's cursor. It uses only
+// what every terminal does: wrap a long line, move the cursor by rows and columns, and
+// erase everything below the cursor.
 type screen struct {
 	w    io.Writer
 	size func() (width, height int)
 
-	width, height int // when it was drawn
-	above, below  int // rows of what is drawn above and below the cursor
+	// What is drawn; above and below count its rows above and below the cursor's row.
+	width, height int
+	above, below  int
 	prompt        string
 	line          []rune
 	cursor        int
@@ -25,17 +26,17 @@ type screen struct {
 // A row is one row of the terminal.
 type row struct {
 	text []byte
-	hard bool // a line ends here; else the terminal itself goes on in the next row
+	hard bool // ends with a line end; otherwise the terminal wraps
 }
 
-// layout is a line in rows, with the cursor's place.
+// layout is a line in rows, and the cursor's position.
 type layout struct {
 	rows        []row
 	row, column int
 }
 
-// arrange lays a line out. Behind each line end within it stands another prompt,
-// under the first.
+// arrange lays out a line. After each line end in it comes a continuation prompt,
+// right-aligned with the first prompt.
 func arrange(prompt string, line []rune, cursor, width int) layout {
 	a := arranger{width: max(width, 2)}
 	for _, r := range prompt {
@@ -68,12 +69,13 @@ func arrange(prompt string, line []rune, cursor, width int) layout {
 	if cursor >= len(line) {
 		a.mark(1)
 	}
-	a.put(" ", 1) // the cursor is always on something, which it moves with
+	a.put(" ", 1) // a cell for the cursor to stand on, so that the two wrap together
 	a.end(true)
 	return a.layout
 }
 
-// continuation is the prompt of the further rows of an entry, as wide as the first.
+// continuation returns the prompt for the second and later lines of an entry, as wide as
+// the first prompt.
 func continuation(width int) string {
 	const dots = "...> "
 	if width < len(dots) {
@@ -82,16 +84,19 @@ func continuation(width int) string {
 	return strings.Repeat(" ", width-len(dots)) + dots
 }
 
+// An arranger fills the rows of a layout.
 type arranger struct {
 	layout
-	width, column int // of the row that is being filled
-	text          []byte
-	last          int // columns of its last character
+	width  int    // of the terminal
+	text   []byte // of the current row
+	column int    // where the next character goes
+	last   int    // columns of the last character that has any
 }
 
+// put appends text, which takes width columns.
 func (a *arranger) put(text string, width int) {
 	if spelled, ok := strings.CutPrefix(text, inverse); ok {
-		// Of several characters, between which a row may end.
+		// Several characters; a row may end between them.
 		a.text = append(a.text, inverse...)
 		for _, r := range strings.TrimSuffix(spelled, upright) {
 			a.put(string(r), 1)
@@ -109,13 +114,14 @@ func (a *arranger) put(text string, width int) {
 	}
 }
 
+// end ends the current row.
 func (a *arranger) end(hard bool) {
 	a.rows = append(a.rows, row{a.text, hard})
 	a.text, a.column = nil, 0
 }
 
-// mark puts the cursor on a character that comes next, or, if it takes no column, on
-// the one that it belongs to.
+// mark puts the cursor on the next character, which takes the given number of columns,
+// or, if that is 0, on the character that it combines with.
 func (a *arranger) mark(columns int) {
 	a.layout.row, a.layout.column = len(a.rows), a.column
 	switch {
@@ -131,9 +137,9 @@ const (
 	upright = "\x1b[27m"
 )
 
-// appearance is how a character is shown, and in how many columns. What a terminal
-// does not draw, or draws elsewhere, is spelled out. What merges with the character
-// before it in some terminals and not in others is left out.
+// appearance returns the text that shows a character, and its columns. A character that
+// a terminal does not print, or that would change the order of others, is spelled out.
+// One that only some terminals merge with the character before it is left out.
 func appearance(r, before rune) (string, int) {
 	if c, ok := byteOf(r); ok {
 		switch {
@@ -154,7 +160,7 @@ func appearance(r, before rune) (string, int) {
 	return string(r), Width(r)
 }
 
-// draw puts the line in place of the one that was drawn before.
+// draw replaces what is drawn.
 func (s *screen) draw(prompt string, line []rune, cursor int) {
 	s.fit()
 	l := arrange(prompt, line, cursor, s.width)
@@ -179,7 +185,8 @@ func (s *screen) draw(prompt string, line []rune, cursor int) {
 	s.write(b.Bytes())
 }
 
-// window chooses the rows around the cursor if there are more than the terminal has.
+// window returns the rows to draw: those around the cursor if the terminal has too few
+// for all.
 func (s *screen) window(l layout) (first, last int) {
 	last = len(l.rows) - 1
 	if s.height <= 0 || len(l.rows) <= s.height {
@@ -189,7 +196,7 @@ func (s *screen) window(l layout) (first, last int) {
 	return first, first + s.height - 1
 }
 
-// erase leaves the cursor where the drawn line began.
+// erase erases what is drawn and leaves the cursor where it began.
 func (s *screen) erase(b *bytes.Buffer) {
 	b.WriteByte('\r')
 	if s.above > 0 {
@@ -199,7 +206,7 @@ func (s *screen) erase(b *bytes.Buffer) {
 	s.forget()
 }
 
-// remove takes the drawn line away.
+// remove erases what is drawn.
 func (s *screen) remove() {
 	s.fit()
 	var b bytes.Buffer
@@ -207,21 +214,22 @@ func (s *screen) remove() {
 	s.write(b.Bytes())
 }
 
-// leave goes to the row below the drawn line, writing mark behind it.
+// leave draws the line for the last time, writes mark after it and moves to the row
+// below.
 func (s *screen) leave(prompt string, line []rune, mark string) {
 	s.draw(prompt, line, len(line))
 	s.write([]byte(mark + "\r\n"))
 	s.forget()
 }
 
-// clear empties the terminal.
+// clear clears the terminal.
 func (s *screen) clear() {
 	s.forget()
 	s.write([]byte("\x1b[H\x1b[2J"))
 }
 
-// fit takes note of another size of the terminal. Terminals keep lines whole when
-// that changes, so what is drawn has the rows that it would have with that width.
+// fit adapts to a changed terminal size. Terminals rewrap long lines, so what is drawn
+// now has the rows that it would have if it were drawn at the new width.
 func (s *screen) fit() {
 	width, height := s.size()
 	if width == s.width && height == s.height {
@@ -233,8 +241,8 @@ func (s *screen) fit() {
 	s.above, s.below = l.row-first, last-l.row
 }
 
-// forget says that nothing is drawn.
+// forget records that nothing is drawn.
 func (s *screen) forget() { s.above, s.below, s.prompt, s.line, s.cursor = 0, 0, "", nil, 0 }
 
-// write is for a terminal: if it is gone there is nobody to tell.
+// write ignores errors: if the terminal is gone, no one can be told.
 func (s *screen) write(b []byte) { _, _ = s.w.Write(b) }

@@ -5,13 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/text/width"
-
 	"github.com/sscli/sscli/repl/screentest"
 )
 
-// Whatever was drawn before and however the terminal's size changes: there is the
-// line once, below what was there, with the cursor where it belongs.
+// TestScreen draws random lines and changes the terminal's size in between. The line
+// must be there once, below what was there before, with the cursor in its place.
 func TestScreen(t *testing.T) {
 	alphabet := []rune("abc日😀é\u0301" + string(rune(byteBase+'\n')) + string(rune(byteBase+'\t')) + string(rune(byteBase+0xff)))
 	for seed := range uint64(300) {
@@ -36,7 +34,6 @@ func TestScreen(t *testing.T) {
 			if got := terminal.String(); got != trimmed(want) {
 				t.Fatalf("seed %d: %d columns, %q at %d: got\n%q\nwant\n%q", seed, columns, string(line), cursor, got, trimmed(want))
 			}
-			// The cursor stands before what begins there.
 			l := arrange("prompt> ", line, cursor, columns)
 			column, row := terminal.Cursor()
 			if column != l.column || row != l.row+1 {
@@ -66,7 +63,7 @@ func visible(line []rune, newline string) string {
 	return b.String()
 }
 
-// trimmed is as a screen shows text.
+// trimmed returns a text as a Screen returns it.
 func trimmed(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -75,22 +72,16 @@ func trimmed(text string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
-// Unicode's own table of widths says the same of what is printed.
 func TestWidth(t *testing.T) {
-	for r := rune(0x20); r < 0x40000; r++ {
-		text, got := appearance(r, 0)
-		if text == "" || strings.HasPrefix(text, inverse) {
-			continue
-		}
-		if got == 0 {
-			continue // combining
-		}
-		want := 1
-		if k := width.LookupRune(r).Kind(); k == width.EastAsianWide || k == width.EastAsianFullwidth {
-			want = 2
-		}
-		if got != want {
-			t.Errorf("%U: got %d, want %d", r, got, want)
+	for want, text := range []string{
+		0: "\u0301\u20dd\u1161\u11a8",
+		1: "aé~ßЖא☎❤ｱ€\u00a0",
+		2: "日語ひカ한！\u3000⌚😀🀄",
+	} {
+		for _, r := range text {
+			if got := Width(r); got != want {
+				t.Errorf("%U: got %d, want %d", r, got, want)
+			}
 		}
 	}
 }

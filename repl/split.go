@@ -8,20 +8,19 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// ErrIncomplete says that a quote is open: the line goes on in the next one.
+// ErrIncomplete means that a quote is open, so the line continues on the next one.
 var ErrIncomplete = errors.New("the quote is not closed")
 
 // A Word is one word of a line.
 type Word struct {
 	Text string
-	// Quoted tells whether any part of it was quoted. A quoted "-" is a minus,
-	// and not standard input.
+	// Quoted reports whether any part of the word was quoted. A quoted "-" is a minus,
+	// not standard input.
 	Quoted bool
 }
 
-// Split splits one line into words. The line may have its line end, and line
-// ends within quotes. An error about a quote that is still open is an
-// [ErrIncomplete].
+// Split splits a logical line into words. It may contain line ends within quotes and one
+// at the end. If a quote is not closed, the error is [ErrIncomplete].
 func Split(line string) ([]Word, error) {
 	var s splitter
 	for rest := line; ; {
@@ -41,21 +40,22 @@ func Split(line string) ([]Word, error) {
 	return s.finish()
 }
 
-// A splitter takes a logical line by its physical ones, each byte once, so that
-// a value of many lines in quotes costs no more than its length.
+// A splitter splits a logical line, given its physical lines one by one. It looks at
+// each byte once, so that a quoted value of many lines takes linear time.
 type splitter struct {
 	words  []Word
-	word   []byte // the one that is being read
-	open   bool   // a word is being read
+	word   []byte // the current word
+	open   bool   // there is a current word
 	quoted bool   // a part of it was quoted
 	quote  byte   // the quote that is open, or 0
-	part   int    // where in word the open quote is
+	part   int    // offset of the open quote in word
 	escape bool   // the last byte was a backslash in double quotes
-	pos    int    // bytes read before this physical line
-	at     int    // where in the logical line the open quote is
-	err    error  // the first one; reading goes on to find the line's end
+	pos    int    // offset of this physical line in the logical line
+	at     int    // offset of the open quote in the logical line
+	err    error  // the first error; reading continues to the end of the line
 }
 
+// line takes the next physical line, with its line end.
 func (s *splitter) line(line string) {
 	body, newline := strings.CutSuffix(line, "\n")
 	cr := false
@@ -80,6 +80,7 @@ func (s *splitter) line(line string) {
 	s.pos += len(line)
 }
 
+// byte takes a byte of the line, at offset at.
 func (s *splitter) byte(c byte, at int) {
 	switch {
 	case s.quote == '"':
@@ -110,7 +111,7 @@ func (s *splitter) byte(c byte, at int) {
 	}
 }
 
-// unquote puts the bytes that the part in double quotes stands for in its place.
+// unquote decodes the double-quoted part that ends here.
 func (s *splitter) unquote() {
 	text, err := format.Unquote(string(s.word[s.part:]))
 	if syntax, ok := errors.AsType[*format.SyntaxError](err); ok {
@@ -130,9 +131,9 @@ func (s *splitter) endWord() {
 	s.word, s.open, s.quoted = s.word[:0], false, false
 }
 
-// finish prefers ErrIncomplete to an error before it: the shell has to read the
-// whole line before it can say what is wrong, or else would take the rest for
-// commands.
+// finish returns the words. It reports an open quote rather than an error before it:
+// the shell must read the whole line before it reports an error, or it would run the
+// rest as commands.
 func (s *splitter) finish() ([]Word, error) {
 	if s.quote != 0 {
 		return nil, fmt.Errorf("byte %d: %w", s.at, ErrIncomplete)

@@ -70,7 +70,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// fuzzWords makes any words of any bytes.
+// fuzzWords returns words of any bytes.
 func fuzzWords(joined string) []string { return strings.Split(joined, "\x01") }
 
 func FuzzSplit(f *testing.F) {

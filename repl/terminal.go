@@ -14,63 +14,63 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// ErrInterrupted is what ReadEntry returns when the user drops what was typed.
+// ErrInterrupted is the error of ReadEntry when the user drops the entry with Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
-// TerminalOptions are those of a [Terminal].
+// TerminalOptions are the options of a [Terminal].
 type TerminalOptions struct {
-	In, Out  *os.File  // a terminal
-	History  *History  // may be nil
-	Complete Completer // may be nil
+	In, Out  *os.File  // the terminal
+	History  *History  // nil: none
+	Complete Completer // nil: Tab does nothing
 }
 
-// A Terminal reads entries from a user who can edit them. An entry is a line, or
-// several: Enter goes on in the next line while a quote is open, and a paste of
-// several lines is inserted as it is.
+// A Terminal reads entries from a terminal, on which the user can edit them. An entry is
+// one line or several: Enter continues on the next line while a quote is open, and a
+// paste of several lines is inserted.
 //
-// chzyer/readline reads the keys, edits, and walks through the history. What it
-// does not do is done here: it draws without a notion of line ends, of wide
-// characters beyond a few scripts, and of a terminal that changes its size; it
-// takes the lines of a paste for entries, and the end of the terminal for Enter. So
-// it is not let near the terminal's output, and what the terminal sends passes
-// through [keys] first.
+// chzyer/readline reads the keys, edits the line and steps through the history. The
+// package comment lists what it does not do well enough. It never sees the terminal's
+// output, and its input passes through keys.
+//
+// ReadEntry and Close must be called by one goroutine; the other methods may be called
+// by any at any time.
 type Terminal struct {
 	o     TerminalOptions
 	rl    *readline.Instance
 	stdin *readline.CancelableStdin
 	keys  *keys
 
-	cooked  *readline.State // of the terminal as it was
-	pending chan entry      // that ReadEntry no longer waits for
+	cooked  *readline.State // the terminal's state before NewTerminal
+	pending chan entry      // will receive the entry that ReadEntry gave up waiting for
 	stop    func()          // ends the goroutine that watches the terminal's size
-	watched sync.WaitGroup
+	watched sync.WaitGroup  // that goroutine
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	screen  screen
 	prompt  string
 	line    []rune
 	cursor  int
-	reading bool // a line is being edited, and is on the screen
-	entered bool // behind Enter
+	reading bool // a line is being edited and drawn
+	entered bool // Enter was pressed and the next entry has not begun
 	found   search
 }
 
-// search is a search through the history, by Ctrl-R.
+// search is a search through the history with Ctrl-R.
 type search struct {
-	on    bool
-	query []rune
-	at    int    // index of the entry that was found; len(entries) before there is one
-	saved []rune // what was typed before
-
-	missed bool // there is no entry with the query
+	on     bool
+	query  []rune
+	at     int    // index of the entry found, or len(entries) if none was yet
+	saved  []rune // the line before the search
+	missed bool   // no entry contains the query
 }
 
+// entry is what readline returned.
 type entry struct {
 	line []rune
 	err  error
 }
 
-// NewTerminal takes the terminal for reading entries; Close gives it back.
+// NewTerminal starts to read from the terminal, until Close.
 func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	if o.History == nil {
 		o.History = &History{}
@@ -86,19 +86,19 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	t.stdin = readline.NewCancelableStdin(keyboard(o.In))
 	t.keys = newKeys(t.stdin)
 	t.rl, err = readline.NewEx(&readline.Config{
-		Stdin:  struct{ io.ReadCloser }{closing{t.keys, t.stdin}},
+		Stdin:  closing{t.keys, t.stdin},
 		Stdout: io.Discard,
 		Stderr: io.Discard,
-		// Not interactive means that it does not draw, and without a width it shows
-		// no candidates and does not search.
+		// readline does not draw if it is not interactive, and neither completes nor
+		// searches without a width.
 		FuncIsTerminal:         func() bool { return false },
 		FuncGetWidth:           func() int { return 0 },
 		FuncOnWidthChanged:     func(func()) {},
 		FuncMakeRaw:            t.raw,
 		FuncExitRaw:            t.restore,
 		DisableAutoSaveHistory: true,
-		HistoryLimit:           maxHistory + 2, // and the line that is edited
-		Listener:               listener(t.changed),
+		HistoryLimit:           maxHistory + 2, // also holds the edited line
+		Listener:               readline.FuncListener(t.changed),
 		FuncFilterInputRune:    t.key,
 	})
 	if err != nil {
@@ -114,26 +114,20 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	return t, nil
 }
 
+// closing is a reader and what closes it.
 type closing struct {
 	io.Reader
 	io.Closer
 }
 
-type listener func(line []rune, cursor int, key rune) ([]rune, int, bool)
-
-func (l listener) OnChange(line []rune, cursor int, key rune) ([]rune, int, bool) {
-	return l(line, cursor, key)
-}
-
-// Close gives the terminal back as it was.
+// Close restores the terminal's state.
 func (t *Terminal) Close() error {
 	t.stop()
 	t.watched.Wait()
-	// A read of the terminal that is under way cannot be ended; it ends with the
-	// process.
+	// A read from the terminal cannot be cancelled. It may last until the process ends.
 	err := t.stdin.Close()
 	if t.pending != nil {
-		t.rl.Terminal.KickRead() // should it wait for that, it reads, and finds the end
+		t.rl.Terminal.KickRead() // lets readline read, and find stdin closed
 		<-t.pending
 	}
 	return errors.Join(err, t.rl.Close())
@@ -154,14 +148,14 @@ func (t *Terminal) size() (width, height int) {
 	return width, height
 }
 
-// ReadEntry reads an entry behind a prompt. The error is ErrInterrupted for Ctrl-C,
-// io.EOF for Ctrl-D on an empty line and for a terminal that is gone, or the end of
-// ctx, after which there is only Close.
+// ReadEntry shows a prompt and reads an entry. The error is ErrInterrupted after Ctrl-C,
+// io.EOF after Ctrl-D on an empty line or when the terminal is gone, or the cause of
+// ctx's end. After the latter, the Terminal can only be closed.
 func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	if t.pending != nil {
 		return "", io.EOF
 	}
-	// The history begins at its end for each entry.
+	// readline continues where the last entry was found; each entry begins at the end.
 	t.rl.ResetHistory()
 	for _, e := range t.o.History.entries {
 		if err := t.rl.SaveHistory(string(edited(e))); err != nil {
@@ -201,10 +195,11 @@ func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error)
 	return textOf(e.line), nil
 }
 
-// clean leaves out of a prompt what a terminal does not print.
+// clean escapes what a terminal does not print. Backslashes stay single.
 func clean(prompt string) string { return strings.ReplaceAll(format.Escape(prompt), `\\`, `\`) }
 
-// leave goes to the row below the line. The caller holds t.mu.
+// leave ends the editing of the line: it writes mark after it and moves to the row
+// below. The caller holds t.mu.
 func (t *Terminal) leave(mark string) {
 	if !t.reading {
 		return
@@ -214,15 +209,16 @@ func (t *Terminal) leave(mark string) {
 	t.screen.write([]byte(pasteOff))
 }
 
-// Interrupt is told of the signal, and tells whether it was for the line: here Ctrl-C
-// is a key, and only behind Enter it is a signal for what comes then.
+// Interrupt handles an interrupt signal and reports whether it was for the entry being
+// read. It is not after Enter, when Ctrl-C is a signal for the command to come; before,
+// Ctrl-C is a key.
 func (t *Terminal) Interrupt() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.entered
 }
 
-// SetPrompt changes the prompt, also of a line that is being edited.
+// SetPrompt changes the prompt, also while a line is being edited.
 func (t *Terminal) SetPrompt(prompt string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -230,8 +226,7 @@ func (t *Terminal) SetPrompt(prompt string) {
 	t.show()
 }
 
-// Above runs something that prints lines while a line is being edited: they stand
-// above it.
+// Above calls print, which prints lines. If a line is being edited, they appear above it.
 func (t *Terminal) Above(print func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,7 +239,7 @@ func (t *Terminal) Above(print func()) {
 	t.show()
 }
 
-// show draws the line, if there is one. The caller holds t.mu.
+// show draws the line if one is being edited. The caller holds t.mu.
 func (t *Terminal) show() {
 	if !t.reading {
 		return
@@ -261,7 +256,7 @@ func (t *Terminal) show() {
 	t.screen.draw(prompt, t.line, len(t.line))
 }
 
-// resized draws again, unless a key came first and did.
+// resized redraws the line, unless a key has done so since the size changed.
 func (t *Terminal) resized() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -270,11 +265,11 @@ func (t *Terminal) resized() {
 	}
 }
 
-// The two below are called by readline's goroutine: key with each key before
-// readline takes it, changed behind it with the line that became of it.
+// readline's goroutine calls key for each key before it acts on it, and changed
+// afterwards with the resulting line.
 
-// key returns what readline is to take for the key. It must always take something:
-// for a key that is refused it would read on while a command runs.
+// key returns the key that readline acts on instead. It always accepts one, even if it
+// is keyNone: after a refused key, readline would go on reading while a command runs.
 func (t *Terminal) key(pressed rune) (rune, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -282,18 +277,17 @@ func (t *Terminal) key(pressed rune) (rune, bool) {
 	switch pressed {
 	case readline.CharEnter, readline.CharCtrlJ, readline.CharInterrupt, readline.CharDelete:
 		if r != pressed {
-			// Behind these readline stops reading, for they could end the entry.
+			// readline stops reading after these keys, as they could end the entry.
 			t.rl.Terminal.KickRead()
 		}
 	}
 	return r, true
 }
 
-// meaning is called with t.mu.
+// meaning translates a key. The caller holds t.mu.
 func (t *Terminal) meaning(r rune) rune {
 	if r == 0 {
-		// The terminal is gone. What was typed is not an entry; readline would take it
-		// for one.
+		// The terminal is gone. readline would return the unfinished line as an entry.
 		t.rl.Operation.SetBuffer("")
 		return r
 	}
@@ -311,6 +305,10 @@ func (t *Terminal) meaning(r rune) rune {
 	case r == readline.CharBckSearch:
 		t.found = search{on: true, at: len(t.o.History.entries), saved: t.line}
 		return keyNone
+	case r == readline.CharTranspose && len(t.line) < 2:
+		return keyNone // readline would panic
+	case (r == readline.CharCtrlW || r == readline.MetaBackspace) && t.inFirstWord():
+		return readline.CharCtrlU // readline would delete the rest of the line too
 	case r == readline.CharCtrlZ:
 		t.suspend()
 		return keyNone
@@ -320,7 +318,18 @@ func (t *Terminal) meaning(r rune) rune {
 	return r
 }
 
-// incomplete tells whether Enter goes on in the next line.
+// inFirstWord reports whether there is at most one word before the cursor. The caller
+// holds t.mu.
+func (t *Terminal) inFirstWord() bool {
+	for i := 1; i < t.cursor; i++ {
+		if !readline.IsWordBreak(t.line[i]) && readline.IsWordBreak(t.line[i-1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// incomplete reports whether a quote is open at the end of the text.
 func incomplete(text string) bool {
 	for r := NewReader(strings.NewReader(text)); ; {
 		_, err := r.Next()
@@ -333,8 +342,8 @@ func incomplete(text string) bool {
 	}
 }
 
-// changed gets the line behind each key, and returns it as it is to be. Key 0 is
-// the beginning of an entry.
+// changed receives the line after each key and returns it as it should be, and whether
+// that differs. Key 0 marks the beginning of an entry.
 func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -346,7 +355,7 @@ func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool
 	}
 	switch key {
 	case readline.CharEnter, readline.CharCtrlJ, readline.CharInterrupt:
-		return nil, 0, false // the entry is over, and perhaps the next has begun
+		return nil, 0, false // the entry is over, and the next may have begun
 	case readline.CharDelete:
 		if len(t.line) == 0 {
 			return nil, 0, false
@@ -380,7 +389,8 @@ func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool
 	return line, cursor, changed
 }
 
-// complete is called with t.mu, which it lets go while it looks for candidates.
+// complete completes the word under the cursor. The caller holds t.mu, which complete
+// releases while it looks for candidates.
 func (t *Terminal) complete(line []rune, cursor int) ([]rune, int) {
 	if t.o.Complete == nil {
 		return line, cursor
@@ -398,8 +408,8 @@ func (t *Terminal) complete(line []rune, cursor int) ([]rune, int) {
 	return whole, len(head)
 }
 
-// searchKey takes a key of a search and returns the one that readline is to take,
-// keyNone if none.
+// searchKey handles a key during a search. If the key ends the search, it returns the
+// key for readline, else keyNone.
 func (t *Terminal) searchKey(r rune) rune {
 	s := &t.found
 	take := func(line []rune) {
@@ -429,7 +439,7 @@ func (t *Terminal) searchKey(r rune) rune {
 	return keyNone
 }
 
-// find goes back through the history from an entry on.
+// find searches the history backwards, beginning with entry from.
 func (t *Terminal) find(from int) {
 	query := textOf(t.found.query)
 	t.found.missed = false

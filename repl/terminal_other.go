@@ -9,19 +9,20 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// readline's translation knows no bracketed paste.
+// Bracketed paste is off: readline's translation of the console does not know it.
 const pasteOn, pasteOff = "", ""
 
-// A console of Windows says keys and not bytes; readline translates both ways.
+// The Windows console sends key events rather than bytes; readline translates those, and
+// the escape sequences that we write.
 func keyboard(*os.File) io.Reader { return readline.Stdin }
 
 func screenWriter(*os.File) io.Writer { return readline.Stdout }
 
-// watchTerminal says nothing: the size is asked for with each entry.
+// watchTerminal reports no changes. The size is read again whenever a line is drawn.
 func watchTerminal() (changes <-chan os.Signal, stop func()) {
 	never := make(chan os.Signal)
 	return never, func() { close(never) }
 }
 
-// suspend does nothing: there is no job control.
+// suspend does nothing: Windows has no job control.
 func (t *Terminal) suspend() {}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Bracketed paste: the terminal says where a paste begins and ends.
+// Bracketed paste: the terminal marks the beginning and the end of a paste.
 const (
 	pasteOn  = "\x1b[?2004h"
 	pasteOff = "\x1b[?2004l"
@@ -20,7 +20,7 @@ func keyboard(in *os.File) io.Reader { return in }
 
 func screenWriter(out *os.File) io.Writer { return out }
 
-// watchTerminal says when the terminal's size has changed.
+// watchTerminal sends on changes when the terminal's size changes, until stop is called.
 func watchTerminal() (changes <-chan os.Signal, stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGWINCH)
@@ -30,25 +30,25 @@ func watchTerminal() (changes <-chan os.Signal, stop func()) {
 	}
 }
 
-// suspend stops the process group as Ctrl-Z would without an editor. The caller
-// holds t.mu.
+// suspend stops the process group, as Ctrl-Z does outside of an editor. The caller holds
+// t.mu.
 func (t *Terminal) suspend() {
 	t.screen.leave(t.prompt, t.line, "")
 	t.screen.write([]byte(pasteOff))
 	if err := t.restore(); err != nil {
 		return
 	}
-	goesOn := make(chan os.Signal, 1)
-	signal.Notify(goesOn, syscall.SIGCONT)
-	defer signal.Stop(goesOn)
-	// Nobody can go on with a process that has no shell, so that one is not stopped.
+	resumed := make(chan os.Signal, 1)
+	signal.Notify(resumed, syscall.SIGCONT)
+	defer signal.Stop(resumed)
+	// The kernel does not stop an orphaned process group, which nothing could resume:
+	// then there is no SIGCONT to wait for.
 	if err := syscall.Kill(0, syscall.SIGTSTP); err == nil {
 		select {
-		case <-goesOn:
+		case <-resumed:
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-	// If it cannot be made raw again, the keys come line by line.
-	_ = t.raw()
+	_ = t.raw() // on an error, keys arrive line by line
 	t.screen.write([]byte(pasteOn))
 }

@@ -1,7 +1,7 @@
-// Package screentest is a terminal in memory, for tests of what a user sees. It
-// prints, wraps, scrolls and obeys the escape sequences that a shell needs, and it
-// keeps lines whole when its size changes, as most terminals do. A sequence that it
-// does not know is a [Screen.Fault].
+// Package screentest provides a terminal in memory, for tests of what a user sees. It
+// prints, wraps, scrolls, obeys the escape sequences that a shell needs, and rewraps long
+// lines when its size changes, as most terminals do. An unknown sequence is recorded as
+// a [Screen.Fault].
 package screentest
 
 import (
@@ -16,29 +16,29 @@ import (
 	"golang.org/x/text/width"
 )
 
-// A Screen is a terminal with all that scrolled out of it. It may be written to and
-// looked at by several goroutines.
+// A Screen is a terminal and its scrollback. Its methods may be called by several
+// goroutines at once.
 type Screen struct {
 	mu            sync.Mutex
 	width, height int
-	lines         []line // also those above the top
-	top           int    // the first that is visible
-	row, column   int    // of the cursor; a column of width is behind the last character
-	rest          []byte // of an incomplete character or sequence
+	lines         []line // the scrollback and the visible rows
+	top           int    // index of the first visible row
+	row, column   int    // of the cursor; column is width after the last cell was filled
+	rest          []byte // an incomplete character or sequence
 	pasting       bool
 	escapes       bool
 	fault         error
-	changed       chan struct{} // closed with each change
+	changed       chan struct{} // closed at each change
 }
 
-// A line is a row; the next one belongs to it if it is wrapped.
+// A line is a row; if it is wrapped, the next row continues it.
 type line struct {
 	cells   []cell
 	wrapped bool
 }
 
-// A cell is a character, with what combines with it; a wide one has an empty cell
-// behind it.
+// A cell is a character and those that combine with it. After a wide character comes an
+// empty cell.
 type cell string
 
 // New returns an empty screen.
@@ -46,8 +46,8 @@ func New(width, height int) *Screen {
 	return &Screen{width: width, height: height, lines: make([]line, 1), changed: make(chan struct{})}
 }
 
-// Write shows bytes as a terminal with the usual line discipline does: a line feed
-// alone only goes down. The error is always nil.
+// Write displays bytes as a terminal does. A line feed moves down and keeps the column.
+// The error is always nil.
 func (s *Screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +68,8 @@ func (s *Screen) notify() {
 	s.changed = make(chan struct{})
 }
 
-// step takes one character or sequence, and returns how long it was; 0 if it is not
-// complete.
+// step displays the character or sequence at the beginning of b and returns its length,
+// or 0 if it is incomplete.
 func (s *Screen) step(b []byte) int {
 	switch c := b[0]; {
 	case c == 0x1b:
@@ -113,7 +113,7 @@ func (s *Screen) down() {
 	s.top = max(s.top, s.row-s.height+1)
 }
 
-// columns is how many a character takes.
+// columns returns the number of columns that a character takes.
 func columns(r rune) int {
 	switch kind := width.LookupRune(r).Kind(); {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf), r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff:
@@ -152,7 +152,7 @@ func (s *Screen) put(r rune) {
 	s.column += n
 }
 
-// sequence takes an escape sequence.
+// sequence obeys an escape sequence and returns its length, or 0 if it is incomplete.
 func (s *Screen) sequence(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -175,7 +175,7 @@ func (s *Screen) sequence(b []byte) int {
 	}
 	final := b[end]
 	if final == 'm' {
-		return end + 1 // how it looks does not count
+		return end + 1 // attributes are not kept
 	}
 	column := min(s.column, s.width-1)
 	switch {
@@ -193,8 +193,8 @@ func (s *Screen) sequence(b []byte) int {
 		s.column = max(column-max(n, 1), 0)
 	case final == 'H' && n == 0:
 		s.row, s.column = s.top, 0
-	case final == 'K' && n == 0:
-		s.cut(s.column)
+	case final == 'K' && (n == 0 || n == 2):
+		s.cut(s.column * (2 - n) / 2)
 	case final == 'J' && n == 0:
 		s.cut(s.column)
 		s.lines = s.lines[:s.row+1]
@@ -214,7 +214,7 @@ func (s *Screen) cut(column int) {
 	l.cells, l.wrapped = l.cells[:min(column, len(l.cells))], false
 }
 
-// Resize changes the size. What was one line stays one.
+// Resize changes the size and rewraps long lines.
 func (s *Screen) Resize(width, height int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +239,8 @@ func (s *Screen) Resize(width, height int) {
 	s.notify()
 }
 
-// wrap appends a line in rows of the width. A cursor within it is the screen's.
+// wrap appends a line as rows. If cursor is not negative, the screen's cursor is on that
+// cell of the line.
 func (s *Screen) wrap(whole []cell, cursor int) {
 	var l line
 	for i, c := range whole {
@@ -263,15 +264,15 @@ func (s *Screen) wrap(whole []cell, cursor int) {
 	s.lines = append(s.lines, l)
 }
 
-// String is all lines, without spaces at their ends; lines that were too long for
-// the screen are whole.
+// String returns all lines, including the scrollback, without trailing spaces. Wrapped
+// lines are joined.
 func (s *Screen) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text(0, true)
 }
 
-// Rows is what is visible, row by row.
+// Rows returns the visible rows, without trailing spaces.
 func (s *Screen) Rows() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,28 +295,29 @@ func (s *Screen) text(from int, whole bool) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// Cursor is the cursor's place in what is visible, from 0.
+// Cursor returns the cursor's position among the visible rows, counted from 0.
 func (s *Screen) Cursor() (column, row int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return min(s.column, s.width-1), s.row - s.top
 }
 
-// Pasting tells whether a paste is to be bracketed.
+// Pasting reports whether bracketed paste is on.
 func (s *Screen) Pasting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pasting
 }
 
-// Fault is the first thing that was written and that the screen does not know.
+// Fault returns an error about the first unknown sequence or byte that was written.
 func (s *Screen) Fault() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fault
 }
 
-// Await waits until a condition holds. The error is the end of ctx.
+// Await waits until holds returns true. It is called again after each change. The error
+// is the cause of ctx's end.
 func (s *Screen) Await(ctx context.Context, holds func(*Screen) bool) error {
 	for {
 		s.mu.Lock()
@@ -332,7 +334,7 @@ func (s *Screen) Await(ctx context.Context, holds func(*Screen) bool) error {
 	}
 }
 
-// Escapes tells whether there was any escape sequence.
+// Escapes reports whether any escape sequence was written.
 func (s *Screen) Escapes() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

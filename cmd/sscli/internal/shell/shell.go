@@ -386,7 +386,7 @@ func (s *shell) command(ctx context.Context, do func(context.Context) error) err
 		cancel(&signals.Interrupted{Signal: syscall.SIGINT})
 	}
 	s.mu.Unlock()
-	s.line = s.app
+	s.line, s.timed = s.app, false
 	start := time.Now()
 	err := do(ctx)
 	took := time.Since(start)
