@@ -71,7 +71,8 @@ client/wait
 client               client/mqtt client/wire
 emulator/broker
 emulator/store       client/wire
-emulator             client/mqtt client/wire emulator/broker emulator/store
+redis
+emulator             client/mqtt client/wire emulator/broker emulator/store redis
 format
 repl                 format
 
@@ -111,7 +112,7 @@ const rooms = module + "/cmd/sscli/internal/"
 // drawn reads arrows.
 func drawn(t *testing.T) map[string][]string {
 	full := func(name string) string {
-		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "repl"}, name) {
+		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "redis", "repl"}, name) {
 			return module + "/" + name
 		}
 		return rooms + name
