@@ -189,7 +189,9 @@ func TestLayers(t *testing.T) {
 	)
 	own := func(path string) bool { return under(path, module) }
 	// What is measured may stand beside other clients.
-	ships := func(path string) bool { return own(path) && !under(path, module+"/scripts/bench") }
+	ships := func(path string) bool {
+		return own(path) && !under(path, module+"/scripts/bench", module+"/scripts/soak")
+	}
 	flags := func(path string) bool { return under(path, cobra, pflag) }
 	direct := func(p goPackage) []string { return p.Imports }
 	all := func(p goPackage) []string { return p.Deps }

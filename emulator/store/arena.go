@@ -27,7 +27,7 @@ const (
 	blockSize = smallest << slotBits
 	smallest  = 16                   // bytes of a slot
 	largest   = blockSize / 8        // bytes of a slot in a block with others
-	maxBlocks = 1<<(32-slotBits) - 1 // the last number is that of wantedRef
+	maxBlocks = 1<<(32-slotBits) - 1 // wantedRef has the last number
 )
 
 type block struct {

@@ -25,7 +25,7 @@ func TestSlotSizes(t *testing.T) {
 	}
 }
 
-// Records that all grow again and again do not leave the memory behind that they had.
+// The memory of records that all grow, again and again, is used again.
 func TestArenaIsUsedAgain(t *testing.T) {
 	const records = 10_000
 	a := newArena()
@@ -96,8 +96,8 @@ func TestExhaustedStore(t *testing.T) {
 	do("DEL k", ":1\r\n")
 }
 
-// FuzzIndex: whatever is put and removed, in whatever sizes, is found, in the order of the
-// keys and in that of expiry, as a map has it. All keys share a few hashes.
+// FuzzIndex: after any puts and removals, in any sizes, the index holds what a map holds, in the
+// order of the keys and in the order of expiry. All keys share a few hashes.
 func FuzzIndex(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 20, 0, 200, 2, 0, 1, 10})
 	f.Add(bytes.Repeat([]byte{3, 255, 4, 254, 5, 253, 3, 0, 4, 0, 9, 31}, 20))

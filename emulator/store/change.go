@@ -98,8 +98,8 @@ func (s *Store) put(r ref, u update) Entry {
 	return e
 }
 
-// remove removes a key, tells its watchers, and returns the version of the deletion: that of
-// the value that was deleted (protocol.md 1.8, 3.6), or with a variant a new one.
+// remove removes a key, notifies its watchers, and returns the version of the deletion: the
+// deleted value's (protocol.md 1.8, 3.6), or with a variant a new one.
 func (s *Store) remove(r ref, cause Cause, clientID string, seen stamp) []byte {
 	e := s.index.entry(r)
 	version := e.Version()

@@ -2,9 +2,8 @@ package store
 
 import "time"
 
-// Expire reads the clock, removes the keys that have expired and queues the notifications,
-// which are those of a deletion (protocol.md 2.6, 2.7). A fence does not keep a key
-// (protocol.md 4 row 17).
+// Expire reads the clock, removes the keys that have expired and queues the notifications of
+// their deletion (protocol.md 2.6, 2.7). A fence does not keep a key (protocol.md 4 row 17).
 func (s *Store) Expire() {
 	s.now = s.opts.Now()
 	now := s.now.UnixMicro()

@@ -70,8 +70,8 @@ type modelKey struct {
 }
 
 // FuzzModel: after any sequence of operations each answer, and each GET, is
-// what a plain map says; versions only grow, and those of deletions are those of what was
-// deleted; watchers hear of every change.
+// what a plain map says; versions only grow, and a deletion has the version of the deleted
+// value; watchers hear of every change.
 func FuzzModel(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 4, 0, 0, 1, 0, 0})
 	f.Add([]byte{0x10, 0, 3, 0x20, 1, 9, 5, 0, 40, 3, 1, 2})

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"hash/maphash"
 	"math"
 
@@ -25,10 +24,18 @@ type index struct {
 	byHash   map[uint32]ref
 	others   map[string]ref
 	ordered  *btree.BTreeG[ref] // by key
-	expiries *btree.BTreeG[ref] // those that expire, by time and key
+	expiries *btree.BTreeG[expiry]
+	hint     btree.PathHint // keys often come in ascending order
 
 	wanted []byte // the key of the ref that is wanted
 	joined []byte // a record in the making; used again
+}
+
+// An expiry is a record that expires, and when: records that expire at the same time do so in
+// the order of their keys.
+type expiry struct {
+	at  int64 // in microseconds since the Unix epoch
+	ref ref
 }
 
 // manyBlocks is how many blocks the memory of a store may have had that is not given back when
@@ -51,9 +58,10 @@ func (x *index) clear() {
 	x.byHash, x.others = make(map[uint32]ref), make(map[string]ref)
 	options := btree.Options{NoLocks: true}
 	x.ordered = btree.NewBTreeGOptions(func(a, b ref) bool { return bytes.Compare(x.key(a), x.key(b)) < 0 }, options)
-	x.expiries = btree.NewBTreeGOptions(func(a, b ref) bool {
-		return cmp.Or(cmp.Compare(x.entry(a).deadline(), x.entry(b).deadline()), bytes.Compare(x.key(a), x.key(b))) < 0
+	x.expiries = btree.NewBTreeGOptions(func(a, b expiry) bool {
+		return a.at < b.at || a.at == b.at && bytes.Compare(x.key(a.ref), x.key(b.ref)) < 0
 	}, options)
+	x.hint = btree.PathHint{}
 }
 
 func (x *index) len() int { return len(x.byHash) + len(x.others) }
@@ -80,8 +88,8 @@ func (x *index) find(key []byte) ref {
 // 0, and returns where it is. The slices may be parts of the old record.
 func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, persist bool) ref {
 	x.joined = appendRecord(x.joined[:0], key, version, fence, value, deadline, persist)
-	if r != 0 && x.entry(r).deadline() != 0 {
-		x.expiries.Delete(r)
+	if r != 0 {
+		x.expire(r, false)
 	}
 	old := r
 	if r == 0 || slotSize(len(x.joined)) != len(x.arena.bytes(r)) {
@@ -91,9 +99,7 @@ func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, pe
 	if r != old {
 		x.move(old, r)
 	}
-	if deadline != 0 {
-		x.expiries.Set(r)
-	}
+	x.expire(r, true)
 	if cap(x.joined) > largest {
 		x.joined = nil
 	}
@@ -108,7 +114,7 @@ func (x *index) move(old, r ref) {
 	} else {
 		x.others[string(key)] = r
 	}
-	x.ordered.Set(r)
+	x.ordered.SetHint(r, &x.hint)
 	if old != 0 {
 		x.arena.free(old)
 	}
@@ -117,10 +123,8 @@ func (x *index) move(old, r ref) {
 // remove removes a record. Its bytes, but for the first four, stay until the next put.
 func (x *index) remove(r ref) {
 	e := x.entry(r)
-	if e.deadline() != 0 {
-		x.expiries.Delete(r)
-	}
-	x.ordered.Delete(r)
+	x.expire(r, false)
+	x.ordered.DeleteHint(r, &x.hint)
 	if hash := x.hash(e.Key()); x.byHash[hash] == r {
 		delete(x.byHash, hash)
 	} else {
@@ -141,6 +145,18 @@ func (x *index) from(key []byte, yield func(Entry) bool) {
 
 // next returns where the record is that expires next, or 0.
 func (x *index) next() ref {
-	r, _ := x.expiries.Min()
-	return r
+	first, _ := x.expiries.Min()
+	return first.ref
+}
+
+// expire notes that a record expires when it says so, or no more.
+func (x *index) expire(r ref, expires bool) {
+	at := x.entry(r).deadline()
+	switch {
+	case at == 0:
+	case expires:
+		x.expiries.Set(expiry{at, r})
+	default:
+		x.expiries.Delete(expiry{at, r})
+	}
 }

@@ -60,11 +60,37 @@ func attach(a *cli.App, ctx context.Context, f serveFlags) (err error) {
 	if err := a.Emit(format.Serving{URL: a.Settings.URL()}); err != nil {
 		return errors.Join(err, attached.Close())
 	}
-	select {
-	case <-attached.Done():
-		return fmt.Errorf("attach: %w", attached.Err())
-	case <-ctx.Done():
-		return errors.Join(ended(context.Cause(ctx)), attached.Close())
+	err = report(a, ctx, attached)
+	if n := attached.Refused(); n > 0 {
+		a.Warn(fmt.Sprintf("%d replies and notifications refused by the broker", n), "")
+	}
+	return err
+}
+
+// report warns of what the broker refuses, at most once a second, until the store or ctx
+// ends.
+func report(a *cli.App, ctx context.Context, attached *emulator.Attached) error {
+	refused := make(chan error, 1)
+	attached.OnRefused(func(err error) {
+		select {
+		case refused <- err:
+		default: // one is waiting to be reported
+		}
+	})
+	next, pause := refused, (<-chan time.Time)(nil)
+	for {
+		select {
+		case err := <-next:
+			a.Warn(fmt.Sprintf("the broker refused a reply: %v; %d refused so far", err, attached.Refused()),
+				"grant the client of serve --attach the right to publish to that topic")
+			next, pause = nil, time.After(time.Second)
+		case <-pause:
+			next, pause = refused, nil
+		case <-attached.Done():
+			return fmt.Errorf("attach: %w", attached.Err())
+		case <-ctx.Done():
+			return errors.Join(ended(context.Cause(ctx)), attached.Close())
+		}
 	}
 }
 

@@ -39,31 +39,32 @@ func New(a *cli.App) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:         "serve [-- CMD...]",
-		Short:       "Run an emulator of the broker with its state store",
+		Short:       "Run an emulator of the broker and its state store",
 		GroupID:     cli.GroupDebug,
 		Annotations: map[string]string{cli.Offline: ""}, // but for --attach
-		Long: `Run an MQTT 5 broker with a state store in it, for development and tests; what it holds
-is gone when it ends. When it is ready it prints its URL.
+		Long: `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
+when it is ready. What it holds is gone when it ends.
 
-With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and end with
-its exit code. With --ws too, SSCLI_WS_URL is the URL of the WebSocket.
+With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and exit with
+the exit code of CMD. With --ws, SSCLI_WS_URL is the URL of the WebSocket. Ctrl-C reaches
+CMD; Ctrl-Z stops CMD and the server, and fg continues both.
 
---self-signed DIR serves TLS with certificates that it makes: DIR has ca.crt for clients
-and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. What is there and
-good is used again.
+--self-signed DIR makes certificates and serves TLS with them. DIR then has ca.crt for
+clients and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. Certificates
+that are still valid are used again.
 
---users takes lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience wants
-service-account tokens that are signed by --sat-key, and writes one to --sat-out, in
-time a new one.
+--users reads lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience demands
+service-account tokens signed by --sat-key, writes one to --sat-out, and replaces it
+before it expires.
 
---allow USER:METHOD:KEYS is a rule; METHOD is Read, Write or ReadWrite, and KEYS is a
-pattern with * ? and [0-9], in which {principal.clientId} and {principal.username} stand
-for themselves. USER is the name of --users, the common name of a client certificate,
-the subject of a token, or * for everybody, also those without a name. With rules, all
-that none of them allows is refused; without, nothing is.
+--allow USER:METHOD:KEYS is a rule. METHOD is Read, Write or ReadWrite. KEYS is a pattern
+with * ? and [0-9], in which {principal.clientId} and {principal.username} stand for the
+client. USER is a name of --users, the common name of a client certificate, the subject
+of a token, or * for every client, also one without a name. With rules, a request that
+no rule allows is refused; without rules, none is.
 
-With --attach, be the store of a broker that has none, such as Mosquitto: a client of it
-that answers the requests of the others.`,
+With --attach, be the store of a broker that has none, such as Mosquitto: a client that
+answers the requests of the other clients.`,
 		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
@@ -208,7 +209,9 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 	}
 	ready := serving(a, f, server, accounts.out)
 	if len(args) > 0 {
-		code, err := child.Run(child.Command{Args: args, Env: servedEnviron(a, server, ready)})
+		runner := child.NewRunner()
+		defer runner.Close()
+		code, err := runner.Run(child.Command{Args: args, Env: servedEnviron(a, server, ready)})
 		if err != nil || code == 0 {
 			return err
 		}
