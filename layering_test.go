@@ -68,7 +68,7 @@ const arrows = `
 client/wire
 client/mqtt
 client/wait
-client               client/mqtt client/wire
+client               client/mqtt client/wait client/wire
 emulator/broker
 emulator/store       client/wire
 redis
@@ -178,6 +178,7 @@ func TestLayers(t *testing.T) {
 		broker   = module + "/emulator/broker"
 		store    = module + "/emulator/store"
 		format   = module + "/format"
+		redis    = module + "/redis"
 		repl     = module + "/repl"
 		btree    = "github.com/tidwall/btree"
 		cobra    = "github.com/spf13/cobra"
@@ -215,6 +216,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, emulator, format, repl, cmd) || flags(i) }},
 		{"emulator and client agree on bytes only", func(p string) bool { return under(p, emulator) }, all,
 			func(i string) bool { return i == client || under(i, format, repl, cmd) || flags(i) }},
+		{"redis stands on the standard library alone", func(p string) bool { return p == redis }, all,
+			func(i string) bool { return !isStd(i) && i != redis }},
 		{"store stands on the standard library, wire and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool { return !isStd(i) && i != wire && i != btree }},
 		{"broker stands on the standard library, without its HTTP", func(p string) bool { return p == broker }, all,

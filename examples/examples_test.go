@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.yaml.in/yaml/v4"
 )
 
 // TestExamples runs each script in testdata/script. They find sscli, built from this tree,
