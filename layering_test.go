@@ -72,7 +72,8 @@ client               client/mqtt client/wait client/wire
 emulator/broker
 emulator/store       client/wire
 emulator/disk
-emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store
+redis
+emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store redis
 format
 repl                 format
 
@@ -95,7 +96,7 @@ batch                client client/wait format repl cli explain lineword ping si
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
-serve                client client/mqtt emulator emulator/disk format atomicfile certs child cli config explain signals
+serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain signals
 doctor               client client/mqtt client/wire format cli explain ping
 bench                client client/wait client/wire format cli config explain terminal
 ping                 client client/wait client/wire format cli config explain
@@ -112,7 +113,7 @@ const rooms = module + "/cmd/sscli/internal/"
 // drawn reads arrows.
 func drawn(t *testing.T) map[string][]string {
 	full := func(name string) string {
-		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "repl"}, name) {
+		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "redis", "repl"}, name) {
 			return module + "/" + name
 		}
 		return rooms + name
@@ -179,6 +180,7 @@ func TestLayers(t *testing.T) {
 		store    = module + "/emulator/store"
 		disk     = module + "/emulator/disk"
 		format   = module + "/format"
+		redis    = module + "/redis"
 		repl     = module + "/repl"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
@@ -217,6 +219,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, emulator, format, repl, cmd) || flags(i) }},
 		{"emulator and client agree on bytes only", func(p string) bool { return under(p, emulator) }, all,
 			func(i string) bool { return i == client || under(i, format, repl, cmd) || flags(i) }},
+		{"redis stands on the standard library alone", func(p string) bool { return p == redis }, all,
+			func(i string) bool { return !isStd(i) && i != redis }},
 		{"store stands on the standard library, wire and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool { return !isStd(i) && i != wire && i != btree }},
 		{"disk stands on the standard library and bbolt", func(p string) bool { return p == disk }, direct,

@@ -28,7 +28,8 @@ type Attached struct {
 
 	mu      sync.Mutex // engine and queue: what was changed first is told first
 	engine  *store.Store
-	journal *journal // nil: the store is in memory only
+	journal *journal   // nil: the store is in memory only
+	port    *redisPort // nil: no Redis clients
 	queue   []mqtt.Message
 	wake    chan struct{} // the queue has something, or expiries changed; capacity 1
 	err     error         // why run has ended
@@ -55,6 +56,13 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 		opts.Now = time.Now
 	}
 	a := &Attached{opts: opts, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	changed := opts.Changed
+	opts.Changed = func(c store.Change) {
+		a.port.changed(c)
+		if changed != nil {
+			changed(c)
+		}
+	}
 	running, cancel := context.WithCancelCause(context.Background())
 	a.cancel = cancel
 	var err error
@@ -104,11 +112,12 @@ func (a *Attached) published(err error) {
 
 // Close disconnects.
 func (a *Attached) Close() error {
+	closing := a.port.close()
 	// A store that can be kept no longer said why to Err.
 	_ = a.journal.wait()
 	a.cancel(nil)
 	a.wg.Wait()
-	err := a.journal.close()
+	err := errors.Join(closing, a.journal.close())
 	if e := a.Err(); !errors.Is(e, context.Canceled) {
 		err = errors.Join(e, err)
 	}

@@ -25,7 +25,11 @@ type Options struct {
 	// The server closes it.
 	Listener  net.Listener
 	WebSocket string      // host:port to listen for WebSockets at; "": none
-	TLS       *tls.Config // of both; nil: plain TCP
+	Redis     string      // host:port to listen for Redis clients at; "": none
+	TLS       *tls.Config // of all of them; nil: plain TCP
+
+	// RedisNotify are the flags of notify-keyspace-events at the start, such as KEA.
+	RedisNotify string
 
 	Users      map[string]string                           // user name to password; nil: anybody
 	CheckLogin func(username string, password []byte) bool // in place of Users
@@ -73,12 +77,14 @@ var ErrClosed = errors.New("the emulator is closed")
 // A Server is an MQTT broker with a state store: package broker, with package store as
 // the handler of the request topic. Its methods may be called by several goroutines.
 type Server struct {
-	opts   Options
-	broker *broker.Broker
-	ln     net.Listener
-	ended  chan struct{} // closed when the server is closed, or ended by itself
-	end    sync.Once     // closes ended
-	ws     net.Listener  // nil: no WebSockets
+	opts    Options
+	broker  *broker.Broker
+	ln      net.Listener
+	ended   chan struct{} // closed when the server is closed, or ended by itself
+	end     sync.Once     // closes ended
+	ws      net.Listener  // nil: no WebSockets
+	redisAt net.Listener  // nil: no Redis clients
+	port    *redisPort
 
 	// Guarded by broker: what was changed first is told first.
 	changed   sync.Cond // the state that Await looks at
@@ -147,7 +153,7 @@ func New(opts Options) (*Server, error) {
 	s.changed.L = s.broker
 	var err error
 	s.store, s.journal, err = openStore(store.Options{
-		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Changed: s.history.add, Variants: opts.Variants,
+		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Changed: s.note, Variants: opts.Variants,
 	}, opts.Data, s.broker, s.fail)
 	if err != nil {
 		return nil, errors.Join(err, s.broker.Close())
@@ -156,6 +162,9 @@ func New(opts Options) (*Server, error) {
 	s.arm()
 	s.broker.Unlock()
 	if err := s.listen(); err != nil {
+		return nil, errors.Join(err, s.broker.Close(), s.journal.close())
+	}
+	if err := s.listenRedis(); err != nil {
 		return nil, errors.Join(err, s.broker.Close(), s.journal.close())
 	}
 	return s, nil
@@ -244,7 +253,7 @@ func (s *Server) Close() error {
 	// A store that can be kept no longer said why to Err, and answers nobody.
 	_ = s.journal.wait()
 	defer s.end.Do(func() { close(s.ended) })
-	return errors.Join(s.broker.Close(), s.journal.close())
+	return errors.Join(s.port.close(), s.broker.Close(), s.journal.close())
 }
 
 // Done is closed when the server is closed, or has ended by itself because its store can be

@@ -22,6 +22,7 @@ const (
 type Change struct {
 	Entry    Entry // the key's new state, or its last one when it was deleted
 	Deleted  bool
+	New      bool // the key was not there before
 	Cause    Cause
 	ClientID string // who asked; "" for an expiry
 	Version  []byte // of the new value, or of the deletion
@@ -104,7 +105,7 @@ func (s *Store) put(r ref, u update) Entry {
 		flags |= flagKept
 	}
 	e := s.index.entry(s.index.put(r, u.key, version, u.fence, u.value, u.deadline, flags))
-	s.changed(Change{Entry: e, Cause: u.cause, ClientID: u.clientID, Version: e.Version(), Kept: e.kept(), WasKept: wasKept})
+	s.changed(Change{Entry: e, New: r == 0, Cause: u.cause, ClientID: u.clientID, Version: e.Version(), Kept: e.kept(), WasKept: wasKept})
 	return e
 }
 

@@ -20,13 +20,17 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// checkAttach refuses the flags that are about a broker of one's own.
-func checkAttach(fs *pflag.FlagSet, args []string) error {
+// checkAttach refuses the flags that are about a broker of one's own. Some are about the
+// Redis port too.
+func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if len(args) > 0 {
 		return explain.Usagef("--attach together with a command: want one of them")
 	}
-	for _, name := range []string{"listen", "listen-cert", "listen-key", "listen-client-ca", "ws", "users", "sat-tokens",
-		"self-signed", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size"} {
+	refused := []string{"listen", "listen-client-ca", "ws", "sat-tokens", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size"}
+	if !redis {
+		refused = append(refused, "listen-cert", "listen-key", "self-signed", "users")
+	}
+	for _, name := range refused {
 		if fs.Changed(name) {
 			return explain.Usagef("--attach together with --%s: with --attach the broker is the one that the connection flags name", name)
 		}
@@ -60,7 +64,14 @@ func attach(a *cli.App, ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return fmt.Errorf("attach: %w", err)
 	}
-	if err := a.Emit(format.Serving{URL: a.Settings.URL()}); err != nil {
+	url, err := f.redis.serve(attached, served)
+	if err == nil {
+		err = a.Emit(format.Serving{URL: a.Settings.URL()})
+	}
+	if err == nil && url != "" {
+		err = a.Emit(format.Serving{URL: url})
+	}
+	if err != nil {
 		return errors.Join(err, attached.Close())
 	}
 	err = report(a, ctx, attached)

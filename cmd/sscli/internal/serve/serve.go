@@ -29,6 +29,7 @@ type serveFlags struct {
 	ws, users, tokens           config.Text
 	allow                       []string
 	sat                         satFlags
+	redis                       redisFlags
 	skew, latency               string
 	maxKeys                     int
 	maxPacket                   uint32
@@ -70,7 +71,7 @@ that match a --persist-pattern. --data-check reads a file and names what is dama
 
 With --attach, be the store of a broker that has none, such as Mosquitto: a client that
 answers the requests of the other clients.`,
-		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883",
+		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 				return explain.Usagef("%.64q: want serve -- CMD...", cli.Unprotect(args[0]))
@@ -87,7 +88,7 @@ answers the requests of the other clients.`,
 			if !f.attach {
 				return run(a, cmd.Context(), f, args)
 			}
-			if err := checkAttach(cmd.Flags(), args); err != nil {
+			if err := checkAttach(cmd.Flags(), args, f.redis.listen != ""); err != nil {
 				return err
 			}
 			if err := a.ConfigureConnection(cmd.Context(), cmd.Flags()); err != nil {
@@ -107,6 +108,7 @@ answers the requests of the other clients.`,
 	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be given several times")
 	fs.Var(&f.tokens, "sat-tokens", "`FILE` of the service-account tokens with which clients may connect: one a line")
 	f.sat.bind(fs)
+	f.redis.bind(fs)
 	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
 	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
 	for _, none := range []string{"skew", "latency"} {
@@ -121,7 +123,8 @@ answers the requests of the other clients.`,
 
 // options are those of the emulator.
 func (f serveFlags) options() (emulator.Options, error) {
-	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, MaxPacketSize: f.maxPacket}
+	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, MaxPacketSize: f.maxPacket,
+		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
 	var err error
 	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
 		return o, explain.Usagef("--skew: %v", err)
@@ -156,7 +159,7 @@ func (f serveFlags) options() (emulator.Options, error) {
 		}
 		o.CheckToken = tokens.check
 	}
-	return o, nil
+	return o, f.redis.check(f.users != "" || f.tokens != "" || f.sat.audience != "" || f.clientCA != "")
 }
 
 // certificates are those that the server shows and those that it wants.
@@ -241,7 +244,10 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 	if err := a.Emit(ready); err != nil {
 		return err
 	}
-	if url := server.WebSocketURL(); url != "" {
+	for _, url := range []string{server.WebSocketURL(), server.RedisURL()} {
+		if url == "" {
+			continue
+		}
 		ready.URL, ready.Paste = url, nil
 		if err := a.Emit(ready); err != nil {
 			return err
@@ -334,6 +340,9 @@ func servedEnviron(a *cli.App, server *emulator.Server, ready format.Serving) []
 	}
 	if url := server.WebSocketURL(); url != "" {
 		set["SSCLI_WS_URL"] = url
+	}
+	if url := server.RedisURL(); url != "" {
+		set["REDIS_URL"] = url
 	}
 	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
 	if ready.SATFile != "" { // which goes with no other way to log in
