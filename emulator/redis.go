@@ -214,14 +214,17 @@ func (p *redisPort) Unwatch([]byte) {}
 // serverLock is the lock of a server as a command of the Redis port takes it.
 type serverLock struct{ s *Server }
 
-// Lock removes the keys that have expired, too.
+// Lock removes the keys that have expired, too. Until Unlock the store's clock stands
+// still: all that happens meanwhile is one step, and to read the clock costs as much as to find a key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
+	l.s.stopped = l.s.now()
 	l.s.store.Expire()
 }
 
 func (l serverLock) Unlock() {
 	s := l.s
+	s.stopped = time.Time{}
 	s.notify()
 	s.arm()
 	s.broker.Unlock()

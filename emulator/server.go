@@ -94,6 +94,7 @@ type Server struct {
 	reauth    func(clientID string, token []byte) byte
 	counts    State
 	closed    bool
+	stopped   time.Time // what the store's clock shows during a step of Redis commands; zero: it runs
 
 	// Memory that one request after the other uses.
 	payload, properties []byte
@@ -246,7 +247,12 @@ func (s *Server) update(change func()) {
 }
 
 // now is the store's clock. The broker is locked.
-func (s *Server) now() time.Time { return s.broker.Now().Add(s.opts.Skew) }
+func (s *Server) now() time.Time {
+	if !s.stopped.IsZero() {
+		return s.stopped
+	}
+	return s.broker.Now().Add(s.opts.Skew)
+}
 
 // at has something done when the store's clock shows that time.
 func (s *Server) at(due time.Time, do func()) *broker.Appointment {
