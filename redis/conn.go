@@ -196,20 +196,27 @@ func (c *conn) flush() bool {
 		o.wake.Wait()
 	}
 	if !o.writing {
-		o.write(c.nc)
+		c.write()
 	}
 	return !o.closed
 }
 
-// write writes until nothing is pending. o.mu is held, but not while it writes.
-func (o *output) write(nc net.Conn) {
+// write writes until nothing is pending. output.mu is held, but not while it writes.
+func (c *conn) write() {
+	o := &c.out
 	o.writing = true
 	for len(o.pending) > 0 && !o.closed {
 		p := o.pending
 		o.pending = o.spare[:0]
 		o.spare = nil
 		o.mu.Unlock()
-		_, err := nc.Write(p)
+		var err error
+		if c.s.engine != nil {
+			err = c.s.engine.Settle()
+		}
+		if err == nil {
+			_, err = c.nc.Write(p)
+		}
 		o.mu.Lock()
 		if err != nil {
 			o.closed = true
@@ -230,7 +237,7 @@ func (c *conn) writeMessages() {
 	defer o.mu.Unlock()
 	for !o.closed {
 		if len(o.pending) > 0 && !o.writing {
-			o.write(c.nc)
+			c.write()
 			continue
 		}
 		o.wake.Wait()

@@ -114,7 +114,7 @@ func (p parser) tokens(text string) (token.Tokens, error) {
 			case token.MappingStartType, token.SequenceStartType:
 				flow++
 			case token.MappingEndType, token.SequenceEndType:
-				flow--
+				flow = max(flow-1, 0)
 			case token.MappingValueType:
 				start = t
 				if n := len(all); n > 0 {
@@ -126,7 +126,7 @@ func (p parser) tokens(text string) (token.Tokens, error) {
 			case token.SequenceEntryType, token.MappingKeyType:
 				start = t
 			}
-			if flow > maxFlow || flow <= 0 && start != nil && start.Position.Column > maxIndent {
+			if flow > maxFlow || flow == 0 && start != nil && start.Position.Column > maxIndent {
 				return nil, &FileError{File: p.file, Line: t.Position.Line, Why: "nested too deeply"}
 			}
 			if all.Add(t); len(all) > maxTokens {
