@@ -71,8 +71,8 @@ client/wait
 client               client/mqtt client/wait client/wire
 emulator/broker
 emulator/store       client/wire
-redis
 emulator/disk
+redis
 emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store redis
 format
 repl                 format

@@ -69,9 +69,6 @@ func (p *redisPort) changed(c store.Change) {
 	p.server.Changed(redis.Change{Key: c.Entry.Key(), Kind: kind, New: c.New})
 }
 
-// Settle waits until the data file has all changes that were made so far.
-func (p *redisPort) Settle() error { return p.journal.wait() }
-
 func (p *redisPort) Now() time.Time { return p.now() }
 
 func (p *redisPort) Lookup(key []byte) (redis.Entry, bool) {
@@ -255,6 +252,9 @@ func (s *Server) listenRedis() error {
 		return err
 	}
 	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log}
+	if s.journal != nil {
+		o.Settle = s.journal.wait
+	}
 	switch {
 	case s.opts.CheckLogin != nil:
 		o.Login = namedLogin(s.opts.CheckLogin)
@@ -332,7 +332,7 @@ func (l attachedLock) Lock() {
 
 func (l attachedLock) Unlock() {
 	l.a.notify()
-	l.a.signal() // the next expiry may be another
+	l.a.signal() // expiries may have changed
 	l.a.mu.Unlock()
 }
 
@@ -355,7 +355,11 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 	if o.TLS != nil {
 		ln = tls.NewListener(ln, o.TLS)
 	}
-	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, redis.Options{Notify: o.Notify, Login: namedLogin(o.CheckLogin), Log: o.Log})
+	opts := redis.Options{Notify: o.Notify, Login: namedLogin(o.CheckLogin), Log: o.Log}
+	if a.journal != nil {
+		opts.Settle = a.journal.wait
+	}
+	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, opts)
 	if err != nil {
 		return "", errors.Join(err, ln.Close())
 	}

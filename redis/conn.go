@@ -196,24 +196,20 @@ func (c *conn) flush() bool {
 		o.wake.Wait()
 	}
 	if !o.writing {
-		c.write()
+		o.write(c)
 	}
 	return !o.closed
 }
 
-// write writes until nothing is pending. output.mu is held, but not while it writes.
-func (c *conn) write() {
-	o := &c.out
+// write writes until nothing is pending. o.mu is held, but not while it writes.
+func (o *output) write(c *conn) {
 	o.writing = true
 	for len(o.pending) > 0 && !o.closed {
 		p := o.pending
 		o.pending = o.spare[:0]
 		o.spare = nil
 		o.mu.Unlock()
-		var err error
-		if c.s.engine != nil {
-			err = c.s.engine.Settle()
-		}
+		err := c.s.settle()
 		if err == nil {
 			_, err = c.nc.Write(p)
 		}
@@ -229,6 +225,14 @@ func (c *conn) write() {
 	o.wake.Broadcast()
 }
 
+// settle waits until the changes made so far are kept.
+func (s *Server) settle() error {
+	if s.opts.Settle == nil {
+		return nil
+	}
+	return s.opts.Settle()
+}
+
 // writeMessages writes what others have for the client. It runs from the first
 // subscription on.
 func (c *conn) writeMessages() {
@@ -237,7 +241,7 @@ func (c *conn) writeMessages() {
 	defer o.mu.Unlock()
 	for !o.closed {
 		if len(o.pending) > 0 && !o.writing {
-			c.write()
+			o.write(c)
 			continue
 		}
 		o.wake.Wait()

@@ -32,6 +32,11 @@ type Options struct {
 	// or the empty string; nil: none does. Such a client need not log in.
 	Identify func(net.Conn) string
 
+	// Settle waits until the changes that the backend has made so far are kept, and returns why
+	// they cannot be; nil: they are at once. What tells of a change leaves after it. It is
+	// called without the engine's lock.
+	Settle func() error
+
 	Log *slog.Logger // nil: silent
 }
 
