@@ -65,6 +65,11 @@ client. USER is a name of --users, the common name of a client certificate, the 
 of a token, or * for every client, also one without a name. With rules, a request that
 no rule allows is refused; without rules, none is.
 
+--redis lets Redis clients use the same store: strings, transactions, pub/sub and keyspace
+notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is its URL. A user of
+--users logs in with AUTH; an address that is not loopback requires --users or
+--redis-insecure. With --attach, --users and TLS are for Redis clients.
+
 With --data FILE the store survives a restart and a crash: a write is answered when the
 file has it. --persist asked keeps only the keys that were set with --persist, and those
 that match a --persist-pattern. --data-check reads a file and names what is damaged.
