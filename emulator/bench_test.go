@@ -2,7 +2,8 @@ package emulator_test
 
 import (
 	"bufio"
-	"io"
+	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -10,35 +11,39 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// BenchmarkPipeline has 64 GETs in flight on one connection. The client writes the
-// same bytes over and over and only counts what comes back, so that the time is the
+// BenchmarkPipeline has so many requests in flight on one connection. The client writes
+// the same bytes over and over and only counts what comes back, so that the time is the
 // emulator's.
 func BenchmarkPipeline(b *testing.B) {
-	s, err := emulator.New(emulator.Options{})
-	if err != nil {
-		b.Fatal(err)
+	for _, words := range [][]string{{"GET", "k"}, {"SET", "k", "value"}} {
+		for _, depth := range []int{1, 16, 64, 256} {
+			b.Run(fmt.Sprintf("%s/%d", words[0], depth), func(b *testing.B) { pipeline(b, depth, words) })
+		}
 	}
-	defer s.Close()
+}
+
+func pipeline(b *testing.B, depth int, words []string) {
+	s := emulator.Start(b)
 	c := dial(b, s, "c")
 	c.hello()
 	c.subscribe(c.responseTopic(), 0)
 	if _, err := s.Set("k", "v"); err != nil {
 		b.Fatal(err)
 	}
-	var one requestBytes
-	p := c.publication("GET", "k")
-	if _, err := p.WriteTo(&one); err != nil {
+	var one bytes.Buffer
+	if _, err := c.publication(words...).WriteTo(&one); err != nil {
 		b.Fatal(err)
 	}
+	many := bytes.Repeat(one.Bytes(), depth)
 	in := bufio.NewReaderSize(c.conn, 1<<16)
+	b.ReportAllocs()
 	b.ResetTimer()
 	for sent, got := 0, 0; got < b.N; {
-		var out []byte
-		for ; sent < b.N && sent-got < 64; sent++ {
-			out = append(out, one.data...)
-		}
-		if _, err := c.conn.Write(out); err != nil {
-			b.Fatal(err)
+		if n := min(b.N-sent, depth-(sent-got)); n > 0 {
+			if _, err := c.conn.Write(many[:n*one.Len()]); err != nil {
+				b.Fatal(err)
+			}
+			sent += n
 		}
 		for first := true; got < sent && (first || in.Buffered() > 0); first = false {
 			kind, err := skip(in)
@@ -47,16 +52,11 @@ func BenchmarkPipeline(b *testing.B) {
 			}
 			if kind == packets.PUBLISH {
 				got++
+			} else {
+				first = true
 			}
 		}
 	}
-}
-
-type requestBytes struct{ data []byte }
-
-func (b *requestBytes) Write(p []byte) (int, error) {
-	b.data = append(b.data, p...)
-	return len(p), nil
 }
 
 // skip reads one packet and tells its type.
@@ -77,6 +77,6 @@ func skip(in *bufio.Reader) (byte, error) {
 			break
 		}
 	}
-	_, err = io.CopyN(io.Discard, in, int64(size))
+	_, err = in.Discard(size)
 	return kind >> 4, err
 }

@@ -47,7 +47,13 @@ func (q *appointments) Pop() any {
 	return a
 }
 
-func (b *Broker) now() time.Time { return time.Now().Add(b.agenda.forward) }
+// now reads the clock once for all packets of a batch.
+func (b *Broker) now() time.Time {
+	if !b.batch.IsZero() {
+		return b.batch.Add(b.agenda.forward)
+	}
+	return time.Now().Add(b.agenda.forward)
+}
 
 // Now returns the broker's clock: the present time, moved by [Broker.Advance]. It wants
 // the lock.

@@ -120,6 +120,7 @@ type Broker struct {
 	started    time.Time
 	dirty      []*Client // that have something to send
 	changed    bool      // since Changed was called
+	batch      time.Time // when the packets at hand were read; zero: none are
 	own        message
 	agenda     agenda
 	listeners  []net.Listener
@@ -166,6 +167,7 @@ func (b *Broker) Unlock() {
 		c.handOver()
 	}
 	b.dirty = b.dirty[:0]
+	b.batch = time.Time{}
 	b.arm()
 	changed := b.changed
 	b.changed = false

@@ -155,7 +155,14 @@ func (f *fields) text() []byte {
 	return s
 }
 
-func validText(s []byte) bool { return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0 }
+func validText(s []byte) bool {
+	for i, c := range s {
+		if c-1 >= utf8.RuneSelf-1 { // NUL, or not ASCII
+			return utf8.Valid(s[i:]) && bytes.IndexByte(s[i:], 0) < 0
+		}
+	}
+	return true
+}
 
 // packetID takes a packet identifier (MQTT 5, 2.2.1).
 func (f *fields) packetID() uint16 {
