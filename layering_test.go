@@ -77,6 +77,7 @@ repl                 format
 
 atomicfile
 child
+passwd
 signals
 suggest
 terminal             signals
@@ -94,7 +95,7 @@ batch                client client/wait format repl cli explain lineword ping si
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
-serve                client client/mqtt emulator format atomicfile certs child cli config explain signals
+serve                client client/mqtt emulator format atomicfile certs child cli config explain passwd signals
 doctor               client client/mqtt client/wire format cli explain ping
 bench                client client/wait client/wire format cli config explain terminal
 ping                 client client/wait client/wire format cli config explain
