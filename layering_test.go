@@ -73,6 +73,7 @@ emulator/broker
 emulator/store       client/wire
 emulator             client/mqtt client/wire emulator/broker emulator/store
 format
+redis
 repl                 format
 
 atomicfile
@@ -95,7 +96,8 @@ batch                client client/wait format repl cli explain lineword ping si
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
-serve                client client/mqtt emulator format atomicfile certs child cli config explain passwd signals
+serve                client client/mqtt emulator format atomicfile certs child cli config explain passwd
+gateway              client client/wire format redis certs child cli config explain passwd
 doctor               client client/mqtt client/wire format cli explain ping
 bench                client client/wait client/wire format cli config explain terminal
 ping                 client client/wait client/wire format cli config explain
@@ -104,7 +106,7 @@ contexts             client format cli complete config explain
 manual               format cli config explain
 statestorecli        client format atomicfile cli config explain verb
 
-cmd/sscli            format batch bench child cli complete contexts doctor explain hlc lock manual ping serve shell signals statestorecli verb watch
+cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli verb watch
 `
 
 const rooms = module + "/cmd/sscli/internal/"
@@ -112,7 +114,7 @@ const rooms = module + "/cmd/sscli/internal/"
 // drawn reads arrows.
 func drawn(t *testing.T) map[string][]string {
 	full := func(name string) string {
-		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "repl"}, name) {
+		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "redis", "repl"}, name) {
 			return module + "/" + name
 		}
 		return rooms + name

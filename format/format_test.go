@@ -97,6 +97,10 @@ func TestGolden(t *testing.T) {
 		"serving": {
 			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
 		},
+		"gateway": {
+			Gateway{URL: "redis://127.0.0.1:6379", Store: "mqtts://lab.example:8883"},
+			Gateway{URL: "rediss://127.0.0.1:6379"},
+		},
 		"context": {
 			Context{Op: "list", Name: "lab", Chosen: true, Broker: "mqtts://lab.example:8883", Width: 7},
 			Context{Op: "list", Name: "staging", Protected: true, Broker: "embedded", Width: 7},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"text/template"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 // errNo is a "no": a result that was printed, and exit code 1.
@@ -21,6 +23,15 @@ type ExitError struct {
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
 func (e *ExitError) Unwrap() error { return e.Err }
+
+// ServerEnded returns the error of a server whose context has ended. A signal that asked
+// for that gives the exit code and is no error to report.
+func ServerEnded(cause error) error {
+	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
+		return &ExitError{Code: 128 + int(s.Signal), Err: cause}
+	}
+	return cause
+}
 
 // A usageError is a command line that cannot be understood.
 type UsageError struct {

@@ -64,7 +64,7 @@ func attach(a *cli.App, ctx context.Context, f serveFlags) (err error) {
 	case <-attached.Done():
 		return fmt.Errorf("attach: %w", attached.Err())
 	case <-ctx.Done():
-		return errors.Join(ended(context.Cause(ctx)), attached.Close())
+		return errors.Join(explain.ServerEnded(context.Cause(ctx)), attached.Close())
 	}
 }
 

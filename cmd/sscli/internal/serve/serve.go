@@ -19,7 +19,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -220,15 +219,7 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 		}
 	}
 	<-ctx.Done()
-	return ended(context.Cause(ctx))
-}
-
-// ended is the end of a server: that a signal asked for it is no error to tell of.
-func ended(cause error) error {
-	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
-		return &explain.ExitError{Code: 128 + int(s.Signal), Err: cause}
-	}
-	return cause
+	return explain.ServerEnded(context.Cause(ctx))
 }
 
 // serving says how clients reach the server.
