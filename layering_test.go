@@ -71,7 +71,8 @@ client/wait
 client               client/mqtt client/wire
 emulator/broker
 emulator/store       client/wire
-emulator             client/mqtt client/wire emulator/broker emulator/store
+redis
+emulator             client/mqtt client/wire emulator/broker emulator/store redis
 format
 redis
 repl                 format

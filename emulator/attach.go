@@ -27,6 +27,7 @@ type Attached struct {
 
 	mu     sync.Mutex // engine and queue: what was changed first is told first
 	engine *store.Store
+	port   *redisPort // nil: no Redis clients
 	queue  []mqtt.Message
 	wake   chan struct{} // the queue has something, or expiries changed; capacity 1
 	err    error         // why run has ended
@@ -49,7 +50,15 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions) (*Attached,
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	a := &Attached{opts: opts, engine: store.New(opts), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	a := &Attached{opts: opts, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	changed := opts.Changed
+	opts.Changed = func(c store.Change) {
+		a.port.changed(c)
+		if changed != nil {
+			changed(c)
+		}
+	}
+	a.engine = store.New(opts)
 	o.Subscribe, o.OnMessage = []string{wire.RequestTopic}, a.receive
 	a.o = o
 	conn, err := mqtt.Dial(ctx, o)
@@ -74,8 +83,12 @@ func (a *Attached) Err() error {
 
 // Close disconnects.
 func (a *Attached) Close() error {
+	redis := a.port.close()
 	a.cancel()
 	a.wg.Wait()
+	if redis != nil {
+		return redis
+	}
 	if err := a.Err(); !errors.Is(err, context.Canceled) {
 		return err
 	}

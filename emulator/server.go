@@ -25,7 +25,11 @@ type Options struct {
 	// The server closes it.
 	Listener  net.Listener
 	WebSocket string      // host:port to listen for WebSockets at; "": none
-	TLS       *tls.Config // of both; nil: plain TCP
+	Redis     string      // host:port to listen for Redis clients at; "": none
+	TLS       *tls.Config // of all of them; nil: plain TCP
+
+	// RedisNotify are the flags of notify-keyspace-events at the start, such as KEA.
+	RedisNotify string
 
 	Users      map[string]string                           // user name to password; nil: anybody
 	CheckLogin func(username string, password []byte) bool // in place of Users
@@ -72,10 +76,12 @@ var ErrClosed = errors.New("the emulator is closed")
 // A Server is an MQTT broker with a state store: package broker, with package store as
 // the handler of the request topic. Its methods may be called by several goroutines.
 type Server struct {
-	opts   Options
-	broker *broker.Broker
-	ln     net.Listener
-	ws     net.Listener // nil: no WebSockets
+	opts    Options
+	broker  *broker.Broker
+	ln      net.Listener
+	ws      net.Listener // nil: no WebSockets
+	redisAt net.Listener // nil: no Redis clients
+	port    *redisPort
 
 	// Guarded by broker: what was changed first is told first.
 	changed   sync.Cond // the state that Await looks at
@@ -141,9 +147,12 @@ func New(opts Options) (*Server, error) {
 	s.broker = broker.New(b)
 	s.changed.L = s.broker
 	s.store = store.New(store.Options{
-		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Changed: s.history.add, Variants: opts.Variants,
+		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Changed: s.note, Variants: opts.Variants,
 	})
 	if err := s.listen(); err != nil {
+		return nil, errors.Join(err, s.broker.Close())
+	}
+	if err := s.listenRedis(); err != nil {
 		return nil, errors.Join(err, s.broker.Close())
 	}
 	return s, nil
@@ -225,7 +234,7 @@ func (s *Server) WebSocketURL() string {
 // are closed and frees the address. Further calls do nothing.
 func (s *Server) Close() error {
 	s.update(func() { s.closed = true })
-	return s.broker.Close()
+	return errors.Join(s.port.close(), s.broker.Close())
 }
 
 // update changes the server's state and lets those who wait for it look.

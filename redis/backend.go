@@ -24,15 +24,15 @@ type Backend interface {
 	Scan(ctx context.Context, who *Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error)
 
 	// Watch begins to report the changes of a key to [Server.Changed], and Unwatch ends it.
-	// They are called for the first and the last subscriber of a key's own channel; Watch
-	// returns when nothing that happens later is missed. A backend with [Options.Patterns] is
-	// not asked: it reports all keys that it ever will.
+	// Watch is called for each subscriber of a key's own channel, and Unwatch when the last
+	// one is gone. Watch returns when nothing that happens later is missed.
 	Watch(ctx context.Context, key []byte) error
 	Unwatch(key []byte)
 }
 
-// An Engine is a Backend in this process. All methods but those of Backend are called
-// while it is locked, and what they return is good until the next Put or Remove.
+// An Engine is a Backend in this process. All methods, Do and Scan too, are called while it
+// is locked, and what they return is good until the next Do, Put or Remove. Watch and Unwatch are
+// not called. Lock removes the keys that have expired.
 //
 // An Engine reports each change to [Server.Changed] while it is locked, those of Put and
 // Remove as [Own].

@@ -2,9 +2,14 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
+	"errors"
+	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net"
+	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Options configure a [Server].
@@ -12,45 +17,165 @@ type Options struct {
 	Backend Backend
 	Name    string // of the backend, for INFO: emulator, gateway
 
-	// Patterns says that the backend reports changes of all keys that it ever will without
-	// [Backend.Watch]: all there are, or those that it was started with. Without it, clients may
-	// only subscribe to the notifications of single keys.
+	// Patterns says that a backend that is no [Engine] reports changes without being asked
+	// to by [Backend.Watch], because it was started with a list of keys. Without it, clients
+	// may only subscribe to the notifications of single keys.
 	Patterns bool
 	// Notify are the flags of notify-keyspace-events at the start.
 	Notify string
 
-	// Login judges user and password of AUTH and HELLO; nil: everybody is let in. A password
-	// without a user comes with the user "default".
-	Login func(user string, password []byte) bool
+	// Login judges user and password of AUTH and HELLO, and returns whom the client is then
+	// taken for; nil: everybody is let in. A password without a user comes with the user
+	// "default".
+	Login func(user string, password []byte) (as string, ok bool)
 	// Identify returns the user that a connection proves by itself, perhaps with a certificate,
-	// or the empty string; nil: none does.
+	// or the empty string; nil: none does. Such a client need not log in.
 	Identify func(net.Conn) string
 
-	TLS *tls.Config  // nil: plain TCP
 	Log *slog.Logger // nil: silent
 }
 
 // A Server serves Redis clients. Its methods may be called by several goroutines.
 type Server struct {
-	opts Options
-	ctx  context.Context
+	opts    Options
+	log     *slog.Logger
+	engine  Engine // nil: the backend is remote
+	table   table
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup // accept loops, connections and their writers
+	started time.Time
+	runID   string
+
+	flags       atomic.Uint32 // class, of notify-keyspace-events
+	commands    atomic.Int64  // that were run
+	connections atomic.Int64  // that were accepted
+
+	// Guarded by the engine.
+	active  *conn // whose commands are being run
+	watched map[string]map[*conn]struct{}
+
+	mu sync.Mutex // after the engine, before output.mu
+	hub
+	conns     map[*conn]struct{}
+	listeners []net.Listener
+	lastID    int64
+	closed    bool
+	cursors   cursors
 }
 
 // New returns a server that listens nowhere yet. It is to be closed. The error is about
 // Options.Notify.
-func New(opts Options) (*Server, error) { return &Server{opts: opts, ctx: context.Background()}, nil }
+func New(opts Options) (*Server, error) {
+	flags, err := parseClasses(opts.Notify)
+	if err != nil {
+		return nil, fmt.Errorf("notification flags %.32q: want letters of Ag$lshzxeKEtdmn", opts.Notify)
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		opts: opts, log: opts.Log, table: newTable(), started: time.Now(), hub: newHub(),
+		runID:   fmt.Sprintf("%016x%016x%08x", maphash.Bytes(maphash.MakeSeed(), nil), maphash.Bytes(maphash.MakeSeed(), nil), time.Now().Unix()),
+		watched: make(map[string]map[*conn]struct{}), conns: make(map[*conn]struct{}), cursors: newCursors(),
+	}
+	s.engine, _ = opts.Backend.(Engine)
+	if s.engine == nil && flags&(misses|created) != 0 {
+		return nil, errors.New(textRemoteFlags)
+	}
+	s.flags.Store(uint32(flags))
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// acceptPause keeps an accept loop from spinning when the process has no file descriptors
+// left.
+const acceptPause = 50 * time.Millisecond
 
 // Serve accepts connections until the server is closed, which closes ln. It returns at
 // once.
-func (s *Server) Serve(ln net.Listener) {}
+func (s *Server) Serve(ln net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = ln.Close() // as Close would have done
+		return
+	}
+	s.listeners = append(s.listeners, ln)
+	s.running.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			switch {
+			case errors.Is(err, net.ErrClosed):
+				return
+			case err == nil:
+				s.connect(nc)
+				continue
+			}
+			s.log.Warn("accept", "error", err)
+			select {
+			case <-time.After(acceptPause):
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	})
+}
 
-// Close ends all connections and waits for them.
-func (s *Server) Close() error { return nil }
+// connect runs a new connection.
+func (s *Server) connect(nc net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = nc.Close() // as Close would have done
+		return
+	}
+	c := newConn(s, nc)
+	s.lastID++
+	c.id = s.lastID
+	c.who.ID = "redis-" + itoa(c.id)
+	s.conns[c] = struct{}{}
+	s.connections.Add(1)
+	s.running.Go(func() {
+		c.introduce()
+		s.log.Debug("redis connection", "client", c.who.ID, "remote", address(nc.RemoteAddr()))
+		err := c.serve()
+		c.cut()
+		s.leave(c)
+		s.log.Debug("redis connection ended", "client", c.who.ID, "error", err)
+	})
+}
 
-// Changed tells the clients of a change. Changes must be reported in the order in which
-// they happened.
-func (s *Server) Changed(c Change) {}
+// leave forgets a connection.
+func (s *Server) leave(c *conn) {
+	c.unwatch()
+	for _, name := range c.channels.names() {
+		s.end(c, &s.channels, c.channels, name)
+	}
+	for _, name := range c.patterns.names() {
+		s.end(c, &s.patterns, c.patterns, name)
+	}
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+}
 
-// Lost says that changes of a key, of any key if it is nil, may have been missed. It closes
-// the connections that are subscribed to them.
-func (s *Server) Lost(key []byte, reason string) {}
+// Close ends all connections and waits for them. Further calls do nothing.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	listeners := s.listeners
+	s.listeners = nil
+	conns := s.clients()
+	s.mu.Unlock()
+	s.cancel()
+	var errs []error
+	for _, ln := range listeners {
+		errs = append(errs, ln.Close())
+	}
+	for _, c := range conns {
+		c.cut()
+	}
+	s.running.Wait()
+	return errors.Join(errs...)
+}

@@ -22,6 +22,7 @@ const (
 type Change struct {
 	Entry    Entry // the key's new state, or its last one when it was deleted
 	Deleted  bool
+	New      bool // the key was not there before
 	Cause    Cause
 	ClientID string // who asked; "" for an expiry
 	Version  []byte // of the new value, or of the deletion
@@ -93,7 +94,7 @@ func (s *Store) put(r ref, u update) Entry {
 		u.fence = s.index.entry(r).Fence()
 	}
 	e := s.index.entry(s.index.put(r, u.key, version, u.fence, u.value, u.deadline, u.persist))
-	s.changed(Change{Entry: e, Cause: u.cause, ClientID: u.clientID, Version: e.Version()})
+	s.changed(Change{Entry: e, New: r == 0, Cause: u.cause, ClientID: u.clientID, Version: e.Version()})
 	return e
 }
 
