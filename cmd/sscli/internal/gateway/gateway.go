@@ -95,7 +95,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 		if err != nil {
 			return listen, o, nil, &explain.UsageError{Err: fmt.Errorf("--users: %w", err)}
 		}
-		o.Login = users.Check
+		o.Login = func(user string, password []byte) (string, bool) { return user, users.Check(user, password) }
 	}
 	if tlsConfig, err = f.tls(); err != nil {
 		return listen, o, nil, err
