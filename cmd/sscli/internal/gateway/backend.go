@@ -12,6 +12,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/redis"
 )
 
@@ -36,16 +37,30 @@ type backend struct {
 	watches map[string]*keyWatch // of single keys that clients subscribed to
 }
 
-func newBackend(s *client.Session, timeout time.Duration, log *slog.Logger, listed []string) *backend {
-	b := &backend{session: s, timeout: timeout, log: log, listed: listed, own: newExpiries(), watches: make(map[string]*keyWatch)}
+// open returns a backend with a server that listens nowhere yet. Each request has the
+// timeout. The keys are those of --watch, which are watched when open returns.
+func open(ctx context.Context, s *client.Session, timeout time.Duration, log *slog.Logger, keys []string, o redis.Options) (*backend, error) {
+	b := &backend{session: s, timeout: timeout, log: log, listed: keys, own: newExpiries(), watches: make(map[string]*keyWatch)}
+	o.Backend, o.Name, o.Patterns, o.Log = b, "gateway", len(keys) > 0, log
+	var err error
+	if b.server, err = redis.New(o); err != nil {
+		return nil, explain.Usagef("--notify-keyspace-events: %w", err)
+	}
 	b.life, b.end = context.WithCancel(context.Background())
-	return b
+	if len(keys) > 0 {
+		if err := b.watchListed(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("--watch: %w", err), b.close())
+		}
+	}
+	return b, nil
 }
 
-// close ends the watches and waits for them.
-func (b *backend) close() {
+// close ends the server and the watches, and waits for them.
+func (b *backend) close() error {
+	err := b.server.Close()
 	b.end()
 	b.running.Wait()
+	return err
 }
 
 // Do sends the operations, those on different keys at the same time.

@@ -84,7 +84,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 	default:
 		listen = "127.0.0.1:6379"
 	}
-	o = redis.Options{Name: "gateway", Patterns: len(f.watch) > 0, Notify: f.notify}
+	o.Notify = f.notify
 	for _, key := range f.watch {
 		if key == "" {
 			return listen, o, nil, explain.Usagef("--watch: the key is empty")
@@ -186,20 +186,11 @@ func run(a *cli.App, ctx context.Context, f flags, command []string) (err error)
 		ln = tls.NewListener(ln, tlsConfig)
 	}
 	return a.WithSession(ctx, func(s *client.Session, co client.Options) (err error) {
-		b := newBackend(s, co.Timeout, a.Logger(), f.watch)
-		o.Backend, o.Log = b, b.log
-		if b.server, err = redis.New(o); err != nil {
-			return explain.Usagef("--notify-keyspace-events: %w", err)
+		b, err := open(ctx, s, co.Timeout, a.Logger(), f.watch, o)
+		if err != nil {
+			return err
 		}
-		defer func() {
-			err = errors.Join(err, b.server.Close())
-			b.close()
-		}()
-		if len(f.watch) > 0 {
-			if err := b.watchListed(ctx); err != nil {
-				return fmt.Errorf("--watch: %w", err)
-			}
-		}
+		defer func() { err = errors.Join(err, b.close()) }()
 		b.server.Serve(ln)
 		ended := make(chan error, 1)
 		b.running.Go(func() { ended <- b.keepConnected(b.life) })
