@@ -85,7 +85,7 @@ func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
 			continue
 		}
 		if op.PX > 0 {
-			r.expiry = &expiringWrite{r.flight, r.sent, time.Duration(op.PX) * time.Millisecond}
+			r.expiry = &expiringWrite{r.flight, r.sent, lifetime(op)}
 			b.own.begin(string(op.Key), r.expiry)
 		}
 		requests[i] = r
@@ -119,19 +119,14 @@ func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
 	}
 }
 
-// What is refused before it is sent, in the words of the store or of Redis.
-var (
-	errFence  = errors.New(wire.TextMalformedTimestamp)
-	errExpiry = errors.New("invalid expire time in 'set' command")
-)
-
-// command makes the request of an operation.
+// command makes the request of an operation. What the store would refuse in any case is
+// refused in its words.
 func command(op *redis.Op) (client.Command, error) {
 	var o client.SetOptions
 	if op.Fence != nil {
 		token, err := client.ParseVersion(string(op.Fence))
 		if err != nil {
-			return client.Command{}, errFence
+			return client.Command{}, errors.New(wire.TextMalformedTimestamp)
 		}
 		o.Fence = token
 	}
@@ -141,10 +136,7 @@ func command(op *redis.Op) (client.Command, error) {
 	case redis.Get:
 		c = client.Get(key)
 	case redis.Set:
-		if op.PX < 0 || op.PX > math.MaxInt64/int64(time.Millisecond) {
-			return c, errExpiry
-		}
-		o.TTL = time.Duration(op.PX) * time.Millisecond
+		o.TTL = lifetime(op)
 		o.Condition = [...]client.Condition{client.Always, client.NX, client.NEX}[op.If]
 		c = client.Set(key, op.Value, o)
 	case redis.Del:
@@ -156,6 +148,11 @@ func command(op *redis.Op) (client.Command, error) {
 		return c, errors.New(wire.TextEmptyKey)
 	}
 	return c, c.Check()
+}
+
+// lifetime returns PX, but no more than a duration can be, which is 292 years.
+func lifetime(op *redis.Op) time.Duration {
+	return time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
 // unsent is the reply for an operation that was not sent.
@@ -192,7 +189,7 @@ func (b *backend) waited(d time.Duration) time.Duration {
 	if d >= b.timeout {
 		return b.timeout
 	}
-	return d.Round(time.Millisecond)
+	return max(d.Round(time.Millisecond), time.Millisecond)
 }
 
 // Scan asks for a page. How the store escapes in a pattern is not known, so the pattern ends
