@@ -71,7 +71,6 @@ client/wait
 client               client/mqtt client/wire
 emulator/broker
 emulator/store       client/wire
-redis
 emulator             client/mqtt client/wire emulator/broker emulator/store redis
 format
 redis
@@ -97,7 +96,7 @@ batch                client client/wait format repl cli explain lineword ping si
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
-serve                client client/mqtt emulator format atomicfile certs child cli config explain passwd
+serve                client client/mqtt emulator redis format atomicfile certs child cli config explain passwd
 gateway              client client/wire format redis certs child cli config explain passwd
 doctor               client client/mqtt client/wire format cli explain ping
 bench                client client/wait client/wire format cli config explain terminal
@@ -192,7 +191,9 @@ func TestLayers(t *testing.T) {
 	)
 	own := func(path string) bool { return under(path, module) }
 	// What is measured may stand beside other clients.
-	ships := func(path string) bool { return own(path) && !under(path, module+"/scripts/bench") }
+	ships := func(path string) bool {
+		return own(path) && !under(path, module+"/scripts/bench", module+"/scripts/soak")
+	}
 	flags := func(path string) bool { return under(path, cobra, pflag) }
 	direct := func(p goPackage) []string { return p.Imports }
 	all := func(p goPackage) []string { return p.Deps }

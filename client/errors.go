@@ -65,7 +65,7 @@ type NoStoreError struct {
 }
 
 func (e *NoStoreError) Error() string {
-	return "the broker knows nobody who takes requests (PUBACK 0x10): " + e.Err.Error()
+	return "no state store is listening on this broker (PUBACK 0x10): " + e.Err.Error()
 }
 
 func (e *NoStoreError) Unwrap() error { return e.Err }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
@@ -31,6 +32,9 @@ type Attached struct {
 	queue  []mqtt.Message
 	wake   chan struct{} // the queue has something, or expiries changed; capacity 1
 	err    error         // why run has ended
+
+	refusals atomic.Int64
+	refused  atomic.Pointer[func(error)] // nil = nobody wants to know
 }
 
 // attachedQueue bounds the replies and notifications that wait for the broker.
@@ -79,6 +83,26 @@ func (a *Attached) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err
+}
+
+// OnRefused has f called for each reply and notification that the broker refuses to
+// take, with a *[mqtt.ReasonError] that names its topic. f must not block. The client
+// that waits for the reply gets none.
+func (a *Attached) OnRefused(f func(error)) { a.refused.Store(&f) }
+
+// Refused returns how many replies and notifications the broker has refused.
+func (a *Attached) Refused() int64 { return a.refusals.Load() }
+
+// published is called with each PUBACK, or with the end of the connection, which run
+// sees too.
+func (a *Attached) published(err error) {
+	if r, ok := errors.AsType[*mqtt.ReasonError](err); !ok || r.Packet != "PUBACK" {
+		return
+	}
+	a.refusals.Add(1)
+	if f := a.refused.Load(); f != nil {
+		(*f)(err)
+	}
 }
 
 // Close disconnects.
@@ -154,7 +178,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 			return errQueueFull
 		}
 		for i, m := range queue {
-			err := conn.Publish(ctx, m, func(error) {})
+			err := conn.Publish(ctx, m, a.published)
 			if _, tooLarge := errors.AsType[*mqtt.TooLargeError](err); tooLarge {
 				continue // as a broker does with what is too large for a client
 			}

@@ -1,6 +1,7 @@
 // Package emulator is a state store without Azure IoT Operations: for tests, and
-// for `sscli serve`. It is an MQTT 5 broker that answers what is published to
-// wire.RequestTopic as the store of the real broker does, as far as that is known.
+// for `sscli serve`. It is an MQTT broker (package broker) that answers what is published
+// to wire.RequestTopic as the store of the real broker does, as far as that is known
+// (package store).
 //
 // The first thing to call in a test is [Start]:
 //
@@ -11,20 +12,22 @@
 //		…
 //	}
 //
-// [Server.FastForward] lets keys expire without waiting, [Server.Intercept] loses,
-// delays, repeats and falsifies replies, [Server.DropAll] breaks connections,
-// [Server.RefuseConnect] and [Server.RefuseReauth] keep clients out, [Server.Await] waits for a state. Programs use [New]; the store without a network
-// is package store.
+// [Server.FastForward] lets keys and sessions expire without waiting, [Server.Intercept]
+// loses, delays, repeats and falsifies replies, [Server.DropAll] breaks connections,
+// [Server.RefuseConnect] and [Server.RefuseReauth] keep clients out, [Server.Await] waits
+// for a state. Programs use [New].
 //
 // Promised: what one client changes, all watchers hear in one order, and a client
 // hears of a change before it gets the answer to any later request. A client that
 // cannot keep up is disconnected with 0x97: no reply and no notification to a connected
 // client is left out silently, except those over its Maximum Packet Size, as MQTT 5
-// (3.1.2.11.4) wants it. Not promised: speed, persistence, more than one node.
+// (3.1.2.11.4) wants it. Not promised: persistence, more than one node.
 //
 // Beside the store the broker is an ordinary one: an application's own topics,
 // sessions, wills, retained messages and shared subscriptions work, also with MQTT
-// 3.1.1. The store needs MQTT 5, since requests need its properties.
+// 3.1.1. Messages for a session whose client is away are kept in order; when there is no
+// room for one, its publisher gets 0x97. The store needs MQTT 5, since requests need its
+// properties.
 //
 // # Support matrix
 //
@@ -105,9 +108,10 @@
 //	QoS other than 1: acknowledged, no answer             documented
 //	no response topic, no correlation data: the same      documented
 //	a forbidden response topic: DISCONNECT                documented; reason 0x90: assumed
-//	  also with QoS 0                                     assumed
+//	  with every QoS                                      assumed
 //	PUBACK before the reply                               assumed     Action.PubackLast
 //	requests reach no subscriber of the request topic     assumed
+//	  nor does a will, which is no request                assumed
 //	a request over its message expiry is discarded        documented  Options.Latency, Action.Delay
 //	replies go to whoever is subscribed, at QoS 1 at most SDKs
 //	replies are kept for a session whose client is away   assumed

@@ -45,10 +45,6 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 func (s *Server) answer(c *broker.Client, p *broker.Publish) {
 	s.counts.Requests++
 	c.Ack(p.ID, broker.Success)
-	if p.HasExpiry && p.Expiry == 0 {
-		s.counts.Expired++
-		return
-	}
 	s.asked = store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload}
 	for name, value := range p.User() {
 		switch {
@@ -85,15 +81,14 @@ type request struct {
 	Request
 	from     *broker.Client
 	packetID uint16
-	expiry   time.Duration
-	expires  bool
-	deadline time.Time // of its message expiry; zero: none
+	expiry   time.Duration // 0: none
+	deadline time.Time     // zero: none
 	action   Action
 }
 
 // newRequest copies a request out of its packet.
 func newRequest(c *broker.Client, p *broker.Publish) *request {
-	r := &request{from: c, packetID: p.ID, expiry: p.Expiry, expires: p.HasExpiry}
+	r := &request{from: c, packetID: p.ID, expiry: p.Expiry}
 	r.Request = Request{
 		ClientID: c.ID, Username: c.Username, Payload: bytes.Clone(p.Payload),
 		ResponseTopic: string(p.ResponseTopic), CorrelationData: bytes.Clone(p.Correlation),
@@ -121,7 +116,7 @@ func (s *Server) admit(r *request) {
 		c.Ack(r.packetID, action.Refuse)
 		return
 	}
-	if r.expires {
+	if r.expiry > 0 {
 		r.deadline = s.now().Add(r.expiry)
 	}
 	if !action.PubackLast && !action.CutAfter {
@@ -149,7 +144,7 @@ func (s *Server) acknowledgeLast(r *request) {
 // process has the store answer. A request whose message expiry has passed is discarded
 // silently (protocol.md 1.4).
 func (s *Server) process(r *request) {
-	if r.expires && !s.now().Before(r.deadline) {
+	if !r.deadline.IsZero() && !s.now().Before(r.deadline) {
 		s.counts.Expired++
 		s.acknowledgeLast(r)
 		return

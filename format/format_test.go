@@ -209,6 +209,7 @@ func TestGolden(t *testing.T) {
 		},
 		"elapsed": {
 			Elapsed{Took: 1234567 * time.Microsecond},
+			Notice{Message: "waiting for lock \"build\", held by \"job\x1b\"", Line: 2},
 			Aside{Text: "exit code 6\x1b, 0.84s"},
 		},
 	}

@@ -25,7 +25,8 @@ type Backend interface {
 
 	// Watch begins to report the changes of a key to [Server.Changed], and Unwatch ends it.
 	// Watch is called for each subscriber of a key's own channel, and Unwatch when the last
-	// one is gone. Watch returns when nothing that happens later is missed.
+	// one is gone. Watch returns when nothing that happens later is missed; for a key that is
+	// watched, or that the backend reports anyway, it returns at once. Unwatch must neither block nor call the server.
 	Watch(ctx context.Context, key []byte) error
 	Unwatch(key []byte)
 }

@@ -314,6 +314,7 @@ func (c *conn) dispatch(cmd *command, unknownSub bool, args [][]byte) {
 		c.abort = c.abort || c.multi
 		if cmd != nil && cmd.name == "exec" {
 			c.discard()
+			refusal = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(refusal, "ERR ")
 		}
 		c.fail(refusal)
 		return
@@ -406,8 +407,14 @@ func equalFold(b []byte, lower string) bool {
 	return len(b) == len(lower) && bytes.EqualFold(b, []byte(lower))
 }
 
-// printable returns at most n bytes of what a client sent.
-func printable(b []byte, n int) string { return string(b[:min(len(b), n)]) }
+// printable returns at most n bytes of what a client sent, for an error. For Redis a zero
+// byte ends it.
+func printable(b []byte, n int) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b[:min(len(b), n)])
+}
 
 // remoteAddr is the address of the client, for CLIENT LIST.
 func address(a net.Addr) string {

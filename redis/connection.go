@@ -176,12 +176,12 @@ func (c *conn) speak(resp3 bool) {
 
 // databaseArg reads the number of a database.
 func (c *conn) databaseArg(arg []byte) (int64, bool) {
-	n, ok := parseInt(arg)
-	if !ok || n > math.MaxInt32 || n < math.MinInt32 {
-		c.error(textInteger)
+	n, ok := c.integerArg(arg)
+	if ok && (n > math.MaxInt32 || n < math.MinInt32) {
+		c.error("value is out of range, value must between -2147483648 and 2147483647")
 		return 0, false
 	}
-	return n, true
+	return n, ok
 }
 
 func runSelect(c *conn, args [][]byte) {

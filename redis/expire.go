@@ -43,7 +43,7 @@ func (c *conn) expireOptions(words [][]byte) (o expireOptions, ok bool) {
 		case "lt":
 			o.lt = true
 		default:
-			c.error("Unsupported option " + string(w))
+			c.error("Unsupported option " + printable(w, len(w)))
 			return o, false
 		}
 	}

@@ -3,6 +3,7 @@ package redis
 import (
 	"bytes"
 	"errors"
+	"fmt"
 )
 
 // class is a sort of events, as a flag of notify-keyspace-events.
@@ -31,6 +32,14 @@ const (
 const classLetters = "g$lshzxetdnKEm"
 
 var letterClasses = [len(classLetters)]class{generic, strings_, lists, sets, hashes, sortedSets, expired, evicted, streams, modules, created, toKeyspace, toKeyevent, misses}
+
+// CheckNotify says what is wrong with the flags of notify-keyspace-events.
+func CheckNotify(flags string) error {
+	if _, err := parseClasses(flags); err != nil {
+		return fmt.Errorf("notification flags %.32q: want letters of Ag$lshzxeKEtdmn", flags)
+	}
+	return nil
+}
 
 var errFlags = errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
 
@@ -156,8 +165,10 @@ func (s *Server) Lost(key []byte, reason string) {
 		}
 	}
 	s.mu.Unlock()
+	if len(lost) > 0 {
+		s.log.Warn("closing subscribers that may have missed changes", "connections", len(lost), "key", string(key), "reason", reason)
+	}
 	for c := range lost {
-		s.log.Warn("closing a subscriber that may have missed changes", "client", c.who.ID, "reason", reason)
 		c.cut()
 	}
 }

@@ -21,12 +21,14 @@ type subscribed map[string]int64
 type hub struct {
 	channels, patterns roster
 
-	sequence         int64  // of subscriptions
-	message, channel []byte // memory that is used again
+	watching         map[string]int // by key: calls of Backend.Watch whose subscription is to come
+	sequence         int64          // of subscriptions
+	message, channel []byte         // memory that is used again
 }
 
 func newHub() hub {
 	return hub{
+		watching: make(map[string]int),
 		channels: roster{subscribers: make(map[string][]*conn)},
 		patterns: roster{subscribers: make(map[string][]*conn), keepsNames: true},
 	}
@@ -134,13 +136,14 @@ func (c *conn) confirm(word string, name []byte, none bool, count int) {
 func runSubscribe(c *conn, args [][]byte) {
 	c.startWriter()
 	for _, name := range args[1:] {
-		if c.s.engine == nil {
-			if err := c.watchKey(name); err != nil {
-				c.fail(replyText(err))
-				return
-			}
+		if c.s.engine != nil {
+			c.s.subscribe(c, &c.s.channels, c.channels, "subscribe", name)
+			continue
 		}
-		c.s.subscribe(c, &c.s.channels, c.channels, "subscribe", name)
+		if err := c.watchAndSubscribe(name); err != nil {
+			c.fail(replyText(err))
+			return
+		}
 	}
 }
 
@@ -212,24 +215,46 @@ func (s *Server) end(c *conn, r *roster, own subscribed, name []byte) {
 	s.mu.Lock()
 	_, had := own[string(name)]
 	delete(own, string(name))
-	last := had && r.remove(c, string(name))
+	if had && r.remove(c, string(name)) && r == &s.channels {
+		s.unwatchUnused(name)
+	}
 	s.mu.Unlock()
-	if key, ok := bytes.CutPrefix(name, []byte(keyspacePrefix)); ok && last && s.engine == nil && r == &s.channels {
+}
+
+// unwatchUnused ends the watching of the key of a channel, if nobody needs it. s.mu is held.
+func (s *Server) unwatchUnused(channel []byte) {
+	key, _, ok := cutChannel(channel)
+	if ok && key != nil && s.engine == nil && s.watching[string(key)] == 0 && len(s.channels.subscribers[string(channel)]) == 0 {
 		s.opts.Backend.Unwatch(key)
 	}
 }
 
-// watchKey asks a remote backend for what a channel wants, if it is one of notifications.
-func (c *conn) watchKey(channel []byte) error {
+// watchAndSubscribe asks a remote backend for what a channel wants, if it is one of
+// notifications. s.watching keeps the end of another subscription from ending the watch meanwhile.
+func (c *conn) watchAndSubscribe(channel []byte) error {
+	s := c.s
 	key, all, ok := cutChannel(channel)
-	switch {
-	case !ok || all && c.s.opts.Patterns:
-		return nil
-	case all:
+	if all && !s.opts.Patterns {
 		return &Error{Text: textExactKey}
-	default:
-		return c.s.opts.Backend.Watch(c.s.ctx, key)
 	}
+	if !ok || all {
+		s.subscribe(c, &s.channels, c.channels, "subscribe", channel)
+		return nil
+	}
+	s.mu.Lock()
+	s.watching[string(key)]++
+	s.mu.Unlock()
+	err := s.opts.Backend.Watch(s.ctx, key)
+	if err == nil {
+		s.subscribe(c, &s.channels, c.channels, "subscribe", channel)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watching[string(key)]--; s.watching[string(key)] == 0 {
+		delete(s.watching, string(key))
+	}
+	s.unwatchUnused(channel)
+	return err
 }
 
 func runPublish(c *conn, args [][]byte) {

@@ -67,10 +67,10 @@ type Server struct {
 // New returns a server that listens nowhere yet. It is to be closed. The error is about
 // Options.Notify.
 func New(opts Options) (*Server, error) {
-	flags, err := parseClasses(opts.Notify)
-	if err != nil {
-		return nil, fmt.Errorf("notification flags %.32q: want letters of Ag$lshzxeKEtdmn", opts.Notify)
+	if err := CheckNotify(opts.Notify); err != nil {
+		return nil, err
 	}
+	flags, _ := parseClasses(opts.Notify)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}

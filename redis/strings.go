@@ -190,7 +190,7 @@ func parseSetOptions(words [][]byte, getex bool) (o setOptions, ok bool) {
 			o.keepTTL = true
 		case w == "persist" && getex && o.time == nil && !o.keepTTL:
 			o.persist = true
-		case isExpiry && !o.keepTTL && !o.persist && o.time == nil && i+1 < len(words):
+		case isExpiry && !o.keepTTL && !o.persist && (o.time == nil || o.unit == unit) && i+1 < len(words):
 			i++
 			o.unit, o.time = unit, words[i]
 		default:

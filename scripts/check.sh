@@ -72,6 +72,8 @@ install_missing() {
 	local packages=()
 	have "$(go env CC)" || have gcc || packages+=(gcc libc6-dev)
 	have mosquitto || packages+=(mosquitto)
+	have mosquitto_pub || packages+=(mosquitto-clients)
+	/usr/bin/python3 -c 'import paho.mqtt' 2>/dev/null || packages+=(python3-paho-mqtt)
 	have openssl || packages+=(openssl)
 	have shellcheck || packages+=(shellcheck)
 	have strace || packages+=(strace)

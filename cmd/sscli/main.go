@@ -1,5 +1,5 @@
 // Command sscli is the command line for the state store of the Azure IoT
-// Operations MQTT broker. `sscli help` tells what it does.
+// Operations MQTT broker. `sscli help` lists what it can do.
 package main
 
 import (
@@ -35,8 +35,8 @@ func main() {
 	os.Exit(run(os.Args[0], os.Args[1:]))
 }
 
-// run is main with an exit code. A signal that ended the work ends the process,
-// once everything is tidied up, so that a shell sees it.
+// run runs the command line and returns the exit code. If a signal ended the work, run re-raises
+// the signal after the cleanup, so that a shell sees it.
 func run(name string, args []string) int {
 	cobra.EnableCaseInsensitive = true // of the names of commands; cobra has it for all of a program
 	a := newApp()
@@ -58,7 +58,7 @@ func newApp() *cli.App {
 		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 }
 
-// execute runs one command line, under the name that the program was called by.
+// execute runs one command line. name is the name that the program was called by.
 func execute(a *cli.App, ctx context.Context, name string, args []string) error {
 	var root *cobra.Command
 	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestorecli.Name {
@@ -70,8 +70,8 @@ func execute(a *cli.App, ctx context.Context, name string, args []string) error 
 	for i, arg := range args {
 		protected[i] = cli.Protect(arg, false)
 	}
-	if complete.IsCompletion(args) {
-		complete.Set(a, root)
+	if complete.IsRequest(args) {
+		complete.Register(a, root)
 	}
 	root.SetArgs(protected)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -18,7 +18,7 @@ import (
 func manualPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := manual.WriteManual(manual.WholeTable(newApp()), dir, manual.Edition{Date: "2026-09-21"}); err != nil {
+	if err := manual.WritePages(manual.Root(newApp()), dir, manual.Edition{Date: "2026-09-21"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -143,7 +143,7 @@ func FuzzRoffText(f *testing.F) {
 	escape := regexp.MustCompile(`\\(?:&|e|-|\(..|\[u[0-9A-F]{4,6}\])`)
 	meaning := map[string]string{`\&`: "", `\e`: `\`, `\-`: "-", `\(dq`: `"`, `\(aq`: "'", `\(ga`: "`", `\(ha`: "^", `\(ti`: "~"}
 	f.Fuzz(func(t *testing.T, text string) {
-		page := manual.RoffText(text)
+		page := manual.EscapeRoff(text)
 		if strings.HasPrefix(page, ".") || strings.HasPrefix(page, "'") {
 			t.Fatalf("%q is a request: %q", text, page)
 		}

@@ -63,7 +63,7 @@ end.
 	return b.String()
 }
 
-func anchor(cmd *cobra.Command) string { return manual.ManName(cmd) }
+func anchor(cmd *cobra.Command) string { return manual.PageName(cmd) }
 
 func section(b *strings.Builder, cmd *cobra.Command) {
 	level := "##"

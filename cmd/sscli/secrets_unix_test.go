@@ -59,7 +59,7 @@ func TestSecretsInShell(t *testing.T) {
 		shown := u.runs("get a") + u.runs("set a 1 -o json") + u.runs("context show")
 		if c.works {
 			server.DropAll()
-			u.seesWithin("connects again")
+			u.seesWithin("the next command reconnects")
 			u.types("get a\r")
 			u.seesWithin("<- CONNACK")
 			u.ready()

@@ -26,7 +26,7 @@ func TestShellProtected(t *testing.T) {
 		u.await("a clear screen", func(text string) bool { return text == "prod>" })
 		before := len(server.Changes())
 		u.types(line + "\r")
-		u.sees(what + ": the context prod is protected. Go on? [y/N] ")
+		u.sees(what + ": context prod is protected. Continue? [y/N] ")
 		if n := len(server.Changes()); n != before {
 			t.Errorf("%s: written before the answer", line)
 		}
@@ -38,13 +38,13 @@ func TestShellProtected(t *testing.T) {
 		line, what, answer, shows string
 		keys                      int
 	}{
-		{"set a 1", `set "a"`, "n\r", "sscli: set \"a\": not sent, as you answered\n(exit code 2)", 0},
-		{"set a 1", `set "a"`, "\r", "not sent, as you answered\n(exit code 2)", 0},
+		{"set a 1", `set "a"`, "n\r", "sscli: set \"a\": cancelled, nothing was sent\n(exit code 2)", 0},
+		{"set a 1", `set "a"`, "\r", "cancelled, nothing was sent\n(exit code 2)", 0},
 		{"set a 1", `set "a"`, "y\x03", "^C", 0},
 		{"set a 1", `set "a"`, "yes\r", "OK\nversion ", 1},
 		{"set b 1", `set "b"`, "y\r", "OK\nversion ", 2}, // asked again
 		{"expect 0 call SET c 1", `set "c"`, "y\r", "OK", 3},
-		{"del a b", `del "a" and 1 more`, "n\r", "not sent, as you answered\n(exit code 2)", 3},
+		{"del a b", `del "a" and 1 more`, "n\r", "cancelled, nothing was sent\n(exit code 2)", 3},
 		{"lock acquire l --holder me", `lock acquire "l"`, "y\r", "OK\ntoken ", 4},
 	} {
 		if screen := asks(tt.line, tt.what, tt.answer); !strings.Contains(screen, tt.shows) {
@@ -84,7 +84,7 @@ func TestShellAsksForPasswordOnce(t *testing.T) {
 		t.Errorf("the store has %q", got)
 	}
 	server.DropAll()
-	u.seesWithin("the next command connects again")
+	u.seesWithin("the next command reconnects")
 	u.types("get a --trace\r")
 	u.seesWithin(`"1"`)
 	u.seesWithin("-> CONNECT")

@@ -61,7 +61,7 @@ func scrubScreen(text string) string {
 func TestShellCommands(t *testing.T) {
 	server := emulator.Start(t, emulator.Options{})
 	u := sitDown(t, server)
-	if diff := cmp.Diff("sscli: connected to mqtt://HOST\nhelp tells what there is to type, Ctrl-D leaves\nHOST>", scrubScreen(u.screen.String())); diff != "" {
+	if diff := cmp.Diff("sscli: connected to mqtt://HOST\nType help for a list of commands, Ctrl-D to leave.\nHOST>", scrubScreen(u.screen.String())); diff != "" {
 		t.Errorf("the greeting (-want +got):\n%s", diff)
 	}
 	for _, tt := range []struct{ line, want string }{
@@ -74,13 +74,13 @@ func TestShellCommands(t *testing.T) {
 		{"sett a", "sscli: unknown command \"sett\"\n  try: help set\n(exit code 2)"},
 		{"set a --frob", "sscli: unknown flag: --frob\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
 		{`set a "\q"`, "sscli: byte 7: want one of \\n \\r \\t \\\\ \\\" \\xHH, got \\q\n  try: help quoting\n(exit code 2)"},
-		{"set a -", "sscli: standard input is the shell's own; want -f FILE, or \"-\" in quotes for the value\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
+		{"set a -", "sscli: the shell itself reads standard input: want -f FILE, or \"-\" in quotes for the value -\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
 		{`set a "-"`, "OK\nversion VERSION"},
 		{"set temp -5", "OK\nversion VERSION"},
-		{"serve", "sscli: serve: not within a shell\n  try: sscli serve in another terminal\n(exit code 2)"},
-		{"shell", "sscli: shell: not within a shell\n  try: sscli shell in another terminal\n(exit code 2)"},
-		{"-u mqtt://h get a", "sscli: --url on a line: a shell keeps the connection that it began with\n  try: leave the shell, and sscli --url ... shell\n(exit code 2)"},
-		{"call NOPE", "sscli: nope: the store answered: unknown command\n  try: the verb in upper case, or a newer broker\n(exit code 5)"},
+		{"serve", "sscli: serve cannot run in a shell\n  try: sscli serve in another terminal\n(exit code 2)"},
+		{"shell", "sscli: shell cannot run in a shell\n  try: sscli shell in another terminal\n(exit code 2)"},
+		{"-u mqtt://h get a", "sscli: --url on a line: a shell keeps one connection\n  try: leave the shell, then sscli --url ... shell\n(exit code 2)"},
+		{"call NOPE", "sscli: nope: the store answered: unknown command\n  try: write the verb in upper case, or use a newer broker\n(exit code 5)"},
 		{"-o json get missing", `{"op":"get","key":"missing","found":false,"rtt_ms":RTT}`},
 		{"get missing", "(nil)"}, // the flag was for one line
 		{"-o json set a", "{\"op\":\"error\",\"code\":2,\"kind\":\"usage\",\"message\":\"no value: want VALUE, - for standard input, or -f FILE\",\"hint\":\"set KEY VALUE [NX|NEX] [PX MS]  (help set)\"}"},
@@ -101,9 +101,9 @@ func TestShellCommands(t *testing.T) {
 		{"time get missing", "(nil)\ntook TIME"},
 		{"repeat 2 get missing", "(nil)\n(nil)"},
 		{"repeat 2 1ms time get missing", "(nil)\ntook TIME\n(nil)\ntook TIME"},
-		{"repeat 0 get a", "sscli: repeat \"0\": want how many times, at least 1\n(exit code 2)"},
+		{"repeat 0 get a", "sscli: repeat \"0\": want a number of times, at least 1\n(exit code 2)"},
 		{"exit 256", "sscli: want exit [CODE], with an exit code of 0 to 255\n(exit code 2)"},
-		{"batch -", "sscli: standard input is the shell's own; want -f FILE, or \"-\" in quotes for the value\n  try: batch FILE\n(exit code 2)"},
+		{"batch -", "sscli: the shell itself reads standard input: want -f FILE, or \"-\" in quotes for the value -\n  try: batch FILE\n(exit code 2)"},
 	} {
 		got := scrubScreen(u.runs(tt.line))
 		got = regexp.MustCompile(`"rtt_ms":[\d.]+`).ReplaceAllString(got, `"rtt_ms":RTT`)
@@ -163,7 +163,7 @@ func TestShellSlowCommand(t *testing.T) {
 	u := sitDown(t, emulator.Start(t, emulator.Options{Latency: shell.Slow}))
 	for line, want := range map[string]string{
 		"get a":           "(nil)\n(TIME)",
-		"call NOPE":       "sscli: nope: the store answered: unknown command\n  try: the verb in upper case, or a newer broker\n(exit code 5, TIME)",
+		"call NOPE":       "sscli: nope: the store answered: unknown command\n  try: write the verb in upper case, or use a newer broker\n(exit code 5, TIME)",
 		"get a -o raw -q": "",
 		"sleep 0.6s":      "",
 	} {
@@ -275,7 +275,7 @@ func TestShellPaste(t *testing.T) {
 	}
 	// An error stops it.
 	u.types("\x1b[200~set\ndel a\n\n\ndel b\x1b[201~\r")
-	u.seesWithin("2 lines behind that were not run")
+	u.seesWithin("2 later lines were not run")
 	u.ready()
 	if _, ok := server.Get("a"); !ok {
 		t.Error("a line behind an error was run")
@@ -327,7 +327,7 @@ func TestShellCompletion(t *testing.T) {
 	u.types("\x0cget th\t\t")
 	u.sees("> get thermostat/\nthermostat/fan       thermostat/setpoint\n" + u.prompt + "get thermostat/")
 	u.types("\x03\x0c.\t")
-	u.seesWithin(".timeout  print or change the time that a request has\n")
+	u.seesWithin(".timeout  print or change the time limit of a request\n")
 }
 
 // Completion knows the keys of this shell also when the store cannot list any.
@@ -402,7 +402,7 @@ func TestShellWithoutHistory(t *testing.T) {
 	}
 	u = seat{server: server, env: []string{"SSCLI_HISTFILE=" + state}}.start(t)
 	u.ready()
-	u.seesWithin("what is entered is not kept")
+	u.seesWithin("the history will not be kept")
 }
 
 // Characters of all widths, typed, moved over and deleted.
@@ -517,7 +517,7 @@ func TestShellReconnects(t *testing.T) {
 	}
 	// It says so above what is being typed, which stays.
 	u.sees(addr + " (not connected)> get a")
-	u.seesWithin("connects again")
+	u.seesWithin("the next command reconnects")
 	u.types("\r")
 	u.seesWithin("refused\n  try: check host and port")
 	u.prompt = addr + " (not connected)> "
@@ -528,7 +528,7 @@ func TestShellReconnects(t *testing.T) {
 	u.seesWithin("(nil)")
 	u.prompt = addr + "> "
 	u.ready()
-	u.seesWithin("connected again")
+	u.seesWithin("reconnected")
 }
 
 // Another client takes the client id; who types the next command wants it back.
@@ -539,7 +539,7 @@ func TestShellTakenOver(t *testing.T) {
 	first.ready()
 	second := at.start(t)
 	second.ready()
-	first.seesWithin("taken over; the next command connects again\n  try: another --client-id")
+	first.seesWithin("taken over; the next command reconnects\n  try: use another --client-id")
 	first.types("set a 1\r")
 	first.seesWithin("OK")
 	second.seesWithin("taken over")

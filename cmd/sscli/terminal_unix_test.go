@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/child"
@@ -177,7 +178,7 @@ func protectedContext(t *testing.T, store *emulator.Server) []string {
 }
 
 func TestConfirm(t *testing.T) {
-	const question = `set "a": the context prod is protected. Go on? [y/N] `
+	const question = `set "a": context prod is protected. Continue? [y/N] `
 	for _, c := range []struct {
 		answer string
 		code   int
@@ -185,11 +186,11 @@ func TestConfirm(t *testing.T) {
 	}{
 		{"y\n", 0, ""},
 		{"YES\n", 0, ""},
-		{"n\n", 2, "sscli: set \"a\": not sent, as you answered\n"},
-		{"\n", 2, "sscli: set \"a\": not sent, as you answered\n"},
-		{"yesterday\n", 2, "sscli: set \"a\": not sent, as you answered\n"},
-		{"\x04", 2, "sscli: set \"a\": not sent, as you answered\n"},
-		{"\x03", 130, "sscli: interrupted (interrupt)\n"},
+		{"n\n", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
+		{"\n", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
+		{"yesterday\n", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
+		{"\x04", 2, "sscli: set \"a\": cancelled, nothing was sent\n"},
+		{"\x03", 130, "sscli: interrupted\n"},
 	} {
 		t.Run(strings.Trim(c.answer, "\n"), func(t *testing.T) {
 			store := emulator.Start(t)
@@ -229,7 +230,7 @@ func TestConfirmWithoutTerminal(t *testing.T) {
 		if code := s.end(); code != 2 {
 			t.Errorf("%s is no terminal: exit code %d: %s", name, code, s.screen())
 		}
-		if text := s.screen() + stderr.String(); !strings.Contains(text, "no terminal to ask on\n  try: --yes\n") {
+		if text := s.screen() + stderr.String(); !strings.Contains(text, "no terminal to confirm it on\n  try: --yes\n") {
 			t.Errorf("%s is no terminal: %s", name, text)
 		}
 	}
@@ -244,7 +245,7 @@ func TestConfirmBatch(t *testing.T) {
 	if err := os.WriteFile(file, []byte("get a\nset a 1\nexpect 0 set b 2\nget b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	question := "batch " + format.Brief(file) + " (lines that write: 2): the context prod is protected. Go on? [y/N] "
+	question := "batch " + format.Brief(file) + " (lines that write: 2): context prod is protected. Continue? [y/N] "
 	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
 		store := emulator.Start(t)
 		s := converse(t, protectedContext(t, store), nil, "batch", file, "--keep-going")
@@ -280,7 +281,7 @@ func TestConfirmStream(t *testing.T) {
 		if _, err := io.WriteString(pipe, "get a\nset a 1\nset b 2\n"); err != nil || pipe.Close() != nil {
 			t.Fatal(err)
 		}
-		s.await("set \"a\": the context prod is protected. Go on? [y/N] ")
+		s.await("set \"a\": context prod is protected. Continue? [y/N] ")
 		s.typeIn(answer)
 		code := s.end()
 		if got := len(store.Keys()); got != keys || (code == 2) != (keys == 0) {
@@ -293,7 +294,7 @@ func TestConfirmStream(t *testing.T) {
 	store := emulator.Start(t)
 	s := converse(t, protectedContext(t, store), nil, "batch", "-")
 	s.typeIn("set a 1\n")
-	s.await("sscli: line 1: set \"a\": the context prod is protected, and standard input is the batch, not the answer\n  try: --yes\n")
+	s.await("sscli: line 1: set \"a\": context prod is protected, and standard input is the batch, so it cannot be confirmed there\n  try: --yes\n")
 	if code := s.end(); code != 2 || len(store.Keys()) != 0 {
 		t.Errorf("exit code %d: %s", code, s.screen())
 	}
@@ -369,7 +370,7 @@ func TestAskPassInterrupted(t *testing.T) {
 			t.Errorf("%s: the terminal shows what is typed", name)
 		}
 		interrupt(s)
-		if code := s.end(); code != 130 || !strings.HasSuffix(s.screen(), "\nsscli: --askpass: interrupted (interrupt)\n") {
+		if code := s.end(); code != 130 || !strings.HasSuffix(s.screen(), "\nsscli: --askpass: interrupted\n") {
 			t.Errorf("%s: exit code %d: %q", name, code, s.screen())
 		}
 		if !reflect.DeepEqual(s.modes(), s.before) {
@@ -450,5 +451,83 @@ func TestReadSecretLine(t *testing.T) {
 	}
 	if _, err := terminal.ReadSecretLine(strings.NewReader("sec\x03ret\r")); !explain.IsA[*signals.Interrupted](err) {
 		t.Errorf("%v, want an interrupt", err)
+	}
+}
+
+// TestReadingInterrupted: what waits for standard input says so on a terminal, and ends
+// at the first Ctrl-C, or at the first signal when standard input is a pipe.
+func TestReadingInterrupted(t *testing.T) {
+	store := emulator.Start(t)
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"set":   {[]string{"set", "k", "-"}, "reading the value; Ctrl-D ends"},
+		"file":  {[]string{"set", "k", "-f", "-"}, "reading the value; Ctrl-D ends"},
+		"watch": {[]string{"watch", "--keys-from", "-"}, "reading the keys, one per line; Ctrl-D ends"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, c.args...)
+			s.await(c.says)
+			s.typeIn("half a line\x03")
+			if code := s.end(); code != 130 || !strings.Contains(s.screen(), "sscli: interrupted\n") { // the echo of Ctrl-C may come late
+				t.Errorf("exit code %d: %s", code, s.screen())
+			}
+		})
+		t.Run(name+" from a pipe", func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			defer w.Close()
+			if _, err := w.WriteString("half a line"); err != nil {
+				t.Fatal(err)
+			}
+			s := converse(t, []string{"SSCLI_URL=" + store.URL()}, func(cmd *exec.Cmd) {
+				cmd.Stdin, cmd.SysProcAttr.Ctty = r, 2 // standard error
+			}, append(c.args, "--timeout", "20s")...)
+			waitUntilRead(t, r)
+			if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if code := s.end(); code != 143 || strings.Contains(s.screen(), "reading") {
+				t.Errorf("exit code %d: %s", code, s.screen())
+			}
+		})
+	}
+	if n := store.State().Connections; n != 0 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// waitUntilRead waits until a pipe is empty.
+func waitUntilRead(t *testing.T, r *os.File) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		fds := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds, 0); n == 0 && err == nil {
+			return
+		}
+	}
+	t.Fatal("nobody reads the pipe")
+}
+
+// TestTypedValue: Ctrl-D ends a value that is typed, which is stored as it is.
+func TestTypedValue(t *testing.T) {
+	store := emulator.Start(t)
+	s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, "set", "k", "-")
+	s.await("reading the value; Ctrl-D ends")
+	s.typeIn("two\nlines\n\x04")
+	if code := s.end(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.screen())
+	}
+	if entry, _ := store.Get("k"); string(entry.Value) != "two\nlines\n" {
+		t.Errorf("the store holds %q", entry.Value)
+	}
+	s = converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, "set", "k", "-", "-q")
+	s.typeIn("quiet\x04\x04")
+	if code := s.end(); code != 0 || strings.Contains(s.screen(), "reading") {
+		t.Errorf("-q: exit code %d: %s", code, s.screen())
 	}
 }

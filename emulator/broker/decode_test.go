@@ -178,7 +178,9 @@ func FuzzSubscribe(f *testing.F) {
 		var options []packets.SubOptions
 		for _, r := range p.filters {
 			options = append(options, packets.SubOptions{Topic: text(r.filter), QoS: r.qos, NoLocal: r.noLocal, RetainAsPublished: r.asPublished, RetainHandling: r.handling})
-			splitShare(text(r.filter))
+			if _, rest, _, ok := splitShare(text(r.filter)); ok && !validFilter(rest) {
+				t.Errorf("%q is valid, with the filter %q", r.filter, rest)
+			}
 		}
 		same(t, "SUBSCRIBE", []any{want.PacketID, value(want.Properties.SubscriptionIdentifier), want.Subscriptions}, []any{p.id, p.subscriptionID, options})
 	})

@@ -17,8 +17,7 @@ type Publish struct {
 	ResponseTopic []byte // empty: none
 	Correlation   []byte // Correlation Data; empty: none
 	ContentType   []byte
-	Expiry        time.Duration // Message Expiry Interval
-	HasExpiry     bool
+	Expiry        time.Duration // Message Expiry Interval; 0: none
 
 	raw []byte
 }
@@ -169,8 +168,7 @@ func (c *Client) handle(p *publishPacket) byte {
 	*h = Publish{
 		ID: p.id, QoS: p.qos, Retain: p.retain, Payload: p.payload, ResponseTopic: p.props.responseTopic,
 		Correlation: p.props.correlation, ContentType: p.props.contentType,
-		Expiry: time.Duration(p.props.messageExpiry) * time.Second, HasExpiry: p.props.seen.has(propMessageExpiry),
-		raw: p.props.raw,
+		Expiry: time.Duration(p.props.messageExpiry) * time.Second, raw: p.props.raw,
 	}
 	if c.b.opts.Handle == nil {
 		return Success

@@ -376,7 +376,7 @@ func TestHandler(t *testing.T) {
 		p.Properties.User = []packets.User{{Key: "k", Value: "v"}}
 		p.Properties.MessageExpiry = pointer(uint32(7))
 	}
-	c.publish("ask", 1, "later", 0x83-0x83, with, func(p *packets.Publish) { p.Payload = []byte("one") })
+	c.publish("ask", 1, "one", 0, with)
 	answer := spy.receive()
 	want := &packets.Properties{ContentType: "answer", CorrelationData: []byte("1"), User: []packets.User{{Key: "v", Value: "k"}}}
 	if p := answer.Content.(*packets.Publish); spy.describe(answer) != "back q1: ONE1 true 7s" || cmp.Diff(want, p.Properties) != "" {

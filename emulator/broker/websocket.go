@@ -19,8 +19,8 @@ import (
 // mean nothing (MQTT 5, 6). It is the server's side of RFC 6455, without extensions. The
 // upgrade is part of the first Read: so a connection counts before it has said a word.
 //
-// The known libraries all bring net/http, which would be half of what a start of this
-// package costs, for the one request that is read here.
+// The known libraries bring net/http, and give it the connection, for the one request that
+// is read here.
 type webSocket struct {
 	net.Conn
 	path string

@@ -1,5 +1,9 @@
-// Package atomicfile writes files whole or not at all: a reader, and whoever looks after a
-// crash, finds the old content or the new one.
+// Package atomicfile writes a file completely or not at all: readers see the old content
+// or the new one, also after a crash.
+//
+//	err := atomicfile.Write("token", text, 0o600)
+//
+// Two writers of one file do not mix their contents; the last one wins.
 package atomicfile
 
 import (
@@ -11,8 +15,8 @@ import (
 )
 
 // Write replaces the content of a file and keeps its permissions; a file that does not
-// exist gets mode, less the umask. A symbolic link is followed. What is no regular file,
-// such as a device or a pipe, is written to. The error is a *[fs.PathError] about name.
+// exist gets mode, less the umask. A symbolic link is followed. A device
+// or a pipe is written to, not replaced. The error is a *[fs.PathError] about name.
 func Write(name string, data []byte, mode fs.FileMode) error {
 	target := name
 	if old, err := os.Stat(name); err == nil {
@@ -27,7 +31,7 @@ func Write(name string, data []byte, mode fs.FileMode) error {
 	return about(name, replace(target, data, mode))
 }
 
-// Replace is Write that gives the file this mode, less the umask, also if it exists. A
+// Replace is like Write, but gives the file this mode, less the umask, also if it exists. A
 // symbolic link is replaced, not followed.
 func Replace(name string, data []byte, mode fs.FileMode) error {
 	return about(name, replace(name, data, mode))
@@ -62,7 +66,7 @@ func writeTo(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// about names the file that the user knows, in place of the temporary one.
+// about makes err name the file that the user knows, not the temporary one.
 func about(name string, err error) error {
 	if err == nil {
 		return nil

@@ -21,55 +21,58 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
+// batchFlags are the flags of `sscli batch`.
 type batchFlags struct {
 	keepGoing, echo, load bool
-	inflight, from        int
+	inflight              int           // lines under way; at least 1
+	from                  int           // the first line to run; at least 1
 	set                   verb.SetFlags // of every line, with load
 }
 
-// loadFlags are those of set that batch --load has for all its lines.
+// loadFlags lists the flags of `set` that --load has for all lines.
 func loadFlags() []string { return []string{"nx", "nex", "px", "ttl", "persist", "fence"} }
 
-// maxInflight is more than any broker's Receive Maximum lets through.
+// maxInflight is above any broker's Receive Maximum, which is at most 65535.
 const maxInflight = 1 << 16
 
+// New returns the command `sscli batch`.
 func New(a *cli.App) *cobra.Command {
 	f := batchFlags{inflight: 1, from: 1}
 	cmd := &cobra.Command{
 		Use:     "batch [FILE|-]",
-		Short:   "Run commands from a file or standard input (also: sscli -)",
+		Short:   "Run commands from a file or standard input",
 		GroupID: cli.GroupMore,
-		Long: `Run commands, one a line, over one connection. A line is written as in the shell: words,
-double quotes with \n \r \t \\ \" \xHH, single quotes, # for a comment; a quote that
-is open at the end goes on in the next line.
+		Long: `Run commands, one a line, over one connection. sscli - is the same as sscli batch -.
+
+A line is written as in the shell: words, double quotes with \n \r \t \\ \" \xHH, single
+quotes, # for a comment. A quote that is open at the end continues on the next line.
 
 Besides get, set, del, vdel, scan, call, ping, hlc and version there are
     expect CODE CMD...          succeeds if CMD ends with exit code CODE
-    repeat N [INTERVAL] CMD...  runs CMD N times, to its first error
+    repeat N [INTERVAL] CMD...  runs CMD N times, or until its first error
     sleep DURATION              waits
-    time CMD...                 prints how long CMD took, to stderr
+    time CMD...                 prints to stderr how long CMD took
 
-In the raw form get gives the lines of several keys also for one.
+In the raw form get always prints a line with key, version and value.
 
-A "no" (exit code 1) is a result: it stops nothing, and it is the exit code only if
-nothing worse happens. The first error stops the batch and gives the exit code.
-Errors have the number of their line. At the end standard error gets a summary, with
-the line to go on from if the batch ended early; -q leaves it out.
+A "no" (exit code 1) is a result: it does not stop the batch, and is the exit code only
+if there is no error. The first error stops the batch and gives the exit code. Errors
+show the number of their line. At the end stderr gets a summary, with the line to
+continue from if the batch ended early. -q leaves out the summary.
 
-One line runs after the other. With --inflight N up to N are under way at a time, of
-which no two have the same key; results come in the order of the lines all the same.
-Lines with several keys, scan, call and whatever is no request wait for all lines
-before them. Lines behind an error that were under way already have their results too,
-and the summary names them.
+Lines run one after the other. With --inflight N up to N lines are under way at a time,
+no two of them with the same key. Results are still in the order of the lines. Lines
+with several keys, scan, call, and lines that send no request wait for all lines before
+them. If a line has an error, the lines after it that were under way still have their
+results, and the summary names them.
 
-With --load a line is an object of JSON, as get -o json prints it, and its key is set
-to its value. Keys that were missing (found is false) are passed over.`,
+With --load each line is a JSON object, as get -o json prints it, and its key is set to
+its value. Keys that were missing (found is false) are skipped.`,
 		Example: "  sscli batch commands.txt\n  printf 'set a 1\\nget a\\n' | sscli -\n" +
 			"  sscli get a b c -o json > backup\n  sscli batch --load backup --inflight 64",
+		Args: cli.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return explain.Usagef("%d operands: want batch FILE, or batch - for standard input", len(args))
-			}
+
 			if f.inflight < 1 || f.inflight > maxInflight {
 				return explain.Usagef("--inflight %d: want 1 to %d", f.inflight, maxInflight)
 			}
@@ -78,31 +81,32 @@ to its value. Keys that were missing (found is false) are passed over.`,
 			}
 			for _, name := range loadFlags() {
 				if !f.load && cmd.Flags().Changed(name) {
-					return explain.Usagef("--%s without --load: want it in the lines", name)
+					return explain.Usagef("--%s without --load: write it in the lines", name)
 				}
 			}
 			return run(a, cmd.Context(), f, args[0])
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.keepGoing, "keep-going", false, "run the lines after an error too")
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "continue after an error")
 	fs.BoolVar(&f.echo, "echo", false, "print each line to stderr before its result")
-	fs.IntVar(&f.inflight, "inflight", 1, "have up to `N` lines under way")
-	fs.IntVar(&f.from, "from-line", 1, "pass over the lines before line `N`")
-	fs.BoolVar(&f.load, "load", false, "set keys from lines of JSON, as get -o json prints them")
+	fs.IntVar(&f.inflight, "inflight", 1, "run up to `N` lines at a time")
+	fs.IntVar(&f.from, "from-line", 1, "begin with line `N`")
+	fs.BoolVar(&f.load, "load", false, "set keys from JSON lines, as get -o json prints them")
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.set.Bind(all)
 	for _, name := range loadFlags() {
 		flag := all.Lookup(name)
-		flag.Usage = "with --load, of every key: " + flag.Usage
+		flag.Usage = "with --load, for every key: " + flag.Usage
 		fs.AddFlag(flag)
 	}
 	return cmd
 }
 
-// batch runs the lines of a file, or of standard input for "-".
+// run connects and runs the lines of a file, or of standard input for "-".
 func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error) {
-	b := &batch{app: a, flags: f, in: a.ReadStdin, stderr: a.Stderr, verbs: make(map[string]func() verb.Verb)}
+	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]func() verb.Verb)}
+	b.in = func() ([]byte, error) { return a.ReadStdin(ctx, "the value") }
 	for _, anew := range verb.Makers() {
 		v := anew()
 		for _, name := range append([]string{v.Name()}, v.Aliases...) {
@@ -115,14 +119,14 @@ func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error)
 		}
 	}
 	if from == "-" && a.Shell != nil {
-		_, err := a.Stdin.Read(nil) // which says why
+		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
 		return &explain.UsageError{Err: err, Hint: "batch FILE"}
 	}
 	source := a.Stdin
 	a.Streaming = from == "-"
 	if from == "-" {
 		b.in = func() ([]byte, error) {
-			return nil, explain.Usagef("- for a value: standard input is the batch itself; want -f FILE, or the batch from a file")
+			return nil, explain.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
 		}
 	} else {
 		file, err := os.Open(cli.Unprotect(from))
@@ -152,7 +156,7 @@ func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error)
 	return b.run(ctx, source)
 }
 
-// confirm asks once for all lines that write, at the first of them.
+// confirm asks once for all writes of the batch, at the first line that writes.
 func (b *batch) confirm(ctx context.Context, req verb.Request) error {
 	if what := req.Writes(); what != "" {
 		return b.app.ConfirmAll(ctx, what)
@@ -160,9 +164,8 @@ func (b *batch) confirm(ctx context.Context, req verb.Request) error {
 	return nil
 }
 
-// confirmFile asks once for all the lines of a file that write, before the first
-// line is sent. A batch that cannot be read twice is asked for at its first such
-// line.
+// confirmFile asks once for all writes of a file, before the first line is sent. If the file
+// cannot be read twice, confirm asks later.
 func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	if info, err := file.Stat(); !b.app.Settings.Protected || err != nil || !info.Mode().IsRegular() {
 		return nil
@@ -174,10 +177,10 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	for lines := repl.NewReader(file); ; {
 		line, err := lines.Next()
 		if explain.IsA[*repl.LineError](err) {
-			continue // to be told of when it is its turn
+			continue // reported when the line runs
 		}
 		if err != nil {
-			break // also to be told of then, if it is not the end
+			break // io.EOF, or reported when the line runs
 		}
 		if b.writes(line.Words) {
 			count++
@@ -192,14 +195,14 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Brief(file.Name()), count))
 }
 
-// writes tells whether a line writes.
+// writes reports whether a line writes.
 func (b *batch) writes(words []repl.Word) bool {
 	args := make([]string, 0, len(words))
 	for _, w := range words {
 		args = append(args, cli.Protect(w.Text, w.Quoted))
 	}
 	for len(args) > 1 && lineword.Is(args[0]) {
-		args = lineword.After(args)
+		args = lineword.Command(args)
 	}
 	anew, ok := b.verbs[strings.ToLower(cli.Unprotect(args[0]))]
 	if !ok {
@@ -221,19 +224,19 @@ func (b *batch) writes(words []repl.Word) bool {
 type batch struct {
 	app     *cli.App
 	flags   batchFlags
-	verbs   map[string]func() verb.Verb // by each of their names
-	set     client.SetOptions           // with --load
+	verbs   map[string]func() verb.Verb // by name and alias
+	set     client.SetOptions           // of every line, with --load
 	session *client.Session
-	budget  time.Duration
-	in      cli.Stdin
-	stderr  io.Writer // above the line of progress, if there is one
+	budget  time.Duration // the timeout of each request
+	in      cli.Stdin     // reads the value -
+	stderr  io.Writer     // standard error, above the line of progress if there is one
 	tally   tally
 
-	unwritten error // why results could not be written
+	unwritten error // why results could not be written; nil so far
 }
 
-// run ends with the first error in the order of the lines, else with a "no" if
-// there was one.
+// run runs the lines of source. Its error is the first error in the order of the lines, else a
+// "no" if there was one.
 func (b *batch) run(ctx context.Context, source io.Reader) error {
 	source, done := b.showProgress(source)
 	begun := time.Now()
@@ -259,8 +262,8 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	return b.tally.no
 }
 
-// flush writes the results that are queued, and tells whether all could be written so
-// far; the end of the batch says so if not.
+// flush writes the queued results, and reports whether all results could be written so far. If
+// not, the end of the batch prints the error.
 func (b *batch) flush() bool {
 	if err := b.app.Flush(); b.unwritten == nil {
 		b.unwritten = err
@@ -285,8 +288,7 @@ func (b *batch) sequential(ctx context.Context, lines *lineReader) {
 	}
 }
 
-// report takes what became of a line, prints its error, and tells whether the batch
-// goes on.
+// report counts what became of a line, prints its error, and reports whether the batch continues.
 func (b *batch) report(ctx context.Context, line batchLine, err error) bool {
 	b.app.Line = line.number
 	code := 0
@@ -298,24 +300,24 @@ func (b *batch) report(ctx context.Context, line batchLine, err error) bool {
 	if code == 0 || b.flags.keepGoing && !line.end && ctx.Err() == nil {
 		return true
 	}
-	if line.number > 0 || !explain.IsA[*explain.UsageError](err) { // a --from-line behind the end is no line to go on from
+	// A --from-line after the end of the input leaves no line to continue from.
+	if line.number > 0 || !explain.IsA[*explain.UsageError](err) {
 		b.tally.end(line, b.flags.from)
 	}
 	return false
 }
 
-// echo prints a line as it was written, but for what a terminal must not get.
+// echo prints a line as it was written, with escapes for what must not reach a terminal.
 func (b *batch) echo(line batchLine) {
 	if b.flags.echo && line.text != "" {
 		fmt.Fprintln(b.stderr, "> "+strings.ReplaceAll(format.Escape(line.text), `\\`, `\`))
 	}
 }
 
-// errNothing is a line of --load without anything to load.
+// errNothing is a line of --load whose key was missing, so there is nothing to load.
 var errNothing = errors.New("nothing to load")
 
-// parse reads what a line asks of the store. run is set in place of a request for a
-// line that is something else.
+// parse reads a line. It returns a request, or run for a line that is not a request.
 func (b *batch) parse(line batchLine) (req verb.Request, run func(context.Context) error, err error) {
 	if line.err != nil {
 		return verb.Request{}, nil, line.err
@@ -338,6 +340,7 @@ func (b *batch) parse(line batchLine) (req verb.Request, run func(context.Contex
 	return b.command(args)
 }
 
+// check returns a usage error if a request cannot be sent.
 func check(req verb.Request) error {
 	for _, c := range req.Commands {
 		if err := c.Check(); err != nil {
@@ -357,6 +360,7 @@ func (b *batch) line(ctx context.Context, line batchLine) error {
 	return b.carryOut(ctx, req, run, err)
 }
 
+// carryOut runs what parse returned.
 func (b *batch) carryOut(ctx context.Context, req verb.Request, run func(context.Context) error, err error) error {
 	if err == nil {
 		err = b.confirm(ctx, req)

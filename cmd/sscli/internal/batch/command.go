@@ -16,7 +16,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 )
 
-// command reads the words of a line: a request, or what else a batch knows.
+// command reads the words of a line: a request of a verb, or run for anything else that a batch
+// can run.
 func (b *batch) command(args []string) (verb.Request, func(context.Context) error, error) {
 	name, rest := args[0], args[1:]
 	if anew, ok := b.verbs[name]; ok {
@@ -40,13 +41,13 @@ func (b *batch) command(args []string) (verb.Request, func(context.Context) erro
 	}
 	for _, cmd := range cli.NewRoot(b.app).Commands() {
 		if cmd.Name() == name || cmd.HasAlias(name) {
-			return verb.Request{}, nil, explain.Usagef("%s cannot run in a batch, which knows %s", name, b.names())
+			return verb.Request{}, nil, explain.Usagef("%s cannot run in a batch; these can: %s", name, b.names())
 		}
 	}
-	return verb.Request{}, nil, explain.Usagef("unknown command %.64q: a batch knows %s", cli.Unprotect(args[0]), b.names())
+	return verb.Request{}, nil, explain.Usagef("unknown command %.64q; a batch can run %s", cli.Unprotect(args[0]), b.names())
 }
 
-// names lists what a batch knows.
+// names lists the commands that can run in a batch.
 func (b *batch) names() string {
 	names := []string{"hlc", "ping", "version"}
 	for _, w := range lineword.Words() {
@@ -63,7 +64,7 @@ func (b *batch) names() string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// alone runs a command of the command line that needs nothing of its root.
+// alone returns a function that runs a cobra command without a root.
 func alone(cmd *cobra.Command) func(context.Context, []string) error {
 	return func(ctx context.Context, args []string) error {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -77,13 +78,13 @@ func alone(cmd *cobra.Command) func(context.Context, []string) error {
 	}
 }
 
-// request reads the words of a verb.
+// request reads the flags and operands of a verb.
 func (b *batch) request(v verb.Verb, args []string) (verb.Request, func(context.Context) error, error) {
 	if v.Flags != nil && (hasFlags(args) || v.Name() == "get") {
 		fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
 		fs.SetOutput(io.Discard)
 		v.Flags(fs)
-		// In a batch a result is a line, also that of get.
+		// In a batch every result is a line.
 		if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
 			if err := lines.Value.Set("true"); err != nil {
 				return verb.Request{}, nil, err
@@ -107,12 +108,12 @@ func (b *batch) request(v verb.Verb, args []string) (verb.Request, func(context.
 	return req, nil, check(req)
 }
 
-// hasFlags tells whether a flag parser has anything to do.
+// hasFlags reports whether there is anything for a flag parser. To skip it saves time.
 func hasFlags(args []string) bool { return slices.ContainsFunc(args, isFlag) }
 
 func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
-// words runs the words behind one of lineWords.
+// words runs the command of a line word.
 func (b *batch) words(ctx context.Context, args []string) error {
 	req, run, err := b.command(args)
 	return b.carryOut(ctx, req, run, err)

@@ -11,24 +11,24 @@ import (
 
 // A batchLine is a line of a batch.
 type batchLine struct {
-	number int
-	text   string // with --echo or --load
-	words  []repl.Word
-	err    error // what makes no sense of it
-	end    bool  // nothing can be read behind it
+	number int         // from 1; 0 if the error is not in a line
+	text   string      // as it was written, with --echo or --load
+	words  []repl.Word // without --load
+	err    error       // why the line cannot be understood or read; nil if it can
+	end    bool        // nothing can be read after it
 }
 
-// A lineReader reads the lines of a batch a little ahead of who runs them.
+// A lineReader reads the lines of a batch, up to readAhead lines before they run.
 type lineReader struct {
 	lines   chan batchLine
 	stopped chan struct{}
 }
 
-// readAhead is how many lines wait to be run, at most.
+// readAhead is the number of lines that may wait to run.
 const readAhead = 256
 
-// readLines begins to read. Nothing can interrupt a read from a terminal or a pipe,
-// so after stop its goroutine ends with the read, or with the process.
+// readLines starts to read. Nothing can interrupt a read from a terminal or a pipe, so after stop
+// the goroutine ends with its read, or with the process.
 func readLines(source io.Reader, f batchFlags) *lineReader {
 	r := &lineReader{lines: make(chan batchLine, readAhead), stopped: make(chan struct{})}
 	go func() {
@@ -58,6 +58,7 @@ func readLines(source io.Reader, f batchFlags) *lineReader {
 	return r
 }
 
+// readLine reads one line. Its err is io.EOF after the last line.
 func readLine(in *repl.Reader, f batchFlags) batchLine {
 	next := in.Next
 	if f.load {
@@ -76,9 +77,8 @@ func readLine(in *repl.Reader, f batchFlags) batchLine {
 	return line
 }
 
-// next returns the next line, and io.EOF behind the last. A signal ends the batch,
-// also while it waits for a line; the error of the line that would have been next is
-// the signal then.
+// next returns the next line, and io.EOF after the last. A signal ends the batch, also while it
+// waits for a line; it is the error of the next line then.
 func (r *lineReader) next(ctx context.Context) (batchLine, error) {
 	line, ok := batchLine{}, true
 	select {
@@ -98,5 +98,5 @@ func (r *lineReader) next(ctx context.Context) (batchLine, error) {
 	return line, line.err
 }
 
-// stop lets the reader end.
+// stop ends the reader.
 func (r *lineReader) stop() { close(r.stopped) }

@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
-// A position counts the bytes that were read of a file.
+// A position is a reader that counts the bytes that were read.
 type position struct {
 	r    io.Reader
 	mu   sync.Mutex
@@ -33,12 +33,12 @@ func (p *position) bytes() int64 {
 	return p.read
 }
 
-// progressInterval is how often the line is written.
+// progressInterval is the time between two updates of the line.
 const progressInterval = 200 * time.Millisecond
 
-// showProgress shows on standard error how far the batch is, if that is a terminal
-// on which nothing else is written: no results, no lines as they are typed, no
-// trace. What it returns is to be read in place of source, and ends it.
+// showProgress shows the progress of the batch on standard error, if that is a terminal and
+// nothing else is written to it: no results, no typed lines, no trace. It returns the reader to
+// use in place of source, and a function that ends the progress.
 func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	a := b.app
 	file, isFile := source.(*os.File)
@@ -50,7 +50,7 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	line := &terminal.Line{W: a.Stderr}
 	above, err := a.Above(line)
 	if err != nil {
-		return source, func() {} // the form is one that worked before
+		return source, func() {} // cannot happen: the form of output worked before
 	}
 	b.stderr = line
 	at := &position{r: source}
@@ -74,8 +74,8 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	}
 }
 
-// progressText is how far a batch is after so long; size is that of its input in
-// bytes, 0 if it is not known.
+// progressText describes the progress of a batch after elapsed. read and size are bytes of its
+// input; size is 0 if it is unknown.
 func progressText(lines int64, elapsed time.Duration, read, size int64) string {
 	text := fmt.Sprintf("%d lines, %.0f/s", lines, float64(lines)/elapsed.Seconds())
 	if size <= 0 || read <= 0 {

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -25,32 +24,32 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-	"github.com/sscli/sscli/format"
 )
 
+// benchFlags are the flags of `sscli bench`.
 type benchFlags struct {
 	clients, inflight, size, keys int
-	count                         int64
-	length, mix                   string
-	rate                          float64
+	count                         int64   // requests; 0 for no limit
+	length, mix                   string  // length is a duration
+	rate                          float64 // requests a second; 0 for as many as possible
 }
 
+// New returns the command `sscli bench`.
 func New(a *cli.App) *cobra.Command {
 	var f benchFlags
 	cmd := &cobra.Command{
 		Use:     "bench",
-		Short:   "Measure requests per second, and how long they take",
+		Short:   "Measure throughput and latency",
 		GroupID: cli.GroupDebug,
-		Long: `Send many requests and print how many were answered in a second and how long that took:
-percentiles for each verb and for all.
+		Long: `Measure requests per second, and percentiles of the latency for each verb and for all.
 
-Without --rate each of --clients times --inflight workers sends its next request when the
-last is answered. With --rate requests are due at fixed times, whatever became of those
-before, and a latency counts from when the request was due: a store that stands still for
-a second is seen as such, and not as one slow request.
+Without --rate, each of --clients times --inflight workers sends its next request when it
+has the reply to the last one. With --rate, requests are due at fixed times, and a
+latency counts from the time when the request was due. So a store that stops for a second
+shows as many slow requests and not as one.
 
-The keys begin with ` + benchPrefix + ` and something random. They are written before the
-measuring, deleted after it, also after Ctrl-C, and expire in any case.`,
+The keys begin with ` + benchPrefix + ` and random characters. They are written before
+the measurement and deleted after it, also after Ctrl-C. They expire in any case.`,
 		Example: "  sscli bench --clients 4 --inflight 16 --for 30s\n  sscli bench -n 100000 --mix get=80,set=20 --rate 2000 -o json",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,25 +64,24 @@ measuring, deleted after it, also after Ctrl-C, and expire in any case.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.IntVar(&f.clients, "clients", 1, "`N` connections")
-	fs.IntVar(&f.inflight, "inflight", 1, "`N` requests under way on each connection")
-	fs.Int64VarP(&f.count, "count", "n", 0, "end after `N` requests")
-	fs.StringVar(&f.length, "for", "", "end after `DURATION` (10s, if there is no -n)")
-	fs.IntVar(&f.size, "size", 64, "`BYTES` of a value")
-	fs.IntVar(&f.keys, "keys", 1000, "`N` keys")
+	fs.IntVar(&f.clients, "clients", 1, "open `N` connections")
+	fs.IntVar(&f.inflight, "inflight", 1, "keep `N` requests under way on each connection")
+	fs.Int64VarP(&f.count, "count", "n", 0, "stop after `N` requests")
+	fs.StringVar(&f.length, "for", "", "stop after `DURATION` (10s without -n)")
+	fs.IntVar(&f.size, "size", 64, "write values of `BYTES` bytes")
+	fs.IntVar(&f.keys, "keys", 1000, "use `N` keys")
 	fs.StringVar(&f.mix, "mix", "get=80,set=20", "`VERB=WEIGHT,…` of get, set and del")
-	fs.Float64Var(&f.rate, "rate", 0, "`N` requests a second, due at fixed times")
+	fs.Float64Var(&f.rate, "rate", 0, "send `N` requests a second, due at fixed times")
 	return cmd
 }
 
-// The limits keep a slip of the finger from filling the memory.
+// The limits keep a typing error from filling the memory.
 const (
 	benchPrefix     = "sscli/bench/"
 	maxBenchWorkers = 100_000
 	maxBenchKeys    = 10_000_000
 	maxBenchSize    = 256 << 20
-	// benchSpare is how long after its end a benchmark's keys live that it could
-	// not delete.
+	// benchSpare is how long keys outlive a benchmark that could not delete them.
 	benchSpare = 10 * time.Minute
 )
 
@@ -91,8 +89,8 @@ const (
 type benchmark struct {
 	a      *cli.App
 	f      benchFlags
-	length time.Duration // 0 = as long as it takes
-	verbs  []string      // as often as their weights say
+	length time.Duration // 0 for no limit
+	verbs  []string      // each as often as its weight says
 	prefix string
 	value  []byte
 
@@ -103,33 +101,10 @@ type benchmark struct {
 	results  map[string]*measurement // by verb
 
 	mu    sync.Mutex
-	first error // of a request
+	first error // the first error of a request
 }
 
-// A measurement is what came of the requests with one verb.
-type measurement struct {
-	mu      sync.Mutex
-	latency *hdrhistogram.Histogram // microseconds
-	errors  int64
-}
-
-const longestLatency = time.Hour
-
-func newMeasurement() *measurement {
-	return &measurement{latency: hdrhistogram.New(1, longestLatency.Microseconds(), 3)}
-}
-
-func (t *measurement) add(took time.Duration, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err != nil {
-		t.errors++
-		return
-	}
-	// What is out of its range was cut to it, so this has no error.
-	_ = t.latency.RecordValue(min(max(took, time.Microsecond), longestLatency).Microseconds())
-}
-
+// newBenchmark checks the flags. The error is a usage error.
 func newBenchmark(a *cli.App, f benchFlags) (*benchmark, error) {
 	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: benchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
 	switch {
@@ -150,7 +125,7 @@ func newBenchmark(a *cli.App, f benchFlags) (*benchmark, error) {
 			return nil, explain.Usagef("--for: %v", err)
 		}
 		if b.length <= 0 {
-			return nil, explain.Usagef("--for %s: want more than 0", f.length)
+			return nil, explain.Usagef("--for %s: must be greater than 0", f.length)
 		}
 	} else if f.count == 0 {
 		b.length = 10 * time.Second
@@ -167,50 +142,10 @@ func newBenchmark(a *cli.App, f benchFlags) (*benchmark, error) {
 	return b, nil
 }
 
-// parseMix reads VERB=WEIGHT,… into a list with each verb as often as its weight
-// says, in lowest terms.
-func parseMix(text string) ([]string, error) {
-	const most = 1000
-	weights := make(map[string]int)
-	var order []string
-	common := 0
-	for part := range strings.SplitSeq(text, ",") {
-		verb, number, ok := strings.Cut(strings.TrimSpace(part), "=")
-		verb = strings.ToLower(verb)
-		weight, err := strconv.Atoi(number)
-		if !ok {
-			weight, err = 1, nil
-		}
-		switch {
-		case !slices.Contains([]string{"get", "set", "del"}, verb):
-			return nil, fmt.Errorf("%.32q: want get, set or del", verb)
-		case err != nil || weight < 0 || weight > most:
-			return nil, fmt.Errorf("%s=%.32q: want a weight of 0 to %d", verb, number, most)
-		case slices.Contains(order, verb):
-			return nil, fmt.Errorf("%s twice", verb)
-		}
-		order, weights[verb] = append(order, verb), weight
-		common = greatestCommonDivisor(common, weight)
-	}
-	if common == 0 {
-		return nil, errors.New("all weights are 0")
-	}
-	var verbs []string
-	for _, verb := range order {
-		verbs = append(verbs, slices.Repeat([]string{verb}, weights[verb]/common)...)
-	}
-	return verbs, nil
-}
-
-func greatestCommonDivisor(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
+// key returns the i-th key.
 func (b *benchmark) key(i int) string { return b.prefix + strconv.Itoa(i) }
 
+// command returns a request with a verb.
 func (b *benchmark) command(verb string, key string) client.Command {
 	switch verb {
 	case "get":
@@ -221,6 +156,7 @@ func (b *benchmark) command(verb string, key string) client.Command {
 	return client.Set(key, b.value, client.SetOptions{TTL: (b.length + benchSpare).Truncate(time.Millisecond)})
 }
 
+// run connects, writes the keys, measures, prints, and deletes the keys.
 func (b *benchmark) run(ctx context.Context) (err error) {
 	o, undo, err := b.a.Broker()
 	if err != nil {
@@ -246,8 +182,8 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 		return err
 	}
 	if due := int64(b.f.rate * elapsed.Seconds()); b.f.count == 0 && b.sent.Load() < due-due/50 {
-		b.a.Warn(fmt.Sprintf("%d requests were due and %d were sent: the latencies leave out the others", due, b.sent.Load()),
-			"more --clients or --inflight, or a lower --rate")
+		b.a.Warn(fmt.Sprintf("%d requests were due, but only %d were sent; the latencies leave out the others", due, b.sent.Load()),
+			"use more --clients or --inflight, or a lower --rate")
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -258,7 +194,7 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// dial opens the connections, each with a client id of its own.
+// dial opens the connections, each with another client id.
 func (b *benchmark) dial(ctx context.Context, o client.Options) error {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -276,6 +212,7 @@ func (b *benchmark) dial(ctx context.Context, o client.Options) error {
 	return nil
 }
 
+// close closes the connections.
 func (b *benchmark) close() (err error) {
 	for _, s := range b.sessions {
 		err = errors.Join(err, s.Close())
@@ -283,10 +220,11 @@ func (b *benchmark) close() (err error) {
 	return err
 }
 
-// manyAtOnce is how many keys are written or deleted at a time, before and after the measuring.
+// manyAtOnce is the number of keys that are written or deleted at a time, before and after the
+// measurement.
 const manyAtOnce = 64
 
-// each carries a command for every key, and returns the first error.
+// each sends a command for every key, and returns the first error.
 func (b *benchmark) each(ctx context.Context, command func(key string) client.Command) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -320,7 +258,7 @@ func (b *benchmark) clean(ctx context.Context) error {
 	return nil
 }
 
-// measure lets the workers work and returns for how long.
+// measure runs the workers and returns how long they took.
 func (b *benchmark) measure(ctx context.Context) time.Duration {
 	var cancel context.CancelFunc = func() {}
 	measuring := ctx
@@ -342,8 +280,8 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 	return elapsed
 }
 
-// work sends one request after the other until measuring ends. ctx ends those
-// that are under way too.
+// work sends one request after the other until measuring ends. The end of ctx also ends the
+// request that is under way.
 func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 	for measuring.Err() == nil {
 		n := b.sent.Add(1)
@@ -375,13 +313,14 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 		if explain.IsA[*wire.StoreError](err) {
 			continue
 		}
-		// A broker that is gone is not asked in a tight loop.
+		// Do not retry in a tight loop while the broker is gone.
 		if !wait.For(measuring, 10*time.Millisecond) {
 			return
 		}
 	}
 }
 
+// print prints the measurements.
 func (b *benchmark) print(elapsed time.Duration) error {
 	all := newMeasurement()
 	verbs := slices.Compact(slices.Clone(b.verbs)) // equal ones are neighbours
@@ -402,25 +341,7 @@ func (b *benchmark) print(elapsed time.Duration) error {
 	return b.a.Emit(all.result(name, elapsed))
 }
 
-func (t *measurement) result(verb string, elapsed time.Duration) format.Bench {
-	r := format.Bench{Verb: verb, Count: t.latency.TotalCount(), Errors: t.errors, Elapsed: elapsed}
-	if r.Count == 0 {
-		return r
-	}
-	us := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-	r.Latency = format.Latency{
-		Min:  us(t.latency.Min()),
-		Mean: time.Duration(t.latency.Mean() * float64(time.Microsecond)),
-		P50:  us(t.latency.ValueAtQuantile(50)),
-		P90:  us(t.latency.ValueAtQuantile(90)),
-		P99:  us(t.latency.ValueAtQuantile(99)),
-		P999: us(t.latency.ValueAtQuantile(99.9)),
-		Max:  us(t.latency.Max()),
-	}
-	return r
-}
-
-// progress shows once a second, on a terminal, how far it is. What it returns ends that.
+// progress shows the progress once a second if standard error is a terminal. end ends it.
 func (b *benchmark) progress() (end func()) {
 	if b.a.Settings.Quiet || !term.IsTerminal(int(b.a.Stderr.Fd())) {
 		return func() {}

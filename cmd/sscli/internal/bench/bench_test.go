@@ -59,8 +59,8 @@ func FuzzParseMix(f *testing.F) {
 	})
 }
 
-// A store that stands still delays all that was due meanwhile, and with a rate all of
-// that counts: one slow answer is not one slow request.
+// TestBenchRateCountsWhatWasDue: a store that stops delays every request that is due meanwhile, and
+// with a rate each of them counts as slow.
 func TestBenchRateCountsWhatWasDue(t *testing.T) {
 	const still, rate, count = 500 * time.Millisecond, 100, 50
 	slow := func(f benchFlags) (over int64) {

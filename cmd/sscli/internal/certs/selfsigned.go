@@ -22,16 +22,16 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 )
 
-// A selfSigned is a directory with the certificates of --self-signed: a CA, and a
-// server and a client of it.
+// SelfSigned is a directory with the certificates of serve --self-signed: a CA (ca.crt,
+// ca.key), and certificates of that CA for a server and a client.
 type SelfSigned struct {
-	Dir   string
-	Names []string // that the server's certificate must have
-	Now   time.Time
+	Dir   string    // created if it is missing
+	Names []string  // host names and addresses that the server's certificate must have
+	Now   time.Time // the present, for the validity of certificates
 }
 
-// The lives of the certificates. Some clients refuse those of servers that last
-// longer than two years or so.
+// The validity of the certificates. Some clients refuse a server certificate that is valid for
+// more than about two years.
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
@@ -39,7 +39,7 @@ const (
 
 func (s SelfSigned) path(name string) string { return filepath.Join(s.Dir, name) }
 
-// serverNames are the names by which clients may reach a server that listens there.
+// ServerNames returns the names by which clients may reach a server that listens on an address.
 func ServerNames(listen string) []string {
 	names := []string{"localhost", "127.0.0.1", "::1"}
 	host, _, err := net.SplitHostPort(listen)
@@ -53,8 +53,8 @@ func ServerNames(listen string) []string {
 	return slices.Compact(names)
 }
 
-// prepare makes what is missing, has run out or does not name the server, and
-// returns the server's certificate. What is not of its making it leaves alone.
+// Prepare makes the certificates that are missing, have expired, or do not have the server's
+// names, and returns the server's certificate. It never overwrites a certificate of another CA.
 func (s SelfSigned) Prepare() (tls.Certificate, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return tls.Certificate{}, err
@@ -72,19 +72,19 @@ func (s SelfSigned) Prepare() (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(s.path("server.crt"), s.path("server.key"))
 }
 
-// signingCA is a CA that may have a key.
+// A signingCA is a CA that can sign if it has its key.
 type signingCA struct {
 	cert *x509.Certificate
-	key  crypto.Signer // nil: it can only be verified with
+	key  crypto.Signer // nil if the key is not there
 }
 
-// readAuthority reads the CA, or makes one where there is none.
+// readAuthority reads the CA, or makes one.
 func (s SelfSigned) readAuthority() (signingCA, error) {
 	crt, key := s.path("ca.crt"), s.path("ca.key")
 	text, err := os.ReadFile(crt)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(key); err == nil {
-			return signingCA{}, fmt.Errorf("%s is there without ca.crt: remove it, or name another directory", key)
+			return signingCA{}, fmt.Errorf("%s exists without ca.crt: remove it, or use another directory", key)
 		}
 		return s.newAuthority()
 	}
@@ -97,7 +97,7 @@ func (s SelfSigned) readAuthority() (signingCA, error) {
 	}
 	ca := signingCA{cert: chain.Leaf}
 	if !s.Now.Before(ca.cert.NotAfter) {
-		return ca, fmt.Errorf("%s ran out at %s: remove the directory for a new one", crt, ca.cert.NotAfter.UTC().Format(time.RFC3339))
+		return ca, fmt.Errorf("%s expired at %s: remove the directory to make a new CA", crt, ca.cert.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if text, err = os.ReadFile(key); errors.Is(err, fs.ErrNotExist) {
 		return ca, nil
@@ -109,11 +109,12 @@ func (s SelfSigned) readAuthority() (signingCA, error) {
 		return ca, fmt.Errorf("%s: %w", key, err)
 	}
 	if !fits(ca.key, ca.cert) {
-		return ca, fmt.Errorf("%s does not fit ca.crt: name another directory", key)
+		return ca, fmt.Errorf("%s is not the key of ca.crt: use another directory", key)
 	}
 	return ca, nil
 }
 
+// newAuthority makes the CA.
 func (s SelfSigned) newAuthority() (signingCA, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "sscli serve"}, NotAfter: s.Now.Add(authorityLife),
@@ -122,7 +123,7 @@ func (s SelfSigned) newAuthority() (signingCA, error) {
 	return s.issue("ca", template, signingCA{})
 }
 
-// certificate sees that NAME.crt and NAME.key are there and good.
+// certificate makes NAME.crt and NAME.key, unless they are there and valid.
 func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x509.ExtKeyUsage) error {
 	crt := s.path(name + ".crt")
 	text, err := os.ReadFile(crt)
@@ -130,7 +131,7 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Stat(s.path(name + ".key")); err == nil && ca.key == nil {
-			return fmt.Errorf("%s is missing, and without ca.key it cannot be made: name another directory", crt)
+			return fmt.Errorf("%s is missing, and cannot be made without ca.key: use another directory", crt)
 		}
 	case err != nil:
 		return err
@@ -140,14 +141,14 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 			return fmt.Errorf("%s: %w", crt, err)
 		}
 		if chain.Leaf.CheckSignatureFrom(ca.cert) != nil {
-			return fmt.Errorf("%s is not of the CA in ca.crt: name another directory", crt)
+			return fmt.Errorf("%s was not issued by the CA in ca.crt: use another directory", crt)
 		}
 		if why = s.flaw(name, chain.Leaf, names); why == "" {
 			return nil
 		}
 	}
 	if ca.key == nil {
-		return fmt.Errorf("%s %s, and without ca.key it cannot be made: name another directory", crt, why)
+		return fmt.Errorf("%s %s, and cannot be made without ca.key: use another directory", crt, why)
 	}
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotAfter: earlier(s.Now.Add(certificateLife), ca.cert.NotAfter),
@@ -164,14 +165,14 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 	return err
 }
 
-// flaw tells why a certificate has to be made again.
+// flaw returns why a certificate has to be made again, or "".
 func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) string {
 	if s.Now.Before(cert.NotBefore) || !s.Now.Before(cert.NotAfter) {
-		return "has run out"
+		return "has expired"
 	}
 	for _, n := range names {
 		if cert.VerifyHostname(n) != nil {
-			return "does not name " + n
+			return "is not for " + n
 		}
 	}
 	text, err := os.ReadFile(s.path(name + ".key"))
@@ -179,7 +180,7 @@ func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) st
 		return "has no key"
 	}
 	if key, err := ReadKey(text, nil); err != nil || !fits(key, cert) {
-		return "does not fit its key"
+		return "does not match its key"
 	}
 	return ""
 }
@@ -191,7 +192,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// issue writes NAME.key and NAME.crt, signed by ca or, without one, by itself.
+// issue writes NAME.key and NAME.crt, signed by ca, or by itself if ca has no certificate.
 func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA) (signingCA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -202,7 +203,7 @@ func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA)
 		return signingCA{}, err
 	}
 	template.SerialNumber = serial
-	template.NotBefore = s.Now.Add(-time.Hour) // for clocks that are behind
+	template.NotBefore = s.Now.Add(-time.Hour) // for clocks that are slow
 	if ca.cert == nil {
 		ca = signingCA{template, key}
 	}
@@ -223,9 +224,4 @@ func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA)
 	}
 	cert, err := x509.ParseCertificate(der)
 	return signingCA{cert, key}, err
-}
-
-func KeyPEM(key crypto.Signer) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
 }

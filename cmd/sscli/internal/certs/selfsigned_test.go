@@ -22,8 +22,8 @@ func leaf(t *testing.T, dir, name string) *x509.Certificate {
 	return chain.Leaf
 }
 
-// TestSelfSigned: what is good stays, what has run out or lacks a name is made again,
-// by the same CA, and then verifies.
+// TestSelfSigned: valid certificates stay; expired ones, and ones that lack a name, are made again
+// by the same CA and verify.
 func TestSelfSigned(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "certs")
 	s := SelfSigned{Dir: dir, Names: ServerNames("127.0.0.1:0"), Now: time.Now()}
@@ -53,21 +53,21 @@ func TestSelfSigned(t *testing.T) {
 	s.Names = append(s.Names, "broker.example", "10.1.2.3")
 	prepare()
 	if leaf(t, dir, "server").Equal(server) || !leaf(t, dir, "client").Equal(client) || !leaf(t, dir, "ca").Equal(ca) {
-		t.Error("a new name wants a new certificate of the server, and nothing else")
+		t.Error("a new name: want a new server certificate, and the client and the CA unchanged")
 	}
 	server = leaf(t, dir, "server")
 	s.Now = s.Now.Add(certificateLife + time.Minute)
 	prepare()
 	if leaf(t, dir, "server").Equal(server) || leaf(t, dir, "client").Equal(client) || !leaf(t, dir, "ca").Equal(ca) {
-		t.Error("after a year there are to be new certificates of the same CA")
+		t.Error("after a year: want new certificates from the same CA")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "server.key"), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	prepare()
 	s.Now = s.Now.Add(authorityLife)
-	if _, err := s.Prepare(); err == nil || !strings.Contains(err.Error(), "ran out at") {
-		t.Errorf("with a CA that has run out: %v", err)
+	if _, err := s.Prepare(); err == nil || !strings.Contains(err.Error(), "expired at") {
+		t.Errorf("with a CA that has expired: %v", err)
 	}
 }
 

@@ -1,22 +1,34 @@
-// Package child runs a command on behalf of sscli, as env(1) and timeout(1) do:
-// with the terminal and standard streams of sscli, every signal passed on, and
-// its exit status handed back.
+// Package child runs a command on behalf of sscli, as env(1) and timeout(1) do. The
+// command has the terminal and the standard streams of sscli, gets each signal that
+// sscli gets, and hands back its exit status.
 //
-//	code, err := child.Run(ctx, child.Command{Args: []string{"make", "test"}, Env: env})
+//	runner := child.NewRunner()
+//	defer runner.Close()
+//	code, err := runner.Run(child.Command{Args: []string{"make", "test"}})
 //
-// On Unix the child is the leader of a process group of its own, and of the
-// terminal's foreground group when standard input is a terminal. Elsewhere there
-// are no groups, and only an interrupt can be passed on.
+// A [Guarded] command must moreover end in time: a second process, the guard, ends it
+// at its limit, also if sscli is killed, stopped or hangs.
+//
+//	g, err := child.NewGuarded(child.GuardOptions{Args: []string{"make", "test"}})
+//	defer g.Close()
+//	g.Limit(term, kill)     // again whenever the limit moves
+//	end, err := g.Run(env)
+//
+// On Unix both have the same job control, that of a shell: the command leads a process
+// group of its own, which is the terminal's foreground group if standard input is a
+// terminal and sscli is in its foreground. Ctrl-Z stops the command and sscli, fg
+// continues both, and Ctrl-C reaches the command alone. Elsewhere there are no groups,
+// and only an interrupt is passed on.
+//
+// A [Runner] does not promise that nothing outlives sscli: a command that it runs goes
+// on when sscli is killed, and so does what a command leaves behind when it ends.
 package child
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"os/exec"
-	"os/signal"
 	"syscall"
 )
 
@@ -27,11 +39,11 @@ const (
 	CodeNotFound      = 127
 )
 
-// A Command is what to run.
+// A Command is what a [Runner] runs.
 type Command struct {
 	Args  []string // at least the name
-	Env   []string
-	Stdin io.Reader // nil = that of sscli
+	Env   []string // NAME=VALUE; nil = that of sscli
+	Input []byte   // for its standard input; nil = that of sscli
 }
 
 // A StartError is a command that could not be started. Code is one of the codes
@@ -45,46 +57,6 @@ type StartError struct {
 func (e *StartError) Error() string { return fmt.Sprintf("run %q: %v", e.Name, e.Err) }
 
 func (e *StartError) Unwrap() error { return e.Err }
-
-// Run runs the command to its end and returns its exit status, 128+N if signal N
-// ended it. Signals that reach sscli meanwhile are passed on to it, so Run ends
-// when the command does. The error is a *[StartError].
-func Run(c Command) (int, error) {
-	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = c.Env
-	if c.Stdin != nil {
-		cmd.Stdin = c.Stdin
-	}
-
-	// Before the start, so that no signal falls into the gap.
-	signals := make(chan os.Signal, 16)
-	for _, s := range passedOn() {
-		if !signal.Ignored(s) { // else the command would no longer inherit that
-			signal.Notify(signals, s)
-		}
-	}
-	defer signal.Stop(signals)
-	giveBack := own(cmd)
-	if err := cmd.Start(); err != nil {
-		giveBack()
-		return 0, &StartError{c.Args[0], startCode(err), plain(err)}
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for {
-		select {
-		case s := <-signals:
-			pass(cmd.Process, s)
-		case err := <-ended:
-			giveBack()
-			if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
-				return 0, &StartError{c.Args[0], CodeSetup, err}
-			}
-			return status(cmd.ProcessState), nil
-		}
-	}
-}
 
 func startCode(err error) int {
 	switch {

@@ -19,7 +19,7 @@ func TestExitCodes(t *testing.T) {
 	for script, want := range map[string]int{
 		"exit 0": 0, "exit 3": 3, "exit 255": 255, "kill -TERM $$": 143, "kill -KILL $$": 137, `test "$X" = y || exit 9`: 0,
 	} {
-		code, err := Run(Command{Args: []string{"sh", "-c", script}, Env: append(os.Environ(), "X=y")})
+		code, err := NewRunner().Run(Command{Args: []string{"sh", "-c", script}, Env: append(os.Environ(), "X=y")})
 		if code != want || err != nil {
 			t.Errorf("%s: %d, %v, want %d", script, code, err, want)
 		}
@@ -41,12 +41,12 @@ func TestStartErrors(t *testing.T) {
 		file: CodeNotExecutable, dir: CodeNotExecutable, program: CodeNotExecutable,
 		filepath.Join(dir, "nul\x00"): CodeSetup,
 	} {
-		_, err := Run(Command{Args: []string{name}})
+		_, err := NewRunner().Run(Command{Args: []string{name}})
 		if e, ok := errors.AsType[*StartError](err); !ok || e.Code != want || e.Name != name {
 			t.Errorf("%q: %v, want a *StartError with code %d", name, err, want)
 		}
 	}
-	_, err := Run(Command{Args: []string{file}})
+	_, err := NewRunner().Run(Command{Args: []string{file}})
 	if !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v has lost its cause", err)
 	}
@@ -77,8 +77,12 @@ func TestMain(m *testing.M) {
 // play says when it is ready for the signal. The grandchild then ends with 7, the
 // child with the grandchild's exit code.
 func play(role string) (int, error) {
-	if role == "wrapper" {
+	switch role {
+	case "wrapper":
 		return wrap()
+	case "slow guard":
+		guardSlowly()
+		return 0, nil
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
@@ -127,7 +131,7 @@ func TestSignal(t *testing.T) {
 	}
 	ended := make(chan result, 1)
 	go func() {
-		code, err := Run(Command{
+		code, err := NewRunner().Run(Command{
 			Args: []string{os.Args[0]},
 			Env:  append(os.Environ(), "CHILD_TEST_ROLE=child", "CHILD_TEST_READY="+ready, "GORACE=atexit_sleep_ms=0"),
 		})

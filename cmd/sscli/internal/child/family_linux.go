@@ -22,11 +22,6 @@ func adopt(on bool) {
 // dieWithParent has the system kill the command if its guard is killed.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// A process is what /proc says of one.
-type process struct {
-	pid, parent, group, session int
-}
-
 // processes lists what runs; what cannot be read is left out.
 func processes() []process {
 	names, err := os.ReadDir("/proc")
@@ -55,54 +50,6 @@ func processes() []process {
 			}
 		}
 		list = append(list, p)
-	}
-	return list
-}
-
-// adopted lists our children; only we take their ids back, so that they cannot be
-// others' before. With ours, those in other sessions are left out.
-func adopted(ours bool) []int {
-	session, err := unix.Getsid(0)
-	var list []int
-	for _, p := range processes() {
-		if p.parent == os.Getpid() && !(ours && err == nil && p.session != session) {
-			list = append(list, p.pid)
-		}
-	}
-	return list
-}
-
-// orphansOf lists the children of a guard and what became ours when it ended. Those in
-// other sessions are left out: who is the first process of a container gets orphans of
-// others too.
-func orphansOf(guard int) []int {
-	session, err := unix.Getsid(0)
-	var list []int
-	for _, p := range processes() {
-		if p.parent == guard || p.parent == os.Getpid() && p.pid != guard && err == nil && p.session == session {
-			list = append(list, p.pid)
-		}
-	}
-	return list
-}
-
-// descendants lists what a command has started that is not in its group.
-func descendants(command int) []int {
-	all := processes()
-	family := map[int]bool{os.Getpid(): true}
-	for grown := true; grown; {
-		grown = false
-		for _, p := range all {
-			if family[p.parent] && !family[p.pid] {
-				family[p.pid], grown = true, true
-			}
-		}
-	}
-	var list []int
-	for _, p := range all {
-		if family[p.pid] && p.pid != os.Getpid() && p.group != command {
-			list = append(list, p.pid)
-		}
 	}
 	return list
 }

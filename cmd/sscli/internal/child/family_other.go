@@ -10,8 +10,4 @@ func adopt(bool) {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
-func adopted(bool) []int { return nil }
-
-func orphansOf(int) []int { return nil }
-
-func descendants(int) []int { return nil }
+func processes() []process { return nil }

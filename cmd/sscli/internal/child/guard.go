@@ -17,6 +17,10 @@ var ErrLate = errors.New("the time to run it is over")
 // ErrGuardDied is a command that was killed because nobody guarded it any more.
 var ErrGuardDied = errors.New("its guard has ended")
 
+// EnvGuardLog names a file to which guards append what they are told, what they do, and
+// when: for tests that look for a command which outlived its limit.
+const EnvGuardLog = "SSCLI_GUARD_LOG"
+
 // GuardOptions go with a [Guarded] command.
 type GuardOptions struct {
 	// Args are the command, at least its name.
@@ -43,9 +47,9 @@ type End struct {
 	// Killed tells that the command was ended: it was told to, or its limit came.
 	Killed bool
 
-	// Left is how many processes the command had left behind when it ended by
-	// itself. They were ended too.
-	Left int
+	// Left reports that the command ended by itself and had left processes behind.
+	// They were ended too.
+	Left bool
 }
 
 // An InterruptedError is a signal that came before the command was started.
@@ -53,7 +57,7 @@ type InterruptedError struct {
 	Signal os.Signal
 }
 
-func (e *InterruptedError) Error() string { return "interrupted (" + e.Signal.String() + ")" }
+func (e *InterruptedError) Error() string { return "interrupted by signal: " + e.Signal.String() }
 
 // find returns the path of a program. The error is a *[StartError].
 func find(name string) (string, error) {

@@ -4,10 +4,12 @@ package child
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -29,7 +31,11 @@ func GuardMain() bool {
 	runtime.LockOSThread()
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
-	g := &guard{path: os.Args[1], args: os.Args[2:], events: os.NewFile(4, "events")}
+	g := newGuard(os.Args[1], os.Args[2:], os.NewFile(4, "events"))
+	if name := os.Getenv(EnvGuardLog); name != "" {
+		// Without the log the guard works all the same.
+		g.log, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	}
 	g.run(os.NewFile(3, "orders"))
 	return true
 }
@@ -54,6 +60,8 @@ type guard struct {
 	path   string
 	args   []string
 	events *os.File
+	table  func() []process   // the process table, which may be slow
+	remove func(string) error // removes a file, on a file system that may be slow
 
 	limited    bool
 	term, kill instant
@@ -65,21 +73,24 @@ type guard struct {
 	pid     int // the command's, and its group's; 0 = not started
 	over    bool
 	status  syscall.WaitStatus
-	family  bool // it has children still
-	termed  bool
-	killed  bool
-	left    int     // what the command left behind
-	giveUp  instant // on what does not go when it was killed
-	refused bool    // nothing was started, and nothing will be
+	family  bool // the guard has children
+	termed  bool // TERM was sent
+	killed  bool // KILL was sent
+	left    bool // the command had ended when TERM was sent: that was for what it left behind
+	giveUp  instant
+	refused bool // nothing was started, and nothing will be
+
+	looked chan []process // the process table after TERM was sent to the group
+	log    *os.File       // nil = none
+}
+
+func newGuard(path string, args []string, events *os.File) *guard {
+	return &guard{path: path, args: args, events: events, table: processes, remove: os.Remove, looked: make(chan []process, 1)}
 }
 
 func (g *guard) run(from *os.File) {
 	held := make(chan os.Signal, 1) // whose number does not matter: they are not for us
-	for _, s := range append(passedOn(), unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU) {
-		if !signal.Ignored(s) {
-			signal.Notify(held, s)
-		}
-	}
+	catch(held, append(passedOn(), unix.SIGTTIN, unix.SIGTTOU)...)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	adopt(true)
@@ -104,12 +115,15 @@ func (g *guard) run(from *os.File) {
 		case words, ok := <-orders:
 			if !ok {
 				g.abandon()
+				g.note("sscli was gone")
 				return
 			}
 			g.obey(words)
 		case <-held:
 		case <-children:
 			g.reap()
+		case table := <-g.looked:
+			g.terminateOthers(table)
 		case <-g.wake():
 		}
 		if g.refused || g.check() {
@@ -131,6 +145,20 @@ func (g *guard) wake() <-chan time.Time {
 	return time.After(max(0, min(tick, g.term.left())))
 }
 
+// note adds a line to the log, after what it is about was done.
+func (g *guard) note(format string, args ...any) {
+	if g.log == nil {
+		return
+	}
+	const clock = "15:04:05.000000"
+	line := fmt.Sprintf("%s guard %d, command %d: %s", time.Now().Format(clock), os.Getpid(), g.pid, fmt.Sprintf(format, args...))
+	if g.limited {
+		line += fmt.Sprintf(" (TERM at %s, KILL at %s, in %v)",
+			time.Unix(0, g.term.wall).Format(clock), time.Unix(0, g.kill.wall).Format(clock), g.kill.left())
+	}
+	_, _ = g.log.WriteString(line + "\n") // the guard works without it
+}
+
 func (g *guard) tell(words ...string) {
 	_, _ = g.events.Write(appendLine(nil, words...)) // sscli may be gone, which is found out otherwise
 }
@@ -143,6 +171,7 @@ func (g *guard) obey(words []string) {
 			kill, err2 := parseInstant(words[3:])
 			if err == nil && err2 == nil {
 				g.term, g.kill, g.limited = term, kill, true
+				g.note("limit")
 			}
 		}
 	case "start":
@@ -153,6 +182,7 @@ func (g *guard) obey(words []string) {
 			g.start(words[4:])
 		}
 	case "stop":
+		g.note("told to stop")
 		switch {
 		case g.pid == 0:
 			g.stopped = true
@@ -179,10 +209,7 @@ func (g *guard) start(env []string) {
 		g.tell("late")
 		return
 	}
-	attr := &syscall.SysProcAttr{Setpgid: true}
-	if g.foreground != 0 {
-		attr = &syscall.SysProcAttr{Foreground: true, Ctty: 0}
-	}
+	attr := ownGroup(g.foreground != 0)
 	dieWithParent(attr)
 	pid, err := syscall.ForkExec(g.path, g.args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
 	// The command has inherited what it should.
@@ -199,6 +226,7 @@ func (g *guard) start(env []string) {
 	}
 	g.pid, g.family = pid, true
 	g.tell("started", strconv.Itoa(pid))
+	g.note("started")
 }
 
 // reap takes in what became of the command and of what it left to us.
@@ -219,102 +247,111 @@ func (g *guard) reap() {
 			g.tell("stopped", strconv.Itoa(int(status.StopSignal())))
 		case status.Exited(), status.Signaled():
 			g.over, g.status = true, status
+			g.note("the command has ended with %d", exitStatus(status))
 		}
 	}
 }
 
-// check does what is due and tells whether nothing is left to do.
+// check does what is due and reports whether nothing is left to do. While the command
+// runs, and while something of its group does, nothing here waits for the process table
+// or a file system: a signal must not be late.
 func (g *guard) check() bool {
 	switch {
 	case g.pid == 0:
 		return false
-	case g.killed:
-		g.slay()
-	case g.termed || g.over:
-		// Asked once: what is there now may be gone the next moment.
-		left := g.remaining()
-		if g.over && left == 0 {
-			break
-		}
-		if !g.termed { // the command has ended by itself, what it started has not
-			g.left = left
+	case g.termed:
+	case g.over:
+		if g.remains() {
+			g.left = true
 			g.kill = g.soon()
 			g.terminate()
 		}
-		if g.kill.passed() {
-			g.slay()
-		}
 	case g.term.passed():
 		g.terminate()
-		if g.kill.passed() {
-			g.slay()
-		}
+	default:
+		return false
 	}
-	if !g.over || g.remaining() > 0 && !(g.killed && g.giveUp.passed()) {
+	gone := g.over && !g.remains()
+	if !gone && (g.killed || g.termed && g.kill.passed()) {
+		g.slay()
+		gone = g.over && !g.remains()
+	}
+	if !gone && !(g.over && g.killed && g.giveUp.passed()) {
 		return false
 	}
 	g.giveBack()
 	killed := "0"
-	if g.termed && g.left == 0 {
+	if g.termed && !g.left {
 		killed = "1"
-		g.removeSecret()
 	}
-	g.tell("ended", strconv.Itoa(exitStatus(g.status)), killed, strconv.Itoa(g.left))
+	left := "0"
+	if g.left {
+		left = "1"
+	}
+	g.note("nothing is left")
+	g.tell("ended", strconv.Itoa(exitStatus(g.status)), killed, left)
+	if killed == "1" && g.secret != "" {
+		_ = g.remove(g.secret) // it may be gone
+	}
 	return true
 }
 
-// terminate asks all that the command is to end, or all that it left behind.
+// terminate asks the command's group to end, or what the command left behind in it.
+// What is elsewhere follows when the process table has been read.
 func (g *guard) terminate() {
 	g.termed = true
-	others := adopted(true)
-	if g.left == 0 {
-		others = descendants(g.pid)
-	}
 	_ = unix.Kill(-g.pid, unix.SIGTERM)
-	_ = unix.Kill(-g.pid, unix.SIGCONT) // what is stopped shall hear it too
+	_ = unix.Kill(-g.pid, unix.SIGCONT) // a stopped process gets TERM only when it continues
+	g.note("TERM to the group")
+	go func() { g.looked <- g.table() }() // ends with the process
+}
+
+// terminateOthers asks what the command started, or left behind, in other groups.
+func (g *guard) terminateOthers(table []process) {
+	others := descendants(table, g.pid)
+	if g.left {
+		others = slices.DeleteFunc(adopted(table, true), func(pid int) bool { return !isChild(pid) })
+	}
 	for _, pid := range others {
 		_ = unix.Kill(pid, unix.SIGTERM)
 		_ = unix.Kill(pid, unix.SIGCONT)
 	}
 }
 
-// slay kills all that the command is. What it started elsewhere becomes our child
-// when its parent is dead, so this is done again until nothing comes.
+// isChild reports whether a process is a child of this one, and alive: a table may be
+// so old that the id is another's.
+func isChild(pid int) bool {
+	got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+	return got == 0 && err == nil
+}
+
+// slay kills the command's group, then what the command started elsewhere: that becomes
+// the guard's child when its parent is dead, so slay is called until nothing is left.
 func (g *guard) slay() {
+	_ = unix.Kill(-g.pid, unix.SIGKILL)
 	if !g.killed {
 		g.killed = true
 		g.giveUp = at(time.Now().Add(2 * time.Second))
-		g.removeSecret()
+		g.note("KILL to the group")
 	}
-	_ = unix.Kill(-g.pid, unix.SIGKILL)
 	g.reap()
 	if g.over && g.family {
-		for _, pid := range adopted(g.left > 0) {
+		for _, pid := range adopted(g.table(), g.left) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		g.reap()
 	}
 }
 
-func (g *guard) removeSecret() {
-	if g.secret != "" {
-		_ = os.Remove(g.secret) // it may be gone
-	}
-}
-
-// remaining counts what is left of a command that has ended: its group, and what
-// has become our child. A daemon in a session of its own wants to stay, and may if
-// the command ended by itself.
-func (g *guard) remaining() int {
+// remains reports whether something is left of a command that has ended: its group, or
+// what has become the guard's child. A daemon in a session of its own may stay if the
+// command ended by itself.
+func (g *guard) remains() bool {
 	g.reap()
-	n := 0
-	if g.family {
-		n = len(adopted(!g.termed || g.left > 0))
+	if unix.Kill(-g.pid, 0) != unix.ESRCH {
+		return true
 	}
-	if err := unix.Kill(-g.pid, 0); n == 0 && err != unix.ESRCH {
-		n = 1
-	}
-	return n
+	return g.family && len(adopted(g.table(), !g.termed || g.left)) > 0
 }
 
 // giveBack returns the terminal that the command had.
@@ -332,9 +369,9 @@ func (g *guard) giveBack() {
 // abandon ends everything at once: sscli is gone.
 func (g *guard) abandon() {
 	if g.pid > 0 {
-		g.left = 0
+		g.left = false
 		g.termed = true
-		for g.slay(); !g.over || g.remaining() > 0; g.slay() {
+		for g.slay(); !g.over || g.remains(); g.slay() {
 			if g.giveUp.passed() {
 				break
 			}

@@ -87,7 +87,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 			if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 				return End{}, &StartError{g.o.Args[0], CodeSetup, err}
 			}
-			end.Code = status(cmd.ProcessState)
+			end.Code = cmd.ProcessState.ExitCode()
 			return end, nil
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 )
 
 // An instant is a point in time that two processes understand alike.
@@ -55,17 +54,13 @@ type Guarded struct {
 	guard   *exec.Cmd
 	to      *os.File
 	events  chan []string // what the guard says; closed when it has ended
-	signals chan os.Signal
 	overdue chan struct{}
 
 	mu    sync.Mutex // guards what follows, and writing to the guard
 	until instant
 	timer *time.Timer // for overdue; nil before Stop
 
-	// The rest is Run's.
-	pid   int // of the command and its process group; 0 = unknown
-	asked bool
-	tty   *terminal
+	job // Run's
 }
 
 // NewGuarded finds the command and starts its guard; nothing runs yet. From now on
@@ -76,15 +71,13 @@ func NewGuarded(o GuardOptions) (*Guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guarded{o: o, events: make(chan []string, 4), signals: make(chan os.Signal, 16), overdue: make(chan struct{})}
+	g := &Guarded{o: o, events: make(chan []string, 4), overdue: make(chan struct{})}
+	g.job = job{signals: make(chan os.Signal, 16), suspended: o.Suspended, resumed: o.Resumed,
+		send: func(s syscall.Signal) { g.order("signal", strconv.Itoa(int(s))) }}
 	if err := g.startGuard(path); err != nil {
 		return nil, &StartError{o.Args[0], CodeSetup, err}
 	}
-	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
-		if !signal.Ignored(s) {
-			signal.Notify(g.signals, s)
-		}
-	}
+	catch(g.signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	return g, nil
 }
 
@@ -182,11 +175,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 		return End{}, &InterruptedError{s}
 	default:
 	}
-	for _, s := range append(passedOn(), unix.SIGTSTP) {
-		if !signal.Ignored(s) {
-			signal.Notify(g.signals, s)
-		}
-	}
+	catch(g.signals, passedOn()...)
 	if !signal.Ignored(unix.SIGTTOU) {
 		// While the command has the terminal we are in its background. We may write
 		// to it all the same, and take it back.
@@ -252,97 +241,9 @@ func (g *Guarded) hear(words []string) (end End, over bool, err error) {
 	case "stopped":
 		g.suspend(syscall.Signal(number(1)))
 	case "ended":
-		return End{Code: number(1), Killed: number(2) != 0, Left: number(3)}, true, nil
+		return End{Code: number(1), Killed: number(2) != 0, Left: number(3) != 0}, true, nil
 	}
 	return End{}, false, nil
-}
-
-func (g *Guarded) pass(s os.Signal) {
-	switch s {
-	case unix.SIGTSTP:
-		g.asked = true
-	case unix.SIGCONT:
-		g.asked = false
-		g.tty.give(g.pid) // as after bg and fg
-	}
-	g.order("signal", strconv.Itoa(int(s.(syscall.Signal))))
-}
-
-// suspend stops us too when the command was stopped by the terminal or because we
-// were asked to. The shell that waits for us would else never have its turn.
-func (g *Guarded) suspend(by syscall.Signal) {
-	terminal := g.tty != nil && g.tty.gave || by == unix.SIGTTIN || by == unix.SIGTTOU
-	if !terminal && !g.asked {
-		return // somebody stopped the command alone
-	}
-	g.asked = false
-	if g.o.Suspended != nil {
-		g.o.Suspended()
-	}
-	g.tty.takeBack()
-	switch {
-	case g.continuedAlready():
-		// as by a hasty fg
-	case terminal:
-		// All of our group is stopped, as the terminal does it, but not by SIGTSTP:
-		// the Go runtime never gives back the handler of a signal that it was asked
-		// for.
-		_ = unix.Kill(0, unix.SIGTTIN)
-	default:
-		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
-	}
-	// Here we are stopped, unless there is no shell to continue us. Then the system
-	// leaves out stops by a terminal.
-	continued := g.awaitContinue(200 * time.Millisecond)
-	if !continued && (by == unix.SIGTTIN || by == unix.SIGTTOU) {
-		return // it would stop again at once
-	}
-	g.tty.give(g.pid)
-	if g.o.Resumed != nil {
-		g.o.Resumed()
-	}
-	g.pass(unix.SIGCONT)
-}
-
-// continuedAlready tells whether a SIGCONT has come in the meantime, and leaves it to
-// be found again.
-func (g *Guarded) continuedAlready() bool {
-	for {
-		select {
-		case s := <-g.signals:
-			if s == unix.SIGCONT {
-				g.signals <- s
-				return true
-			}
-			g.pass(s)
-		default:
-			return false
-		}
-	}
-}
-
-func (g *Guarded) awaitContinue(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for {
-		select {
-		case s := <-g.signals:
-			if s == unix.SIGCONT {
-				return true
-			}
-			g.pass(s)
-		case <-timer.C:
-			select { // both may have come while we were stopped
-			case s := <-g.signals:
-				if s == unix.SIGCONT {
-					return true
-				}
-				g.pass(s)
-			default:
-			}
-			return false
-		}
-	}
 }
 
 // killGroup does the guard's work, and waits until nothing of the group is left. What
@@ -351,7 +252,7 @@ func (g *Guarded) awaitContinue(d time.Duration) bool {
 func (g *Guarded) killGroup() {
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(settle) {
 		gone := g.pid == 0 || unix.Kill(-g.pid, unix.SIGKILL) == unix.ESRCH
-		for _, pid := range orphansOf(g.guard.Process.Pid) {
+		for _, pid := range orphansOf(processes(), g.guard.Process.Pid) {
 			_ = unix.Kill(-pid, unix.SIGKILL) // if it leads a group
 			_ = unix.Kill(pid, unix.SIGKILL)
 			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // if it is ours
@@ -380,47 +281,3 @@ func (g *Guarded) Close() error {
 	_ = g.guard.Wait() // how it ended says nothing
 	return err
 }
-
-// A terminal is that of standard input; nil is none.
-type terminal struct {
-	fd    int
-	group int  // ours
-	gave  bool // it is the command's
-}
-
-func ownTerminal() *terminal {
-	fd := int(os.Stdin.Fd())
-	if !term.IsTerminal(fd) {
-		return nil
-	}
-	return &terminal{fd: fd, group: unix.Getpgrp()}
-}
-
-// ours tells whether we are in the foreground.
-func (t *terminal) ours() bool {
-	if t == nil {
-		return false
-	}
-	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
-	return err == nil && group == t.group
-}
-
-// give puts the command in the foreground, if we are there.
-func (t *terminal) give(pid int) {
-	if t.ours() && pid > 0 {
-		t.gave = true
-		t.set(pid)
-	}
-}
-
-// takeBack puts us in the foreground again.
-func (t *terminal) takeBack() {
-	if t != nil && t.gave {
-		t.gave = false
-		t.set(t.group)
-	}
-}
-
-// set wants SIGTTOU to be ignored. An error means that the terminal is gone; there
-// is nobody to tell.
-func (t *terminal) set(group int) { _ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) }

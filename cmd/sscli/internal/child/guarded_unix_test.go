@@ -216,7 +216,7 @@ func TestGuardedLeft(t *testing.T) {
 		}
 		end, err := guarded(t, `exec 9>`+l.path+`; (`+c.trap+` echo up >&9; echo >`+there+`; while :; do sleep 0.01; done) & read -r _ <`+there+`; exit 3`,
 			time.Hour, time.Hour, GuardOptions{Grace: c.grace})
-		if end.Code != 3 || end.Killed || end.Left == 0 || err != nil {
+		if end.Code != 3 || end.Killed || !end.Left || err != nil {
 			t.Errorf("%s: %+v, %v, want code 3 and something left", name, end, err)
 		}
 		l.line(t)

@@ -27,7 +27,7 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 	if !typed || a.Streaming || !term.IsTerminal(int(a.Stderr.Fd())) {
 		return &explain.ProtectedError{Context: a.Settings.Context, What: what, Batch: a.Streaming}
 	}
-	answer, err := terminal.Ask(ctx, a.Stderr, fmt.Sprintf("%s: the context %s is protected. Go on? [y/N] ", what, a.Settings.Context))
+	answer, err := terminal.Ask(ctx, a.Stderr, fmt.Sprintf("%s: context %s is protected. Continue? [y/N] ", what, a.Settings.Context))
 	if err != nil {
 		return err
 	}

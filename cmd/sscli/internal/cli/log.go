@@ -4,12 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
-
-	"github.com/sscli/sscli/format"
 )
 
-// Logger returns a logger for servers. It prints warnings with [App.Warn], and less serious
-// records only with --verbose.
+// Logger returns a logger for servers. It prints warnings with [App.Warn] and information
+// with [App.Inform]; debug records only with --verbose.
 func (a *App) Logger() *slog.Logger { return slog.New(logHandler{app: a}) }
 
 // A logHandler prints a record as its message with the attributes as NAME=VALUE.
@@ -20,7 +18,7 @@ type logHandler struct {
 }
 
 func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
-	return !h.app.Settings.Quiet && (level >= slog.LevelWarn || h.app.Settings.Verbose)
+	return level >= slog.LevelInfo && !h.app.Settings.Quiet || h.app.Settings.Verbose
 }
 
 func (h logHandler) Handle(_ context.Context, r slog.Record) error {
@@ -35,7 +33,7 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelWarn {
 		h.app.Warn(string(line), "")
 	} else {
-		h.app.Say(format.Aside{Text: string(line)})
+		h.app.Inform(string(line))
 	}
 	return nil
 }

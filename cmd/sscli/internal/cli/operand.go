@@ -1,16 +1,18 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
 // guard is put before an operand that a flag parser would take for a flag: one that begins
@@ -68,16 +70,17 @@ func FlagError(err error) string {
 // A Stdin reads the value that a lone `-` stands for.
 type Stdin func() ([]byte, error)
 
-// ReadStdin reads standard input to its end.
-func (a *App) ReadStdin() ([]byte, error) {
-	data, err := io.ReadAll(a.Stdin)
-	if explain.IsA[*explain.UsageError](err) {
-		return nil, err // there is none
+// ReadStdin reads standard input to its end, or until ctx ends. On a terminal it first
+// says what it reads, because nothing else shows that sscli waits.
+func (a *App) ReadStdin(ctx context.Context, what string) ([]byte, error) {
+	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		a.Inform("reading " + what + "; Ctrl-D ends")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("standard input: %w", err)
+	data, err := terminal.ReadAll(ctx, a.Stdin)
+	if err == nil || explain.IsA[*explain.UsageError](err) || ctx.Err() != nil {
+		return data, err // a *explain.UsageError: there is no standard input
 	}
-	return data, nil
+	return nil, fmt.Errorf("standard input: %w", err)
 }
 
 // Value takes the operand VALUE from the words after the key: the content of the file if

@@ -109,7 +109,7 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if a.Settings.TLS {
 		err = &explain.OverTLSError{Err: err}
 	}
-	f = explain.Of(err)
+	f = explain.Fault(err)
 	f.Line = a.Line
 	if a.Shell != nil {
 		f.Hint = shellHint(f.Hint)
@@ -122,6 +122,13 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 func (a *App) Warn(message, hint string) {
 	if !a.Settings.Quiet {
 		a.Say(format.Warning{Message: message, Hint: hint, Line: a.Line})
+	}
+}
+
+// Inform prints what sscli is doing or waiting for, which is no warning.
+func (a *App) Inform(message string) {
+	if !a.Settings.Quiet {
+		a.Say(format.Notice{Message: message, Line: a.Line})
 	}
 }
 

@@ -181,6 +181,19 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// ExactArgs requires the operands with these names: one word for each.
+func ExactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return explain.Usagef("missing %s", strings.Join(names[len(args):], " and "))
+		}
+		if len(args) > len(names) {
+			return explain.Usagef("%.64q: %s takes only %s", Unprotect(args[len(names)]), cmd.CommandPath(), strings.Join(names, " and "))
+		}
+		return nil
+	}
+}
+
 // firstWord returns the word that may be the name of a command: the first that is neither
 // a flag of fs nor the value of one. It is empty if there is none, or if a flag is unknown.
 // It only looks: the parser reads the flags later and reports what is wrong with them.

@@ -15,14 +15,14 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// isCompletion tells whether a shell asks what could come next.
-func IsCompletion(args []string) bool {
+// IsRequest reports whether a command line is the user's shell asking for completions.
+func IsRequest(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// setCompletions lets flags complete to what they may be. Only what help calls FILE, and
-// what may stand behind a CMD, is a file.
-func Set(a *cli.App, root *cobra.Command) {
+// Register gives every command and flag below root its completions. Files are offered only for
+// a value that help calls FILE, and after a CMD.
+func Register(a *cli.App, root *cobra.Command) {
 	words := config.Words()
 	words["until"] = []string{"set", "delete", "value="}
 	var walk func(*cobra.Command)
@@ -38,7 +38,7 @@ func Set(a *cli.App, root *cobra.Command) {
 					return ContextNames(a, cmd, part)
 				}
 			}
-			// An error says that the command has completed it already.
+			// An error says that the command registered its own completion.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}
 		_, operands, _ := strings.Cut(cmd.Use, " ")
@@ -58,6 +58,7 @@ func Set(a *cli.App, root *cobra.Command) {
 	walk(root)
 }
 
+// completeWords completes to one of words.
 func completeWords(words []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		fit := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, part) })
@@ -69,18 +70,18 @@ func completeWords(words []string) cobra.CompletionFunc {
 	}
 }
 
-// Operands that are no files.
+// noOperands offers nothing, in particular no files.
 func noOperands(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completionKeys is how many keys are worth listing.
+// completionKeys is the number of keys after which a scan for completion stops.
 const completionKeys = 500
 
-// scannedKeys lists the keys of the store that begin like that: if a broker is
-// configured, it knows SCAN, and it answers in time. Else there are none, and nothing is
-// said. Left out is what a shell would have to quote: it would not, and what
-// others have stored would become a part of its command line.
+// scannedKeys lists the keys of the store that begin with part. It returns none, without an
+// error, if no broker is configured, the broker has no SCAN, or it does not answer in time. Keys
+// that a shell would have to quote are left out: shells insert candidates as they are, so what
+// others have stored would become a part of the command line.
 func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
 	if !isPlain(part) && part != "" {
 		return nil
@@ -93,14 +94,14 @@ func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
 		return nil
 	}
 	s.Quiet, s.Verbose, s.Trace, s.TraceFile = true, false, false, ""
-	s.Timeout = CompletionTime
+	s.Timeout = Timeout
 	o, undo, err := a.Broker()
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), Timeout)
 	defer cancel()
-	// What was found before an error is worth showing, and there is nobody to tell.
+	// Errors are not shown: the shell could only print them into the user's line.
 	defer func() { _ = undo() }()
 	session, err := client.Dial(ctx, o)
 	if err != nil {
@@ -125,7 +126,7 @@ func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
 	return slices.Compact(found)
 }
 
-// isPlain tells whether a key means itself to every shell, to SCAN, and to a parser of
+// isPlain reports whether a key has no special meaning to shells, to SCAN, and to a parser of
 // flags.
 func isPlain(key string) bool {
 	plain := func(c rune) bool {
@@ -134,13 +135,16 @@ func isPlain(key string) bool {
 	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
 }
 
-// Keys are any bytes, but cobra's candidates are lines of text.
+// keyCandidate begins a candidate that is a quoted key: keys are any bytes, but cobra's
+// candidates are lines of text.
 const keyCandidate = "\x00"
 
+// encodeCandidate makes a candidate of a key.
 func encodeCandidate(key string) string {
 	return keyCandidate + strconv.QuoteToASCII(key)
 }
 
+// DecodeCandidate returns the key of a candidate, or the candidate itself if it is not a key.
 func DecodeCandidate(text string) (string, bool) {
 	quoted, ok := strings.CutPrefix(text, keyCandidate)
 	if !ok {
@@ -150,7 +154,7 @@ func DecodeCandidate(text string) (string, bool) {
 	return key, err == nil
 }
 
-// completeKeys is for the operands that are keys: at most so many, 0 for any number.
+// Keys completes operands that are keys: the first most operands, or all if most is 0.
 func Keys(a *cli.App, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		// cobra adds a -- at the end; one before it begins a command.
@@ -174,9 +178,10 @@ func Keys(a *cli.App, most int) cobra.CompletionFunc {
 	}
 }
 
-// completionTime is how long a user who pressed Tab waits for the store.
-const CompletionTime = 300 * time.Millisecond
+// Timeout is the longest time that completion waits for the store.
+const Timeout = 300 * time.Millisecond
 
+// ContextNames completes the name of a context.
 func ContextNames(a *cli.App, cmd *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
 	all, _, err := config.Load(cmd.Flags(), a.Env)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// contexts are those that tests resolve with.
+// contexts is the file that the tests resolve with.
 const contexts = `
 current: lab
 contexts:
@@ -54,7 +54,7 @@ func TestResolveContext(t *testing.T) {
 		{"-c none", "SSCLI_CONTEXT=plain", "", "", "", ""},
 		{"", "SSCLI_CONTEXT=none AIO_BROKER_HOSTNAME=h", "", "mqtts://h:8883", "AIO_BROKER_HOSTNAME", ""},
 
-		// Another broker voids a chosen context as a whole, but not one that a flag names.
+		// Another broker hides a chosen context as a whole, but not one that a flag names.
 		{"-u mqtt://h", "", "", "mqtt://h:1883", "--url", ""},
 		{"-H h", "SSCLI_CONTEXT=plain", "", "mqtts://h:8883", "--host", ""},
 		{"", "SSCLI_URL=mqtt://h", "", "mqtt://h:1883", "SSCLI_URL", "lab: SSCLI_URL"},
@@ -64,7 +64,7 @@ func TestResolveContext(t *testing.T) {
 		{"-c login", "SSCLI_URL=mqtt://h", "login", "mqtt://h:1883", "SSCLI_URL", ""},
 		{"", "AIO_BROKER_HOSTNAME=h AIO_BROKER_TCP_PORT=5 AIO_MQTT_USE_TLS=false", "lab", "mqtts://lab.example:8883", "context lab: url", ""},
 
-		// A part.
+		// A variable overrides a part of a context.
 		{"-p 5", "", "lab", "mqtts://lab.example:5", "context lab: url", ""},
 		{"", "SSCLI_PORT=5", "lab", "mqtts://lab.example:5", "context lab: url", "lab: SSCLI_PORT"},
 		{"-p 6", "SSCLI_PORT=5", "lab", "mqtts://lab.example:6", "context lab: url", ""},
@@ -137,11 +137,11 @@ func TestResolveContextErrors(t *testing.T) {
 	dangling := writeContexts(t, "current: gone\n")
 	broken := writeContexts(t, "contexts: [")
 	for _, c := range []struct{ args, env, want string }{
-		{"-c labb", "", `--context: unknown context "labb" (near: lab)`},
-		{"-c LAB", "", `--context: unknown context "LAB" (near: lab)`},
+		{"-c labb", "", `--context: unknown context "labb" (did you mean lab?)`},
+		{"-c LAB", "", `--context: unknown context "LAB" (did you mean lab?)`},
 		{"", "SSCLI_CONTEXT=production", `SSCLI_CONTEXT: unknown context "production"`},
-		{"-c bad", "", "context bad: url: a password in a URL is seen by everybody: want --password-file"},
-		{"-c proxy", "", "context proxy: proxy: a context holds no secrets: want SSCLI_PROXY"},
+		{"-c bad", "", "context bad: url: a password in a URL is visible to others: want --password-file"},
+		{"-c proxy", "", "context proxy: proxy: a context holds no passwords: want SSCLI_PROXY"},
 		{"--config " + dangling, "", dangling + `: current: unknown context "gone"`},
 		{"--config " + broken, "", broken + ":2: not YAML: did not find expected node content"},
 		{"--config /no/such/file", "", "/no/such/file: no such file or directory"},
@@ -157,7 +157,7 @@ func TestResolveContextErrors(t *testing.T) {
 			t.Errorf("%s %s: the output is %q, want json in spite of the error", c.args, c.env, s.Output)
 		}
 	}
-	// What does not matter is not looked at.
+	// The file is not read where it cannot matter.
 	for _, c := range []struct{ args, env string }{
 		{"-u mqtt://h", ""},
 		{"-u mqtt://h", "SSCLI_CONTEXT=gone"},
@@ -173,7 +173,7 @@ func TestResolveContextErrors(t *testing.T) {
 	}
 }
 
-// TestResolveRun: what does not connect looks at no context.
+// TestResolveRun: commands that do not connect read no context.
 func TestResolveRun(t *testing.T) {
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	Bind(fs)

@@ -47,23 +47,23 @@ func TestParseErrors(t *testing.T) {
 		"- a":                                      "f:1: want keys with values",
 		"hello":                                    "f:1: want keys with values",
 		"a: 1":                                     `f:1: "a": unknown key: want current or contexts`,
-		"current: a\ncurrent: b":                   `f:2: "current": is there twice`,
+		"current: a\ncurrent: b":                   `f:2: "current": occurs twice`,
 		"current: [a]":                             "f:1: current: want text",
 		"contexts: [a]":                            "f:1: contexts: want keys with values",
 		"contexts: {a: x}":                         "f:1: contexts.a: want keys with values",
 		"contexts: {? [a] : x}":                    "f:1: contexts: want a name for a key",
-		"contexts: {none: }":                       `f:1: contexts."none": it says that no context is wanted: want another`,
+		"contexts: {none: }":                       `f:1: contexts."none": reserved for no context: want another name`,
 		"contexts: {a b: }":                        `f:1: contexts."a b": want letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64`,
-		"contexts:\n  a:\n  b:\n  a:\n":            `f:4: contexts."a": is there twice`,
-		"contexts:\n  a:\n    ca_file: x":          `f:3: contexts.a."ca_file": unknown key: want the name of a connection flag, or protected (near: ca-file)`,
-		"contexts:\n  a:\n    output: x":           `f:3: contexts.a."output": a context is about the connection, this is not: want --output`,
+		"contexts:\n  a:\n  b:\n  a:\n":            `f:4: contexts."a": occurs twice`,
+		"contexts:\n  a:\n    ca_file: x":          `f:3: contexts.a."ca_file": unknown key: want the name of a connection flag, or protected (did you mean ca-file?)`,
+		"contexts:\n  a:\n    output: x":           `f:3: contexts.a."output": not a connection setting, so it cannot be in a context: want --output`,
 		"contexts: {a: {password: hunter2}}":       `f:1: contexts.a."password": no secrets here: want password-file: FILE`,
 		"contexts: {a: {key_password: hunter2}}":   `f:1: contexts.a."key_password": no secrets here: want key-password-file: FILE`,
 		"contexts: {a: {token: hunter2}}":          `f:1: contexts.a."token": no secrets here: want sat-file: FILE`,
 		"contexts: {a: {host: [h]}}":               "f:1: contexts.a.host: want text",
-		"contexts: {a: {host: }}":                  "f:1: contexts.a.host: want a line of text",
-		"contexts: {a: {host: \"\"}}":              "f:1: contexts.a.host: want a line of text",
-		"contexts: {a: {host: \"a\\nb\"}}":         "f:1: contexts.a.host: want a line of text",
+		"contexts: {a: {host: }}":                  "f:1: contexts.a.host: want one line of text",
+		"contexts: {a: {host: \"\"}}":              "f:1: contexts.a.host: want one line of text",
+		"contexts: {a: {host: \"a\\nb\"}}":         "f:1: contexts.a.host: want one line of text",
 		"contexts: {a: {host: !!binary aGk=}}":     "f:1: contexts.a.host: want plain text, without a tag",
 		"contexts: {a: {host: !x h}}":              "f:1: contexts.a.host: want plain text, without a tag",
 		"contexts: {a: {tls: yes}}":                "f:1: contexts.a.tls: want true or false",
@@ -83,8 +83,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// FuzzContexts: what parse reads is what render writes, and a context that it reads
-// can be resolved without harm.
+// FuzzContexts: parse reads back what render writes, and a context that was read can be
+// resolved without a panic.
 func FuzzContexts(f *testing.F) {
 	f.Add(contexts)
 	f.Add("current: 1.5\ncontexts: {1.5: {port: 0x10, host: 'true', client-id: \" x\"}}")
@@ -169,8 +169,7 @@ func setHost(name, host string) func(*Contexts) error {
 	}
 }
 
-// TestEditTogether: whoever edits at once loses nothing, and whoever reads meanwhile
-// sees a whole file.
+// TestEditTogether: concurrent edits lose nothing, and a concurrent reader sees a whole file.
 func TestEditTogether(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a", "config.yaml")
 	const writers, each = 8, 8
@@ -198,7 +197,7 @@ func TestEditTogether(t *testing.T) {
 	}
 }
 
-// TestEditWaits: a lock that is not given back ends with the context.
+// TestEditWaits: waiting for a lock ends with the context.
 func TestEditWaits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	err := Edit(t.Context(), file, func(*Contexts) error {
@@ -252,7 +251,7 @@ func wantMode(t *testing.T, file string, want os.FileMode) {
 	}
 }
 
-// TestEditLinks: a link stays one, also one that leads nowhere yet.
+// TestEditLinks: a symbolic link stays a link, also if its target does not exist yet.
 func TestEditLinks(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "dotfiles", "sscli.yaml")

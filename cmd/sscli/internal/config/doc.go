@@ -1,21 +1,29 @@
 // Package config finds out what the user configured: which broker, which
-// credentials, which output, and who said so.
+// credentials, which form of output, and where each value came from.
 //
-// Bind puts the connection flags on a flag set, [Resolve] combines them with the
+// [Bind] defines the connection flags on a flag set. [Resolve] combines the flags with the
 // environment and the contexts:
 //
 //	config.Bind(cmd.PersistentFlags())
 //	…
 //	settings, err := config.Resolve(cmd.Flags(), os.LookupEnv)
 //
-// A setting comes from the first of: a flag, the context that a flag names, an
-// SSCLI_ variable, the chosen context, an AIO_ variable (protocol.md 7.1). Host, port
-// and TLS belong together: whoever names the host makes the port and the TLS setting
-// of everybody after him void, so that a stray variable cannot bend a connection
-// halfway. So do a client certificate and its key, and the ways to log in: a token
-// voids the user names of those behind it. A chosen context is for its own broker:
-// whoever before it names another voids all of it.
+// All settings stand in one table, settings() in settings.go. A new setting is a row there; its
+// flag, its variables, its key in contexts, its line in help and in `context show` follow.
 //
-// A context is a named connection; [Load] reads the file that holds them, [Edit]
-// changes it. It holds the names of files with secrets and never a secret.
+// In order of precedence, a setting comes from a flag, the context that a flag names, an SSCLI_
+// variable, the chosen context, or an AIO_ variable (protocol.md 7.1). Some settings are
+// decided together, so that a stray variable cannot change half of a connection:
+//
+//   - host, port and TLS: the source that names the host hides the port and the TLS setting of
+//     all sources after it;
+//   - a client certificate and its key, likewise;
+//   - the ways to log in: a token hides the user names after it, and the reverse;
+//   - a chosen context is for its own broker: a flag or an SSCLI_ variable that names another
+//     broker hides the whole context.
+//
+// A context is a named connection. [Load] reads the file of contexts, [Edit] changes it. The
+// file holds names of files with secrets and never a secret.
+//
+// The package reads files and the environment that it is given. It makes no connection.
 package config

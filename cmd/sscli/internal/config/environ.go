@@ -1,15 +1,14 @@
 package config
 
 import (
-	"net/url"
 	"path/filepath"
 	"strconv"
 )
 
-// Environ returns the connection as variables for a child process: those to set,
-// and those of ours that would say something else. The client id is not among them,
-// since two connections cannot share one; nor is --tls-insecure, which nobody
-// inherits. Files are named by their absolute path.
+// Environ returns the connection as environment variables for a child process: the variables
+// to set, and the names of our variables to drop because they would contradict them. The client
+// id is left out, since two connections cannot share one, and so is --tls-insecure, which no
+// child inherits. Names of files are absolute.
 func (s Settings) Environ() (set map[string]string, drops []string) {
 	set = make(map[string]string)
 	for _, row := range settings() {
@@ -24,7 +23,7 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 		case row.flag == "url":
 			value = s.fullURL()
 		case row.isSwitch() && s.Sources[row.flag] != "":
-			value = strconv.FormatBool(value == "true") // false was said too
+			value = strconv.FormatBool(value == "true") // also an explicit false
 		case row.isFile() && value != "":
 			if abs, err := filepath.Abs(value); err == nil {
 				value = abs
@@ -36,27 +35,9 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 			set[row.env] = value
 		}
 	}
-	set["SSCLI_CONTEXT"] = None // the chosen one, if any, is in the variables
+	set["SSCLI_CONTEXT"] = None // the variables hold the values of the context in use
 	if s.Sources["proxy"] == "--proxy" && s.Proxy != nil {
-		set["SSCLI_PROXY"] = s.Proxy.String() // a password cannot be in it
+		set["SSCLI_PROXY"] = s.Proxy.String() // has no password: --proxy refuses one
 	}
 	return set, drops
-}
-
-// fullURL is URL with the query of a WebSocket's path, which may hold a secret.
-func (s Settings) fullURL() string {
-	if s.Address == "" {
-		return ""
-	}
-	plain := s
-	plain.WebSocket = ""
-	if s.WebSocket == "" {
-		return plain.URL()
-	}
-	scheme := "ws"
-	if s.TLS {
-		scheme = "wss"
-	}
-	u := url.URL{Scheme: scheme, Host: s.Address}
-	return u.String() + s.WebSocket
 }

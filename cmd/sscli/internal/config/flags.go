@@ -6,22 +6,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Text is the value of a flag that is no switch. It is not empty: whoever writes
-// --fence "$TOKEN" and has no token must not end up without a fence.
+// A Text is the value of a flag that takes text. It refuses an empty text: with --fence
+// "$TOKEN" and no token, a write must not go out without a fence.
 type Text string
 
-// Set makes it a [pflag.Value].
+// Set implements [pflag.Value]. It refuses an empty text.
 func (t *Text) Set(text string) error {
 	if text == "" {
-		return errors.New("want something")
+		return errors.New("must not be empty")
 	}
 	*t = Text(text)
 	return nil
 }
 
+// String implements [pflag.Value].
 func (t *Text) String() string { return string(*t) }
 
-// Type is what help calls the value.
+// Type implements [pflag.Value]: it is the name of the value in help.
 func (t *Text) Type() string { return "string" }
 
 // named is a Text with a name in help.
@@ -30,9 +31,10 @@ type named struct {
 	name string
 }
 
+// Type implements [pflag.Value].
 func (n *named) Type() string { return n.name }
 
-// Bind defines the flags.
+// Bind defines the flags of all settings, with their variables in the help.
 func Bind(fs *pflag.FlagSet) {
 	for _, s := range settings() {
 		usage := s.usage
@@ -47,7 +49,8 @@ func Bind(fs *pflag.FlagSet) {
 	}
 }
 
-// ConnectionFlags lists the flags that are about the connection.
+// ConnectionFlags lists the flags that a line of a shell cannot have, because they would need
+// another connection.
 func ConnectionFlags() []string {
 	var names []string
 	for _, s := range settings() {
@@ -58,8 +61,8 @@ func ConnectionFlags() []string {
 	return names
 }
 
-// Words returns what the value of a flag can be, by flag, where that can be listed. A word
-// that ends in = goes on.
+// Words returns the possible values of flags, by flag, where they can be listed. A word that
+// ends in = is a beginning.
 func Words() map[string][]string {
 	words := make(map[string][]string)
 	for _, s := range settings() {
@@ -70,7 +73,7 @@ func Words() map[string][]string {
 	return words
 }
 
-// Variables lists the environment variables that Resolve reads, by flag.
+// Variables lists the environment variables that [Resolve] reads, by flag.
 func Variables() map[string][]string {
 	vars := make(map[string][]string)
 	for _, s := range settings() {

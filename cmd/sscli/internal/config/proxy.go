@@ -9,13 +9,11 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// proxyVariables are the variables that other programs read too; the first that is
-// set counts.
+// proxyVariables lists the variables that other programs read too, in order of precedence.
 func proxyVariables() []string { return []string{"ALL_PROXY", "all_proxy"} }
 
-// proxy decides on the way to the broker. A proxy that was named for sscli is used
-// always; one that was named for all programs, for the hosts that NO_PROXY does not
-// name and that are not of this machine.
+// proxy decides whether to use a proxy. A proxy that is named for sscli is always used. A proxy
+// that is named for all programs is not used for the hosts in NO_PROXY and for this machine.
 func (r *resolver) proxy(env func(string) (string, bool)) {
 	text := r.all("proxy")
 	if text == "" {
@@ -30,11 +28,11 @@ func (r *resolver) proxy(env func(string) (string, bool)) {
 		return
 	}
 	if _, secret := u.User.Password(); secret && r.out.Sources["proxy"] == "--proxy" {
-		r.bad("proxy", "a password on the command line is seen by everybody: want SSCLI_PROXY")
+		r.bad("proxy", "a password on the command line is visible to others: want SSCLI_PROXY")
 		return
 	}
 	if _, secret := u.User.Password(); secret && strings.HasPrefix(r.out.Sources["proxy"], contextSource) {
-		r.bad("proxy", "a context holds no secrets: want SSCLI_PROXY")
+		r.bad("proxy", "a context holds no passwords: want SSCLI_PROXY")
 		return
 	}
 	r.out.Proxy = u
@@ -53,8 +51,8 @@ func (r *resolver) commonProxy(env func(string) (string, bool)) string {
 		if !ok || except == "" {
 			except, _ = env("no_proxy")
 		}
-		// The proxy is a stand-in: only whether to use one is asked, and httpproxy
-		// takes one that it cannot read for none.
+		// httpproxy only answers whether to use a proxy. Its own proxy is a stand-in, since it
+		// treats a URL that it cannot parse as no proxy.
 		match := httpproxy.Config{HTTPSProxy: "http://proxy.invalid", NoProxy: except}
 		if use, err := match.ProxyFunc()(&url.URL{Scheme: "https", Host: r.out.Address}); err != nil || use == nil {
 			return ""
@@ -65,11 +63,11 @@ func (r *resolver) commonProxy(env func(string) (string, bool)) string {
 	return ""
 }
 
-// parseProxy reads the URL of a proxy. Its errors do not repeat it: it may hold a
+// parseProxy reads the URL of a proxy. Its errors do not repeat the URL, which may hold a
 // password.
 func parseProxy(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
-		text = "http://" + text // as others read these variables
+		text = "http://" + text // as other programs read these variables
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -84,7 +82,7 @@ func parseProxy(text string) (*url.URL, error) {
 		return nil, errors.New("no host: want socks5://host:port or http://host:port")
 	}
 	if (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("something stands behind the host: want socks5://host:port or http://host:port")
+		return nil, errors.New("unexpected text after the host: want socks5://host:port or http://host:port")
 	}
 	return u, nil
 }

@@ -4,63 +4,60 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/pflag"
 )
 
-// Settings are what the user configured. Empty is what nobody said.
+// Settings are what the user configured. The zero value of a field means that nothing sets it.
 type Settings struct {
-	// Context names the one that counts, empty = none; ContextFile holds it.
-	// Protected is a context whose user wants to be asked before a write.
-	Context, ContextFile string
-	Protected            bool
-	Override             Override
+	Context     string   // the name of the context in use; empty if none
+	ContextFile string   // the file that holds it
+	Protected   bool     // the context asks before each write
+	Override    Override // the chosen context that variables override
 
-	Embedded bool
-	Address  string // host:port
-	TLS      bool
-	// WebSocket is the path of one at Address; empty = none.
-	WebSocket string
-	Proxy     *url.URL // with its password; nil = none
+	Embedded  bool     // use an emulator inside this process in place of a broker
+	Address   string   // host:port
+	TLS       bool     // use TLS
+	WebSocket string   // path of the WebSocket at Address; empty without a WebSocket
+	Proxy     *url.URL // may hold a password; nil without a proxy
 
-	CAFile, ServerName string
-	// CertFile and KeyFile are there together or not at all.
-	CertFile, KeyFile, KeyPasswordFile string
-	Insecure                           bool
-	// SATFile is there in place of the user name.
-	Username, PasswordFile, SATFile string
-	AskPass                         bool   // in place of the password file
-	ClientID                        string // exact
-	ClientIDPrefix                  string // of a random one
-	ResponseTopic                   string
-	HighPriority, NoPipelining      bool
+	CAFile          string // PEM file of trusted CAs; empty for the system's
+	ServerName      string // name to expect in the broker's certificate; empty for the host's
+	CertFile        string // PEM file of the client certificate; set together with KeyFile
+	KeyFile         string
+	KeyPasswordFile string
+	Insecure        bool   // do not verify the broker's certificate
+	Username        string // empty if SATFile is set
+	PasswordFile    string
+	AskPass         bool   // ask for the password; PasswordFile is empty then
+	SATFile         string // file of a Kubernetes service-account token
+	ClientID        string // the exact MQTT client id
+	ClientIDPrefix  string // the beginning of a random client id, if ClientID is empty
+	ResponseTopic   string
+	HighPriority    bool
+	NoPipelining    bool
 
-	Timeout   time.Duration // 0 = not said
-	Output    string
-	Color     string
+	Timeout   time.Duration // 0 for the default
+	Output    string        // human, raw, json or template=…; empty for the default
+	Color     string        // auto, always or never; empty for auto
 	Trace     bool
 	TraceFile string
 	Quiet     bool
 	Verbose   bool
-	Yes       bool // to whatever a protected context would ask
+	Yes       bool // confirms every write in a protected context
 
-	// Sources says for each flag name who set it: "--port", "SSCLI_PORT",
+	// Sources has, for each flag name, what set it: "--port", "SSCLI_PORT",
 	// "context lab: port", …
 	Sources map[string]string
 }
 
-// ErrNoBroker is what Settings.Broker says when nobody named a broker.
+// ErrNoBroker says that no source names a broker.
 var ErrNoBroker = errors.New("no broker is configured")
 
-// Broker tells whether there is something to connect to. The error is
-// ErrNoBroker.
+// Broker returns [ErrNoBroker] if there is nothing to connect to.
 func (s Settings) Broker() error {
 	if s.Address == "" && !s.Embedded {
 		return ErrNoBroker
@@ -68,15 +65,15 @@ func (s Settings) Broker() error {
 	return nil
 }
 
-// An Error is a setting with a value that it cannot have.
+// An Error is a setting with an invalid value.
 type Error struct {
-	Source string // the flag, variable or key of a context that said it
-	Why    string
+	Source string // the flag, variable or key of a context that sets it
+	Why    string // what is wrong with the value
 }
 
 func (e *Error) Error() string { return e.Source + ": " + e.Why }
 
-// A layer is one place that settings come from. Its values are by flag name.
+// A layer is one source of settings. Both maps are by flag name.
 type layer struct {
 	values  map[string]string
 	sources map[string]string
@@ -86,10 +83,10 @@ func (l *layer) set(flag, value, source string) {
 	l.values[flag], l.sources[flag] = value, source
 }
 
-// Resolve combines the flags with the environment and the context. An error is an
-// *[Error], a *[FileError] or an *[UnknownContextError], and the settings beside it
-// are as far as they are known: the form of output, say, in which to tell the user.
-// That there is no broker is not an error: not every command wants one.
+// Resolve combines the flags with the environment and the contexts. The error is an *[Error], a
+// *[FileError] or an *[UnknownContextError]; the settings are valid as far as they are known
+// then, so that the error can be printed in the form of output that was asked for. It is not an
+// error if nothing names a broker: see [Settings.Broker].
 //
 // The file of contexts is read only if it can matter.
 func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
@@ -108,8 +105,8 @@ func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, erro
 	return r.out, r.err
 }
 
-// ResolveRun combines flags and environment as Resolve does, as far as they are
-// about how sscli runs and not about how it connects, for commands that do not.
+// ResolveRun is [Resolve] for commands that do not connect: it combines only the settings that
+// say how sscli runs, such as the form of output.
 func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	flags, vars, _ := layersOf(fs, env)
@@ -118,7 +115,7 @@ func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, e
 	return r.out, r.err
 }
 
-// layersOf returns what the flags and the two kinds of variables say.
+// layersOf returns the layers of the flags, the SSCLI_ variables and the AIO_ variables.
 func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, aio *layer) {
 	flags, vars, aio = newLayer(), newLayer(), newLayer()
 	for _, s := range settings() {
@@ -137,9 +134,9 @@ func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, 
 
 func newLayer() *layer { return &layer{make(map[string]string), make(map[string]string)} }
 
-// Line returns the settings of one line of a shell, from the flags on that line.
-// Those that are about the connection are the shell's; if there are any, connection
-// names the first of them. The error is an *[Error].
+// Line returns the settings of one line of a shell: s with the flags on that line. A line
+// cannot have connection flags; connection names the first of them, if there are any. The
+// error is an *[Error].
 func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err error) {
 	l := layer{make(map[string]string), make(map[string]string)}
 	line = s
@@ -164,93 +161,11 @@ func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err
 	return line, connection, r.err
 }
 
-// spread replaces a layer's url by the settings that it stands for.
-func (l *layer) spread() error {
-	if off, ok := l.values["no-tls"]; ok {
-		if _, both := l.values["tls"]; both {
-			return &Error{l.sources["no-tls"], "together with " + l.sources["tls"] + ": want one of them"}
-		}
-		l.set("tls", strconv.FormatBool(off != "true"), l.sources["no-tls"])
-	}
-	text, ok := l.values["url"]
-	if !ok {
-		return nil
-	}
-	source := l.sources["url"]
-	for _, other := range []string{"host", "port", "tls"} {
-		if _, both := l.values[other]; both {
-			return &Error{source, "together with " + l.sources[other] + ": the URL says that already"}
-		}
-	}
-	u, err := parseURL(text)
-	if err != nil {
-		return &Error{source, err.Error()}
-	}
-	l.set("host", u.host, source)
-	l.set("port", u.port, source)
-	l.set("tls", strconv.FormatBool(u.tls), source)
-	l.set(webSocketPath, u.path, source)
-	if _, both := l.values["username"]; u.user != "" && !both {
-		l.set("username", u.user, source)
-	}
-	return nil
-}
-
-// webSocketPath is what a URL says that no flag does.
-const webSocketPath = "websocket path"
-
-type brokerURL struct {
-	host, port, user string
-	tls              bool
-	path             string // of a WebSocket, with its query; empty = none
-}
-
-func parseURL(text string) (brokerURL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		// The error of net/url repeats the URL, and with it a password.
-		return brokerURL{}, errors.New("not a URL: want mqtt://host:port or mqtts://host:port")
-	}
-	if _, ok := u.User.Password(); ok {
-		return brokerURL{}, errors.New("a password in a URL is seen by everybody: want --password-file")
-	}
-	var b brokerURL
-	switch strings.ToLower(u.Scheme) {
-	case "mqtt":
-		b.port = "1883"
-	case "mqtts":
-		b.port, b.tls = "8883", true
-	case "ws":
-		b.port, b.path = "80", "/mqtt"
-	case "wss":
-		b.port, b.path, b.tls = "443", "/mqtt", true
-	default:
-		return brokerURL{}, fmt.Errorf("scheme %q: want mqtt://, mqtts://, ws:// or wss://", u.Scheme)
-	}
-	if u.Hostname() == "" {
-		return brokerURL{}, errors.New("no host: want mqtt://host:port or mqtts://host:port")
-	}
-	if b.path != "" && u.Fragment != "" {
-		return brokerURL{}, errors.New("a fragment (#…) is not sent to anybody: want ws://host:port/path")
-	}
-	if b.path != "" {
-		if u.Path != "" || u.RawQuery != "" {
-			b.path = u.RequestURI()
-		}
-	} else if (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
-		return brokerURL{}, errors.New("something stands behind the host: want mqtt://host:port or mqtts://host:port")
-	}
-	if p := u.Port(); p != "" {
-		b.port = p
-	}
-	b.host, b.user = u.Hostname(), u.User.Username()
-	return b, nil
-}
-
+// A resolver combines layers into settings.
 type resolver struct {
-	layers []layer
+	layers []layer // in order of precedence
 	out    Settings
-	err    error // the first
+	err    error // the first one
 }
 
 func (r *resolver) fail(err error) {
@@ -259,7 +174,7 @@ func (r *resolver) fail(err error) {
 	}
 }
 
-// spread spreads the layers and returns the first error.
+// spread calls spread of each layer and returns the first error.
 func spread(layers ...*layer) (first error) {
 	for _, l := range layers {
 		if err := l.spread(); err != nil && first == nil {
@@ -310,78 +225,7 @@ func (r *resolver) flag(flag, value string) bool {
 	return b
 }
 
-// endpoint decides where to connect to: the first layer that names a host, or
-// asks for the embedded emulator, decides, and only it and those before it say
-// the rest.
-func (r *resolver) endpoint() {
-	n := 0
-	denied := false // somebody said --embedded=false, so that later layers cannot ask for it
-	for i, l := range r.layers {
-		_, host := l.values["host"]
-		embedded := false
-		if v, said := l.values["embedded"]; said && !denied {
-			r.out.Sources["embedded"] = l.sources["embedded"]
-			embedded = r.flag("embedded", v)
-			denied = !embedded
-		}
-		if host && embedded {
-			r.bad("embedded", "together with "+l.sources["host"]+": want one of them")
-		}
-		if embedded {
-			r.out.Embedded = true
-			return
-		}
-		if host {
-			n = i + 1
-			break
-		}
-	}
-	if n == 0 {
-		return
-	}
-	host := r.find("host", n)
-	r.out.TLS = true
-	if v := r.find("tls", n); v != "" {
-		r.out.TLS = r.flag("tls", v)
-	}
-	port := r.find("port", n)
-	switch {
-	case port == "" && r.out.TLS:
-		port = "8883"
-	case port == "":
-		port = "1883"
-	}
-	if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 {
-		r.bad("port", fmt.Sprintf("%.32q: want a port of 1 to 65535", port))
-	}
-	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
-		host = host[1 : len(host)-1]
-	}
-	if why := checkHost(host); why != "" {
-		r.bad("host", why)
-	}
-	r.out.Address = net.JoinHostPort(host, port)
-	r.out.WebSocket = r.layers[n-1].values[webSocketPath]
-}
-
-// checkHost tells what is wrong with a host's name or address.
-func checkHost(host string) string {
-	if _, err := netip.ParseAddr(host); err == nil {
-		return ""
-	}
-	if host == "" {
-		return "no host: want a host name or an address"
-	}
-	if strings.Count(host, ":") == 1 {
-		return fmt.Sprintf("%.80q: want a host without a port, which is --port or SSCLI_PORT", host)
-	}
-	if strings.ContainsFunc(host, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" \"/:?#@[]\\", r) }) {
-		return fmt.Sprintf("%.80q: want a host name or an address", host)
-	}
-	return ""
-}
-
-// each decides every setting that is decided alone and that which reports.
+// each decides the settings that which selects, except those that are decided in a group.
 func (r *resolver) each(which func(setting) bool) {
 	for _, s := range settings() {
 		if s.group != groupAlone || !which(s) {
@@ -395,16 +239,15 @@ func (r *resolver) each(which func(setting) bool) {
 	}
 }
 
-// wantTLS refuses a flag that means nothing without TLS. A variable is for all
-// connections, and waits for one with TLS.
+// wantTLS refuses a flag that has no effect without TLS. A variable is for all connections, and
+// is ignored without TLS.
 func (r *resolver) wantTLS(flag string) {
 	if r.out.Sources[flag] == "--"+flag && r.out.Address != "" && !r.out.TLS {
 		r.bad(flag, "without TLS: want --tls or mqtts://")
 	}
 }
 
-// first returns how many layers there are up to the first that says one of these,
-// 0 if none does.
+// first returns the number, from 1, of the first layer that has one of the flags, or 0.
 func (r *resolver) first(flags ...string) int {
 	for i, l := range r.layers {
 		for _, flag := range flags {
@@ -416,68 +259,8 @@ func (r *resolver) first(flags ...string) int {
 	return 0
 }
 
-// certificate decides about the client's certificate. Its key belongs to it, so
-// whoever names the certificate voids the keys of those after him.
-func (r *resolver) certificate() {
-	n := r.first("cert-file")
-	if n == 0 {
-		n = len(r.layers)
-	}
-	o := &r.out
-	o.CertFile, o.KeyFile, o.KeyPasswordFile = r.find("cert-file", n), r.find("key-file", n), r.find("key-password-file", n)
-	switch {
-	case o.CertFile != "" && o.KeyFile == "":
-		r.bad("cert-file", "without a key: want --key-file too")
-	case o.CertFile == "" && o.KeyFile != "":
-		r.bad("key-file", "without a certificate: want --cert-file too")
-	case o.KeyFile == "" && o.KeyPasswordFile != "":
-		r.bad("key-password-file", "without a key: want --cert-file and --key-file too")
-	}
-	r.wantTLS("cert-file")
-}
-
-// login decides who the client says it is. There is one answer, so a token of one
-// layer and a user name of another exclude each other by precedence, and so do a
-// password file and a question for the password.
-func (r *resolver) login() {
-	user, token := r.first("username", "password-file", "askpass"), r.first("sat-file")
-	o := &r.out
-	if token > 0 && (user == 0 || token <= user) {
-		o.SATFile = r.all("sat-file")
-		if token == user {
-			l := r.layers[token-1]
-			other := l.sources["username"]
-			for _, flag := range []string{"password-file", "askpass"} {
-				if other == "" {
-					other = l.sources[flag]
-				}
-			}
-			r.bad("sat-file", "together with "+other+": want a token, or a user name and password")
-		}
-		return
-	}
-	o.Username = r.all("username")
-	ask, file := r.first("askpass"), r.first("password-file")
-	if ask > 0 && (file == 0 || ask <= file) {
-		o.AskPass = r.flag("askpass", r.all("askpass"))
-		if o.AskPass && ask == file {
-			r.bad("askpass", "together with "+r.layers[file-1].sources["password-file"]+": want one of them")
-		}
-	}
-	if !o.AskPass {
-		o.PasswordFile = r.all("password-file")
-	}
-	switch {
-	case o.Username != "":
-	case o.PasswordFile != "":
-		r.bad("password-file", "without a user name: want --username too")
-	case o.AskPass:
-		r.bad("askpass", "without a user name: want --username too")
-	}
-}
-
-// ParseDuration reads a duration as users write it: with a unit, or a bare
-// number of seconds.
+// ParseDuration reads a duration as users write it: with a unit (500ms, 2m), or a bare number
+// of seconds.
 func ParseDuration(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return d, nil
@@ -486,20 +269,4 @@ func ParseDuration(text string) (time.Duration, error) {
 		return time.Duration(s * float64(time.Second)), nil
 	}
 	return 0, fmt.Errorf("%.32q: want a duration such as 500ms, 10s or 2m", text)
-}
-
-// URL names the broker, without the user.
-func (s Settings) URL() string {
-	u := url.URL{Scheme: "mqtt", Host: s.Address}
-	if s.WebSocket != "" {
-		u.Scheme = "ws"
-	}
-	switch {
-	case s.TLS && s.WebSocket != "":
-		u.Scheme = "wss"
-	case s.TLS:
-		u.Scheme = "mqtts"
-	}
-	path, _, _ := strings.Cut(s.WebSocket, "?") // a query may hold a secret
-	return u.String() + path
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// resolve reads a command line and an environment of words NAME=VALUE.
+// resolve resolves a command line and an environment, given as words NAME=VALUE.
 func resolve(t *testing.T, args, env string) (Settings, error) {
 	t.Helper()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -65,8 +65,8 @@ func TestResolveEndpoint(t *testing.T) {
 		{"", "AIO_BROKER_HOSTNAME=h AIO_BROKER_TCP_PORT=5 AIO_MQTT_USE_TLS=False", Settings{Address: "h:5"}, "AIO_BROKER_HOSTNAME"},
 		{"", "AIO_BROKER_TCP_PORT=5 AIO_MQTT_USE_TLS=false", Settings{}, ""},
 
-		// Whoever names the host voids port and TLS of the layers behind it, and
-		// those before it still count.
+		// The source that names the host hides port and TLS of later sources; port and TLS
+		// of earlier sources still count.
 		{"-H h", "SSCLI_PORT=5 SSCLI_TLS=false", Settings{Address: "h:8883", TLS: true}, "--host"},
 		{"-u mqtt://h", "SSCLI_PORT=5 AIO_MQTT_USE_TLS=true", Settings{Address: "h:1883"}, "--url"},
 		{"", "SSCLI_URL=mqtt://h AIO_BROKER_HOSTNAME=i AIO_BROKER_TCP_PORT=5 AIO_MQTT_USE_TLS=true", Settings{Address: "h:1883"}, "SSCLI_URL"},
@@ -297,8 +297,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// FuzzResolve: what is resolved splits into a host and a port that can be dialed,
-// and no password gets into the settings or the error.
+// FuzzResolve: a resolved address splits into a host and a port that can be dialed, and no
+// password gets into the settings or the error.
 func FuzzResolve(f *testing.F) {
 	f.Add("mqtt://h:5", "", "", "")
 	f.Add("mqtt://ann:hunter2@h", "", "", "")

@@ -5,40 +5,43 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // A setting is a row of the one table of settings. Flags, environment, contexts, `context
-// show`, help, completion and what a child process inherits are made from it.
+// show`, help, completion and the environment of a child process are made from it.
 type setting struct {
-	flag, short string // flag is the key of a context too
-	value       string // what help calls the value; empty for a switch
+	flag, short string // flag is the key in a context too
+	value       string // the name of the value in help; empty for a switch
 	usage       string
-	env, aio    string // SSCLI_ and AIO_ variable, empty if there is none
+	env, aio    string // the SSCLI_ and AIO_ variables; empty if there is none
 	scope       scope
 	group       group
-	words       []string // what the value can be; one that ends in = goes on
+	words       []string // the possible values; one that ends in = is a beginning
 
-	// into is where the value goes: a *string, *bool, *time.Duration or **url.URL. Its zero
-	// value is the ordinary case, which `context show` leaves out. nil if the value becomes
-	// a part of something else.
+	// into returns a pointer to the field that holds the value: a *string, *bool,
+	// *time.Duration or **url.URL. `context show` leaves out a zero value. nil if the value
+	// becomes a part of another field.
 	into func(*Settings) any
 
-	replaces []string // the flags that it takes the place of in a context
+	replaces []string // the flags that it replaces in a context
 	child    inheritance
 }
 
-// A scope is what a setting is about.
+// A scope is the part of sscli that a setting is for.
 type scope int
 
 const (
-	scopeConnection scope = iota // the connection: a key of contexts; a line of a shell cannot have it
-	scopeRequest                 // each request: a key of contexts too, and a line can have it
-	scopeRun                     // how sscli runs: no key of contexts; a line can have it
-	scopeContext                 // which context counts: neither
+	scopeConnection scope = iota // the connection: allowed in a context, not on a line of a shell
+	scopeRequest                 // each request: allowed in a context and on a line
+	scopeRun                     // how sscli runs: not in a context, but on a line
+	scopeContext                 // which context to use: allowed in neither
 )
 
-// A group is settings that are decided together.
+// A group is a set of settings that are decided together.
 type group int
 
 const (
@@ -50,13 +53,13 @@ const (
 	groupContexts          // see resolver.context
 )
 
-// An inheritance is what becomes of a setting in a child process.
+// An inheritance says how a child process gets a setting.
 type inheritance int
 
 const (
-	leave inheritance = iota // the child's environment has what ours has
-	pass                     // the value that counts goes into the variable
-	drop                     // the variable is taken away: something else says it, or nobody inherits it
+	leave inheritance = iota // our variable, if any, stays in the child's environment
+	pass                     // the variable is set to the effective value
+	drop                     // the variable is removed: another one includes it, or it is not inherited
 )
 
 // isFile reports whether the value names a file.
@@ -65,13 +68,13 @@ func (s setting) isFile() bool { return s.value == "FILE" }
 // isSwitch reports whether the value is true or false.
 func (s setting) isSwitch() bool { return s.value == "" }
 
-// inContext reports whether the setting is a key of contexts.
+// inContext reports whether a context can have the setting.
 func (s setting) inContext() bool { return s.scope == scopeConnection || s.scope == scopeRequest }
 
-// onLine reports whether a line of a shell may have the flag.
+// onLine reports whether a line of a shell can have the flag.
 func (s setting) onLine() bool { return s.scope == scopeRequest || s.scope == scopeRun }
 
-// parse stores a value from the user. The error says what was expected.
+// parse stores the value that the user wrote. The error says what was expected.
 func (s setting) parse(out *Settings, text string) error {
 	if len(s.words) > 0 && s.words[len(s.words)-1] != "template=" && !slices.Contains(s.words, text) {
 		return fmt.Errorf("%.32q: want %s", text, oneOf(s.words))
@@ -96,8 +99,8 @@ func (s setting) parse(out *Settings, text string) error {
 	return nil
 }
 
-// show returns the value as `context show` prints it, empty for the zero value. No secret
-// is in it.
+// show returns the value as `context show` prints it, without secrets; empty for the zero
+// value.
 func (s setting) show(from *Settings) string {
 	if s.into == nil {
 		return ""
@@ -121,7 +124,7 @@ func (s setting) show(from *Settings) string {
 	return ""
 }
 
-// copy gives one Settings the value that another has.
+// copy copies the value from one Settings to another.
 func (s setting) copy(to, from *Settings) {
 	switch p := s.into(to).(type) {
 	case *string:
@@ -133,7 +136,7 @@ func (s setting) copy(to, from *Settings) {
 	}
 }
 
-// oneOf lists words as people do.
+// oneOf lists words: "a, b or c".
 func oneOf(words []string) string {
 	text := words[0]
 	for i, w := range words[1:] {
@@ -146,12 +149,13 @@ func oneOf(words []string) string {
 	return text
 }
 
-// settings returns the table, in the order of `context show`.
+// settings returns the table, in the order of `context show`. The slice is shared: do not change
+// it.
 func settings() []setting { return table[:] }
 
-// table is laid out by the compiler: nothing is built at the start.
+// table is laid out by the compiler, so that nothing is built at start-up.
 var table = [...]setting{
-	{flag: "context", short: "c", value: "NAME", usage: "named connection to use; none for no context", env: "SSCLI_CONTEXT",
+	{flag: "context", short: "c", value: "NAME", usage: "named connection to use, or none", env: "SSCLI_CONTEXT",
 		scope: scopeContext, group: groupContexts, into: func(s *Settings) any { return &s.Context }},
 	{flag: "config", value: "FILE", usage: "file of the named connections", env: "SSCLI_CONFIG",
 		scope: scopeContext, group: groupContexts},
@@ -167,11 +171,11 @@ var table = [...]setting{
 		group: groupEndpoint, replaces: []string{"tls"}},
 	{flag: "embedded", usage: "use an emulator inside this process in place of a broker", env: "SSCLI_EMBEDDED",
 		group: groupEndpoint, into: func(s *Settings) any { return &s.Embedded }, replaces: []string{"url", "host", "port", "tls", "no-tls"}, child: drop},
-	{flag: "ca-file", value: "FILE", usage: "PEM certificates that the broker's must lead to, in place of the system's", env: "SSCLI_CA_FILE", aio: "AIO_TLS_CA_FILE",
+	{flag: "ca-file", value: "FILE", usage: "PEM file of the CAs to trust, in place of the system's", env: "SSCLI_CA_FILE", aio: "AIO_TLS_CA_FILE",
 		into: func(s *Settings) any { return &s.CAFile }, child: pass},
-	{flag: "cert-file", value: "FILE", usage: "PEM client certificate, and those up to its CA", env: "SSCLI_CERT_FILE", aio: "AIO_TLS_CERT_FILE",
+	{flag: "cert-file", value: "FILE", usage: "PEM file of the client certificate, with any intermediate certificates", env: "SSCLI_CERT_FILE", aio: "AIO_TLS_CERT_FILE",
 		group: groupCertificate, into: func(s *Settings) any { return &s.CertFile }, child: pass},
-	{flag: "key-file", value: "FILE", usage: "PEM key of --cert-file", env: "SSCLI_KEY_FILE", aio: "AIO_TLS_KEY_FILE",
+	{flag: "key-file", value: "FILE", usage: "PEM file of the key of --cert-file", env: "SSCLI_KEY_FILE", aio: "AIO_TLS_KEY_FILE",
 		group: groupCertificate, into: func(s *Settings) any { return &s.KeyFile }, child: pass},
 	{flag: "key-password-file", value: "FILE", usage: "file that holds the password of --key-file", env: "SSCLI_KEY_PASSWORD_FILE", aio: "AIO_TLS_KEY_PASSWORD_FILE",
 		group: groupCertificate, into: func(s *Settings) any { return &s.KeyPasswordFile }, child: pass},
@@ -187,17 +191,17 @@ var table = [...]setting{
 		group: groupLogin, into: func(s *Settings) any { return &s.AskPass }, replaces: []string{"sat-file", "password-file"}},
 	{flag: "sat-file", value: "FILE", usage: "file that holds a Kubernetes service-account token, in place of a user name", env: "SSCLI_SAT_FILE", aio: "AIO_SAT_FILE",
 		group: groupLogin, into: func(s *Settings) any { return &s.SATFile }, replaces: []string{"username", "password-file", "askpass"}, child: pass},
-	{flag: "proxy", value: "URL", usage: "way to the broker: socks5://[user@]host[:port], http://… or https://…", env: "SSCLI_PROXY",
+	{flag: "proxy", value: "URL", usage: "proxy to connect through: socks5://[user@]host[:port], http://… or https://…", env: "SSCLI_PROXY",
 		group: groupProxy, into: func(s *Settings) any { return &s.Proxy }},
 	{flag: "client-id", short: "i", value: "ID", usage: "MQTT client id (default: sscli- and random characters)", env: "SSCLI_CLIENT_ID",
 		into: func(s *Settings) any { return &s.ClientID }, child: drop},
-	{flag: "response-topic", value: "TOPIC", usage: "topic on which to ask for replies", env: "SSCLI_RESPONSE_TOPIC",
+	{flag: "response-topic", value: "TOPIC", usage: "topic to receive replies on", env: "SSCLI_RESPONSE_TOPIC",
 		into: func(s *Settings) any { return &s.ResponseTopic }, child: pass},
-	{flag: "high-priority", usage: "mark requests to pass when the broker pushes back", env: "SSCLI_HIGH_PRIORITY",
+	{flag: "high-priority", usage: "mark requests as high priority, for when the broker is overloaded", env: "SSCLI_HIGH_PRIORITY",
 		into: func(s *Settings) any { return &s.HighPriority }, child: pass},
-	{flag: "no-pipelining", usage: "send one packet after the other: CONNECT, SUBSCRIBE, the request", env: "SSCLI_NO_PIPELINING",
+	{flag: "no-pipelining", usage: "wait for each reply before the next packet: CONNECT, SUBSCRIBE, the request", env: "SSCLI_NO_PIPELINING",
 		into: func(s *Settings) any { return &s.NoPipelining }},
-	{flag: "timeout", short: "t", value: "DURATION", usage: "budget for connecting and the request; in batch for each request (default 10s)", env: "SSCLI_TIMEOUT",
+	{flag: "timeout", short: "t", value: "DURATION", usage: "time limit for connecting and the request; in batch for each request (default 10s)", env: "SSCLI_TIMEOUT",
 		scope: scopeRequest, into: func(s *Settings) any { return &s.Timeout }},
 	{flag: "output", short: "o", value: "FORM", usage: "human, raw, json or template=… (default: human on a terminal, else raw)", env: "SSCLI_OUTPUT",
 		scope: scopeRun, words: []string{"human", "raw", "json", "template="}, into: func(s *Settings) any { return &s.Output }},
@@ -207,10 +211,39 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.Trace }},
 	{flag: "trace-file", value: "FILE", usage: "append every packet to FILE", env: "SSCLI_TRACE_FILE",
 		scope: scopeRun, into: func(s *Settings) any { return &s.TraceFile }},
-	{flag: "quiet", short: "q", usage: "no warnings",
+	{flag: "quiet", short: "q", usage: "print no warnings",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Quiet }},
-	{flag: "verbose", short: "v", usage: "also tell of harmless departures from the protocol",
+	{flag: "verbose", short: "v", usage: "also warn about harmless deviations from the protocol",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Verbose }},
-	{flag: "yes", usage: "write with a protected context without being asked",
+	{flag: "yes", usage: "confirm every write in a protected context",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Yes }},
+}
+
+// findSetting returns the setting of a flag that a context can have.
+func findSetting(flag string) (setting, bool) {
+	for _, s := range settings() {
+		if s.flag == flag && s.inContext() {
+			return s, true
+		}
+	}
+	return setting{}, false
+}
+
+// keys lists the keys that a context can have.
+func keys() []string {
+	names := []string{"protected"}
+	for _, s := range settings() {
+		if s.inContext() {
+			names = append(names, s.flag)
+		}
+	}
+	return names
+}
+
+// didYouMean returns " (did you mean …?)" if there are names near to a name, else "".
+func didYouMean(name string, names []string) string {
+	if found := suggest.Near(strings.ReplaceAll(name, "_", "-"), names); len(found) > 0 {
+		return " (did you mean " + strings.Join(found, " or ") + "?)"
+	}
+	return ""
 }

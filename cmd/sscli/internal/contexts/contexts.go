@@ -16,31 +16,34 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// New returns the command `sscli context`.
 func New(a *cli.App) *cobra.Command {
 	parent := &cobra.Command{
 		Use:         "context",
-		Short:       "Name connections, and choose one",
+		Short:       "Manage named connections",
 		GroupID:     cli.GroupMore,
 		Annotations: map[string]string{cli.Offline: ""},
-		Long: `A context is a named connection: what the connection flags say, kept in a file.
--c NAME uses one, context use chooses the one that is used when nothing else is said.
+		Long: `A context is a named connection: connection flags that are kept in a file.
 
-From the first to the last that counts: a flag, the context that -c names, an SSCLI_
-variable, the chosen context (SSCLI_CONTEXT chooses too), an AIO_ variable. A flag or
-SSCLI_ variable that names another broker voids the chosen context as a whole, so that
-its users and tokens are sent to nobody else.
+-c NAME uses a context for one command. sscli context use NAME chooses the context for
+all commands without -c.
 
-With a protected context whatever writes asks on the terminal, and needs --yes where
-there is none.
+In order of precedence, a setting comes from a flag, the context that -c names, an
+SSCLI_ variable, the chosen context (SSCLI_CONTEXT chooses too), or an AIO_ variable. If
+a flag or an SSCLI_ variable names another broker, the whole chosen context is ignored,
+so that its users and tokens are not sent to another broker.
 
-The file is $XDG_CONFIG_HOME/sscli/config.yaml (~/.config/sscli/config.yaml, on Windows
-%AppData%\sscli\config.yaml) or what --config or SSCLI_CONFIG names. It holds the names
-of files with secrets, never a secret.`,
+In a protected context every write asks on the terminal, and needs --yes if there is no
+terminal.
+
+The file is $XDG_CONFIG_HOME/sscli/config.yaml, by default ~/.config/sscli/config.yaml,
+on Windows %AppData%\sscli\config.yaml; --config or SSCLI_CONFIG names another one. It
+holds names of files with secrets, never a secret.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return explain.Usagef("unknown context command %.64q: want set, list, use, show or rm", cli.Unprotect(args[0]))
 			}
-			return explain.Usagef("no context command: want set, list, use, show or rm")
+			return explain.Usagef("missing command: want set, list, use, show or rm")
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -48,19 +51,19 @@ of files with secrets, never a secret.`,
 	return parent
 }
 
-// contextFile is the file that a command is to change.
+// contextFile returns the name of the file that a command changes.
 func contextFile(a *cli.App, cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("context"); f != nil && f.Changed {
-		return "", explain.Usagef("--context %s: want the name as the operand", f.Value)
+		return "", explain.Usagef("--context %s: write the name as the operand", f.Value)
 	}
 	file, _ := config.Path(cmd.Flags(), a.Env)
 	if file == "" {
-		return "", explain.Usagef("no place for contexts: want HOME or XDG_CONFIG_HOME in the environment, or --config FILE")
+		return "", explain.Usagef("no file for contexts: set HOME or XDG_CONFIG_HOME, or use --config FILE")
 	}
 	return file, nil
 }
 
-// shownContext is a context as commands print it.
+// shownContext returns a context as commands print it.
 func shownContext(op, name string, all config.Contexts) format.Context {
 	c := all.Named[name]
 	shown := format.Context{Op: op, Name: name, Chosen: name != "" && name == all.Chosen, Protected: c.Protected, Broker: c.Broker()}
@@ -70,7 +73,7 @@ func shownContext(op, name string, all config.Contexts) format.Context {
 	return shown
 }
 
-// editContexts changes the file of contexts and prints the one that change returns.
+// editContexts changes the file of contexts and prints the context that change returns.
 func editContexts(a *cli.App, cmd *cobra.Command, change func(all *config.Contexts, file string) (format.Context, error)) error {
 	file, err := contextFile(a, cmd)
 	if err != nil {
@@ -87,20 +90,21 @@ func editContexts(a *cli.App, cmd *cobra.Command, change func(all *config.Contex
 	return a.Emit(shown)
 }
 
+// contextSet returns the command `sscli context set`.
 func contextSet(a *cli.App) *cobra.Command {
 	var protected bool
 	var unset []string
 	cmd := &cobra.Command{
 		Use:   "set NAME [connection flags]",
-		Short: "Make a context, or change one",
-		Long: `Make a context of the connection flags on this command line, or give one that is there
-these flags too. A flag replaces what cannot stand beside it: --url replaces --host.
-Names of files are kept as absolute paths.`,
+		Short: "Create or change a context",
+		Long: `Create a context from the connection flags on this command line, or change one.
+
+The flags are added to a context that exists. A flag replaces the flags that exclude it:
+--url replaces --host. Names of files are kept as absolute paths.`,
+		Args:    cli.ExactArgs("NAME"),
 		Example: "  sscli context set lab -u mqtts://lab.example --ca-file lab.crt\n  sscli context set prod --sat-file token --protected\n  sscli context set prod --unset client-id",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return explain.Usagef("%d operands: want context set NAME, and flags", len(args))
-			}
+
 			name := cli.Unprotect(args[0])
 			if err := config.CheckName(name); err != nil {
 				return &explain.UsageError{Err: err}
@@ -129,15 +133,16 @@ Names of files are kept as absolute paths.`,
 		},
 		ValidArgsFunction: completeContext(a),
 	}
-	cmd.Flags().BoolVar(&protected, "protected", false, "ask before writes, and want --yes where nobody can be asked")
-	cmd.Flags().StringSliceVar(&unset, "unset", nil, "take this `FLAG` away")
+	cmd.Flags().BoolVar(&protected, "protected", false, "ask before each write; without a terminal require --yes")
+	cmd.Flags().StringSliceVar(&unset, "unset", nil, "remove `FLAG` from the context")
 	return cmd
 }
 
+// contextList returns the command `sscli context list`.
 func contextList(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the contexts; * is before the chosen one",
+		Short: "List the contexts, with * before the chosen one",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := contextFile(a, cmd); err != nil {
@@ -163,15 +168,18 @@ func contextList(a *cli.App) *cobra.Command {
 	}
 }
 
+// contextUse returns the command `sscli context use`.
 func contextUse(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "use NAME|none",
-		Short:   "Choose the context that is used when nothing else is said",
+		Use:   "use NAME|none",
+		Short: "Choose the default context",
+		Long: `Choose the context for all commands that name no other.
+
+With none in place of NAME no context is chosen.`,
+		Args:    cli.ExactArgs("NAME"),
 		Example: "  sscli context use lab\n  sscli context use none",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return explain.Usagef("%d operands: want context use NAME, or context use none", len(args))
-			}
+
 			name := cli.Unprotect(args[0])
 			return editContexts(a, cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {
 				if name == config.None {
@@ -188,14 +196,16 @@ func contextUse(a *cli.App) *cobra.Command {
 	}
 }
 
+// contextRemove returns the command `sscli context rm`.
 func contextRemove(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm NAME",
-		Short: "Remove a context; no other is chosen in its place",
+		Short: "Remove a context",
+		Long: `Remove a context.
+
+If it was the chosen context, no context is chosen after that.`,
+		Args: cli.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return explain.Usagef("%d operands: want context rm NAME", len(args))
-			}
 			name := cli.Unprotect(args[0])
 			return editContexts(a, cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {
 				if _, err := all.Find(name, "context rm", file); err != nil {
@@ -213,16 +223,19 @@ func contextRemove(a *cli.App) *cobra.Command {
 	}
 }
 
+// contextShow returns the command `sscli context show`.
 func contextShow(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME]",
-		Short: "Show every value that counts, and who says so",
-		Long: `Show what a command with the same flags and the same environment would use, and which
-flag, variable or context says so. With NAME it is what it would be with -c NAME.`,
+		Short: "Show the effective settings and their sources",
+		Long: `Show the settings that a command would use, and where each of them comes from.
+
+They are the settings of a command with the same flags and the same environment; with
+NAME, of a command with -c NAME. The source is a flag, a variable, or a context.`,
 		Example: "  sscli context show\n  sscli context show lab\n  sscli context show -u mqtt://127.0.0.1 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return explain.Usagef("%d operands: want context show, or context show NAME", len(args))
+				return explain.Usagef("%.64q: sscli context show takes only one NAME", cli.Unprotect(args[1]))
 			}
 			if len(args) == 1 {
 				if f := cmd.Flags().Lookup("context"); f.Changed {
@@ -236,7 +249,7 @@ flag, variable or context says so. With NAME it is what it would be with -c NAME
 			if explain.IsA[*config.UnknownContextError](err) || explain.IsA[*config.FileError](err) {
 				return err
 			}
-			// A setting that is wrong is told of after those that are known.
+			// An invalid setting is an error after the settings that are known.
 			for _, s := range effective(a, cmd) {
 				if printErr := a.Emit(s); printErr != nil {
 					return printErr
@@ -248,7 +261,7 @@ flag, variable or context says so. With NAME it is what it would be with -c NAME
 	}
 }
 
-// effective are the values that count.
+// effective lists the effective settings, also the ones that are defaults.
 func effective(a *cli.App, cmd *cobra.Command) []format.Setting {
 	s := a.Settings
 	said := s.Effective()
@@ -271,7 +284,7 @@ func effective(a *cli.App, cmd *cobra.Command) []format.Setting {
 		}
 		said = slices.Insert(said, 0, config.Effective{Flag: "config", Value: file, Source: source})
 	}
-	const most = 40 // long values push what is behind them
+	const most = 40 // longer values do not widen the column
 	var width, valueWidth int
 	for _, e := range said {
 		width = max(width, len(e.Flag))
@@ -290,7 +303,7 @@ func effective(a *cli.App, cmd *cobra.Command) []format.Setting {
 	return out
 }
 
-// completeContext completes the name of a context.
+// completeContext completes an operand that is the name of a context.
 func completeContext(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

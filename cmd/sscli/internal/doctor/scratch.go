@@ -15,25 +15,24 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// scratchPrefix is what the keys begin with that `doctor --write` writes. They
-// expire after scratchTTL, whatever happens to it.
+// scratchPrefix begins the keys that `doctor --write` writes. They expire after scratchTTL.
 const (
 	scratchPrefix = "sscli/doctor/"
 	scratchTTL    = time.Minute
 )
 
-// A scratch is the part of a checkup that writes keys of its own.
+// A scratch is the part of a checkup that writes scratch keys.
 type scratch struct {
 	*checkup
 	prefix string
-	keys   []string // that were perhaps written
+	keys   []string // the keys that may have been written
 
-	refusal  mqtt.Message // the answer to a condition that was not met
-	deletion mqtt.Message // the notification of one
-	unknown  mqtt.Message // the answer to a verb that the store does not know
+	refusal  mqtt.Message // the reply to a write whose condition was not met
+	deletion mqtt.Message // the notification of a deletion
+	unknown  mqtt.Message // the reply to an unknown verb; zero if the store knows them all
 }
 
-// scratch goes on with keys of its own, and removes them, whatever happens.
+// scratch runs the checks that write, and then deletes their keys in any case.
 func (c *checkup) scratch(ctx context.Context) error {
 	s := &scratch{checkup: c, prefix: scratchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
 	err := s.climb(ctx)
@@ -43,6 +42,7 @@ func (c *checkup) scratch(ctx context.Context) error {
 	return err
 }
 
+// climb runs the checks that write, to the first that fails.
 func (s *scratch) climb(ctx context.Context) error {
 	for _, rung := range []func(context.Context) error{s.clock, s.write, s.notify, s.scan} {
 		if err := rung(ctx); err != nil {
@@ -52,7 +52,7 @@ func (s *scratch) climb(ctx context.Context) error {
 	return s.dialect()
 }
 
-// key returns a key that is removed in the end.
+// key returns a key that clean deletes.
 func (s *scratch) key(name string) string {
 	key := s.prefix + name
 	s.keys = append(s.keys, key)
@@ -74,72 +74,18 @@ func (s *scratch) clean(ctx context.Context) error {
 	}
 	return s.print(format.Check{
 		Name: "cleaning up", Status: format.Warn,
-		Message: fmt.Sprintf("%s may be left; it expires within %v", strings.Join(left, ", "), scratchTTL),
+		Message: fmt.Sprintf("some scratch keys may be left, and expire within %v: %s", scratchTTL, strings.Join(left, ", ")),
 	})
 }
 
-// clockWarning is how far the clocks may be apart until it is worth a word. The
-// store's limit is wire.MaxDrift.
-const clockWarning = 5 * time.Second
-
-func (s *scratch) clock(ctx context.Context) error {
-	const times = 5
-	key := s.key("clock")
-	var best client.Skew
-	for i := range times {
-		skew, err := s.s.MeasureSkew(ctx, key, scratchTTL)
-		if err != nil {
-			return s.fail(ctx, "clock", explain.Describe(client.Set(key, nil, client.SetOptions{}), err))
-		}
-		if i == 0 || skew.Bound < best.Bound {
-			best = skew
-		}
-	}
-	check := format.Check{Name: "clock", Status: format.Pass, Facts: []format.Fact{
-		{Name: "ahead", Value: fmt.Sprintf("%.1f ms", ms(best.Ahead))},
-		{Name: "bound", Value: fmt.Sprintf("%.1f ms", ms(best.Bound))},
-	}}
-	ahead := best.Ahead
-	side := "ahead of"
-	if ahead < 0 {
-		ahead, side = -ahead, "behind"
-	}
-	check.Message = fmt.Sprintf("the local clock is %s %s the store's, give or take %s", rounded(ahead), side, rounded(best.Bound))
-	if best.Ahead > 0 {
-		check.Message += fmt.Sprintf("; writes are refused from %v on", wire.MaxDrift)
-	}
-	const synchronize = "compare date -u here and on the broker's nodes, and synchronize both"
-	switch {
-	case best.Ahead > wire.MaxDrift:
-		check.Status, check.Hint = format.Fail, synchronize
-		if err := s.print(check); err != nil {
-			return err
-		}
-		return &explain.ExitError{Code: explain.CodeClock}
-	case ahead > clockWarning:
-		check.Status, check.Hint = format.Warn, synchronize
-	}
-	return s.print(check)
-}
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// rounded writes milliseconds where there is nothing larger.
-func rounded(d time.Duration) string {
-	if d < time.Second {
-		return fmt.Sprintf("%.1f ms", ms(d))
-	}
-	return d.Round(time.Millisecond).String()
-}
-
-// write shows that the store does what writes and their conditions mean.
+// write checks that writes and their conditions do what they should.
 func (s *scratch) write(ctx context.Context) error {
 	const value, other = "\x00\r\n\xff", "other"
 	key := s.key("write")
 	began := time.Now()
 	steps := []struct {
 		c    client.Command
-		want string // what is expected, if it is not what fits
+		want string // for the error if the reply does not fit
 		fits func(client.Result) bool
 	}{
 		{client.Set(key, []byte(value), client.SetOptions{Condition: client.NX, TTL: scratchTTL}), "OK", func(r client.Result) bool { return r.(client.SetResult).Applied }},
@@ -159,7 +105,7 @@ func (s *scratch) write(ctx context.Context) error {
 			return s.fail(ctx, "write", explain.Describe(step.c, err))
 		}
 		if set, ok := reply.(client.SetResult); ok && !set.Applied {
-			s.refusal = s.way.lastReply()
+			s.refusal = s.recorder.lastReply()
 		}
 	}
 	return s.print(format.Check{
@@ -168,7 +114,7 @@ func (s *scratch) write(ctx context.Context) error {
 	})
 }
 
-// notify shows that changes are announced.
+// notify checks that changes are announced, and measures how long that takes.
 func (s *scratch) notify(ctx context.Context) error {
 	key := s.key("notify")
 	limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
@@ -177,7 +123,7 @@ func (s *scratch) notify(ctx context.Context) error {
 	if err != nil {
 		return s.fail(ctx, "notify", fmt.Errorf("watch: %w", err))
 	}
-	defer func() { _ = w.Close(limited) }() // with the connection it ends in any case
+	defer func() { _ = w.Close(limited) }() // an error is harmless: the watch ends with the connection
 	began := time.Now()
 	if _, err := s.s.Set(limited, key, nil, client.SetOptions{TTL: scratchTTL}); err != nil {
 		return s.fail(ctx, "notify", explain.Describe(client.Set(key, nil, client.SetOptions{}), err))
@@ -192,14 +138,14 @@ func (s *scratch) notify(ctx context.Context) error {
 	if err := next(limited, w, client.EventDelete); err != nil {
 		return s.fail(ctx, "notify", fmt.Errorf("the announcement of a deletion: %w", err))
 	}
-	s.deletion = s.way.lastNotice()
+	s.deletion = s.recorder.lastNotice()
 	return s.print(format.Check{
 		Name: "notify", Status: format.Pass, Took: took.Round(time.Microsecond),
 		Message: "a set and a deletion are announced",
 	})
 }
 
-// next waits for an event of that kind.
+// next waits for an event of a kind.
 func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
 	for {
 		e, err := w.Next(ctx)
@@ -209,14 +155,14 @@ func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
 	}
 }
 
-// scan finds out whether there is SCAN.
+// scan checks whether the broker has SCAN.
 func (s *scratch) scan(ctx context.Context) error {
 	c := client.Call([]string{wire.VerbScan, s.prefix + "*"}, client.WriteOptions{})
 	_, err := s.s.Do(ctx, c)
 	refused, isStore := errors.AsType[*wire.StoreError](err)
 	switch {
 	case isStore && refused.Kind() == wire.ErrorUnknownCommand:
-		s.unknown = s.way.lastReply()
+		s.unknown = s.recorder.lastReply()
 		return s.skip("scan", "this broker has no SCAN, so keys cannot be listed")
 	case err != nil:
 		f, _ := s.a.Explain(explain.Describe(c, err))
@@ -225,8 +171,8 @@ func (s *scratch) scan(ctx context.Context) error {
 	return s.print(format.Check{Name: "scan", Status: format.Pass, Message: "this broker has SCAN: keys can be listed"})
 }
 
-// dialect tells which forms the broker uses where the published protocol and the
-// SDKs differ, or say nothing (protocol.md 2.3, 2.6, 3.1).
+// dialect shows which forms the broker uses where the published protocol and the SDKs differ or
+// say nothing (protocol.md 2.3, 2.6, 3.1).
 func (s *scratch) dialect() error {
 	check := format.Check{Name: "dialect", Status: format.Pass, Message: "how this broker writes what the published protocol leaves open"}
 	add := func(name, value string) { check.Facts = append(check.Facts, format.Fact{Name: name, Value: value}) }

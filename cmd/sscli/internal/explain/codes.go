@@ -1,6 +1,6 @@
 package explain
 
-// The exit codes are a contract.
+// The exit codes are a contract. [Codes] says what they mean.
 const (
 	CodeNo         = 1
 	CodeUsage      = 2
@@ -17,12 +17,13 @@ const (
 	codeTimeout    = 124
 )
 
-// An exitCode is a row of the table in help and README.
+// A Code is a row of the table of exit codes in help and docs.
 type Code struct {
-	Code    string
+	Code    string // "3", or "128+N" for many
 	Meaning string
 }
 
+// Codes returns the table of exit codes, in the order of their numbers.
 func Codes() []Code {
 	return []Code{
 		{"0", "done, yes"},
@@ -34,9 +35,9 @@ func Codes() []Code {
 		{"6", "fencing: token missing, lower, too far ahead, malformed"},
 		{"7", "clock: request timestamp too far ahead"},
 		{"8", "lock lost while held"},
-		{"9", "the answer makes no sense (bad RESP3, bad HLC)"},
-		{"10", "watch continuity lost, or its buffer full"},
-		{"11", "outcome unknown: a write was sent, no answer came, and reading back could not tell"},
+		{"9", "invalid reply from the store (bad RESP3, bad HLC)"},
+		{"10", "watch continuity lost, or its buffer is full"},
+		{"11", "outcome unknown: a write was sent, no reply came, and reading back was inconclusive"},
 		{"12", "done, but the result could not be printed (full disk, closed pipe, template)"},
 		{"124", "timed out with nothing applied"},
 		{"125", "the child could not be set up"},

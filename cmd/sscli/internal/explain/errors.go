@@ -10,14 +10,14 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
-// errNo is a "no": a result that was printed, and exit code 1.
+// ErrNo is a "no": the result was printed, and the exit code is 1.
 var ErrNo = errors.New("no")
 
-// An exitError is an exit code that needs no more words: a child's, or that of an
-// error that was printed where it happened.
+// An ExitError ends sscli with an exit code and no message: the code is a child's, or the
+// error was printed where it happened.
 type ExitError struct {
-	Code int
-	Err  error // may be nil
+	Code int   // the exit code
+	Err  error // the cause; may be nil
 }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
@@ -33,25 +33,26 @@ func ServerEnded(cause error) error {
 	return cause
 }
 
-// A usageError is a command line that cannot be understood.
+// A UsageError is a command line that cannot be understood. Nothing was sent.
 type UsageError struct {
-	Err  error
-	Hint string // the next thing to type
+	Err  error  // what is wrong
+	Hint string // the next command to type; empty for the command's --help
 }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 
 func (e *UsageError) Unwrap() error { return e.Err }
 
+// Usagef returns a [*UsageError] with a formatted message.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-// An outputError is a result that could not be printed.
+// An OutputError is a result that could not be printed.
 type OutputError struct {
-	Err  error
-	Done bool // the result is that of a write, which was applied
-	File bool // it was to go to a file, which err names
+	Err  error // the cause; names the file if File is set
+	Done bool  // the result is of a write, and the write was applied
+	File bool  // the result goes to a file and not to standard output
 }
 
 func (e *OutputError) Error() string {
@@ -73,7 +74,7 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// A notAppliedError is a write whose answer was lost and that was not applied.
+// A NotAppliedError is a write whose reply was lost, and which was not applied.
 type NotAppliedError struct{ Err error }
 
 func (e *NotAppliedError) Error() string {
@@ -82,73 +83,73 @@ func (e *NotAppliedError) Error() string {
 
 func (e *NotAppliedError) Unwrap() error { return e.Err }
 
-// An unknownError is a write of which nobody can say whether it was applied.
+// An UnknownError is a write whose outcome is unknown: it was sent, its reply was lost, and
+// reading the key does not show whether it was applied.
 type UnknownError struct {
-	Err error
-	Why string
+	Err error  // why there is no reply
+	Why string // why reading the key does not show it
 }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("the write was sent, whether it was applied is unknown: %v (%s)", e.Err, e.Why)
+	return fmt.Sprintf("outcome unknown, the write was sent and may have been applied: %v (%s)", e.Err, e.Why)
 }
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// isTimeout tells whether time ran out, rather than something else ending it.
+// IsTimeout reports whether the error is a timeout.
 func IsTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// A protectedError is a write with a protected context that nobody confirmed.
-// Nothing was sent.
+// A ProtectedError is a write in a protected context that was not confirmed. Nothing was sent.
 type ProtectedError struct {
-	Context string
-	What    string
-	Refused bool // by the user, who was asked
-	Batch   bool // is what standard input is
+	Context string // the name of the context
+	What    string // what was about to be sent
+	Refused bool   // the user was asked, and declined
+	Batch   bool   // nobody was asked, because standard input is the batch
 }
 
 func (e *ProtectedError) Error() string {
 	if e.Refused {
-		return e.What + ": not sent, as you answered"
+		return e.What + ": cancelled, nothing was sent"
 	}
 	if e.Batch {
-		return fmt.Sprintf("%s: the context %s is protected, and standard input is the batch, not the answer", e.What, e.Context)
+		return fmt.Sprintf("%s: context %s is protected, and standard input is the batch, so it cannot be confirmed there", e.What, e.Context)
 	}
-	return fmt.Sprintf("%s: the context %s is protected, and there is no terminal to ask on", e.What, e.Context)
+	return fmt.Sprintf("%s: context %s is protected, and there is no terminal to confirm it on", e.What, e.Context)
 }
 
-// An expectError is a command that ended with another code than expected.
+// An ExpectError is a command that ended with another exit code than `expect` said.
 type ExpectError struct {
-	Want, Got int
+	Want, Got int // exit codes
 }
 
 func (e *ExpectError) Error() string {
 	return fmt.Sprintf("expected exit code %d, got %d", e.Want, e.Got)
 }
 
-// A noScanError is a broker whose store does not know SCAN.
+// A NoScanError is a scan on a broker whose store has no SCAN.
 type NoScanError struct{ Err error }
 
 func (e *NoScanError) Error() string {
-	return "this broker's state store has no SCAN and cannot list its keys: " + e.Err.Error()
+	return "this broker's state store cannot list its keys, it has no SCAN: " + e.Err.Error()
 }
 
 func (e *NoScanError) Unwrap() error { return e.Err }
 
-// errGap ends a watch whose continuity is not proven (--fail-on-gap).
-var ErrGap = errors.New("events are missing, or may be (--fail-on-gap)")
+// ErrGap ends a watch with --fail-on-gap that cannot prove it missed nothing.
+var ErrGap = errors.New("events were missed, or may have been (--fail-on-gap)")
 
+// IsA reports whether the error is, or wraps, an E.
 func IsA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// An overTLSError says of an error that the connection was, or should have been,
-// with TLS.
+// An OverTLSError marks the error of a connection that uses TLS. The message is the cause's.
 type OverTLSError struct{ Err error }
 
 func (e *OverTLSError) Error() string { return e.Err.Error() }
 
 func (e *OverTLSError) Unwrap() error { return e.Err }
 
-// isNo tells whether an error is a "no", which is a result.
+// IsNo reports whether the error is a "no", which is a result and prints no message.
 func IsNo(err error) bool { return errors.Is(err, ErrNo) }

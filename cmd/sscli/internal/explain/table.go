@@ -1,18 +1,14 @@
 package explain
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
@@ -24,24 +20,25 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An explanation is what sscli says of one kind of error.
+// A Row is a row of the table of errors: what sscli says about one kind of error.
 type Row struct {
-	Kind  string // for programs
-	Code  int
-	Cause string // for the documentation
-	Hint  string // the next thing to try
-	is    func(error) bool
+	Kind  string           // the name for programs; part of the contract
+	Code  int              // the exit code
+	Cause string           // for the documentation
+	Hint  string           // the next thing to do; empty if there is none. See fillIn
+	is    func(error) bool // whether an error is of this kind
 }
 
-// explain turns any error into what the user sees.
-func Of(err error) format.Fault {
+// Fault returns what the user sees of an error: the row of the first kind that fits, with the
+// error's message. It never fails: an unknown error has the kind "error".
+func Fault(err error) format.Fault {
 	f := format.Fault{Code: CodeConnection, Kind: "error", Message: Message(err)}
 	if store, ok := errors.AsType[*wire.StoreError](err); ok {
 		f.StoreError = store.Text
 	}
 	for _, e := range Table() {
 		if e.is(err) {
-			f.Code, f.Kind, f.Hint = e.Code, e.Kind, e.Hint
+			f.Code, f.Kind, f.Hint = e.Code, e.Kind, fillIn(e.Hint, err)
 			break
 		}
 	}
@@ -49,7 +46,7 @@ func Of(err error) format.Fault {
 		f.Hint = u.Hint
 	}
 	if c, ok := errors.AsType[*config.Error](err); ok && strings.HasPrefix(c.Source, "--") {
-		f.Hint = "" // whoever wrote a flag needs no list of variables
+		f.Hint = "" // a list of variables is no help for a flag
 		if c.Source == "--output" {
 			f.Hint = "sscli help output"
 		}
@@ -77,145 +74,182 @@ func Of(err error) format.Fault {
 	return f
 }
 
-// explanations is the one table of error kinds; the first that fits counts.
+// fillIn writes the names that the error knows into a hint: of its lock for NAME, of its key
+// for KEY. A name that a shell would take apart stays a placeholder.
+func fillIn(hint string, err error) string {
+	plain := func(name string) bool {
+		return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@%+,", r))
+		})
+	}
+	var lock, key string
+	if e, ok := errors.AsType[*client.LockLostError](err); ok {
+		lock = e.Name
+	}
+	if e, ok := errors.AsType[*client.NotHolderError](err); ok {
+		lock = e.Status.Name
+	}
+	if e, ok := errors.AsType[*client.LockBusyError](err); ok {
+		lock = e.Status.Name
+	}
+	if e, ok := errors.AsType[*requestError](err); ok {
+		key = e.key
+	}
+	if plain(lock) {
+		hint = strings.ReplaceAll(hint, "NAME", lock)
+	}
+	if plain(key) {
+		hint = strings.ReplaceAll(hint, "KEY", key)
+	}
+	return hint
+}
+
+// Table returns the one table of kinds of errors. The first row that fits an error counts.
 func Table() []Row {
+	const (
+		trace       = "--trace shows what was sent"
+		credentials = "log in as the broker's port requires: --username and --password-file, --sat-file, or --cert-file and --key-file"
+	)
 	return []Row{
-		{"interrupted", 128, "a signal asked sscli to end; its number is added to the code", "", IsA[*signals.Interrupted]},
+		{"interrupted", 128, "a signal ended sscli; its number is added to the code", "", IsA[*signals.Interrupted]},
 		{"expectation", CodeNo, "a command of a batch ended with another code than expected; the code is the command's, if that is above 1", "", IsA[*ExpectError]},
-		{"outcome_unknown", CodeUnknown, "a write was sent, no answer came, and the key does not tell whether it was applied",
-			"read the key and decide; a write may be repeated if it does not matter that it is done twice", IsA[*UnknownError]},
-		{"gap", codeContinuity, "the watch was broken, and that nothing was missed cannot be proven",
+		{"outcome_unknown", CodeUnknown, "a write was sent, no reply came, and the key does not show whether it was applied",
+			"read the key and decide; repeat the write if it may safely be applied twice", IsA[*UnknownError]},
+		{"gap", codeContinuity, "the watch was interrupted and cannot prove that it missed nothing",
 			"read the keys again and start a new watch", is(ErrGap)},
-		{"overflow", codeContinuity, "the watch's reader is slower than the changes come",
-			"a faster reader, a larger --buffer, or fewer keys", is(client.ErrOverflow)},
+		{"overflow", codeContinuity, "events arrive faster than the reader of the watch takes them",
+			"use a faster reader, a larger --buffer, or fewer keys", is(client.ErrOverflow)},
 		{"lock_lost", CodeLockLost, "a lock was lost while it was held: it was not renewed in time, or its key was deleted or taken",
-			"read again what the lock protects; sscli lock status NAME tells who holds it", is(client.ErrLockLost)},
-		{"lock_not_held", CodeLockLost, "a lock that was to be renewed or released is free, or another's: it ran out, or was released",
-			"sscli lock status NAME tells who holds it; acquire it again", is(client.ErrNotHolder)},
-		{"lock_busy", CodeNo, "another holds the lock, and there was no time to wait, or no more",
-			"a longer --wait; sscli lock status NAME --observe 10s tells whether its holder is alive", is(client.ErrLockBusy)},
-		{"not_applied", codeTimeout, "a write was sent, no answer came, and the key is as it was before",
+			"sscli lock status NAME shows who holds it; read again what it protects", is(client.ErrLockLost)},
+		{"lock_not_held", CodeLockLost, "a lock could not be renewed or released: it expired, was released, or has another holder",
+			"sscli lock status NAME shows who holds it; acquire it again", is(client.ErrNotHolder)},
+		{"lock_busy", CodeNo, "the lock has another holder, and the time to wait (if any) is over",
+			"sscli lock status NAME --observe 10s shows whether the holder is alive; or use a longer --wait", is(client.ErrLockBusy)},
+		{"not_applied", codeTimeout, "a write was sent, no reply came, and the key is as it was before",
 			"run it again", IsA[*NotAppliedError]},
-		{"child", child.CodeSetup, "the command behind -- could not be started (125, 126, 127)", "", IsA[*child.StartError]},
-		{"guard", child.CodeSetup, "the process that guards the command of a lock was killed, so the command was killed too", "run it again; what killed it may be short of memory", is(child.ErrGuardDied)},
+		{"child", child.CodeSetup, "the command after -- could not be started (125, 126, 127)", "", IsA[*child.StartError]},
+		{"guard", child.CodeSetup, "the process that guards the command of a lock was killed, so the command was killed too", "run it again, and check whether the machine is short of memory", is(child.ErrGuardDied)},
 		{"usage", CodeUsage, "the command line cannot be understood", "", IsA[*UsageError]},
-		{"no_broker", CodeUsage, "no flag, no variable and no context names a broker",
+		{"no_broker", CodeUsage, "no flag, variable or context names a broker",
 			"-u mqtt://HOST:PORT, export SSCLI_URL, or sscli context set; without a broker: --embedded, or sscli serve", is(config.ErrNoBroker)},
-		{"config", CodeUsage, "a flag, a variable or a context has a value that it cannot have", "sscli help environment", IsA[*config.Error]},
+		{"config", CodeUsage, "the value of a flag, a variable or a context is invalid", "sscli help environment", IsA[*config.Error]},
 		{"context", CodeUsage, "no context has this name", "sscli context list", IsA[*config.UnknownContextError]},
-		{"config_file", CodeUsage, "the file of contexts cannot be read or written, is not understood, or others can write to it", "", IsA[*config.FileError]},
-		{"protected", CodeUsage, "the context is protected, and nobody confirmed the write", "--yes", IsA[*ProtectedError]},
+		{"config_file", CodeUsage, "the file of contexts cannot be read or written, is invalid, or is writable by others", "", IsA[*config.FileError]},
+		{"protected", CodeUsage, "the context is protected, and the write was not confirmed", "--yes", IsA[*ProtectedError]},
 		{"terminal", CodeUsage, "a question cannot be asked: sscli was not started from a terminal",
 			"--password-file in place of --askpass, --yes in place of an answer", IsA[*terminal.Error]},
 		{"response_topic", CodeUsage, "the broker disconnects clients that ask for replies on this topic",
-			"another --response-topic, or none", is(wire.ErrForbiddenResponseTopic)},
-		{"invalid", CodeUsage, "the request is wrong by itself and was not sent", "", IsA[*client.InvalidError]},
+			"use another --response-topic, or none", is(wire.ErrForbiddenResponseTopic)},
+		{"invalid", CodeUsage, "the request is invalid and was not sent", "", IsA[*client.InvalidError]},
 		{"too_large", CodeUsage, "the request is larger than the broker's Maximum Packet Size and was not sent",
-			"a smaller value, or a larger limit at the broker", IsA[*mqtt.TooLargeError]},
-		{"output", codeOutput, "it is done, but the result could not be printed: standard output is full or closed, the file of get -f cannot be written, or the template does not suit it", "", IsA[*OutputError]},
+			"use a smaller value, or raise the broker's limit", IsA[*mqtt.TooLargeError]},
+		{"output", codeOutput, "the request was carried out, but its result could not be printed: standard output is full or closed, the file of get -f cannot be written, or the template does not fit", "", IsA[*OutputError]},
 
 		{"fencing_required", codeFencing, "the key is protected by a fencing token and the request had none",
-			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN", IsStore(wire.ErrorFenceRequired)},
-		{"fencing_lower", codeFencing, "a newer token has written the key: whoever held the old one lost the lock",
-			"acquire the lock again, read the key again, then write with the new token", IsStore(wire.ErrorFenceLower)},
-		{"fencing_ahead", codeFencing, "the token lies over a minute ahead of the store's clock: it is not one of this store's, or a clock is wrong",
-			"the token as the lock's reply gave it; sscli hlc parse TOKEN shows its time", IsStore(wire.ErrorFenceAhead)},
-		{"timestamp_malformed", codeFencing, "the store cannot read the fencing token",
-			"sscli hlc parse TOKEN", IsStore(wire.ErrorMalformedTimestamp)},
-		{"clock_ahead", CodeClock, "the local clock is over a minute ahead of the store's",
-			"compare date -u here and on the broker's nodes, and synchronize both", IsStore(wire.ErrorClockAhead)},
+			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN", IsStoreError(wire.ErrorFenceRequired)},
+		{"fencing_lower", codeFencing, "the key was written with a newer token, so the lock of this token was lost",
+			"acquire the lock again, read the key again, then write with the new token", IsStoreError(wire.ErrorFenceLower)},
+		{"fencing_ahead", codeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
+			"sscli hlc parse TOKEN shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
+		{"timestamp_malformed", codeFencing, "the store cannot parse the fencing token",
+			"sscli hlc parse TOKEN", IsStoreError(wire.ErrorMalformedTimestamp)},
+		{"clock_ahead", CodeClock, "the local clock is more than a minute ahead of the store's",
+			"compare date -u here and on the broker's nodes, and synchronize both", IsStoreError(wire.ErrorClockAhead)},
 		{"local_clock", CodeClock, "the local clock went back by more than a minute", "synchronize the local clock", is(wire.ErrDrift)},
-		{"key_not_authorized", CodeLogin, "the broker's rules do not allow this client this access to the key",
-			"a stateStoreResources rule: Read for get and watch, Write for set, del and vdel", IsStore(wire.ErrorNotAuthorized)},
-		{"quota", CodeStore, "the store holds as many keys as it may",
-			"delete keys, let them expire (PX), or a larger memory profile of the broker", IsStore(wire.ErrorQuota)},
-		{"syntax", CodeStore, "the store does not understand the request", "--trace shows what was sent", IsStore(wire.ErrorSyntax)},
-		{"no_scan", CodeStore, "this broker does not know SCAN, which came after the state store itself: its keys cannot be listed",
-			"get and watch with the names of keys, or a newer broker", IsA[*NoScanError]},
+		{"key_not_authorized", CodeLogin, "the broker's rules do not allow this client to access the key like this",
+			"grant the user access to KEY in stateStoreResources: Read for get and watch, Write for set, del and vdel", IsStoreError(wire.ErrorNotAuthorized)},
+		{"quota", CodeStore, "the store holds the maximum number of keys",
+			"delete keys, let them expire (PX), or use a larger memory profile of the broker", IsStoreError(wire.ErrorQuota)},
+		{"syntax", CodeStore, "the store does not understand the request", trace, IsStoreError(wire.ErrorSyntax)},
+		{"no_scan", CodeStore, "this broker has no SCAN, which is newer than the state store: its keys cannot be listed",
+			"get and watch keys by their names, or use a newer broker", IsA[*NoScanError]},
 		{"unknown_command", CodeStore, "this broker does not know the verb",
-			"the verb in upper case, or a newer broker", IsStore(wire.ErrorUnknownCommand)},
-		{"wrong_arguments", CodeStore, "the verb has another number of arguments", "--trace shows what was sent", IsStore(wire.ErrorWrongArguments)},
-		{"timestamp_missing", CodeStore, "the request had no timestamp", "--trace shows what was sent", IsStore(wire.ErrorMissingTimestamp)},
-		{"key_empty", CodeStore, "the key is empty", "a key of at least one byte", IsStore(wire.ErrorEmptyKey)},
-		{"store_error", CodeStore, "the store refused for a reason that sscli does not know", "--trace shows what was sent", IsA[*wire.StoreError]},
-		{"status", CodeStore, "the broker refused the request before the store saw it", "--trace shows what was sent", IsA[*client.StatusError]},
-		{"answer", codeAnswer, "the answer is not what the protocol allows", "--trace shows it", IsA[*client.AnswerError]},
+			"write the verb in upper case, or use a newer broker", IsStoreError(wire.ErrorUnknownCommand)},
+		{"wrong_arguments", CodeStore, "the verb takes another number of arguments", trace, IsStoreError(wire.ErrorWrongArguments)},
+		{"timestamp_missing", CodeStore, "the request had no timestamp", trace, IsStoreError(wire.ErrorMissingTimestamp)},
+		{"key_empty", CodeStore, "the key is empty", "use a key of at least one byte", IsStoreError(wire.ErrorEmptyKey)},
+		{"store_error", CodeStore, "the store refused the request for a reason that sscli does not know", trace, IsA[*wire.StoreError]},
+		{"status", CodeStore, "the broker refused the request before the store saw it", trace, IsA[*client.StatusError]},
+		{"answer", codeAnswer, "the reply is not what the protocol allows", "--trace shows it", IsA[*client.AnswerError]},
 
 		{"token_expired", CodeLogin, "the broker refused a service-account token that had expired by the local clock",
-			"a new token in the file of --sat-file, as kubectl create token gives it", isExpired},
-		{"token", CodeUsage, "the file of the service-account token cannot be read or holds none", "another --sat-file", IsA[*client.TokenError]},
-		{"auth_later", CodeConnection, "the broker cannot verify the login at the moment (AUTH 0x18)", "again later", is(mqtt.ErrAuthLater)},
-		{"reauth", CodeLogin, "the broker refused the new service-account token of a connection", "a token in the file of --sat-file that the broker accepts",
+			"write a new token to the file of --sat-file: kubectl create token prints one", isExpired},
+		{"token", CodeUsage, "the file of the service-account token cannot be read, or holds no token", "use another --sat-file", IsA[*client.TokenError]},
+		{"auth_later", CodeConnection, "the broker cannot verify the login at the moment (AUTH 0x18)", "try again later", is(mqtt.ErrAuthLater)},
+		{"reauth", CodeLogin, "the broker refused the new service-account token of a connection", "write a token that the broker accepts to the file of --sat-file",
 			IsA[*mqtt.ReauthError]},
-		{"login", CodeLogin, "the broker refuses user name, password or credentials (0x86; some brokers say 0x87 to CONNECT)",
-			"--username and --password-file, --sat-file, or --cert-file and --key-file: what the broker's port wants", isLogin},
-		{"not_authorized", CodeLogin, "the broker's rules do not allow this client what it asked for (0x87)",
-			"an authorization rule for the topic or the client id; --trace shows the topics", isReason("", mqtt.ReasonNotAuthorized)},
-		{"banned", CodeLogin, "the broker has banned the client (0x8A)", "another --client-id", isReason("", mqtt.ReasonBanned)},
-		{"auth_method", CodeLogin, "the broker wants another way of authentication (0x8C)",
-			"--username and --password-file, --sat-file, or --cert-file and --key-file: what the broker's port wants", isReason("", mqtt.ReasonBadAuthMethod)},
+		{"login", CodeLogin, "the broker refuses user name, password or credentials (0x86; some brokers answer CONNECT with 0x87)",
+			credentials, isLogin},
+		{"not_authorized", CodeLogin, "the broker's rules do not allow this client to publish or subscribe (0x87)",
+			"add an authorization rule for the topic or the client id; --trace shows the topics", isReason("", mqtt.ReasonNotAuthorized)},
+		{"banned", CodeLogin, "the broker has banned the client (0x8A)", "use another --client-id", isReason("", mqtt.ReasonBanned)},
+		{"auth_method", CodeLogin, "the broker requires another authentication method (0x8C)",
+			credentials, isReason("", mqtt.ReasonBadAuthMethod)},
 		{"taken_over", CodeConnection, "another client connected with the same client id (0x8E)",
-			"another --client-id, or none for a random one", isReason("", mqtt.ReasonTakenOver)},
+			"use another --client-id, or none for a random one", isReason("", mqtt.ReasonTakenOver)},
 		{"packet_too_large", CodeStore, "the broker refuses packets of this size (0x95)",
-			"a smaller value, or a larger limit at the broker", isReason("", mqtt.ReasonPacketTooLarge)},
-		{"busy_login", CodeConnection, "the broker lets nobody else in at the moment (0x88, 0x89, 0x97, 0x9F to CONNECT)", "again later",
+			"use a smaller value, or raise the broker's limit", isReason("", mqtt.ReasonPacketTooLarge)},
+		{"busy_login", CodeConnection, "the broker accepts no more clients at the moment (0x88, 0x89, 0x97, 0x9F to CONNECT)", "try again later",
 			isReason("CONNACK", 0x88, mqtt.ReasonServerBusy, mqtt.ReasonQuotaExceeded, 0x9F)},
-		{"busy", CodeConnection, "the broker has no room for more at the moment (0x97, 0x89)",
-			"again later; --high-priority passes where the broker allows it", isReason("", mqtt.ReasonQuotaExceeded, mqtt.ReasonServerBusy)},
-		{"moved", CodeConnection, "the broker sends clients to another one (0x9C, 0x9D)", "the other broker's address, with --host or --url", isReason("", 0x9C, 0x9D)},
-		{"mqtt_version", CodeConnection, "the broker does not speak MQTT 5 (0x84)", "a broker, or a listener of it, that speaks MQTT 5", isReason("CONNACK", 0x84)},
-		{"client_id", CodeLogin, "the broker does not accept the client id (0x85)", "another --client-id", isReason("CONNACK", 0x85)},
-		{"topic_refused", CodeUsage, "the broker does not accept the response topic (0x90, 0x8F)", "another --response-topic, or none", isReason("", 0x90, 0x8F)},
+		{"busy", CodeConnection, "the broker accepts no more requests at the moment (0x97, 0x89)",
+			"try again later, or with --high-priority where the broker allows it", isReason("", mqtt.ReasonQuotaExceeded, mqtt.ReasonServerBusy)},
+		{"moved", CodeConnection, "the broker sends clients to another broker (0x9C, 0x9D)", "use the other broker's address, with --host or --url", isReason("", 0x9C, 0x9D)},
+		{"mqtt_version", CodeConnection, "the broker does not speak MQTT 5 (0x84)", "use a broker, or a listener of this broker, that speaks MQTT 5", isReason("CONNACK", 0x84)},
+		{"client_id", CodeLogin, "the broker does not accept the client id (0x85)", "use another --client-id", isReason("CONNACK", 0x85)},
+		{"topic_refused", CodeUsage, "the broker does not accept the response topic (0x90, 0x8F)", "use another --response-topic, or none", isReason("", 0x90, 0x8F)},
 
-		{"client_certificate", CodeLogin, "the broker wants a client certificate and got none, or none of the CAs that the broker names",
-			"--cert-file and --key-file, of a CA that the broker trusts for clients", isClientCertificate(false)},
+		{"client_certificate", CodeLogin, "the broker requires a client certificate, and there was none, or none from the CAs that it names",
+			"--cert-file and --key-file, from a CA that the broker trusts for clients", isClientCertificate(false)},
 		{"client_certificate_refused", CodeLogin, "the broker refused the client certificate",
-			"one of a CA that the broker trusts for clients, and the certificates up to it, in --cert-file", isClientCertificate(true)},
-		{"proxy_login", CodeLogin, "the proxy wants another user name or password (407)",
+			"use a --cert-file from a CA that the broker trusts for clients, with all intermediate certificates", isClientCertificate(true)},
+		{"proxy_login", CodeLogin, "the proxy refused the user name or the password (407)",
 			"export SSCLI_PROXY=http://USER:PASSWORD@HOST:PORT", isProxyLogin},
-		{"proxy", CodeConnection, "the proxy cannot be reached, or does not connect",
-			"another --proxy; NO_PROXY names hosts that ALL_PROXY is not for", isStage(mqtt.StageProxy)},
+		{"proxy", CodeConnection, "the proxy is unreachable, or cannot connect to the broker",
+			"use another --proxy, or add the broker's host to NO_PROXY", isStage(mqtt.StageProxy)},
 		{"websocket", CodeConnection, "the port does not answer with a WebSocket",
-			"the broker's path, as in ws://HOST:PORT/mqtt, and wss:// for TLS", isStage(mqtt.StageWebSocket)},
-		{"lookup", CodeConnection, "the host name is not known", "check the host's name; from outside the cluster, forward a port first", isStage(mqtt.StageLookup)},
+			"add the broker's path, as in ws://HOST:PORT/mqtt, and use wss:// for TLS", isStage(mqtt.StageWebSocket)},
+		{"lookup", CodeConnection, "the host name is unknown", "check the host name; from outside the cluster, forward a port first", isStage(mqtt.StageLookup)},
 		{"refused", CodeConnection, "nothing listens on that port",
 			"check host and port (8883 with TLS, 1883 without); is the broker running?", is(syscall.ECONNREFUSED)},
-		{"certificate_authority", CodeLogin, "the broker's certificate leads to no CA that is trusted here",
+		{"certificate_authority", CodeLogin, "the broker's certificate is not from a CA that is trusted here",
 			"--ca-file with the certificate of the broker's CA", IsA[x509.UnknownAuthorityError]},
-		{"certificate_name", CodeLogin, "the broker's certificate is for another name",
-			"a --host that the certificate names, or --tls-server-name", IsA[x509.HostnameError]},
-		{"certificate_time", CodeLogin, "the broker's certificate has run out, or is not valid yet, by the local clock",
-			"date -u, to see that the clock is right; else the broker needs a new certificate", isOutOfTime},
+		{"certificate_name", CodeLogin, "the broker's certificate is for another host name",
+			"use a --host that the certificate names, or --tls-server-name", IsA[x509.HostnameError]},
+		{"certificate_time", CodeLogin, "the broker's certificate has expired, or is not valid yet, by the local clock",
+			"check the local clock with date -u; if it is right, the broker needs a new certificate", isOutOfTime},
 		{"certificate", CodeLogin, "the broker's certificate does not verify", "--ca-file with the certificate of the broker's CA", IsA[*tls.CertificateVerificationError]},
-		{"tls_on_plain_port", CodeLogin, "the port does not speak TLS", "--no-tls or mqtt://, or the port with TLS (8883)", isPlainPort},
-		{"tls", CodeLogin, "the TLS handshake was broken off", "", isAlert},
+		{"tls_on_plain_port", CodeLogin, "the port does not speak TLS", "use --no-tls or mqtt://, or the port with TLS (8883)", isPlainPort},
+		{"tls", CodeLogin, "the TLS handshake was aborted", "", isAlert},
 		{"plain_on_tls_port", CodeConnection, "the broker closed a connection without TLS before it answered: perhaps the port speaks TLS",
-			"--tls or mqtts://, or the port without TLS (1883)", isTLSPort},
-		{"no_store", codeTimeout, "the broker accepted the request and said that nobody takes it (PUBACK 0x10)",
+			"use --tls or mqtts://, or the port without TLS (1883)", isTLSPort},
+		{"no_store", codeTimeout, "no state store is listening on this broker (PUBACK 0x10)",
 			"check that the broker has a state store; sscli serve is one for development", IsA[*client.NoStoreError]},
-		{"timeout", codeTimeout, "the time was over", "a longer --timeout; --trace shows what was waited for", IsTimeout},
-		{"unreachable", CodeConnection, "the broker cannot be reached", "check host and port, and the network between", isStage(mqtt.StageTCP)},
-		{"refused_login", CodeConnection, "the broker refused the connection", "--trace shows what was sent; the broker's log may tell more", isReason("CONNACK")},
-		{"request_refused", CodeStore, "the broker refused the request", "--trace shows what was sent", isReason("PUBACK")},
-		{"lost", CodeConnection, "the connection was lost", "again; --trace shows what came before", IsA[*mqtt.LostError]},
+		{"timeout", codeTimeout, "no reply came in time", "use a longer --timeout; --trace shows what was waited for", IsTimeout},
+		{"unreachable", CodeConnection, "the broker is unreachable", "check host and port, and the network between", isStage(mqtt.StageTCP)},
+		{"refused_login", CodeConnection, "the broker refused the connection", "--trace shows what was sent; the broker's log may say more", isReason("CONNACK")},
+		{"request_refused", CodeStore, "the broker refused the request", trace, isReason("PUBACK")},
+		{"lost", CodeConnection, "the connection was lost", "try again; --trace shows what came before", IsA[*mqtt.LostError]},
 		{"disconnected", CodeConnection, "the broker ended the connection", "", IsA[*mqtt.ReasonError]},
 		{"file", CodeUsage, "a file cannot be read or written", "", IsA[*fs.PathError]},
 	}
 }
 
+// is fits errors that wrap target.
 func is(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-func IsStore(kind wire.ErrorKind) func(error) bool {
+// IsStoreError returns a function that reports whether an error is the store's answer of that
+// kind.
+func IsStoreError(kind wire.ErrorKind) func(error) bool {
 	return func(err error) bool {
 		e, ok := errors.AsType[*wire.StoreError](err)
 		return ok && e.Kind() == kind
 	}
 }
 
-// isReason fits a ReasonError of that packet (any if empty) and one of those
-// codes (any if there are none).
+// isReason fits a ReasonError in that packet (any if empty) with one of the codes (any if
+// there are none).
 func isReason(packet string, codes ...byte) func(error) bool {
 	return func(err error) bool {
 		e, ok := errors.AsType[*mqtt.ReasonError](err)
@@ -259,8 +293,8 @@ func isOutOfTime(err error) bool {
 	return ok && e.Reason == x509.Expired
 }
 
-// isAlert fits what either side of TLS objects to. With TLS 1.3 a broker that
-// wants a certificate of the client says so only after the handshake.
+// isAlert fits a TLS alert of either side. With TLS 1.3 a broker that requires a client
+// certificate says so only after the handshake.
 func isAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && (op.Op == "remote error" || op.Op == "local error")
@@ -276,88 +310,4 @@ func isTLSPort(err error) bool {
 
 func isCut(err error) bool {
 	return errors.Is(err, mqtt.ErrBrokerClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
-// message is the error in one line: what sscli did, and why it did not work.
-func Message(err error) string {
-	if IsTimeout(err) {
-		if dns, ok := errors.AsType[*net.DNSError](err); ok {
-			return strings.Replace(err.Error(), dns.Error(), "timed out", 1)
-		}
-		return strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), "timed out")
-	}
-	dial, ok := errors.AsType[*mqtt.DialError](err)
-	if !ok {
-		return err.Error()
-	}
-	inner := dial.Err
-	if proxy, ok := errors.AsType[*mqtt.ProxyError](inner); ok && proxy.Err != nil {
-		inner = proxy.Err
-	}
-	if certificate, ok := errors.AsType[*mqtt.ClientCertificateError](inner); ok {
-		inner = certificate.Err
-	}
-	why := inner.Error()
-	if op, ok := errors.AsType[*net.OpError](inner); ok {
-		why = op.Err.Error() // the address is in the message already
-	}
-	if dns, ok := errors.AsType[*net.DNSError](inner); ok {
-		why = dns.Err
-	}
-	if e, ok := errors.AsType[*tls.CertificateVerificationError](inner); ok {
-		why = certificateWords(e, time.Now())
-	}
-	return strings.Replace(err.Error(), inner.Error(), why, 1)
-}
-
-// certificateWords names the certificate that does not verify, and the reason.
-func certificateWords(e *tls.CertificateVerificationError, now time.Time) string {
-	why := strings.TrimPrefix(e.Err.Error(), "x509: ")
-	if len(e.UnverifiedCertificates) == 0 {
-		return why
-	}
-	c := e.UnverifiedCertificates[0]
-	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && invalid.Cert != nil {
-		c = invalid.Cert
-		if invalid.Reason == x509.Expired {
-			why = timeWords(c, now)
-		}
-	}
-	if wrong, ok := errors.AsType[x509.HostnameError](e.Err); ok {
-		why = fmt.Sprintf("it is for %s, not for %s", nameWords(c), wrong.Host)
-	}
-	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
-}
-
-// timeWords says when a certificate is valid, and what the time is here.
-func timeWords(c *x509.Certificate, now time.Time) string {
-	when := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-	if now.Before(c.NotBefore) {
-		return fmt.Sprintf("it is not valid before %s, and here it is %s", when(c.NotBefore), when(now))
-	}
-	return fmt.Sprintf("it expired at %s, and here it is %s", when(c.NotAfter), when(now))
-}
-
-// nameWords are the names in a certificate.
-func nameWords(c *x509.Certificate) string {
-	names := slices.Clone(c.DNSNames)
-	for _, ip := range c.IPAddresses {
-		names = append(names, ip.String())
-	}
-	const most = 8
-	switch {
-	case len(names) == 0:
-		return "no host: it has no subject alternative name"
-	case len(names) > most:
-		names = append(names[:most], "…")
-	}
-	return strings.Join(names, ", ")
-}
-
-// describe says what an error is about. A lost answer says it itself.
-func Describe(c client.Command, err error) error {
-	if c.Key() == "" {
-		return fmt.Errorf("%s: %w", format.Verb(c.Verb()), err)
-	}
-	return fmt.Errorf("%s %s: %w", format.Verb(c.Verb()), format.Brief(c.Key()), err)
 }

@@ -156,7 +156,7 @@ func TestExplain(t *testing.T) {
 	for _, c := range explained {
 		seen[c.kind] = true
 		err := fmt.Errorf("get %q: %w", "a", c.err)
-		f := Of(err)
+		f := Fault(err)
 		if f.Kind != c.kind || f.Code != c.code {
 			t.Errorf("%v: %s, code %d, want %s, code %d", err, f.Kind, f.Code, c.kind, c.code)
 		}
@@ -187,6 +187,27 @@ func TestExplanations(t *testing.T) {
 		}
 		if !slices.ContainsFunc(Codes(), func(c Code) bool { return c.Code == code }) {
 			t.Errorf("%s has exit code %s, which is not in the table", e.Kind, code)
+		}
+	}
+}
+
+func TestHintNamesTheThing(t *testing.T) {
+	denied := storeError(wire.TextNotAuthorized)
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&client.LockLostError{Name: "jobs/nightly"}, "sscli lock status jobs/nightly shows"},
+		{fmt.Errorf("lock: %w", &client.LockBusyError{Status: client.LockStatus{Name: "a"}}), "sscli lock status a --observe"},
+		{&client.LockLostError{Name: "two words"}, "sscli lock status NAME shows"},
+		{&client.LockLostError{Name: "$(id)"}, "sscli lock status NAME shows"},
+		{client.ErrLockLost, "sscli lock status NAME shows"},
+		{Describe(client.Get("line1/setpoint"), denied), "grant the user access to line1/setpoint in"},
+		{Describe(client.Get("a\nb"), denied), "grant the user access to KEY in"},
+		{denied, "grant the user access to KEY in"},
+	} {
+		if got := Fault(c.err).Hint; !strings.HasPrefix(got, c.want) {
+			t.Errorf("%v: hint %q, want it to begin with %q", c.err, got, c.want)
 		}
 	}
 }

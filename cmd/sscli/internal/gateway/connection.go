@@ -47,7 +47,7 @@ func (b *backend) keepConnected(ctx context.Context) error {
 				return nil
 			}
 		}
-		b.log.Warn("connected to the broker again", "after", time.Since(since).Round(time.Millisecond))
+		b.log.Info("connected to the broker again", "after", time.Since(since).Round(time.Millisecond))
 	}
 }
 

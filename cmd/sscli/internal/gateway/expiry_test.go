@@ -61,8 +61,8 @@ func TestLateAnswer(t *testing.T) {
 
 	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: true} })
 	c.send("SET", "k", "v", "PX", "60000")
-	store.Intercept(nil)
 	sub.messages("k", "set") // it is not held back for ever
+	store.Intercept(nil)
 	c.want(`-UNKNOWN SET "k" got no answer within 3s; it may have been applied`)
 	c.do(":1", "DEL", "k")
 	sub.messages("k", "del")

@@ -211,7 +211,9 @@ func run(a *cli.App, ctx context.Context, f flags, command []string) (err error)
 
 // runCommand runs CMD against the gateway.
 func runCommand(command []string, url string) error {
-	code, err := child.Run(child.Command{Args: command, Env: child.Environ(map[string]string{"REDIS_URL": url})})
+	runner := child.NewRunner()
+	defer runner.Close()
+	code, err := runner.Run(child.Command{Args: command, Env: child.Environ(map[string]string{"REDIS_URL": url})})
 	if err != nil || code == 0 {
 		return err
 	}

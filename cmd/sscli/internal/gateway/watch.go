@@ -138,7 +138,7 @@ func (b *backend) leave(w *client.Watch) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := w.Close(ctx); err != nil && b.life.Err() == nil {
-		b.log.Info("a watch could not be taken back", "error", err)
+		b.log.Debug("a watch could not be taken back", "error", err)
 	}
 }
 

@@ -12,19 +12,22 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// New returns the command `sscli hlc`.
 func New(a *cli.App) *cobra.Command {
 	parent := &cobra.Command{
 		Use:         "hlc",
-		Short:       "Look at versions and fencing tokens, without a broker",
+		Short:       "Parse and compare versions and fencing tokens",
 		GroupID:     cli.GroupDebug,
 		Annotations: map[string]string{cli.Offline: ""},
-		Long: `Versions and fencing tokens are hybrid logical clock readings,
-WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1.`,
+		Long: `Parse and compare versions and fencing tokens, without a broker.
+
+Both are hybrid logical clock readings, WALLMS:COUNTER:NODE, as in
+1696374425000:0:node-1.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return explain.Usagef("unknown hlc command %.64q: want now, parse or compare", cli.Unprotect(args[0]))
 			}
-			return explain.Usagef("no hlc command: want now, parse or compare")
+			return explain.Usagef("missing command: want now, parse or compare")
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -43,11 +46,9 @@ WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1.`,
 		},
 		&cobra.Command{
 			Use:   "parse HLC",
-			Short: "Take a version apart",
+			Short: "Print the parts and the time of a version",
+			Args:  cli.ExactArgs("HLC"),
 			RunE: func(_ *cobra.Command, args []string) error {
-				if len(args) != 1 {
-					return explain.Usagef("%d operands: want hlc parse HLC", len(args))
-				}
 				v, err := wire.ParseVersion(cli.Unprotect(args[0]))
 				if err != nil {
 					return &explain.UsageError{Err: err}
@@ -57,13 +58,13 @@ WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1.`,
 		},
 		&cobra.Command{
 			Use:   "compare HLC HLC",
-			Short: "Tell which of two versions is newer",
-			Long: `Print which of two versions is newer, as the store orders them: by wall clock, then
-counter, then node. The raw form is -1, 0 or 1. The exit code is 0.`,
+			Short: "Print which of two versions is newer",
+			Long: `Print which of two versions is newer, as the store orders them.
+
+The order is by wall clock, then counter, then node. The raw form is -1, 0 or 1. The
+exit code is 0 in each case.`,
+			Args: cli.ExactArgs("HLC", "HLC"),
 			RunE: func(_ *cobra.Command, args []string) error {
-				if len(args) != 2 {
-					return explain.Usagef("%d operands: want hlc compare HLC HLC", len(args))
-				}
 				var v [2]wire.Version
 				for i, arg := range args {
 					var err error

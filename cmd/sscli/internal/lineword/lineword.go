@@ -13,18 +13,18 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// lineWords are what the lines of the shell and of a batch have besides commands,
-// with what each is for.
+// Words lists the line words: the usage of each, and what it does.
 func Words() [][2]string {
 	return [][2]string{
 		{"expect CODE CMD...", "run CMD and succeed if it ends with exit code CODE"},
-		{"repeat N [INTERVAL] CMD...", "run CMD N times, to its first error"},
+		{"repeat N [INTERVAL] CMD...", "run CMD N times, or until its first error"},
 		{"sleep DURATION", "wait"},
 		{"time CMD...", "run CMD and print how long it took"},
 	}
 }
 
-// lineWord runs a line that begins with a line word; run runs the words after it.
+// Run runs a line that begins with a line word. It calls run for the command after that word, in
+// the context of the line. The error is run's, or a usage error.
 func Run(ctx context.Context, a *cli.App, args []string, run func(context.Context, []string) error) error {
 	switch strings.ToLower(args[0]) {
 	case "expect":
@@ -37,6 +37,7 @@ func Run(ctx context.Context, a *cli.App, args []string, run func(context.Contex
 	return timed(ctx, a, args[1:], run)
 }
 
+// expect runs a command and succeeds if the command ends with the expected exit code.
 func expect(ctx context.Context, a *cli.App, args []string, run func(context.Context, []string) error) error {
 	if len(args) < 2 {
 		return explain.Usagef("want expect CODE CMD...")
@@ -55,7 +56,7 @@ func expect(ctx context.Context, a *cli.App, args []string, run func(context.Con
 		got = f.Code
 	}
 	if got == want {
-		return nil // an error that was expected is not one to tell of
+		return nil // an expected error is not printed
 	}
 	if err != nil {
 		a.Fault(err)
@@ -63,6 +64,7 @@ func expect(ctx context.Context, a *cli.App, args []string, run func(context.Con
 	return &explain.ExpectError{Want: want, Got: got}
 }
 
+// sleep waits.
 func sleep(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return explain.Usagef("want sleep DURATION")
@@ -77,6 +79,7 @@ func sleep(ctx context.Context, args []string) error {
 	return nil
 }
 
+// timed runs a command and prints how long it took.
 func timed(ctx context.Context, a *cli.App, args []string, run func(context.Context, []string) error) error {
 	if len(args) == 0 {
 		return explain.Usagef("want time CMD...")
@@ -87,14 +90,15 @@ func timed(ctx context.Context, a *cli.App, args []string, run func(context.Cont
 	return err
 }
 
-// repeat ends with the first error, else with a "no" if there was one.
+// repeat runs a command several times. Its error is the first error of the command, else a "no"
+// if there was one.
 func repeat(ctx context.Context, args []string, run func(context.Context, []string) error) error {
 	if len(args) < 2 {
 		return explain.Usagef("want repeat N [INTERVAL] CMD...")
 	}
 	n, err := strconv.Atoi(args[0])
 	if err != nil || n < 1 {
-		return explain.Usagef("repeat %.32q: want how many times, at least 1", cli.Unprotect(args[0]))
+		return explain.Usagef("repeat %.32q: want a number of times, at least 1", cli.Unprotect(args[0]))
 	}
 	var pause time.Duration
 	args = args[1:]
@@ -122,6 +126,7 @@ func repeat(ctx context.Context, args []string, run func(context.Context, []stri
 	return no
 }
 
+// Is reports whether a word is a line word. Case does not matter.
 func Is(name string) bool {
 	switch strings.ToLower(name) {
 	case "expect", "repeat", "sleep", "time":
@@ -130,8 +135,9 @@ func Is(name string) bool {
 	return false
 }
 
-// behindLineWord is the command that a line word runs; of sleep nothing is left.
-func After(args []string) []string {
+// Command returns the command that a line word runs, with its operands, or the last of args if
+// there is none. args begins with the line word.
+func Command(args []string) []string {
 	switch strings.ToLower(args[0]) {
 	case "time":
 		return args[1:]

@@ -153,7 +153,7 @@ func (r *lockRun) run(ctx context.Context, so client.Options) error {
 	if emptied != nil {
 		r.app.Note(emptied.Error())
 	}
-	if end.Left > 0 {
+	if end.Left {
 		r.app.Warn("processes that the command had left behind were ended", "")
 	}
 	return r.outcome(end, err, lost, released)

@@ -10,10 +10,11 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// NewVersion returns the command `sscli version`.
 func NewVersion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:         "version",
-		Short:       "Print which sscli this is",
+		Short:       "Print the version",
 		GroupID:     cli.GroupMore,
 		Annotations: map[string]string{cli.Offline: ""},
 		Args:        cli.NoArgs,
@@ -23,7 +24,7 @@ func NewVersion(a *cli.App) *cobra.Command {
 	}
 }
 
-// build completes what the linker has set with what the Go command recorded.
+// build completes the data that the linker set with the data that the Go command recorded.
 func build(b format.Build) format.Build {
 	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	info, ok := debug.ReadBuildInfo()

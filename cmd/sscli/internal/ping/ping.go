@@ -18,10 +18,11 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// pingKey is read by ping. It need not exist, and need not be allowed: a refusal
-// is an answer of the store too.
-const PingKey = "sscli/ping"
+// Key is the key that ping reads. It need not exist, and the client need not have access to it: a
+// refusal is a reply of the store too.
+const Key = "sscli/ping"
 
+// New returns the command `sscli ping`.
 func New(a *cli.App) *cobra.Command {
 	return pingCommand(func(ctx context.Context, count int, interval time.Duration) error {
 		return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
@@ -30,14 +31,14 @@ func New(a *cli.App) *cobra.Command {
 	})
 }
 
-// newPingOver is newPing over a session that exists; timeout is for each request.
+// Over returns the command for an existing session. timeout is for each request.
 func Over(a *cli.App, s *client.Session, timeout time.Duration) *cobra.Command {
 	return pingCommand(func(ctx context.Context, count int, interval time.Duration) error {
 		return ping(ctx, a, s, timeout, count, interval)
 	})
 }
 
-// pingCommand lets run ask the store, count times with a pause between.
+// pingCommand returns the command with run as its work.
 func pingCommand(run func(ctx context.Context, count int, pause time.Duration) error) *cobra.Command {
 	var count int
 	var interval string
@@ -45,9 +46,10 @@ func pingCommand(run func(ctx context.Context, count int, pause time.Duration) e
 		Use:     "ping",
 		Short:   "Measure the round trip to the store",
 		GroupID: cli.GroupDebug,
-		Long: `Read a key (` + PingKey + `, which need not exist) again and again and print how long each
-answer took: the way to the broker, through the store, and back. Connecting is not
-counted. Exit code 124 if an answer did not come.`,
+		Long: `Measure the round trip to the store and back. Connecting is not counted.
+
+Each round trip reads the key ` + Key + `, which need not exist. The exit code is 124 if
+a reply did not come in time.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			pause, err := config.ParseDuration(interval)
@@ -55,7 +57,7 @@ counted. Exit code 124 if an answer did not come.`,
 				return explain.Usagef("--interval: %v", err)
 			}
 			if pause < 0 {
-				return explain.Usagef("--interval %s: want 0 or more", interval)
+				return explain.Usagef("--interval %s: must not be negative", interval)
 			}
 			if count < 1 {
 				return explain.Usagef("-n %d: want at least 1", count)
@@ -63,12 +65,13 @@ counted. Exit code 124 if an answer did not come.`,
 			return run(cmd.Context(), count, pause)
 		},
 	}
-	cmd.Flags().IntVarP(&count, "count", "n", 4, "ask `N` times")
-	cmd.Flags().StringVar(&interval, "interval", "200ms", "`DURATION` between two")
+	cmd.Flags().IntVarP(&count, "count", "n", 4, "measure `N` times")
+	cmd.Flags().StringVar(&interval, "interval", "200ms", "wait `DURATION` between two requests")
 	return cmd
 }
 
-// ping asks the store; timeout is for each request.
+// ping measures and prints count round trips, and their summary. timeout is for each request. The
+// error is the last one.
 func ping(ctx context.Context, a *cli.App, s *client.Session, timeout time.Duration, count int, interval time.Duration) error {
 	var answered []time.Duration
 	var bad error
@@ -80,13 +83,13 @@ func ping(ctx context.Context, a *cli.App, s *client.Session, timeout time.Durat
 		sent++
 		limited, cancel := context.WithTimeout(ctx, timeout)
 		began := time.Now()
-		reply, err := s.Get(limited, PingKey)
+		reply, err := s.Get(limited, Key)
 		cancel()
 		_, refused := errors.AsType[*wire.StoreError](err)
 		if refused {
 			reply.RTT = time.Since(began)
 		}
-		result := format.Ping{Seq: sent, Key: PingKey, RTT: reply.RTT}
+		result := format.Ping{Seq: sent, Key: Key, RTT: reply.RTT}
 		switch {
 		case err == nil || refused:
 			answered = append(answered, reply.RTT)
@@ -114,6 +117,7 @@ func ping(ctx context.Context, a *cli.App, s *client.Session, timeout time.Durat
 	return nil
 }
 
+// Summary returns the statistics of round trips, of sent requests. It sorts answered.
 func Summary(sent int, answered []time.Duration) format.PingSummary {
 	s := format.PingSummary{Sent: sent, Lost: sent - len(answered)}
 	n := len(answered)
@@ -125,7 +129,7 @@ func Summary(sent int, answered []time.Duration) format.PingSummary {
 	for _, d := range answered {
 		total += d
 	}
-	// The 99th percentile is the smallest that 99 of 100 do not exceed.
+	// The 99th percentile is the smallest value that 99 of 100 do not exceed.
 	s.Min, s.Max, s.Avg, s.P99 = answered[0], answered[n-1], total/time.Duration(n), answered[(n*99+99)/100-1]
 	return s
 }

@@ -20,13 +20,17 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// checkAttach refuses the flags that are about a broker of one's own.
-func checkAttach(fs *pflag.FlagSet, args []string) error {
+// checkAttach refuses the flags that are about a broker of one's own. Some are about the
+// Redis port too.
+func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if len(args) > 0 {
 		return explain.Usagef("--attach together with a command: want one of them")
 	}
-	for _, name := range []string{"listen", "listen-cert", "listen-key", "listen-client-ca", "ws", "users", "sat-tokens",
-		"self-signed", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size"} {
+	refused := []string{"listen", "listen-client-ca", "ws", "sat-tokens", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size"}
+	if !redis {
+		refused = append(refused, "listen-cert", "listen-key", "self-signed", "users")
+	}
+	for _, name := range refused {
 		if fs.Changed(name) {
 			return explain.Usagef("--attach together with --%s: with --attach the broker is the one that the connection flags name", name)
 		}
@@ -57,14 +61,47 @@ func attach(a *cli.App, ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return fmt.Errorf("attach: %w", err)
 	}
-	if err := a.Emit(format.Serving{URL: a.Settings.URL()}); err != nil {
+	url, err := f.redis.serve(attached, served)
+	if err == nil {
+		err = a.Emit(format.Serving{URL: a.Settings.URL()})
+	}
+	if err == nil && url != "" {
+		err = a.Emit(format.Serving{URL: url})
+	}
+	if err != nil {
 		return errors.Join(err, attached.Close())
 	}
-	select {
-	case <-attached.Done():
-		return fmt.Errorf("attach: %w", attached.Err())
-	case <-ctx.Done():
-		return errors.Join(explain.ServerEnded(context.Cause(ctx)), attached.Close())
+	err = report(a, ctx, attached)
+	if n := attached.Refused(); n > 0 {
+		a.Warn(fmt.Sprintf("%d replies and notifications refused by the broker", n), "")
+	}
+	return err
+}
+
+// report warns of what the broker refuses, at most once a second, until the store or ctx
+// ends.
+func report(a *cli.App, ctx context.Context, attached *emulator.Attached) error {
+	refused := make(chan error, 1)
+	attached.OnRefused(func(err error) {
+		select {
+		case refused <- err:
+		default: // one is waiting to be reported
+		}
+	})
+	next, pause := refused, (<-chan time.Time)(nil)
+	for {
+		select {
+		case err := <-next:
+			a.Warn(fmt.Sprintf("the broker refused a reply: %v; %d refused so far", err, attached.Refused()),
+				"grant the client of serve --attach the right to publish to that topic")
+			next, pause = nil, time.After(time.Second)
+		case <-pause:
+			next, pause = refused, nil
+		case <-attached.Done():
+			return fmt.Errorf("attach: %w", attached.Err())
+		case <-ctx.Done():
+			return errors.Join(explain.ServerEnded(context.Cause(ctx)), attached.Close())
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ type serveFlags struct {
 	ws, users, tokens           config.Text
 	allow                       []string
 	sat                         satFlags
+	redis                       redisFlags
 	skew, latency               string
 	maxKeys                     int
 	maxPacket                   uint32
@@ -39,32 +40,33 @@ func New(a *cli.App) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:         "serve [-- CMD...]",
-		Short:       "Run an emulator of the broker with its state store",
+		Short:       "Run an emulator of the broker and its state store",
 		GroupID:     cli.GroupDebug,
 		Annotations: map[string]string{cli.Offline: ""}, // but for --attach
-		Long: `Run an MQTT 5 broker with a state store in it, for development and tests; what it holds
-is gone when it ends. When it is ready it prints its URL.
+		Long: `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
+when it is ready. What it holds is gone when it ends.
 
-With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and end with
-its exit code. With --ws too, SSCLI_WS_URL is the URL of the WebSocket.
+With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and exit with
+the exit code of CMD. With --ws, SSCLI_WS_URL is the URL of the WebSocket. Ctrl-C reaches
+CMD; Ctrl-Z stops CMD and the server, and fg continues both.
 
---self-signed DIR serves TLS with certificates that it makes: DIR has ca.crt for clients
-and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. What is there and
-good is used again.
+--self-signed DIR makes certificates and serves TLS with them. DIR then has ca.crt for
+clients and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. Certificates
+that are still valid are used again.
 
---users takes lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience wants
-service-account tokens that are signed by --sat-key, and writes one to --sat-out, in
-time a new one.
+--users reads lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience demands
+service-account tokens signed by --sat-key, writes one to --sat-out, and replaces it
+before it expires.
 
---allow USER:METHOD:KEYS is a rule; METHOD is Read, Write or ReadWrite, and KEYS is a
-pattern with * ? and [0-9], in which {principal.clientId} and {principal.username} stand
-for themselves. USER is the name of --users, the common name of a client certificate,
-the subject of a token, or * for everybody, also those without a name. With rules, all
-that none of them allows is refused; without, nothing is.
+--allow USER:METHOD:KEYS is a rule. METHOD is Read, Write or ReadWrite. KEYS is a pattern
+with * ? and [0-9], in which {principal.clientId} and {principal.username} stand for the
+client. USER is a name of --users, the common name of a client certificate, the subject
+of a token, or * for every client, also one without a name. With rules, a request that
+no rule allows is refused; without rules, none is.
 
-With --attach, be the store of a broker that has none, such as Mosquitto: a client of it
-that answers the requests of the others.`,
-		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883",
+With --attach, be the store of a broker that has none, such as Mosquitto: a client that
+answers the requests of the other clients.`,
+		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 				return explain.Usagef("%.64q: want serve -- CMD...", cli.Unprotect(args[0]))
@@ -75,7 +77,7 @@ that answers the requests of the others.`,
 			if !f.attach {
 				return run(a, cmd.Context(), f, args)
 			}
-			if err := checkAttach(cmd.Flags(), args); err != nil {
+			if err := checkAttach(cmd.Flags(), args, f.redis.listen != ""); err != nil {
 				return err
 			}
 			if err := a.ConfigureConnection(cmd.Context(), cmd.Flags()); err != nil {
@@ -95,6 +97,7 @@ that answers the requests of the others.`,
 	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be given several times")
 	fs.Var(&f.tokens, "sat-tokens", "`FILE` of the service-account tokens with which clients may connect: one a line")
 	f.sat.bind(fs)
+	f.redis.bind(fs)
 	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
 	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
 	for _, none := range []string{"skew", "latency"} {
@@ -108,7 +111,8 @@ that answers the requests of the others.`,
 
 // options are those of the emulator.
 func (f serveFlags) options() (emulator.Options, error) {
-	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, MaxPacketSize: f.maxPacket}
+	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, MaxPacketSize: f.maxPacket,
+		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
 	var err error
 	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
 		return o, explain.Usagef("--skew: %v", err)
@@ -140,7 +144,7 @@ func (f serveFlags) options() (emulator.Options, error) {
 		}
 		o.CheckToken = tokens.check
 	}
-	return o, nil
+	return o, f.redis.check(f.users != "" || f.tokens != "" || f.sat.audience != "" || f.clientCA != "")
 }
 
 // certificates are those that the server shows and those that it wants.
@@ -203,7 +207,9 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 	}
 	ready := serving(a, f, server, accounts.out)
 	if len(args) > 0 {
-		code, err := child.Run(child.Command{Args: args, Env: servedEnviron(a, server, ready)})
+		runner := child.NewRunner()
+		defer runner.Close()
+		code, err := runner.Run(child.Command{Args: args, Env: servedEnviron(a, server, ready)})
 		if err != nil || code == 0 {
 			return err
 		}
@@ -212,7 +218,10 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 	if err := a.Emit(ready); err != nil {
 		return err
 	}
-	if url := server.WebSocketURL(); url != "" {
+	for _, url := range []string{server.WebSocketURL(), server.RedisURL()} {
+		if url == "" {
+			continue
+		}
 		ready.URL, ready.Paste = url, nil
 		if err := a.Emit(ready); err != nil {
 			return err
@@ -293,6 +302,9 @@ func servedEnviron(a *cli.App, server *emulator.Server, ready format.Serving) []
 	}
 	if url := server.WebSocketURL(); url != "" {
 		set["SSCLI_WS_URL"] = url
+	}
+	if url := server.RedisURL(); url != "" {
+		set["REDIS_URL"] = url
 	}
 	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
 	if ready.SATFile != "" { // which goes with no other way to log in

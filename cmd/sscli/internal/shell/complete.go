@@ -16,8 +16,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// complete finds what could stand where the cursor is: the shell's own words, and
-// whatever cobra's completion says of a command line.
+// complete returns what could be at the cursor: the shell's own words, and what cobra completes.
+// before are the words of the line before the cursor, part is the word at the cursor.
 func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 	args := make([]string, len(before))
 	for i, w := range before {
@@ -48,8 +48,8 @@ func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 	return slices.CompactFunc(found, func(a, b repl.Candidate) bool { return a.Text == b.Text })
 }
 
-// afterLineWords leaves out the words before a command; nil means that it is not the
-// command's turn.
+// afterLineWords drops the line words before a command. It returns nil if the word at the cursor
+// belongs to a line word.
 func afterLineWords(args []string) []string {
 	for len(args) > 0 {
 		switch strings.ToLower(args[0]) {
@@ -77,6 +77,7 @@ func afterLineWords(args []string) []string {
 	return args
 }
 
+// dotOperands completes the operand of a dot-command.
 func dotOperands(args []string, part string) (found []repl.Candidate) {
 	values := map[string][]string{".output": {"human", "raw", "json", "template="}, ".trace": {"on", "off"}}[strings.ToLower(args[0])]
 	for _, v := range values {
@@ -87,11 +88,11 @@ func dotOperands(args []string, part string) (found []repl.Candidate) {
 	return found
 }
 
-// completeCommand asks cobra, as the completion scripts of other shells do.
+// completeCommand asks cobra, as the completion scripts of the user's shells do.
 func (s *shell) completeCommand(args []string, part repl.Word) []repl.Candidate {
 	line := s.newLine()
 	root := newLineRoot(line)
-	complete.Set(line, root)
+	complete.Register(line, root)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&bytes.Buffer{})
@@ -128,10 +129,11 @@ func (s *shell) completeCommand(args []string, part repl.Word) []repl.Candidate 
 	return found
 }
 
-// files are those whose names begin like that; a directory goes on.
+// files lists the files whose names begin with part. A directory ends in a separator, and leaves
+// the word open.
 func files(part string) (found []repl.Candidate) {
 	dir, name := filepath.Split(part)
-	entries, err := os.ReadDir(cmpDir(dir))
+	entries, err := os.ReadDir(orHere(dir))
 	if err != nil {
 		return nil
 	}
@@ -148,7 +150,8 @@ func files(part string) (found []repl.Candidate) {
 	return found
 }
 
-func cmpDir(dir string) string {
+// orHere returns the directory to read: "." for no directory.
+func orHere(dir string) string {
 	if dir == "" {
 		return "."
 	}

@@ -2,94 +2,93 @@ package shell
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
-// A held is the connection that a shell holds for its lines, with the settings that
-// they begin with. Lines run one after the other.
+// A connection is the one connection of all lines of a shell, with the settings that every line
+// begins with. It is a [cli.Shell]. Lines run one after the other, so it needs no lock.
 type connection struct {
 	settings config.Settings
 	options  client.Options
-	session  *client.Session // nil before there was a connection
+	session  *client.Session // nil before the first connection
 	tap      tap
 	keys     keyMemory
 	noScan   bool // the store has refused to list keys
 }
 
-// connect makes a session if there is none, or if the one that there is may not
-// connect again by itself: what was fatal for it is not for a user who tries again.
-func (h *connection) connect(ctx context.Context) error {
-	if h.session != nil && client.IsPermanent(h.session.Err()) {
-		// How it ended was told.
-		_ = h.session.Close()
-		h.session = nil
+// connect makes a session if there is none, or if the present one has ended for good. An error
+// that ends a session for good may be gone when the user tries again.
+func (c *connection) connect(ctx context.Context) error {
+	if c.session != nil && client.IsPermanent(c.session.Err()) {
+		// Its error was reported.
+		_ = c.session.Close()
+		c.session = nil
 	}
-	if h.session != nil {
+	if c.session != nil {
 		return nil
 	}
-	s, err := client.Dial(ctx, h.options)
+	s, err := client.Dial(ctx, c.options)
 	if err != nil {
 		return err
 	}
-	h.session = s
+	c.session = s
 	return nil
 }
 
-// up tells whether there is a connection, as far as is known.
-func (h *connection) up() bool { return h.session != nil && h.session.Err() == nil }
+// up reports whether there is a connection, as far as is known.
+func (c *connection) up() bool { return c.session != nil && c.session.Err() == nil }
 
-// Broker returns the shell's options, with the line's timeout and the line's trace.
-func (h *connection) Broker(a *cli.App) (client.Options, func() error, error) {
+// Broker implements [cli.Shell]: it returns the shell's options, with the timeout and the trace of
+// the line.
+func (c *connection) Broker(a *cli.App) (client.Options, func() error, error) {
 	if a.Refused != "" {
 		return client.Options{}, nil, &explain.UsageError{
-			Err:  explain.Usagef("%s on a line: a shell keeps the connection that it began with", a.Refused),
-			Hint: "leave the shell, and sscli " + a.Refused + " ... shell",
+			Err:  explain.Usagef("%s on a line: a shell keeps one connection", a.Refused),
+			Hint: "leave the shell, then sscli " + a.Refused + " ... shell",
 		}
 	}
 	file := a.Settings.TraceFile
-	if file == h.settings.TraceFile {
-		file = "" // it has all of the shell already
+	if file == c.settings.TraceFile {
+		file = "" // the whole shell is traced to it already
 	}
 	print, end, err := a.Tracer(a.Settings.Trace, file)
 	if err != nil {
 		return client.Options{}, nil, err
 	}
-	h.tap.set(print)
-	o := h.options
-	o.ClientID = "" // for a connection besides the shell's
+	c.tap.set(print)
+	o := c.options
+	o.ClientID = "" // for a second connection, which cannot share the shell's id
 	if a.Settings.Timeout > 0 {
 		o.Timeout = a.Settings.Timeout
 	}
 	return o, func() error {
-		h.tap.set(nil)
+		c.tap.set(nil)
 		return end()
 	}, nil
 }
 
-// A tap lets the trace of a connection be turned on and off.
+// A tap turns the trace of a connection on and off. It may be used by several goroutines.
 type tap struct {
-	always func(mqtt.Event) // may be nil
+	always func(mqtt.Event) // gets every packet; may be nil
 
 	mu   sync.Mutex
-	line func(mqtt.Event)
+	line func(mqtt.Event) // gets the packets during a line; nil for none
 }
 
+// set makes print get the packets; nil for none.
 func (t *tap) set(print func(mqtt.Event)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.line = print
 }
 
+// print is the trace of the connection.
 func (t *tap) print(e mqtt.Event) {
 	if t.always != nil {
 		t.always(e)
@@ -102,79 +101,13 @@ func (t *tap) print(e mqtt.Event) {
 	}
 }
 
-// A keyMemory is the keys that were named or seen in a shell, for completion.
-type keyMemory struct{ keys map[string]bool }
+// Settings implements [cli.Shell]: it returns the settings that every line begins with.
+func (c *connection) Settings() config.Settings { return c.settings }
 
-const maxRemembered = 10_000
-
-func (m *keyMemory) add(key string) {
-	if m.keys == nil {
-		m.keys = make(map[string]bool)
-	}
-	if len(m.keys) < maxRemembered && len(key) <= maxKept {
-		m.keys[key] = true
-	}
-}
-
-// Settings returns the settings that every line begins with.
-func (h *connection) Settings() config.Settings { return h.settings }
-
-// Session returns the shell's connection, and makes it if there is none.
-func (h *connection) Session(ctx context.Context) (*client.Session, error) {
-	if err := h.connect(ctx); err != nil {
+// Session implements [cli.Shell]: it returns the shell's session, and connects if there is none.
+func (c *connection) Session(ctx context.Context) (*client.Session, error) {
+	if err := c.connect(ctx); err != nil {
 		return nil, err
 	}
-	return h.session, nil
-}
-
-// Saw remembers keys for completion.
-func (h *connection) Saw(keys ...string) {
-	for _, key := range keys {
-		if key != "" {
-			h.keys.add(key)
-		}
-	}
-}
-
-// KeysWith returns the keys that begin with prefix: those that were seen, and those
-// that the store lists at once, if it can.
-func (h *connection) KeysWith(prefix string) []string {
-	found := make(map[string]bool)
-	for key := range h.keys.keys {
-		if strings.HasPrefix(key, prefix) {
-			found[key] = true
-		}
-	}
-	for _, key := range h.scan(prefix) {
-		if strings.HasPrefix(key, prefix) {
-			found[key] = true
-		}
-	}
-	keys := make([]string, 0, len(found))
-	for key := range found {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// scan asks for one page of keys (protocol.md 9). Whatever is wrong, there are none:
-// completion is no place for errors.
-func (h *connection) scan(prefix string) []string {
-	if h.noScan || !h.up() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), complete.CompletionTime)
-	defer cancel()
-	if i := strings.IndexAny(prefix, `*?[\`); i >= 0 {
-		prefix = prefix[:i]
-	}
-	r, err := h.session.Do(ctx, client.Scan(prefix+"*", nil))
-	if explain.IsA[*wire.StoreError](err) {
-		h.noScan = true
-	}
-	if err != nil {
-		return nil
-	}
-	return r.(client.ScanResult).Keys
+	return c.session, nil
 }

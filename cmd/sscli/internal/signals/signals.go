@@ -1,3 +1,12 @@
+// Package signals turns the signals that ask sscli to end into the end of a context.
+//
+//	ctx, asked, stop := signals.Notify(context.Background())
+//	err := work(ctx) // ends with an *Interrupted as the cause
+//	stop()
+//
+// The first SIGINT, SIGTERM or SIGHUP ends the context, so that the work can be tidied
+// up; the second one ends the process. Signals that sscli was started to ignore, as by
+// nohup(1), stay ignored. A shell takes SIGINT for itself with [Signals.Interrupts].
 package signals
 
 import (
@@ -8,14 +17,22 @@ import (
 	"syscall"
 )
 
-// An interruptError is a signal that asked sscli to end.
+// An Interrupted is the signal that asked sscli to end, as an error.
 type Interrupted struct {
 	Signal syscall.Signal
 }
 
-func (e *Interrupted) Error() string { return "interrupted (" + e.Signal.String() + ")" }
+func (e *Interrupted) Error() string {
+	switch e.Signal {
+	case syscall.SIGTERM:
+		return "interrupted by SIGTERM"
+	case syscall.SIGHUP:
+		return "interrupted by SIGHUP"
+	}
+	return "interrupted"
+}
 
-// reraise ends the process with the signal.
+// Reraise ends the process with the signal, so that the shell around it sees that.
 func (e *Interrupted) Reraise() {
 	signal.Reset(e.Signal)
 	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(e.Signal) == nil {
@@ -23,7 +40,8 @@ func (e *Interrupted) Reraise() {
 	}
 }
 
-// isHarmless tells of a command line that does nothing which a signal could leave undone.
+// IsHarmless reports whether a command line does nothing that a signal could leave half
+// done.
 func IsHarmless(args []string) bool {
 	if len(args) == 0 {
 		return false // a shell
@@ -35,23 +53,23 @@ func IsHarmless(args []string) bool {
 	return false
 }
 
-// signals are those that ask for the end.
+// Signals are the signals that ask sscli to end.
 type Signals struct {
-	Heeded <-chan struct{} // closed when they are
+	Heeded <-chan struct{} // closed once they are caught
 
 	mu          sync.Mutex
 	interrupted func() // what an interrupt does instead; nil = it asks for the end too
 }
 
-// interrupts lets an interrupt call f, from another goroutine, in place of asking
-// for the end; nil takes that back.
+// Interrupts has SIGINT call f, from another goroutine, instead of asking for the end;
+// nil undoes that.
 func (s *Signals) Interrupts(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.interrupted = f
 }
 
-// diverted tells whether a signal was an interrupt that somebody else handles.
+// diverted reports whether a signal was a SIGINT that Interrupts has taken.
 func (s *Signals) diverted(sig os.Signal) bool {
 	s.mu.Lock()
 	f := s.interrupted
@@ -63,9 +81,9 @@ func (s *Signals) diverted(sig os.Signal) bool {
 	return true
 }
 
-// withSignals returns a context that ends, with an *interruptError as its cause,
-// at the first signal that asks for the end. A second one ends the process. To heed
-// signals takes a thread of its own, which is made while the command line is looked at.
+// Notify returns a context that ends, with an *[Interrupted] as its cause, at the first
+// signal that asks for the end. A second one ends the process. Catching signals takes a
+// thread of its own, which starts while the command line is parsed; Heeded tells when.
 func Notify(parent context.Context) (context.Context, *Signals, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	came := make(chan os.Signal, 1)

@@ -17,20 +17,18 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// statestoreCLI is the name of Microsoft's tool. Under that name, as a link or a
-// copy, sscli takes that tool's command line, for scripts that were written for it.
+// Name is the name of Microsoft's tool.
 const Name = "statestore-cli"
 
-// newStatestoreCLI is the command table under that name: get, set and delete with
-// that tool's flags. Its random client id, its bytes and its errors are sscli's.
+// New returns the root command under that name.
 func New(a *cli.App) *cobra.Command {
 	var host, ca, cert, key, keyPassword string
 	var port uint16
 	var plain, verbose bool
 	root := &cobra.Command{
 		Use:           Name,
-		Short:         "Read and write the state store, with the flags of Microsoft's tool of that name",
-		Long:          "This is sscli under the name of Microsoft's tool. Called sscli, it can do more.",
+		Short:         "Read and write the state store",
+		Long:          "Read and write the state store.\n\nThis is sscli under the name of Microsoft's tool, with that tool's flags. Called by the\nname sscli it can do more.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -54,7 +52,7 @@ func New(a *cli.App) *cobra.Command {
 			if len(args) > 0 {
 				return explain.Usagef("unknown command %.64q: want get, set or delete", cli.Unprotect(args[0]))
 			}
-			return explain.Usagef("no command: want get, set or delete")
+			return explain.Usagef("missing command: want get, set or delete")
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return explain.Usagef("%s", cli.FlagError(err)) })
@@ -65,22 +63,24 @@ func New(a *cli.App) *cobra.Command {
 	fs.StringVarP(&host, "hostname", "n", "localhost", "broker's host name")
 	fs.Uint16VarP(&port, "port", "p", 8883, "broker's port")
 	fs.BoolVar(&plain, "notls", false, "do not use TLS")
-	fs.StringVarP(&ca, "cafile", "T", "", "PEM `FILE` with the certificates that the broker's must lead to")
-	fs.StringVarP(&cert, "certfile", "C", "", "PEM `FILE` with the client's certificate")
-	fs.StringVarP(&key, "keyfile", "K", "", "PEM `FILE` with the key of the client's certificate")
-	fs.StringVarP(&keyPassword, "keypasswordfile", "P", "", "`FILE` with the password of the key")
+	fs.StringVarP(&ca, "cafile", "T", "", "PEM `FILE` of the CAs to trust")
+	fs.StringVarP(&cert, "certfile", "C", "", "PEM `FILE` of the client certificate")
+	fs.StringVarP(&key, "keyfile", "K", "", "PEM `FILE` of the key of the client certificate")
+	fs.StringVarP(&keyPassword, "keypasswordfile", "P", "", "`FILE` that holds the password of the key")
 	fs.BoolVar(&verbose, "verbose", false, "print every packet to stderr")
-	root.AddCommand(statestoreGet(a), statestoreSet(a), statestoreDelete(a))
+	root.AddCommand(get(a), set(a), del(a))
 	return root
 }
 
-// keyFlag is the key of a command; an empty one is refused as everywhere.
+// keyFlag defines the flag of the key. An empty key is an error when the request is sent.
 func keyFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().StringP("key", "k", "", "the key")
 }
 
-func statestoreGet(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{Use: "get", Short: "Print a value and a newline, or write it to a file; exit code 1 if the key is missing"}
+// get returns the command `get`.
+func get(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{Use: "get", Short: "Print a value or write it to a file",
+		Long: "Print a value and a newline, or write the value to a file.\n\nThe exit code is 1 if the key is missing."}
 	key := keyFlag(cmd)
 	file := cmd.Flags().StringP("valuefile", "f", "", "write the value's bytes to `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -110,7 +110,8 @@ func statestoreGet(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-func statestoreSet(a *cli.App) *cobra.Command {
+// set returns the command `set`.
+func set(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "set", Short: "Store a value"}
 	key := keyFlag(cmd)
 	value := cmd.Flags().String("value", "", "the value")
@@ -136,8 +137,10 @@ func statestoreSet(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-func statestoreDelete(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{Use: "delete", Short: "Delete a key; exit code 1 if it is missing"}
+// del returns the command `delete`.
+func del(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{Use: "delete", Short: "Delete a key",
+		Long: "Delete a key.\n\nThe exit code is 1 if the key is missing."}
 	key := keyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return verb.Do(a, cmd.Context(), verb.Request{

@@ -1,4 +1,5 @@
-// Package suggest finds the name that a user may have meant.
+// Package suggest finds the names that a user may have meant: [Near] of a word and the names
+// that there are.
 package suggest
 
 import (
@@ -7,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Near returns the names closest to a word: those that differ in one letter, or else in
-// two, or else those that begin with it; none if there are none. Case does not matter. The
-// measure is cobra's, which suggests commands by it.
+// Near returns the names that differ from a word in one letter, or else in two, or else the
+// names that begin with the word, or else none. A word of one or two letters may differ in one
+// letter only. Case does not matter. The measure is the one by which cobra suggests commands.
 func Near(word string, names []string) []string {
 	if word == "" {
 		return nil

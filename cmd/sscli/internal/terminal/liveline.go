@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A liveLine is a line at the end of standard error that is written again and
-// again. What else goes there passes through its Write and stands above it.
+// A Line is a line at the bottom of standard error that is redrawn, such as a progress.
+// Everything else for standard error goes through its Write, and appears above it. Its
+// methods may be called concurrently.
 type Line struct {
 	mu    sync.Mutex
 	W     io.Writer
@@ -34,7 +35,7 @@ func (l *Line) clear() error {
 	return err
 }
 
-// draw writes the line; if standard error is gone there is nobody to show it to.
+// draw redraws the line. Errors do not matter: nobody is there to see the line.
 func (l *Line) draw(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,8 +43,8 @@ func (l *Line) draw(text string) {
 	_, _ = io.WriteString(l.W, clearLine+text)
 }
 
-// animate draws what text returns, at this interval. What it returns ends that and
-// clears the line.
+// Animate draws what text returns, once per interval, until end is called, which clears
+// the line.
 func (l *Line) Animate(interval time.Duration, text func() string) (end func()) {
 	stop := make(chan struct{})
 	var drawing sync.WaitGroup
@@ -62,6 +63,6 @@ func (l *Line) Animate(interval time.Duration, text func() string) (end func()) 
 	return func() {
 		close(stop)
 		drawing.Wait()
-		_, _ = l.Write(nil) // nobody sees whether it was cleared
+		_, _ = l.Write(nil) // clears the line
 	}
 }

@@ -1,3 +1,10 @@
+// Package terminal talks to the user at the terminal.
+//
+//	answer, err := terminal.Ask(ctx, os.Stderr, "Continue? [y/N] ")
+//
+// [Ask] and [AskSecret] open the terminal itself, wherever the standard streams lead;
+// [ReadAll] reads standard input; a [Line] is redrawn below the other output. Whatever
+// waits for the user ends with its context, and the terminal is then as it was before.
 package terminal
 
 import (
@@ -15,15 +22,15 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
-// A terminalError is a question that cannot be asked.
+// An Error is a question that cannot be asked, because there is no terminal.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return "no terminal to ask on: " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ask prints a question on standard error and reads the answer, a line, from the
-// terminal. A signal ends it.
+// Ask prints a question on standard error and reads a line from the terminal. The error
+// is an *[Error], or the cause of the end of ctx.
 func Ask(ctx context.Context, stderr *os.File, question string) (string, error) {
 	tty, err := openTerminal()
 	if err != nil {
@@ -31,17 +38,20 @@ func Ask(ctx context.Context, stderr *os.File, question string) (string, error) 
 	}
 	defer tty.Close()
 	fmt.Fprint(stderr, question)
-	line, err := interruptible(ctx, func() (string, error) { return readAnswer(tty) }, func() bool {
+	line, err := interruptible(ctx, func() (string, error) {
+		line, err := readAnswer(tty)
+		return line, named(err)
+	}, func() bool {
 		return tty.SetReadDeadline(time.Now()) == nil
 	})
 	if err != nil {
-		fmt.Fprintln(stderr) // the cursor stands behind the question
+		fmt.Fprintln(stderr) // the cursor is after the question
 	}
 	return line, err
 }
 
-// askSecret asks on the terminal itself, wherever the standard streams lead, and
-// reads a line without showing it.
+// AskSecret asks on the terminal itself and reads a line without showing it. Its errors
+// are those of [Ask], and an *[signals.Interrupted] if Ctrl-C was typed.
 func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []byte, err error) {
 	tty, err := openTerminal()
 	if err != nil {
@@ -52,7 +62,7 @@ func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []
 	if term.IsTerminal(int(stderr.Fd())) {
 		out = stderr
 	}
-	// Before the question: who sees it may type.
+	// Before the question: the user may type as soon as it appears.
 	show, err := hideInput(tty)
 	if err != nil {
 		return nil, &Error{err}
@@ -62,13 +72,16 @@ func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []
 		err = errors.Join(err, show())
 		fmt.Fprintln(out)
 	}()
-	return interruptible(ctx, func() ([]byte, error) { return ReadSecretLine(tty) }, func() bool {
+	return interruptible(ctx, func() ([]byte, error) {
+		line, err := ReadSecretLine(tty)
+		return line, named(err)
+	}, func() bool {
 		return tty.SetReadDeadline(time.Now()) == nil
 	})
 }
 
-// hideInput lets a terminal pass on what is typed as it is, and show none of it. show
-// undoes that.
+// hideInput makes a terminal pass on each key as it is typed, and show none. show undoes
+// that.
 func hideInput(tty *os.File) (show func() error, err error) {
 	// Not Fd, after which a read could not be ended.
 	conn, err := tty.SyscallConn()
@@ -84,8 +97,8 @@ func hideInput(tty *os.File) (show func() error, err error) {
 	}, nil
 }
 
-// readSecretLine reads a line from a terminal that leaves the editing and the signals
-// to its reader.
+// ReadSecretLine reads a line from a terminal in raw mode: backspace, Ctrl-U, Ctrl-C and
+// Ctrl-D do what they do in cooked mode.
 func ReadSecretLine(r io.Reader) ([]byte, error) {
 	const interrupt, end, backspace, kill, rubout = 3, 4, 8, 21, 127
 	var line []byte
@@ -120,8 +133,14 @@ func ReadSecretLine(r io.Reader) ([]byte, error) {
 	}
 }
 
-// interruptible waits for read, or for a signal, at which stop may be able to end
-// the read. Where it is not, the read ends with the process.
+// ReadAll reads r to its end. If ctx ends before, the error is the cause of that, and
+// the read goes on in another goroutine until r or the process ends.
+func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	return interruptible(ctx, func() ([]byte, error) { return io.ReadAll(r) }, func() bool { return false })
+}
+
+// interruptible waits for read, or for the end of ctx. At that, stop is called to end
+// the read, and reports whether it can; otherwise the read goes on by itself.
 func interruptible[T any](ctx context.Context, read func() (T, error), stop func() bool) (T, error) {
 	type result struct {
 		value T
@@ -132,23 +151,28 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 		value, err := read()
 		done <- result{value, err}
 	}()
-	var none T
 	select {
 	case r := <-done:
-		if _, interrupted := errors.AsType[*signals.Interrupted](r.err); r.err != nil && !interrupted {
-			r.err = fmt.Errorf("the terminal: %w", r.err)
-		}
 		return r.value, r.err
 	case <-ctx.Done():
 		if stop() {
 			<-done
 		}
+		var none T
 		return none, context.Cause(ctx)
 	}
 }
 
-// readAnswer reads no more than the line: what comes behind it is for others. The end
-// of input ends the line too.
+// named says in an error of reading that it is the terminal's.
+func named(err error) error {
+	if _, ok := errors.AsType[*signals.Interrupted](err); ok || err == nil {
+		return err
+	}
+	return fmt.Errorf("the terminal: %w", err)
+}
+
+// readAnswer reads one line and nothing after it, which is for other readers. The end of
+// input ends the line too.
 func readAnswer(f *os.File) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); ; {

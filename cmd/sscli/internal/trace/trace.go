@@ -1,3 +1,13 @@
+// Package trace prints the packets of a connection, one line each, with what they say in
+// the words of the store.
+//
+//	print, end, err := trace.Open(os.Stderr, "")
+//	o.Trace = print // of client.Options
+//	...
+//	err = end()
+//
+// A line is printable whatever the broker sends. Passwords and tokens never appear:
+// client/mqtt keeps them out of its events.
 package trace
 
 import (
@@ -14,9 +24,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// openTrace returns what prints every packet to w, to the end of a file, or to both; w
-// may be nil and the file's name empty, and print is nil if both are. end closes the file
-// and returns the first error of printing.
+// Open returns print, which prints each packet to w, appends it to the file name, or both.
+// w may be nil and name empty; if both are, print is nil. end closes the file and returns
+// the first error of printing. print may be called concurrently.
 func Open(w io.Writer, name string) (print func(mqtt.Event), end func() error, err error) {
 	var to []io.Writer
 	var file *os.File
@@ -41,7 +51,7 @@ func Open(w io.Writer, name string) (print func(mqtt.Event), end func() error, e
 	}, nil
 }
 
-// tracer prints one line for each packet.
+// A tracer prints one line for each packet.
 type tracer struct {
 	start time.Time
 
@@ -59,8 +69,8 @@ func (t *tracer) print(e mqtt.Event) {
 	}
 }
 
-// traceLine is seconds since the start, direction, packet, packet identifier and
-// size, then what the packet says.
+// traceLine returns seconds since the start, direction, packet type, packet identifier
+// and size, then what the packet says.
 func traceLine(e mqtt.Event, since time.Duration) string {
 	var b strings.Builder
 	arrow := "<-"
@@ -85,7 +95,7 @@ func traceLine(e mqtt.Event, since time.Duration) string {
 	return b.String()
 }
 
-// messageWords says what a PUBLISH is in the protocol of the store.
+// messageWords says what a PUBLISH means to the store.
 func messageWords(m *mqtt.Message) string {
 	var b strings.Builder
 	client, key, isNotification := wire.ParseNotifyTopic(m.Topic)

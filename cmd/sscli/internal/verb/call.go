@@ -9,19 +9,21 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// newCall returns the verb `call`.
 func newCall() Verb {
 	var fence fence.Flags
 	return Verb{
 		use:   "call ARG...",
 		short: "Send any request and print the reply",
-		long: `Send the arguments as they are, as a RESP3 array of blobs, and print whatever the store
-answers: for what sscli does not know yet. The store wants verbs in upper case.`,
+		long: `Send the arguments unchanged, as a RESP3 array of blobs, and print the reply.
+
+Use it for verbs that sscli does not know. The store expects verbs in upper case.`,
 		example: "  sscli call GET setpoint\n  sscli call SCAN 'colors/*'",
 		Flags:   fence.Bind,
 		Writes:  func(operands []string) bool { return len(operands) > 0 && changesVerb(operands[0]) },
 		Parse: func(args []string, _ cli.Stdin) (Request, error) {
 			if len(args) == 0 {
-				return Request{}, explain.Usagef("no request: want call ARG...")
+				return Request{}, explain.Usagef("missing ARG")
 			}
 			options, err := fence.Options()
 			if err != nil {
@@ -38,6 +40,7 @@ answers: for what sscli does not know yet. The store wants verbs in upper case.`
 	}
 }
 
+// anyRequest returns a request of any words. Its reply is shown as it is.
 func anyRequest(words []string, options client.WriteOptions) Request {
 	return Request{
 		Commands: []client.Command{client.Call(words, options)},
@@ -53,6 +56,7 @@ func anyRequest(words []string, options client.WriteOptions) Request {
 	}
 }
 
+// shownValue turns a RESP3 value into one that can be printed.
 func shownValue(v wire.Value) format.Value {
 	out := format.Value{Kind: format.Kind(v.Kind), Text: v.Text, Int: v.Int}
 	for _, item := range v.Items {

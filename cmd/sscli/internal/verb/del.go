@@ -8,26 +8,27 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// newDel returns the verb `del`.
 func newDel() Verb {
 	var fence fence.Flags
 	return Verb{
 		use:     "del KEY...",
 		Aliases: []string{"delete", "rm"},
 		short:   "Delete keys",
-		long:    "Delete keys, each with a request of its own. Exit code 1 if one was missing.",
+		long:    "Delete keys, one request for each. The exit code is 1 if a key is missing.",
 		example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore",
 		Flags:   fence.Bind,
 		Writes:  always,
 		Parse: func(args []string, _ cli.Stdin) (Request, error) {
 			if len(args) == 0 {
-				return Request{}, explain.Usagef("no key: want del KEY...")
+				return Request{}, explain.Usagef("missing KEY")
 			}
 			options, err := fence.Options()
 			if err != nil {
 				return Request{}, err
 			}
 			if fence.Force && len(args) > 1 {
-				return Request{}, explain.Usagef("--force-fence with %d keys: want one", len(args))
+				return Request{}, explain.Usagef("--force-fence with %d keys: want one key", len(args))
 			}
 			req := Request{Force: fence.Force}
 			for _, key := range args {

@@ -12,7 +12,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// do carries a request of the command line, all of it within one time-out.
+// Do connects, carries out a request of the command line, and prints its results. The timeout
+// is for all of it. A write in a protected context is confirmed first.
 func Do(a *cli.App, ctx context.Context, req Request) (err error) {
 	for _, c := range req.Commands {
 		if err := c.Check(); err != nil {
@@ -53,7 +54,7 @@ func Do(a *cli.App, ctx context.Context, req Request) (err error) {
 	}
 	defer func() { err = errors.Join(err, hangUp()) }()
 	if req.Carry != nil {
-		return req.Carry(ctx, s, a.Out) // with a time-out for each exchange
+		return req.Carry(ctx, s, a.Out) // with a timeout for each exchange
 	}
 	if len(req.Commands) == 1 {
 		reply, err := Carry(a, limited, s.Do, req)
@@ -62,12 +63,12 @@ func Do(a *cli.App, ctx context.Context, req Request) (err error) {
 	return DoMany(a, ctx, limited, s, req, o.Timeout)
 }
 
-// manyInFlight is how many requests of one command are under way at a time.
+// manyInFlight is the number of requests of one command that may be under way.
 const manyInFlight = 64
 
-// doMany carries several commands over one session and prints the results in
-// their order as they come. An error is printed where it comes, and the first
-// gives the exit code.
+// DoMany sends the commands of a request over one session and prints the results in the order
+// of the commands. Errors are printed in that order too, and the first gives the exit code.
+// limited bounds the requests, ctx and budget bound reading back a lost write.
 func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Request, budget time.Duration) error {
 	type sent struct {
 		f   *client.InFlight
@@ -97,7 +98,7 @@ func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Req
 		case errors.Is(err, explain.ErrNo):
 			no = err
 		case first != nil && ctx.Err() != nil && !explain.IsA[*explain.UnknownError](err):
-			// A signal is told of once, but every write that is left open.
+			// An interruption is printed once, but each write with an unknown outcome is.
 		default:
 			if code := a.Fault(err); first == nil {
 				first = &explain.ExitError{Code: code, Err: err}
@@ -110,12 +111,12 @@ func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Req
 	return no
 }
 
-// A readBack finds out what became of a write.
+// A readBack finds out whether a write was applied.
 type readBack func(context.Context, *client.LostAnswerError) (client.ReadBackResult, error)
 
-// finish prints the reply to the i-th command of a request. If the answer to a
-// write was lost, it looks for what became of it first, on a second time-out
-// that begins when the broker no longer accepts the request.
+// Finish prints the reply to the i-th command of a request, or returns its error. If the reply to
+// a write was lost, it first reads the key back: a second timeout of budget, which begins when
+// the broker no longer accepts the request.
 func Finish(a *cli.App, ctx context.Context, req Request, i int, reply client.Result, err error, budget time.Duration, back readBack) error {
 	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
 		reply, err = settle(a, ctx, lost, budget, back)
@@ -134,14 +135,14 @@ func Finish(a *cli.App, ctx context.Context, req Request, i int, reply client.Re
 	return err
 }
 
-// judge makes a result of the reply to the i-th command of a request; with one the
-// error is nil or errNo.
+// Judge turns the reply to the i-th command of a request into a result. Besides a result the
+// error is nil or [explain.ErrNo].
 func Judge(a *cli.App, req Request, i int, reply client.Result, err error) (format.Result, error) {
 	if err != nil {
 		return nil, explain.Describe(req.Commands[i], err)
 	}
 	if reply == nil {
-		return nil, nil // settled: the key is gone, which needs no result
+		return nil, nil // read back: the key is gone, and there is no result to print
 	}
 	cli.Attend(a, reply.Info())
 	result, yes, err := req.Show(i, reply)
@@ -151,7 +152,7 @@ func Judge(a *cli.App, req Request, i int, reply client.Result, err error) (form
 	return result, err
 }
 
-// isWrite tells whether a verb changes keys.
+// isWrite reports whether a verb is a write that sscli knows.
 func isWrite(verb string) bool {
 	switch verb {
 	case wire.VerbSet, wire.VerbDel, wire.VerbVDel:
@@ -160,9 +161,8 @@ func isWrite(verb string) bool {
 	return false
 }
 
-// tracesSteps reports whether a request is sent only once the session is there: a trace
-// is easier to follow when what causes something comes first. --no-pipelining=false
-// traces a request that does not wait.
+// tracesSteps reports whether to send a request only once the session is established, so that
+// a trace shows each cause before its effect. --no-pipelining=false traces the pipelined form.
 func tracesSteps(a *cli.App, o client.Options) bool {
 	return o.Trace != nil && a.Settings.Sources["no-pipelining"] == ""
 }

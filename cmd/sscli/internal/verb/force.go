@@ -25,7 +25,7 @@ func Carry(a *cli.App, ctx context.Context, do carrier, req Request) (client.Res
 		return force(a, ctx, do, c)
 	}
 	reply, err := do(ctx, c)
-	if err != nil && (explain.IsStore(wire.ErrorFenceLower)(err) || explain.IsStore(wire.ErrorFenceRequired)(err)) {
+	if err != nil && (explain.IsStoreError(wire.ErrorFenceLower)(err) || explain.IsStoreError(wire.ErrorFenceRequired)(err)) {
 		err = aboutFence(a, ctx, do, c, err)
 	}
 	return reply, err
@@ -54,7 +54,7 @@ func force(a *cli.App, ctx context.Context, do carrier, c client.Command) (clien
 		}
 	}
 	reply, err := do(ctx, c.WithFence(token))
-	if explain.IsStore(wire.ErrorFenceLower)(err) {
+	if explain.IsStoreError(wire.ErrorFenceLower)(err) {
 		if err := clock.Observe(token); err != nil {
 			return nil, fmt.Errorf("the local clock: %w", err)
 		}

@@ -11,29 +11,30 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// newGet returns the verb `get`.
 func newGet() Verb {
 	var file config.Text
 	var versionOnly, lines bool
 	return Verb{
 		use:   "get KEY...",
 		short: "Print values and their versions",
-		long: `Print the value of a key and its version. Exit code 1 if a key is missing.
+		long: `Print the value of a key and its version. The exit code is 1 if a key is missing.
 
-In the raw form one key gives its bytes and nothing else; several keys give lines of
-KEY, VERSION and VALUE, separated by tabs, with C escapes (- for the version of a
-missing key).`,
+In the raw form one key gives the bytes of its value and nothing else. Several keys
+give one line each: KEY, VERSION and VALUE, separated by tabs, with C escapes. The
+VERSION of a missing key is -.`,
 		example: "  sscli get setpoint\n  sscli get -f image.png camera/last\n  sscli get -o json a b c",
 		Flags: func(fs *pflag.FlagSet) {
-			fs.VarP(&file, "file", "f", "write the value's bytes to `FILE`, all or nothing, and print the version")
+			fs.VarP(&file, "file", "f", "write the value to `FILE`, all or nothing, and print the version")
 			fs.BoolVar(&versionOnly, "version-only", false, "print the version without the value")
-			fs.BoolVar(&lines, "lines", false, "use the lines of several keys also for one")
+			fs.BoolVar(&lines, "lines", false, "print a line, as for several keys, also for one key")
 		},
 		Parse: func(args []string, _ cli.Stdin) (Request, error) {
 			if len(args) == 0 {
-				return Request{}, explain.Usagef("no key: want get KEY...")
+				return Request{}, explain.Usagef("missing KEY")
 			}
 			if file != "" && len(args) > 1 {
-				return Request{}, explain.Usagef("-f with %d keys: want one", len(args))
+				return Request{}, explain.Usagef("-f with %d keys: want one key", len(args))
 			}
 			req := Request{}
 			for _, key := range args {

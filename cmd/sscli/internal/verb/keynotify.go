@@ -9,16 +9,16 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
-// newKeyNotify is for looking at the protocol; what it asks for ends with the
-// connection.
+// newKeyNotify returns the hidden verb `keynotify`, for tests of the protocol. The broker
+// forgets the registration when the connection ends.
 func newKeyNotify() Verb {
 	return Verb{
 		use:    "keynotify KEY [STOP]",
-		short:  "Send KEYNOTIFY as it stands",
+		short:  "Send KEYNOTIFY and print the reply",
 		Hidden: true,
 		Parse: func(args []string, _ cli.Stdin) (Request, error) {
 			if len(args) == 0 || len(args) > 2 || (len(args) == 2 && !strings.EqualFold(args[1], wire.OptionStop)) {
-				return Request{}, explain.Usagef("want keynotify KEY [STOP]")
+				return Request{}, explain.Usagef("want KEY, or KEY STOP")
 			}
 			words := []string{wire.VerbKeyNotify, cli.Unprotect(args[0])}
 			if len(args) == 2 {

@@ -13,31 +13,33 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// newScan returns the verb `scan`.
 func newScan() Verb {
 	limit := -1
 	return Verb{
 		use:     "scan [PATTERN]",
 		Aliases: []string{"keys"},
 		short:   "List keys",
-		long: `List the keys that match a pattern, by default *, all of them, page by page as the
-store sends them. * stands for any bytes, ? for one byte, [0-9] and [abc] for one of
-those. No key is no error.
+		long: `List the keys that match a pattern, or all keys.
 
-SCAN is new: a broker that does not know it gives exit code 5. A key that is written
-or deleted meanwhile may be listed or not, the store promises no order, and nothing
-says that it lists a key once only. Keys that this client may not read may be left out.
---timeout is for connecting, and then for each page.
+In a pattern * stands for any bytes, ? for one byte, and [0-9] or [abc] for one byte
+of a set. The default is *. An empty result is not an error.
 
-The raw form is a line for each key, with C escapes.`,
+SCAN is new. If the broker does not know it, the exit code is 5. The store promises
+no order. It may list a key twice, may or may not list a key that is written or
+deleted meanwhile, and may leave out keys that this client may not read.
+
+Keys are printed page by page, as the store sends them. --timeout is for connecting,
+and then for each page. The raw form is one line for each key, with C escapes.`,
 		example: "  sscli scan\n  sscli scan 'thermostat/*'\n  sscli scan --limit 10 -o json",
 		Flags: func(fs *pflag.FlagSet) {
-			fs.IntVar(&limit, "limit", -1, "end after `N` keys")
-			fs.Lookup("limit").DefValue = "0" // no limit, of which help says nothing
+			fs.IntVar(&limit, "limit", -1, "stop after `N` keys")
+			fs.Lookup("limit").DefValue = "0" // no limit; help shows no default
 		},
 		Parse: func(args []string, _ cli.Stdin) (Request, error) {
 			pattern := "*"
 			if len(args) > 1 {
-				return Request{}, explain.Usagef("%d patterns: want scan [PATTERN], in quotes, or a shell takes it for names of files", len(args))
+				return Request{}, explain.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(args))
 			}
 			if len(args) == 1 {
 				pattern = cli.Unprotect(args[0])
@@ -56,7 +58,7 @@ The raw form is a line for each key, with C escapes.`,
 	}
 }
 
-// scan prints the keys, each page when it comes; limit is -1 for all.
+// scan prints the keys, each page as it arrives. A limit of -1 is no limit.
 func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern string, limit int) error {
 	n := 0
 	for page, err := range s.Scan(ctx, pattern) {
@@ -82,6 +84,7 @@ func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern str
 	return nil
 }
 
+// describeScan wraps the error of a scan.
 func describeScan(c client.Command, err error) error {
 	if err == nil || explain.IsA[*explain.OutputError](err) {
 		return err

@@ -16,18 +16,20 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// newSet returns the verb `set`.
 func newSet() Verb {
 	var o SetFlags
 	return Verb{
 		use:     "set KEY VALUE [NX|NEX] [PX MS]",
 		Aliases: []string{"put"},
 		short:   "Store a value",
-		long: `Store a value. Exit code 1 if the condition was not met.
+		long: `Store a value. The exit code is 1 if the condition is not met.
 
 NX stores only if the key does not exist; NEX also if it holds exactly this value.
-PX lets the key expire. The options may be written as the protocol writes them, after
-the operands, or as flags. A lone - reads the value from standard input: every byte
-of it, also a last newline.`,
+PX makes the key expire after MS milliseconds. Write these options after the
+operands, as the protocol does, or as flags.
+
+A lone - reads the value from standard input: every byte, also a final newline.`,
 		example: "  sscli set setpoint 21.5\n  sscli set lock me NEX PX 10000\n  sscli set image - < image.png\n  sscli set door open --fence 001696374425000:00001:StateStore",
 		keys:    1,
 		Flags:   o.Bind,
@@ -36,25 +38,28 @@ of it, also a last newline.`,
 	}
 }
 
+// SetFlags are the flags of `set`, which batch --load has too.
 type SetFlags struct {
 	fence.Flags
 	nx, nex, persist bool
 	px, ttl, file    config.Text
 }
 
+// Bind defines the flags.
 func (o *SetFlags) Bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.nx, "nx", false, "only if the key does not exist")
-	fs.BoolVar(&o.nex, "nex", false, "only if the key does not exist or holds this value")
-	fs.Var(&o.px, "px", "let the key expire after `MS` milliseconds")
-	fs.Var(&o.ttl, "ttl", "let the key expire after `DURATION`, such as 500ms or 2m")
+	fs.BoolVar(&o.nx, "nx", false, "store only if the key does not exist")
+	fs.BoolVar(&o.nex, "nex", false, "store only if the key does not exist or holds this value")
+	fs.Var(&o.px, "px", "make the key expire after `MS` milliseconds")
+	fs.Var(&o.ttl, "ttl", "make the key expire after `DURATION`, such as 500ms or 2m")
 	fs.BoolVar(&o.persist, "persist", false, "ask the broker to keep the entry on disk")
 	fs.VarP(&o.file, "file", "f", "read the value from `FILE`")
 	o.Flags.Bind(fs)
 }
 
+// parse reads the operands of `set`.
 func (o *SetFlags) parse(args []string, in cli.Stdin) (Request, error) {
 	if len(args) == 0 {
-		return Request{}, explain.Usagef("no key: want set KEY VALUE")
+		return Request{}, explain.Usagef("missing KEY and VALUE")
 	}
 	key := cli.Unprotect(args[0])
 	value, rest, err := cli.Value(args[1:], string(o.file), in)
@@ -73,6 +78,7 @@ func (o *SetFlags) parse(args []string, in cli.Stdin) (Request, error) {
 	return req, nil
 }
 
+// SetRequest returns the request that sets a key to a value.
 func SetRequest(key string, value []byte, options client.SetOptions) Request {
 	reason := "exists"
 	if options.Condition == client.NEX {
@@ -91,7 +97,7 @@ func SetRequest(key string, value []byte, options client.SetOptions) Request {
 	}
 }
 
-// words reads the options as the protocol writes them.
+// words reads options that are written as the protocol writes them, after the value.
 func (o *SetFlags) words(rest []string) error {
 	for len(rest) > 0 {
 		switch word := cli.Unprotect(rest[0]); strings.ToUpper(word) {
@@ -101,7 +107,7 @@ func (o *SetFlags) words(rest []string) error {
 			o.nex = true
 		case wire.OptionPX:
 			if len(rest) == 1 {
-				return explain.Usagef("PX without a number: want PX MS")
+				return explain.Usagef("PX without MS: want PX and milliseconds")
 			}
 			if o.px != "" {
 				return explain.Usagef("PX twice: want it once")
@@ -118,6 +124,7 @@ func (o *SetFlags) words(rest []string) error {
 	return nil
 }
 
+// Options returns the options that the flags stand for. The error is a usage error.
 func (o *SetFlags) Options() (client.SetOptions, error) {
 	options := client.SetOptions{Persist: o.persist}
 	var err error
@@ -148,5 +155,5 @@ func (o *SetFlags) Options() (client.SetOptions, error) {
 	return options, err
 }
 
-// maxTTL is what a time.Duration holds, 292 years.
+// maxTTL is the longest time.Duration in whole milliseconds, 292 years.
 const maxTTL = time.Duration(1<<63-1) / time.Millisecond * time.Millisecond

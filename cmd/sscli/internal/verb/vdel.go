@@ -11,13 +11,14 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// newVDel returns the verb `vdel`.
 func newVDel() Verb {
 	var fence fence.Flags
 	var file config.Text
 	return Verb{
 		use:     "vdel KEY VALUE",
 		short:   "Delete a key if it holds a value",
-		long:    "Delete a key if its value is VALUE. Exit code 1 if it is missing or holds another value.",
+		long:    "Delete a key if its value is VALUE. The exit code is 1 if the key is missing or holds\nanother value.",
 		example: "  sscli vdel lock me",
 		Writes:  always,
 		Flags: func(fs *pflag.FlagSet) {
@@ -26,7 +27,7 @@ func newVDel() Verb {
 		},
 		Parse: func(args []string, in cli.Stdin) (Request, error) {
 			if len(args) == 0 {
-				return Request{}, explain.Usagef("no key: want vdel KEY VALUE")
+				return Request{}, explain.Usagef("missing KEY and VALUE")
 			}
 			key := cli.Unprotect(args[0])
 			value, rest, err := cli.Value(args[1:], string(file), in)

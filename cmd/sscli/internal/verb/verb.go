@@ -13,51 +13,58 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A verb is a command that sends requests to the store. The command line and a
-// batch read it the same way: flags, then parse. A verb is made anew for each
-// use, because its flags are its own.
+// A Verb is a command that sends requests to the store. The command line and a batch use it
+// the same way: first Flags, then Parse. A Verb holds the values of its flags, so each use needs
+// a new one, from one of [Makers].
 type Verb struct {
-	use     string // name first
-	Aliases []string
+	use     string   // as cobra has it: the name first
+	Aliases []string // other names
 	short   string
 	long    string
 	example string
-	Hidden  bool
-	keys    int // how many operands are keys; 0 = all of them
-	Flags   func(*pflag.FlagSet)
-	Parse   func(args []string, in cli.Stdin) (Request, error)
-	// writes tells by the operands whether the line may change something in the
-	// store, without reading a value; nil = it never does.
+	Hidden  bool // not in help
+	keys    int  // how many operands are keys; 0 for all of them
+
+	// Flags defines the verb's own flags; nil if there are none.
+	Flags func(*pflag.FlagSet)
+	// Parse turns the operands into a request. in reads a value from standard input, and is
+	// called only if an operand says so. The error is a usage error, or in's.
+	Parse func(args []string, in cli.Stdin) (Request, error)
+	// Writes reports whether a line with these operands may change the store, without
+	// reading a value. nil for a verb that only reads.
 	Writes func(operands []string) bool
 }
 
-// always is for verbs that write.
+// always is Verb.Writes of verbs that write.
 func always([]string) bool { return true }
 
+// Name returns the verb's name: "get".
 func (v Verb) Name() string {
 	name, _, _ := strings.Cut(v.use, " ")
 	return name
 }
 
-// A request is what a line asks of the store.
+// A Request is what a line asks of the store.
 type Request struct {
-	Commands []client.Command
-	Force    bool // past the fencing token of the key, of which there is one
-	// show turns the reply to the i-th command into a result; yes is false for a
-	// "no". A nil result prints nothing.
-	Show  func(i int, r client.Result) (result format.Result, yes bool, err error)
-	Alone bool // of unknown effect: in a batch nothing else may be under way
-	// carry, if it is set, does it all instead, in several exchanges of which each
-	// depends on the one before; commands is the first of them. It prints to p.
+	Commands []client.Command // at least one; sent in order
+	Force    bool             // --force-fence; there is one command then
+	Alone    bool             // the effect is unknown: in a batch nothing else may be under way
+
+	// Show turns the reply to the i-th command into a result; yes is false for a "no". A nil
+	// result prints nothing.
+	Show func(i int, r client.Result) (result format.Result, yes bool, err error)
+
+	// Carry, unless nil, carries out the whole request: several exchanges, each of which
+	// depends on the one before. Commands is the first of them. Carry prints to p.
 	Carry func(ctx context.Context, s *client.Session, p *format.Printer) error
 }
 
-// makers make each verb anew.
+// Makers returns, for each verb, a function that makes it.
 func Makers() []func() Verb {
 	return []func() Verb{newGet, newSet, newDel, newVDel, newScan, newCall, newKeyNotify}
 }
 
-// verbCommands returns the rows of the command table that are verbs.
+// Commands returns the rows of the command table that are verbs.
 func Commands() []cli.Command {
 	var rows []cli.Command
 	for _, anew := range Makers() {
@@ -66,7 +73,7 @@ func Commands() []cli.Command {
 	return rows
 }
 
-// verbCommand is the verb as a command of the command line.
+// verbCommand returns a verb as a command of the command line.
 func verbCommand(a *cli.App, v Verb) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               v.use,
@@ -78,7 +85,7 @@ func verbCommand(a *cli.App, v Verb) *cobra.Command {
 		GroupID:           cli.GroupStore,
 		ValidArgsFunction: complete.Keys(a, v.keys),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req, err := v.Parse(args, a.ReadStdin)
+			req, err := v.Parse(args, func() ([]byte, error) { return a.ReadStdin(cmd.Context(), "the value") })
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// writes says in a few words what a request changes; empty if it only reads.
+// Writes says in a few words what a request changes: `set "a" and 2 more`. It is empty if the
+// request only reads.
 func (r Request) Writes() string {
 	text, more := "", 0
 	for _, c := range r.Commands {
@@ -29,10 +30,10 @@ func (r Request) Writes() string {
 	return text
 }
 
-// changes tells whether a command may change something in the store. Of a verb that
-// nobody here knows, it may.
+// changes reports whether a command may change the store. An unknown verb may.
 func changes(c client.Command) bool { return changesVerb(c.Verb()) }
 
+// changesVerb is changes for a verb.
 func changesVerb(verb string) bool {
 	switch verb {
 	case wire.VerbGet, wire.VerbKeyNotify, wire.VerbScan:

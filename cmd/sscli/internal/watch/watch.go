@@ -1,12 +1,10 @@
 package watch
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -24,7 +22,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// What ends a watch, beside its signals and errors.
+// Causes for the end of a watch, besides signals and errors.
 var (
 	errForOver    = errors.New("the time of --for is over")
 	errOutputGone = errors.New("standard output was closed")
@@ -46,14 +44,17 @@ func New(a *cli.App) *cobra.Command {
 		Use:     "watch KEY... [-- CMD...]",
 		Short:   "Stream changes of keys",
 		GroupID: cli.GroupStore,
-		Long: `Print what each key is (initial), then each change (set, delete) as it happens, until
-interrupted. Keys are watched one by one; the store knows no patterns.
+		Long: `Print the value of each key (initial), then each change (set, delete) as it happens,
+until interrupted. Keys are exact; the store knows no patterns.
 
-After a break of the connection a resync says what each key is now, behind a gap if
-events are missing or may be: continuity is proven, lost or unknown.
+When the connection was lost, watch connects again and prints the value of each key
+(resync), after a gap if changes are missing or may be: continuity is proven, lost or
+unknown.
 
 With CMD, run CMD for each event, one at a time, with the event as JSON on its standard
-input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment.`,
+input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment. The
+watch ends when CMD exits with another code than 0, and with that code. Ctrl-Z stops CMD
+and the watch, and fg continues both.`,
 		Example:           "  sscli watch setpoint\n  sscli watch ready --until set --for 60s\n  sscli watch config -- ./reload.sh",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,20 +69,20 @@ input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environ
 		},
 	}
 	fs := cmd.Flags()
-	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: never)")
+	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit)")
 	fs.Var(&f.forDur, "for", "end after `DURATION`; exit code 1 if --until was not met")
-	fs.Var(&f.until, "until", "end when `CONDITION` holds: a key is there (set), is missing (delete), or has a value (value=V)")
+	fs.Var(&f.until, "until", "end when `CONDITION` holds: a key exists (set), is missing (delete), or has a value (value=V)")
 	fs.BoolVar(&f.noInitial, "no-initial", false, "print changes only, and let only changes count for --until")
 	fs.BoolVar(&f.failOnGap, "fail-on-gap", false, "end with exit code 10 when continuity is not proven")
-	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD ends with an error")
-	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold so many `EVENTS` for a slow reader; more end the watch with exit code 10")
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD exits with another code than 0")
+	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
-	fs.Var(&f.retryFor, "retry-for", "give up when there is no connection for `DURATION` (default: never)")
-	fs.Var(&f.keysFrom, "keys-from", "read further keys from `FILE`, or - for standard input: one a line, with C escapes")
+	fs.Var(&f.retryFor, "retry-for", "give up after `DURATION` without a connection (default: never)")
+	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
 	return cmd
 }
 
-// options reads what is a duration or a number.
+// options parses durations and checks numbers.
 func (f watchFlags) options() (o client.WatchOptions, forDur time.Duration, err error) {
 	for _, d := range []struct {
 		flag string
@@ -102,7 +103,7 @@ func (f watchFlags) options() (o client.WatchOptions, forDur time.Duration, err 
 	return o, forDur, nil
 }
 
-// A condition is that of --until; nil is never met.
+// A condition is the one of --until: it reports whether an event meets it.
 type condition func(client.Event) bool
 
 func parseUntil(text string) (condition, error) {
@@ -121,35 +122,32 @@ func parseUntil(text string) (condition, error) {
 	return nil, explain.Usagef("--until %.64q: want set, delete or value=V", text)
 }
 
-// keysFromFile reads keys, one a line, as the raw output writes them.
-func keysFromFile(a *cli.App, name string) ([]string, error) {
-	source := a.Stdin
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, &explain.UsageError{Err: err}
-		}
-		defer file.Close()
-		source = file
+// readKeys reads keys, one per line, as the raw output writes them.
+func readKeys(a *cli.App, ctx context.Context, name string) ([]string, error) {
+	var text []byte
+	var err error
+	if name == "-" {
+		text, err = a.ReadStdin(ctx, "the keys, one per line")
+	} else if text, err = os.ReadFile(name); err != nil {
+		err = &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
+	}
+	if err != nil {
+		return nil, err
 	}
 	var keys []string
-	lines := bufio.NewReader(source)
-	for n := 1; ; n++ {
-		line, err := lines.ReadString('\n')
-		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line != "" {
-			key, bad := format.Unescape(line)
-			if bad != nil {
-				return nil, explain.Usagef("--keys-from: line %d: %w", n, bad)
-			}
-			keys = append(keys, key)
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line == "" {
+			continue
 		}
-		if errors.Is(err, io.EOF) {
-			return keys, nil
-		}
+		key, err := format.Unescape(line)
 		if err != nil {
-			return nil, &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
+			return nil, explain.Usagef("--keys-from: line %d: %w", n, err)
 		}
+		keys = append(keys, key)
 	}
+	return keys, nil
 }
 
 func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) (err error) {
@@ -162,7 +160,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 		return err
 	}
 	if f.keysFrom != "" {
-		more, err := keysFromFile(a, string(f.keysFrom))
+		more, err := readKeys(a, ctx, string(f.keysFrom))
 		if err != nil {
 			return err
 		}
@@ -189,13 +187,14 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 	defer stop()
 	w, err := s.Watch(ctx, keys, options)
 	if err == nil {
-		// It counts from when the watch is confirmed: until then the time-out does.
+		// --for begins once the watch is confirmed; until then the timeout counts.
 		if forDur > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
 			defer cancel()
 		}
-		v := viewer{app: a, f: f, until: until, command: command}
+		v := viewer{app: a, f: f, until: until, command: command, runner: child.NewRunner()}
+		defer v.runner.Close()
 		err = v.run(ctx, w)
 		leaveWatch(a, w)
 	}
@@ -208,12 +207,12 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 	return err
 }
 
-// leaveWatch takes the watch back at the store, for a moment even after a signal.
+// leaveWatch ends the watch at the store. It has two seconds, also after a signal.
 func leaveWatch(a *cli.App, w *client.Watch) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if err := w.Close(ctx); err != nil {
-		a.Note("the watch was not taken back: " + err.Error())
+		a.Note("the store was not told that the watch has ended: " + err.Error())
 	}
 }
 
@@ -223,6 +222,7 @@ type viewer struct {
 	f       watchFlags
 	until   condition
 	command []string
+	runner  *child.Runner
 	changes int
 }
 
@@ -242,7 +242,7 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 
 func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err error) {
 	for {
-		// Events that are there already share a write; nothing waits for one to come.
+		// Events that have arrived already share a write.
 		if !w.Ready() {
 			if err := v.app.Flush(); err != nil {
 				return endReason(err), err
@@ -341,12 +341,12 @@ func (v *viewer) exec(e format.Event) error {
 	if e.Version != nil {
 		text = e.Version.String()
 	}
-	code, err := child.Run(child.Command{
+	code, err := v.runner.Run(child.Command{
 		Args: v.command,
 		Env: child.Environ(map[string]string{
 			"SSCLI_EVENT_OP": e.Op, "SSCLI_EVENT_KEY": key, "SSCLI_EVENT_VERSION": text,
 		}),
-		Stdin: &line,
+		Input: line.Bytes(),
 	})
 	if err != nil || code == 0 {
 		return err

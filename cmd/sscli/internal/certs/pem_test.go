@@ -13,7 +13,7 @@ import (
 // testPassword opens the encrypted keys.
 const testPassword = "open sesame"
 
-// opensslKeys makes keys, and a certificate, with a program that nobody here wrote.
+// opensslKeys makes keys, and a certificate, with a program that is not ours.
 func opensslKeys(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -56,7 +56,7 @@ func TestReadKey(t *testing.T) {
 		{"rsa-pkcs8.pem", "*rsa.PrivateKey", true},
 		{"rsa-scrypt.pem", "*rsa.PrivateKey", true},
 		{"ed25519-pkcs8.pem", "ed25519.PrivateKey", true},
-		{"ec-sec1.pem", "*ecdsa.PrivateKey", false}, // behind a block of parameters
+		{"ec-sec1.pem", "*ecdsa.PrivateKey", false}, // after a block of parameters
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, c.file))
 		if err != nil {

@@ -1,0 +1,52 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/mosquitto"
+)
+
+// TestAttachRefused: a broker that refuses the replies of an attached store is reported,
+// at most once a second, and the count of all refusals at the end.
+func TestAttachRefused(t *testing.T) {
+	acl := filepath.Join(t.TempDir(), "acl")
+	// Everybody may send requests and wait for replies, nobody may send replies.
+	if err := os.WriteFile(acl, []byte("topic readwrite "+wire.RequestTopic+"\ntopic read clients/#\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broker := mosquitto.Start(t, "", mosquitto.Anonymous+"\nacl_file "+acl)
+	env := []string{"SSCLI_URL=mqtt://" + broker.Addresses[0]}
+	store := converse(t, env, nil, "serve", "--attach")
+	ask := func() {
+		t.Helper()
+		s := converse(t, env, nil, "get", "k", "-t", "300ms")
+		if code := s.end(); code != 124 {
+			t.Errorf("get: exit code %d, want 124: %s", code, s.screen())
+		}
+	}
+	// Requests that come before the store has subscribed are not answered either.
+	for !strings.Contains(store.screen(), "refused") {
+		ask()
+	}
+	const want = "sscli: warning: the broker refused a reply: PUBACK 0x87 not authorized for \"clients/"
+	store.await(want)
+	for range 3 {
+		ask()
+	}
+	if err := store.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := store.end(); code != 143 {
+		t.Errorf("serve: exit code %d, want 143", code)
+	}
+	if !strings.HasSuffix(store.screen(), " replies and notifications refused by the broker\n") {
+		t.Errorf("no count at the end: %s", store.screen())
+	}
+}

@@ -1,0 +1,14 @@
+// Package certs reads certificates and keys, and makes the certificates of serve --self-signed.
+//
+// [TLSConfig] returns how to speak TLS with the configured broker; nil without TLS:
+//
+//	config, err := certs.TLSConfig(settings)
+//
+// A server reads its files with [ReadKey] and [ReadPool], or lets [SelfSigned] make them:
+//
+//	s := certs.SelfSigned{Dir: "certs", Names: certs.ServerNames(":8883"), Now: time.Now()}
+//	cert, err := s.Prepare()
+//
+// Keys may be PKCS #8 (also encrypted), PKCS #1 or SEC 1, in PEM. Errors name the file, the
+// flag or variable that named it, and the reason; they never repeat a key or a password.
+package certs

@@ -1,0 +1,125 @@
+package certs
+
+import (
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/youmark/pkcs8"
+)
+
+// readCertificates reads a certificate, which comes first, and its intermediate certificates.
+func readCertificates(text []byte) (tls.Certificate, error) {
+	var cert tls.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return cert, fmt.Errorf("certificate %d: %w", len(cert.Certificate)+1, err)
+		}
+		if cert.Leaf == nil {
+			cert.Leaf = c
+		}
+		cert.Certificate = append(cert.Certificate, block.Bytes)
+	}
+	if cert.Leaf == nil {
+		return cert, errors.New("no certificate in PEM")
+	}
+	return cert, nil
+}
+
+// errKeyPassword says that the password is wrong.
+var errKeyPassword = errors.New("the password does not decrypt the key")
+
+// ReadKey reads the first key in PEM text. password is nil if the user gave none; an encrypted
+// key is an error then.
+func ReadKey(text, password []byte) (crypto.Signer, error) {
+	block, rest := pem.Decode(text)
+	for block != nil && !strings.HasSuffix(block.Type, "PRIVATE KEY") {
+		block, rest = pem.Decode(rest)
+	}
+	if block == nil {
+		return nil, errors.New("no key in PEM")
+	}
+	//lint:ignore SA1019 the encryption is weak, but such keys exist and nothing else reads them
+	legacy := x509.IsEncryptedPEMBlock(block)
+	if (legacy || block.Type == "ENCRYPTED PRIVATE KEY") && password == nil {
+		return nil, errors.New("the key is encrypted: want --key-password-file too")
+	}
+	der := block.Bytes
+	if block.Type == "ENCRYPTED PRIVATE KEY" {
+		if len(password) == 0 {
+			return nil, errKeyPassword // pkcs8 would read the key as unencrypted
+		}
+		key, _, err := pkcs8.ParsePrivateKey(der, password)
+		if err != nil {
+			return nil, keyError(err)
+		}
+		return signer(key)
+	}
+	if legacy {
+		var err error
+		//lint:ignore SA1019 as above
+		if der, err = x509.DecryptPEMBlock(block, password); err != nil {
+			return nil, keyError(err)
+		}
+	}
+	key, err := parseKey(der)
+	if err != nil && legacy {
+		return nil, errKeyPassword // with one wrong password in 256 the padding looks right
+	}
+	if err != nil {
+		return nil, err
+	}
+	return signer(key)
+}
+
+// keyError returns errKeyPassword for a wrong password, and else err.
+func keyError(err error) error {
+	// pkcs8 has no error value for a wrong password.
+	if errors.Is(err, x509.IncorrectPasswordError) || strings.HasSuffix(err.Error(), "incorrect password") {
+		return errKeyPassword
+	}
+	return err
+}
+
+// parseKey reads an unencrypted key in DER, in any of the three usual forms.
+func parseKey(der []byte) (any, error) {
+	if key, err := x509.ParsePKCS8PrivateKey(der); err == nil {
+		return key, nil
+	}
+	if rsa, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+		return rsa, nil
+	}
+	if ec, err := x509.ParseECPrivateKey(der); err == nil {
+		return ec, nil
+	}
+	return nil, errors.New("the key is damaged, or in an unknown form: want PKCS #8, PKCS #1 or SEC 1")
+}
+
+// signer returns a parsed key as a crypto.Signer.
+func signer(key any) (crypto.Signer, error) {
+	s, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a key of type %T cannot sign", key)
+	}
+	return s, nil
+}
+
+// fits reports whether the key belongs to the certificate.
+func fits(key crypto.Signer, cert *x509.Certificate) bool {
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(cert.PublicKey)
+}
+
+// KeyPEM writes a key as PKCS #8 in PEM, unencrypted.
+func KeyPEM(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
+}

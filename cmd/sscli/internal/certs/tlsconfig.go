@@ -1,0 +1,102 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+)
+
+// TLSConfig returns how to speak TLS with the broker that the settings name; nil without TLS. It
+// reads the files that they name. The error is a *config.Error.
+func TLSConfig(s config.Settings) (c *tls.Config, err error) {
+	if !s.TLS {
+		return nil, nil
+	}
+	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName, InsecureSkipVerify: s.Insecure}
+	if s.CAFile != "" {
+		if c.RootCAs, err = ReadPool(s.CAFile); err != nil {
+			return nil, &config.Error{Source: s.Sources["ca-file"], Why: err.Error()}
+		}
+	}
+	if c.Certificates, err = clientCertificate(s); err != nil {
+		return nil, err
+	}
+	if c.ServerName == "" {
+		host, _, err := net.SplitHostPort(s.Address)
+		if err != nil {
+			return nil, err
+		}
+		c.ServerName = host
+	}
+	return c, nil
+}
+
+// clientCertificate reads the client certificate that the settings name, if any. The error is a
+// *config.Error.
+func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
+	if s.CertFile == "" {
+		return nil, nil
+	}
+	bad := func(flag string, err error) error {
+		return &config.Error{Source: s.Sources[flag], Why: err.Error()}
+	}
+	text, err := os.ReadFile(s.CertFile)
+	if err != nil {
+		return nil, bad("cert-file", err)
+	}
+	cert, err := readCertificates(text)
+	if err != nil {
+		return nil, bad("cert-file", fmt.Errorf("%s: %w", s.CertFile, err))
+	}
+	if text, err = os.ReadFile(s.KeyFile); err != nil {
+		return nil, bad("key-file", err)
+	}
+	password, err := ReadSecret(s, "key-password-file", s.KeyPasswordFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ReadKey(text, password)
+	switch {
+	case errors.Is(err, errKeyPassword):
+		return nil, bad("key-password-file", fmt.Errorf("%s is not the password of %s", s.KeyPasswordFile, s.KeyFile))
+	case err != nil:
+		return nil, bad("key-file", fmt.Errorf("%s: %w", s.KeyFile, err))
+	case !fits(key, cert.Leaf):
+		return nil, bad("key-file", fmt.Errorf("%s is not the key of the first certificate in %s, which is for %q", s.KeyFile, s.CertFile, cert.Leaf.Subject))
+	}
+	cert.PrivateKey = key
+	return []tls.Certificate{cert}, nil
+}
+
+// ReadPool reads the CA certificates in a PEM file.
+func ReadPool(name string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", name)
+	}
+	return pool, nil
+}
+
+// ReadSecret reads the secret in a file, without a final newline; nil if file is empty. flag is
+// the setting that names the file. The error is a *config.Error.
+func ReadSecret(s config.Settings, flag, file string) ([]byte, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, &config.Error{Source: s.Sources[flag], Why: err.Error()}
+	}
+	data = bytes.TrimSuffix(data, []byte("\n"))
+	return bytes.TrimSuffix(data, []byte("\r")), nil
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+)
+
+// An Override is a chosen context that variables override, in part or as a whole.
+type Override struct {
+	Context   string   // the context's name; empty if nothing was overridden
+	Variables []string // the names of the variables
+}
+
+// namesBroker reports whether a layer says where to connect, and by which flag.
+func (l *layer) namesBroker() (flag string, ok bool) {
+	for _, flag := range []string{"url", "host", "embedded"} {
+		if v, said := l.values[flag]; said && v != "false" {
+			return flag, true
+		}
+	}
+	return "", false
+}
+
+// context finds the context to use. It returns the layer as named if a flag names the context,
+// which then goes before the SSCLI_ variables, else as chosen, which goes after them. A flag or
+// a variable that names a broker hides a chosen context as a whole: its users, tokens and
+// certificates are for its own broker.
+func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), flags, vars *layer) (named, chosen *layer) {
+	name, byFlag := flags.values["context"]
+	source := flags.sources["context"]
+	if !byFlag {
+		name, source = vars.values["context"], vars.sources["context"]
+	}
+	if name == None {
+		r.out.Sources["context"] = source
+		return nil, nil
+	}
+	if _, elsewhere := flags.namesBroker(); elsewhere && !byFlag {
+		return nil, nil
+	}
+	by, voided := vars.namesBroker()
+	voided = voided && !byFlag
+	all, file, err := Load(fs, env)
+	if err != nil {
+		if !voided { // else the file is not used
+			r.fail(err)
+		}
+		return nil, nil
+	}
+	if name == "" {
+		name, source = all.Chosen, file+": current"
+	}
+	if name == "" {
+		return nil, nil
+	}
+	if voided {
+		r.out.Override = Override{name, []string{vars.sources[by]}}
+		return nil, nil
+	}
+	c, err := all.Find(name, source, file)
+	if err != nil {
+		r.fail(err)
+		return nil, nil
+	}
+	l := c.layer(name, file)
+	r.fail(l.spread())
+	r.out.Context, r.out.ContextFile, r.out.Protected = name, file, c.Protected
+	r.out.Sources["context"] = source
+	if source == file+": current" {
+		r.out.Sources["context"] = "chosen"
+	}
+	if byFlag {
+		return l, nil
+	}
+	if before := overriding(flags, vars, l); len(before) > 0 {
+		r.out.Override = Override{name, before}
+	}
+	return nil, l
+}
+
+// overriding lists the variables that override values of the context.
+func overriding(flags, vars, context *layer) []string {
+	says := func(l *layer, names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { _, ok := l.values[name]; return ok })
+	}
+	var names []string
+	for _, s := range settings() {
+		same := []string{s.flag}
+		if s.group == groupLogin {
+			same = inGroup(groupLogin)
+		}
+		if says(vars, s.flag) && says(context, same...) && !says(flags, s.flag) {
+			names = append(names, vars.sources[s.flag])
+		}
+	}
+	return slices.Compact(names)
+}
+
+// inGroup returns the flags of a group.
+func inGroup(g group) []string {
+	var flags []string
+	for _, s := range settings() {
+		if s.group == g {
+			flags = append(flags, s.flag)
+		}
+	}
+	return flags
+}

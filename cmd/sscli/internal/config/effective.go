@@ -1,0 +1,57 @@
+package config
+
+import (
+	"net"
+	"strconv"
+	"strings"
+)
+
+// An Effective is the value that a setting has in the end.
+type Effective struct {
+	Flag, Value string
+	Source      string // the flag, the variable, "context lab" or "default"
+	FromContext bool   // Source is a context
+}
+
+// Effective lists the settings that differ from their defaults, in the order of help. It holds
+// no secret.
+func (s Settings) Effective() []Effective {
+	var out []Effective
+	add := func(flag, value, source string) {
+		e := Effective{flag, value, source, false}
+		if source == "" {
+			e.Source = "default"
+		}
+		if strings.HasPrefix(source, contextSource) {
+			e.Source, e.FromContext = from(source), true
+		}
+		out = append(out, e)
+	}
+	for _, row := range settings() {
+		if value := row.show(&s); value != "" && row.flag != "yes" {
+			add(row.flag, value, s.Sources[row.flag])
+		}
+		switch {
+		case row.flag == "config" && s.Protected:
+			add("protected", "true", contextSource+s.Context+": protected")
+		case row.flag == "url" && s.Address != "":
+			add("url", s.URL(), s.Sources["host"])
+		case (row.flag == "port" || row.flag == "tls") && s.Address != "" && from(s.Sources[row.flag]) != from(s.Sources["host"]):
+			// Not from the source of the host, so it gets a line of its own.
+			value := strconv.FormatBool(s.TLS)
+			if row.flag == "port" {
+				_, value, _ = net.SplitHostPort(s.Address)
+			}
+			add(row.flag, value, s.Sources[row.flag])
+		case row.flag == "client-id" && s.ClientIDPrefix != "":
+			add("client-id", s.ClientIDPrefix+"- and random characters", "AIO_MQTT_CLIENT_ID")
+		}
+	}
+	return out
+}
+
+// from returns the source without the key of a context: "context lab" of "context lab: url".
+func from(source string) string {
+	name, _, _ := strings.Cut(source, ": ")
+	return name
+}

@@ -1,0 +1,201 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// spread replaces the url of a layer by the settings that it stands for: host, port, tls,
+// username and the path of a WebSocket. It does the same for no-tls.
+func (l *layer) spread() error {
+	if off, ok := l.values["no-tls"]; ok {
+		if _, both := l.values["tls"]; both {
+			return &Error{l.sources["no-tls"], "together with " + l.sources["tls"] + ": want one of them"}
+		}
+		l.set("tls", strconv.FormatBool(off != "true"), l.sources["no-tls"])
+	}
+	text, ok := l.values["url"]
+	if !ok {
+		return nil
+	}
+	source := l.sources["url"]
+	for _, other := range []string{"host", "port", "tls"} {
+		if _, both := l.values[other]; both {
+			return &Error{source, "together with " + l.sources[other] + ": want only the URL, which includes it"}
+		}
+	}
+	u, err := parseURL(text)
+	if err != nil {
+		return &Error{source, err.Error()}
+	}
+	l.set("host", u.host, source)
+	l.set("port", u.port, source)
+	l.set("tls", strconv.FormatBool(u.tls), source)
+	l.set(webSocketPath, u.path, source)
+	if _, both := l.values["username"]; u.user != "" && !both {
+		l.set("username", u.user, source)
+	}
+	return nil
+}
+
+// webSocketPath is a setting that only a URL can have, not a flag.
+const webSocketPath = "websocket path"
+
+type brokerURL struct {
+	host, port, user string
+	tls              bool
+	path             string // of a WebSocket, with its query; empty without a WebSocket
+}
+
+func parseURL(text string) (brokerURL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		// The error of net/url repeats the URL, and with it a password.
+		return brokerURL{}, errors.New("not a URL: want mqtt://host:port or mqtts://host:port")
+	}
+	if _, ok := u.User.Password(); ok {
+		return brokerURL{}, errors.New("a password in a URL is visible to others: want --password-file")
+	}
+	var b brokerURL
+	switch strings.ToLower(u.Scheme) {
+	case "mqtt":
+		b.port = "1883"
+	case "mqtts":
+		b.port, b.tls = "8883", true
+	case "ws":
+		b.port, b.path = "80", "/mqtt"
+	case "wss":
+		b.port, b.path, b.tls = "443", "/mqtt", true
+	default:
+		return brokerURL{}, fmt.Errorf("scheme %q: want mqtt://, mqtts://, ws:// or wss://", u.Scheme)
+	}
+	if u.Hostname() == "" {
+		return brokerURL{}, errors.New("no host: want mqtt://host:port or mqtts://host:port")
+	}
+	if b.path != "" && u.Fragment != "" {
+		return brokerURL{}, errors.New("a fragment (#…) is never sent: want ws://host:port/path")
+	}
+	if b.path != "" {
+		if u.Path != "" || u.RawQuery != "" {
+			b.path = u.RequestURI()
+		}
+	} else if (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
+		return brokerURL{}, errors.New("unexpected text after the host: want mqtt://host:port or mqtts://host:port")
+	}
+	if p := u.Port(); p != "" {
+		b.port = p
+	}
+	b.host, b.user = u.Hostname(), u.User.Username()
+	return b, nil
+}
+
+// endpoint decides where to connect. The first layer that names a host, or asks for the
+// embedded emulator, decides; port and TLS come from that layer or a layer before it.
+func (r *resolver) endpoint() {
+	n := 0
+	denied := false // an earlier layer has --embedded=false, so later layers cannot ask for it
+	for i, l := range r.layers {
+		_, host := l.values["host"]
+		embedded := false
+		if v, said := l.values["embedded"]; said && !denied {
+			r.out.Sources["embedded"] = l.sources["embedded"]
+			embedded = r.flag("embedded", v)
+			denied = !embedded
+		}
+		if host && embedded {
+			r.bad("embedded", "together with "+l.sources["host"]+": want one of them")
+		}
+		if embedded {
+			r.out.Embedded = true
+			return
+		}
+		if host {
+			n = i + 1
+			break
+		}
+	}
+	if n == 0 {
+		return
+	}
+	host := r.find("host", n)
+	r.out.TLS = true
+	if v := r.find("tls", n); v != "" {
+		r.out.TLS = r.flag("tls", v)
+	}
+	port := r.find("port", n)
+	switch {
+	case port == "" && r.out.TLS:
+		port = "8883"
+	case port == "":
+		port = "1883"
+	}
+	if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 {
+		r.bad("port", fmt.Sprintf("%.32q: want a port of 1 to 65535", port))
+	}
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		host = host[1 : len(host)-1]
+	}
+	if why := checkHost(host); why != "" {
+		r.bad("host", why)
+	}
+	r.out.Address = net.JoinHostPort(host, port)
+	r.out.WebSocket = r.layers[n-1].values[webSocketPath]
+}
+
+// checkHost returns what is wrong with a host name or an address, or "".
+func checkHost(host string) string {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return ""
+	}
+	if host == "" {
+		return "no host: want a host name or an address"
+	}
+	if strings.Count(host, ":") == 1 {
+		return fmt.Sprintf("%.80q: want a host without a port, which is --port or SSCLI_PORT", host)
+	}
+	if strings.ContainsFunc(host, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" \"/:?#@[]\\", r) }) {
+		return fmt.Sprintf("%.80q: want a host name or an address", host)
+	}
+	return ""
+}
+
+// URL returns the URL of the broker, without the user and without the query of a WebSocket's
+// path, which may hold a secret.
+func (s Settings) URL() string {
+	u := url.URL{Scheme: "mqtt", Host: s.Address}
+	if s.WebSocket != "" {
+		u.Scheme = "ws"
+	}
+	switch {
+	case s.TLS && s.WebSocket != "":
+		u.Scheme = "wss"
+	case s.TLS:
+		u.Scheme = "mqtts"
+	}
+	path, _, _ := strings.Cut(s.WebSocket, "?")
+	return u.String() + path
+}
+
+// fullURL returns URL with the query of a WebSocket's path. The query may hold a secret.
+func (s Settings) fullURL() string {
+	if s.Address == "" {
+		return ""
+	}
+	plain := s
+	plain.WebSocket = ""
+	if s.WebSocket == "" {
+		return plain.URL()
+	}
+	scheme := "ws"
+	if s.TLS {
+		scheme = "wss"
+	}
+	u := url.URL{Scheme: scheme, Host: s.Address}
+	return u.String() + s.WebSocket
+}

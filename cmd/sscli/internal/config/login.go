@@ -1,0 +1,60 @@
+package config
+
+// certificate decides which client certificate to show. The key belongs to the certificate, so
+// the layer that names the certificate hides the keys of later layers.
+func (r *resolver) certificate() {
+	n := r.first("cert-file")
+	if n == 0 {
+		n = len(r.layers)
+	}
+	o := &r.out
+	o.CertFile, o.KeyFile, o.KeyPasswordFile = r.find("cert-file", n), r.find("key-file", n), r.find("key-password-file", n)
+	switch {
+	case o.CertFile != "" && o.KeyFile == "":
+		r.bad("cert-file", "without a key: want --key-file too")
+	case o.CertFile == "" && o.KeyFile != "":
+		r.bad("key-file", "without a certificate: want --cert-file too")
+	case o.KeyFile == "" && o.KeyPasswordFile != "":
+		r.bad("key-password-file", "without a key: want --cert-file and --key-file too")
+	}
+	r.wantTLS("cert-file")
+}
+
+// login decides how the client logs in. There is one way: of a token and a user name in
+// different layers the first layer counts, and likewise of a password file and --askpass.
+func (r *resolver) login() {
+	user, token := r.first("username", "password-file", "askpass"), r.first("sat-file")
+	o := &r.out
+	if token > 0 && (user == 0 || token <= user) {
+		o.SATFile = r.all("sat-file")
+		if token == user {
+			l := r.layers[token-1]
+			other := l.sources["username"]
+			for _, flag := range []string{"password-file", "askpass"} {
+				if other == "" {
+					other = l.sources[flag]
+				}
+			}
+			r.bad("sat-file", "together with "+other+": want a token, or a user name and password")
+		}
+		return
+	}
+	o.Username = r.all("username")
+	ask, file := r.first("askpass"), r.first("password-file")
+	if ask > 0 && (file == 0 || ask <= file) {
+		o.AskPass = r.flag("askpass", r.all("askpass"))
+		if o.AskPass && ask == file {
+			r.bad("askpass", "together with "+r.layers[file-1].sources["password-file"]+": want one of them")
+		}
+	}
+	if !o.AskPass {
+		o.PasswordFile = r.all("password-file")
+	}
+	switch {
+	case o.Username != "":
+	case o.PasswordFile != "":
+		r.bad("password-file", "without a user name: want --username too")
+	case o.AskPass:
+		r.bad("askpass", "without a user name: want --username too")
+	}
+}

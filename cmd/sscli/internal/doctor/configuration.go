@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/format"
+)
+
+// configuration shows the settings and where they come from.
+func (c *checkup) configuration() error {
+	s := c.a.Settings
+	check := format.Check{Name: "configuration", Status: format.Pass, Message: "an emulator inside this process (--embedded)"}
+	if !s.Embedded {
+		check.Message = s.URL()
+	}
+	for _, e := range s.Effective() {
+		check.Facts = append(check.Facts, format.Fact{Name: e.Flag, Value: e.Value, Source: e.Source})
+	}
+	if c.o.TokenFile != "" {
+		// If the file cannot be read, connecting says so.
+		if token, err := os.ReadFile(c.o.TokenFile); err == nil {
+			if _, expires := client.TokenTimes(bytes.TrimSpace(token)); !expires.IsZero() {
+				check.Facts = append(check.Facts, format.Fact{Name: "token expires", Value: expires.UTC().Format(time.RFC3339)})
+			}
+		}
+	}
+	switch secret := c.o.Password != nil || c.o.TokenFile != ""; {
+	case s.Insecure:
+		check.Status = format.Warn
+		check.Message += ": with --tls-insecure any server can pose as the broker"
+		check.Hint = "use --ca-file with the certificate of the broker's CA"
+	case secret && !s.TLS && !isLoopback(c.o.Address):
+		check.Status = format.Warn
+		check.Message += ": the login is sent over the network in plain text"
+		check.Hint = "use --tls, with the broker's port for TLS (8883)"
+	}
+	return c.print(check)
+}
+
+// isLoopback reports whether an address is on this machine.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/format"
+)
+
+// connect makes the connection that all later checks use, and prints each of its stages.
+func (c *checkup) connect(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	watched := c.recorder.observe(limited, &c.o)
+	var err error
+	c.s, err = client.Dial(watched, c.o)
+	end := mqtt.Stage("")
+	if err != nil {
+		dial, ok := errors.AsType[*mqtt.DialError](err)
+		if !ok {
+			return c.fail(ctx, "configuration", err)
+		}
+		end = dial.Stage
+	}
+	for _, stage := range c.stages() {
+		if stage == end {
+			return c.fail(ctx, rung(stage), err, shownCertificate(err)...)
+		}
+		if err := c.stage(stage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stages lists the stages of this connection, in order.
+func (c *checkup) stages() []mqtt.Stage {
+	stages := []mqtt.Stage{mqtt.StageLookup, mqtt.StageTCP}
+	if c.o.Proxy != nil {
+		stages = []mqtt.Stage{mqtt.StageProxy}
+	}
+	stages = append(stages, mqtt.StageTLS)
+	if c.o.WebSocket != "" {
+		stages = append(stages, mqtt.StageWebSocket)
+	}
+	return append(stages, mqtt.StageConnect, mqtt.StageSubscribe)
+}
+
+// rung returns the name of the check of a stage. The names are part of the json form.
+func rung(stage mqtt.Stage) string {
+	switch stage {
+	case mqtt.StageLookup:
+		return "lookup"
+	case mqtt.StageTCP:
+		return "tcp"
+	case mqtt.StageProxy:
+		return "proxy"
+	case mqtt.StageTLS:
+		return "tls"
+	case mqtt.StageWebSocket:
+		return "websocket"
+	case mqtt.StageConnect:
+		return "connect"
+	}
+	return "subscribe"
+}
+
+// stage prints a stage that went well.
+func (c *checkup) stage(stage mqtt.Stage) error {
+	r := &c.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	check := format.Check{Name: rung(stage), Status: format.Pass, Took: r.took[stage].Round(time.Microsecond)}
+	host, _, _ := net.SplitHostPort(c.o.Address)
+	switch stage {
+	case mqtt.StageLookup:
+		if len(r.addresses) == 0 {
+			return c.skip(check.Name, host+" is an address, not a name")
+		}
+		check.Message = host + " is " + strings.Join(r.addresses, ", ")
+	case mqtt.StageTCP:
+		check.Message = r.peer
+	case mqtt.StageProxy:
+		check.Message = c.o.Proxy.Redacted() + " connects to " + c.o.Address
+	case mqtt.StageTLS:
+		if c.o.TLS == nil {
+			return c.skip(check.Name, "the connection is in plain text")
+		}
+		c.certificates(&check, time.Now())
+	case mqtt.StageWebSocket:
+		check.Message = c.o.WebSocket
+	case mqtt.StageConnect:
+		check.Message = "the broker accepted the client " + loggedIn(c.o)
+		check.Facts = []format.Fact{{Name: "CONNECT", Value: r.said["CONNECT"]}, {Name: "CONNACK", Value: r.said["CONNACK"]}}
+	case mqtt.StageSubscribe:
+		check.Message = r.said["SUBSCRIBE"]
+	}
+	return c.print(check)
+}
+
+// loggedIn describes the login: `as "operator"`.
+func loggedIn(o client.Options) string {
+	var by []string
+	if o.TLS != nil && len(o.TLS.Certificates) > 0 {
+		by = append(by, fmt.Sprintf("with the certificate of %q", o.TLS.Certificates[0].Leaf.Subject))
+	}
+	switch {
+	case o.TokenFile != "":
+		by = append(by, "with the service-account token of "+o.TokenFile)
+	case o.Username != "":
+		by = append(by, fmt.Sprintf("as %q", o.Username))
+	}
+	if len(by) == 0 {
+		return "without a login"
+	}
+	return strings.Join(by, " and ")
+}

@@ -1,0 +1,102 @@
+package manual
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// A Block is a part of a help text. One of its fields is set.
+type Block struct {
+	Prose   string      // a paragraph, on one line
+	Rows    [][2]string // a table: terms, and what they mean
+	Literal []string    // lines that stay as they are
+}
+
+// Blocks splits a help text. Prose begins at the left margin and has no two blanks in a row. Any
+// other paragraph is a table if each of its lines can be a part of one, else literal.
+func Blocks(text string) []Block {
+	var list []Block
+	for paragraph := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(text), "\t", "    "), "\n\n") {
+		lines := strings.Split(strings.Trim(paragraph, "\n"), "\n")
+		for len(lines) > 0 {
+			laidOut := isLaidOut(lines, 0)
+			end := 1
+			for end < len(lines) && isLaidOut(lines, end) == laidOut {
+				end++
+			}
+			run := lines[:end]
+			lines = lines[end:]
+			if !laidOut {
+				// The help of cobra's own command completion has Markdown headings.
+				list = append(list, Block{Prose: strings.TrimPrefix(strings.Join(run, " "), "#### ")})
+				continue
+			}
+			run = strings.Split(Outdent(strings.Join(run, "\n")), "\n")
+			if rows, err := tableRows(run); err == nil {
+				list = append(list, Block{Rows: rows})
+			} else {
+				list = append(list, Block{Literal: run})
+			}
+		}
+	}
+	return list
+}
+
+// isLaidOut reports whether the i-th line is not prose.
+func isLaidOut(lines []string, i int) bool {
+	line := lines[i]
+	if strings.HasPrefix(line, " ") || strings.Contains(strings.ReplaceAll(line, ".  ", ". "), "  ") {
+		return true
+	}
+	// A term on a line of its own, with its meaning below it.
+	return !strings.Contains(line, " ") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], "  ")
+}
+
+// errNoTable says that lines are no table.
+var errNoTable = errors.New("no table")
+
+// tableRows reads lines of a term, two or more blanks, and its meaning, which may continue on
+// indented lines.
+func tableRows(lines []string) ([][2]string, error) {
+	var rows [][2]string
+	for i, line := range lines {
+		term, meaning, ok := strings.Cut(line, "  ")
+		switch {
+		case strings.HasPrefix(line, " "):
+			if len(rows) == 0 {
+				return nil, errNoTable
+			}
+			last := &rows[len(rows)-1]
+			last[1] = strings.TrimSpace(last[1] + " " + strings.TrimSpace(line))
+		case ok:
+			rows = append(rows, [2]string{term, strings.TrimSpace(meaning)})
+		case i+1 < len(lines) && strings.HasPrefix(lines[i+1], " "):
+			rows = append(rows, [2]string{term, ""})
+		default:
+			return nil, errNoTable
+		}
+	}
+	return rows, nil
+}
+
+// Outdent removes the blanks that all lines begin with, and blanks at the ends of lines.
+func Outdent(text string) string {
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	indent := slices.Min(indents(lines))
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line[min(indent, len(line)):], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// indents returns the indent of each line that is not blank, and a large number.
+func indents(lines []string) []int {
+	widths := []int{1 << 10}
+	for _, line := range lines {
+		if bare := strings.TrimLeft(line, " "); bare != "" {
+			widths = append(widths, len(line)-len(bare))
+		}
+	}
+	return widths
+}

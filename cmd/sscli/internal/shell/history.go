@@ -1,0 +1,79 @@
+package shell
+
+import (
+	"errors"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/sscli/sscli/repl"
+)
+
+// historyFile returns the name of the history file, by the XDG base directories; empty for no
+// history.
+func historyFile(env func(string) (string, bool)) string {
+	if name, ok := env("SSCLI_HISTFILE"); ok {
+		return name
+	}
+	state, _ := env("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		if runtime.GOOS == "windows" {
+			state, _ = env("LOCALAPPDATA")
+		} else if home, _ := env("HOME"); home != "" {
+			state = filepath.Join(home, ".local", "state")
+		}
+	}
+	if state == "" {
+		return ""
+	}
+	return filepath.Join(state, "sscli", "history")
+}
+
+// maxKept is the longest word, in bytes, of an entry that is kept in the history.
+const maxKept = 256
+
+// keep reports whether to keep an entry in the history: not if it begins with a space, or holds a
+// long value or what looks like a password.
+func keep(text string) bool {
+	if strings.HasPrefix(text, " ") {
+		return false
+	}
+	for r := repl.NewReader(strings.NewReader(text)); ; {
+		line, err := r.Next()
+		if _, bad := errors.AsType[*repl.LineError](err); err != nil && !bad {
+			return true
+		}
+		words := line.Words
+		if len(words) == 0 { // the line has an error: look at its fields
+			for _, field := range strings.Fields(line.Text) {
+				words = append(words, repl.Word{Text: field})
+			}
+		}
+		for _, w := range words {
+			name, _, _ := strings.Cut(w.Text, "=")
+			if len(w.Text) > maxKept || hasPassword(w.Text) ||
+				strings.HasPrefix(name, "--pass") && name != "--password-file" {
+				return false
+			}
+		}
+	}
+}
+
+// hasPassword reports whether a word holds a URL with a password.
+func hasPassword(word string) bool {
+	_, rest, ok := strings.Cut(word, "://")
+	if !ok {
+		return false
+	}
+	authority, _, _ := strings.Cut(rest, "/")
+	user, _, ok := cutLast(authority, "@")
+	return ok && strings.Contains(user, ":")
+}
+
+// cutLast is strings.Cut at the last sep.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

@@ -1,0 +1,99 @@
+//go:build unix
+
+package main
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// interactiveBash is a bash with job control on a terminal, and sscli on its PATH.
+func interactiveBash(t *testing.T) *lockTerminal {
+	t.Helper()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash")
+	}
+	p := onTerminal(t, "bash", "--norc", "--noprofile", "-i")
+	p.expect("$ ")
+	return p
+}
+
+// awaitForeground waits until the terminal's foreground group is led by a command line
+// that begins so.
+func (p *lockTerminal) awaitForeground(line string) {
+	p.t.Helper()
+	conn, err := p.pty.SyscallConn()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var leader string
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		var group int
+		if controlErr := conn.Control(func(fd uintptr) { group, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) }); controlErr != nil || err != nil {
+			p.t.Fatal(controlErr, err)
+		}
+		out, _ := exec.Command("ps", "-o", "args=", "-p", strconv.Itoa(group)).Output() // it may have ended
+		if leader = string(out); strings.HasPrefix(leader, line) {
+			return
+		}
+	}
+	p.t.Fatalf("in the foreground is %q, want %q", leader, line)
+}
+
+// TestJobControl: Ctrl-Z stops sscli with the command that it runs, fg continues both,
+// and Ctrl-C ends them.
+func TestJobControl(t *testing.T) {
+	for name, line := range map[string]string{
+		"lock run": "sscli lock run x --ttl 1m -- ",
+		"serve":    "sscli serve -- ",
+		"watch":    "sscli watch k -- ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := interactiveBash(t)
+			// What is typed is shown too, hence the quotes.
+			p.typed(line + `sh -c 'echo u""p; while read -r line; do echo "re""ad $line"; done </dev/tty'` + "\n")
+			p.expect("up\r\n")
+			for range 2 {
+				p.typed("\x1a")
+				p.expect("Stopped")
+				p.expect("$ ")
+				p.typed("echo the shell an\"\"swers\n")
+				p.expect("the shell answers")
+				p.expect("$ ")
+				p.typed("fg\n")
+				p.expect(line)
+				p.typed("hello\n")
+				p.expect("read hello")
+			}
+			p.typed("\x03")
+			p.expect("$ ")
+			p.typed("echo \"code $?\"\n")
+			p.expect("code 130\r\n")
+		})
+	}
+}
+
+// TestWatchStopsBetweenCommands: Ctrl-Z stops watch also when it waits for an event and
+// has run a command before.
+func TestWatchStopsBetweenCommands(t *testing.T) {
+	p := interactiveBash(t)
+	p.typed("sscli watch k -- sh -c 'echo ra\"\"n $SSCLI_EVENT_OP'\n")
+	p.expect("ran initial")
+	p.awaitForeground("sscli watch")
+	p.typed("\x1a")
+	p.expect("Stopped")
+	p.expect("$ ")
+	p.typed("sscli set k 1; fg\n")
+	p.expect("sscli watch k")
+	p.expect("ran set")
+	p.awaitForeground("sscli watch")
+	p.typed("\x03")
+	p.expect("$ ")
+	p.typed("echo \"code $?\"\n")
+	p.expect("code 130\r\n")
+}

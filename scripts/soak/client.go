@@ -1,0 +1,439 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+// A client has one session, and one connection after the other.
+type client struct {
+	fleet   *fleet
+	id      string
+	number  int
+	address string
+	rate    float64
+	random  *rand.Rand // of live
+	listens map[int]byte
+	shares  bool
+	begun   bool // it has had a session
+	last    *line
+
+	mu           sync.Mutex
+	current      *line // what comes on an earlier one, that was taken over, does not count
+	sequence     int
+	nextID       uint16
+	sent         []*publication  // not acknowledged, in their order
+	unreleased   map[uint16]bool // ids of messages with QoS 2 that were received
+	acknowledged map[int]byte    // own messages, by sequence: their QoS
+	seen         map[int]*record // by publisher
+	seenShared   map[int]*record
+	violations   []string
+}
+
+// A publication is a message that was sent with QoS 1 or 2.
+type publication struct {
+	packet   *packets.Publish
+	sequence int
+	released bool // PUBREC came
+}
+
+// A record is what came from one publisher.
+type record struct {
+	times   map[int]int
+	highest [3]int // by QoS
+}
+
+func (c *client) recordIn(all *map[int]*record, publisher int) *record {
+	if *all == nil {
+		*all = make(map[int]*record)
+	}
+	r := (*all)[publisher]
+	if r == nil {
+		r = &record{times: make(map[int]int)}
+		(*all)[publisher] = r
+	}
+	return r
+}
+
+func (c *client) record(publisher int) *record { return c.recordIn(&c.seen, publisher) }
+func (c *client) shared(publisher int) *record { return c.recordIn(&c.seenShared, publisher) }
+
+func (c *client) violation(format string, args ...any) {
+	c.violations = append(c.violations, c.id+": "+fmt.Sprintf(format, args...))
+}
+
+func (c *client) unfinished() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.sent)
+}
+
+// live connects, publishes, and ends the connection in some way, until stop.
+func (c *client) live(stop <-chan struct{}) {
+	r := c.random
+	var old *line
+	for {
+		l, err := c.connect(false)
+		if err != nil {
+			c.mu.Lock()
+			c.violation("connect: %v", err)
+			c.mu.Unlock()
+			return
+		}
+		if old != nil {
+			c.fleet.counts.takeOvers.Add(1)
+			old.closed()
+			old = nil
+		}
+		c.publishFor(l, between(r, 100*time.Millisecond, 6*time.Second), stop)
+		select {
+		case <-stop:
+			l.disconnect()
+			return
+		default:
+		}
+		switch r.IntN(5) {
+		case 0:
+			l.disconnect()
+		case 1, 2:
+			c.fleet.counts.cuts.Add(1)
+			l.cut()
+		case 3:
+			old = l // the next connection takes over
+			continue
+		case 4: // it stops reading, and is taken over then
+			c.fleet.counts.stalls.Add(1)
+			l.stall(between(r, 100*time.Millisecond, 2*time.Second), stop)
+			old = l
+			continue
+		}
+		select {
+		case <-stop:
+			return
+		case <-time.After(between(r, 0, 2*time.Second)):
+		}
+	}
+}
+
+// publishFor publishes to the client's own topic, as long as the connection lasts.
+func (c *client) publishFor(l *line, d time.Duration, stop <-chan struct{}) {
+	r := c.random
+	for end := time.After(d); ; {
+		select {
+		case <-time.After(time.Duration(r.ExpFloat64() / c.rate * float64(time.Second))):
+		case <-end:
+			return
+		case <-l.done:
+			return
+		case <-stop:
+			return
+		}
+		const window = 50
+		if c.unfinished() < window {
+			l.publish(byte(r.IntN(3)), r)
+		}
+	}
+}
+
+// A line is one connection.
+type line struct {
+	c       *client
+	conn    net.Conn
+	done    chan struct{} // closed when the reader has ended
+	stopped chan struct{} // the reader is to stop
+	once    sync.Once
+	mu      sync.Mutex // of writes
+	reason  string     // how the broker ended it; of the reader until done
+}
+
+const patience = 20 * time.Second
+
+// connect opens a connection, and sends again what was not acknowledged.
+func (c *client) connect(first bool) (*line, error) {
+	conn, err := net.DialTimeout("tcp", c.address, patience)
+	if err != nil {
+		return nil, err
+	}
+	c.fleet.counts.connections.Add(1)
+	l := &line{c: c, conn: conn, done: make(chan struct{}), stopped: make(chan struct{})}
+	expiry, receiveMaximum := uint32(3600), uint16(1+len(c.id)*7%40)
+	hello := &packets.Connect{
+		ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: c.id, CleanStart: first, KeepAlive: 60,
+		Properties: &packets.Properties{SessionExpiryInterval: &expiry, ReceiveMaximum: &receiveMaximum},
+	}
+	c.mu.Lock()
+	c.current = l
+	c.mu.Unlock()
+	if err := l.write(hello); err != nil {
+		return nil, err
+	}
+	conn.SetReadDeadline(time.Now().Add(patience))
+	in := bufio.NewReaderSize(conn, 16<<10)
+	packet, err := packets.ReadPacket(in)
+	if err != nil {
+		return nil, fmt.Errorf("wait for CONNACK: %w", err)
+	}
+	conn.SetReadDeadline(time.Time{})
+	ack, ok := packet.Content.(*packets.Connack)
+	if !ok || ack.ReasonCode != 0 || ack.SessionPresent == first {
+		return nil, fmt.Errorf("instead of the session: %v", packet)
+	}
+	c.mu.Lock()
+	for _, p := range c.sent { // in their order: MQTT 5, 4.6
+		if p.released {
+			l.send(&packets.Pubrel{PacketID: p.packet.PacketID, Properties: &packets.Properties{}})
+			continue
+		}
+		p.packet.Duplicate = true
+		l.send(p.packet)
+	}
+	c.mu.Unlock()
+	go l.read(in)
+	return l, nil
+}
+
+func (l *line) write(p io.WriterTo) error {
+	var b bytes.Buffer
+	if _, err := p.WriteTo(&b); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn.SetWriteDeadline(time.Now().Add(patience))
+	_, err := l.conn.Write(b.Bytes())
+	return err
+}
+
+// send writes a packet; an error is that of a connection that is over, which the reader
+// finds out.
+func (l *line) send(p io.WriterTo) { _ = l.write(p) }
+
+func topic(number int) string { return fmt.Sprintf("soak/%d", number) }
+
+// subscribe makes the subscriptions of the session.
+func (l *line) subscribe() error {
+	p := &packets.Subscribe{PacketID: 1, Properties: &packets.Properties{}}
+	for number, qos := range l.c.listens {
+		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: topic(number), QoS: qos})
+	}
+	l.send(p)
+	if l.c.shares { // an identifier tells its messages from the others
+		id := sharedIdentifier
+		l.send(&packets.Subscribe{PacketID: 2, Properties: &packets.Properties{SubscriptionIdentifier: &id},
+			Subscriptions: []packets.SubOptions{{Topic: "$share/group/soak/+", QoS: 2}}})
+	}
+	l.send(&packets.Pingreq{}) // answered after them
+	select {
+	case <-l.done:
+		return errors.New("the connection ended while subscribing: " + l.reason)
+	case <-time.After(200 * time.Millisecond):
+		return nil
+	}
+}
+
+const sharedIdentifier = 7
+
+// publish sends a message. What it says is its publisher, sequence and QoS.
+func (l *line) publish(qos byte, r *rand.Rand) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sequence++
+	payload := fmt.Sprintf("%d %d %d ", c.number, c.sequence, qos)
+	if chance(r, 20) {
+		payload += strings.Repeat("x", r.IntN(20_000))
+	}
+	p := &packets.Publish{Topic: topic(c.number), QoS: qos, Retain: chance(r, 50), Payload: []byte(payload), Properties: &packets.Properties{}}
+	if qos > 0 {
+		for p.PacketID == 0 {
+			c.nextID++
+			if !slices.ContainsFunc(c.sent, func(other *publication) bool { return other.packet.PacketID == c.nextID }) {
+				p.PacketID = c.nextID
+			}
+		}
+		c.sent = append(c.sent, &publication{packet: p, sequence: c.sequence})
+	}
+	c.fleet.counts.published.Add(1)
+	l.send(p)
+}
+
+// read answers what comes, until the connection ends.
+func (l *line) read(in io.Reader) {
+	defer close(l.done)
+	for {
+		packet, err := packets.ReadPacket(in)
+		select {
+		case <-l.stopped:
+			return
+		default:
+		}
+		if err != nil {
+			l.reason = err.Error()
+			return
+		}
+		if d, ok := packet.Content.(*packets.Disconnect); ok {
+			l.reason = fmt.Sprintf("DISCONNECT 0x%02x", d.ReasonCode)
+			if d.ReasonCode != packets.DisconnectSessionTakenOver {
+				l.c.mu.Lock()
+				l.c.violation("%s %s", l.reason, d.Properties.ReasonString)
+				l.c.mu.Unlock()
+			}
+			return
+		}
+		l.take(packet)
+	}
+}
+
+func (l *line) take(packet *packets.ControlPacket) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current != l {
+		return
+	}
+	none := &packets.Properties{}
+	switch p := packet.Content.(type) {
+	case *packets.Publish:
+		switch p.QoS {
+		case 0:
+			c.note(p)
+		case 1:
+			c.note(p)
+			l.send(&packets.Puback{PacketID: p.PacketID, Properties: none})
+		case 2:
+			if !c.unreleased[p.PacketID] {
+				c.unreleased[p.PacketID] = true
+				c.note(p)
+			}
+			l.send(&packets.Pubrec{PacketID: p.PacketID, Properties: none})
+		}
+	case *packets.Pubrel:
+		delete(c.unreleased, p.PacketID)
+		l.send(&packets.Pubcomp{PacketID: p.PacketID, Properties: none})
+	case *packets.Puback:
+		c.finish(p.PacketID, p.ReasonCode, 1)
+	case *packets.Pubrec:
+		if p.ReasonCode >= 0x80 {
+			c.finish(p.PacketID, p.ReasonCode, 2)
+			return
+		}
+		for _, s := range c.sent {
+			if s.packet.PacketID == p.PacketID {
+				s.released = true
+			}
+		}
+		l.send(&packets.Pubrel{PacketID: p.PacketID, Properties: none})
+	case *packets.Pubcomp:
+		c.finish(p.PacketID, 0, 2)
+	}
+}
+
+// finish ends the exchange of a message of the client's own.
+func (c *client) finish(id uint16, code, qos byte) {
+	i := slices.IndexFunc(c.sent, func(p *publication) bool { return p.packet.PacketID == id })
+	if i < 0 {
+		return // it was acknowledged twice, in two connections
+	}
+	p := c.sent[i]
+	c.sent = slices.Delete(c.sent, i, i+1)
+	if code >= 0x80 {
+		c.fleet.counts.refused.Add(1)
+		return
+	}
+	if c.acknowledged == nil {
+		c.acknowledged = make(map[int]byte)
+	}
+	c.acknowledged[p.sequence] = qos
+	c.fleet.counts.acknowledged.Add(1)
+}
+
+// note takes a message that was received. What comes for the first time comes in the order
+// of publishing, for each publisher, topic and QoS (MQTT 5, 4.6).
+func (c *client) note(p *packets.Publish) {
+	var publisher, sequence int
+	var qos byte
+	if _, err := fmt.Sscanf(string(p.Payload), "%d %d %d ", &publisher, &sequence, &qos); err != nil {
+		c.violation("a message that nobody sent: %.40q", p.Payload)
+		return
+	}
+	c.fleet.counts.received.Add(1)
+	r := c.record(publisher)
+	isShared := p.Properties.SubscriptionIdentifier != nil && *p.Properties.SubscriptionIdentifier == sharedIdentifier
+	if isShared {
+		r = c.shared(publisher)
+	}
+	r.times[sequence]++
+	if r.times[sequence] > 1 {
+		c.fleet.counts.duplicates.Add(1)
+		if p.QoS == 0 && qos != 1 { // with QoS 1 the publisher may have sent it twice
+			c.violation("message %d of %d, QoS %d, came twice at QoS 0", sequence, publisher, qos)
+		}
+		return
+	}
+	if isShared {
+		return // what another member left comes late
+	}
+	if highest := &r.highest[qos]; sequence < *highest {
+		c.violation("message %d of %d, QoS %d, came after %d", sequence, publisher, qos, *highest)
+	} else {
+		*highest = sequence
+	}
+}
+
+// disconnect leaves with DISCONNECT; the session stays.
+func (l *line) disconnect() {
+	l.send(&packets.Disconnect{Properties: &packets.Properties{}})
+	l.closed()
+}
+
+// closed waits until the broker has closed the connection.
+func (l *line) closed() {
+	select {
+	case <-l.done:
+	case <-time.After(patience):
+		l.c.mu.Lock()
+		l.c.violation("the broker does not close a connection")
+		l.c.mu.Unlock()
+	}
+	l.conn.Close()
+	<-l.done
+}
+
+// cut breaks the connection, with what is on its way.
+func (l *line) cut() {
+	l.once.Do(func() { close(l.stopped) })
+	l.conn.(*net.TCPConn).SetLinger(0)
+	l.conn.Close()
+	<-l.done
+}
+
+// stall holds the reader up for a while.
+func (l *line) stall(d time.Duration, stop <-chan struct{}) {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	select {
+	case <-time.After(d):
+	case <-stop:
+	}
+}
+
+// end ends the session.
+func (l *line) end() {
+	expiry := uint32(0)
+	l.c.mu.Lock()
+	l.send(&packets.Publish{Topic: topic(l.c.number), Retain: true, Properties: &packets.Properties{}}) // forgets the retained one
+	l.c.mu.Unlock()
+	l.send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: &expiry}})
+	l.closed()
+}
