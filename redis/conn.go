@@ -312,7 +312,7 @@ func (c *conn) dispatch(cmd *command, unknownSub bool, args [][]byte) {
 	}
 	if refusal := c.refusal(cmd, unknownSub, args); refusal != "" {
 		c.abort = c.abort || c.multi
-		if cmd != nil && cmd.name == "exec" {
+		if cmd != nil && cmd.name == "exec" && c.s.engine != nil {
 			c.discard()
 			refusal = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(refusal, "ERR ")
 		}
