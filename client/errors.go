@@ -28,8 +28,9 @@ func (e *AnswerError) Error() string { return "the answer makes no sense: " + e.
 
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// A StatusError is an answer whose `__stat` is neither 200 nor 204: the broker's
-// RPC layer refused the request before the store saw it (protocol.md 1.6).
+// A StatusError is an answer whose `__stat` is neither 200 nor 204 (protocol.md 1.6). To
+// a write it comes in a *[LostAnswerError] unless the status says that the broker's RPC
+// layer refused the request before the store saw it.
 type StatusError struct {
 	Status  int
 	Message string
@@ -42,23 +43,45 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the store answered with status %d: %q", e.Status, e.Message)
 }
 
-// A LostAnswerError is a write that was sent and got no answer. It may have been applied
-// or not; [Session.ReadBack] finds out what can be known. It wraps the cause: the end of
-// the context or a *[LostError].
+// refuses reports whether the status says that the store did not see the request: bad
+// request, unsupported content type, or unsupported version of the protocol.
+func (e *StatusError) refuses() bool {
+	return e.Status == 400 || e.Status == 415 || e.Status == 505
+}
+
+// A LostAnswerError is a write that was sent and got no answer, or none that tells what
+// became of it. It may have been applied or not; [Session.ReadBack] finds out what can be
+// known. It wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or
+// a *[StatusError].
 type LostAnswerError struct {
 	Command   Command
 	Timestamp Version   // the request's `__ts`
 	Expires   time.Time // when the request expires: the broker then drops it
 	Err       error
+
+	taken  bool          // the broker has acknowledged the request, so Expires is certain
+	expiry time.Duration // of the request, counted from its arrival at the broker
 }
 
 func (e *LostAnswerError) Error() string {
+	if e.answered() {
+		return fmt.Sprintf("%s was sent: %v", e.Command.Verb(), e.Err)
+	}
 	return fmt.Sprintf("%s was sent, no answer came: %v", e.Command.Verb(), e.Err)
+}
+
+// answered reports whether there was an answer that does not tell the outcome.
+func (e *LostAnswerError) answered() bool {
+	switch e.Err.(type) {
+	case *AnswerError, *StatusError:
+		return true
+	}
+	return false
 }
 
 func (e *LostAnswerError) Unwrap() error { return e.Err }
 
-// A NoStoreError is a request that the broker accepted while it reported that nobody
+// A NoStoreError is a request that the broker accepted while it reported that no client
 // subscribes to requests, and that got no answer: probably the broker has no state store.
 type NoStoreError struct {
 	Err error // what ended the wait

@@ -5,48 +5,49 @@ import (
 	"time"
 )
 
-// EventKind says what an Event tells.
+// EventKind is the kind of an [Event].
 type EventKind string
 
 const (
-	EventInitial EventKind = "initial" // what the key was when the watch began
-	EventSet     EventKind = "set"     // the key was written
-	EventDelete  EventKind = "delete"  // the key was deleted, or ran out (protocol.md 2.6)
-	EventOther   EventKind = "other"   // a notification with a word that is not known
-	EventGap     EventKind = "gap"     // events are missing, or may be
-	EventResync  EventKind = "resync"  // what the key is after a break
-	EventDown    EventKind = "down"    // the connection was lost; no key
-	EventUp      EventKind = "up"      // all keys are watched again; no key
+	EventInitial   EventKind = "initial"   // what the key was when the watch began
+	EventSet       EventKind = "set"       // the key was written
+	EventDelete    EventKind = "delete"    // the key was deleted, or expired (protocol.md 2.6)
+	EventOther     EventKind = "other"     // a notification with an unknown word
+	EventGap       EventKind = "gap"       // events are missing, or may be
+	EventResync    EventKind = "resync"    // what the key is after a break
+	EventError     EventKind = "error"     // the key is no longer watched; see Err
+	EventDown      EventKind = "down"      // the connection was lost; no key
+	EventUp        EventKind = "up"        // all keys are watched again; no key
+	EventUnaudited EventKind = "unaudited" // an audit could not be made and proves nothing; see Err; no key
 )
 
-// Continuity says whether a break cost events.
+// Continuity says whether events were lost in a break.
 type Continuity string
 
 const (
-	ContinuityProven  Continuity = "proven"  // the key has the version it had: nothing happened
+	ContinuityProven  Continuity = "proven"  // the key has the same version: nothing happened
 	ContinuityLost    Continuity = "lost"    // at least one event was missed
-	ContinuityUnknown Continuity = "unknown" // it cannot be told
+	ContinuityUnknown Continuity = "unknown" // that cannot be known
 )
 
-// An Event is what a Watch has to tell.
+// An Event is one element of a [Watch].
 type Event struct {
 	Kind    EventKind
 	Key     string
-	Time    time.Time // when it was known here
-	Version Version   // of a gap: the last that was known; zero if there is none
+	Time    time.Time // when it became known here
+	Version Version   // of a gap and an error: the last known one; zero if there is none
 
 	Value    []byte
-	HasValue bool // false for a deletion, a missing key, and a set that came without
-	Word     string
+	HasValue bool   // false for a deletion, a missing key, and a set whose notification had no value
+	Word     string // of an other event
 
 	Continuity Continuity // of a resync and a gap
-	From, To   time.Time  // of a gap: the last moment without and the first with a watch again
-	Err        error      // of a down: why
+	From, To   time.Time  // of a gap: from when on events may be missing, and when the watch was back
+	Err        error      // the reason of a down, an error and an unaudited event
 }
 
-// verdict compares a key as it was last known with what a GET found, for a watch
-// that was blind in between. announced tells whether a notification told of what
-// the GET found.
+// verdict compares the last known state of a key with the one that a GET found after a
+// break. announced says whether a notification announced what the GET found.
 func verdict(before, now state, announced bool) Continuity {
 	switch {
 	case !before.present && !now.present:
@@ -63,7 +64,7 @@ func verdict(before, now state, announced bool) Continuity {
 	return ContinuityLost
 }
 
-// state is what is known of a key.
+// state is what is known about a key.
 type state struct {
 	present bool
 	version Version // of the value, or of the deletion; zero if not known

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"encoding/binary"
 	"io"
 	"net"
 	"sync"
@@ -19,8 +21,9 @@ type holding struct {
 }
 
 // startHolding keeps back the connection of that number, from 0, and ends it on the
-// client's side when the client has said something.
-func startHolding(t *testing.T, target string, number int) *holding {
+// client's side when the client has said something. The haunted connection is taken over
+// before its SUBSCRIBE arrives; -1 = none.
+func startHolding(t *testing.T, target string, number, haunted int) *holding {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,6 +43,10 @@ func startHolding(t *testing.T, target string, number int) *holding {
 			}
 			if n == number {
 				h.wg.Go(func() { h.hold(t, down, up) })
+				continue
+			}
+			if n == haunted {
+				h.wg.Go(func() { h.haunt(t, down, up) })
 				continue
 			}
 			end := func() { down.Close(); up.Close() }
@@ -71,7 +78,34 @@ func (h *holding) hold(t *testing.T, down, up net.Conn) {
 	if _, err := up.Write(kept[:n]); err != nil {
 		t.Error(err)
 	}
+	defer context.AfterFunc(t.Context(), func() { up.Close() })()
 	_, _ = io.Copy(io.Discard, up) // until the broker ends it
+}
+
+// haunt passes on CONNECT and CONNACK, hands over what was kept back, and then passes on
+// only what the broker says.
+func (h *holding) haunt(t *testing.T, down, up net.Conn) {
+	defer up.Close()
+	defer down.Close()
+	kept := make([]byte, 4096)
+	n, err := down.Read(kept)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	remaining, digits := binary.Uvarint(kept[1:n])
+	if _, err := up.Write(kept[:1+digits+int(remaining)]); err != nil {
+		t.Error(err)
+	}
+	if n, err = up.Read(kept); err != nil {
+		t.Error(err)
+	}
+	if _, err := down.Write(kept[:n]); err != nil {
+		t.Error(err)
+	}
+	close(h.release)
+	defer context.AfterFunc(t.Context(), func() { up.Close() })()
+	_, _ = io.Copy(down, up)
 }
 
 // TestOwnGhost: a CONNECT that was given up reaches the broker behind that of the next
@@ -79,7 +113,7 @@ func (h *holding) hold(t *testing.T, down, up net.Conn) {
 // takes it over it does not.
 func TestOwnGhost(t *testing.T) {
 	store := emulator.Start(t)
-	proxy := startHolding(t, store.Addr().String(), 1)
+	proxy := startHolding(t, store.Addr().String(), 1, -1)
 	s := watchSession(t, Options{Address: proxy.Addr().String(), ClientID: "same"})
 	write(t, store, "SET", "k", "0")
 	w := startWatch(t, s, WatchOptions{}, "k")
@@ -105,4 +139,15 @@ func TestOwnGhost(t *testing.T) {
 	if code, _ := mqtt.ReasonCode(s.current().Err()); code != mqtt.ReasonTakenOver {
 		t.Errorf("it connected again")
 	}
+}
+
+// TestOwnGhostWhileConnecting: the same, before the next attempt has its SUBACK.
+func TestOwnGhostWhileConnecting(t *testing.T) {
+	store := emulator.Start(t)
+	proxy := startHolding(t, store.Addr().String(), 1, 2)
+	s := watchSession(t, Options{Address: proxy.Addr().String(), ClientID: "same"})
+	w := startWatch(t, s, WatchOptions{}, "k")
+	wantEvents(t, w, "initial k")
+	store.DropAll()
+	wantEvents(t, w, "down", "gap k unknown", "resync k unknown", "up")
 }

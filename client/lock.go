@@ -91,6 +91,9 @@ type Lock struct {
 
 	// Owned by keep, and by Release once keep has returned.
 	first   Version // the token of the acquisition; older versions belong to earlier holders
+	seen    Version // the newest version that the watch announced with our value
+	unsaid  bool    // the watch announced our value without a version
+	open    bool    // a renewal since the last lease got no usable answer
 	broken  bool    // the watch was broken since the acquisition
 	blind   bool    // the watch has ended
 	doubt   doubt
@@ -166,15 +169,15 @@ func (l *Lock) Token() Version { return l.Lease().Token }
 // rounded up to a second, and a round trip.
 //
 // The error is a *[NotHolderError] if the lock was no longer ours. Any other, one of
-// those of [Session.Do], means that the lock could not be released and stays until it
-// expires. A second call does nothing and returns the same error.
+// those of [Session.Do], means that it is not known that the lock was released: it stays
+// until it expires. A second call does nothing and returns the same error.
 func (l *Lock) Release(ctx context.Context) error {
 	l.once.Do(func() {
 		close(l.letGo)
 		l.end(nil)
 		select {
 		case <-l.kept:
-			l.released = l.s.release(ctx, l.name, l.o.Holder, l.timing, l.doubt)
+			l.released = l.s.release(ctx, l.name, l.o.Holder, l.timing, l.doubt, !errors.Is(context.Cause(l.ctx), ErrLockLost))
 		case <-ctx.Done():
 			l.released = context.Cause(ctx)
 		}
@@ -209,7 +212,8 @@ func (l *Lock) keep() {
 		}
 		if until := time.Until(due); !flying && until <= 0 {
 			flying, began = true, time.Now()
-			go func() { answers <- l.s.claim(renewing, l.name, l.o, l.timing, l.w) }()
+			held := trail{token: lease.Token, seen: l.seen, open: l.open || l.unsaid}
+			go func() { answers <- l.s.claim(renewing, l.name, l.o, l.timing, l.s.o.Timeout, &held) }()
 		} else if !flying {
 			wait = min(wait, until)
 		}
@@ -259,6 +263,8 @@ func (l *Lock) judge(c claim) *LockLostError {
 	l.doubt.add(c)
 	switch {
 	case c.err != nil:
+		_, unanswered := errors.AsType[*LostAnswerError](c.err)
+		l.open = l.open || unanswered
 		l.trouble = c.err
 		l.tell(c.err)
 		return nil
@@ -268,14 +274,15 @@ func (l *Lock) judge(c claim) *LockLostError {
 		return l.loss(LossTaken, c.holder)
 	case l.lease.TermIn() <= 0:
 		return l.loss(LossNoRenewal, nil)
-	}
-	if c.lease.Token.IsZero() {
+	case c.lease.Token.IsZero():
 		c.lease.Token = l.lease.Token
+	case c.lease.Token.Compare(l.lease.Token) <= 0:
+		return l.loss(LossDeleted, nil) // the store has forgotten the lock
 	}
 	l.mu.Lock()
 	l.lease = c.lease
 	l.mu.Unlock()
-	l.trouble = nil
+	l.trouble, l.open = nil, false
 	if l.o.OnLease != nil {
 		l.o.OnLease(c.lease)
 	}
@@ -312,6 +319,12 @@ func (l *Lock) heed(since bool) *LockLostError {
 		case EventDelete, EventSet:
 			if !since && e.Version.IsZero() {
 				continue
+			}
+			if string(e.Value) == string(l.o.Holder) {
+				l.unsaid = l.unsaid || e.Version.IsZero()
+				if e.Version.Compare(l.seen) > 0 {
+					l.seen = e.Version
+				}
 			}
 		case EventResync:
 			if !l.broken && e.Version.IsZero() {
@@ -356,7 +369,7 @@ type Loss string
 // The reasons why a lock was lost.
 const (
 	LossNoRenewal Loss = "no renewal was answered in time" // see LockLostError.Err; or this process or machine slept
-	LossDeleted   Loss = "its key was deleted or ran out"
+	LossDeleted   Loss = "its key was deleted or expired"  // or the store has restarted empty
 	LossTaken     Loss = "another holds it"
 )
 
@@ -392,7 +405,7 @@ type NotHolderError struct {
 
 func (e *NotHolderError) Error() string {
 	if !e.Status.Held {
-		return fmt.Sprintf("lock %q is free: it ran out, or was released", e.Status.Name)
+		return fmt.Sprintf("lock %q is free: it expired, or was released", e.Status.Name)
 	}
 	return fmt.Sprintf("lock %q is held by %s", e.Status.Name, e.Status.by())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
 )
@@ -146,7 +147,7 @@ func history(t *testing.T, seed uint64, spoil func(emulator.Request, emulator.Ac
 					mu.Lock()
 					ops = append(ops, porcupine.Operation{ClientId: id, Input: in, Output: out, Call: called, Return: returned})
 					mu.Unlock()
-					pause(context.Background(), c.between(0, time.Second))
+					wait.For(context.Background(), c.between(0, time.Second))
 				}
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
 )
@@ -51,7 +53,7 @@ func (p *pipes) dial(g *barrier) func(context.Context, string, string) (net.Conn
 		ours, theirs := net.Pipe()
 		select {
 		case p.accept <- theirs:
-			return &gated{ours, g}, nil
+			return &gated{Conn: ours, g: g}, nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-p.closed:
@@ -81,27 +83,37 @@ func (g *barrier) set(shut bool) {
 	g.open.Broadcast()
 }
 
-func (g *barrier) pass() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for g.shut {
-		g.open.Wait()
+// pass waits until the barrier is open, or the connection is closed.
+func (c *gated) pass() {
+	c.g.mu.Lock()
+	defer c.g.mu.Unlock()
+	for c.g.shut && !c.closed {
+		c.g.open.Wait()
 	}
 }
 
 type gated struct {
 	net.Conn
-	g *barrier
+	g      *barrier
+	closed bool // guarded by g.mu
+}
+
+func (c *gated) Close() error {
+	c.g.mu.Lock()
+	c.closed = true
+	c.g.open.Broadcast()
+	c.g.mu.Unlock()
+	return c.Conn.Close()
 }
 
 func (c *gated) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.g.pass()
+	c.pass()
 	return n, err
 }
 
 func (c *gated) Write(p []byte) (int, error) {
-	c.g.pass()
+	c.pass()
 	return c.Conn.Write(p)
 }
 
@@ -142,9 +154,17 @@ const (
 	theResource = "resource"
 )
 
+// locks are the locks of a contest; each has a resource. Each client competes for all of
+// them over one session.
+var locks = []string{theLock, "lock 2"}
+
+func resourceOf(lock string) string { return theResource + lock }
+
 // A hold is what one client thinks of one lock.
 type hold struct {
+	lock     string
 	holder   string
+	ttl      time.Duration
 	acquired time.Time // when Lock returned
 	stopped  time.Time // when the work under it stopped
 	left     time.Time // when all was given back, or the attempt given up; zero: it could not be given back
@@ -162,6 +182,7 @@ type contest struct {
 
 	mu    sync.Mutex
 	holds []hold
+	empty map[string][]time.Time // when the store forgot a lock
 }
 
 func (c *contest) random(n int) int {
@@ -183,7 +204,7 @@ func (c *contest) misfortune(r emulator.Request) emulator.Action {
 		return emulator.Action{}
 	}
 	short, long := c.between(0, 500*time.Millisecond), c.between(0, 6*time.Second)
-	switch c.random(40) {
+	switch c.random(42) {
 	case 0:
 		return emulator.Action{Drop: true}
 	case 1:
@@ -204,6 +225,10 @@ func (c *contest) misfortune(r emulator.Request) emulator.Action {
 		return emulator.Action{Delay: short, DelayReply: long, PubackLast: true}
 	case 11:
 		return emulator.Action{DelayReply: long, NoPuback: true}
+	case 12:
+		return emulator.Action{DelayReply: short, Rewrite: func(a *emulator.Answer) { a.Payload = []byte("+OK") }}
+	case 13:
+		return emulator.Action{Delay: short, Rewrite: func(a *emulator.Answer) { a.Set("__stat", "") }}
 	}
 	return emulator.Action{Delay: short / 10, DelayReply: short / 10}
 }
@@ -221,25 +246,26 @@ func byClock(rate float64, o LockOptions) LockOptions {
 }
 
 // compete acquires, works and releases, until the end, by a clock that is slow by a rate.
-func (c *contest) compete(id int, s *Session, rate float64) {
+func (c *contest) compete(id int, s *Session, lock string, rate float64) {
 	for n := 0; time.Now().Before(c.end); n++ {
-		h := hold{holder: fmt.Sprintf("x%d/%d", id, n)}
+		h := hold{lock: lock, holder: fmt.Sprintf("x%d/%d", id, n)}
 		o := LockOptions{
 			TTL:    []time.Duration{time.Second, 2 * time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}[c.random(6)],
 			Holder: []byte(h.holder),
 			Try:    c.random(8) == 0,
 			Wait:   c.between(0, 30*time.Second),
 		}
+		h.ttl = o.TTL
 		o = byClock(rate, o)
 		ctx, cancel := context.WithTimeout(context.Background(), c.between(time.Second, time.Minute))
-		l, err := s.Lock(ctx, theLock, o)
+		l, err := s.Lock(ctx, lock, o)
 		cancel()
 		if err != nil {
-			if _, open := errors.AsType[*LostAnswerError](err); !open {
+			if _, open := errors.AsType[*LockUnknownError](err); !open {
 				h.left = time.Now()
 				c.note(h)
 			}
-			pause(context.Background(), c.between(0, 2*time.Second))
+			wait.For(context.Background(), c.between(0, 2*time.Second))
 			continue
 		}
 		h.acquired = time.Now()
@@ -247,7 +273,7 @@ func (c *contest) compete(id int, s *Session, rate float64) {
 		if lost, ok := errors.AsType[*LockLostError](context.Cause(l.Context())); ok {
 			if h.lost = lost.Loss; lost.Loss == LossNoRenewal {
 				// Whoever stops takes all of the grace.
-				pause(context.Background(), l.Lease().UntilIn())
+				wait.For(context.Background(), l.Lease().UntilIn())
 			}
 		}
 		h.stopped = time.Now()
@@ -259,8 +285,8 @@ func (c *contest) compete(id int, s *Session, rate float64) {
 		cancel()
 		c.note(h)
 		if c.random(2) == 0 { // somebody who does not know that it is over
-			pause(context.Background(), c.between(0, 20*time.Second))
-			c.write(context.Background(), s, last)
+			wait.For(context.Background(), c.between(0, 20*time.Second))
+			c.write(context.Background(), s, lock, last)
 		}
 	}
 }
@@ -275,16 +301,36 @@ func (c *contest) note(h hold) {
 func (c *contest) work(s *Session, l *Lock, d time.Duration) {
 	ctx, cancel := context.WithTimeout(l.Context(), d)
 	defer cancel()
-	for pause(ctx, c.between(100*time.Millisecond, 2*time.Second)) {
-		c.write(ctx, s, l.Token())
+	for wait.For(ctx, c.between(100*time.Millisecond, 2*time.Second)) {
+		c.write(ctx, s, l.Name(), l.Token())
 	}
 }
 
 // write writes the token, so that it can be seen in which order they came.
-func (c *contest) write(ctx context.Context, s *Session, token wire.Version) {
+func (c *contest) write(ctx context.Context, s *Session, lock string, token wire.Version) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_, _ = s.Set(ctx, theResource, []byte(token.String()), SetOptions{WriteOptions: WriteOptions{Fence: token}})
+	_, _ = s.Set(ctx, resourceOf(lock), []byte(token.String()), SetOptions{WriteOptions: WriteOptions{Fence: token}})
+}
+
+// forget takes a lock from the store as a restart behind a living broker does: the store
+// knows neither the lock nor who watches it any more, and tells nobody.
+func (c *contest) forget(lock string, clients int) {
+	for id := range clients {
+		c.store.Do(requestBy("x"+strconv.Itoa(id), "KEYNOTIFY", lock, "STOP"))
+	}
+	c.store.Do(requestBy("restart", "DEL", lock))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.empty[lock] = append(c.empty[lock], time.Now())
+}
+
+// forgotten reports whether the store forgot a lock while it was held, so that its holder
+// could know that only from its next renewal, and another could acquire it before.
+func (c *contest) forgotten(h hold, at time.Time) bool {
+	return slices.ContainsFunc(c.empty[h.lock], func(empty time.Time) bool {
+		return !empty.After(at) && h.stopped.Before(empty.Add(h.ttl))
+	})
 }
 
 // seen is a change of the store, at the time that all clocks here show.
@@ -310,6 +356,11 @@ func (c *contest) observe(ctx context.Context, w *Watch) []seen {
 // runContest returns how often the lock was tried, how often acquired and how often lost.
 func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (rounds, acquired, lost int) {
 	synctest.Test(t, func(t *testing.T) {
+		defer func() {
+			if t.Failed() {
+				t.Logf("seed %d", seed)
+			}
+		}()
 		rng := rand.New(rand.NewPCG(seed, 0))
 		// The margins allow for 5 %, between the clock of the store and that of a client.
 		// A store whose clock is slow is one of which all clients' are fast.
@@ -319,9 +370,13 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 		for id := range slow {
 			slow[id] = most * (2*rng.Float64() - 1)
 		}
-		c := &contest{t: t, rng: rng, store: startVirtual(t, emulator.Options{}), end: time.Now().Add(length)}
+		c := &contest{t: t, rng: rng, store: startVirtual(t, emulator.Options{}), end: time.Now().Add(length), empty: make(map[string][]time.Time)}
 		observer := c.store.dial(t, newBarrier(), Options{})
-		w, err := observer.Watch(t.Context(), []string{theLock, theResource}, WatchOptions{})
+		keys := slices.Clone(locks)
+		for _, lock := range locks {
+			keys = append(keys, resourceOf(lock))
+		}
+		w, err := observer.Watch(t.Context(), keys, WatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +391,11 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 			g := newBarrier()
 			s := c.store.dial(t, g, Options{ClientID: "x" + strconv.Itoa(id), Timeout: 10 * time.Second})
 			people.Go(func() {
-				c.compete(id, s, slow[id])
+				var both sync.WaitGroup
+				for _, lock := range locks {
+					both.Go(func() { c.compete(id, s, lock, slow[id]) })
+				}
+				both.Wait()
 				s.Close()
 			})
 			spirits.Go(func() { // stops the client for a while, again and again
@@ -355,6 +414,7 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 		}
 		spirits.Go(func() {
 			const step = 250 * time.Millisecond
+			empties := c.between(0, 5*time.Minute)
 			for cuts := c.between(0, 3*time.Minute); ; {
 				select {
 				case <-time.After(step):
@@ -365,6 +425,10 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 				if cuts -= step; cuts < 0 && time.Now().Before(c.end) {
 					cuts = c.between(0, 3*time.Minute)
 					c.store.DropAll()
+				}
+				if empties -= step; empties < 0 && time.Now().Before(c.end) {
+					empties = c.between(0, 5*time.Minute)
+					c.forget(locks[c.random(len(locks))], clients)
 				}
 			}
 		})
@@ -385,24 +449,22 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 
 // check compares what the observer saw with what the clients thought.
 func (c *contest) check(log []seen) (acquired, lost int) {
-	var token, version wire.Version
+	newest := make(map[string]wire.Version) // of a lock's version, or of the token in a resource
 	for _, e := range log {
-		switch {
-		case !e.present:
-		case e.key == theResource:
-			written, err := wire.ParseVersion(e.value)
-			if err != nil {
+		if !e.present {
+			continue
+		}
+		token := e.version
+		if !slices.Contains(locks, e.key) {
+			var err error
+			if token, err = wire.ParseVersion(e.value); err != nil {
 				c.t.Fatal(err)
 			}
-			if written.Compare(token) < 0 {
-				c.t.Errorf("token %s wrote after %s", written, token)
-			}
-			token = written
-		case e.version.Compare(version) < 0:
-			c.t.Errorf("the lock's version %s came after %s", e.version, version)
-		default:
-			version = e.version
 		}
+		if token.Compare(newest[e.key]) < 0 {
+			c.t.Errorf("%s: the token %s came after %s", e.key, token, newest[e.key])
+		}
+		newest[e.key] = token
 	}
 	for _, h := range c.holds {
 		if !h.acquired.IsZero() {
@@ -413,7 +475,7 @@ func (c *contest) check(log []seen) (acquired, lost int) {
 		}
 		owner := ""
 		for _, e := range log {
-			if e.key != theLock {
+			if e.key != h.lock {
 				continue
 			}
 			if !h.left.IsZero() && e.at.After(h.left) {
@@ -423,19 +485,32 @@ func (c *contest) check(log []seen) (acquired, lost int) {
 				continue
 			}
 			owner = e.value
-			if !h.acquired.IsZero() && e.present && e.value != h.holder && e.at.After(h.acquired) && e.at.Before(h.stopped) {
-				c.t.Errorf("%s acquired at %v, while %s (lost: %q) held it from %v to %v", e.value, e.at, h.holder, h.lost, h.acquired, h.stopped)
+			if !h.acquired.IsZero() && e.present && e.value != h.holder && e.at.After(h.acquired) && e.at.Before(h.stopped) && !c.forgotten(h, e.at) {
+				c.t.Errorf("%s acquired at %v, while %s (lost: %q) held it from %v to %v\n%s", e.value, e.at, h.holder, h.lost, h.acquired, h.stopped, c.around(log, h))
 			}
 		}
 		if !h.left.IsZero() && owner == h.holder {
-			c.t.Errorf("%s has left at %v and the lock is still its", h.holder, h.left)
+			c.t.Errorf("%s has left %q at %v and the lock is still its: %+v\n%s", h.holder, h.lock, h.left, h, c.around(log, h))
 		}
 	}
 	return acquired, lost
 }
 
+// around describes what happened to a lock about the time of a hold.
+func (c *contest) around(log []seen, h hold) string {
+	var text strings.Builder
+	for _, e := range log {
+		if e.key == h.lock && e.at.After(later(h.acquired, h.left.Add(-time.Minute)).Add(-h.ttl)) && e.at.Before(later(h.left, h.stopped).Add(time.Minute)) {
+			fmt.Fprintf(&text, "%v: %q (%v) %s\n", e.at, e.value, e.present, e.version)
+		}
+	}
+	fmt.Fprintf(&text, "forgotten at %v", c.empty[h.lock])
+	return text.String()
+}
+
 // However clients, network and clocks behave, nobody acquires a lock while another
-// thinks to hold it, nothing is acquired that nobody knows of, and tokens only grow.
+// thinks to hold it, nothing is acquired that nobody knows of, and tokens only grow. After a
+// restart of the store that forgets a lock, former holders stop within a TTL.
 func TestLockContest(t *testing.T) {
 	const clients, length = 5, 30 * time.Minute
 	rounds, acquired, lost := 0, 0, 0

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wait"
 )
 
 // LockStatus is what is known about a lock.
@@ -45,13 +46,16 @@ const lockPoll = 5 * time.Second
 //
 // It waits for a lock that another holds, as Try and Wait say. It registers for
 // notifications of the key first, so that it misses no release, and tries at least every
-// 5 s, because a notification can be lost. The wait survives a broken connection. An
-// attempt that is in flight when the wait ends is undone, so that no lock is held without
-// anybody knowing; for that the call may outlast ctx by the request's expiry,
-// LockTiming.Interval rounded up to a second, and some round trips.
+// 5 s, because a notification can be lost. The wait survives a broken connection and,
+// until Wait is over, requests that get no answer; without Wait, a first attempt that gets
+// none ends it.
+//
+// An attempt that got no usable answer is undone, so that no lock is held without anybody
+// knowing. For that the call may outlast ctx and Wait by the rest of the attempt's expiry
+// (LockTiming.Interval rounded up to a second) and Options.Timeout.
 //
 // The errors are *[InvalidError], *[LockBusyError], and those of [Session.Do] and
-// [Session.Watch]. A *[LostAnswerError] means that an attempt could not be undone: the
+// [Session.Watch]. A *[LockUnknownError] means that an attempt could not be undone: the
 // lock may be held for its TTL.
 func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
 	a, err := s.newAcquisition(name, o)
@@ -79,6 +83,8 @@ type acquisition struct {
 	timing LockTiming
 	w      *Watch // nil with LockOptions.Try
 	began  time.Time
+	first  bool       // the first attempt to get an answer is the last
+	until  time.Time  // when giving up must be over; zero before
 	status LockStatus // as last seen by the watch
 	told   []byte     // the holder last passed to OnWait
 	doubt  doubt
@@ -99,12 +105,49 @@ func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, erro
 	return a, Get(name).Check()
 }
 
-func (a *acquisition) watch(ctx context.Context) (err error) {
-	a.w, err = a.s.Watch(ctx, []string{a.name}, WatchOptions{})
-	return err
+// watch watches the lock's key. With LockOptions.Wait it tries until that is over.
+func (a *acquisition) watch(ctx context.Context) error {
+	for failures := 1; ; failures++ {
+		limited, cancel := context.WithTimeout(ctx, a.s.o.Timeout)
+		w, err := a.s.Watch(limited, []string{a.name}, WatchOptions{})
+		cancel()
+		if err == nil {
+			a.w = w
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !a.triesOn(err) || time.Until(a.began.Add(a.o.Wait)) <= 0 {
+			return err
+		}
+		a.tell(err)
+		if !wait.For(ctx, min(backOff(failures), time.Until(a.began.Add(a.o.Wait)))) {
+			return context.Cause(ctx)
+		}
+	}
 }
 
-func (a *acquisition) leave(ctx context.Context) { a.s.leaveWatch(ctx, a.w) }
+// triesOn reports whether an acquisition that got no answer yet goes on after an error.
+func (a *acquisition) triesOn(err error) bool {
+	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.life.Err() == nil
+}
+
+func (a *acquisition) tell(err error) {
+	if a.o.OnTrouble != nil {
+		a.o.OnTrouble(err)
+	}
+}
+
+func (a *acquisition) leave(ctx context.Context) {
+	if !a.until.IsZero() {
+		limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), a.until)
+		defer cancel()
+		_ = a.w.Close(limited) // see leaveWatch
+		return
+	}
+	a.s.leaveWatch(ctx, a.w)
+}
 
 // leaveWatch closes the watch of a lock. It takes a moment for that even after ctx has
 // ended.
@@ -122,7 +165,12 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		if _, err := a.heed(); err != nil {
 			return Lease{}, a.giveUp(ctx, err)
 		}
-		c := a.s.claim(ctx, a.name, a.o, a.timing, nil)
+		within := a.s.o.Timeout
+		a.first = !answered && a.o.Wait == 0
+		if a.first {
+			within = max(within-time.Since(a.began), time.Millisecond) // the watch had a part of it
+		}
+		c := a.s.claim(ctx, a.name, a.o, a.timing, within, nil)
 		if ctx.Err() != nil {
 			a.doubt.add(c)
 			a.doubt.held = a.doubt.held || c.held
@@ -137,13 +185,11 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			return c.lease, nil
 		case c.err == nil:
 			answered, failures = true, 0
-		case !answered || a.o.Try || a.s.isFinal(c.err) || a.s.life.Err() != nil:
+		case a.o.Try || a.s.isFinal(c.err) || a.s.life.Err() != nil || !answered && !a.triesOn(c.err):
 			return Lease{}, a.giveUp(ctx, c.err)
 		default:
 			failures++
-			if a.o.OnTrouble != nil {
-				a.o.OnTrouble(c.err)
-			}
+			a.tell(c.err)
 		}
 		if a.o.Try {
 			// Only for the message, so an error does not matter.
@@ -218,9 +264,7 @@ func (a *acquisition) heed() (free bool, err error) {
 		}
 		switch e.Kind {
 		case EventDown:
-			if a.o.OnTrouble != nil {
-				a.o.OnTrouble(e.Err)
-			}
+			a.tell(e.Err)
 		case EventInitial, EventResync, EventSet, EventDelete:
 			free = !e.HasValue && e.Kind != EventSet
 			a.status.Holder, a.status.Token = e.Value, e.Version
@@ -231,35 +275,54 @@ func (a *acquisition) heed() (free bool, err error) {
 
 // giveUp undoes what the attempts may have done, and returns why.
 func (a *acquisition) giveUp(ctx context.Context, why error) error {
-	if a.doubt.n == 0 && !a.doubt.held {
-		return why
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Until(a.doubt.until), a.doubt.expiry)+2*a.s.o.Timeout)
-	defer cancel()
-	err := a.s.undo(ctx, a.name, a.o.Holder, a.timing, a.doubt)
 	if lost, ok := errors.AsType[*LostAnswerError](why); ok {
 		why = lost.Err // either it is undone, or the error below says that it is not
 	}
-	if err == nil {
+	if a.doubt.n == 0 && !a.doubt.held {
 		return why
 	}
+	a.until = later(a.doubt.until, time.Now()).Add(a.s.o.Timeout)
+	if most := a.began.Add(2 * wholeSeconds(a.s.o.Timeout)); a.first && a.until.After(most) {
+		a.until = most // the watch had a part of the first timeout
+	}
+	limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), a.until)
+	defer cancel()
+	if err := a.s.undo(limited, a.name, a.o.Holder, a.timing, a.doubt); err != nil {
+		return &LockUnknownError{
+			Name: a.name, Holder: a.o.Holder, Until: later(a.doubt.until, time.Now()).Add(a.timing.TTL),
+			Err: fmt.Errorf("acquiring it: %w; releasing it again: %w", why, cause(err)),
+		}
+	}
+	return why
+}
+
+// cause returns why the answer to a write was lost, or err itself if it is another error.
+func cause(err error) error {
 	if lost, ok := errors.AsType[*LostAnswerError](err); ok {
-		err = lost.Err
+		return lost.Err
 	}
-	return &LostAnswerError{
-		Command: Set(a.name, a.o.Holder, SetOptions{Condition: NEX}), Expires: a.doubt.until,
-		Err: fmt.Errorf("%w; and then it could not be released: %w", why, err),
+	return err
+}
+
+// wholeSeconds rounds up, as the expiry of a request is.
+func wholeSeconds(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
+	return b
 }
 
 // A claim is the outcome of one SET NEX of a lock.
 type claim struct {
-	lease  Lease         // if held
-	held   bool          // the store said OK
-	gone   bool          // not extended: the lock is free
-	holder []byte        // not extended: who holds the lock; nil if not known
-	err    error         // why there is no usable answer
-	expiry time.Duration // of the request
+	lease  Lease  // if held
+	held   bool   // the store said OK
+	gone   bool   // not extended: the lock is free, or was in between
+	holder []byte // not extended: who holds the lock; nil if not known
+	err    error  // why there is no usable answer
 }
 
 // useless returns why an acquisition cannot be used although the store said OK.
@@ -275,14 +338,28 @@ func (c claim) useless() error {
 	return nil
 }
 
-// claim acquires a lock or, with the watch of a held lock, extends it. Once the request is
-// sent, ctx no longer ends the wait for its answer, which lasts an Interval at most.
+// A trail is what is known of the versions of a held lock's key. It tells a lock that was
+// held all the time from one that was free in between.
+type trail struct {
+	token Version // of the last lease; zero: every version follows
+	seen  Version // the newest that the watch announced with our value
+	open  bool    // a renewal since then that got no answer, or an event without a version, may have given it another
+}
+
+// follows reports whether the key may have got this version without having been free since
+// the last lease.
+func (t trail) follows(v Version) bool {
+	return t.token.IsZero() || v.IsZero() || v.Equal(t.token) || v.Equal(t.seen) || t.open && v.Compare(t.token) > 0
+}
+
+// claim acquires a lock or, with the trail of a held lock, extends it. Once the request is
+// sent, ctx no longer ends the wait for its answer, which lasts an Interval at most, and
+// not longer than within.
 //
-// The same request acquires a lock that is free. So on a connection on which the watch has
-// not read the lock, claim reads it first: a lock deleted during a break stays deleted.
-func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, w *Watch) claim {
-	within := min(t.Interval, s.o.Timeout)
-	c := claim{expiry: (within + time.Second).Truncate(time.Second)} // at least what send uses
+// The same request acquires a lock that is free. So a renewal reads the lock first: one that
+// was deleted during a break, or that a restarted store has forgotten, stays lost.
+func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, within time.Duration, held *trail) claim {
+	within = min(t.Interval, within)
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	sending, stop := context.WithCancelCause(patience)
@@ -290,32 +367,31 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
 	conn, err := s.connection(sending)
 	if err != nil {
-		c.err = err
-		return c
+		return claim{err: err}
 	}
-	if w != nil && !w.isOn(conn) {
+	if held != nil {
 		r, err := typed[GetResult](s.ask(sending, conn, Get(name)))
-		if err != nil {
-			c.err = err
-			return c
-		}
-		if !r.Found || !bytes.Equal(r.Value, o.Holder) {
-			c.gone, c.holder = !r.Found, r.Value
-			return c
+		switch {
+		case err != nil:
+			return claim{err: err}
+		case !r.Found:
+			return claim{gone: true}
+		case !bytes.Equal(r.Value, o.Holder):
+			return claim{holder: r.Value}
+		case !held.follows(r.Version):
+			return claim{gone: true}
 		}
 	}
 	p, err := s.sendOn(sending, conn, Set(name, o.Holder, SetOptions{Condition: NEX, TTL: t.TTL}))
 	if err != nil {
-		c.err = err
-		return c
+		return claim{err: err}
 	}
 	r, err := typed[SetResult](p.wait(patience))
 	if err != nil {
-		c.err = err
 		p.hangUpIfDead(patience, within)
-		return c
+		return claim{err: err}
 	}
-	c.lease, c.held = t.lease(p.sent), r.Applied
+	c := claim{lease: t.lease(p.sent), held: r.Applied}
 	c.lease.Holder, c.lease.Token, c.lease.wall = o.Holder, r.Version, o.wall
 	return c
 }
@@ -338,161 +414,18 @@ func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Result, 
 // even sent a PUBACK for a second: the network path is dead, and the keep-alive would
 // notice too late. The next attempt then uses a new connection.
 func (p *pending) hangUpIfDead(ctx context.Context, waited time.Duration) {
-	if waited >= time.Second && errors.Is(context.Cause(ctx), context.DeadlineExceeded) && p.conn.LastReceived().Before(p.sent) {
+	if waited >= time.Second && errors.Is(context.Cause(ctx), context.DeadlineExceeded) && p.isIgnored() {
 		_ = p.conn.Close()
 	}
 }
 
-// doubt counts our unanswered requests for a lock: the store may have applied them, or
-// may still do so.
-type doubt struct {
-	n       int           // unanswered requests
-	held    bool          // acquired too late to be useful; must be released
-	settled bool          // a later request was answered
-	expiry  time.Duration // the longest expiry among them
-	until   time.Time     // from then on the store applies none of them
-}
-
-// add takes the outcome of a request. An answer to a later request means that the broker
-// has all earlier ones, unless they went over another connection, which is closed: then
-// only their expiry counts.
-func (d *doubt) add(c claim) {
-	now := time.Now()
-	lost, unknown := errors.AsType[*LostAnswerError](c.err)
-	switch {
-	case unknown:
-		d.n++
-		d.settled = false
-		d.expiry = max(d.expiry, c.expiry)
-		if lost.Expires.After(d.until) {
-			d.until = lost.Expires
-		}
-	case c.err != nil || d.n == 0:
-	case !d.settled:
-		d.settle(now)
-	case now.After(d.until):
-		*d = doubt{held: d.held}
-	}
-}
-
-func (d *doubt) settle(now time.Time) {
-	if end := now.Add(d.expiry); !d.settled && end.After(d.until) {
-		d.until = end
-	}
-	d.settled = true
-}
-
-// rest waits until the store can apply none of the requests any more.
-func (d doubt) rest(ctx context.Context) error {
-	d.settle(time.Now())
-	if !pause(ctx, time.Until(d.until)) {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// undo releases a lock that may have been acquired, and once more when no request of ours
-// can arrive any more.
-func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
-	r, _, err := s.giveBack(ctx, name, holder, t)
-	if err != nil || d.n == 0 || d.n == 1 && r.Deleted && !d.held {
-		return err
-	}
-	if err := d.rest(ctx); err != nil {
-		return err
-	}
-	_, _, err = s.giveBack(ctx, name, holder, t)
-	return err
-}
-
-// giveBack deletes the lock's key if it holds our value, and repeats the request until it
-// is answered: to delete twice does no harm. maybe reports that an earlier, unanswered
-// request may have deleted the key. If it did not, it could still arrive, so giveBack
-// waits for its expiry: the next holder may use the same name as we did.
-func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (r VDelResult, maybe bool, err error) {
-	var late time.Time // until then an unanswered request may be applied
-	for attempt := 1; ; attempt++ {
-		limited, cancel := context.WithTimeout(ctx, min(t.Interval, s.o.Timeout))
-		r, err := s.VDel(limited, name, holder, WriteOptions{})
-		cancel()
-		if err == nil {
-			if r.Deleted {
-				pause(ctx, time.Until(late))
-			}
-			return r, maybe, nil
-		}
-		if ctx.Err() != nil || s.isFinal(err) || s.life.Err() != nil {
-			return r, maybe, err
-		}
-		if lost, unknown := errors.AsType[*LostAnswerError](err); unknown {
-			maybe = true
-			if lost.Expires.After(late) {
-				late = lost.Expires
-			}
-		}
-		if !pause(ctx, backOff(attempt)) {
-			return r, maybe, err
-		}
-	}
-}
-
-// release releases a lock, and once more when no request of ours can arrive any more.
-func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
-	r, maybe, err := s.giveBack(ctx, name, holder, t)
-	if err != nil {
-		return err
-	}
-	if d.n > 0 && (!d.settled || time.Now().Before(d.until)) {
-		if err := d.rest(ctx); err != nil {
-			return err
-		}
-		if _, _, err := s.giveBack(ctx, name, holder, t); err != nil {
-			return err
-		}
-	}
-	if r.Deleted || !r.Found && maybe {
-		return nil
-	}
-	return s.notHolder(ctx, name, r.Found)
-}
-
-// notHolder returns a NotHolderError that names the present holder, if it can be read.
-func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
-	status := LockStatus{Name: name, Held: held}
-	if held {
-		if now, err := s.LockStatus(ctx, name); err == nil {
-			status = now
-		}
-	}
-	return &NotHolderError{status}
-}
-
-// ReleaseLock releases a lock that o.Holder holds; otherwise the error is a
-// *[NotHolderError]. The other options are not used. Other errors are those of
-// [Session.Do].
-//
-// An unanswered attempt is repeated until ctx ends or, without a deadline, the session's
-// timeout is over. Within that time ReleaseLock also waits until a lost attempt can no
-// longer be applied, so that it does not delete a lock that o.Holder acquires afterwards.
-func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) error {
-	if err := checkHolder(name, o.Holder); err != nil {
-		return err
-	}
-	ctx, cancel := s.limit(ctx)
-	defer cancel()
-	return s.release(ctx, name, o.Holder, LockTiming{Interval: s.o.Timeout}, doubt{})
-}
-
-func checkHolder(name string, holder []byte) error {
-	if len(holder) == 0 {
-		return invalid("no holder: want what the lock was acquired with")
-	}
-	return Get(name).Check()
-}
+// isIgnored reports whether nothing came on the connection since the request was sent.
+func (p *pending) isIgnored() bool { return p.conn.LastReceived().Before(p.sent) }
 
 // RenewLock extends a lock that o.Holder holds. It also uses the TTL, Grace and Margin of
-// o. If the lock is free, or another holds it, the error is a *[NotHolderError]; other
-// errors are those of [Session.Watch] and [Session.Do].
+// o. If the lock is free, or another holds it, the error is a *[NotHolderError]. If no
+// usable answer came, it is a *[LockUnknownError]. Other errors are those of
+// [Session.Watch] and [Session.Do].
 //
 // The store has no request that extends a held lock and leaves a free one alone. So
 // RenewLock watches and reads the key first. If the lock expires between that and the
@@ -514,15 +447,11 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 		return Lease{}, err
 	}
 	defer s.leaveWatch(ctx, w)
-	now, err := w.Next(ctx)
+	c := s.claim(ctx, name, o, t, s.o.Timeout, &trail{})
+	lost, unknown := errors.AsType[*LostAnswerError](c.err)
 	switch {
-	case err != nil:
-		return Lease{}, err
-	case !now.HasValue || !bytes.Equal(now.Value, o.Holder):
-		return Lease{}, &NotHolderError{LockStatus{name, now.HasValue, now.Value, now.Version}}
-	}
-	c := s.claim(ctx, name, o, t, w)
-	switch {
+	case unknown:
+		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: later(lost.Expires, time.Now()).Add(t.TTL), Err: fmt.Errorf("renewing it: %w", lost.Err)}
 	case c.err != nil:
 		return Lease{}, c.err
 	case c.gone || c.holder != nil:
@@ -532,8 +461,8 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	case !lapsed(w, c.lease.Token):
 		return c.lease, c.useless()
 	}
-	if _, _, err := s.giveBack(ctx, name, o.Holder, t); err != nil {
-		return Lease{}, err
+	if _, err := s.giveBack(ctx, name, o.Holder, t); err != nil {
+		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: time.Now().Add(t.TTL), Err: fmt.Errorf("releasing it again: %w", cause(err))}
 	}
 	return Lease{}, &NotHolderError{LockStatus{Name: name}}
 }

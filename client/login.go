@@ -20,6 +20,10 @@ func (s *Session) dialSlowly(ctx context.Context, filters []string, f *flight) (
 // dial connects with the present password or token, and returns that too. It sends f with
 // SUBSCRIBE unless f is nil.
 func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *mqtt.Conn, secret []byte, err error) {
+	s.mu.Lock()
+	s.feed++
+	feed := s.feed
+	s.mu.Unlock()
 	o := mqtt.Options{
 		Address:   s.o.Address,
 		TLS:       s.o.TLS,
@@ -31,7 +35,7 @@ func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *
 		Username:  s.o.Username,
 		KeepAlive: s.o.KeepAlive,
 		Subscribe: filters,
-		OnMessage: s.deliver,
+		OnMessage: func(m mqtt.Message) { s.deliver(feed, m) },
 		Tap:       s.o.Trace,
 
 		AwaitConnack: s.o.NoPipelining || s.slow,

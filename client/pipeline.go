@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/sscli/sscli/client/mqtt"
@@ -15,8 +16,12 @@ type Pipeline struct {
 	s      *Session
 	window chan struct{} // one element for each request in flight
 
-	mu   sync.Mutex
-	busy map[string]*InFlight // by key
+	mu     sync.Mutex
+	busy   map[string]*InFlight // by key
+	pauses bool                 // after a loss
+	losses int                  // without a Resume
+	resume chan struct{}        // closed when losses is 0 again; nil while it is 0
+	end    error                // of Stop
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
@@ -43,6 +48,10 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 	if err := p.reserve(ctx, c.Key(), f); err != nil {
 		return nil, err
 	}
+	if err := p.unpaused(ctx); err != nil {
+		p.release(c.Key(), f)
+		return nil, err
+	}
 	if !p.s.hold() {
 		p.release(c.Key(), f)
 		return nil, mqtt.ErrClosed
@@ -55,17 +64,74 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 		p.s.wg.Done()
 		return nil, err
 	}
-	// No goroutine waits for the answer. The one that reads it, or the timer's, does the
-	// rest.
-	stop := context.AfterFunc(limited, func() { p.s.finish(started.id, mqtt.Message{}, context.Cause(limited)) })
-	started.whenDone(func() {
-		stop()
-		f.result, f.err = started.wait(limited)
+	started.then(limited, func(r Result, err error) {
+		f.result, f.err = r, err
 		cancel()
+		p.noteLoss(f.err) // before another request has its place
 		p.release(c.Key(), f)
 		p.s.wg.Done()
 	})
 	return f, nil
+}
+
+// PauseAfterLoss makes Send wait once a write got no usable answer, until Resume was called
+// for each such write. So nothing is sent that assumes what the lost answer would have said.
+func (p *Pipeline) PauseAfterLoss() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pauses = true
+}
+
+// Resume notes that the caller knows what became of one write without a usable answer.
+func (p *Pipeline) Resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.losses--; p.losses == 0 {
+		close(p.resume)
+		p.resume = nil
+	}
+}
+
+// Stop makes every Send that waits after a loss, and all later ones, return err.
+func (p *Pipeline) Stop(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end = err
+	if p.resume != nil {
+		close(p.resume)
+		p.resume = make(chan struct{})
+	}
+}
+
+func (p *Pipeline) noteLoss(err error) {
+	if _, lost := errors.AsType[*LostAnswerError](err); !lost {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.pauses {
+		return
+	}
+	if p.losses++; p.losses == 1 {
+		p.resume = make(chan struct{})
+	}
+}
+
+// unpaused waits until there is no loss without a Resume.
+func (p *Pipeline) unpaused(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		resume, end := p.resume, p.end
+		p.mu.Unlock()
+		if end != nil || resume == nil {
+			return end
+		}
+		select {
+		case <-resume:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // reserve waits until the key is free, and then until the window has room.

@@ -3,20 +3,20 @@ package client
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Outcome says what is known about a write whose answer was lost.
+// Outcome is what is known about a write that got no usable answer.
 type Outcome int
 
-// Fulfilled means that the key is as the write would have left it. Perhaps another client
-// did the same.
 const (
 	OutcomeUnknown Outcome = iota // it may have been applied or not
 	NotApplied                    // it was not applied and will not be
-	Fulfilled
+	Fulfilled                     // the key is all that the write asked for; another client may have made it so
 )
 
 // ReadBackResult is the result of [Session.ReadBack].
@@ -26,12 +26,15 @@ type ReadBackResult struct {
 	Result  Result    // with Fulfilled: what the store would have answered; nil if not known
 }
 
-// ReadBack finds out what became of a write whose answer was lost. It waits until the
+// ReadBack finds out what became of a write that got no usable answer. It waits until the
 // request has expired and then reads the key; ctx should leave time for both. An error
 // means that the key could not be read.
 //
 // The store promises that the version of a write is greater than the request's `__ts`
-// (protocol.md 3.2). So a key with an older version was not written.
+// (protocol.md 3.2). So a key with an older version was not written. A newer version proves
+// nothing: another client may have written the same value. So the outcome is Fulfilled only
+// where that makes no difference: after a [Set] without options, if the key holds the value,
+// and after a [Del], if the key is gone.
 func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
@@ -52,14 +55,10 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 
 // expired waits until the request has expired.
 func (e *LostAnswerError) expired(ctx context.Context) error {
-	wait := time.NewTimer(time.Until(e.Expires))
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return nil
-	case <-ctx.Done():
+	if !wait.For(ctx, time.Until(e.Expires)) {
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // ReadBack is like [Session.ReadBack] and connects for the purpose, after the wait, so
@@ -79,17 +78,44 @@ func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackRe
 	return s.ReadBack(ctx, lost)
 }
 
-// judge compares the key as it is now with what the write would have made of it.
+// judge compares the key as it is now with what the write asked for.
 func judge(c Command, sent Version, now GetResult) Outcome {
 	switch {
-	case !now.Found && c.effect == effectDelete:
+	case !now.Found && c.Verb() == wire.VerbDel:
 		return Fulfilled
 	case !now.Found || now.Version.IsZero():
 		return OutcomeUnknown
 	case now.Version.Compare(sent) <= 0:
 		return NotApplied
-	case c.effect == effectPut && bytes.Equal(now.Value, []byte(c.words[2])):
+	case c.asksForValueOnly() && bytes.Equal(now.Value, []byte(c.words[2])):
 		return Fulfilled
 	}
 	return OutcomeUnknown
+}
+
+// asksForValueOnly reports whether a command is a SET without options. Whether a condition
+// was met, an expiry set or a fencing token stored cannot be read back.
+func (c Command) asksForValueOnly() bool {
+	return c.effect == effectPut && len(c.words) == 3 && c.fence == "" && !c.persist
+}
+
+// judgeAnswer returns the error of an answer that is not a result: for a write, a
+// LostAnswerError if the answer does not tell whether the store applied it.
+func (p *pending) judgeAnswer(err error) error {
+	if p.command.effect == effectNone {
+		return err
+	}
+	_, garbled := errors.AsType[*AnswerError](err)
+	status, ok := errors.AsType[*StatusError](err)
+	if !garbled && (!ok || status.refuses()) {
+		return err
+	}
+	return p.lost(err)
+}
+
+// lost returns the error of a write that got no usable answer, and why.
+func (p *pending) lost(why error) *LostAnswerError {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return &LostAnswerError{Command: p.command, Timestamp: p.ts, Expires: p.expires, Err: why, taken: p.taken, expiry: p.expiry}
 }

@@ -21,8 +21,10 @@ func TestReadBack(t *testing.T) {
 	equal := "1696374425000:5:m"
 	newer := "1696374425000:5:n"
 	o := client.WriteOptions{}
-	set := client.Set("k", []byte("v"), client.SetOptions{TTL: time.Minute, Condition: client.NEX})
+	set := func(o client.SetOptions) client.Command { return client.Set("k", []byte("v"), o) }
+	fence := client.WriteOptions{Fence: sent}
 	del, vdel := client.Del("k", o), client.VDel("k", []byte("v"), o)
+	plain, nex := set(client.SetOptions{}), set(client.SetOptions{Condition: client.NEX, TTL: time.Minute})
 	const missing = "missing"
 	for _, test := range []struct {
 		name       string
@@ -32,24 +34,35 @@ func TestReadBack(t *testing.T) {
 		want       client.Outcome
 		unanswered bool // nothing was read
 	}{
-		{"SET, newer and equal", set, "v", newer, client.Fulfilled, false},
-		{"SET, newer and different", set, "w", newer, client.OutcomeUnknown, false},
-		{"SET, older and equal", set, "v", older, client.NotApplied, false},
-		{"SET, older and different", set, "w", older, client.NotApplied, false},
-		{"SET, our own timestamp", set, "v", equal, client.NotApplied, false},
-		{"SET, missing", set, missing, "", client.OutcomeUnknown, false},
-		{"SET, no version", set, "v", "", client.OutcomeUnknown, false},
+		{"SET, newer and equal", plain, "v", newer, client.Fulfilled, false},
+		{"SET, newer and different", plain, "w", newer, client.OutcomeUnknown, false},
+		{"SET, older and equal", plain, "v", older, client.NotApplied, false},
+		{"SET, older and different", plain, "w", older, client.NotApplied, false},
+		{"SET, our own timestamp", plain, "v", equal, client.NotApplied, false},
+		{"SET, missing", plain, missing, "", client.OutcomeUnknown, false},
+		{"SET, no version", plain, "v", "", client.OutcomeUnknown, false},
+		{"SET NX, newer and equal", set(client.SetOptions{Condition: client.NX}), "v", newer, client.OutcomeUnknown, false},
+		{"SET NEX, newer and equal", set(client.SetOptions{Condition: client.NEX}), "v", newer, client.OutcomeUnknown, false},
+		{"SET PX, newer and equal", set(client.SetOptions{TTL: time.Minute}), "v", newer, client.OutcomeUnknown, false},
+		{"SET with a fence, newer and equal", set(client.SetOptions{WriteOptions: fence}), "v", newer, client.OutcomeUnknown, false},
+		{"SET to be kept, newer and equal", set(client.SetOptions{Persist: true}), "v", newer, client.OutcomeUnknown, false},
+		{"SET NEX PX, newer and equal", nex, "v", newer, client.OutcomeUnknown, false},
+		{"SET NEX PX, older and equal", nex, "v", older, client.NotApplied, false},
 		{"DEL, missing", del, missing, "", client.Fulfilled, false},
+		{"DEL with a fence, missing", client.Del("k", fence), missing, "", client.Fulfilled, false},
 		{"DEL, older", del, "v", older, client.NotApplied, false},
 		{"DEL, newer", del, "v", newer, client.OutcomeUnknown, false},
 		{"DEL, no version", del, "v", "", client.OutcomeUnknown, false},
-		{"VDEL, missing", vdel, missing, "", client.Fulfilled, false},
+		{"VDEL, missing", vdel, missing, "", client.OutcomeUnknown, false},
 		{"VDEL, older and equal", vdel, "v", older, client.NotApplied, false},
 		{"VDEL, older and different", vdel, "w", older, client.NotApplied, false},
 		{"VDEL, newer", vdel, "v", newer, client.OutcomeUnknown, false},
-		{"call SET, newer and equal", client.Call([]string{"SET", "k", "v", "NX"}, o), "v", newer, client.Fulfilled, false},
+		{"call SET, newer and equal", client.Call([]string{"SET", "k", "v"}, o), "v", newer, client.Fulfilled, false},
+		{"call SET NX, newer and equal", client.Call([]string{"SET", "k", "v", "NX"}, o), "v", newer, client.OutcomeUnknown, false},
+		{"call SET with a fence, newer and equal", client.Call([]string{"SET", "k", "v"}, fence), "v", newer, client.OutcomeUnknown, false},
 		{"call SET, older", client.Call([]string{"SET", "k", "v"}, o), "v", older, client.NotApplied, false},
 		{"call DEL, missing", client.Call([]string{"DEL", "k"}, o), missing, "", client.Fulfilled, false},
+		{"call VDEL, missing", client.Call([]string{"VDEL", "k", "v"}, o), missing, "", client.OutcomeUnknown, false},
 		{"call VDEL, older", client.Call([]string{"VDEL", "k", "v"}, o), "v", older, client.NotApplied, false},
 		{"call, unknown verb", client.Call([]string{"INCR", "k"}, o), "v", older, client.OutcomeUnknown, true},
 		{"call, lower case", client.Call([]string{"set", "k", "v"}, o), "v", newer, client.OutcomeUnknown, true},

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -32,7 +33,11 @@ type Session struct {
 	loose       time.Time           // time of the last abandoned CONNECT, which may still take us over
 	tried       []byte              // the password or token that the broker last granted or refused
 	outstanding map[string]*pending // by correlation data
-	watching    watching
+	feed        uint64              // counts the connections
+	notify      bool                // the next connection subscribes to notifications
+	notified    bool                // conn has subscribed to notifications
+	routes      map[string][]*Watch // by key; slices are replaced, never changed
+	watcher     *watcher            // nil until the first watch
 }
 
 // Dial connects to the broker and subscribes to the response topic, within ctx
@@ -63,7 +68,7 @@ func newSession(o Options) (*Session, error) {
 		clock:       wire.NewClock(uuid.NewString(), time.Now),
 		dialing:     make(chan struct{}, 1),
 		outstanding: make(map[string]*pending),
-		watching:    newWatching(),
+		routes:      make(map[string][]*Watch),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
@@ -129,7 +134,7 @@ func (s *Session) connect(ctx context.Context, f *flight) (*mqtt.Conn, error) {
 	s.mu.Lock()
 	conn, refused := s.conn, s.refused
 	filters := []string{s.o.ResponseTopic}
-	if len(s.watching.all) > 0 {
+	if s.notify {
 		filters = append(filters, wire.NotifyFilter(s.o.ClientID))
 	}
 	s.mu.Unlock()
@@ -152,7 +157,7 @@ func (s *Session) connect(ctx context.Context, f *flight) (*mqtt.Conn, error) {
 		conn, secret, err = s.dial(ctx, filters, f)
 	}
 	if err != nil {
-		if isFatal(err) {
+		if isFatal(err) && !s.isOwnGhost(err) {
 			s.mu.Lock()
 			s.refused = err
 			s.mu.Unlock()
@@ -168,6 +173,29 @@ func (s *Session) connect(ctx context.Context, f *flight) (*mqtt.Conn, error) {
 	return conn, nil
 }
 
+// subscribed returns a connection that has subscribed to notifications, and its number.
+func (s *Session) subscribed(ctx context.Context) (*mqtt.Conn, uint64, error) {
+	conn, err := s.connection(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.mu.Lock()
+	has := s.notified && s.conn == conn
+	s.mu.Unlock()
+	if !has {
+		if err := conn.Subscribe(ctx, wire.NotifyFilter(s.o.ClientID)); err != nil {
+			return nil, 0, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != conn {
+		return nil, 0, conn.Err() // and another request has connected again
+	}
+	s.notified = true
+	return conn, s.feed, nil
+}
+
 // adopt makes conn the connection of the session; false if the session was closed
 // meanwhile. notified says whether conn has the notify filter, secret is the password or
 // token it logged in with.
@@ -180,8 +208,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	if s.conn != nil && isTakenOver(s.conn.Err()) {
 		s.loose = time.Time{} // the broker has read it
 	}
-	s.conn, s.refused = conn, nil
-	s.watching.connected(notified)
+	s.conn, s.refused, s.notified = conn, nil, notified
 	if s.o.TokenFile != "" {
 		s.wg.Go(func() { s.keepToken(conn, secret) })
 	}
@@ -234,6 +261,17 @@ func (s *Session) isHopeless(err error) bool {
 	return isFatal(err) && !s.renewed(err) && !s.isOwnGhost(err)
 }
 
+// isFinal reports whether trying again would only repeat the error.
+func (s *Session) isFinal(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*AnswerError](err); ok {
+		return true
+	}
+	return isStoreError(err) || s.isHopeless(err)
+}
+
 // looseFor is the time for which an abandoned CONNECT may still reach the broker.
 const looseFor = 30 * time.Second
 
@@ -279,6 +317,7 @@ type pending struct {
 	sent    time.Time
 	expiry  time.Duration
 	expires time.Time     // guarded by Session.mu
+	taken   bool          // the broker has acknowledged the request; guarded by Session.mu
 	nobody  chan struct{} // closed when a PUBACK said that nobody subscribes to requests
 	alone   sync.Once     // closes nobody
 
@@ -297,8 +336,9 @@ type pending struct {
 //     the end of ctx
 //   - the broker refused the request: *[ReasonError]
 //   - the store, or what speaks for it, answered: *[StoreError], *[StatusError], or an
-//     *[AnswerError] if the answer makes no sense
-//   - no answer came to a write, whose outcome is unknown: *[LostAnswerError]
+//     *[AnswerError] if the answer to a read makes no sense
+//   - no answer came to a write, or none that makes sense, so its outcome is unknown:
+//     *[LostAnswerError]
 //   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
@@ -398,16 +438,26 @@ func (p *pending) on(conn *mqtt.Conn) {
 	p.conn = conn
 }
 
+// patience is how long to wait for the answer to a request that will be repeated, once the
+// broker has said that nobody subscribes to requests.
+const patience = 250 * time.Millisecond
+
 // acked takes the outcome of the PUBLISH.
 func (p *pending) acked(err error) {
 	switch {
 	case errors.Is(err, mqtt.ErrNoSubscribers):
 		p.alone.Do(func() { close(p.nobody) })
+		if p.command.repeated {
+			time.AfterFunc(patience, func() { p.s.finish(p.id, mqtt.Message{}, context.DeadlineExceeded) })
+		}
 	case err != nil:
 		p.s.finish(p.id, mqtt.Message{}, err)
 		return
 	}
 	p.s.expireAfter(p, p.expiry)
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.taken = true
 }
 
 // expireAfter counts a request's expiry from now. The broker starts counting when the
@@ -436,16 +486,16 @@ func (s *Session) properties(c Command, ts Version) []mqtt.Property {
 	return props
 }
 
-// deliver takes a message from the connection. A reply that nobody waits for (late or
-// duplicate) is dropped; the connection acknowledges it.
-func (s *Session) deliver(m mqtt.Message) {
+// deliver takes a message from the connection with a number. A reply that nobody waits for
+// (late or duplicate) is dropped; the connection acknowledges it.
+func (s *Session) deliver(feed uint64, m mqtt.Message) {
 	if m.Topic == s.o.ResponseTopic {
 		s.finish(string(m.Correlation), m, nil)
 		return
 	}
 	// Notifications may come without a subscription (protocol.md 1.2).
 	if id, key, ok := wire.ParseNotifyTopic(m.Topic); ok && id == s.o.ClientID {
-		s.notified(key, m)
+		s.notice(feed, key, m)
 	}
 }
 
@@ -512,7 +562,7 @@ func (p *pending) wait(ctx context.Context) (Result, error) {
 	}
 	r, err := newResult(p.command, p.answer, p.rtt, time.Now())
 	if err != nil {
-		return nil, err
+		return nil, p.judgeAnswer(err)
 	}
 	if version := r.Info().Version; !version.IsZero() {
 		// A version too far ahead leaves the clock alone; the result warns of it.
@@ -521,19 +571,14 @@ func (p *pending) wait(ctx context.Context) (Result, error) {
 	return r, nil
 }
 
-// waitBriefly is wait for a request that will be repeated: it soon gives up when nobody
-// subscribes to requests.
-func (p *pending) waitBriefly(ctx context.Context) (Result, error) {
-	const patience = 250 * time.Millisecond
-	select {
-	case <-p.nobody:
-		limited, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		return p.wait(limited)
-	case <-p.done:
-	case <-ctx.Done():
-	}
-	return p.wait(ctx)
+// then calls f with the outcome of a request, at the latest when ctx ends. It calls f on
+// the goroutine that knows it first, so f must not block.
+func (p *pending) then(ctx context.Context, f func(Result, error)) {
+	stop := context.AfterFunc(ctx, func() { p.s.finish(p.id, mqtt.Message{}, context.Cause(ctx)) })
+	p.whenDone(func() {
+		stop()
+		f(p.wait(ctx))
+	})
 }
 
 // unanswered returns the error of a request without an answer: a LostAnswerError for a
@@ -551,7 +596,5 @@ func (p *pending) unanswered() error {
 	if p.command.effect == effectNone {
 		return err
 	}
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	return &LostAnswerError{Command: p.command, Timestamp: p.ts, Expires: p.expires, Err: err}
+	return p.lost(err)
 }

@@ -217,6 +217,11 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 	} {
 		store.Intercept(always(emulator.Action{Rewrite: test.rewrite}))
 		_, err := s.Do(t.Context(), test.c)
+		if lost, ok := err.(*client.LostAnswerError); ok != (test.c.Verb() != wire.VerbGet) {
+			t.Errorf("%s: got %T %v", test.name, err, err)
+		} else if ok {
+			err = lost.Err
+		}
 		if _, ok := err.(*client.AnswerError); !ok {
 			t.Errorf("%s: got %T %v", test.name, err, err)
 		} else if strings.Contains(err.Error(), "\n") {
@@ -230,13 +235,14 @@ func TestStatus(t *testing.T) {
 	store, s := open(t)
 	for _, test := range []struct {
 		status, message, want string
+		open                  bool // a write may have been applied
 	}{
-		{"400", "bad", `the store answered with status 400: "bad"`},
-		{"408", "", "the store answered with status 408"},
-		{"500", "oh\x1b[2J", `the store answered with status 500: "oh\x1b[2J"`},
-		{"503", "", "the store answered with status 503"},
-		{"505", "", "the store answered with status 505"},
-		{"0", "", "the store answered with status 0"},
+		{"400", "bad", `the store answered with status 400: "bad"`, false},
+		{"408", "", "the store answered with status 408", true},
+		{"500", "oh\x1b[2J", `the store answered with status 500: "oh\x1b[2J"`, true},
+		{"503", "", "the store answered with status 503", true},
+		{"505", "", "the store answered with status 505", false},
+		{"0", "", "the store answered with status 0", true},
 	} {
 		for _, payload := range []string{"", "+OK\r\n"} {
 			store.Intercept(always(emulator.Action{Rewrite: func(a *emulator.Answer) {
@@ -246,8 +252,19 @@ func TestStatus(t *testing.T) {
 					a.Set("__stMsg", test.message)
 				}
 			}}))
-			_, err := s.Set(t.Context(), "k", nil, client.SetOptions{})
+			_, err := s.Get(t.Context(), "k")
 			if as[*client.StatusError](t, err); err.Error() != test.want {
+				t.Errorf("got %v", err)
+			}
+			_, err = s.Set(t.Context(), "k", nil, client.SetOptions{})
+			want := test.want
+			if lost, ok := err.(*client.LostAnswerError); ok != test.open {
+				t.Errorf("SET, status %s: got %T %v", test.status, err, err)
+			} else if ok {
+				want = "SET was sent: " + want
+				err = lost
+			}
+			if as[*client.StatusError](t, err); err.Error() != want {
 				t.Errorf("got %v", err)
 			}
 		}

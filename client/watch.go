@@ -14,57 +14,64 @@ import (
 // DefaultBuffer is how many events a Watch holds for its consumer.
 const DefaultBuffer = 65536
 
-// WatchOptions go with Session.Watch.
+// WatchOptions are the options of [Session.Watch].
 type WatchOptions struct {
 	Buffer   int           // events held for the consumer; 0 = DefaultBuffer
-	RetryFor time.Duration // how long to try to connect again; 0 = for ever
+	RetryFor time.Duration // after a loss, how long to try to come back; 0 = for ever
 
-	// Audit is the interval at which the watch is renewed and every key compared
-	// with what is known of it, which also finds what a living connection hides:
-	// a store that was restarted behind the broker, a notification that was
-	// dropped. Such a finding is reported when it is met twice. 0 = never.
+	// Audit is the interval at which to register and read every key again. That also
+	// finds what a living connection hides: a store that restarted behind the broker, or
+	// a notification that was dropped. A difference is reported when two audits in a row
+	// find it. 0 = never.
 	Audit time.Duration
 }
 
-// A Watch is a stream of changes to some keys. Its consumer is one goroutine
-// that calls Next.
+// A Watch is a stream of changes to some keys. One goroutine consumes it, with Next or
+// Events.
 //
-// It promises: every change between the `initial` event of a key and the end of
-// the watch is an event, once, in the order of the store; or it lies in a time
-// for which a `gap` is reported. After a break a `resync` says what the key is
-// now, with the continuity that could be proven. It does not see a store that is
-// rolled back to the very same version.
+// It promises: every change between the `initial` event of a key and the end of the watch
+// is an event, once, in the order of the store; or it lies in a time for which there is a
+// `gap`. After a break a `resync` says what the key is now, and what is proven about the
+// time before. A store that is rolled back to the very same version goes unnoticed.
 type Watch struct {
-	s  *Session
-	o  WatchOptions
-	wg sync.WaitGroup
+	v *watcher
+	o WatchOptions
 
 	mu     sync.Mutex
 	keys   map[string]*watchedKey
-	ready  bool       // the first sync is done
-	conn   *mqtt.Conn // that it was last synced on
+	ready  bool   // all keys have been read once
+	feed   uint64 // of the connection whose notifications count
 	queue  []Event
 	head   int // of queue
 	err    error
 	wake   chan struct{} // something changed for the consumer; capacity 1
-	ended  chan struct{} // closed when err is set
-	outage time.Time     // when the connection was lost; zero while it is up
-	audit  time.Time     // when the last but one audit was, or the first sync
+	outage time.Time     // when the connection was lost; zero while the watch is up
+
+	// Owned by the watcher.
+	names    []string   // the keys
+	joined   chan error // gets the outcome of the join; nil once it has
+	deadline time.Time  // of the join; zero = none
+	unread   int        // keys to be read on this connection
+	auditing int        // keys of the present audit that are not compared yet
+	auditErr error      // why the present audit fails
+	audit    *time.Timer
+	giveUp   *time.Timer // nil while the watch is up, or there is no RetryFor
 }
 
 // watchedKey is what a Watch knows of one key.
 type watchedKey struct {
 	state
-	base   Version  // of the last GET: what is older is known already
-	recent []change // the last few, to tell duplicates
+	base   Version   // of the last GET; older versions are known already
+	recent []change  // the last few, to recognize duplicates
+	proven time.Time // when the last GET was sent that found what was known
 
-	// While a GET is outstanding its key's events are held back.
+	// While a GET is outstanding the events of its key are held back.
 	holding bool
 	held    []Event
 	older   int       // how many of held came before the last break
-	since   time.Time // of the break that is not yet resolved; zero if there is none
+	since   time.Time // beginning of the unresolved break; zero if there is none
 
-	suspect *state // what an audit found and nothing announced
+	suspect *state // what an audit found and no notification announced
 }
 
 type change struct {
@@ -72,46 +79,74 @@ type change struct {
 	version Version
 }
 
-// Watch subscribes to the notifications, asks for them for each key, and reads
-// each key. It returns when all of that is confirmed; the events begin with an
-// `initial` for each key. A connection that is lost later is made again, unless
-// the broker's reason is a fatal one. Errors are those of [Session.Do], and
-// *[ReasonError] for a refused subscription.
+// Watch watches keys. It subscribes to notifications, registers for each key, reads each
+// key, and returns when all of that is confirmed, within ctx. The events begin with an
+// `initial` for each key.
+//
+// After a connection was lost the watch comes back by itself, unless the broker's reason
+// is permanent ([IsPermanent]). If the store then refuses a key, for example because the
+// client is no longer authorized, that key ends with an `error` event and the others go on;
+// a refusal of the last key ends the watch.
+//
+// The errors are those of [Session.Do], and a *[ReasonError] for a refused subscription.
 func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
 	}
+	if len(keys) == 0 {
+		return nil, invalid("no key to watch")
+	}
+	w := &Watch{o: o, keys: make(map[string]*watchedKey, len(keys)), wake: make(chan struct{}, 1)}
+	longest := wire.MaxNotifyKey(s.o.ClientID)
 	for _, key := range keys {
 		if err := keyNotify(key).Check(); err != nil {
 			return nil, err
 		}
+		if len(key) > longest {
+			return nil, invalid("watch %.32q…: the key has %d bytes, and there are notifications only for keys of at most %d", key, len(key), longest)
+		}
+		if w.keys[key] == nil {
+			w.keys[key] = &watchedKey{holding: true}
+			w.names = append(w.names, key)
+		}
 	}
-	if len(keys) == 0 {
-		return nil, invalid("no key to watch")
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	w := &Watch{
-		s: s, o: o,
-		keys:  make(map[string]*watchedKey, len(keys)),
-		wake:  make(chan struct{}, 1),
-		ended: make(chan struct{}),
+	s.mu.Lock()
+	if s.life.Err() != nil {
+		s.mu.Unlock()
+		return nil, ErrClosed
 	}
-	for _, key := range keys {
-		w.keys[key] = &watchedKey{holding: true}
+	if s.watcher == nil {
+		s.watcher = newWatcher(s)
 	}
-	if err := s.join(ctx, w, keys); err != nil {
-		s.leave(w)
+	w.v = s.watcher
+	s.mu.Unlock()
+	joined := make(chan error, 1)
+	w.joined = joined
+	w.deadline, _ = ctx.Deadline()
+	w.v.post(func() { w.v.join(w) })
+	var err error
+	select {
+	case err = <-joined:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-w.v.over:
+		err = ErrClosed
+	}
+	if err != nil {
 		w.end(err)
 		return nil, err
-	}
-	if o.Audit > 0 {
-		w.wg.Go(w.auditLoop)
 	}
 	return w, nil
 }
 
-// Next returns the next event, waiting for one if need be. When the watch has
-// ended it returns what is left and then why: ErrOverflow, what is fatal about
-// the connection, the store's refusal, [ErrClosed], or the end of ctx.
+// Next returns the next event, and waits for one if there is none. When the watch has
+// ended it returns the events that are left and then the reason: [ErrClosed],
+// [ErrOverflow], a permanent reason of the broker, a refusal of the store, or that there
+// was no connection for WatchOptions.RetryFor. It also ends with ctx, which does not end
+// the watch.
 func (w *Watch) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok, err := w.pop(); ok || err != nil {
@@ -125,8 +160,8 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Events returns the events to come: it calls Next until an error, which comes last.
-// It may be left and called again; it does not close the watch.
+// Events iterates over the events: it calls Next until an error, which comes last. To
+// break out of the loop does not close the watch; Events can be called again.
 //
 //	for e, err := range w.Events(ctx) {
 //		if err != nil { … }
@@ -143,8 +178,7 @@ func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// pop returns the next event if there is one. The error is why there will be none
-// any more.
+// pop returns the next event if there is one. The error is why there will be no more.
 func (w *Watch) pop() (e Event, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,28 +194,28 @@ func (w *Watch) pop() (e Event, ok bool, err error) {
 	return e, true, nil
 }
 
-// Ready tells whether Next has an event, or the end, without waiting.
+// Ready reports whether Next has an event, or the end, without waiting.
 func (w *Watch) Ready() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.head < len(w.queue) || w.err != nil
 }
 
-// isOn tells whether the watch has read its keys on a connection, and is told of what
-// becomes of them.
-func (w *Watch) isOn(conn *mqtt.Conn) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.conn == conn && w.outage.IsZero() && w.err == nil
-}
-
-// Close ends the watch and asks the store, within ctx, to stop notifying of keys
-// that nobody else of the session watches. The error says that it could not be
-// asked; the watch has ended all the same.
+// Close ends the watch. It asks the store to stop the notifications of keys that no other
+// watch of the session needs, and waits for that within ctx. The error means that it could
+// not be confirmed; the watch has ended all the same.
 func (w *Watch) Close(ctx context.Context) error {
-	w.end(mqtt.ErrClosed)
-	w.wg.Wait()
-	return w.s.stopNotify(ctx, w.s.leave(w))
+	w.end(ErrClosed)
+	left := make(chan error, 1)
+	w.v.post(func() { w.v.leave(w, func(err error) { left <- err }) })
+	select {
+	case err := <-left:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-w.v.over:
+		return nil // the registrations ended with the connection
+	}
 }
 
 // end makes Next return err after the events that are left.
@@ -196,8 +230,8 @@ func (w *Watch) endLocked(err error) {
 		return
 	}
 	w.err = err
-	close(w.ended)
 	w.signal()
+	w.v.post(func() { w.v.leave(w, nil) })
 }
 
 func (w *Watch) signal() {
@@ -207,7 +241,131 @@ func (w *Watch) signal() {
 	}
 }
 
-// The methods below want w.mu.
+// The watcher calls the methods below.
+
+// answer ends the wait for the join, if there is one.
+func (w *Watch) answer(err error) {
+	if w.joined != nil {
+		w.joined <- err
+		w.joined = nil
+	}
+}
+
+func (w *Watch) stopTimers() {
+	if w.audit != nil {
+		w.audit.Stop()
+	}
+	if w.giveUp != nil {
+		w.giveUp.Stop()
+		w.giveUp = nil
+	}
+}
+
+// attach lets the notifications of a connection count.
+func (w *Watch) attach(feed uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.feed = feed
+}
+
+// broken begins an outage: nothing is known since the last sign of life.
+func (w *Watch) broken(since time.Time, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.feed = 0
+	if w.outage.IsZero() {
+		w.outage = since
+		w.push(Event{Kind: EventDown, Time: time.Now(), Err: err})
+	}
+	for _, k := range w.keys {
+		if k.since.IsZero() {
+			k.since = since
+			if k.suspect != nil {
+				k.since = k.proven
+			}
+		}
+		k.holding, k.older, k.suspect = true, len(k.held), nil
+	}
+}
+
+// up ends an outage, or the join: all keys have been read.
+func (w *Watch) up() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ready = true
+	if !w.outage.IsZero() {
+		w.outage = time.Time{}
+		w.push(Event{Kind: EventUp, Time: time.Now()})
+	}
+}
+
+// drop ends what is watched of a key. It reports whether the key was still to be read.
+func (w *Watch) drop(key string, err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := w.keys[key]
+	delete(w.keys, key)
+	w.push(Event{Kind: EventError, Key: key, Time: time.Now(), Version: k.version, Err: err})
+	return k.holding
+}
+
+// unaudited says why an audit could not be made.
+func (w *Watch) unaudited(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.push(Event{Kind: EventUnaudited, Time: time.Now(), Err: err})
+}
+
+// sync takes the answer to the GET of a join or a resync, which was sent at a time, and
+// ends the holding back.
+func (w *Watch) sync(key string, r GetResult, sent time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k, now := w.keys[key], time.Now()
+	found := state{r.Found, r.Version}
+	event := Event{Kind: EventInitial, Key: key, Time: now, Version: r.Version, Value: r.Value, HasValue: r.Found}
+	if w.ready {
+		event.Kind = EventResync
+		event.Continuity = k.judge(found, r.Value)
+		if event.Continuity != ContinuityProven {
+			w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: event.Continuity, From: k.since, To: now})
+		}
+	}
+	w.push(event)
+	held := k.held[k.older:]
+	if r.Found {
+		held = held[foldedIn(held, r.Version):]
+	}
+	*k = watchedKey{state: found, base: r.Version, proven: sent}
+	for _, e := range held {
+		w.take(k, e)
+	}
+}
+
+// compare takes the answer to the GET of an audit, which was sent at a time.
+func (w *Watch) compare(key string, r GetResult, sent time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k, now := w.keys[key], time.Now()
+	if k.holding {
+		return
+	}
+	found := state{r.Found, r.Version}
+	if k.knows(found) {
+		k.suspect, k.proven = nil, sent
+		return
+	}
+	// The notification may only be late.
+	if k.suspect == nil || k.suspect.present != found.present || !k.suspect.version.Equal(found.version) {
+		k.suspect = &found
+		return
+	}
+	w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: ContinuityLost, From: k.proven, To: now})
+	w.push(Event{Kind: EventResync, Key: key, Time: now, Continuity: ContinuityLost, Version: r.Version, Value: r.Value, HasValue: r.Found})
+	*k = watchedKey{state: found, base: r.Version, proven: sent}
+}
+
+// The caller of the methods below holds w.mu.
 
 // push hands an event to the consumer.
 func (w *Watch) push(e Event) {
@@ -258,35 +416,7 @@ func (w *Watch) take(k *watchedKey, e Event) {
 	w.push(e)
 }
 
-// synced ends the holding back: r is the answer to the GET.
-func (w *Watch) synced(key string, r GetResult, now time.Time) {
-	k := w.keys[key]
-	if k == nil || !k.holding {
-		return
-	}
-	value, present := r.Value, r.Found
-	found := state{present, r.Version}
-	event := Event{Kind: EventInitial, Key: key, Time: now, Version: r.Version, Value: value, HasValue: present}
-	if w.ready {
-		event.Kind = EventResync
-		event.Continuity = k.judge(found, value)
-		if event.Continuity != ContinuityProven {
-			w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: event.Continuity, From: k.since, To: now})
-		}
-	}
-	w.push(event)
-	held := k.held[k.older:]
-	if present {
-		held = held[foldedIn(held, r.Version):]
-	}
-	k.state, k.base, k.recent = found, r.Version, nil
-	k.holding, k.held, k.older, k.since, k.suspect = false, nil, 0, time.Time{}, nil
-	for _, e := range held {
-		w.take(k, e)
-	}
-}
-
-// judge is the verdict on a key after a break.
+// judge returns the continuity of a key after a break.
 func (k *watchedKey) judge(found state, value []byte) Continuity {
 	announced := slices.ContainsFunc(k.held, func(e Event) bool {
 		if !found.present {
@@ -302,8 +432,8 @@ func (k *watchedKey) judge(found state, value []byte) Continuity {
 	return verdict(k.state, found, announced)
 }
 
-// foldedIn returns how many of the held events were before the GET that found a
-// value of this version: they come in order, so all up to the last that is not
+// foldedIn returns how many of the held events happened before the GET that found a value
+// with this version: events come in order, so these are all up to the last one that is not
 // newer.
 func foldedIn(held []Event, version Version) int {
 	for i := len(held) - 1; i >= 0; i-- {
@@ -314,25 +444,25 @@ func foldedIn(held []Event, version Version) int {
 	return 0
 }
 
-// broken marks all keys as not watched since the last sign of life.
-func (w *Watch) broken(since time.Time, err error) {
-	if w.outage.IsZero() {
-		w.outage = since
-		w.push(Event{Kind: EventDown, Time: time.Now(), Err: err})
+// knows reports whether a state is the one that the events led to, or was.
+func (k *watchedKey) knows(found state) bool {
+	if k.present == found.present && (!found.present || k.version.IsZero() || k.version.Equal(found.version)) {
+		return true
 	}
-	for _, k := range w.keys {
-		if k.since.IsZero() {
-			k.since = since
-		}
-		k.holding, k.older, k.suspect = true, len(k.held), nil
-	}
+	return slices.ContainsFunc(k.recent, func(c change) bool {
+		return (c.kind == EventSet) == found.present && (!found.present || c.version.Equal(found.version))
+	})
 }
 
-// notified routes a notification to the watches of its key.
-func (s *Session) notified(key string, m mqtt.Message) {
+// notice passes a notification on to the watches of its key. feed is the number of the
+// connection.
+func (s *Session) notice(feed uint64, key string, m mqtt.Message) {
+	if m.Retained {
+		return // the store's are not: somebody else has left it with the broker
+	}
 	e := Event{Kind: EventOther, Key: key, Time: time.Now()}
 	if text, ok := m.Property(wire.PropTimestamp); ok {
-		// One that cannot be read leaves the version unknown and loses no event.
+		// If it cannot be read, the version is unknown, and the event still counts.
 		if v, err := wire.ParseVersion(text); err == nil {
 			e.Version = v
 		}
@@ -349,59 +479,13 @@ func (s *Session) notified(key string, m mqtt.Message) {
 		e.Word, e.Value, e.HasValue = string(n.Op), n.Value, n.HasValue
 	}
 	s.mu.Lock()
-	watches := s.watching.byKey[key]
+	watches := s.routes[key]
 	s.mu.Unlock()
 	for _, w := range watches {
 		w.mu.Lock()
-		if k := w.keys[key]; k != nil {
+		if k := w.keys[key]; k != nil && w.feed == feed {
 			w.take(k, e)
 		}
 		w.mu.Unlock()
 	}
-}
-
-func (w *Watch) auditLoop() {
-	tick := time.NewTicker(w.o.Audit)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			w.s.audit(w)
-		case <-w.ended:
-			return
-		}
-	}
-}
-
-// audited compares what an audit found with what is known of the key.
-func (w *Watch) audited(key string, r GetResult, now time.Time) {
-	k := w.keys[key]
-	if k == nil || k.holding {
-		return
-	}
-	value, present := r.Value, r.Found
-	found := state{present, r.Version}
-	if k.knows(found) {
-		k.suspect = nil
-		return
-	}
-	// The notification may only be late.
-	if k.suspect == nil || k.suspect.present != found.present || !k.suspect.version.Equal(found.version) {
-		k.suspect = &found
-		return
-	}
-	w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: ContinuityLost, From: w.audit, To: now})
-	w.push(Event{Kind: EventResync, Key: key, Time: now, Continuity: ContinuityLost, Version: r.Version, Value: value, HasValue: present})
-	k.suspect = nil
-	k.state, k.base, k.recent = found, r.Version, nil
-}
-
-// knows tells whether a state is what the events made of the key, or was.
-func (k *watchedKey) knows(found state) bool {
-	if k.present == found.present && (!found.present || k.version.IsZero() || k.version.Equal(found.version)) {
-		return true
-	}
-	return slices.ContainsFunc(k.recent, func(c change) bool {
-		return (c.kind == EventSet) == found.present && (!found.present || c.version.Equal(found.version))
-	})
 }

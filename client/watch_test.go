@@ -212,7 +212,7 @@ func TestWatchUnusualNotificationsAreEventsToo(t *testing.T) {
 }
 
 func TestWatchDuplicatesAreDropped(t *testing.T) {
-	w := &Watch{o: WatchOptions{Buffer: 100}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &Watch{o: WatchOptions{Buffer: 100}, wake: make(chan struct{}, 1)}
 	k := &watchedKey{base: version(t, "1000:5:s")}
 	w.keys = map[string]*watchedKey{"k": k}
 	for _, e := range []Event{
@@ -431,7 +431,12 @@ func TestWatchOfASlowConsumerEndsAndLosesNothingBefore(t *testing.T) {
 	for i := range 5 {
 		write(t, server, "SET", "k", fmt.Sprint(i))
 	}
-	<-w.ended
+	for ended := false; !ended; {
+		<-w.wake
+		w.mu.Lock()
+		ended = w.err != nil
+		w.mu.Unlock()
+	}
 	wantEvents(t, w, `initial k`, `set k "0"`, `set k "1"`)
 	if _, err := w.Next(t.Context()); !errors.Is(err, ErrOverflow) {
 		t.Errorf("the watch ended with %v", err)

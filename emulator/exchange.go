@@ -40,8 +40,8 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	return broker.Later
 }
 
-// answer is the whole way of an ordinary request, from the packet that came to those that
-// go, without memory of its own.
+// answer takes an ordinary request all the way, from its packet to those of the answers,
+// without allocating.
 func (s *Server) answer(c *broker.Client, p *broker.Publish) {
 	s.counts.Requests++
 	c.Ack(p.ID, broker.Success)
@@ -204,8 +204,7 @@ func (s *Server) beginProperties(dst []byte, contentType string, correlation []b
 	return dst
 }
 
-// reply sends an answer, with s.properties, to whoever is subscribed to its topic, as any
-// message.
+// reply publishes an answer, with s.properties, to the subscribers of its topic.
 func (s *Server) reply(topic, payload []byte) {
 	d := s.broker.Publish(topic, broker.Message{QoS: 1, Properties: s.properties, Payload: payload})
 	s.counts.TooLarge += d.TooLarge

@@ -100,7 +100,7 @@ type Server struct {
 	asked               store.Request
 }
 
-// New starts a server. It is to be closed.
+// New starts a server. The caller closes it.
 func New(opts Options) (*Server, error) {
 	if opts.Listen == "" {
 		opts.Listen = defaultListen

@@ -2,11 +2,11 @@ package format
 
 import "time"
 
-// Event is an event of `watch` about one key.
+// Event is an event of `watch`.
 type Event struct {
-	Op      string // initial, set, delete, other, gap or resync
-	Key     string
-	Version Version // for gap: the last known version
+	Op      string  // initial, set, delete, other, gap, resync, error or unaudited
+	Key     string  // empty for unaudited
+	Version Version // for gap and error: the last known version
 	Time    time.Time
 
 	Value    []byte
@@ -15,20 +15,25 @@ type Event struct {
 
 	Continuity string    // for gap and resync: proven, lost or unknown
 	From, To   time.Time // for gap: when the watch was interrupted
+	Message    string    // for error and unaudited: the reason
 }
 
 // isState reports whether the event is the state of the key rather than a change.
 func (e Event) isState() bool { return e.Op == "initial" || e.Op == "resync" }
 
+// isTrouble reports whether the event is about the watch, rather than about the key.
+func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
+
 func (e Event) fields() object {
 	o := append(make(object, 0, 8), // room for these and the time
 		field{"op", e.Op},
-		field{"key", e.Key},
+		field{"key", when(e.Op != "unaudited", e.Key)},
 		field{"found", when(e.isState(), e.HasValue)},
 		field{"value", when(e.HasValue, string(e.Value))},
 		field{"word", nonEmpty(e.Word)},
 		field{"version", versionFields(e.Version)},
 		field{"continuity", nonEmpty(e.Continuity)},
+		field{"message", nonEmpty(e.Message)},
 	)
 	if e.Op == "gap" {
 		o = append(o, field{"from", rfc3339(e.From)}, field{"to", rfc3339(e.To)}, field{"outage_ms", milliseconds(e.To.Sub(e.From))})
@@ -47,10 +52,18 @@ func (e Event) human(dst []byte, s *style) []byte {
 	if e.Op == "gap" {
 		op = s.warning.Sprint(op)
 	}
-	dst = append(append(dst, op...), "  "...)
-	dst = append(dst, s.key.Sprint(Word(e.Key))...)
+	if e.isTrouble() {
+		op = s.warning.Sprint(op)
+	}
+	dst = append(dst, op...)
 	part := func(text string) { dst = append(append(dst, "  "...), text...) }
+	if e.Op != "unaudited" {
+		part(s.key.Sprint(Word(e.Key)))
+	}
 	switch {
+	case e.isTrouble():
+		part(s.warning.Sprint(Escape(e.Message)))
+		return append(dst, '\n')
 	case e.Op == "gap":
 		part(s.warning.Sprint("continuity " + e.Continuity + ", not watched from " + clock(e.From) + " to " + clock(e.To)))
 		return append(dst, '\n')
@@ -73,10 +86,16 @@ func (e Event) human(dst []byte, s *style) []byte {
 }
 
 // raw writes OP, KEY and VERSION, then Word or the value if there is one. For a gap it
-// writes OP, KEY, the continuity, and when the gap began and ended.
+// writes OP, KEY, the continuity, and when the gap began and ended; for error OP, KEY and
+// the message, for unaudited OP and the message.
 func (e Event) raw(dst []byte) []byte {
 	dst = append(append(dst, e.Op...), '\t')
-	dst = append(AppendEscape(dst, e.Key), '\t')
+	if e.Op != "unaudited" {
+		dst = append(AppendEscape(dst, e.Key), '\t')
+	}
+	if e.isTrouble() {
+		return append(AppendEscape(dst, e.Message), '\n')
+	}
 	if e.Op == "gap" {
 		dst = append(append(dst, e.Continuity...), '\t')
 		dst = append(appendTime(dst, e.From), '\t')

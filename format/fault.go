@@ -12,6 +12,7 @@ type Fault struct {
 	Message    string
 	StoreError string // the store's error text, if the store refused
 	Hint       string // the next thing to try; empty: none
+	Outcome    string // "unknown" for a write that may have been applied or not; empty: none
 	Line       int    // of a batch, counted from 1; 0: none
 }
 
@@ -20,6 +21,7 @@ func (f Fault) fields() object {
 		{"op", "error"},
 		{"code", f.Code},
 		{"kind", nonEmpty(f.Kind)},
+		{"outcome", nonEmpty(f.Outcome)},
 		{"line", when(f.Line > 0, f.Line)},
 		{"message", valid(f.Message)},
 		{"store_error", nonEmpty(f.StoreError)},

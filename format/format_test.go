@@ -92,6 +92,8 @@ func TestGolden(t *testing.T) {
 			Event{Op: "gap", Key: hostile, Continuity: "lost", Version: stored(), From: now().Add(-1500 * time.Millisecond), To: now(), Time: now()},
 			Event{Op: "resync", Key: hostile, Continuity: "lost", HasValue: true, Value: []byte(hostile), Version: evil, Time: now()},
 			Event{Op: "resync", Key: "setpoint", Continuity: "unknown", Time: now()},
+			Event{Op: "error", Key: hostile, Message: "not authorized" + hostile, Version: stored(), Time: now()},
+			Event{Op: "unaudited", Message: "context deadline exceeded", Time: now()},
 			End{Reason: "count", Events: 3, Time: now()},
 		},
 		"serving": {
@@ -202,6 +204,7 @@ func TestGolden(t *testing.T) {
 		},
 		"fault": {
 			Fault{Code: 6, Kind: "fencing_lower", Message: `set "a": the token is older than the one of the key`, StoreError: "the request fencing token is a lower version", Hint: "sscli lock status a"},
+			Fault{Code: 11, Kind: "outcome_unknown", Message: "the key is missing now", Outcome: "unknown"},
 			Fault{Code: 2, Kind: "usage", Message: "unknown command \x1b[31m\nred", Line: 3},
 			Fault{Code: 5, Message: "bad \xff", StoreError: "\xff"},
 			Warning{Message: "the key holds your value", Hint: "sscli get a"},

@@ -18,6 +18,7 @@ type Message struct {
 	Expiry        time.Duration // Message Expiry Interval, rounded up to seconds; 0 = none
 	User          []Property    // User Properties in the order of the wire
 	QoS           byte          // of a received message; Publish always uses QoS 1
+	Retained      bool          // of a received message: the broker kept it from before the subscription
 }
 
 // A Property is a User Property.

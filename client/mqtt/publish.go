@@ -187,7 +187,7 @@ type span struct{ from, to int }
 
 // decodePublish decodes the body of a PUBLISH. The result shares no memory with body.
 func decodePublish(flags byte, body []byte) (publication, error) {
-	p := publication{Message: Message{QoS: flags >> 1 & 3}, duplicate: flags&8 != 0}
+	p := publication{Message: Message{QoS: flags >> 1 & 3, Retained: flags&1 != 0}, duplicate: flags&8 != 0}
 	f := fields{body: body}
 	topic := f.span()
 	if p.QoS > 0 {

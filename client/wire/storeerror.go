@@ -45,7 +45,12 @@ type StoreError struct {
 	Text string // as the store wrote it, without the leading ERR
 }
 
-func (e *StoreError) Error() string { return "the store answered: " + e.Text }
+func (e *StoreError) Error() string {
+	if e.Text == "" {
+		return "the store refused the request without a reason"
+	}
+	return "the store answered: " + e.Text
+}
 
 // Kind returns which of the known errors it is.
 func (e *StoreError) Kind() ErrorKind {

@@ -102,6 +102,12 @@ func NotifyFilter(clientID string) string {
 	return notifyPrefix + "/" + hexUpper(clientID) + notifySuffix + "+"
 }
 
+// MaxNotifyKey returns the length in bytes of the longest key for which a client can be
+// notified: the topic holds the key in hexadecimal, and is an MQTT string.
+func MaxNotifyKey(clientID string) int {
+	return (maxString - len(NotifyTopic(clientID, ""))) / 2
+}
+
 // ParseNotifyTopic returns the client id and the key in a notification's topic. The
 // hexadecimal digits may be of either case. ok is false for any other topic.
 func ParseNotifyTopic(topic string) (clientID, key string, ok bool) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// agenda is what the broker has to do later, by its clock. Appointments for the same
-// time are kept in the order in which they were made.
+// agenda holds the appointments of the broker, by its clock. Those for the same time are
+// done in the order in which they were made.
 type agenda struct {
 	queue   appointments
 	made    uint64
@@ -15,11 +15,12 @@ type agenda struct {
 	armed   time.Time // what the timer is set to; zero: nothing
 }
 
-// An Appointment is something that is to be done later, see [Broker.At].
+// An Appointment is a call that is due later, see [Broker.At].
+// Callers keep it to cancel it.
 type Appointment struct {
 	due   time.Time
 	made  uint64
-	index int // in the queue; -1: done or cancelled
+	index int // in the queue; -1: done or canceled
 	do    func()
 }
 
@@ -59,8 +60,7 @@ func (b *Broker) now() time.Time {
 // the lock.
 func (b *Broker) Now() time.Time { return b.now() }
 
-// At has something done, with the lock held, when the broker's clock shows that time. It
-// wants the lock.
+// At calls do, with the lock held, when the broker's clock reaches due. It wants the lock.
 func (b *Broker) At(due time.Time, do func()) *Appointment {
 	b.agenda.made++
 	a := &Appointment{due: due, made: b.agenda.made, do: do}
@@ -68,7 +68,7 @@ func (b *Broker) At(due time.Time, do func()) *Appointment {
 	return a
 }
 
-// Cancel ends an appointment, which may be nil, done or cancelled already. It wants the
+// Cancel ends an appointment, which may be nil, done or canceled already. It wants the
 // lock.
 func (b *Broker) Cancel(a *Appointment) {
 	if a != nil && a.index >= 0 {
@@ -95,7 +95,7 @@ func (b *Broker) Advance(d time.Duration) {
 	b.changed = true
 }
 
-// runDue does what is due.
+// runDue runs the appointments that are due.
 func (b *Broker) runDue() {
 	for len(b.agenda.queue) > 0 && !b.agenda.queue[0].due.After(b.now()) {
 		heap.Pop(&b.agenda.queue).(*Appointment).do()
@@ -112,7 +112,7 @@ func (b *Broker) arm() {
 	b.agenda.timer.Reset(b.agenda.armed.Sub(b.now()))
 }
 
-// keepTime does what comes due by itself.
+// keepTime runs the appointments as time passes.
 func (b *Broker) keepTime() {
 	defer b.agenda.timer.Stop()
 	for {

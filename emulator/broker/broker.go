@@ -13,38 +13,37 @@ import (
 // Options configure a [Broker]. The zero value lets anybody do anything, within limits
 // that no ordinary client meets.
 type Options struct {
-	// Login judges what a client shows in CONNECT, or in AUTH later; nil: everybody may
-	// connect, and no client can authenticate by AUTH. It is called on the goroutine of the
-	// connection, without the lock.
+	// Login decides on each CONNECT, and on each AUTH. It is called on the connection's
+	// goroutine, without the lock. If it is nil everybody may connect, but not with an
+	// authentication method.
 	Login func(*Login) Verdict
 
-	// Authorize tells whether a client may publish to a topic (write), or subscribe to a
-	// filter; nil: everybody may. A shared subscription is asked for with $share.
+	// Authorize reports whether a client may publish to a topic (write), or subscribe to a
+	// filter; nil: everybody may. The filter of a shared subscription begins with $share.
 	Authorize func(c *Client, topic string, write bool) bool
 
-	// Topic is what Handle is for. Its messages, retained ones and wills included, reach
-	// neither Handle's neighbours, the subscribers, nor the retained messages; wills not even
-	// Handle.
+	// Topic is the topic of Handle. No message to it reaches a subscriber or is retained. A
+	// will to it is dropped.
 	Topic string
 
-	// Handle takes each message that a client publishes to Topic and may. It returns the
-	// reason code of PUBACK or PUBREC; with [Later] none is sent, and [Client.Ack] sends that
-	// of a message with QoS 1. Handle may unlock and lock the broker, and should then look
-	// at [Client.Connected].
+	// Handle takes each message that an authorized client publishes to Topic. It returns the
+	// reason code of PUBACK or PUBREC, or [Later] to have no PUBACK sent until it calls
+	// [Client.Ack]. Handle may unlock the broker and lock it again; then the client may have
+	// gone, see [Client.Connected].
 	Handle func(c *Client, p *Publish) byte
 
-	// Connected and Disconnected tell of the clients that have a session: once each for a
-	// connection. A client that is taken over is disconnected before the other is connected.
+	// Connected and Disconnected are called once each for a connection that CONNACK accepts.
+	// In a take-over, the old connection's Disconnected comes first. They may be nil.
 	Connected, Disconnected func(*Client)
 
-	// Changed is called whenever something may have changed that [Broker.Stats] returns,
-	// without the lock; nil: nobody wants to know.
+	// Changed is called, without the lock, when anything else may have changed that
+	// [Broker.Stats] returns than messages and bytes. It may be nil.
 	Changed func()
 
 	ReceiveMaximum    uint16        // of the broker; 0: 1024
 	MaxPacketSize     uint32        // of packets from clients, in bytes; 0: what MQTT can write
 	TopicAliasMaximum uint16        // of the broker; 0: 64
-	KeepAlive         time.Duration // the longest Keep Alive, in whole seconds, which those who ask for more are told; 0: any
+	KeepAlive         time.Duration // the longest, in whole seconds; clients that ask for more are told; 0: any
 
 	Outbox           int // packets that may wait for a connected client; 0: 65536
 	OutboxBytes      int // and their bytes, about; 0: 256 MiB
@@ -82,10 +81,10 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Later is what a handler returns that acknowledges a message itself, or never.
+// Later is returned by a handler that calls [Client.Ack] itself, or never.
 const Later byte = 0xFF
 
-// Stats are what a broker counts.
+// Stats are the figures of a broker.
 type Stats struct {
 	Connections int // open, also before CONNECT
 	Clients     int // connected, with a session
@@ -118,7 +117,7 @@ type Broker struct {
 	sysSubs    int    // subscriptions to $SYS
 	sysDue     *Appointment
 	started    time.Time
-	dirty      []*Client // that have something to send
+	dirty      []*Client // with something in the outbox
 	changed    bool      // since Changed was called
 	batch      time.Time // when the packets at hand were read; zero: none are
 	own        message
@@ -127,7 +126,7 @@ type Broker struct {
 	closed     bool
 }
 
-// New returns a broker that listens nowhere yet. It is to be closed.
+// New returns a broker that does not listen yet. The caller closes it.
 func New(opts Options) *Broker {
 	opts.setDefaults()
 	b := &Broker{
@@ -143,8 +142,8 @@ func New(opts Options) *Broker {
 // Lock locks the broker, so that methods that want the lock may be called.
 func (b *Broker) Lock() { b.mu.Lock() }
 
-// fewWrites is how many clients the goroutine that unlocks writes to by itself; the
-// writers of the others do it, beside each other.
+// fewWrites is the number of clients that Unlock writes to by itself. The other clients'
+// writers do it, in parallel.
 const fewWrites = 4
 
 // Unlock sends what was queued and unlocks the broker.
@@ -180,7 +179,7 @@ func (b *Broker) Unlock() {
 	}
 }
 
-// Stats returns what the broker counted so far. It wants the lock.
+// Stats returns the present figures. It wants the lock.
 func (b *Broker) Stats() Stats {
 	st := b.stats
 	st.Connections, st.Sessions = len(b.clients), len(b.sessions)

@@ -64,10 +64,10 @@ type Client struct {
 	props  []byte
 }
 
-// Connected tells whether the client has a session and can be sent messages.
+// Connected reports whether the client has a session and can be sent messages.
 func (c *Client) Connected() bool { return c.session != nil }
 
-// SessionLasts tells whether the session outlives the connection.
+// SessionLasts reports whether the session outlives the connection.
 func (c *Client) SessionLasts() bool { return c.session != nil && c.session.expiry > 0 }
 
 // Disconnect ends the connection with a DISCONNECT, after what was queued. The code is
@@ -120,19 +120,16 @@ func (c *Client) readLoop() {
 		delete(b.clients, c)
 		b.changed = true
 		b.Unlock()
-		// Its error would be that of a connection that is gone already.
+		// An error would only repeat that the connection is gone.
 		_ = innermost(c.nc).Close()
 	}()
 	b.mu.Lock()
 	c.readDeadline(connectTimeout)
 	b.mu.Unlock()
 	buf := make([]byte, firstBuffer)
-	from, to := 0, 0 // what was read and not processed
-	quick := false   // nothing was sent since the last read
+	to := 0        // the end of what was read and not processed
+	quick := false // nothing was sent since the last read
 	for {
-		if to == len(buf) {
-			buf, from, to = makeRoom(buf, from, to)
-		}
 		if quick && c.fast != nil {
 			c.fast.acknowledgeQuickly()
 		}
@@ -147,28 +144,32 @@ func (c *Client) readLoop() {
 		}
 		var used int
 		var ok bool
-		used, quick, ok = c.packets(buf[from:to], n)
+		used, quick, ok = c.packets(buf[:to], n)
 		if !ok {
 			c.discard()
 			return
 		}
-		if from += used; from == to {
-			from, to = 0, 0
-			if len(buf) > readBuffer {
-				buf = make([]byte, readBuffer)
-			}
-		}
+		buf, to = makeRoom(buf, used, to)
 	}
 }
 
-// makeRoom returns a buffer with room for more of a packet that fills this one. It
-// grows with the bytes that came, not with those that were announced.
-func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
-	next := buf
-	if from < len(buf)/2 {
-		next = make([]byte, 2*len(buf))
+// makeRoom returns a buffer that begins with what was not processed, for the next read.
+// After a read that filled it, it is larger: up to readBuffer for many packets, and beyond
+// that for one that is larger. It grows with the bytes that came, not with those that
+// were announced.
+func makeRoom(buf []byte, from, to int) (next []byte, rest int) {
+	size := len(buf)
+	switch filled := to == size; {
+	case filled && (size < readBuffer || from < size/2):
+		size *= 2
+	case from == to && size > readBuffer:
+		size = readBuffer
 	}
-	return next, 0, copy(next, buf[from:to])
+	if size == len(buf) {
+		return buf, copy(buf, buf[from:to])
+	}
+	next = make([]byte, size)
+	return next, copy(next, buf[from:to])
 }
 
 // readDeadline limits the next reads. It wants the lock, so that it does not take back
@@ -178,11 +179,11 @@ func (c *Client) readDeadline(d time.Duration) {
 	if d > 0 {
 		t = time.Now().Add(d)
 	}
-	// The error would be that of a connection that is closed, which Read tells.
+	// Read returns the same error.
 	_ = c.nc.SetReadDeadline(t)
 }
 
-// silent is called when a read took longer than its limit. It tells whether the
+// silent is called when a read took longer than its limit. It reports whether the
 // connection goes on. A client is given one and a half times its Keep Alive
 // [MQTT-3.1.2-22].
 func (c *Client) silent() bool {
@@ -356,7 +357,7 @@ func (c *Client) end(code byte, why string) {
 // until that is over.
 func (c *Client) limit() {
 	c.readDeadline(0)
-	// The error would be that of a connection that is closed already.
+	// An error would only repeat that the connection is closed.
 	_ = c.nc.SetWriteDeadline(time.Now().Add(drain))
 }
 
@@ -372,7 +373,7 @@ func (c *Client) cut() {
 }
 
 // goodbye closes our side, and gives the client a moment to close its side. Errors are
-// those of a connection that is gone already.
+// ignored: the connection is closed next in any case.
 func (c *Client) goodbye() {
 	nc := c.nc
 	if w, ok := nc.(*webSocket); ok {

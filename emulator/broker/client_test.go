@@ -24,27 +24,40 @@ const patience = 10 * time.Second
 // A server is a broker that tests connect to.
 type server struct {
 	*broker.Broker
-	addr net.Addr
+	addr    net.Addr
+	changed chan struct{} // what Stats returns may have; capacity 1
 }
 
-func start(t testing.TB, o broker.Options) *server {
-	t.Helper()
-	return serve(t, broker.New(o))
-}
-
-func serve(t testing.TB, b *broker.Broker) *server {
+// start runs a broker for a test. before is called with it before it listens.
+func start(t testing.TB, o broker.Options, before ...func(*broker.Broker)) *server {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Serve(ln)
+	s := newServer(o, ln.Addr())
+	for _, f := range before {
+		f(s.Broker)
+	}
+	s.Serve(ln)
 	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &server{b, ln.Addr()}
+	return s
+}
+
+func newServer(o broker.Options, addr net.Addr) *server {
+	s := &server{addr: addr, changed: make(chan struct{}, 1)}
+	o.Changed = func() {
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
+	s.Broker = broker.New(o)
+	return s
 }
 
 // A client speaks MQTT by hand, so that a test sees every packet. Encoder and decoder
@@ -381,14 +394,16 @@ func pointer[T any](v T) *T { return &v }
 // await waits until the broker's figures are as wanted.
 func (s *server) await(t testing.TB, reached func(broker.Stats) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.After(patience); ; {
 		s.Lock()
 		st := s.Stats()
 		s.Unlock()
 		if reached(st) {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-s.changed:
+		case <-end:
 			t.Fatalf("the broker is at %+v", st)
 		}
 	}

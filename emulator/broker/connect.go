@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// A Login is what a client shows of itself.
+// A Login holds a client's credentials.
 type Login struct {
 	ClientID string
 	Username string
 	Password []byte // nil: none
 
-	// Enhanced authentication (MQTT 5, 4.12): Method is empty without. Data is that of the
-	// last packet; Again tells that the client is connected already.
+	// Enhanced authentication (MQTT 5, 4.12). Method is empty if there is none, Data comes
+	// from the last packet, and Again is true for a client that is connected already.
 	Method string
 	Data   []byte
 	Again  bool
 
 	TLS *tls.ConnectionState // nil: no TLS
 
-	// Client is the connection, and State the callback's between the packets of one login.
+	// Client is the connection. State is for the callback, between the packets of one login.
 	Client *Client
 	State  any
 }
 
-// A Verdict is what is to become of a [Login].
+// A Verdict is the decision on a [Login].
 type Verdict struct {
 	// Code is 0 to let the client in, 0x18 to send Data in AUTH and wait for the client's
 	// next, and else the reason code of CONNACK, or DISCONNECT if the client was connected.
@@ -52,7 +52,7 @@ func (c *Client) hello(body []byte) *Error {
 		}
 		return err
 	}
-	// What the login lasts, other packets of the client may overwrite.
+	// Later packets may overwrite this one before the login is decided.
 	c.connect = p.clone()
 	p = c.connect
 	c.ID = string(p.clientID)
@@ -75,7 +75,7 @@ func (c *Client) hello(body []byte) *Error {
 	return c.judge()
 }
 
-// clone returns a CONNECT with memory of its own.
+// clone returns a copy that does not share memory with the packet.
 func (p *connectPacket) clone() *connectPacket {
 	q := *p
 	for _, s := range []*[]byte{
@@ -90,7 +90,7 @@ func (p *connectPacket) clone() *connectPacket {
 	return &q
 }
 
-// judge has a login judged, without the lock, and does what follows.
+// judge asks Options.Login, without the lock, and acts on the verdict.
 func (c *Client) judge() *Error {
 	b := c.b
 	c.challenged = false

@@ -156,9 +156,18 @@ func (f *fields) text() []byte {
 }
 
 func validText(s []byte) bool {
-	for i, c := range s {
-		if c-1 >= utf8.RuneSelf-1 { // NUL, or not ASCII
-			return utf8.Valid(s[i:]) && bytes.IndexByte(s[i:], 0) < 0
+	// Most strings are ASCII: eight bytes at a time, with a doubt about what is not, and
+	// about NUL.
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	rest := s
+	for ; len(rest) >= 8; rest = rest[8:] {
+		if x := binary.LittleEndian.Uint64(rest); (x|(x-ones))&highs != 0 {
+			return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0
+		}
+	}
+	for _, c := range rest {
+		if c-1 >= utf8.RuneSelf-1 {
+			return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0
 		}
 	}
 	return true

@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/google/go-cmp/cmp"
@@ -325,6 +326,58 @@ func FuzzWindow(f *testing.F) {
 		}
 		if w.busy != len(model) || w.lo > w.hi || w.again < w.lo || w.again > w.hi {
 			t.Errorf("%d of %d, from %d to %d, again %d", w.busy, len(model), w.lo, w.hi, w.again)
+		}
+	})
+}
+
+// TestWindowWithGaps: deliveries that are never acknowledged keep their identifiers, and
+// take no others away.
+func TestWindowWithGaps(t *testing.T) {
+	var w window
+	stuck := map[uint16]int{}
+	for i := range 200_000 {
+		if w.full() {
+			t.Fatalf("the window is full with %d deliveries", w.busy)
+		}
+		id := w.add(delivery{ids: []int{i}})
+		if _, taken := stuck[id]; taken || id == 0 {
+			t.Fatalf("packet id %d is given again", id)
+		}
+		if i%30_000 == 0 {
+			stuck[id] = i
+			continue
+		}
+		place, found := w.find(id)
+		if !found || w.at(place).ids[0] != i {
+			t.Fatalf("packet id %d is not found", id)
+		}
+		w.finish(place)
+	}
+	for id, i := range stuck {
+		if place, found := w.find(id); !found || w.at(place).ids[0] != i {
+			t.Errorf("packet id %d: %t", id, found)
+		} else {
+			w.finish(place)
+		}
+	}
+	if w.busy != 0 || w.lo != w.hi {
+		t.Errorf("%d are left", w.busy)
+	}
+	for range identifiers {
+		w.add(delivery{})
+	}
+	if !w.full() {
+		t.Error("all identifiers are in use, and there is another")
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add([]byte("0123456789\x00"))
+	f.Add([]byte("caf\u00e9 012345678"))
+	f.Add([]byte("\x01\x80......\xed\xa0\x80"))
+	f.Fuzz(func(t *testing.T, s []byte) {
+		if got, want := validText(s), utf8.Valid(s) && !bytes.Contains(s, []byte{0}); got != want {
+			t.Errorf("%q is valid: %t", s, got)
 		}
 	})
 }

@@ -58,7 +58,7 @@ func (w *directWriter) write(p []byte) (int, error) {
 // the acknowledgement.
 func (w *directWriter) acknowledgeQuickly() {
 	if w.quick != nil {
-		// An error would be that of a connection that is over, which Read tells.
+		// Read returns the same error.
 		_ = w.raw.Control(w.quick)
 	}
 }

@@ -23,12 +23,12 @@
 // # Delivery
 //
 // Each client has one outbox. When it is full the client is disconnected with 0x97
-// (Quota exceeded); no message is left out silently, except those larger than the
-// client's Maximum Packet Size [MQTT-3.1.2-24] and those of which the Message Expiry
-// Interval has passed. Messages for a session whose client is away are kept in order, up
-// to [Options].Queue; a publisher whose message finds no room gets PUBACK or PUBREC 0x97.
-// For an absent session nothing is kept with QoS 0. Sessions and messages are gone when
-// the process ends.
+// (Quota exceeded). No message is left out silently, except when it is larger than the
+// client's Maximum Packet Size [MQTT-3.1.2-24] or its Message Expiry Interval has passed.
+//
+// Messages for a session whose client is away are kept in order, up to [Options].Queue.
+// When there is no room the publisher gets PUBACK or PUBREC 0x97. Messages with QoS 0 are
+// not kept. Sessions and messages are gone when the process ends.
 //
 // The tests name the sections of the standard that they hold the package to.
 package broker

@@ -4,7 +4,7 @@ import "bytes"
 
 // Topics and topic filters (MQTT 5, 4.7, 4.8.2).
 
-// validTopic tells whether a topic name may be published to: it is not empty
+// validTopic reports whether a topic name may be published to: it is not empty
 // [MQTT-4.7.3-1] and has no wildcards [MQTT-3.3.2-2].
 func validTopic(topic []byte) bool { return len(topic) > 0 && !hasWildcard(topic) }
 
@@ -12,7 +12,7 @@ func hasWildcard(topic []byte) bool {
 	return bytes.IndexByte(topic, '+') >= 0 || bytes.IndexByte(topic, '#') >= 0
 }
 
-// validFilter tells whether the wildcards of a topic filter are levels of their own, and
+// validFilter reports whether the wildcards of a topic filter are levels of their own, and
 // `#` the last one [MQTT-4.7.1-1], [MQTT-4.7.1-2].
 func validFilter(filter string) bool {
 	if filter == "" {
@@ -53,7 +53,7 @@ func splitShare(filter string) (name, rest string, shared, ok bool) {
 	return "", "", true, false
 }
 
-// nextLevel splits the first level off a topic; more tells whether another follows.
+// nextLevel splits the first level off a topic; more reports whether another follows.
 func nextLevel(topic string) (level, rest string, more bool) {
 	for i := range len(topic) {
 		if topic[i] == '/' {

@@ -27,7 +27,7 @@ func (m *message) cost() int {
 	return messageOverhead + len(m.topic) + len(m.props) + len(m.payload)
 }
 
-// keep returns the message with memory of its own. All who keep it share one.
+// keep returns a copy of the message that outlives the packet. All sessions share it.
 func (m *message) keep() *message {
 	if m.kept == nil {
 		k := *m
@@ -50,7 +50,7 @@ func (m *message) remaining(now time.Time) (seconds uint32, ok bool) {
 	return m.expiry - uint32(passed), true
 }
 
-// over tells whether the Message Expiry Interval has passed.
+// over reports whether the Message Expiry Interval has passed.
 func (m *message) over(now time.Time) bool {
 	if !m.expires {
 		return false
@@ -114,12 +114,12 @@ func (c *Client) measure(d *delivery, topic string, alias uint16) (props, size i
 	return props, size + varintLength(props) + props
 }
 
-// takes tells whether the client takes a packet of that remaining length.
+// takes reports whether the client takes a packet of that remaining length.
 func (c *Client) takes(size int) bool {
 	return size <= maxRemaining && (c.maxPacket == 0 || 1+varintLength(size)+size <= c.maxPacket)
 }
 
-// fits tells whether the client takes a message. If it was given aliases it may say yes
+// fits reports whether the client takes a message. If it was given aliases it may say yes
 // to one that turns out to be too large.
 func (c *Client) fits(d *delivery) bool {
 	topic := d.msg.topic

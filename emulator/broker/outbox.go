@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A client's outbox is bytes: whole packets in the order of sending. Whoever sets
-// writing takes them out of it and owns flight, until all is written. That is the
-// goroutine that unlocks the broker, as long as the socket takes what it is given, and
-// else the client's writer.
+// A client's outbox is bytes: whole packets in the order of sending. The goroutine that
+// sets writing takes them out of it, and owns flight until all is written. That is the
+// goroutine that unlocks the broker, as long as the socket takes the bytes at once. If it
+// does not, it is the client's writer.
 
 // begin returns the outbox for a packet of that size to be appended.
 func (c *Client) begin(size int) []byte {
@@ -26,7 +26,7 @@ func (c *Client) touch() {
 	}
 }
 
-// full tells whether nothing more may wait for the client.
+// full reports whether nothing more may wait for the client.
 func (c *Client) full() bool {
 	n, bytes := c.waiting, len(c.out)
 	if s := c.session; s != nil {
@@ -35,7 +35,7 @@ func (c *Client) full() bool {
 	return n >= c.b.opts.Outbox || bytes >= c.b.opts.OutboxBytes
 }
 
-// room tells whether another packet may wait for the client, which is disconnected if
+// room reports whether another packet may wait for the client, which is disconnected if
 // not. Answers to the client's own packets need it too: a client that only writes, and
 // never reads, must not fill the memory.
 func (c *Client) room() bool {
@@ -119,7 +119,7 @@ func (c *Client) unload() {
 	c.flight, c.unwritten = nil, nil
 }
 
-// direct tells whether Unlock may write by itself.
+// direct reports whether Unlock may write by itself.
 func (c *Client) direct() bool { return c.fast != nil && !c.ending && !c.cutOff }
 
 // handOver has the writer write.

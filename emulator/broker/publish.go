@@ -41,7 +41,7 @@ func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// may tells whether the client may publish to a topic, or subscribe to a filter. Topics
+// may reports whether the client may publish to a topic, or subscribe to a filter. Topics
 // of the broker itself are not for publishing (MQTT 5, 4.7.2).
 func (c *Client) may(topic string, write bool) bool {
 	if write && strings.HasPrefix(topic, sysPrefix) {

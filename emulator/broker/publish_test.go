@@ -333,7 +333,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 func TestHandler(t *testing.T) {
 	var b *broker.Broker
 	var later []uint16
-	b = broker.New(broker.Options{
+	s := start(t, broker.Options{
 		Topic: "ask",
 		Handle: func(c *broker.Client, p *broker.Publish) byte {
 			switch string(p.Payload) {
@@ -363,8 +363,7 @@ func TestHandler(t *testing.T) {
 			}
 			return 0
 		},
-	})
-	s := serve(t, b)
+	}, func(started *broker.Broker) { b = started })
 	spy := connect(t, s, "spy")
 	spy.subscribe("#", 2)
 	c := connect(t, s, "c", func(p *packets.Connect) {

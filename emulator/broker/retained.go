@@ -32,7 +32,7 @@ func (b *Broker) retain(m *message) bool {
 	return true
 }
 
-// retainable tells whether there is room for m in place of one that costs old.
+// retainable reports whether there is room for m in place of one that costs old.
 func (b *Broker) retainable(m *message, old int) bool {
 	return (old > 0 || b.stats.Retained < b.opts.MaxRetained) && b.retained-old+m.cost() <= b.opts.MaxRetainedBytes &&
 		levels(m.topic) <= maxLevels

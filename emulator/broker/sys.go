@@ -26,7 +26,7 @@ func (b *Broker) countSys(filter string, n int) {
 	}
 }
 
-// publishSys sends the present values to those who are subscribed.
+// publishSys publishes the present values.
 func (b *Broker) publishSys() {
 	b.sysDue = b.At(b.now().Add(sysInterval), b.publishSys)
 	b.refreshSys(sysPrefix)

@@ -43,10 +43,10 @@ func (p *pipes) dial(t *testing.T, id string) *client {
 func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server, *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-		b := broker.New(o)
-		b.Serve(p)
-		test(t, &server{b, p.Addr()}, p)
-		if err := b.Close(); err != nil {
+		s := newServer(o, p.Addr())
+		s.Serve(p)
+		test(t, s, p)
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -189,7 +189,7 @@ func (w *webSocket) refuse(status uint16, why string) error {
 func (w *webSocket) sayClose() { w.close(closeNormal) }
 
 func (w *webSocket) close(status uint16) {
-	// The errors would be those of a connection that is gone already.
+	// An error would only repeat that the connection is gone.
 	_ = w.frame(frameClose, binary.BigEndian.AppendUint16(nil, status))
 	w.mu.Lock()
 	w.open = false
@@ -281,7 +281,7 @@ func (w *webSocket) answer(status, header, why string) error {
 	return errors.New(why)
 }
 
-// hasToken tells whether a header lists a word, in any case.
+// hasToken reports whether a header lists a word, in any case.
 func hasToken(lines []string, word string) bool {
 	for _, line := range lines {
 		for token := range strings.SplitSeq(line, ",") {

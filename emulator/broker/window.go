@@ -3,8 +3,7 @@ package broker
 // A window holds the deliveries that were sent with QoS 1 or 2 and are not finished, in
 // the order of sending. Their packet identifiers follow from their places, so that an
 // acknowledgement finds its delivery without a search. Since clients acknowledge in
-// order [MQTT-4.6.0-2], the window stays short; a client that leaves one delivery
-// unacknowledged while it acknowledges the 65535 after it gets no more.
+// order [MQTT-4.6.0-2], the window stays short.
 type window struct {
 	ring   []delivery // its length is a power of two
 	lo, hi uint64     // the first that is not finished, and behind the last
@@ -18,7 +17,29 @@ func (w *window) at(place uint64) *delivery { return &w.ring[place&uint64(len(w.
 
 func identifier(place uint64) uint16 { return uint16(place%identifiers) + 1 }
 
-func (w *window) full() bool { return w.hi-w.lo >= identifiers }
+// full reports whether all identifiers are in use. If the client leaves a delivery
+// unacknowledged while it acknowledges the 65535 after it, the next identifier would be the
+// same: so that delivery moves to the end, where its place gives the same identifier.
+func (w *window) full() bool {
+	for w.hi-w.lo >= identifiers && w.busy < identifiers {
+		*w.at(w.hi) = *w.at(w.lo)
+		*w.at(w.lo) = delivery{}
+		if w.again == w.hi {
+			w.again++
+		}
+		w.hi++
+		w.shrink()
+	}
+	return w.busy >= identifiers
+}
+
+// shrink lets the window begin with a delivery that is not finished.
+func (w *window) shrink() {
+	for w.lo < w.hi && w.at(w.lo).state == finished {
+		w.lo++
+	}
+	w.again = max(w.again, w.lo)
+}
 
 // add takes a delivery and returns its packet identifier. The window is not full.
 func (w *window) add(d delivery) uint16 {
@@ -49,15 +70,12 @@ func (w *window) find(id uint16) (place uint64, ok bool) {
 	return place, place < w.hi && w.at(place).state != finished
 }
 
-// finish forgets a delivery. It tells whether it had been sent in this connection.
+// finish forgets a delivery. It reports whether it had been sent in this connection.
 func (w *window) finish(place uint64) bool {
 	*w.at(place) = delivery{}
 	w.busy--
-	for w.lo < w.hi && w.at(w.lo).state == finished {
-		w.lo++
-	}
 	flown := place < w.again
-	w.again = max(w.again, w.lo)
+	w.shrink()
 	return flown
 }
 

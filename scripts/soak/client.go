@@ -108,7 +108,7 @@ func (c *client) live(stop <-chan struct{}) {
 			l.disconnect()
 		case 1, 2:
 			c.fleet.counts.cuts.Add(1)
-			l.cut()
+			l.cut(r)
 		case 3:
 			old = l // the next connection takes over
 			continue
@@ -152,9 +152,8 @@ type line struct {
 	conn    net.Conn
 	done    chan struct{} // closed when the reader has ended
 	stopped chan struct{} // the reader is to stop
-	once    sync.Once
-	mu      sync.Mutex // of writes
-	reason  string     // how the broker ended it; of the reader until done
+	mu      sync.Mutex    // of writes
+	reason  string        // how the broker ended it; of the reader until done
 }
 
 const patience = 20 * time.Second
@@ -215,8 +214,7 @@ func (l *line) write(p io.WriterTo) error {
 	return err
 }
 
-// send writes a packet; an error is that of a connection that is over, which the reader
-// finds out.
+// send writes a packet. The reader finds out if the connection is over.
 func (l *line) send(p io.WriterTo) { _ = l.write(p) }
 
 func topic(number int) string { return fmt.Sprintf("soak/%d", number) }
@@ -410,10 +408,16 @@ func (l *line) closed() {
 	<-l.done
 }
 
-// cut breaks the connection, with what is on its way.
-func (l *line) cut() {
-	l.once.Do(func() { close(l.stopped) })
-	l.conn.(*net.TCPConn).SetLinger(0)
+// cut breaks the connection, with what is on its way in both directions: the broker may
+// have got messages whose acknowledgement does not come back.
+func (l *line) cut(r *rand.Rand) {
+	close(l.stopped)
+	for range r.IntN(5) {
+		l.publish(byte(r.IntN(3)), r)
+	}
+	if chance(r, 3) {
+		l.conn.(*net.TCPConn).SetLinger(0) // nor does what was sent arrive
+	}
 	l.conn.Close()
 	<-l.done
 }

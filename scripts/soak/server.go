@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// serveWord has this program be the server: a process of its own, so that its memory is
-// the broker's.
+// serveWord makes this program the server. It is a separate process, so that its memory is
+// the broker's alone.
 const serveWord = "serve"
 
 func serve() {

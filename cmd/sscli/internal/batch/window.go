@@ -38,14 +38,15 @@ type sentLine struct {
 // While one waits for the other to be idle only the other prints.
 type window struct {
 	*batch
-	stopped atomic.Bool  // send no more
-	pause   sync.RWMutex // locked while lost answers are looked into
+	stopped atomic.Bool // send no more
+	pipe    *client.Pipeline
 	queue   chan *sentLine
 }
 
 // pipelined runs lines with several under way.
 func (b *batch) pipelined(ctx context.Context, lines *lineReader) {
-	w := &window{batch: b, queue: make(chan *sentLine, b.flags.inflight)}
+	w := &window{batch: b, pipe: b.session.Pipeline(b.flags.inflight), queue: make(chan *sentLine, b.flags.inflight)}
+	w.pipe.PauseAfterLoss() // no line is sent after a lost answer before that is looked into
 	// After a signal the replies to what is under way may come still.
 	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -63,7 +64,6 @@ func (b *batch) pipelined(ctx context.Context, lines *lineReader) {
 
 // send reads lines and sends them, until there are no more or the batch has ended.
 func (w *window) send(ctx, requests context.Context, lines *lineReader) {
-	p := w.session.Pipeline(w.flags.inflight)
 	for !w.stopped.Load() {
 		line, err := lines.next(ctx)
 		if err == io.EOF {
@@ -82,9 +82,6 @@ func (w *window) send(ctx, requests context.Context, lines *lineReader) {
 			continue
 		}
 		if run == nil && w.mayOverlap(req) {
-			if !w.mayGoOn() {
-				return
-			}
 			if err := w.confirm(ctx, req); err != nil {
 				w.queue <- &sentLine{line: line, err: err}
 				if !w.flags.keepGoing {
@@ -92,7 +89,10 @@ func (w *window) send(ctx, requests context.Context, lines *lineReader) {
 				}
 				continue
 			}
-			f, err := p.Send(requests, req.Commands[0])
+			f, err := w.pipe.Send(requests, req.Commands[0])
+			if err == errStopped {
+				return
+			}
 			w.queue <- &sentLine{line: line, req: req, f: f, err: err}
 			continue
 		}
@@ -114,12 +114,13 @@ func (w *window) apart(do func() bool) bool {
 	return <-idle && do()
 }
 
-// mayGoOn tells whether the batch has not ended. No line behind one whose answer was
-// lost is sent before that is looked into.
-func (w *window) mayGoOn() bool {
-	w.pause.RLock()
-	defer w.pause.RUnlock()
-	return !w.stopped.Load()
+// errStopped is the error of a line that was not sent because the batch has ended.
+var errStopped = errors.New("the batch has ended")
+
+// stop ends the sending.
+func (w *window) stop() {
+	w.stopped.Store(true)
+	w.pipe.Stop(errStopped)
 }
 
 // mayOverlap tells whether a request may be under way together with those of other
@@ -143,8 +144,12 @@ func (w *window) collect(ctx context.Context) {
 		if !ok {
 			return
 		}
-		for _, s := range w.settle(ctx, s) {
+		lines, lost := w.settle(ctx, s)
+		for _, s := range lines {
 			w.finish(ctx, s)
+		}
+		for range lost {
+			w.pipe.Resume()
 		}
 	}
 }
@@ -152,18 +157,17 @@ func (w *window) collect(ctx context.Context) {
 // flushOrStop ends the batch when results cannot be written; its end says so.
 func (w *window) flushOrStop() {
 	if !w.flush() {
-		w.stopped.Store(true)
+		w.stop()
 	}
 }
 
-// settle waits for the answer to a line. If it was lost, so were probably others:
-// what became of them all is looked into together, and no more is sent meanwhile.
-func (w *window) settle(ctx context.Context, s *sentLine) []*sentLine {
+// settle waits for the answer to a line. If it was lost, so were probably others: what
+// became of them all is looked into together. It returns the lines whose outcome is known
+// now, and how many of their answers were lost.
+func (w *window) settle(ctx context.Context, s *sentLine) (lines []*sentLine, losses int) {
 	if !w.await(s) {
-		return []*sentLine{s}
+		return []*sentLine{s}, 0
 	}
-	w.pause.Lock()
-	defer w.pause.Unlock()
 	batch := []*sentLine{s}
 	for more := true; more; {
 		select {
@@ -178,6 +182,7 @@ func (w *window) settle(ctx context.Context, s *sentLine) []*sentLine {
 	var looking sync.WaitGroup
 	for _, s := range batch {
 		if lost := w.await(s); lost {
+			losses++
 			looking.Go(func() {
 				answer, _ := errors.AsType[*client.LostAnswerError](s.err)
 				s.reply, s.holds, s.err = verb.LookInto(ctx, answer, w.budget, w.session.ReadBack)
@@ -185,7 +190,7 @@ func (w *window) settle(ctx context.Context, s *sentLine) []*sentLine {
 		}
 	}
 	looking.Wait()
-	return batch
+	return batch, losses
 }
 
 // await waits for the answer and tells whether it was lost.
@@ -235,6 +240,6 @@ func (w *window) finish(ctx context.Context, s *sentLine) {
 		}
 	}
 	if !w.report(ctx, s.line, err) {
-		w.stopped.Store(true)
+		w.stop()
 	}
 }

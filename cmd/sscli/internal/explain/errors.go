@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"text/template"
+	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
@@ -74,27 +75,43 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// A NotAppliedError is a write whose reply was lost, and which was not applied.
-type NotAppliedError struct{ Err error }
+// A NotAppliedError is a write that got no usable answer and was not applied.
+type NotAppliedError struct {
+	Err    error         // why there is no usable answer
+	Within time.Duration // how long it was awaited; 0 = not known
+}
 
 func (e *NotAppliedError) Error() string {
-	return "the write was not applied: " + e.Err.Error()
+	return "the write was not applied: " + NoAnswer(e.Err, e.Within)
 }
 
 func (e *NotAppliedError) Unwrap() error { return e.Err }
 
-// An UnknownError is a write whose outcome is unknown: it was sent, its reply was lost, and
-// reading the key does not show whether it was applied.
+// An UnknownError is a write that may have been applied or not.
 type UnknownError struct {
-	Err error  // why there is no reply
-	Why string // why reading the key does not show it
+	Err    error         // why there is no usable answer
+	Within time.Duration // how long it was awaited; 0 = not known
+	Why    string        // what is known of the key, or why nothing is; empty = Err says it all
+	Hint   string        // the next thing to type; empty = that of the table
 }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("outcome unknown, the write was sent and may have been applied: %v (%s)", e.Err, e.Why)
+	if e.Why == "" {
+		return Message(e.Err)
+	}
+	return fmt.Sprintf("whether the write was applied is unknown: %s; %s", NoAnswer(e.Err, e.Within), e.Why)
 }
 
 func (e *UnknownError) Unwrap() error { return e.Err }
+
+// NoAnswer says why a request got no usable answer within a time, which is 0 if it is not
+// known.
+func NoAnswer(err error, within time.Duration) string {
+	if err == context.DeadlineExceeded && within > 0 {
+		return fmt.Sprintf("no answer came within %v (--timeout)", within)
+	}
+	return Message(err)
+}
 
 // IsTimeout reports whether the error is a timeout.
 func IsTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }

@@ -45,6 +45,12 @@ func Fault(err error) format.Fault {
 	if u, ok := errors.AsType[*UsageError](err); ok && u.Hint != "" {
 		f.Hint = u.Hint
 	}
+	if u, ok := errors.AsType[*UnknownError](err); ok {
+		f.Outcome = "unknown"
+		if u.Hint != "" {
+			f.Hint = u.Hint
+		}
+	}
 	if c, ok := errors.AsType[*config.Error](err); ok && strings.HasPrefix(c.Source, "--") {
 		f.Hint = "" // a list of variables is no help for a flag
 		if c.Source == "--output" {
@@ -113,7 +119,7 @@ func Table() []Row {
 	return []Row{
 		{"interrupted", 128, "a signal ended sscli; its number is added to the code", "", IsA[*signals.Interrupted]},
 		{"expectation", CodeNo, "a command of a batch ended with another code than expected; the code is the command's, if that is above 1", "", IsA[*ExpectError]},
-		{"outcome_unknown", CodeUnknown, "a write was sent, no reply came, and the key does not show whether it was applied",
+		{"outcome_unknown", CodeUnknown, "a write was sent, no usable reply came, and the key does not show whether it was applied",
 			"read the key and decide; repeat the write if it may safely be applied twice", IsA[*UnknownError]},
 		{"gap", codeContinuity, "the watch was interrupted and cannot prove that it missed nothing",
 			"read the keys again and start a new watch", is(ErrGap)},
@@ -125,7 +131,7 @@ func Table() []Row {
 			"sscli lock status NAME shows who holds it; acquire it again", is(client.ErrNotHolder)},
 		{"lock_busy", CodeNo, "the lock has another holder, and the time to wait (if any) is over",
 			"sscli lock status NAME --observe 10s shows whether the holder is alive; or use a longer --wait", is(client.ErrLockBusy)},
-		{"not_applied", codeTimeout, "a write was sent, no reply came, and the key is as it was before",
+		{"not_applied", codeTimeout, "a write was sent, no usable reply came, and the key is as it was before",
 			"run it again", IsA[*NotAppliedError]},
 		{"child", child.CodeSetup, "the command after -- could not be started (125, 126, 127)", "", IsA[*child.StartError]},
 		{"guard", child.CodeSetup, "the process that guards the command of a lock was killed, so the command was killed too", "run it again, and check whether the machine is short of memory", is(child.ErrGuardDied)},

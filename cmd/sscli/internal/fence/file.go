@@ -1,3 +1,15 @@
+// Package fence has the flags --fence and --force-fence of every command that writes, and
+// the file in which a command that runs under a lock finds the lock's current token.
+//
+// A verb binds Flags and calls Options when it has parsed its operands:
+//
+//	var f fence.Flags
+//	f.Bind(flags)
+//	o, err := f.Options() // client.WriteOptions
+//
+// `lock run` makes a File, writes each new token to it and empties it when the lock is
+// lost; `--fence lock` in the command reads it. A reader finds one whole token, or an empty
+// file. An empty or unreadable file is client.ErrLockLost, and nothing is sent.
 package fence
 
 import (
@@ -13,15 +25,16 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
-// A fenceFile holds the present token of a lock, for its child alone.
+// A File holds the current token of a lock, readable by this user only. Several goroutines
+// may use it.
 type File struct {
 	Path string
 
 	mu   sync.Mutex
-	over bool // there will be no token any more
+	over bool // it was emptied for good
 }
 
-// newFenceFile makes an empty one in a directory of its own.
+// NewFile makes an empty file in a new temporary directory.
 func NewFile() (*File, error) {
 	dir, err := os.MkdirTemp("", "sscli-lock-")
 	if err != nil {
@@ -34,7 +47,7 @@ func NewFile() (*File, error) {
 	return f, nil
 }
 
-// write replaces the token.
+// Write replaces the token. It does nothing after Empty.
 func (f *File) Write(token string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,7 +57,7 @@ func (f *File) Write(token string) error {
 	return f.replace(token + "\n")
 }
 
-// empty takes the token away for good.
+// Empty removes the token for good.
 func (f *File) Empty() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,7 +68,7 @@ func (f *File) Empty() error {
 	return f.replace("")
 }
 
-// replace lets a reader find the old or the new text, whole.
+// replace writes a new file and renames it, so that a reader finds either text whole.
 func (f *File) replace(text string) error {
 	next := f.Path + ".next"
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
@@ -64,14 +77,15 @@ func (f *File) replace(text string) error {
 	return os.Rename(next, f.Path)
 }
 
+// Remove removes the file and its directory.
 func (f *File) Remove() error { return os.RemoveAll(filepath.Dir(f.Path)) }
 
-// currentFence is the present token of the innermost lock run around us.
+// currentFence returns the current token of the innermost lock run around this process.
 func currentFence() (wire.Version, error) {
 	path := os.Getenv(EnvFenceFile)
 	if path == "" {
 		return wire.Version{}, &explain.UsageError{
-			Err:  errors.New("--fence lock: no lock run is around this command: " + EnvFenceFile + " is not set"),
+			Err:  errors.New("--fence lock: this command does not run under lock run: " + EnvFenceFile + " is not set"),
 			Hint: "sscli lock run NAME -- sscli … --fence lock",
 		}
 	}
@@ -90,24 +104,25 @@ func currentFence() (wire.Version, error) {
 	return v, nil
 }
 
-// A noFenceError is a lock that has no token any more.
+// A noFenceError is a fence file without a token: the lock was lost.
 type noFenceError struct{ err error }
 
 func (e *noFenceError) Error() string {
-	return "--fence lock: nothing was sent, the lock has no token any more: " + e.err.Error()
+	return "--fence lock: nothing was sent, the lock was lost: " + e.err.Error()
 }
 
 func (e *noFenceError) Unwrap() error { return e.err }
 
-// Is tells that the error is client.ErrLockLost.
+// Is reports whether target is client.ErrLockLost.
 func (e *noFenceError) Is(target error) bool { return target == client.ErrLockLost }
 
-// What the child of a lock finds in its environment.
+// The environment variables of a command that runs under a lock.
 const (
 	EnvLockName  = "SSCLI_LOCK_NAME"
 	EnvFence     = "SSCLI_FENCE"
 	EnvFenceFile = "SSCLI_FENCE_FILE"
 )
 
-// holderVariable names the holder of the steps that are taken one by one.
+// HolderVariable is the environment variable with the holder of lock acquire, renew and
+// release. lock run sets it too.
 const HolderVariable = "SSCLI_LOCK_HOLDER"

@@ -9,24 +9,27 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
-// fencing are the flags of every command that writes.
+// Flags are the fencing flags of a command that writes.
 type Flags struct {
 	token config.Text
-	Force bool
+	Force bool // --force-fence
 }
 
-// fenceOfLock is the --fence that means the lock run around us.
+// fenceOfLock is the value of --fence that means the token of the surrounding lock run.
 const fenceOfLock = "lock"
 
+// Bind adds the flags to fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
-	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key, or lock for that of the lock run around this command")
-	fs.BoolVar(&f.Force, "force-fence", false, "get past the fencing token of the key, and fence out whoever holds its lock")
+	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key, or lock for the token of the surrounding lock run")
+	fs.BoolVar(&f.Force, "force-fence", false, "get past the fencing token of the key, and fence out the holder of its lock")
 }
 
+// Options returns what the flags ask for. With --fence lock it reads the fence file, so
+// call it right before sending.
 func (f *Flags) Options() (client.WriteOptions, error) {
 	switch {
 	case f.Force && f.token != "":
-		return client.WriteOptions{}, explain.Usagef("--fence together with --force-fence: want one of them")
+		return client.WriteOptions{}, explain.Usagef("--fence and --force-fence: use one of them")
 	case f.token == "":
 		return client.WriteOptions{}, nil
 	case f.token == fenceOfLock:
@@ -35,7 +38,7 @@ func (f *Flags) Options() (client.WriteOptions, error) {
 	}
 	token, err := wire.ParseToken(string(f.token))
 	if err != nil {
-		return client.WriteOptions{}, &explain.UsageError{Err: err, Hint: "the token as the lock's reply gave it, unchanged; or --fence lock inside of sscli lock run"}
+		return client.WriteOptions{}, &explain.UsageError{Err: err, Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
 	}
 	return client.WriteOptions{Fence: token}, nil
 }

@@ -12,14 +12,16 @@ func newLockAcquire(a *cli.App) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
-		Short: "Acquire a lock and leave it to the script to renew and release it",
-		Long: `Acquire the lock NAME, waiting for it if another holds it, and print its fencing
-token. It runs out after --ttl unless it is renewed (lock renew). Whoever can wrap the
-work in one command should use lock run, which renews the lock and stops the work when
-it is lost.
+		Short: "Acquire a lock; the script renews and releases it",
+		Long: `Acquire the lock NAME, waiting while another holds it, and print its fencing token. The
+lock expires after --ttl unless it is renewed (lock renew). If the work fits in one
+command, use lock run: it renews the lock and stops the work when the lock is lost.
 
 Exit code 1 if another holds the lock: with --try at once, else when --wait is over.
-Whoever uses the same holder's name holds the same lock, so make it unique.`,
+Two jobs with the same holder's name hold the lock both, so make it unique.
+
+With --wait, lost answers do not end the waiting. An attempt that got no answer is
+undone; exit code 11 if that cannot be confirmed.`,
 		Example: `  T=$(sscli lock acquire build --ttl 60s --holder "job-$CI_JOB_ID" --try) || exit
   sscli set artifact 1.2.3 --fence "$T"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,7 +35,7 @@ Whoever uses the same holder's name holds the same lock, so make it unique.`,
 			if err := a.Confirm(cmd.Context(), "lock acquire "+format.Brief(f.name)); err != nil {
 				return err
 			}
-			tellOfLock(a, &o)
+			reportWaiting(a, &o)
 			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
 				lease, err := s.AcquireLock(cmd.Context(), f.name, o)
 				if err != nil {

@@ -19,11 +19,11 @@ func newLockHold(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hold NAME",
 		Short: "Hold a lock until interrupted",
-		Long: `Acquire the lock NAME, waiting for it if another holds it, print its fencing token and
-keep renewing it, until a signal (INT, TERM, HUP) ends it: then release it. Exit code 8
-as soon as the lock is lost.
+		Long: `Acquire the lock NAME, waiting while another holds it, print its fencing token, and keep
+renewing the lock until a signal (INT, TERM, HUP) comes; then release it. Exit code 8 as
+soon as the lock is lost.
 
-The token that was printed stays good for as long as the lock is held.`,
+The printed token stays good while the lock is held.`,
 		Example: `  sscli lock hold maintenance        # until Ctrl-C`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.operand(cmd, args); err != nil {
@@ -44,23 +44,23 @@ The token that was printed stays good for as long as the lock is held.`,
 	f.bindTTL(cmd.Flags())
 	f.bindWait(cmd.Flags())
 	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: the client id and random characters)")
-	cmd.Flags().Var(&f.grace, "grace", "give up `DURATION` before the lock can run out (default: a quarter of the TTL, at most 5s)")
+	cmd.Flags().Var(&f.grace, "grace", "give up `DURATION` before the lock can expire (default: a quarter of the TTL, at most 5s)")
 	return cmd
 }
 
 // hold holds a lock until ctx ends or it is lost.
 func hold(a *cli.App, ctx context.Context, s *client.Session, so client.Options, f lockFlags, o client.LockOptions) (err error) {
-	tellOfLock(a, &o)
+	reportWaiting(a, &o)
 	troubles := make(chan error, 16)
 	waiting := o.OnTrouble
-	held := false // what OnLease sets, OnTrouble sees: they are called one at a time
+	held := false // by OnLease, for OnTrouble; they are called one at a time
 	o.OnLease = func(client.Lease) { held = true }
 	o.OnTrouble = func(err error) {
 		if !held {
 			waiting(err)
 			return
 		}
-		select { // standard error may be slow, the renewing must not be
+		select { // printing may be slow, renewing must not be
 		case troubles <- err:
 		default:
 		}
@@ -90,20 +90,21 @@ func hold(a *cli.App, ctx context.Context, s *client.Session, so client.Options,
 	}
 }
 
-// releaseLock gives a lock back, also after a signal. That it was lost is known to
-// whoever was told of it by the lock's context; what else is wrong is a warning.
+// releaseLock releases a lock, also after a signal, and warns if that did not work. A lock
+// that is known to be lost is no error.
 func releaseLock(a *cli.App, l *client.Lock, timeout time.Duration) error {
 	lost := errors.Is(context.Cause(l.Context()), client.ErrLockLost)
-	ctx, cancel := context.WithTimeout(context.Background(), l.Timing().Interval+2*time.Second+timeout)
+	limit := min(twoTimeouts(timeout), l.Timing().Interval+2*time.Second+timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	err := l.Release(ctx)
 	switch {
 	case err == nil || lost && errors.Is(err, client.ErrNotHolder):
 		return nil
 	case errors.Is(err, client.ErrNotHolder):
-		a.Warn(explain.Message(err)+", when it should have been released", "")
+		a.Warn(explain.Message(err)+"; it should have been held until now", "")
 	default:
-		a.Warn(fmt.Sprintf("lock %s was not released (%s), it runs out within %v", format.Brief(l.Name()), explain.Message(err), l.Timing().TTL), "")
+		a.Warn(fmt.Sprintf("the release of lock %s is not confirmed (%s); it expires within %v", format.Brief(l.Name()), explain.Message(err), l.Timing().TTL), "")
 	}
 	return err
 }

@@ -1,3 +1,13 @@
+// Package lock has the commands below `sscli lock`: run, acquire, renew, release, hold and
+// status. New returns the command lock with all of them, for the table of commands.
+//
+// The commands parse flags, connect, and print; what a lock is and how it is held is in
+// client.Session.Lock, AcquireLock, RenewLock and ReleaseLock. Run starts the command
+// through package child, whose guard ends it in time even if sscli is killed, and keeps
+// the fencing token in a file of package fence.
+//
+// Flags are checked before anything is sent. Errors of locks have their own exit codes:
+// busy is 1 or the code of --conflict-exit-code, lost is 8, unknown is 11.
 package lock
 
 import (
@@ -19,15 +29,16 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// New returns the command lock.
 func New(a *cli.App) *cobra.Command {
 	const want = "want run, acquire, renew, release, hold or status"
 	cmd := &cobra.Command{
 		Use:     "lock",
-		Short:   "Hold locks, and see who holds them",
+		Short:   "Hold locks, and show who holds them",
 		GroupID: cli.GroupStore,
-		Long: `A lock is a key whose value names its holder and which runs out unless it is renewed.
-Its version is a fencing token: writes that carry it (--fence) are refused once a later
-holder has written.`,
+		Long: `A lock is a key. Its value names the holder, and it expires unless the holder renews it.
+Its version is a fencing token: the store refuses writes that carry it (--fence) once a
+later holder has written.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return explain.Usagef("unknown lock command %.64q: %s", cli.Unprotect(args[0]), want)
@@ -40,7 +51,7 @@ holder has written.`,
 	return cmd
 }
 
-// lockFlags are those of the commands that acquire or renew.
+// lockFlags are the flags of the commands that acquire or renew.
 type lockFlags struct {
 	ttl, grace, wait, holder config.Text
 	try                      bool
@@ -49,7 +60,7 @@ type lockFlags struct {
 }
 
 func (f *lockFlags) bindTTL(fs *pflag.FlagSet) {
-	fs.Var(&f.ttl, "ttl", "the lock runs out `DURATION` after it was last renewed (default 15s)")
+	fs.Var(&f.ttl, "ttl", "the lock expires `DURATION` after its last renewal (default 15s)")
 }
 
 func (f *lockFlags) bindWait(fs *pflag.FlagSet) {
@@ -62,7 +73,7 @@ func (f *lockFlags) bindHolder(fs *pflag.FlagSet) {
 	fs.Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use ["+fence.HolderVariable+"]")
 }
 
-// options reads what is a duration or a number.
+// options checks the flags and returns what they say.
 func (f *lockFlags) options() (o client.LockOptions, err error) {
 	for _, d := range []struct {
 		flag string
@@ -78,7 +89,7 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 		if *d.to == 0 {
 			switch d.flag {
 			case "--ttl":
-				return o, explain.Usagef("--ttl 0: want more")
+				return o, explain.Usagef("--ttl 0: must be greater than 0")
 			case "--grace":
 				o.Grace = -1 // none; 0 would be the default
 			case "--wait":
@@ -102,14 +113,15 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 	return o, nil
 }
 
-// needHolder is options for a step that wants to know who takes it.
+// needHolder is options for a step that needs the holder's name, from --holder or the
+// environment.
 func (f *lockFlags) needHolder(a *cli.App) (client.LockOptions, error) {
 	if f.holder == "" {
 		name, _ := a.Env(fence.HolderVariable)
 		f.holder = config.Text(name)
 	}
 	if f.holder == "" {
-		return client.LockOptions{}, explain.Usagef("no holder: want --holder NAME or %s, and nobody else may use it", fence.HolderVariable)
+		return client.LockOptions{}, explain.Usagef("no holder: use --holder NAME or %s, with a name that nobody else uses", fence.HolderVariable)
 	}
 	return f.options()
 }
@@ -123,7 +135,8 @@ func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// heldStep takes a step with a lock of a holder who is named, within one time-out.
+// heldStep renews or releases a lock. Connecting and the step have two timeouts together:
+// one for the first attempt, and one to repeat it or to find out what became of it.
 func heldStep(a *cli.App, cmd *cobra.Command, args []string, f *lockFlags,
 	step func(context.Context, *client.Session, client.LockOptions) (format.Lock, error)) error {
 	if err := f.operand(cmd, args); err != nil {
@@ -137,8 +150,9 @@ func heldStep(a *cli.App, cmd *cobra.Command, args []string, f *lockFlags,
 	if err := a.Confirm(cmd.Context(), "lock "+cmd.Name()+" "+format.Brief(f.name)); err != nil {
 		return err
 	}
+	began := time.Now()
 	return a.WithSession(cmd.Context(), func(s *client.Session, so client.Options) error {
-		ctx, cancel := context.WithTimeout(cmd.Context(), so.Timeout)
+		ctx, cancel := context.WithDeadline(cmd.Context(), began.Add(twoTimeouts(so.Timeout)))
 		defer cancel()
 		result, err := step(ctx, s, o)
 		if err != nil {
@@ -148,24 +162,29 @@ func heldStep(a *cli.App, cmd *cobra.Command, args []string, f *lockFlags,
 	})
 }
 
-// tellOfLock has the waiting for a lock told of.
-func tellOfLock(a *cli.App, o *client.LockOptions) {
+// twoTimeouts is how long a step may take: until its request has expired, which is after
+// whole seconds, and then one timeout more.
+func twoTimeouts(timeout time.Duration) time.Duration {
+	return (timeout + time.Second - 1).Truncate(time.Second) + timeout
+}
+
+// reportWaiting prints what an acquisition waits for, and what goes wrong meanwhile.
+func reportWaiting(a *cli.App, o *client.LockOptions) {
 	o.OnWait = func(s client.LockStatus) {
 		by := ""
 		if s.Holder != nil {
 			by = ", held by " + format.Brief(string(s.Holder))
 		}
-		if a.Settings.Verbose || a.Output == "human" {
-			a.Warn(fmt.Sprintf("waiting for lock %s%s", format.Brief(s.Name), by), "")
-		}
+		a.Inform("waiting for lock " + format.Brief(s.Name) + by)
 	}
 	o.OnTrouble = func(err error) { a.Warn(explain.Message(err)+"; trying again", "") }
 }
 
-// lockError is what the user is told of an error with a lock. A lock that is busy
-// has the exit code that was asked for.
+// lockError makes of an error with a lock what the user is told. A busy lock has the exit
+// code of --conflict-exit-code.
 func lockError(a *cli.App, f lockFlags, err error) error {
-	lost, unknown := errors.AsType[*client.LostAnswerError](err)
+	lost, unanswered := errors.AsType[*client.LostAnswerError](err)
+	unknown, ok := errors.AsType[*client.LockUnknownError](err)
 	switch {
 	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || explain.IsA[*explain.OutputError](err):
 		return err
@@ -177,16 +196,19 @@ func lockError(a *cli.App, f lockFlags, err error) error {
 		return &explain.ExitError{Code: fault.Code, Err: err}
 	case errors.Is(err, client.ErrLockBusy):
 		return err
-	case !unknown && explain.IsA[*signals.Interrupted](err):
-		e, _ := errors.AsType[*signals.Interrupted](err)
-		err = e // whatever it interrupted
-	case unknown:
-		err = &explain.UnknownError{Err: lost.Err, Why: "sscli lock status tells who holds it"}
+	case ok:
+		return &explain.UnknownError{Err: unknown, Hint: "sscli lock status " + format.Word(f.name)}
+	case unanswered:
+		err = &explain.UnknownError{Err: lost.Err, Why: "sscli lock status shows who holds the lock"}
+	default:
+		if e, ok := errors.AsType[*signals.Interrupted](err); ok {
+			err = e // whatever it interrupted
+		}
 	}
 	return fmt.Errorf("lock %s: %w", format.Brief(f.name), err)
 }
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
-	t, _ := o.Timing() // was right before
+	t, _ := o.Timing() // checked by options
 	return format.Lock{Op: op, Name: f.name, Holder: string(o.Holder), Token: cli.Version(lease.Token), TTL: t.TTL}
 }

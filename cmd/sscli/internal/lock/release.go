@@ -14,9 +14,12 @@ func newLockRelease(a *cli.App) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "release NAME",
-		Short: "Give back a lock that was acquired",
-		Long: `Release the lock NAME, if the holder still has it. If not it is left alone, and the exit
-code is 8: what was done under it may have been done while another held it.`,
+		Short: "Release a lock that was acquired",
+		Long: `Release the lock NAME if the holder still has it. If not, the lock is left alone and the
+exit code is 8: another may have held it during some of the work.
+
+Exit code 11 if the release got no answer and the lock is free now: it may have expired
+before.`,
 		Example: `  sscli lock release build --holder "job-$CI_JOB_ID"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return heldStep(a, cmd, args, &f, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {

@@ -14,12 +14,12 @@ func newLockRenew(a *cli.App) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "renew NAME",
-		Short: "Prolong a lock that was acquired",
-		Long: `Let the lock NAME run out only --ttl from now, and print its new fencing token.
+		Short: "Extend a lock that was acquired",
+		Long: `Extend the lock NAME to --ttl from now, and print its new fencing token.
 
 Exit code 8 if the holder no longer has it: it is not acquired anew. The store has no
-request for that, so sscli watches the key, reads it, and renews only what it found; a
-lock that ran out in between is released again.`,
+request for that, so sscli watches and reads the key first, and releases a lock again
+that expired in between.`,
 		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return heldStep(a, cmd, args, &f, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,19 +25,19 @@ func newLockRun(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME -- CMD...",
 		Short: "Hold a lock while a command runs",
-		Long: `Acquire the lock NAME, run CMD, renew the lock while it runs, and release the lock when
-it has ended. The exit code is that of CMD, 128+N if signal N ended it; 8 if the lock was
-lost, and 1 if another held it for as long as it was waited for.
+		Long: `Acquire the lock NAME, run CMD, renew the lock while CMD runs, and release the lock when
+CMD has ended. The exit code is that of CMD, 128+N if signal N ended it; 8 if the lock was
+lost, and 1 if another held it for the whole wait.
 
-CMD is started only while there is time. When the lock cannot be renewed, or is taken
-away, CMD and what it started get TERM, and KILL after the grace: before the lock can run
-out, so that the next holder is alone. A guard, which is a process of its own, sees to it
-when sscli is killed or stopped. All signals are passed on to CMD.
+CMD starts only while there is time. When the lock cannot be renewed, or is taken away,
+CMD and what it started get TERM, and KILL after the grace: before the lock can expire, so
+that the next holder is alone. A guard, a process of its own, does this even if sscli is
+killed or stopped. All signals are passed on to CMD.
 
-CMD finds the fencing token of the lock in SSCLI_FENCE and, as each renewal gives a newer
-one, the present one in the file SSCLI_FENCE_FILE, which is empty once the lock is lost;
---fence lock reads it. The name and the holder of the lock are in SSCLI_LOCK_NAME and
-SSCLI_LOCK_HOLDER. The broker is named to sscli in CMD, whatever flags named it here.`,
+CMD gets the fencing token of the lock in SSCLI_FENCE. Each renewal gives a newer token:
+the file SSCLI_FENCE_FILE has the current one, and is empty once the lock is lost; --fence
+lock reads it. SSCLI_LOCK_NAME and SSCLI_LOCK_HOLDER name the lock and its holder. An
+sscli in CMD connects to the same broker.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock run nightly --try -- make report || echo busy\n  sscli lock run valve -- sscli set valve open --fence lock",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n := cmd.ArgsLenAtDash()
@@ -81,7 +82,7 @@ func runLocked(a *cli.App, ctx context.Context, f lockFlags, command []string) (
 		return &child.StartError{Name: command[0], Code: child.CodeSetup, Err: err}
 	}
 	defer func() { err = errors.Join(err, file.Remove()) }()
-	r := &lockRun{app: a, file: file, notices: make(chan string, 16)}
+	r := &lockRun{app: a, file: file, notices: make(chan notice, 16), tokens: make(chan string, 1)}
 	r.guarded, err = child.NewGuarded(child.GuardOptions{
 		Args: command, Grace: timing.Grace, Secret: file.Path, Suspended: r.suspended,
 	})
@@ -90,7 +91,7 @@ func runLocked(a *cli.App, ctx context.Context, f lockFlags, command []string) (
 	}
 	defer func() { err = errors.Join(err, r.guarded.Close()) }()
 
-	tellOfLock(a, &o)
+	reportWaiting(a, &o)
 	waiting := o.OnTrouble
 	o.OnLease = r.leased
 	o.OnTrouble = func(err error) {
@@ -109,7 +110,7 @@ func runLocked(a *cli.App, ctx context.Context, f lockFlags, command []string) (
 	})
 }
 
-// lockedEnviron is the environment of the child of a lock.
+// lockedEnviron returns the environment of a command that runs under a lock.
 func lockedEnviron(a *cli.App, address string, l *client.Lock) []string {
 	s := a.Settings
 	if s.Embedded {
@@ -121,46 +122,57 @@ func lockedEnviron(a *cli.App, address string, l *client.Lock) []string {
 	return child.Environ(set, drop...)
 }
 
-// A lockRun is a child and its lock.
+// A lockRun is a command and its lock. While the command runs, report prints and refresh
+// writes the fence file; whatever else has something to print or to write hands it to them,
+// so that neither a slow standard error nor a slow disk holds up renewals or deadlines.
 type lockRun struct {
 	app     *cli.App
 	guarded *child.Guarded
 	file    *fence.File
 	lock    *client.Lock
-	held    bool        // of the lock's callbacks, which are called one at a time
-	notices chan string // standard error may be slow, the renewing must not be
+	held    bool        // owned by the lock's callbacks, which are called one at a time
+	notices chan notice // for report
+	tokens  chan string // for refresh: the newest token
 }
 
-// run runs the child and gives the lock back. A signal is for the child, so that
-// ctx, which it ends too, counts up to the start only.
+// A notice is a warning to print. printed, unless it is nil, is closed once that is done.
+type notice struct {
+	text    string
+	printed chan struct{}
+}
+
+// run runs the command and releases the lock. ctx counts until the command starts: a signal
+// ends it too, and is passed on to the command.
 func (r *lockRun) run(ctx context.Context, so client.Options) error {
-	over, watched := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		r.watch(over)
-	}()
+	over := make(chan struct{})
+	var helpers sync.WaitGroup
+	helpers.Go(func() { r.report(over) })
+	helpers.Go(func() { r.refresh(over) })
+	defer context.AfterFunc(r.lock.Context(), func() {
+		if errors.Is(context.Cause(r.lock.Context()), client.ErrLockLost) {
+			r.guarded.Stop() // before anything that may be slow
+		}
+	})()
 	var end child.End
 	err := context.Cause(ctx)
 	if err == nil {
 		env := lockedEnviron(r.app, so.Address, r.lock)
 		end, err = r.guarded.Run(append(env, fence.EnvFenceFile+"="+r.file.Path))
 	}
-	emptied := r.file.Empty()
 	lost := context.Cause(r.lock.Context()) // before Release ends it too
 	close(over)
-	released := releaseLock(r.app, r.lock, so.Timeout)
-	<-watched
-	if emptied != nil {
-		r.app.Note(emptied.Error())
+	helpers.Wait() // from here on only this goroutine prints
+	for len(r.notices) > 0 {
+		r.print(<-r.notices)
 	}
+	released := releaseLock(r.app, r.lock, so.Timeout)
 	if end.Left {
 		r.app.Warn("processes that the command had left behind were ended", "")
 	}
 	return r.outcome(end, err, lost, released)
 }
 
-// outcome is what a child and its lock came to; err is why it did not run to its
-// end.
+// outcome returns the error of the whole; err is why the command did not run to its end.
 func (r *lockRun) outcome(end child.End, err, lost, released error) error {
 	name := format.Brief(r.lock.Name())
 	if interrupted, ok := errors.AsType[*child.InterruptedError](err); ok {
@@ -185,58 +197,94 @@ func (r *lockRun) outcome(end child.End, err, lost, released error) error {
 	return nil
 }
 
-// watch tells of what happens while the child runs, and ends it when the lock is
-// lost.
-func (r *lockRun) watch(over <-chan struct{}) {
+// report prints what happens while the command runs.
+func (r *lockRun) report(over <-chan struct{}) {
 	lost := r.lock.Context().Done()
 	for {
 		select {
 		case <-over:
-			for len(r.notices) > 0 {
-				r.app.Warn(<-r.notices, "")
-			}
 			return
-		case text := <-r.notices:
-			r.app.Warn(text, "")
+		case n := <-r.notices:
+			r.print(n)
 		case <-lost:
 			lost = nil
-			why := context.Cause(r.lock.Context())
-			if !errors.Is(why, client.ErrLockLost) {
-				continue // it was released
-			}
-			emptied := r.file.Empty()
-			r.guarded.Stop()
-			r.app.Warn(explain.Message(why)+"; the command is told to end", "")
-			if emptied != nil {
-				r.app.Note(emptied.Error())
+			if why := context.Cause(r.lock.Context()); errors.Is(why, client.ErrLockLost) {
+				r.app.Warn(explain.Message(why)+"; stopping the command", "")
 			}
 		}
 	}
 }
 
-func (r *lockRun) notice(text string) {
-	select {
-	case r.notices <- text:
-	default: // there are enough of them already
+func (r *lockRun) print(n notice) {
+	r.app.Warn(n.text, "")
+	if n.printed != nil {
+		close(n.printed)
 	}
 }
 
-// leased has a new lease: the child may live longer, and has a new token.
+// refresh writes each new token to the fence file, and empties the file when the lock is
+// lost or the command has ended.
+func (r *lockRun) refresh(over <-chan struct{}) {
+	for lost := r.lock.Context().Done(); ; {
+		var err error
+		select {
+		case token := <-r.tokens:
+			if err = r.file.Write(token); err != nil {
+				r.notice("the command has an old token: " + err.Error())
+			}
+			continue
+		case <-lost:
+		case <-over:
+		}
+		if err = r.file.Empty(); err != nil {
+			r.notice("the token of the lock was not removed: " + err.Error())
+		}
+		return
+	}
+}
+
+// notice hands a warning to report, unless there are enough of them already.
+func (r *lockRun) notice(text string) {
+	select {
+	case r.notices <- notice{text: text}:
+	default:
+	}
+}
+
+// leased is called with each new lease: the command may run longer, and has a new token.
 func (r *lockRun) leased(l client.Lease) {
 	r.guarded.Limit(l.Term, l.Until)
-	if err := r.file.Write(l.Token.String()); err != nil {
-		r.notice("the command has an old token: " + err.Error())
+	if !r.held { // the command starts after this, and needs it
+		if err := r.file.Write(l.Token.String()); err != nil {
+			r.notice("the command has no token: " + err.Error())
+		}
+	} else {
+		select {
+		case <-r.tokens: // not written yet, and old now
+		default:
+		}
+		r.tokens <- l.Token.String()
 	}
-	if !r.held && r.app.Settings.Verbose {
-		r.notice("the lock is held, token " + l.Token.String())
+	if r.app.Settings.Verbose {
+		what := "the lock was renewed, token "
+		if !r.held {
+			what = "the lock is held, token "
+		}
+		const clock = "2006-01-02T15:04:05.000Z"
+		r.notice(what + l.Token.String() + ", TERM at " + l.Term.UTC().Format(clock) + ", KILL at " + l.Until.UTC().Format(clock))
 	}
 	r.held = true
 }
 
-// suspended is called before sscli is stopped with the child.
+// suspended is called before sscli is stopped together with the command.
 func (r *lockRun) suspended() {
 	left := max(r.lock.Lease().TermIn(), 0).Round(100 * time.Millisecond)
-	r.app.Warn(fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", format.Brief(r.lock.Name()), left), "")
+	n := notice{
+		text:    fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", format.Brief(r.lock.Name()), left),
+		printed: make(chan struct{}),
+	}
+	r.notices <- n
+	<-n.printed
 }
 
 // A lockLostError is a lock that was lost while a command ran under it.

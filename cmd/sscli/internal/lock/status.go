@@ -19,14 +19,13 @@ func newLockStatus(a *cli.App) *cobra.Command {
 	var observe config.Text
 	cmd := &cobra.Command{
 		Use:   "status NAME",
-		Short: "Tell who holds a lock",
-		Long: `Print who holds the lock NAME, its newest fencing token, and how long ago that was
-given, by its acquisition or its last renewal. Exit code 0 if it is held, 1 if it is free.
+		Short: "Show who holds a lock",
+		Long: `Print who holds the lock NAME, its newest fencing token, and the token's age: the time
+since the acquisition or the last renewal. Exit code 0 if it is held, 1 if it is free.
 
-The store tells when by its own clock, in the token, but not what its clock says now. So
-the age is what the local clock makes of it, and wrong by as much as the two differ; with
---observe it counts from a renewal that was seen, which is exact. When the lock runs out
-the store does not tell.`,
+The token has the time of the store's clock, the age is counted by the local clock, so it
+is wrong by the difference of the two. With --observe it counts from a renewal that was
+seen, which is exact. The store does not say when the lock expires.`,
 		Example: "  sscli lock status build --observe 10s    # is it being renewed?",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.operand(cmd, args); err != nil {
@@ -64,7 +63,7 @@ the store does not tell.`,
 	return cmd
 }
 
-// lockNow reads a lock.
+// lockNow reads a lock's key.
 func lockNow(ctx context.Context, s *client.Session, name string) (format.LockStatus, error) {
 	status, err := s.LockStatus(ctx, name)
 	if err != nil {
@@ -79,8 +78,8 @@ func lockNow(ctx context.Context, s *client.Session, name string) (format.LockSt
 // errObserved ends the observation of a lock.
 var errObserved = errors.New("the time of --observe is over")
 
-// observeLock watches a lock for some time. A broker that does not notify of
-// renewals shows one by the version that the key has in the end.
+// observeLock watches a lock for a duration and counts its renewals. If the broker does not
+// notify of renewals, the version in the end shows that there was one.
 func observeLock(ctx context.Context, s *client.Session, name string, d time.Duration) (format.LockStatus, error) {
 	w, err := s.Watch(ctx, []string{name}, client.WatchOptions{})
 	if err != nil {
@@ -89,7 +88,7 @@ func observeLock(ctx context.Context, s *client.Session, name string, d time.Dur
 	defer func() { _ = w.Close(ctx) }() // the session ends with it
 	limited, cancel := context.WithTimeoutCause(ctx, d, errObserved)
 	defer cancel()
-	var last client.Event // that said what the lock is
+	var last client.Event // the last that has the state of the key
 	renewals := 0
 	for {
 		e, err := w.Next(limited)

@@ -84,7 +84,8 @@ func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Req
 			queue <- sent{f, err}
 		}
 	}()
-	var first, no error
+	var first *explain.ExitError
+	var no error
 	for i := 0; i < len(req.Commands); i++ {
 		item := <-queue
 		var reply client.Result
@@ -100,8 +101,11 @@ func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Req
 		case first != nil && ctx.Err() != nil && !explain.IsA[*explain.UnknownError](err):
 			// An interruption is printed once, but each write with an unknown outcome is.
 		default:
-			if code := a.Fault(err); first == nil {
+			code := a.Fault(err)
+			if first == nil {
 				first = &explain.ExitError{Code: code, Err: err}
+			} else if explain.IsA[*explain.UnknownError](err) {
+				first.Err = errors.Join(first.Err, err) // a batch counts the line as unknown
 			}
 		}
 	}

@@ -14,11 +14,12 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A carrier carries one request over whatever connection there is.
+// A carrier sends one request and returns its answer: over a session, or a connection for
+// this request alone.
 type carrier func(context.Context, client.Command) (client.Result, error)
 
-// carry carries the one command of a request. It gets past a fencing token if the
-// request says so, and says what can be known of a token that was refused.
+// Carry sends the one command of a request. It gets past a fencing token if the request asks
+// for that. The error of a refused token says what is known about it.
 func Carry(a *cli.App, ctx context.Context, do carrier, req Request) (client.Result, error) {
 	c := req.Commands[0]
 	if req.Force {
@@ -31,9 +32,10 @@ func Carry(a *cli.App, ctx context.Context, do carrier, req Request) (client.Res
 	return reply, err
 }
 
-// force writes a key past the fencing token that protects it. The store cannot tell
-// whose token it gets (protocol.md 4): the version of the key is newer than the
-// token that was stored with it, unless somebody made one up.
+// force writes a key past the fencing token that protects it. The store does not check where
+// a token comes from (protocol.md 4), so force takes the version of the key: it is newer
+// than the token that was stored with it, unless that was made up. Then force takes the
+// present time.
 func force(a *cli.App, ctx context.Context, do carrier, c client.Command) (client.Result, error) {
 	if c.Key() == "" {
 		return do(ctx, c)
@@ -44,7 +46,7 @@ func force(a *cli.App, ctx context.Context, do carrier, c client.Command) (clien
 	}
 	now := got.(client.GetResult)
 	if !now.Found {
-		return do(ctx, c) // what is missing has no token
+		return do(ctx, c) // a missing key has no token
 	}
 	clock := wire.NewClock("sscli", time.Now)
 	token := now.Version
@@ -64,16 +66,16 @@ func force(a *cli.App, ctx context.Context, do carrier, c client.Command) (clien
 		reply, err = do(ctx, c.WithFence(token))
 	}
 	if err == nil {
-		done := "was written with the token " + token.String() + ": whoever holds its lock with an older one is fenced out"
+		done := "was written with the token " + token.String() + ": a holder of its lock with an older token is fenced out"
 		if c.Verb() == wire.VerbDel || c.Verb() == wire.VerbVDel {
-			done = "had perhaps a token that protected it, and has none now: whoever holds its lock writes without protection"
+			done = "may have had a fencing token and has none now: the holder of its lock writes without protection"
 		}
 		a.Warn(format.Brief(c.Key())+" "+done, "")
 	}
 	return reply, err
 }
 
-// A fencedError is a refusal with what can be known about it.
+// A fencedError is a refused token and what is known about it.
 type fencedError struct {
 	err   error
 	known []string
@@ -83,10 +85,10 @@ func (e *fencedError) Error() string { return e.err.Error() + "; " + strings.Joi
 
 func (e *fencedError) Unwrap() error { return e.err }
 
-// aboutFence finds out what can be known about a token that was refused or missing:
-// when the key was written, and who holds the lock of the lock run around us. Nobody
-// can read the token that protects the key (protocol.md 4). A trace shows what was asked
-// for, and no more.
+// aboutFence finds out what can be known about a token that was refused or missing: when the
+// key was written, and who holds the lock of the surrounding lock run. The token that
+// protects the key cannot be read (protocol.md 4). With a trace it sends nothing, so that
+// the trace shows the user's request only.
 func aboutFence(a *cli.App, ctx context.Context, do carrier, c client.Command, refused error) error {
 	if a.Settings.Trace || a.Settings.TraceFile != "" {
 		return refused
@@ -111,10 +113,10 @@ func aboutFence(a *cli.App, ctx context.Context, do carrier, c client.Command, r
 
 func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
 
-// aboutLock says how the lock around us stands to a token.
+// aboutLock says who holds the surrounding lock, and how much newer its token is.
 func aboutLock(a *cli.App, name string, held client.GetResult, token string) string {
 	if !held.Found {
-		return fmt.Sprintf("nobody holds lock %s any more", format.Brief(name))
+		return fmt.Sprintf("lock %s is free now", format.Brief(name))
 	}
 	who := format.Quote(string(held.Value))
 	if ours, _ := a.Env(fence.HolderVariable); ours == string(held.Value) {

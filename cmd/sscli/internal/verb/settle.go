@@ -6,15 +6,14 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 
-// settle finds out what became of a write without an answer. The reply it
-// returns for one that holds is what the store would have answered, as far as
-// that can be known; for a key that is gone it is nil.
+// settle finds out what became of a write that got no usable answer. If the key is all
+// that the write asked for, settle warns of it and returns the answer that the store would
+// have given, as far as that can be known; for a key that is gone it is nil.
 func settle(a *cli.App, ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (client.Result, error) {
 	if ctx.Err() == nil {
 		a.Note(lost.Error() + "; reading back")
@@ -26,37 +25,44 @@ func settle(a *cli.App, ctx context.Context, lost *client.LostAnswerError, budge
 	return reply, err
 }
 
-// lookInto is settle without a word; holds is what the user should hear of a write
-// that has come to what it wanted.
+// LookInto is settle without printing. It waits until the request has expired and then
+// reads the key, within budget. holds is the warning for a key that is as the write wanted
+// it.
 func LookInto(ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (reply client.Result, holds string, err error) {
 	if ctx.Err() != nil {
-		return reply, "", &explain.UnknownError{Err: context.Cause(ctx), Why: "it was not looked into"}
+		return nil, "", &explain.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
 	}
 	limited, cancel := context.WithTimeout(ctx, max(time.Until(lost.Expires), 0)+budget)
 	defer cancel()
 	found, err := back(limited, lost)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return reply, "", &explain.UnknownError{Err: context.Cause(ctx), Why: "reading back was interrupted"}
+		return nil, "", &explain.UnknownError{Err: context.Cause(ctx), Why: "reading the key back was interrupted"}
+	case err == context.DeadlineExceeded:
+		return nil, "", &explain.UnknownError{Err: lost.Err, Within: budget, Why: fmt.Sprintf("the key could not be read back within another %v", budget)}
 	case err != nil:
-		return reply, "", &explain.UnknownError{Err: lost.Err, Why: "reading back: " + err.Error()}
+		return nil, "", &explain.UnknownError{Err: lost.Err, Within: budget, Why: "reading the key back: " + explain.Message(err)}
 	case found.Outcome == client.NotApplied:
-		return reply, "", &explain.NotAppliedError{Err: lost.Err}
+		return nil, "", &explain.NotAppliedError{Err: lost.Err, Within: budget}
 	case found.Outcome == client.OutcomeUnknown:
-		return reply, "", &explain.UnknownError{Err: lost.Err, Why: whyUnknown(lost, found.Now)}
+		return nil, "", &explain.UnknownError{Err: lost.Err, Within: budget, Why: nowIs(lost.Command, found.Now)}
 	}
-	holds = fmt.Sprintf("no answer came to %s %s (%s); the key ", format.Verb(lost.Command.Verb()), format.Brief(lost.Command.Key()), explain.Message(lost.Err))
+	holds = fmt.Sprintf("%s %s: %s; ", format.Verb(lost.Command.Verb()), format.Brief(lost.Command.Key()), explain.NoAnswer(lost.Err, budget))
 	if !found.Now.Found {
-		return nil, holds + "is gone", nil
+		return nil, holds + "the key is gone, perhaps deleted by another client", nil
 	}
-	return found.Result, holds + "holds your value", nil
+	return found.Result, holds + "the key holds this value, perhaps set by another client", nil
 }
 
-func whyUnknown(lost *client.LostAnswerError, now client.GetResult) string {
-	if now.Found {
-		return "the key was written after the request, version " + now.Version.String()
-	}
-	if lost.Command.Verb() == wire.VerbSet {
+// nowIs says what the key of a command holds and since when. A key was not read if what the
+// command does is not known.
+func nowIs(c client.Command, now client.GetResult) string {
+	switch {
+	case now.Found && now.Version.IsZero():
+		return "the key holds " + format.Brief(string(now.Value))
+	case now.Found:
+		return fmt.Sprintf("the key holds %s since %s (%s)", format.Brief(string(now.Value)), now.Version, age(now.Version))
+	case isWrite(c.Verb()):
 		return "the key is missing now"
 	}
 	return "what the request does is not known"

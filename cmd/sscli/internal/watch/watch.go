@@ -224,6 +224,7 @@ type viewer struct {
 	command []string
 	runner  *child.Runner
 	changes int
+	refused error // of the first key that is no longer watched
 }
 
 // run shows events until something ends the watch, and says what.
@@ -231,6 +232,9 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 	reason, err := v.loop(ctx, w)
 	if errors.Is(err, errOutputGone) {
 		return err
+	}
+	if v.refused != nil && (err == nil || errors.Is(err, errForOver)) {
+		err = v.refused
 	}
 	if len(v.command) == 0 {
 		if endErr := v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}); err == nil {
@@ -252,13 +256,19 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 		if err != nil {
 			return endReason(err), err
 		}
-		if e.Kind == client.EventDown || e.Kind == client.EventUp || e.Kind == client.EventOther {
+		switch e.Kind {
+		case client.EventDown, client.EventUp, client.EventOther, client.EventError:
 			// Before the warning.
 			if err := v.app.Flush(); err != nil {
 				return endReason(err), err
 			}
 		}
 		switch e.Kind {
+		case client.EventError:
+			v.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
+			if v.refused == nil {
+				v.refused = e.Err
+			}
 		case client.EventDown:
 			v.app.Warn(fmt.Sprintf("%v; connecting again", e.Err), "")
 			continue
@@ -278,6 +288,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 			if v.f.failOnGap {
 				return endReason(explain.ErrGap), explain.ErrGap
 			}
+		case e.Kind == client.EventError, e.Kind == client.EventUnaudited:
 		case e.Kind != client.EventOther && (change || !v.f.noInitial) && v.until(e):
 			return "until", nil
 		case v.f.count > 0 && v.changes >= v.f.count:
@@ -316,6 +327,9 @@ func (v *viewer) show(e client.Event) error {
 		Op: string(e.Kind), Key: e.Key, Version: cli.Version(e.Version), Time: e.Time,
 		Value: e.Value, HasValue: e.HasValue, Word: e.Word,
 		Continuity: string(e.Continuity), From: e.From, To: e.To,
+	}
+	if e.Kind == client.EventError || e.Kind == client.EventUnaudited {
+		result.Message = explain.Message(e.Err)
 	}
 	if len(v.command) == 0 {
 		return v.app.Queue(result)

@@ -1,0 +1,292 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+// on acts on the first n requests with a verb.
+func on(verb string, n int, a emulator.Action) func(emulator.Request) emulator.Action {
+	return func(r emulator.Request) emulator.Action {
+		if r.Verb() != verb || n == 0 {
+			return emulator.Action{}
+		}
+		n--
+		return a
+	}
+}
+
+// garbled are answers that tell nothing.
+func garbled() map[string]func(*emulator.Answer) {
+	return map[string]func(*emulator.Answer){
+		"bad RESP3":  func(a *emulator.Answer) { a.Payload = []byte("+OK") },
+		"wrong type": func(a *emulator.Answer) { a.Payload = []byte("$2\r\nOK\r\n") },
+		"nothing":    func(a *emulator.Answer) { a.Payload = nil },
+		"no status":  func(a *emulator.Answer) { a.Set("__stat", "") },
+		"status 500": func(a *emulator.Answer) { a.Set("__stat", "500") },
+		"bad HLC":    func(a *emulator.Answer) { a.Set("__ts", "soon") },
+	}
+}
+
+// A lock whose acquisition got a garbled answer is released, at once, or reported with its
+// holder and the end of its lease.
+func TestLockGarbledAcquisition(t *testing.T) {
+	for name, rewrite := range garbled() {
+		t.Run(name, func(t *testing.T) {
+			locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+				o := LockOptions{Holder: []byte("h"), TTL: time.Minute}
+				for step, acquire := range map[string]func() error{
+					"Lock":        func() error { _, err := s.Lock(t.Context(), "l", o); return err },
+					"AcquireLock": func() error { _, err := s.AcquireLock(t.Context(), "l", o); return err },
+					"Try": func() error {
+						o := o
+						o.Try = true
+						_, err := s.AcquireLock(t.Context(), "l", o)
+						return err
+					},
+				} {
+					store.Intercept(on(wire.VerbSet, 1, emulator.Action{Rewrite: rewrite}))
+					begin := time.Now()
+					err := acquire()
+					if _, unknown := errors.AsType[*LockUnknownError](err); err == nil || unknown {
+						t.Errorf("%s: %v", step, err)
+					}
+					if e, held := store.Get("l"); held {
+						t.Errorf("%s: %q holds the lock", step, e.Value)
+					}
+					if d := time.Since(begin); d > 0 {
+						t.Errorf("%s: it took %v", step, d)
+					}
+				}
+				store.Intercept(func(r emulator.Request) (a emulator.Action) {
+					a.Drop = r.Verb() == wire.VerbVDel
+					if r.Verb() == wire.VerbSet {
+						a.Rewrite = rewrite
+					}
+					return a
+				})
+				begin := time.Now()
+				_, err := s.AcquireLock(t.Context(), "l", o)
+				unknown, ok := errors.AsType[*LockUnknownError](err)
+				e, held := store.Get("l")
+				if !ok || !held || string(unknown.Holder) != "h" || unknown.Until.Before(e.Expires) {
+					t.Errorf("%v; the lock expires at %v", err, e.Expires)
+				}
+				if d := time.Since(begin); d > 2*DefaultTimeout {
+					t.Errorf("it took %v", d)
+				}
+			})
+		})
+	}
+}
+
+// Answers that come late count, whichever attempt they belong to.
+func TestLockLateRelease(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		l := lockIt(t, s, LockOptions{TTL: 3 * time.Second})
+		store.Intercept(func(emulator.Request) emulator.Action {
+			return emulator.Action{DelayReply: 900 * time.Millisecond}
+		})
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		store.Intercept(nil)
+		store.Set("l", "h")
+		store.Intercept(func(emulator.Request) emulator.Action {
+			return emulator.Action{DelayReply: 900 * time.Millisecond}
+		})
+		if err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A store that forgets all keys and registrations behind a living broker has forgotten the
+// lock: its renewal would acquire it anew, perhaps after another had it.
+func TestLockForgotten(t *testing.T) {
+	for name, after := range map[string]func(*virtualStore, *Session){
+		"":                            func(*virtualStore, *Session) {},
+		"acquired anew as the holder": func(store *virtualStore, s *Session) { store.Do(requestBy("twin", "SET", "l", "h")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+				l := lockIt(t, s, LockOptions{Holder: []byte("h")})
+				time.Sleep(20 * time.Second)
+				synctest.Wait()
+				lease := l.Lease()
+				store.Do(requestBy("me", "KEYNOTIFY", "l", "STOP"))
+				store.Do(requestBy("nobody", "DEL", "l"))
+				after(store, s)
+				lostBy(t, l, LossDeleted, lease.Sent.Add(l.Timing().Interval))
+				l.Release(t.Context())
+			})
+		})
+	}
+}
+
+// A holder that renews the lock beside this session, or whose renewals got no answer, has
+// not lost it.
+func TestLockRenewedUnknowingly(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		l := lockIt(t, s, LockOptions{Holder: []byte("h")})
+		for range 10 {
+			time.Sleep(time.Second)
+			store.Do(requestBy("twin", "SET", "l", "h", "NEX", "PX", "15000"))
+		}
+		store.Intercept(on(wire.VerbSet, 1, emulator.Action{DropReply: true}))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if err := l.Context().Err(); err != nil {
+			t.Error(context.Cause(l.Context()))
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// With a wait, one lost answer ends nothing.
+func TestLockWaitSurvivesLostAnswers(t *testing.T) {
+	for name, lost := range map[string]func(emulator.Request) emulator.Action{
+		"KEYNOTIFY": on(wire.VerbKeyNotify, 1, emulator.Action{Drop: true}),
+		"GET":       on(wire.VerbGet, 1, emulator.Action{DropReply: true}),
+		"SET":       on(wire.VerbSet, 1, emulator.Action{Drop: true}),
+		"SET, done": on(wire.VerbSet, 1, emulator.Action{DropReply: true}),
+		"twice SET": on(wire.VerbSet, 2, emulator.Action{Drop: true}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := startVirtual(t, emulator.Options{})
+				defer store.Close()
+				s := store.dial(t, newBarrier(), Options{ClientID: "me", Timeout: 2 * time.Second})
+				defer s.Close()
+				store.Intercept(lost)
+				l, err := s.Lock(t.Context(), "l", LockOptions{Wait: 25 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				// When the wait is over, so is the call, and the error says why.
+				store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{Drop: r.Verb() != wire.VerbVDel} })
+				begin := time.Now()
+				_, err = s.Lock(t.Context(), "l", LockOptions{Wait: 25 * time.Second})
+				if d := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || d < 25*time.Second || d > 29*time.Second {
+					t.Errorf("after %v: %v", d, err)
+				}
+			})
+		})
+	}
+}
+
+// However answers are lost, a step takes two timeouts at most: one for the answer, and one
+// to find out what became of the request.
+func TestLockBudget(t *testing.T) {
+	const timeout = 2 * time.Second
+	o := LockOptions{Holder: []byte("h")}
+	try := o
+	try.Try = true
+	for name, lose := range map[string]func(emulator.Request) emulator.Action{
+		"all":           func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} },
+		"all, silently": func(emulator.Request) emulator.Action { return emulator.Action{Drop: true, NoPuback: true} },
+		"all answers":   func(emulator.Request) emulator.Action { return emulator.Action{DropReply: true} },
+		"writes": func(r emulator.Request) emulator.Action {
+			return emulator.Action{Drop: r.Verb() == wire.VerbSet || r.Verb() == wire.VerbVDel}
+		},
+		"answers to writes": func(r emulator.Request) emulator.Action {
+			return emulator.Action{DropReply: r.Verb() == wire.VerbSet || r.Verb() == wire.VerbVDel}
+		},
+		"SET": func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: r.Verb() == wire.VerbSet} },
+		"late watching": func(r emulator.Request) emulator.Action {
+			switch r.Verb() {
+			case wire.VerbSet, wire.VerbVDel:
+				return emulator.Action{DropReply: true}
+			}
+			return emulator.Action{DelayReply: 900 * time.Millisecond}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for step, take := range map[string]func(context.Context, *Session) error{
+				"acquire": func(ctx context.Context, s *Session) error { _, err := s.AcquireLock(ctx, "l", o); return err },
+				"try":     func(ctx context.Context, s *Session) error { _, err := s.AcquireLock(ctx, "l", try); return err },
+				"lock":    func(ctx context.Context, s *Session) error { _, err := s.Lock(ctx, "l", o); return err },
+				"renew":   func(ctx context.Context, s *Session) error { _, err := s.RenewLock(ctx, "l", o); return err },
+				"release": func(ctx context.Context, s *Session) error { return s.ReleaseLock(ctx, "l", o) },
+			} {
+				synctest.Test(t, func(t *testing.T) {
+					store := startVirtual(t, emulator.Options{})
+					defer store.Close()
+					s := store.dial(t, newBarrier(), Options{ClientID: "me", Timeout: timeout})
+					defer s.Close()
+					if step == "renew" || step == "release" {
+						store.Set("l", "h")
+					}
+					store.Intercept(lose)
+					begin := time.Now()
+					err := take(t.Context(), s)
+					if d := time.Since(begin); d > 2*timeout {
+						t.Errorf("%s took %v: %v", step, d, err)
+					}
+					if _, unknown := errors.AsType[*LockUnknownError](err); unknown || step == "renew" || step == "release" {
+						return
+					}
+					time.Sleep(timeout) // until the store applies nothing any more
+					if e, held := store.Get("l"); held {
+						t.Errorf("%s: %q holds the lock, and the error was %v", step, e.Value, err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// Attempts that were swallowed while waiting take nothing from the lock that a later attempt
+// acquired: not at once, not when they expire, and not by what undoes them.
+func TestLockSwallowedAttempts(t *testing.T) {
+	for name, swallow := range map[string]emulator.Action{
+		"dropped": {Drop: true}, "answer dropped": {DropReply: true}, "late": {Delay: 3 * time.Second}, "cut": {CutAfter: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+				store.Do(requestBy("other", "SET", "l", "other", "PX", "20000"))
+				var silent, vdels atomic.Int32
+				store.Intercept(func(r emulator.Request) emulator.Action {
+					if r.ClientID == "me" && r.Verb() == wire.VerbVDel {
+						vdels.Add(1)
+					}
+					if silent.Load() > 0 && r.Verb() == wire.VerbSet {
+						silent.Add(-1)
+						return swallow
+					}
+					return emulator.Action{}
+				})
+				time.AfterFunc(10*time.Second, func() { silent.Store(6) })
+				l := lockIt(t, s, LockOptions{Holder: []byte("h"), TTL: 2500 * time.Millisecond})
+				for range 100 {
+					time.Sleep(100 * time.Millisecond)
+					if e, held := store.Get("l"); l.Context().Err() == nil && (!held || string(e.Value) != "h") {
+						t.Fatalf("%q (%v) has the lock, its holder was not told", e.Value, held)
+					}
+				}
+				if n := vdels.Load(); n > 0 {
+					t.Errorf("%d VDELs before the release", n)
+				}
+				if err := l.Release(t.Context()); err != nil && l.Context().Err() == nil {
+					t.Error(err)
+				}
+				time.Sleep(5 * time.Second)
+				if e, held := store.Get("l"); held {
+					t.Errorf("%q holds the lock in the end", e.Value)
+				}
+			})
+		})
+	}
+}

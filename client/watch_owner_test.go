@@ -1,0 +1,363 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+// within fails unless f ends in a time, and returns its error.
+func within(t *testing.T, d time.Duration, what string, f func(context.Context) error) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	begin := time.Now()
+	err := f(ctx)
+	if took := time.Since(begin); took > d {
+		t.Errorf("%s took %v, its context had %v", what, took, d)
+	}
+	return err
+}
+
+// dropping returns what drops the requests with a verb while on.
+func dropping(on *atomic.Bool, verbs ...string) func(emulator.Request) emulator.Action {
+	return func(r emulator.Request) emulator.Action {
+		for _, verb := range verbs {
+			if on.Load() && r.Verb() == verb {
+				return emulator.Action{Drop: true}
+			}
+		}
+		return emulator.Action{}
+	}
+}
+
+// While an audit of one watch gets no answer, calls for others end with their contexts.
+func TestWatchCallsEndWithTheirContexts(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		var silent atomic.Bool
+		store.Intercept(dropping(&silent, wire.VerbKeyNotify, wire.VerbGet))
+		audited := startWatch(t, s, WatchOptions{Audit: time.Second}, "a")
+		other := startWatch(t, s, WatchOptions{}, "b")
+		silent.Store(true)
+		time.Sleep(1500 * time.Millisecond) // the audit has begun
+		_ = within(t, 300*time.Millisecond, "Close", other.Close)
+		_ = within(t, 300*time.Millisecond, "Close", audited.Close)
+		err := within(t, 300*time.Millisecond, "Watch", func(ctx context.Context) error {
+			_, err := s.Watch(ctx, []string{"c"}, WatchOptions{})
+			return err
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Watch: %v", err)
+		}
+		// Without a deadline it has the session's.
+		begin := time.Now()
+		if _, err := s.Watch(context.Background(), []string{"c"}, WatchOptions{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > s.o.Timeout {
+			t.Errorf("Watch ended after %v with %v", time.Since(begin), err)
+		}
+	})
+}
+
+// In an outage a Watch and a Close end with their contexts too.
+func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		w := startWatch(t, s, WatchOptions{Audit: time.Second}, "a")
+		var refusing atomic.Bool
+		refusing.Store(true)
+		store.RefuseConnect(func(string, string) byte {
+			if refusing.Load() {
+				return mqtt.ReasonServerBusy
+			}
+			return 0
+		})
+		store.DropAll()
+		time.Sleep(5 * time.Second)
+		for range 5 {
+			if err := within(t, 300*time.Millisecond, "Watch", func(ctx context.Context) error {
+				_, err := s.Watch(ctx, []string{"b"}, WatchOptions{})
+				return err
+			}); err == nil {
+				t.Error("a watch began without a connection")
+			}
+		}
+		refusing.Store(false)
+		later := startWatch(t, s, WatchOptions{}, "b")
+		wantEvents(t, later, "initial b")
+		if err := within(t, 300*time.Millisecond, "Close", w.Close); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A refusal ends what is watched of one key, and of no other.
+func TestWatchOfAKeyThatIsRefusedAfterABreak(t *testing.T) {
+	var closed atomic.Bool
+	authorize := func(_, _, key string, _ bool) bool { return !closed.Load() || key != "b" }
+	locked(t, emulator.Options{Authorize: authorize}, func(t *testing.T, store *virtualStore, s *Session) {
+		both := startWatch(t, s, WatchOptions{}, "a", "b")
+		only := startWatch(t, s, WatchOptions{}, "b")
+		other := startWatch(t, s, WatchOptions{}, "c")
+		wantEvents(t, both, "initial a", "initial b")
+		wantEvents(t, only, "initial b")
+		wantEvents(t, other, "initial c")
+		closed.Store(true)
+		store.DropAll()
+		wantEvents(t, other, "down", "gap c unknown", "resync c unknown", "up")
+		events := wantEvents(t, both, "down", "error b", "gap a unknown", "resync a unknown", "up")
+		if refused, ok := errors.AsType[*wire.StoreError](events[1].Err); !ok || refused.Kind() != wire.ErrorNotAuthorized {
+			t.Errorf("the event says %v", events[1].Err)
+		}
+		wantEvents(t, only, "down")
+		_, err := only.Next(t.Context())
+		if refused, ok := errors.AsType[*wire.StoreError](err); !ok || refused.Kind() != wire.ErrorNotAuthorized {
+			t.Errorf("the watch of that key alone ended with %v", err)
+		}
+		closed.Store(false)
+		write(t, store.Server, "SET", "b", "1")
+		write(t, store.Server, "SET", "a", "1")
+		wantEvents(t, both, `set a "1"`)
+	})
+}
+
+// A key that is refused in an audit is no affair of other keys either.
+func TestWatchOfAKeyThatIsRefusedInAnAudit(t *testing.T) {
+	var closed atomic.Bool
+	authorize := func(_, _, key string, _ bool) bool { return !closed.Load() || key != "b" }
+	locked(t, emulator.Options{Authorize: authorize}, func(t *testing.T, store *virtualStore, s *Session) {
+		w := startWatch(t, s, WatchOptions{Audit: time.Second}, "a", "b")
+		wantEvents(t, w, "initial a", "initial b")
+		closed.Store(true)
+		wantEvents(t, w, "error b")
+		write(t, store.Server, "SET", "a", "1")
+		wantEvents(t, w, `set a "1"`)
+	})
+}
+
+// The gap of an audit begins with the last one that found what was known.
+func TestAuditGapBeginsWithTheLastProof(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		const every = 25 * time.Second // longer than a request takes to time out
+		begin := time.Now()
+		w := startWatch(t, s, WatchOptions{Audit: every}, "k")
+		wantEvents(t, w, "initial k")
+		var silent atomic.Bool
+		store.Intercept(dropping(&silent, wire.VerbGet))
+		time.Sleep(3*every + every/2) // three audits have found it right
+		// The registration is lost behind the connection's back, and the key changes.
+		store.Do(emulator.NewRequest(s.ClientID(), wire.AppendRequest(nil, wire.VerbKeyNotify, "k", wire.OptionStop)))
+		write(t, store.Server, "SET", "k", "1")
+		silent.Store(true) // two audits prove nothing
+		time.Sleep(2 * every)
+		silent.Store(false)
+		var gap Event
+		for gap.Kind != EventGap {
+			var err error
+			if gap, err = w.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if from := gap.From.Sub(begin); from != 3*every {
+			t.Errorf("the gap begins at %v, want %v", from, 3*every)
+		}
+	})
+}
+
+// An audit that could not be made says so, each time.
+func TestAuditWithoutAnAnswer(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		w := startWatch(t, s, WatchOptions{Audit: time.Minute}, "k", "l")
+		wantEvents(t, w, "initial k", "initial l")
+		var silent atomic.Bool
+		store.Intercept(dropping(&silent, wire.VerbGet))
+		silent.Store(true)
+		for range 15 {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			e, err := w.Next(ctx)
+			cancel()
+			if err != nil {
+				t.Fatalf("two minutes without an audit and without a word: %v", err)
+			}
+			if e.Kind != "unaudited" || !errors.Is(e.Err, context.DeadlineExceeded) {
+				t.Fatalf("got %s, %v; want unaudited", told(e), e.Err)
+			}
+		}
+		silent.Store(false)
+		write(t, store.Server, "SET", "k", "1")
+		wantEvents(t, w, `set k "1"`)
+	})
+}
+
+// In an outage there are no audits, and each is told of.
+func TestAuditInAnOutage(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		w := startWatch(t, s, WatchOptions{Audit: time.Minute}, "k")
+		wantEvents(t, w, "initial k")
+		store.RefuseConnect(func(string, string) byte { return mqtt.ReasonServerBusy })
+		store.DropAll()
+		wantEvents(t, w, "down")
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			e, err := w.Next(ctx)
+			cancel()
+			if err != nil || e.Kind != "unaudited" || e.Err == nil {
+				t.Fatalf("got %s, %v; want unaudited", told(e), err)
+			}
+		}
+		store.RefuseConnect(nil)
+		for e := next(t, w); e.Kind != EventUp; e = next(t, w) {
+			if e.Kind != EventGap && e.Kind != EventResync && e.Kind != "unaudited" {
+				t.Errorf("got %s", told(e))
+			}
+		}
+	})
+}
+
+// RetryFor is not overrun by the pause between two attempts.
+func TestWatchRetryForEndsOnTime(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		const patience = 3500 * time.Millisecond
+		short := startWatch(t, s, WatchOptions{RetryFor: patience}, "k")
+		long := startWatch(t, s, WatchOptions{RetryFor: 2 * patience}, "k")
+		wantEvents(t, short, "initial k")
+		wantEvents(t, long, "initial k")
+		store.RefuseConnect(func(string, string) byte { return mqtt.ReasonServerBusy })
+		begin := time.Now()
+		store.DropAll()
+		for i, w := range []*Watch{short, long} {
+			want := time.Duration(i+1) * patience
+			wantEvents(t, w, "down")
+			_, err := w.Next(t.Context())
+			if took := time.Since(begin); took != want {
+				t.Errorf("ended after %v, want %v", took, want)
+			}
+			if err == nil || !strings.Contains(err.Error(), "no connection for "+want.String()) {
+				t.Errorf("ended with %v", err)
+			}
+		}
+	})
+}
+
+// What a Watch that did not come about had asked for is taken back.
+func TestFailedWatchLeavesNoRegistration(t *testing.T) {
+	authorize := func(_, _, key string, _ bool) bool { return key != "k" }
+	locked(t, emulator.Options{Authorize: authorize}, func(t *testing.T, store *virtualStore, s *Session) {
+		if _, err := s.Watch(t.Context(), []string{"free", "k", "other"}, WatchOptions{}); err == nil {
+			t.Fatal("a key that may not be read is watched")
+		}
+		time.Sleep(time.Second)
+		if n := store.State().Registrations; n != 0 {
+			t.Errorf("%d registrations are left", n)
+		}
+		// The answer to the KEYNOTIFY is lost: it may be registered.
+		var silent atomic.Bool
+		silent.Store(true)
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			return emulator.Action{DropReply: silent.Load() && r.Verb() == wire.VerbKeyNotify}
+		})
+		if err := within(t, time.Second, "Watch", func(ctx context.Context) error {
+			_, err := s.Watch(ctx, []string{"free"}, WatchOptions{})
+			return err
+		}); err == nil {
+			t.Fatal("a watch began without an answer")
+		}
+		silent.Store(false)
+		time.Sleep(time.Minute)
+		if n := store.State().Registrations; n != 0 {
+			t.Errorf("%d registrations are left", n)
+		}
+	})
+}
+
+// A message that a broker has kept on the topic of notifications is no notification.
+func TestRetainedNotificationIsNoEvent(t *testing.T) {
+	server := emulator.Start(t)
+	s := watchSession(t, Options{Address: server.Addr().String()})
+	retain(t, server.Addr().String(), wire.NotifyTopic(s.ClientID(), "k"), wire.AppendNotification(nil, wire.Notification{Op: wire.OpDelete}))
+	write(t, server, "SET", "k", "1")
+	w := startWatch(t, s, WatchOptions{}, "k")
+	write(t, server, "SET", "k", "2")
+	wantEvents(t, w, `initial k "1"`, `set k "2"`)
+}
+
+// retain publishes a message that the broker keeps.
+func retain(t *testing.T, address, topic string, payload []byte) {
+	t.Helper()
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	send := func(p interface {
+		WriteTo(io.Writer) (int64, error)
+	}, answer byte) {
+		t.Helper()
+		if _, err := p.WriteTo(nc); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := packets.ReadPacket(nc); err != nil || got.Type != answer {
+			t.Fatalf("got %v, %v; want packet type %d", got, err, answer)
+		}
+	}
+	send(&packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: "retainer", CleanStart: true, Properties: &packets.Properties{}}, packets.CONNACK)
+	send(&packets.Publish{Topic: topic, QoS: 1, PacketID: 1, Retain: true, Payload: payload, Properties: &packets.Properties{}}, packets.PUBACK)
+}
+
+// No notification for such a key can have a topic.
+func TestWatchOfAKeyThatIsTooLong(t *testing.T) {
+	server := emulator.Start(t)
+	s := watchSession(t, Options{Address: server.Addr().String(), ClientID: "me"})
+	longest := (65535 - len(wire.NotifyTopic("me", ""))) / 2
+	w := startWatch(t, s, WatchOptions{}, strings.Repeat("k", longest))
+	write(t, server, "SET", strings.Repeat("k", longest), "1")
+	if next(t, w); next(t, w).Kind != EventSet {
+		t.Error("the longest key is not watched")
+	}
+	_, err := s.Watch(t.Context(), []string{strings.Repeat("k", longest+1)}, WatchOptions{})
+	if _, ok := errors.AsType[*InvalidError](err); !ok || !strings.Contains(err.Error(), "32") {
+		t.Errorf("a key of %d bytes: %v", longest+1, err)
+	}
+}
+
+// Watches of one session that come to be on different connections, because another
+// request has connected again before they have noticed the loss, all come back.
+func TestEveryWatchComesBackFromFlappingConnections(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		var all []*Watch
+		for i, key := range []string{"a", "b", "c", "d"} {
+			all = append(all, startWatch(t, s, WatchOptions{}, key))
+			for range i + 1 {
+				store.DropAll()
+				_, _ = s.Get(t.Context(), key) // connects again
+			}
+		}
+		store.DropAll()
+		time.Sleep(time.Minute)
+		for i, key := range []string{"a", "b", "c", "d"} {
+			write(t, store.Server, "SET", key, "end")
+			var got []string
+			for len(got) == 0 || got[len(got)-1] != `set `+key+` "end"` {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				e, err := all[i].Next(ctx)
+				cancel()
+				if err != nil {
+					t.Fatalf("the watch of %s is deaf: %v; it had\n%s", key, err, strings.Join(got, "\n"))
+				}
+				got = append(got, told(e))
+			}
+			if diff := cmp.Diff("initial "+key, got[0]); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/emulator"
+)
+
+// A writeForm is a command that writes the key k, and the same request as another client
+// sends it.
+type writeForm struct {
+	command string
+	request string // words of the protocol
+	has     string // what the key holds before; empty = it is missing
+	fence   string // of request
+}
+
+const outcomeToken = "1696374425000:1:StateStore"
+
+var writeForms = []writeForm{
+	{command: "set k v", request: "SET k v"},
+	{command: "set k v", request: "SET k v", has: "v"},
+	{command: "set k v NX", request: "SET k v NX"},
+	{command: "set k v NX", request: "SET k v NX", has: "v"},
+	{command: "set k v NEX", request: "SET k v NEX"},
+	{command: "set k v NEX", request: "SET k v NEX", has: "v"},
+	{command: "set k v PX 60000", request: "SET k v PX 60000"},
+	{command: "set k v NX PX 60000", request: "SET k v NX PX 60000"},
+	{command: "set k v --fence " + outcomeToken, request: "SET k v", fence: outcomeToken},
+	{command: "vdel k v", request: "VDEL k v", has: "v"},
+	{command: "vdel k v", request: "VDEL k v", has: "w"},
+	{command: "vdel k v", request: "VDEL k v"},
+	{command: "del k", request: "DEL k", has: "v"},
+	{command: "del k", request: "DEL k"},
+	{command: "lock acquire k --holder v", request: "SET k v NEX PX 15000"},
+	{command: "lock acquire k --holder v --try", request: "SET k v NEX PX 15000"},
+	{command: "lock renew k --holder v", request: "SET k v NEX PX 15000", has: "v"},
+	{command: "lock release k --holder v", request: "VDEL k v", has: "v"},
+	{command: "lock release k --holder v", request: "VDEL k v"},
+}
+
+// TestOutcomes lets the first answer to each form of a write get lost, garbled, late or
+// doubled, while another client sends the same request before, after or not at all. The exit
+// code never claims more than the store's record of changes shows.
+func TestOutcomes(t *testing.T) {
+	faults := map[string]emulator.Action{
+		"none":          {},
+		"lost before":   {Drop: true},
+		"lost after":    {DropReply: true},
+		"garbled":       {Rewrite: func(a *emulator.Answer) { a.Payload = []byte("+O") }},
+		"no status":     {Rewrite: func(a *emulator.Answer) { a.Set(wire.PropStatus, "") }},
+		"late":          {DelayReply: 100 * time.Millisecond},
+		"much too late": {DelayReply: 800 * time.Millisecond},
+		"doubled":       {Duplicate: true},
+	}
+	var all sync.WaitGroup
+	few := make(chan struct{}, 64)
+	for fault, action := range faults {
+		for _, form := range writeForms {
+			for _, other := range []string{"nobody", "before", "after"} {
+				all.Go(func() {
+					few <- struct{}{}
+					defer func() { <-few }()
+					if wrong := checkOutcome(t, form, action, other, fault == "none" || fault == "late" || fault == "doubled"); wrong != "" {
+						t.Errorf("%s (%q before), answer %s, another writes %s: %s", form.command, form.has, fault, other, wrong)
+					}
+				})
+			}
+		}
+	}
+	all.Wait()
+}
+
+// checkOutcome runs a command and returns what is wrong with its exit code. answered says
+// that it got its answer in time.
+func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other string, answered bool) string {
+	store := emulator.Start(t)
+	do := func(client, words, fence string) {
+		ts := wire.Version{Wall: time.Now().UnixMilli(), Node: client}
+		properties := []emulator.Property{{Name: wire.PropTimestamp, Value: ts.String()}}
+		if fence != "" {
+			properties = append(properties, emulator.Property{Name: wire.PropFence, Value: fence})
+		}
+		store.Do(emulator.NewRequest(client, wire.AppendRequest(nil, strings.Fields(words)...), properties...))
+	}
+	if form.has != "" {
+		do("setup", "SET k "+form.has, "")
+	}
+	verb, _, _ := strings.Cut(form.request, " ")
+	var once sync.Once
+	var after *time.Timer
+	store.Intercept(func(r emulator.Request) (now emulator.Action) {
+		if r.Verb() != verb {
+			return now
+		}
+		once.Do(func() {
+			now = action
+			switch other {
+			case "before":
+				do("other", form.request, form.fence)
+			case "after":
+				after = time.AfterFunc(50*time.Millisecond, func() { do("other", form.request, form.fence) })
+			}
+		})
+		return now
+	})
+	args := append(strings.Fields(form.command), "-u", store.URL(), "-i", "me", "-t", "300ms")
+	code, printed := runQuietly(t, args)
+	if after != nil {
+		after.Stop()
+	}
+
+	var mine []emulator.Change // what the command did
+	for _, c := range store.Changes() {
+		if c.ClientID == "me" {
+			mine = append(mine, c)
+		}
+	}
+	entry, present := store.Get("k")
+	applied := len(mine) > 0
+	lock := strings.HasPrefix(form.command, "lock ")
+	held := applied && mine[len(mine)-1].Cause == emulator.CauseSetPX && present && entry.Version.Equal(mine[len(mine)-1].Version)
+	state := fmt.Sprintf("exit code %d, %q; changes %+v, the key is %q (%v)", code, printed, store.Changes(), entry.Value, present)
+	switch code {
+	case 0:
+		asked := form.command == "set k v" && present && string(entry.Value) == "v" || form.command == "del k" && !present
+		if strings.Contains(form.command, "acquire") || strings.Contains(form.command, "renew") {
+			applied = applied && mine[len(mine)-1].Cause == emulator.CauseSetPX && strings.Contains(printed, mine[len(mine)-1].Version.String())
+		}
+		if !applied && !asked {
+			return "success without a change of ours: " + state
+		}
+	case 1, 3, 4, 5, 6, 8, 9, 124:
+		if lock && held {
+			return "a lock is left behind: " + state
+		}
+		if !lock && applied || strings.Contains(form.command, "release") && applied {
+			return "it was applied: " + state
+		}
+	case 11:
+		if answered {
+			return "the answer said it: " + state
+		}
+	default:
+		return "an unexpected exit code: " + state
+	}
+	return ""
+}
+
+// runQuietly runs sscli in this process and returns its exit code and standard output.
+func runQuietly(t *testing.T, args []string) (code int, printed string) {
+	dir := t.TempDir()
+	open := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Error(err)
+		}
+		return f
+	}
+	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
+	code = a.Report(execute(a, t.Context(), "sscli", args))
+	name := a.Stdout.Name()
+	a.Stdout.Close()
+	a.Stderr.Close()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Error(err)
+	}
+	return code, string(text)
+}
