@@ -171,11 +171,11 @@ func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) erro
 	if refused, ok := errors.AsType[*client.StoreError](err); ok {
 		return errors.New(refused.Text)
 	}
+	if senseless, ok := errors.AsType[*client.AnswerError](err); ok && op.Verb != redis.Get {
+		return &redis.Error{Code: "UNKNOWN", Text: fmt.Sprintf("%s %q: %v; it may have been applied", op.Verb, op.Key, senseless)}
+	}
 	if _, ok := errors.AsType[*client.LostAnswerError](err); ok {
 		return redis.Unknown(op, b.waited(waited))
-	}
-	if _, ok := errors.AsType[*client.AnswerError](err); ok && op.Verb != redis.Get {
-		return &redis.Error{Code: "UNKNOWN", Text: fmt.Sprintf("%s %q: %v; it may have been applied", op.Verb, op.Key, err)}
 	}
 	if _, ok := errors.AsType[*client.LostError](err); ok || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
 		return fmt.Errorf("%s %q got no answer within %s", op.Verb, op.Key, b.waited(waited))
