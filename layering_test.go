@@ -97,7 +97,7 @@ shell                client client/mqtt client/wire format repl cli complete con
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
 serve                client client/mqtt emulator redis format atomicfile certs child cli config explain passwd
-gateway              client client/wire format redis certs child cli config explain passwd
+gateway              client client/wait client/wire format redis certs child cli config explain passwd
 doctor               client client/mqtt client/wire format cli explain ping
 bench                client client/wait client/wire format cli config explain terminal
 ping                 client client/wait client/wire format cli config explain

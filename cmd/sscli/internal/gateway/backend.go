@@ -80,25 +80,26 @@ func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
 			continue
 		}
 		r := request{sent: time.Now()}
+		if op.PX > 0 {
+			r.expiry = b.own.begin(string(op.Key), lifetime(op), b.isWatched(string(op.Key)))
+		}
 		if r.flight, err = p.Send(ctx, c); err != nil {
 			op.Err = unsent(err)
-			continue
 		}
-		if op.PX > 0 {
-			r.expiry = &expiringWrite{r.flight, r.sent, lifetime(op)}
-			b.own.begin(string(op.Key), r.expiry)
+		if r.expiry != nil {
+			r.expiry.send(r.flight)
 		}
 		requests[i] = r
 	}
 	for i, sent := range requests {
-		if sent.flight == nil {
-			continue
-		}
 		op := &ops[i]
-		r, err := sent.flight.Wait()
 		if sent.expiry != nil {
 			b.own.answered(string(op.Key), sent.expiry)
 		}
+		if sent.flight == nil {
+			continue
+		}
+		r, err := sent.flight.Wait()
 		if err != nil {
 			op.Err = b.unanswered(op, time.Since(sent.sent), err)
 			continue

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
 )
 
 // The pauses between attempts to get back what was lost.
@@ -43,22 +44,10 @@ func (b *backend) keepConnected(ctx context.Context) error {
 			if client.IsPermanent(err) {
 				return err
 			}
-			if !sleep(ctx, pause) {
+			if !wait.For(ctx, pause) {
 				return nil
 			}
 		}
 		b.log.Info("connected to the broker again", "after", time.Since(since).Round(time.Millisecond))
-	}
-}
-
-// sleep waits; false means that ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -18,11 +19,14 @@ type expiries struct {
 	swept   time.Time
 }
 
-// An expiringWrite is a SET with an expiry on its way.
+// An expiringWrite is a SET with an expiry.
 type expiringWrite struct {
-	flight *client.InFlight
-	sent   time.Time
-	after  time.Duration // PX
+	began   time.Time
+	after   time.Duration // PX
+	watched bool          // the key is
+
+	sent   chan struct{}    // closed when flight is set
+	flight *client.InFlight // nil: it was not sent
 }
 
 // An expiry is that of one version of a key.
@@ -30,12 +34,19 @@ type expiry struct {
 	version client.Version
 	after   time.Duration // PX
 	due     time.Time     // by the local clock; the key does not expire before
+
+	// replaced are the versions of earlier writes of a watched key, which the store may
+	// still notify of.
+	replaced []client.Version
 }
 
 const (
 	// mostExpiries bounds the memory for keys that expire. For one that does not fit, a
 	// subscriber is told of a deletion.
 	mostExpiries = 1 << 16
+	// mostReplaced bounds how far notifications may be late. For a write before that, a
+	// subscriber is not told that it was one with an expiry.
+	mostReplaced = 256
 	// lateExpiry is how long after it is due an expiry is still expected.
 	lateExpiry = time.Minute
 	// answerDelay is how long a notification waits for the reply that tells whose write it
@@ -47,16 +58,28 @@ func newExpiries() *expiries {
 	return &expiries{flights: make(map[string][]*expiringWrite), written: make(map[string]expiry)}
 }
 
-// begin notes a SET that was sent.
-func (x *expiries) begin(key string, w *expiringWrite) {
+// begin notes a SET that is about to be sent. Its send and then [expiries.answered] must
+// follow.
+func (x *expiries) begin(key string, after time.Duration, watched bool) *expiringWrite {
+	w := &expiringWrite{began: time.Now(), after: after, watched: watched, sent: make(chan struct{})}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.flights[key] = append(x.flights[key], w)
+	return w
 }
 
-// answered notes the outcome of a SET that is no longer in flight.
+// send notes that a SET is in flight; nil: it was not sent.
+func (w *expiringWrite) send(f *client.InFlight) {
+	w.flight = f
+	close(w.sent)
+}
+
+// answered waits for the outcome of a SET and notes it.
 func (x *expiries) answered(key string, w *expiringWrite) {
-	r, err := w.flight.Wait()
+	var r client.Result
+	if w.flight != nil {
+		r, _ = w.flight.Wait() // nil after an error
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	i := slices.Index(x.flights[key], w)
@@ -70,14 +93,38 @@ func (x *expiries) answered(key string, w *expiringWrite) {
 	}
 	set, ok := r.(client.SetResult)
 	before, known := x.written[key]
-	if err != nil || !ok || !set.Applied || set.Version.IsZero() || known && before.version.Compare(set.Version) >= 0 {
+	if !ok || !set.Applied || set.Version.IsZero() || known && before.version.Compare(set.Version) >= 0 {
 		return
 	}
 	if now := time.Now(); len(x.written) >= mostExpiries && now.Sub(x.swept) > time.Second {
 		x.sweep(now)
 	}
-	if known || len(x.written) < mostExpiries {
-		x.written[key] = expiry{version: set.Version, after: w.after, due: w.sent.Add(w.after)}
+	if !known && len(x.written) >= mostExpiries {
+		return
+	}
+	e := expiry{version: set.Version, after: w.after, due: w.began.Add(w.after)}
+	if known && w.watched {
+		e.replaced = append(before.replaced, before.version)
+		e.replaced = e.replaced[max(0, len(e.replaced)-mostReplaced):]
+	}
+	x.written[key] = e
+}
+
+// await waits until a SET has an outcome; false means that ctx ended first.
+func (w *expiringWrite) await(ctx context.Context) bool {
+	select {
+	case <-w.sent:
+	case <-ctx.Done():
+		return false
+	}
+	if w.flight == nil {
+		return true
+	}
+	select {
+	case <-w.flight.Done():
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -97,13 +144,11 @@ func (x *expiries) last(key string) (e expiry, known bool) {
 	flights := slices.Clone(x.flights[key])
 	x.mu.Unlock()
 	if len(flights) > 0 {
-		limit := time.NewTimer(answerDelay)
-		defer limit.Stop()
+		limit, cancel := context.WithTimeout(context.Background(), answerDelay)
+		defer cancel()
 		for _, w := range flights {
-			select {
-			case <-w.flight.Done():
+			if w.await(limit) {
 				x.answered(key, w)
-			case <-limit.C:
 			}
 		}
 	}
@@ -116,28 +161,37 @@ func (x *expiries) last(key string) (e expiry, known bool) {
 // expires reports whether this gateway wrote a version, with an expiry.
 func (x *expiries) expires(key string, version client.Version) bool {
 	e, known := x.last(key)
-	return known && !version.IsZero() && e.version.Equal(version)
+	return known && !version.IsZero() && (e.version.Equal(version) || slices.ContainsFunc(e.replaced, version.Equal))
 }
 
 // expired reports whether a deletion is an expiry: newest is the last version of the key
 // that the store notified of, deletion the version of the deletion, and at its arrival by
-// the local clock. It forgets the key.
+// the local clock.
 //
-// The version of a deletion may be the one that was deleted, or none. Otherwise it is
-// compared with the version of the write: both were read from the store's clock.
-func (x *expiries) expired(key string, newest, deletion client.Version, at time.Time) bool {
+// The version of a deletion is the one that was deleted, a later one, or missing. A later
+// one is compared with the version of the write: both were read from the store's clock.
+func (x *expiries) expired(key string, newest, deletion client.Version, at time.Time) (is bool) {
 	e, known := x.last(key)
 	if !known {
 		return false
 	}
-	x.mu.Lock()
-	delete(x.written, key)
-	x.mu.Unlock()
-	switch {
+	over := true // the write has been deleted or replaced
+	switch order := deletion.Compare(e.version); {
 	case newest.Compare(e.version) > 0:
-		return false // somebody else wrote it later
-	case deletion.Compare(e.version) > 0:
-		return !deletion.Time().Before(e.version.Time().Add(e.after))
+	case order > 0:
+		is = !deletion.Time().Before(e.version.Time().Add(e.after))
+	case order == 0:
+		is = !at.Before(e.due)
+	case !deletion.IsZero():
+		over = false // an earlier version was deleted
+	default:
+		is = !at.Before(e.due)
+		over = is || newest.Equal(e.version)
 	}
-	return !at.Before(e.due)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if over && x.written[key].version.Equal(e.version) {
+		delete(x.written, key)
+	}
+	return is
 }

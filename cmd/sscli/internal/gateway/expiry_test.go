@@ -22,26 +22,27 @@ func TestExpired(t *testing.T) {
 		name             string
 		newest, deletion client.Version
 		at               time.Time
-		want             bool
+		want, kept       bool
 	}{
-		{"on time", written, written, due, true},
-		{"late", written, written, due.Add(time.Hour), true},
-		{"early", written, written, due.Add(-time.Millisecond), false},
-		{"no version, on time", written, none, due, true},
-		{"no version, early", written, none, due.Add(-time.Millisecond), false},
-		{"the set was not notified of", none, none, due, true},
-		{"an older set was the last", version(4000), version(4000), due, true},
-		{"written again", version(5001), version(5001), due, false},
-		{"a clock ahead of ours", written, version(6000), due.Add(-time.Minute), true},
-		{"early by the store's clock", written, version(5999), due.Add(time.Minute), false},
+		{"on time", written, written, due, true, false},
+		{"late", written, written, due.Add(time.Hour), true, false},
+		{"early", written, written, due.Add(-time.Millisecond), false, false},
+		{"no version, on time", written, none, due, true, false},
+		{"no version, early", written, none, due.Add(-time.Millisecond), false, false},
+		{"no version, of an earlier write", version(4000), none, due.Add(-time.Millisecond), false, true},
+		{"the set was not notified of", version(4000), written, due, true, false},
+		{"of an earlier write", version(4000), version(4000), due, false, true},
+		{"written again", version(5001), version(5001), due, false, false},
+		{"a clock ahead of ours", written, version(6000), due.Add(-time.Minute), true, false},
+		{"early by the store's clock", written, version(5999), due.Add(time.Minute), false, false},
 	} {
 		x := newExpiries()
 		x.written["k"] = expiry{version: written, after: px, due: due}
 		if got := x.expired("k", c.newest, c.deletion, c.at); got != c.want {
 			t.Errorf("%s: %t, want %t", c.name, got, c.want)
 		}
-		if x.expired("k", c.newest, c.deletion, c.at) {
-			t.Errorf("%s: the key expired twice", c.name)
+		if _, kept := x.written["k"]; kept != c.kept {
+			t.Errorf("%s: the write is kept: %t, want %t", c.name, kept, c.kept)
 		}
 	}
 	if newExpiries().expired("k", written, written, due) {
@@ -83,12 +84,12 @@ func TestExpiriesAreBounded(t *testing.T) {
 	s := dial(t, client.Options{Address: store.Addr().String()})
 	p := s.Pipeline(1)
 	put := func(key string) {
+		w := x.begin(key, time.Hour, false)
 		flight, err := p.Send(t.Context(), client.Set(key, nil, client.SetOptions{TTL: time.Hour}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &expiringWrite{flight: flight, sent: time.Now(), after: time.Hour}
-		x.begin(key, w)
+		w.send(flight)
 		x.answered(key, w)
 	}
 	put("new")

@@ -272,9 +272,8 @@ func TestBrokerAway(t *testing.T) {
 			t.Errorf("%+v was sent", change)
 		}
 	}
-	if log := f.log.String(); !strings.Contains(log, "the connection to the broker was lost") || !strings.Contains(log, "connected to the broker again") {
-		t.Errorf("the log is %s", log)
-	}
+	f.log.await(t, "the connection to the broker was lost")
+	f.log.await(t, "connected to the broker again")
 }
 
 // TestRefusedForGood ends the gateway when the broker accepts no further connection.

@@ -35,20 +35,48 @@ type front struct {
 
 // A logBuffer keeps a log.
 type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wrote sync.Cond
+}
+
+func newLogBuffer() *logBuffer {
+	l := &logBuffer{}
+	l.wrote.L = &l.mu
+	return l
 }
 
 func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.wrote.Broadcast()
 	return l.text.Write(p)
 }
 
-func (l *logBuffer) String() string {
+func (l *logBuffer) has(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.text.String()
+	return strings.Contains(l.text.String(), text)
+}
+
+// await waits until the log has a text.
+func (l *logBuffer) await(t *testing.T, text string) {
+	t.Helper()
+	late := false
+	defer time.AfterFunc(patience, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		late = true
+		l.wrote.Broadcast()
+	}).Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !strings.Contains(l.text.String(), text) {
+		if late {
+			t.Fatalf("%q is not in the log:\n%s", text, &l.text)
+		}
+		l.wrote.Wait()
+	}
 }
 
 // onBoth runs a test with a store of the emulator, and with one attached to a Mosquitto.
@@ -91,7 +119,7 @@ func dial(t *testing.T, o client.Options) *client.Session {
 func start(t *testing.T, address string, timeout time.Duration, notify string, watch ...string) *front {
 	t.Helper()
 	s := dial(t, client.Options{Address: address, Timeout: timeout})
-	f := &front{direct: address, log: &logBuffer{}}
+	f := &front{direct: address, log: newLogBuffer()}
 	var err error
 	log := slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if f.backend, err = open(t.Context(), s, timeout, log, watch, redis.Options{Notify: notify}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/redis"
 )
 
@@ -68,6 +69,13 @@ func (b *backend) Unwatch(key []byte) {
 	}
 }
 
+// isWatched reports whether the changes of a key are reported.
+func (b *backend) isWatched(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.watches[key] != nil || slices.Contains(b.listed, key)
+}
+
 // forget lets the next Watch begin anew.
 func (b *backend) forget(key string, k *keyWatch) {
 	b.mu.Lock()
@@ -120,7 +128,7 @@ func (b *backend) watchAgain() *client.Watch {
 			return w
 		}
 		b.log.Warn("the keys of --watch are not watched, trying again", "error", err)
-		if !sleep(b.life, pause) {
+		if !wait.For(b.life, pause) {
 			return nil
 		}
 	}
