@@ -68,10 +68,12 @@ const arrows = `
 client/wire
 client/mqtt
 client/wait
-client               client/mqtt client/wire
+client               client/mqtt client/wait client/wire
 emulator/broker
 emulator/store       client/wire
-emulator             client/mqtt client/wire emulator/broker emulator/store redis
+redis
+emulator/disk
+emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store redis
 format
 redis
 repl                 format
@@ -96,8 +98,7 @@ batch                client client/wait format repl cli explain lineword ping si
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
-serve                client client/mqtt emulator redis format atomicfile certs child cli config explain passwd
-gateway              client client/wait client/wire format redis certs child cli config explain passwd
+serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain signals
 doctor               client client/mqtt client/wire format cli explain ping
 bench                client client/wait client/wire format cli config explain terminal
 ping                 client client/wait client/wire format cli config explain
@@ -179,9 +180,12 @@ func TestLayers(t *testing.T) {
 		emulator = module + "/emulator"
 		broker   = module + "/emulator/broker"
 		store    = module + "/emulator/store"
+		disk     = module + "/emulator/disk"
 		format   = module + "/format"
+		redis    = module + "/redis"
 		repl     = module + "/repl"
 		btree    = "github.com/tidwall/btree"
+		bbolt    = "go.etcd.io/bbolt"
 		cobra    = "github.com/spf13/cobra"
 		pflag    = "github.com/spf13/pflag"
 		color    = "github.com/fatih/color"
@@ -217,8 +221,14 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, emulator, format, repl, cmd) || flags(i) }},
 		{"emulator and client agree on bytes only", func(p string) bool { return under(p, emulator) }, all,
 			func(i string) bool { return i == client || under(i, format, repl, cmd) || flags(i) }},
+		{"redis stands on the standard library alone", func(p string) bool { return p == redis }, all,
+			func(i string) bool { return !isStd(i) && i != redis }},
 		{"store stands on the standard library, wire and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool { return !isStd(i) && i != wire && i != btree }},
+		{"disk stands on the standard library and bbolt", func(p string) bool { return p == disk }, direct,
+			func(i string) bool { return !isStd(i) && !under(i, bbolt) }},
+		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
+			func(i string) bool { return under(i, bbolt) }},
 		{"broker stands on the standard library, without its HTTP", func(p string) bool { return p == broker }, all,
 			func(i string) bool { return !isStd(i) && !own(i) || own(i) && i != broker || i == "net/http" }},
 		{"store knows no network", func(p string) bool { return p == store }, all,

@@ -93,7 +93,7 @@ func onBoth(t *testing.T, o emulator.Options, c client.Options, test func(t *tes
 		if o.Skew != 0 {
 			engine.Now = func() time.Time { return time.Now().Add(o.Skew) }
 		}
-		store, err := emulator.Attach(t.Context(), mqtt.Options{Address: c.Address, ClientID: client.NewClientID()}, engine)
+		store, err := emulator.Attach(t.Context(), mqtt.Options{Address: c.Address, ClientID: client.NewClientID()}, engine, emulator.Data{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func attached(t *testing.T) *mosquitto.Broker {
 func attachedTo(t *testing.T, global string) *mosquitto.Broker {
 	t.Helper()
 	broker := mosquitto.Start(t, "max_queued_messages 0\n"+global, mosquitto.Anonymous)
-	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: "store-" + NewClientID()}, emulator.EngineOptions{})
+	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: "store-" + NewClientID()}, emulator.EngineOptions{}, emulator.Data{})
 	if err != nil {
 		t.Fatal(err)
 	}

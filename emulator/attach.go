@@ -22,16 +22,17 @@ import (
 type Attached struct {
 	o      mqtt.Options
 	opts   EngineOptions
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc // with why the store can be kept no longer
 	wg     sync.WaitGroup
 	ended  chan struct{} // closed when run has ended
 
-	mu     sync.Mutex // engine and queue: what was changed first is told first
-	engine *store.Store
-	port   *redisPort // nil: no Redis clients
-	queue  []mqtt.Message
-	wake   chan struct{} // the queue has something, or expiries changed; capacity 1
-	err    error         // why run has ended
+	mu      sync.Mutex // engine and queue: what was changed first is told first
+	engine  *store.Store
+	journal *journal   // nil: the store is in memory only
+	port    *redisPort // nil: no Redis clients
+	queue   []mqtt.Message
+	wake    chan struct{} // the queue has something, or expiries changed; capacity 1
+	err     error         // why run has ended
 
 	refusals atomic.Int64
 	refused  atomic.Pointer[func(error)] // nil = nobody wants to know
@@ -50,7 +51,7 @@ var errQueueFull = errors.New("the broker takes replies and notifications more s
 // there until Close, or until the broker's reason to end the connection is one
 // that would not change. A connection that is lost otherwise is made again, with
 // the store as it was. OnMessage and Subscribe of o are set by Attach.
-func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions) (*Attached, error) {
+func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) (*Attached, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -62,15 +63,19 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions) (*Attached,
 			changed(c)
 		}
 	}
-	a.engine = store.New(opts)
+	running, cancel := context.WithCancelCause(context.Background())
+	a.cancel = cancel
+	var err error
+	a.engine, a.journal, err = openStore(opts, data, &a.mu, cancel)
+	if err != nil {
+		return nil, err
+	}
 	o.Subscribe, o.OnMessage = []string{wire.RequestTopic}, a.receive
 	a.o = o
 	conn, err := mqtt.Dial(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, a.journal.close())
 	}
-	var running context.Context
-	running, a.cancel = context.WithCancel(context.Background())
 	a.wg.Go(func() { a.run(running, conn) })
 	return a, nil
 }
@@ -107,16 +112,16 @@ func (a *Attached) published(err error) {
 
 // Close disconnects.
 func (a *Attached) Close() error {
-	redis := a.port.close()
-	a.cancel()
+	closing := a.port.close()
+	// A store that can be kept no longer said why to Err.
+	_ = a.journal.wait()
+	a.cancel(nil)
 	a.wg.Wait()
-	if redis != nil {
-		return redis
+	err := errors.Join(closing, a.journal.close())
+	if e := a.Err(); !errors.Is(e, context.Canceled) {
+		err = errors.Join(e, err)
 	}
-	if err := a.Err(); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // run serves over one connection after the other.
@@ -132,6 +137,9 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 			case <-ctx.Done():
 			}
 			conn, err = mqtt.Dial(ctx, a.o)
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
 		}
 		if err != nil {
 			a.mu.Lock()
@@ -163,11 +171,11 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 		case <-conn.Done():
 			return conn.Err()
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		a.mu.Lock()
 		a.engine.Expire()
-		a.enqueue(a.engine.TakeNotifications())
+		a.notify()
 		queue, full := a.queue, len(a.queue) > attachedQueue
 		a.queue = nil
 		if at, ok := a.engine.NextExpiry(); ok {
@@ -211,17 +219,30 @@ func (a *Attached) receive(m mqtt.Message) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.journal.admit()
 	response := a.engine.Do(NewRequest(attachedClient(m), m.Payload, properties...).forStore(), nil)
-	a.enqueue(a.engine.TakeNotifications())
-	a.queue = append(a.queue, a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
-	a.signal()
+	a.notify()
+	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
+}
+
+// notify wants a.mu.
+func (a *Attached) notify() {
+	for _, n := range a.engine.TakeNotifications() {
+		a.enqueue(a.message(n.Topic, nil, bytes.Clone(n.Payload), n.Properties))
+	}
 }
 
 // enqueue wants a.mu.
-func (a *Attached) enqueue(notes []store.Notification) {
-	for _, n := range notes {
-		a.queue = append(a.queue, a.message(n.Topic, nil, bytes.Clone(n.Payload), n.Properties))
+func (a *Attached) enqueue(m mqtt.Message) {
+	do := func() {
+		a.queue = append(a.queue, m)
+		a.signal()
 	}
+	if a.journal.pending() {
+		a.journal.hold(len(m.Payload), do)
+		return
+	}
+	do()
 }
 
 func (a *Attached) signal() {

@@ -21,7 +21,12 @@
 // hears of a change before it gets the answer to any later request. A client that
 // cannot keep up is disconnected with 0x97: no reply and no notification to a connected
 // client is left out silently, except those over its Maximum Packet Size, as MQTT 5
-// (3.1.2.11.4) wants it. Not promised: persistence, more than one node.
+// (3.1.2.11.4) wants it. Not promised: more than one node.
+//
+// With [Options].Data the store is kept in a file. A reply or notification leaves after the
+// commit of every change that was made before it, so that nobody is shown what a crash could
+// take back. When the disk has an error the server answers nothing more, and ends: see
+// [Server.Done].
 //
 // Beside the store the broker is an ordinary one: an application's own topics,
 // sessions, wills, retained messages and shared subscriptions work, also with MQTT

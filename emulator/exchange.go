@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
@@ -12,6 +13,9 @@ import (
 // handle takes a message to the request topic. It runs on the connection's reader.
 func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	from := peerOf(c)
+	if s.journal.admit(); !c.Connected() {
+		return broker.Later
+	}
 	if len(p.ResponseTopic) > 0 && !bytes.Equal(p.ResponseTopic, from.answers) {
 		if wire.IsForbiddenResponseTopic(string(p.ResponseTopic)) {
 			c.Disconnect(broker.TopicNameInvalid)
@@ -63,8 +67,19 @@ func (s *Server) answer(c *broker.Client, p *broker.Publish) {
 	for _, u := range resp.Properties {
 		s.properties = broker.AppendUser(s.properties, u.Name, u.Value)
 	}
-	s.reply(p.ResponseTopic, resp.Payload)
+	if s.journal.pending() {
+		s.replyLater(p.ResponseTopic, resp.Payload)
+	} else {
+		s.reply(p.ResponseTopic, resp.Payload, s.properties)
+	}
 	s.arm()
+}
+
+// replyLater is reply when the data file has what was changed so far.
+func (s *Server) replyLater(topic, payload []byte) {
+	all := slices.Concat(topic, payload, s.properties)
+	t, p := len(topic), len(topic)+len(payload)
+	s.journal.hold(len(all), func() { s.reply(all[:t], all[t:p], all[p:]) })
 }
 
 // reusable returns a buffer for the next request, unless it has become large.
@@ -171,19 +186,28 @@ func (s *Server) process(r *request) {
 		r.action.Rewrite(&answer)
 	}
 	s.after(r.action.DelayReply, func() {
-		times := 1
-		if r.action.Duplicate {
-			times = 2
+		if !s.journal.pending() {
+			s.finish(r, answer)
+			return
 		}
-		for range times {
-			s.properties = s.beginProperties(s.properties[:0], answer.ContentType, answer.CorrelationData)
-			for _, u := range answer.Properties {
-				s.properties = broker.AppendUser(s.properties, u.Name, u.Value)
-			}
-			s.reply([]byte(answer.Topic), answer.Payload)
-		}
-		s.acknowledgeLast(r)
+		s.journal.hold(len(answer.Payload), func() { s.finish(r, answer) })
 	})
+}
+
+// finish sends an answer as the request's Action wants it.
+func (s *Server) finish(r *request, answer Answer) {
+	times := 1
+	if r.action.Duplicate {
+		times = 2
+	}
+	for range times {
+		s.properties = s.beginProperties(s.properties[:0], answer.ContentType, answer.CorrelationData)
+		for _, u := range answer.Properties {
+			s.properties = broker.AppendUser(s.properties, u.Name, u.Value)
+		}
+		s.reply([]byte(answer.Topic), answer.Payload, s.properties)
+	}
+	s.acknowledgeLast(r)
 }
 
 func (s *Server) contentType() string {
@@ -204,9 +228,9 @@ func (s *Server) beginProperties(dst []byte, contentType string, correlation []b
 	return dst
 }
 
-// reply publishes an answer, with s.properties, to the subscribers of its topic.
-func (s *Server) reply(topic, payload []byte) {
-	d := s.broker.Publish(topic, broker.Message{QoS: 1, Properties: s.properties, Payload: payload})
+// reply publishes an answer to the subscribers of its topic.
+func (s *Server) reply(topic, payload, properties []byte) {
+	d := s.broker.Publish(topic, broker.Message{QoS: 1, Properties: properties, Payload: payload})
 	s.counts.TooLarge += d.TooLarge
 	if d.Matched == 0 {
 		s.counts.Undelivered++
@@ -227,10 +251,20 @@ func (s *Server) notify() {
 		for _, u := range n.Properties {
 			s.properties = broker.AppendUser(s.properties, u.Name, u.Value)
 		}
-		if !c.Send(n.Topic, broker.Message{QoS: 1, Properties: s.properties, Payload: n.Payload}) {
-			s.counts.TooLarge++
+		if !s.journal.pending() {
+			s.tell(c, n.Topic, n.Payload, s.properties)
 			continue
 		}
-		s.counts.Notifications++
+		all := slices.Concat(n.Payload, s.properties)
+		s.journal.hold(len(all), func() { s.tell(c, n.Topic, all[:len(n.Payload)], all[len(n.Payload):]) })
 	}
+}
+
+// tell sends a notification to a client, if it is still connected.
+func (s *Server) tell(c *broker.Client, topic string, payload, properties []byte) {
+	if !c.Send(topic, broker.Message{QoS: 1, Properties: properties, Payload: payload}) {
+		s.counts.TooLarge++
+		return
+	}
+	s.counts.Notifications++
 }

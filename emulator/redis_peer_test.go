@@ -23,10 +23,7 @@ const redisPatience = 30 * time.Second
 // startRedis starts a redis-server with one database, and returns the path of its socket.
 func startRedis(t testing.TB) (socket string) {
 	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed")
-	}
+	program(t, "redis-server")
 	dir, err := os.MkdirTemp("", "redis") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +31,7 @@ func startRedis(t testing.TB) (socket string) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "s")
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program, "--port", "0", "--unixsocket", socket, "--databases", "1", "--save", "", "--dir", dir)
+	cmd := exec.CommandContext(ctx, "redis-server", "--port", "0", "--unixsocket", socket, "--databases", "1", "--save", "", "--dir", dir)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

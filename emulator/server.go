@@ -47,6 +47,7 @@ type Options struct {
 
 	MaxKeys  int           // quota of keys; 0: none
 	ScanPage int           // keys on a page of SCAN; 0: 100
+	Data     Data          // where the store is kept; zero: in memory only
 	Skew     time.Duration // how far the store's clock is ahead of the real one
 	Latency  time.Duration // between the arrival of a request and its processing
 
@@ -79,13 +80,16 @@ type Server struct {
 	opts    Options
 	broker  *broker.Broker
 	ln      net.Listener
-	ws      net.Listener // nil: no WebSockets
-	redisAt net.Listener // nil: no Redis clients
+	ended   chan struct{} // closed when the server is closed, or ended by itself
+	end     sync.Once     // closes ended
+	ws      net.Listener  // nil: no WebSockets
+	redisAt net.Listener  // nil: no Redis clients
 	port    *redisPort
 
 	// Guarded by broker: what was changed first is told first.
 	changed   sync.Cond // the state that Await looks at
 	store     *store.Store
+	journal   *journal // nil: the store is in memory only
 	history   history
 	expiry    *broker.Appointment // of the next key
 	expiresAt time.Time
@@ -94,6 +98,8 @@ type Server struct {
 	reauth    func(clientID string, token []byte) byte
 	counts    State
 	closed    bool
+	stopped   time.Time // what the store's clock shows during a step of Redis commands; zero: it runs
+	err       error     // why the server ended by itself
 
 	// Memory that one request after the other uses.
 	payload, properties []byte
@@ -135,7 +141,7 @@ func New(opts Options) (*Server, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: opts}
+	s := &Server{opts: opts, ended: make(chan struct{})}
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle, Disconnected: s.disconnected, Changed: s.changed.Broadcast,
 		ReceiveMaximum: opts.ReceiveMaximum, MaxPacketSize: opts.MaxPacketSize, Outbox: opts.Outbox,
@@ -146,14 +152,18 @@ func New(opts Options) (*Server, error) {
 	}
 	s.broker = broker.New(b)
 	s.changed.L = s.broker
-	s.store = store.New(store.Options{
+	var err error
+	s.store, s.journal, err = openStore(store.Options{
 		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Changed: s.note, Variants: opts.Variants,
-	})
-	if err := s.listen(); err != nil {
+	}, opts.Data, s.broker, s.fail)
+	if err != nil {
 		return nil, errors.Join(err, s.broker.Close())
 	}
-	if err := s.listenRedis(); err != nil {
-		return nil, errors.Join(err, s.broker.Close())
+	s.broker.Lock()
+	s.arm()
+	s.broker.Unlock()
+	if err := s.listen(); err != nil {
+		return nil, errors.Join(err, s.broker.Close(), s.journal.close())
 	}
 	return s, nil
 }
@@ -170,7 +180,7 @@ func (s *Server) listen() error {
 		s.broker.ServeWebSocket(s.ws, webSocketPath)
 	}
 	s.broker.Serve(s.ln)
-	return nil
+	return s.listenRedis()
 }
 
 func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error) {
@@ -233,8 +243,37 @@ func (s *Server) WebSocketURL() string {
 // Close tells the clients that the server shuts down, waits until all connections
 // are closed and frees the address. Further calls do nothing.
 func (s *Server) Close() error {
-	s.update(func() { s.closed = true })
-	return errors.Join(s.port.close(), s.broker.Close())
+	closed := false
+	s.update(func() { closed, s.closed = s.closed, true })
+	if closed {
+		return nil
+	}
+	port := s.port.close()
+	// A store that can be kept no longer said why to Err, and answers nobody.
+	_ = s.journal.wait()
+	defer s.end.Do(func() { close(s.ended) })
+	return errors.Join(port, s.broker.Close(), s.journal.close())
+}
+
+// Done is closed when the server is closed, or has ended by itself because its store can be
+// kept no longer. Err then says why.
+func (s *Server) Done() <-chan struct{} { return s.ended }
+
+// Err returns why the server ended by itself, or nil.
+func (s *Server) Err() error {
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	return s.err
+}
+
+// fail ends the server: what it would answer from now on could be lost.
+func (s *Server) fail(err error) {
+	s.opts.Log.Error("the store can be kept no longer", "error", err)
+	var port *redisPort
+	s.update(func() { s.err, port = err, s.port })
+	// The listeners are closed; that one was gone before does not matter any more.
+	_ = errors.Join(port.close(), s.broker.Close())
+	s.end.Do(func() { close(s.ended) })
 }
 
 // update changes the server's state and lets those who wait for it look.
@@ -246,7 +285,12 @@ func (s *Server) update(change func()) {
 }
 
 // now is the store's clock. The broker is locked.
-func (s *Server) now() time.Time { return s.broker.Now().Add(s.opts.Skew) }
+func (s *Server) now() time.Time {
+	if !s.stopped.IsZero() {
+		return s.stopped
+	}
+	return s.broker.Now().Add(s.opts.Skew)
+}
 
 // at has something done when the store's clock shows that time.
 func (s *Server) at(due time.Time, do func()) *broker.Appointment {

@@ -70,7 +70,11 @@ func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 // and wills that were delayed are published. Keep Alive goes by real time.
 func (s *Server) FastForward(d time.Duration) {
 	s.update(func() { s.broker.Advance(d) })
+	s.settle()
 }
+
+// settle waits until the data file has what was changed. Why it has it not, Err says.
+func (s *Server) settle() { _ = s.journal.wait() }
 
 // Now is the store's clock.
 func (s *Server) Now() time.Time {
@@ -107,13 +111,17 @@ func (s *Server) DropAll() {
 }
 
 // Do puts a request to the store as if it had come in, except that nobody has to
-// be connected. Watchers are notified.
+// be connected. Watchers are notified. The response is empty if the change could not be
+// kept in Options.Data.
 func (s *Server) Do(req Request) (resp Response) {
 	s.update(func() {
 		resp = newResponse(s.store.Do(req.forStore(), nil))
 		s.notify()
 		s.arm()
 	})
+	if s.journal.wait() != nil {
+		return Response{}
+	}
 	return resp
 }
 
@@ -133,6 +141,7 @@ func (s *Server) Set(key, value string) (wire.Version, error) {
 
 // Get returns a key's state.
 func (s *Server) Get(key string) (Entry, bool) {
+	defer s.settle()
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	e, found := s.store.Lookup([]byte(key))
@@ -144,6 +153,7 @@ func (s *Server) Get(key string) (Entry, bool) {
 
 // Keys returns the keys in the order of their bytes.
 func (s *Server) Keys() []string {
+	defer s.settle()
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	var keys []string

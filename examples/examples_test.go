@@ -3,6 +3,7 @@
 package examples
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.yaml.in/yaml/v4"
 )
 
 // TestExamples runs each script in testdata/script. They find sscli, built from this tree,
@@ -43,6 +44,16 @@ func TestExamples(t *testing.T) {
 			env.Setenv("SSCLI_BASH", filepath.Join(here, "..", "scripts", "sscli.bash"))
 			return nil
 		},
+		Condition: func(condition string) (bool, error) {
+			if condition != "python-redis" {
+				return false, fmt.Errorf("unknown condition %q", condition)
+			}
+			err := exec.Command("/usr/bin/python3", "-c", "import redis.client").Run()
+			if err != nil && os.Getenv("SSCLI_CHECK") == "full" {
+				return false, errors.New("python3-redis is not installed")
+			}
+			return err == nil, nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"container": container,
 		},
@@ -51,7 +62,7 @@ func TestExamples(t *testing.T) {
 
 // TestEachIsRun requires a test of each example.
 func TestEachIsRun(t *testing.T) {
-	for _, pattern := range []string{"*.sh", "*.yaml"} {
+	for _, pattern := range []string{"*.sh", "*.yaml", "*.py"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -31,8 +31,8 @@ type Backend interface {
 	Unwatch(key []byte)
 }
 
-// An Engine is a Backend in this process. All methods, Do and Scan too, are called while it
-// is locked, and what they return is good until the next Do, Put or Remove. Watch and Unwatch are
+// An Engine is a Backend in this process. All methods but Settle, Do and Scan
+// too, are called while it is locked, and what they return is good until the next Do, Put or Remove. Watch and Unwatch are
 // not called. Lock removes the keys that have expired.
 //
 // An Engine reports each change to [Server.Changed] while it is locked, those of Put and
@@ -40,6 +40,11 @@ type Backend interface {
 type Engine interface {
 	Backend
 	sync.Locker
+
+	// Settle waits until nothing can take back the changes that were made so far, such as a
+	// crash. It is called without the lock, before anything is sent to a client; after an error
+	// nothing is.
+	Settle() error
 
 	Now() time.Time                    // the store's clock
 	Lookup(key []byte) (Entry, bool)   // no key that has expired

@@ -43,7 +43,6 @@ type conn struct {
 	queuedBytes int
 	multi       bool
 	abort       bool // EXEC refuses: a command was not queued
-	ops         []Op
 
 	watched map[string]struct{} // guarded by the engine
 	dirty   bool                // the same; a watched key changed
@@ -197,20 +196,27 @@ func (c *conn) flush() bool {
 		o.wake.Wait()
 	}
 	if !o.writing {
-		o.write(c.nc)
+		c.write()
 	}
 	return !o.closed
 }
 
-// write writes until nothing is pending. o.mu is held, but not while it writes.
-func (o *output) write(nc net.Conn) {
+// write writes until nothing is pending. output.mu is held, but not while it writes.
+func (c *conn) write() {
+	o := &c.out
 	o.writing = true
 	for len(o.pending) > 0 && !o.closed {
 		p := o.pending
 		o.pending = o.spare[:0]
 		o.spare = nil
 		o.mu.Unlock()
-		_, err := nc.Write(p)
+		var err error
+		if c.s.engine != nil {
+			err = c.s.engine.Settle()
+		}
+		if err == nil {
+			_, err = c.nc.Write(p)
+		}
 		o.mu.Lock()
 		if err != nil {
 			o.closed = true
@@ -231,7 +237,7 @@ func (c *conn) writeMessages() {
 	defer o.mu.Unlock()
 	for !o.closed {
 		if len(o.pending) > 0 && !o.writing {
-			o.write(c.nc)
+			c.write()
 			continue
 		}
 		o.wake.Wait()
@@ -320,7 +326,11 @@ func (c *conn) dispatch(cmd *command, unknownSub bool, args [][]byte) {
 		return
 	}
 	if c.multi && cmd.flags&atOnce == 0 {
-		c.enqueue(cmd, args)
+		if !c.enqueue(cmd, args) {
+			c.abort = true
+			c.error("the transaction is too large")
+			return
+		}
 		c.status("QUEUED")
 		return
 	}
@@ -416,7 +426,7 @@ func printable(b []byte, n int) string {
 	return string(b[:min(len(b), n)])
 }
 
-// remoteAddr is the address of the client, for CLIENT LIST.
+// address is an address as CLIENT LIST shows it.
 func address(a net.Addr) string {
 	if a == nil {
 		return ""

@@ -16,7 +16,7 @@ missed=0
 
 echo '| command | goal | |'
 echo '| --- | --- | --- |'
-for script in bench-request.sh 'bench-flights.sh -n 10000' bench-watch.sh bench-batch.sh 'bench-takeover.sh 10 3'; do
+for script in bench-request.sh 'bench-flights.sh -n 10000' bench-watch.sh bench-batch.sh bench-redis.sh 'bench-takeover.sh 10 3'; do
 	read -ra words <<<"$script"
 	echo "== scripts/$script" >&2
 	"./${words[0]}" "${words[@]:1}" >"$out"

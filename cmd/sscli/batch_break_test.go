@@ -286,7 +286,7 @@ func TestBatchMosquittoDies(t *testing.T) {
 			}
 			return true
 		},
-	})
+	}, emulator.Data{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func attach(ts *testscript.TestScript, o emulator.Options) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	store, err := emulator.Attach(ctx, mqtt.Options{Address: address, ClientID: client.NewClientID()}, engine)
+	store, err := emulator.Attach(ctx, mqtt.Options{Address: address, ClientID: client.NewClientID()}, engine, emulator.Data{})
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(store.Close()) })
 	ts.Setenv("SSCLI_URL", "mqtt://"+address)

@@ -86,25 +86,28 @@ func checkFlags(first byte) *Error {
 // fields takes what a packet consists of, one after the other, and remembers the first
 // thing that was wrong. What it returns are parts of the packet.
 type fields struct {
-	rest []byte
+	body []byte
+	at   int // what was taken so far
 	err  *Error
 }
+
+// left is how many bytes were not taken.
+func (f *fields) left() int { return len(f.body) - f.at }
 
 func (f *fields) fail(err *Error) {
 	if f.err == nil {
 		f.err = err
 	}
-	f.rest = nil
+	f.at = len(f.body)
 }
 
 func (f *fields) take(n int) []byte {
-	if n > len(f.rest) {
+	if n > len(f.body)-f.at {
 		f.fail(malformed("the packet ends too early"))
 		return nil
 	}
-	b := f.rest[:n]
-	f.rest = f.rest[n:]
-	return b
+	f.at += n
+	return f.body[f.at-n : f.at]
 }
 
 func (f *fields) byte() byte {
@@ -184,8 +187,8 @@ func (f *fields) packetID() uint16 {
 
 // end wants nothing to be left.
 func (f *fields) end() {
-	if len(f.rest) > 0 {
-		f.fail(malformed(fmt.Sprintf("%d bytes after the end of the packet", len(f.rest))))
+	if n := f.left(); n > 0 {
+		f.fail(malformed(fmt.Sprintf("%d bytes after the end of the packet", n)))
 	}
 }
 
@@ -254,8 +257,9 @@ type properties struct {
 	contentType, responseTopic, correlation            []byte
 	authMethod, authData                               []byte
 
-	// Where Message Expiry Interval and Topic Alias are in raw: those are not passed on.
-	expiryAt, aliasAt int
+	// Where Message Expiry Interval and Topic Alias are in raw, which are not passed on, and
+	// the first User Property.
+	expiryAt, aliasAt, userAt int
 }
 
 // properties takes the properties of a packet.
@@ -266,17 +270,18 @@ func (f *fields) properties(p *properties, allowed propertySet) {
 		return
 	}
 	p.raw = raw
-	q := fields{rest: raw}
-	for len(q.rest) > 0 && q.err == nil {
-		q.property(p, allowed, len(raw)-len(q.rest))
+	q := fields{body: raw}
+	for q.left() > 0 {
+		q.property(p, allowed)
 	}
 	if q.err != nil {
 		f.fail(q.err)
 	}
 }
 
-// property takes one property, which is at that place of the properties.
-func (f *fields) property(p *properties, allowed propertySet, at int) {
+// property takes one property.
+func (f *fields) property(p *properties, allowed propertySet) {
+	at := f.at
 	kind := f.byte()
 	if kind > highestKnownProperty || !allowed.has(kind) {
 		// A property that exists, but not for this packet, is a Protocol Error; a number that
@@ -287,6 +292,9 @@ func (f *fields) property(p *properties, allowed propertySet, at int) {
 	if kind != propUser && p.seen.has(kind) {
 		f.fail(violation(fmt.Sprintf("property 0x%02X comes twice", kind)))
 		return
+	}
+	if kind == propUser && !p.seen.has(propUser) {
+		p.userAt = at
 	}
 	p.seen |= 1 << kind
 	switch kind {
@@ -392,7 +400,7 @@ type connectPacket struct {
 
 func decodeConnect(body []byte) (*connectPacket, *Error) {
 	p := new(connectPacket)
-	f := fields{rest: body}
+	f := fields{body: body}
 	name := f.binary()
 	p.version = f.byte()
 	if f.err != nil {
@@ -467,7 +475,7 @@ type publishPacket struct {
 
 // decode reads a PUBLISH. known is a topic that need not be checked again.
 func (p *publishPacket) decode(version, first byte, body, known []byte) *Error {
-	f := fields{rest: body}
+	f := fields{body: body}
 	p.dup, p.qos, p.retain = first&8 != 0, first>>1&3, first&1 != 0
 	p.topic, p.id = f.binary(), 0
 	if p.qos > 0 {
@@ -478,7 +486,7 @@ func (p *publishPacket) decode(version, first byte, body, known []byte) *Error {
 	} else {
 		p.props = properties{}
 	}
-	p.payload = f.rest
+	p.payload = body[f.at:]
 	if f.err != nil {
 		return f.err
 	}
@@ -506,11 +514,11 @@ type ackPacket struct {
 }
 
 func decodeAck(version byte, body []byte) (p ackPacket, err *Error) {
-	f := fields{rest: body}
+	f := fields{body: body}
 	p.id = f.packetID()
-	if version == version5 && len(f.rest) > 0 {
+	if version == version5 && f.left() > 0 {
 		p.code = f.byte()
-		if len(f.rest) > 0 {
+		if f.left() > 0 {
 			var props properties
 			f.properties(&props, ackProperties)
 		}
@@ -552,17 +560,17 @@ type requestedFilter struct {
 }
 
 func decodeSubscribe(version byte, body []byte) (p subscribePacket, err *Error) {
-	f := fields{rest: body}
+	f := fields{body: body}
 	p.id = f.packetID()
 	if version == version5 {
 		var props properties
 		f.properties(&props, subscribeProperties)
 		p.subscriptionID = props.subscriptionID
 	}
-	if f.err == nil && len(f.rest) == 0 {
+	if f.err == nil && f.left() == 0 {
 		f.fail(violation("SUBSCRIBE without a topic filter")) // [MQTT-3.8.3-2]
 	}
-	for len(f.rest) > 0 && f.err == nil {
+	for f.left() > 0 {
 		r := requestedFilter{filter: f.text()}
 		options := f.byte()
 		r.qos, r.noLocal, r.asPublished, r.handling = options&3, options&4 != 0, options&8 != 0, options>>4&3
@@ -591,16 +599,16 @@ type unsubscribePacket struct {
 }
 
 func decodeUnsubscribe(version byte, body []byte) (p unsubscribePacket, err *Error) {
-	f := fields{rest: body}
+	f := fields{body: body}
 	p.id = f.packetID()
 	if version == version5 {
 		var props properties
 		f.properties(&props, unsubscribeProperties)
 	}
-	if f.err == nil && len(f.rest) == 0 {
+	if f.err == nil && f.left() == 0 {
 		f.fail(violation("UNSUBSCRIBE without a topic filter")) // [MQTT-3.10.3-2]
 	}
-	for len(f.rest) > 0 && f.err == nil {
+	for f.left() > 0 {
 		filter := f.text()
 		if f.err == nil && len(filter) == 0 { // [MQTT-4.7.3-1]
 			f.fail(malformed("an empty topic filter"))
@@ -618,10 +626,10 @@ type disconnectPacket struct {
 }
 
 func decodeDisconnect(version byte, body []byte) (p disconnectPacket, err *Error) {
-	f := fields{rest: body}
-	if version == version5 && len(f.rest) > 0 {
+	f := fields{body: body}
+	if version == version5 && f.left() > 0 {
 		p.code = f.byte()
-		if len(f.rest) > 0 {
+		if f.left() > 0 {
 			var props properties
 			f.properties(&props, disconnectProperties)
 			p.hasExpiry, p.expiry = props.seen.has(propSessionExpiry), props.sessionExpiry
@@ -638,10 +646,10 @@ type authPacket struct {
 }
 
 func decodeAuth(body []byte) (p authPacket, err *Error) {
-	f := fields{rest: body}
-	if len(f.rest) > 0 {
+	f := fields{body: body}
+	if f.left() > 0 {
 		p.code = f.byte()
-		if len(f.rest) > 0 {
+		if f.left() > 0 {
 			var props properties
 			f.properties(&props, authProperties)
 			p.method, p.data = props.authMethod, props.authData

@@ -112,20 +112,20 @@ func FuzzPublish(f *testing.F) {
 			[]any{text(p.topic), p.qos, p.id, text(p.payload), text(p.props.contentType), text(p.props.responseTopic), text(p.props.correlation)})
 		same(t, "numbers", []any{value(q.MessageExpiry), value(q.TopicAlias)}, []any{p.props.messageExpiry, p.props.topicAlias})
 		var user []packets.User
-		for name, v := range (&Publish{raw: p.props.raw}).User() {
+		for name, v := range (&Publish{user: p.props.raw[p.props.userAt:]}).User() {
 			user = append(user, packets.User{Key: text(name), Value: text(v)})
 		}
 		same(t, "user properties", q.User, user)
 
 		// What is passed on is the rest, in its order.
 		passed := p.props.passedOn(nil)
-		f := fields{rest: packetOf(0, passed)[1:]}
+		f := fields{body: packetOf(0, passed)[1:]}
 		var again properties
 		if f.properties(&again, messageProperties); f.err != nil {
 			t.Fatalf("what is passed on, % x: %v", passed, f.err)
 		}
 		var userAgain []packets.User
-		for name, v := range (&Publish{raw: again.raw}).User() {
+		for name, v := range (&Publish{user: again.raw}).User() {
 			userAgain = append(userAgain, packets.User{Key: text(name), Value: text(v)})
 		}
 		same(t, "passed on", []any{user, text(p.props.contentType), text(p.props.responseTopic), text(p.props.correlation), propertySet(0)},

@@ -19,22 +19,21 @@ type Publish struct {
 	ContentType   []byte
 	Expiry        time.Duration // Message Expiry Interval; 0: none
 
-	raw []byte
+	user []byte // the properties, from the first User Property on
 }
 
 // User returns the User Properties in their order.
 func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
-		f := fields{rest: p.raw}
-		var ignored properties
-		for len(f.rest) > 0 && f.err == nil {
-			if f.rest[0] != propUser {
-				f.property(&ignored, publishProperties, 0)
+		f := fields{body: p.user}
+		for f.left() > 0 {
+			if f.body[f.at] != propUser { // they may come between others
+				f.property(new(properties), publishProperties)
 				continue
 			}
 			f.byte()
 			name := f.binary()
-			if value := f.binary(); f.err == nil && !yield(name, value) {
+			if !yield(name, f.binary()) {
 				return
 			}
 		}
@@ -168,7 +167,10 @@ func (c *Client) handle(p *publishPacket) byte {
 	*h = Publish{
 		ID: p.id, QoS: p.qos, Retain: p.retain, Payload: p.payload, ResponseTopic: p.props.responseTopic,
 		Correlation: p.props.correlation, ContentType: p.props.contentType,
-		Expiry: time.Duration(p.props.messageExpiry) * time.Second, raw: p.props.raw,
+		Expiry: time.Duration(p.props.messageExpiry) * time.Second,
+	}
+	if p.props.seen.has(propUser) {
+		h.user = p.props.raw[p.props.userAt:]
 	}
 	if c.b.opts.Handle == nil {
 		return Success

@@ -12,12 +12,12 @@ func newWill(p *connectPacket) *will {
 		expires: p.willProps.seen.has(propMessageExpiry), expiry: p.willProps.messageExpiry,
 	}
 	props := p.willProps
-	for f := (fields{rest: props.raw}); len(f.rest) > 0; {
-		before := f.rest
-		switch f.property(new(properties), willProperties, 0); before[0] {
+	for f := (fields{body: props.raw}); f.left() > 0; {
+		at := f.at
+		switch f.property(new(properties), willProperties); props.raw[at] {
 		case propWillDelay, propMessageExpiry:
 		default:
-			m.props = append(m.props, before[:len(before)-len(f.rest)]...)
+			m.props = append(m.props, props.raw[at:f.at]...)
 		}
 	}
 	m.kept = m

@@ -27,6 +27,10 @@ type Change struct {
 	ClientID string // who asked; "" for an expiry
 	Version  []byte // of the new value, or of the deletion
 	Time     time.Time
+
+	Kept    bool  // Options.Keep said so of the new state
+	WasKept bool  // and of the state before
+	Clock   int64 // wall clock of the store's HLC, in milliseconds: that of the latest version
 }
 
 // A Write changes a key without a request, see [Store.Apply].
@@ -93,8 +97,15 @@ func (s *Store) put(r ref, u update) Entry {
 	if r != 0 && len(u.fence) == 0 {
 		u.fence = s.index.entry(r).Fence()
 	}
-	e := s.index.entry(s.index.put(r, u.key, version, u.fence, u.value, u.deadline, u.persist))
-	s.changed(Change{Entry: e, New: r == 0, Cause: u.cause, ClientID: u.clientID, Version: e.Version()})
+	flags, wasKept := byte(0), r != 0 && s.index.entry(r).kept()
+	if u.persist {
+		flags |= flagPersist
+	}
+	if s.opts.Keep != nil && s.opts.Keep(u.key, u.persist) {
+		flags |= flagKept
+	}
+	e := s.index.entry(s.index.put(r, u.key, version, u.fence, u.value, u.deadline, flags))
+	s.changed(Change{Entry: e, New: r == 0, Cause: u.cause, ClientID: u.clientID, Version: e.Version(), Kept: e.kept(), WasKept: wasKept})
 	return e
 }
 
@@ -106,7 +117,7 @@ func (s *Store) remove(r ref, cause Cause, clientID string, seen stamp) []byte {
 	if s.opts.Variants.DeleteNewVersion {
 		version = s.nextVersion(seen)
 	}
-	s.changed(Change{Entry: e, Deleted: true, Cause: cause, ClientID: clientID, Version: version})
+	s.changed(Change{Entry: e, Deleted: true, Cause: cause, ClientID: clientID, Version: version, WasKept: e.kept()})
 	s.notifyDelete(e, cause, version)
 	s.index.remove(r)
 	return version
@@ -114,7 +125,7 @@ func (s *Store) remove(r ref, cause Cause, clientID string, seen stamp) []byte {
 
 func (s *Store) changed(c Change) {
 	if s.opts.Changed != nil {
-		c.Time = s.now
+		c.Time, c.Clock = s.now, s.clock.wall
 		s.opts.Changed(c)
 	}
 }

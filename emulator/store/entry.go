@@ -27,14 +27,11 @@ const headerSize = 12
 const (
 	flagPersist = 1 << iota
 	flagExpires
+	flagKept // Options.Keep said so
 )
 
-// appendRecord appends the record of a key.
-func appendRecord(dst, key, version, fence, value []byte, deadline int64, persist bool) []byte {
-	flags := byte(0)
-	if persist {
-		flags |= flagPersist
-	}
+// appendRecord appends the record of a key. flagExpires follows from the deadline.
+func appendRecord(dst, key, version, fence, value []byte, deadline int64, flags byte) []byte {
 	if deadline != 0 {
 		flags |= flagExpires
 	}
@@ -94,6 +91,9 @@ func (e Entry) Value() []byte { return e.cut(e.value()) }
 
 // Persist tells whether the last write asked for the entry to be kept on disk.
 func (e Entry) Persist() bool { return e.flags()&flagPersist != 0 }
+
+// kept tells whether the entry outlives the store.
+func (e Entry) kept() bool { return e.flags()&flagKept != 0 }
 
 // Expires returns when the key expires, to the microsecond; the zero time is never.
 func (e Entry) Expires() time.Time {

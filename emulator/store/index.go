@@ -86,8 +86,8 @@ func (x *index) find(key []byte) ref {
 
 // put writes the record of a key in place of the one at r, or where there is room when r is
 // 0, and returns where it is. The slices may be parts of the old record.
-func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, persist bool) ref {
-	x.joined = appendRecord(x.joined[:0], key, version, fence, value, deadline, persist)
+func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, flags byte) ref {
+	x.joined = appendRecord(x.joined[:0], key, version, fence, value, deadline, flags)
 	if r != 0 {
 		x.expire(r, false)
 	}

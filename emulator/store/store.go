@@ -19,6 +19,11 @@ type Options struct {
 	// not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
+	// Keep tells whether the state of a key is kept elsewhere, to be brought back with
+	// [Store.Restore]; nil keeps nothing. persist is the entry's mark. It must not call the
+	// store.
+	Keep func(key []byte, persist bool) bool
+
 	// Changed is called for each change, in order, before the method that makes it returns;
 	// nil is nobody. What the Change lends is good during that call. It must not call the store.
 	Changed func(Change)

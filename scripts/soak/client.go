@@ -379,8 +379,13 @@ func (c *client) note(p *packets.Publish) {
 		}
 		return
 	}
-	if isShared {
+	switch {
+	case isShared:
 		return // what another member left comes late
+	case p.QoS == 0 && qos == 1:
+		// What was lost at QoS 0 comes late if its publisher, in a new connection, sends it
+		// again.
+		return
 	}
 	if highest := &r.highest[qos]; sequence < *highest {
 		c.violation("message %d of %d, QoS %d, came after %d", sequence, publisher, qos, *highest)

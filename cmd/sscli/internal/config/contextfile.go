@@ -150,11 +150,7 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 	if err := change(&c); err != nil {
 		return err
 	}
-	text, err := render(c)
-	if err != nil {
-		return fileError(file, err)
-	}
-	return fileError(file, atomicfile.Replace(target, text, 0o600))
+	return fileError(file, atomicfile.Replace(target, render(c), 0o600))
 }
 
 // follow returns the target of a chain of links, which need not exist.

@@ -51,7 +51,7 @@ func TestParseErrors(t *testing.T) {
 		"current: [a]":                             "f:1: current: want text",
 		"contexts: [a]":                            "f:1: contexts: want keys with values",
 		"contexts: {a: x}":                         "f:1: contexts.a: want keys with values",
-		"contexts: {? [a] : x}":                    "f:1: contexts: want a name for a key",
+		"contexts: {? [a] : x}":                    "f:1: not YAML: found an invalid key for this map",
 		"contexts: {none: }":                       `f:1: contexts."none": reserved for no context: want another name`,
 		"contexts: {a b: }":                        `f:1: contexts."a b": want letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64`,
 		"contexts:\n  a:\n  b:\n  a:\n":            `f:4: contexts."a": occurs twice`,
@@ -72,9 +72,16 @@ func TestParseErrors(t *testing.T) {
 		"contexts: {a: &x {host: h}, b: *x}":       "f:1: contexts.b: want keys with values",
 		"contexts: {a: &x {host: h}, b: {<<: *x}}": `f:1: contexts.b."<<": unknown key: want the name of a connection flag, or protected`,
 		"a: 1\n---\nb: 2\n":                        "f: there is more than one document: want one",
-		"contexts:\n  a: [\n":                      "f:3: not YAML: did not find expected node content",
-		"contexts: {a: {password: *hunter2}}":      "f:1: not YAML: unknown anchor",
-		"a: \xff":                                  "f: not YAML: invalid leading UTF-8 octet (value: 255)",
+		"contexts:\n  a: [\n":                      "f:2: not YAML: sequence end token ']' not found",
+		"contexts: {a: {host: *hunter2}}":          "f:1: contexts.a.host: want text",
+		"contexts: {a: {host: \"\\hunter2\"}}":     "f:1: not YAML: found unknown escape character",
+		"contexts:\n  a:\n    host: @hunter2":      "f:3: not YAML: '@' is a reserved character",
+		"contexts: {a: {host: !hunter2}}":          "f:1: not YAML: found invalid tag character",
+		strings.Repeat("[", 1<<20):                 "f:1: nested too deeply",
+		strings.Repeat("- ", 1<<19):                "f:1: nested too deeply",
+		"a: [" + strings.Repeat("1,", 1<<19):       "f:1: too long for a file of contexts",
+		strings.Repeat("a", 1<<19) + ": b":         "f:1: a key is too long",
+		"a: \xff":                                  "f: not YAML: want UTF-8",
 	} {
 		_, err := parse([]byte(text), "f")
 		if _, ok := errors.AsType[*FileError](err); !ok || err.Error() != want {
@@ -91,6 +98,8 @@ func FuzzContexts(f *testing.F) {
 	f.Add("contexts: {a: {timeout: 2001-01-01, username: \"null\", client-id: '~', response-topic: '# x'}}")
 	f.Add("contexts: {a: {password: hunter2}}")
 	f.Add("contexts: {a: {<<: *x}}")
+	f.Add("%YAML 1.2\n---\ncontexts:\n  ? a\n  : &x !!map\n    host: !!str 5 # h\n    client-id: |-\n      b\n    username: >\n      c\n  b: *x\n...\n")
+	f.Add("contexts: {a: {host: 'it''s', client-id: \"\\u00e4\\x41\\\n  b\", username: .inf, response-topic: - x}}")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := parse([]byte(text), "f")
 		if err != nil {
@@ -102,10 +111,7 @@ func FuzzContexts(f *testing.F) {
 			}
 			return
 		}
-		again, err := render(c)
-		if err != nil {
-			t.Fatalf("%+v: %v", c, err)
-		}
+		again := render(c)
 		back, err := parse(again, "f")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, again)

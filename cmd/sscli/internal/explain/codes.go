@@ -14,6 +14,7 @@ const (
 	codeContinuity = 10
 	CodeUnknown    = 11
 	codeOutput     = 12
+	CodeData       = 13
 	codeTimeout    = 124
 )
 
@@ -39,6 +40,7 @@ func Codes() []Code {
 		{"10", "watch continuity lost, or its buffer is full"},
 		{"11", "outcome unknown: a write was sent, no reply came, and reading back was inconclusive"},
 		{"12", "done, but the result could not be printed (full disk, closed pipe, template)"},
+		{"13", "serve: the file of --data cannot be used (in use, damaged, no room, a disk error)"},
 		{"124", "timed out with nothing applied"},
 		{"125", "the child could not be set up"},
 		{"126", "the child is not executable"},

@@ -75,6 +75,16 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
+// A DataError is a file of `serve --data` that cannot be used.
+type DataError struct {
+	Err  error
+	Hint string // the next thing to do
+}
+
+func (e *DataError) Error() string { return e.Err.Error() }
+
+func (e *DataError) Unwrap() error { return e.Err }
+
 // A NotAppliedError is a write that got no usable answer and was not applied.
 type NotAppliedError struct {
 	Err    error         // why there is no usable answer

@@ -45,6 +45,9 @@ func Fault(err error) format.Fault {
 	if u, ok := errors.AsType[*UsageError](err); ok && u.Hint != "" {
 		f.Hint = u.Hint
 	}
+	if d, ok := errors.AsType[*DataError](err); ok {
+		f.Hint = d.Hint
+	}
 	if u, ok := errors.AsType[*UnknownError](err); ok {
 		f.Outcome = "unknown"
 		if u.Hint != "" {
@@ -150,6 +153,8 @@ func Table() []Row {
 		{"too_large", CodeUsage, "the request is larger than the broker's Maximum Packet Size and was not sent",
 			"use a smaller value, or raise the broker's limit", IsA[*mqtt.TooLargeError]},
 		{"output", codeOutput, "the request was carried out, but its result could not be printed: standard output is full or closed, the file of get -f cannot be written, or the template does not fit", "", IsA[*OutputError]},
+		{"data_file", CodeData, "the file of serve --data cannot be used: another process has it, it is damaged, or the disk has no room or an error",
+			"sscli serve --data-check FILE", IsA[*DataError]},
 
 		{"fencing_required", codeFencing, "the key is protected by a fencing token and the request had none",
 			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN", IsStoreError(wire.ErrorFenceRequired)},

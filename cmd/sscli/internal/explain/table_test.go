@@ -73,6 +73,8 @@ var explained = []struct {
 	{"invalid", 2, &client.InvalidError{Err: errors.New("why")}},
 	{"too_large", 2, &mqtt.TooLargeError{}},
 	{"output", 12, &OutputError{Err: &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}}},
+	{"data_file", 13, &DataError{Err: &fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}}},
+	{"data_file", 13, fmt.Errorf("attach: %w", &DataError{Err: syscall.ENOSPC})},
 	{"output", 12, &OutputError{Err: syscall.EPIPE, Done: true}},
 	{"output", 12, &OutputError{Err: &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, File: true}},
 	{"lock_lost", 8, &client.LockLostError{Name: "l", Loss: client.LossNoRenewal, Err: context.DeadlineExceeded}},

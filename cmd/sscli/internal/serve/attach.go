@@ -56,8 +56,11 @@ func attach(a *cli.App, ctx context.Context, f serveFlags) (err error) {
 	attached, err := emulator.Attach(limited, attachOptions(o), emulator.EngineOptions{
 		Now:     func() time.Time { return time.Now().Add(served.Skew) },
 		MaxKeys: served.MaxKeys,
-	})
+	}, served.Data)
 	cancel()
+	if explain.IsA[*emulator.DataError](err) {
+		return dataError(err)
+	}
 	if err != nil {
 		return fmt.Errorf("attach: %w", err)
 	}
@@ -98,7 +101,7 @@ func report(a *cli.App, ctx context.Context, attached *emulator.Attached) error 
 		case <-pause:
 			next, pause = refused, nil
 		case <-attached.Done():
-			return fmt.Errorf("attach: %w", attached.Err())
+			return dataError(fmt.Errorf("attach: %w", attached.Close()))
 		case <-ctx.Done():
 			return errors.Join(explain.ServerEnded(context.Cause(ctx)), attached.Close())
 		}

@@ -34,6 +34,7 @@ type serveFlags struct {
 	maxKeys                     int
 	maxPacket                   uint32
 	attach                      bool
+	data                        dataFlags
 }
 
 func New(a *cli.App) *cobra.Command {
@@ -44,7 +45,7 @@ func New(a *cli.App) *cobra.Command {
 		GroupID:     cli.GroupDebug,
 		Annotations: map[string]string{cli.Offline: ""}, // but for --attach
 		Long: `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
-when it is ready. What it holds is gone when it ends.
+when it is ready. What it holds is gone when it ends, or kept in the file of --data.
 
 With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and exit with
 the exit code of CMD. With --ws, SSCLI_WS_URL is the URL of the WebSocket. Ctrl-C reaches
@@ -64,6 +65,10 @@ client. USER is a name of --users, the common name of a client certificate, the 
 of a token, or * for every client, also one without a name. With rules, a request that
 no rule allows is refused; without rules, none is.
 
+With --data FILE the store survives a restart and a crash: a write is answered when the
+file has it. --persist asked keeps only the keys that were set with --persist, and those
+that match a --persist-pattern. --data-check reads a file and names what is damaged.
+
 With --attach, be the store of a broker that has none, such as Mosquitto: a client that
 answers the requests of the other clients.`,
 		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
@@ -73,6 +78,12 @@ answers the requests of the other clients.`,
 			}
 			for i := range args {
 				args[i] = cli.Unprotect(args[i])
+			}
+			if f.data.check != "" {
+				if len(args) > 0 || f.attach {
+					return explain.Usagef("--data-check together with a command or --attach: it serves nothing")
+				}
+				return checkData(a, f.data)
 			}
 			if !f.attach {
 				return run(a, cmd.Context(), f, args)
@@ -105,6 +116,7 @@ answers the requests of the other clients.`,
 	}
 	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: none)")
 	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: none)")
+	f.data.bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
 	return cmd
 }
@@ -126,6 +138,9 @@ func (f serveFlags) options() (emulator.Options, error) {
 			return o, explain.Usagef("--allow %.64q: %w", text, err)
 		}
 		o.Rules = append(o.Rules, rule)
+	}
+	if o.Data, err = f.data.options(); err != nil {
+		return o, err
 	}
 	if err := f.certificates(&o); err != nil {
 		return o, err
@@ -198,6 +213,9 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 	}
 	defer func() { err = errors.Join(err, accounts.close()) }()
 	server, err := emulator.New(o)
+	if explain.IsA[*emulator.DataError](err) {
+		return dataError(err)
+	}
 	if err != nil {
 		return &explain.UsageError{Err: err, Hint: "another --listen, such as 127.0.0.1:0 for any free port"}
 	}
@@ -210,6 +228,9 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 		runner := child.NewRunner()
 		defer runner.Close()
 		code, err := runner.Run(child.Command{Args: args, Env: servedEnviron(a, server, ready)})
+		if kept := server.Err(); kept != nil {
+			return dataError(kept)
+		}
 		if err != nil || code == 0 {
 			return err
 		}
@@ -227,8 +248,12 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 			return err
 		}
 	}
-	<-ctx.Done()
-	return explain.ServerEnded(context.Cause(ctx))
+	select {
+	case <-ctx.Done():
+		return explain.ServerEnded(context.Cause(ctx))
+	case <-server.Done():
+		return dataError(server.Err())
+	}
 }
 
 // serving says how clients reach the server.

@@ -1,0 +1,317 @@
+package emulator_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/disk"
+)
+
+func newData(t *testing.T) emulator.Data {
+	t.Helper()
+	return emulator.Data{File: filepath.Join(t.TempDir(), "store.db")}
+}
+
+// serveData starts a server that a test ends itself.
+func serveData(t *testing.T, o emulator.Options) *emulator.Server {
+	t.Helper()
+	s, err := emulator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func closeData(t *testing.T, s *emulator.Server) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put sends a SET with properties of the state store, as a client would.
+func put(t *testing.T, s *emulator.Server, words string, properties ...emulator.Property) wire.Version {
+	t.Helper()
+	properties = append(properties, emulator.Property{Name: wire.PropTimestamp, Value: "1:0:client"})
+	resp := s.Do(emulator.NewRequest("client", wire.AppendRequest(nil, strings.Split(words, " ")...), properties...))
+	if string(resp.Payload) != "+OK\r\n" && string(resp.Payload) != ":1\r\n" {
+		t.Fatalf("%s: %q", words, resp.Payload)
+	}
+	return resp.Version
+}
+
+// TestDataRestart wants all of an entry back, and versions that go on.
+func TestDataRestart(t *testing.T) {
+	o := emulator.Options{Data: newData(t)}
+	long := strings.Repeat("k", 100_000)
+	s := serveData(t, o)
+	put(t, s, "SET plain 1")
+	put(t, s, "SET expires 2 PX 3600000")
+	put(t, s, "SET fenced 3", emulator.Property{Name: wire.PropFence, Value: "1696374425000:1:lock"})
+	put(t, s, "SET asked 4", emulator.Property{Name: wire.PropPersist, Value: "true"})
+	put(t, s, "SET gone 5")
+	put(t, s, "DEL gone")
+	put(t, s, "SET "+long+" \x00\xff")
+	put(t, s, "SET empty ")
+	latest := put(t, s, "SET plain 6")
+	want := make(map[string]emulator.Entry)
+	for _, key := range s.Keys() {
+		want[key], _ = s.Get(key)
+	}
+	closeData(t, s)
+
+	o.Skew = -time.Hour // the machine's clock was set back
+	s = serveData(t, o)
+	got := make(map[string]emulator.Entry)
+	for _, key := range s.Keys() {
+		got[key], _ = s.Get(key)
+	}
+	compare := cmp.Comparer(func(a, b wire.Version) bool { return a.String() == b.String() })
+	if diff := cmp.Diff(want, got, compare); diff != "" || len(got) != 6 {
+		t.Errorf("after the restart (-want +got):\n%s", diff)
+	}
+	for range 3 {
+		next := put(t, s, "SET plain 7")
+		if next.Compare(latest) <= 0 || next.Wall > latest.Wall+2000 {
+			t.Errorf("the version %v, after %v", next, latest)
+		}
+		latest = next
+		closeData(t, s)
+		s = serveData(t, o)
+	}
+	resp := s.Do(emulator.NewRequest("client", wire.AppendRequest(nil, "SET", "fenced", "8"), emulator.Property{Name: wire.PropTimestamp, Value: "1:0:client"}))
+	if !strings.Contains(string(resp.Payload), wire.TextFenceRequired) {
+		t.Errorf("a write without a token: %q", resp.Payload)
+	}
+	closeData(t, s)
+}
+
+// TestDataAsked keeps what was asked for, and forgets a key that is no longer.
+func TestDataAsked(t *testing.T) {
+	o := emulator.Options{Data: newData(t)}
+	o.Data.Asked, o.Data.Patterns = true, []string{"config/*", "exact"}
+	persist := emulator.Property{Name: wire.PropPersist, Value: "true"}
+	s := serveData(t, o)
+	put(t, s, "SET asked 1", persist)
+	put(t, s, "SET config/a 2")
+	put(t, s, "SET exact 3")
+	put(t, s, "SET exactly 4")
+	put(t, s, "SET no-more 5", persist)
+	put(t, s, "SET no-more 6")
+	put(t, s, "SET later 7")
+	put(t, s, "SET later 8", persist)
+	put(t, s, "SET deleted 9", persist)
+	put(t, s, "DEL deleted")
+	var latest wire.Version
+	for range 3 {
+		latest = put(t, s, "SET not-kept 10")
+	}
+	closeData(t, s)
+
+	o.Skew = -time.Minute
+	s = serveData(t, o)
+	if diff := cmp.Diff([]string{"asked", "config/a", "exact", "later"}, s.Keys()); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	if next := put(t, s, "SET not-kept 11"); next.Compare(latest) <= 0 {
+		t.Errorf("the version %v, after %v of a key that was not kept", next, latest)
+	}
+	closeData(t, s)
+
+	o.Data.Asked = false
+	s = serveData(t, o)
+	put(t, s, "SET all 12")
+	closeData(t, s)
+	o.Data.Asked = true // what is in the file stays until it is written again
+	s = serveData(t, o)
+	put(t, s, "SET asked 13")
+	put(t, s, "DEL config/a")
+	closeData(t, s)
+	s = serveData(t, o)
+	if diff := cmp.Diff([]string{"all", "exact", "later"}, s.Keys()); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	closeData(t, s)
+}
+
+// TestDataExpiredWhileDown deletes at the start, in the order of the deadlines.
+func TestDataExpiredWhileDown(t *testing.T) {
+	o := emulator.Options{Data: newData(t)}
+	s := serveData(t, o)
+	for i, key := range []string{"e", "c", "a", "d", "b"} {
+		put(t, s, fmt.Sprintf("SET %s v PX %d", key, 60_000+i))
+	}
+	put(t, s, "SET later v PX 7200000")
+	closeData(t, s)
+
+	o.Skew = time.Hour // it was down for an hour
+	s = serveData(t, o)
+	var gone []string
+	for _, c := range s.Changes() {
+		gone = append(gone, fmt.Sprint(c.Key, " ", c.Cause))
+	}
+	if diff := cmp.Diff([]string{"e expired", "c expired", "a expired", "d expired", "b expired"}, gone); diff != "" {
+		t.Errorf("changes at the start (-want +got):\n%s", diff)
+	}
+	s.FastForward(2 * time.Hour)
+	closeData(t, s)
+
+	report, err := disk.Check(o.Data.File, nil)
+	if err != nil || report.Records != 0 || len(report.Damages) > 0 {
+		t.Errorf("the file: %+v, %v", report, err)
+	}
+}
+
+// stalled holds commits up until it is told to go on.
+type stalled struct {
+	mu      sync.Mutex
+	holding chan struct{}
+	err     error
+	commits int
+}
+
+func (s *stalled) commit(write func() error) error {
+	s.mu.Lock()
+	holding := s.holding
+	s.commits++
+	s.mu.Unlock()
+	if holding != nil {
+		<-holding
+	}
+	if s.err != nil {
+		return s.err
+	}
+	return write()
+}
+
+func (s *stalled) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holding = make(chan struct{})
+}
+
+// release lets the commits go on that wait, and those that come.
+func (s *stalled) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.holding)
+	s.holding = nil
+}
+
+func (s *stalled) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commits
+}
+
+// TestDataHoldsAnswers wants nothing to leave before the commit: neither the answer to a
+// write, nor its notification, nor a read. Then all leaves, in one order, and requests that
+// came meanwhile share a commit.
+func TestDataHoldsAnswers(t *testing.T) {
+	var disk stalled
+	o := emulator.Options{Data: newData(t).Around(disk.commit)}
+	s := emulator.Start(t, o)
+	watcher, writer, reader := connect(t, s, "watcher"), connect(t, s, "writer"), connect(t, s, "reader")
+	watcher.do("KEYNOTIFY k", "+OK")
+	reader.do("GET other", "$-1")
+	disk.hold()
+	before := disk.count()
+	writer.ask("SET k 1")
+	writer.expect("PUBACK 0x00")
+	reader.ask("GET k")
+	reader.expect("PUBACK 0x00")
+	writer.ask("SET k 2")
+	writer.expect("PUBACK 0x00")
+	writer.ask("SET k 3 PX 1000")
+	writer.expect("PUBACK 0x00")
+	writer.ask("DEL k")
+	writer.expect("PUBACK 0x00")
+	reader.ask("GET k")
+	reader.expect("PUBACK 0x00")
+	await(t, s, func(st emulator.State) bool { return st.Requests == 8 })
+	if st := s.State(); st.Replies != 2 || st.Notifications != 0 {
+		t.Errorf("before the commit: %+v", st)
+	}
+	disk.release()
+	writer.expect("reply +OK", "reply +OK", "reply +OK", "reply :1")
+	reader.expect("reply $1\r\n1", "reply $-1")
+	watcher.expect("notify 6B SET VALUE 1", "notify 6B SET VALUE 2", "notify 6B SET VALUE 3", "notify 6B DELETE")
+	if n := disk.count() - before; n > 2 {
+		t.Errorf("%d commits, want two: what came during the first shares the second", n)
+	}
+	reader.do("GET k", "$-1")
+}
+
+// TestDataDiskError answers nothing after an error of the disk, and says why.
+func TestDataDiskError(t *testing.T) {
+	var broken stalled
+	o := emulator.Options{Data: newData(t).Around(broken.commit)}
+	s := serveData(t, o)
+	writer := connect(t, s, "writer")
+	writer.do("SET k 1", "+OK")
+	broken.hold()
+	broken.err = errors.New("input/output error")
+	writer.ask("SET k 2")
+	writer.expect("PUBACK 0x00")
+	writer.ask("GET k")
+	writer.expect("PUBACK 0x00")
+	broken.release()
+	writer.expect("DISCONNECT 0x8b")
+	writer.ended()
+	<-s.Done()
+	if _, ok := errors.AsType[*emulator.DataError](s.Err()); !ok || !errors.Is(s.Err(), broken.err) {
+		t.Errorf("Err: %v", s.Err())
+	}
+	if resp := s.Do(emulator.NewRequest("", wire.AppendRequest(nil, "GET", "k"))); len(resp.Payload) > 0 {
+		t.Errorf("an answer after the end: %q", resp.Payload)
+	}
+	closeData(t, s)
+
+	s = serveData(t, emulator.Options{Data: emulator.Data{File: o.Data.File}})
+	if e, _ := s.Get("k"); string(e.Value) != "1" {
+		t.Errorf("k is %q, want the value that was acknowledged", e.Value)
+	}
+	closeData(t, s)
+}
+
+// TestDataFastForward has keys expire, and kept so, before it returns.
+func TestDataFastForward(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Data: newData(t)})
+	c := connect(t, s, "c")
+	c.do("KEYNOTIFY k", "+OK")
+	c.ask("SET k v PX 1000")
+	c.expect("PUBACK 0x00", "notify 6B SET VALUE v", "reply +OK")
+	s.FastForward(time.Second)
+	c.expect("notify 6B DELETE")
+	if keys := s.Keys(); len(keys) > 0 {
+		t.Errorf("keys: %q", keys)
+	}
+}
+
+// TestDataLocked refuses a file that another server has.
+func TestDataLocked(t *testing.T) {
+	o := emulator.Options{Data: newData(t)}
+	s := serveData(t, o)
+	_, err := emulator.New(o)
+	locked, ok := errors.AsType[*disk.LockedError](err)
+	if !ok || locked.PID != os.Getpid() {
+		t.Errorf("a second server: %v", err)
+	}
+	closeData(t, s)
+	s = serveData(t, o)
+	closeData(t, s)
+	if left, err := filepath.Glob(o.Data.File + "*"); err != nil || !slices.Equal(left, []string{o.Data.File}) {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}

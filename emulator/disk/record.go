@@ -1,0 +1,121 @@
+package disk
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+)
+
+// A Record is a key and its state.
+type Record struct {
+	Key     []byte
+	Value   []byte
+	Version []byte // as text
+	Fence   []byte // the fencing token as text; empty: none
+	Expires int64  // in microseconds since the Unix epoch; 0: never
+	Persist bool   // the last write asked for the record to be kept
+}
+
+const (
+	flagPersist = 1 << iota
+	flagExpires
+	flagKey // the record begins with the key
+
+	knownFlags = flagPersist | flagExpires | flagKey
+)
+
+// headerSize is the size of flags and checksum.
+const headerSize = 1 + 4
+
+// appendRecord appends a record as the file has it:
+//
+//	1 byte   flags
+//	4        CRC-32C of the key and of the rest
+//	(8       when the record expires)
+//	(lengths and bytes: the key, if it is a long one)
+//	lengths and bytes: version, fencing token
+//	value
+//
+// Numbers are little endian, lengths unsigned varints.
+func appendRecord(dst []byte, r Record, withKey bool) []byte {
+	begin := len(dst)
+	flags := byte(0)
+	if r.Persist {
+		flags |= flagPersist
+	}
+	if r.Expires != 0 {
+		flags |= flagExpires
+	}
+	if withKey {
+		flags |= flagKey
+	}
+	dst = append(dst, flags, 0, 0, 0, 0)
+	if r.Expires != 0 {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Expires))
+	}
+	if withKey {
+		dst = appendBytes(dst, r.Key)
+	}
+	dst = appendBytes(dst, r.Version)
+	dst = appendBytes(dst, r.Fence)
+	dst = append(dst, r.Value...)
+	binary.LittleEndian.PutUint32(dst[begin+1:], checksum(r.Key, flags, dst[begin+headerSize:]))
+	return dst
+}
+
+func appendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+func checksum(key []byte, flags byte, rest []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli) // the standard library keeps it
+	sum := crc32.Update(0, table, key)
+	sum = crc32.Update(sum, table, []byte{flags})
+	return crc32.Update(sum, table, rest)
+}
+
+var (
+	errShortRecord = errors.New("the record is cut off")
+	errChecksum    = errors.New("the record does not have its checksum")
+	errFlags       = errors.New("the record has unknown flags")
+)
+
+// parseRecord reads a record. key is the one it is filed under, and long says that this is
+// the hash of its real key. The record's slices are parts of data.
+func parseRecord(key, data []byte, long bool) (Record, error) {
+	r := Record{Key: key}
+	if len(data) < headerSize {
+		return r, errShortRecord
+	}
+	flags, sum, rest := data[0], binary.LittleEndian.Uint32(data[1:]), data[headerSize:]
+	if flags&^knownFlags != 0 || flags&flagKey != 0 != long {
+		return r, errFlags
+	}
+	body := rest
+	r.Persist = flags&flagPersist != 0
+	if flags&flagExpires != 0 {
+		if len(body) < 8 {
+			return r, errShortRecord
+		}
+		r.Expires, body = int64(binary.LittleEndian.Uint64(body)), body[8:]
+		if r.Expires == 0 {
+			return r, errFlags
+		}
+	}
+	fields := []*[]byte{&r.Version, &r.Fence}
+	if long {
+		fields = []*[]byte{&r.Key, &r.Version, &r.Fence}
+	}
+	for _, field := range fields {
+		n, size := binary.Uvarint(body)
+		if size <= 0 || n > uint64(len(body)-size) {
+			return r, errShortRecord
+		}
+		*field, body = body[size:size+int(n):size+int(n)], body[size+int(n):]
+	}
+	r.Value = body
+	if checksum(r.Key, flags, rest) != sum || long && string(filedUnder(r.Key)) != string(key) {
+		return r, errChecksum
+	}
+	return r, nil
+}

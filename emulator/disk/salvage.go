@@ -1,0 +1,45 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// salvaged is how many changes of a batch are written at once.
+const salvaged = 10_000
+
+// Salvage is [Check], and writes each record that is as it was written to another file, which
+// must not exist.
+func Salvage(name, to string) (report Report, err error) {
+	if _, err := os.Lstat(to); err == nil {
+		return report, &fs.PathError{Op: "create", Path: to, Err: fs.ErrExist}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return report, err
+	}
+	f, err := Open(to, Options{}, func(Record) {})
+	if err != nil {
+		return report, err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = errors.Join(err, os.Remove(to))
+		}
+	}()
+	var b Batch
+	var failed error
+	commit := func() {
+		if failed == nil {
+			failed = f.Commit(&b)
+		}
+		b.Reset()
+	}
+	report, err = Check(name, func(r Record) {
+		if b.Put(r); b.Len() == salvaged {
+			commit()
+		}
+	})
+	b.Clock(report.Clock)
+	commit()
+	return report, errors.Join(err, failed)
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Kills a store that is kept in a file (serve --data) under load, and checks that the next one
+# has each write that was acknowledged, and nothing that was not asked for. The tests run 20
+# rounds.
+#
+#	scripts/crash-data.sh          1000 rounds, about two minutes
+#	scripts/crash-data.sh 20000
+#
+# Requires Go.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+exec go test ./emulator -run '^TestCrash$' -count 1 -timeout 0 -v -crash-rounds "${1-1000}"
