@@ -189,8 +189,11 @@ func (s *stalled) commit(write func() error) error {
 	if holding != nil {
 		<-holding
 	}
-	if s.err != nil {
-		return s.err
+	s.mu.Lock()
+	err := s.err
+	s.mu.Unlock()
+	if err != nil {
+		return err
 	}
 	return write()
 }
@@ -314,4 +317,31 @@ func TestDataLocked(t *testing.T) {
 	if left, err := filepath.Glob(o.Data.File + "*"); err != nil || !slices.Equal(left, []string{o.Data.File}) {
 		t.Errorf("left: %q, %v", left, err)
 	}
+}
+
+// TestDataStart bounds the start of a store with many keys: a second for 1,000,000 on an idle
+// machine.
+func TestDataStart(t *testing.T) {
+	data := newData(t)
+	f, err := disk.Open(data.File, disk.Options{}, func(disk.Record) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys = 100_000
+	var b disk.Batch
+	for i := range keys {
+		b.Put(disk.Record{Key: fmt.Appendf(nil, "key/%d", i), Value: make([]byte, 100), Version: []byte("1:0:StateStore")})
+	}
+	if err := errors.Join(f.Commit(&b), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	s := serveData(t, emulator.Options{Data: data})
+	if took := time.Since(begin); took > patience {
+		t.Errorf("the start with %d keys took %v", keys, took)
+	}
+	if n := s.State().Keys; n != keys {
+		t.Errorf("%d keys, want %d", n, keys)
+	}
+	closeData(t, s)
 }

@@ -58,6 +58,8 @@
 //	`__ts`, `__ft` more than 60 s ahead are refused       documented  Options.Skew
 //	  a sign, an empty node: `malformed timestamp`        assumed
 //	a property given twice: the first counts              assumed
+//	`aio-persistence` on SET keeps the key on disk        documented  Options.Data
+//	  a SET without it ends that                          assumed
 //	order of the checks, see the store's Do               assumed
 //	quota of keys                                         documented  Options.MaxKeys
 //	authorization by key                                  documented  Options.Rules, Authorize

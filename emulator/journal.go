@@ -44,13 +44,13 @@ func (e *DataError) Error() string { return e.Err.Error() }
 
 func (e *DataError) Unwrap() error { return e.Err }
 
-// A journal writes the changes of a store to its data file, and holds back what tells of a
-// change until the file has it. One commit takes all changes that were made while the one
-// before was under way.
+// A journal writes the changes of a store to its data file. Replies and notifications wait
+// until the file has the changes that they show. One commit writes all changes that were made
+// during the commit before.
 //
 // There is one order: while a change is on its way to the file, everything that leaves the
-// store waits in a queue, answers to reads included. So nobody sees a value that a crash
-// could take back, and watchers hear of a change before its answer.
+// store waits in a queue, replies to reads included. So nobody sees a value that a crash
+// could take back, and watchers are notified of a change before its reply leaves.
 //
 // A nil journal is that of a store which is not kept: nothing waits.
 type journal struct {
@@ -70,7 +70,8 @@ type journal struct {
 	ended        chan struct{} // closed when run has ended
 }
 
-// A group is changes that are committed together, and what waits for them.
+// A group is changes that are committed together, and the replies and notifications that
+// wait for them.
 type group struct {
 	batch disk.Batch
 	held  []func()
@@ -157,8 +158,9 @@ func (j *journal) pending() bool {
 	return j != nil && (j.committing || !j.next.batch.Empty() || j.err != nil)
 }
 
-// hold does something, with the lock held, when the file has all changes that were made so
-// far; never, if it does not get them. bytes is about the memory that waits. The lock is held.
+// hold calls do, with the lock held, when the file has all changes that were made so far, and
+// never if a commit ends with an error. bytes is about the memory that do keeps. The lock is
+// held.
 func (j *journal) hold(bytes int, do func()) {
 	if j.err != nil {
 		return

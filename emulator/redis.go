@@ -23,6 +23,7 @@ type redisPort struct {
 	sync.Locker // the store's owner; Unlock sends what the store has for watchers
 
 	store    *store.Store
+	journal  *journal // nil: the store is in memory only
 	now      func() time.Time
 	server   *redis.Server
 	applying bool // a command of the port makes the change that is reported
@@ -34,8 +35,8 @@ type redisPort struct {
 var _ redis.Engine = (*redisPort)(nil)
 
 // newRedisPort returns a port that listens nowhere yet.
-func newRedisPort(owner sync.Locker, st *store.Store, now func() time.Time, o redis.Options) (*redisPort, error) {
-	p := &redisPort{Locker: owner, store: st, now: now}
+func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options) (*redisPort, error) {
+	p := &redisPort{Locker: owner, store: st, journal: j, now: now}
 	o.Backend, o.Name = p, "emulator"
 	var err error
 	p.server, err = redis.New(o)
@@ -112,7 +113,12 @@ func (p *redisPort) Put(who *redis.Caller, put redis.Put) error {
 	if !put.Expires.IsZero() {
 		cause = store.CauseSetPX
 	}
-	return p.apply(store.Write{ClientID: who.ID, Username: who.User, Cause: cause, Key: put.Key, Value: put.Value, Expires: put.Expires})
+	w := store.Write{ClientID: who.ID, Username: who.User, Cause: cause, Key: put.Key, Value: put.Value, Expires: put.Expires}
+	if p.journal != nil { // a Redis client cannot say whether a key is to be kept: that stays as it is
+		e, found := p.store.Lookup(put.Key)
+		w.Persist = found && e.Persist()
+	}
+	return p.apply(w)
 }
 
 func (p *redisPort) Remove(who *redis.Caller, key []byte) error {
@@ -214,14 +220,17 @@ func (p *redisPort) Unwatch([]byte) {}
 // serverLock is the lock of a server as a command of the Redis port takes it.
 type serverLock struct{ s *Server }
 
-// Lock removes the keys that have expired, too.
+// Lock removes the keys that have expired, too. Until Unlock the store's clock stands
+// still: all that happens meanwhile is one step, and to read the clock costs as much as to find a key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
+	l.s.stopped = l.s.now()
 	l.s.store.Expire()
 }
 
 func (l serverLock) Unlock() {
 	s := l.s
+	s.stopped = time.Time{}
 	s.notify()
 	s.arm()
 	s.broker.Unlock()
@@ -257,7 +266,7 @@ func (s *Server) listenRedis() error {
 	default:
 		o.Identify = certifiedConn
 	}
-	port, err := newRedisPort(serverLock{s}, s.store, s.now, o)
+	port, err := newRedisPort(serverLock{s}, s.store, s.journal, s.now, o)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -350,7 +359,7 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 	if a.journal != nil {
 		opts.Settle = a.journal.wait
 	}
-	port, err := newRedisPort(attachedLock{a}, a.engine, a.opts.Now, opts)
+	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, opts)
 	if err != nil {
 		return "", errors.Join(err, ln.Close())
 	}

@@ -98,7 +98,8 @@ type Server struct {
 	reauth    func(clientID string, token []byte) byte
 	counts    State
 	closed    bool
-	err       error // why the server ended by itself
+	stopped   time.Time // what the store's clock shows during a step of Redis commands; zero: it runs
+	err       error     // why the server ended by itself
 
 	// Memory that one request after the other uses.
 	payload, properties []byte
@@ -164,9 +165,6 @@ func New(opts Options) (*Server, error) {
 	if err := s.listen(); err != nil {
 		return nil, errors.Join(err, s.broker.Close(), s.journal.close())
 	}
-	if err := s.listenRedis(); err != nil {
-		return nil, errors.Join(err, s.broker.Close(), s.journal.close())
-	}
 	return s, nil
 }
 
@@ -182,7 +180,7 @@ func (s *Server) listen() error {
 		s.broker.ServeWebSocket(s.ws, webSocketPath)
 	}
 	s.broker.Serve(s.ln)
-	return nil
+	return s.listenRedis()
 }
 
 func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error) {
@@ -250,10 +248,11 @@ func (s *Server) Close() error {
 	if closed {
 		return nil
 	}
+	port := s.port.close()
 	// A store that can be kept no longer said why to Err, and answers nobody.
 	_ = s.journal.wait()
 	defer s.end.Do(func() { close(s.ended) })
-	return errors.Join(s.port.close(), s.broker.Close(), s.journal.close())
+	return errors.Join(port, s.broker.Close(), s.journal.close())
 }
 
 // Done is closed when the server is closed, or has ended by itself because its store can be
@@ -270,9 +269,10 @@ func (s *Server) Err() error {
 // fail ends the server: what it would answer from now on could be lost.
 func (s *Server) fail(err error) {
 	s.opts.Log.Error("the store can be kept no longer", "error", err)
-	s.update(func() { s.err = err })
+	var port *redisPort
+	s.update(func() { s.err, port = err, s.port })
 	// The listeners are closed; that one was gone before does not matter any more.
-	_ = s.broker.Close()
+	_ = errors.Join(port.close(), s.broker.Close())
 	s.end.Do(func() { close(s.ended) })
 }
 
@@ -285,7 +285,12 @@ func (s *Server) update(change func()) {
 }
 
 // now is the store's clock. The broker is locked.
-func (s *Server) now() time.Time { return s.broker.Now().Add(s.opts.Skew) }
+func (s *Server) now() time.Time {
+	if !s.stopped.IsZero() {
+		return s.stopped
+	}
+	return s.broker.Now().Add(s.opts.Skew)
+}
 
 // at has something done when the store's clock shows that time.
 func (s *Server) at(due time.Time, do func()) *broker.Appointment {

@@ -31,8 +31,8 @@ type Backend interface {
 	Unwatch(key []byte)
 }
 
-// An Engine is a Backend in this process. All methods, Do and Scan too, are called while it
-// is locked, and what they return is good until the next Do, Put or Remove. Watch and Unwatch are
+// An Engine is a Backend in this process. All methods, Do and Scan too, are called
+// while it is locked, and what they return is good until the next Do, Put or Remove. Watch and Unwatch are
 // not called. Lock removes the keys that have expired.
 //
 // An Engine reports each change to [Server.Changed] while it is locked, those of Put and

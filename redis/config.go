@@ -64,8 +64,8 @@ func runConfigSet(c *conn, args [][]byte) {
 			if value != settings[at].value {
 				refused = "can't set immutable config"
 			}
-		} else if f, err := parseClasses(value); err != nil {
-			refused = err.Error()
+		} else if f, ok := parseClasses(value); !ok {
+			refused = textFlags
 		} else if c.s.engine == nil && f&(misses|created) != 0 {
 			c.error(textRemoteFlags)
 			return

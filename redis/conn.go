@@ -43,7 +43,6 @@ type conn struct {
 	queuedBytes int
 	multi       bool
 	abort       bool // EXEC refuses: a command was not queued
-	ops         []Op
 
 	watched map[string]struct{} // guarded by the engine
 	dirty   bool                // the same; a watched key changed
@@ -331,7 +330,11 @@ func (c *conn) dispatch(cmd *command, unknownSub bool, args [][]byte) {
 		return
 	}
 	if c.multi && cmd.flags&atOnce == 0 {
-		c.enqueue(cmd, args)
+		if !c.enqueue(cmd, args) {
+			c.abort = true
+			c.error("the transaction is too large")
+			return
+		}
 		c.status("QUEUED")
 		return
 	}
@@ -427,7 +430,7 @@ func printable(b []byte, n int) string {
 	return string(b[:min(len(b), n)])
 }
 
-// remoteAddr is the address of the client, for CLIENT LIST.
+// address is an address as CLIENT LIST shows it.
 func address(a net.Addr) string {
 	if a == nil {
 		return ""

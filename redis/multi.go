@@ -21,11 +21,15 @@ const (
 	maxQueuedBytes = 1 << 30
 )
 
-// enqueue keeps a command for EXEC. The arguments are copied: their buffer is used again.
-func (c *conn) enqueue(cmd *command, args [][]byte) {
+// enqueue keeps a command for EXEC, if there is room. The arguments are copied: their
+// buffer is used again.
+func (c *conn) enqueue(cmd *command, args [][]byte) (ok bool) {
 	size := 0
 	for _, a := range args {
 		size += len(a)
+	}
+	if len(c.queue) == maxQueued || c.queuedBytes+size > maxQueuedBytes {
+		return false
 	}
 	joined, kept := make([]byte, 0, size), make([][]byte, len(args))
 	for i, a := range args {
@@ -34,6 +38,7 @@ func (c *conn) enqueue(cmd *command, args [][]byte) {
 	}
 	c.queue = append(c.queue, queued{cmd, kept})
 	c.queuedBytes += size
+	return true
 }
 
 func runMulti(c *conn, _ [][]byte) {

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 )
 
@@ -35,17 +34,17 @@ var letterClasses = [len(classLetters)]class{generic, strings_, lists, sets, has
 
 // CheckNotify says what is wrong with the flags of notify-keyspace-events.
 func CheckNotify(flags string) error {
-	if _, err := parseClasses(flags); err != nil {
+	if _, ok := parseClasses(flags); !ok {
 		return fmt.Errorf("notification flags %.32q: want letters of Ag$lshzxeKEtdmn", flags)
 	}
 	return nil
 }
 
-var errFlags = errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+// textFlags is how Redis refuses flags.
+const textFlags = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
 
 // parseClasses reads the value of notify-keyspace-events.
-func parseClasses(text string) (class, error) {
-	var flags class
+func parseClasses(text string) (flags class, ok bool) {
 letters:
 	for i := range len(text) {
 		if text[i] == 'A' {
@@ -58,9 +57,9 @@ letters:
 				continue letters
 			}
 		}
-		return 0, errFlags
+		return 0, false
 	}
-	return flags, nil
+	return flags, true
 }
 
 // String is the value of notify-keyspace-events that Redis gives back.

@@ -71,9 +71,6 @@ func (r *requestReader) fill(from io.Reader) error {
 	return err
 }
 
-// buffered returns how many bytes are unread.
-func (r *requestReader) buffered() int { return r.end - r.begin }
-
 // next returns the arguments of the next request; none means that more must be read
 // first. They are good until the next call of fill.
 func (r *requestReader) next() ([][]byte, error) {

@@ -50,18 +50,32 @@ func readFile(name string, load func(Record)) (c contents, err error) {
 		return c, err
 	}
 	var foundFormat string
-	foreign := false
+	count := int64(0)
+	buckets := make(map[string]bool)
 	p := pages{f: f, meta: c.meta, damage: damaged}
+	p.named = func(bucket string) { buckets[bucket] = true }
 	p.record = func(bucket string, page uint64, key, value []byte) {
 		switch bucket {
 		case bucketMeta:
 			switch string(key) {
 			case keyFormat:
 				foundFormat = string(value)
-			case keyClock:
-				if c.clock, err = strconv.ParseInt(string(value), 10, 64); err != nil {
-					damaged(Damage{Page: page, Err: fmt.Errorf("the clock %.32q is no number", value)})
+			case keyClock, keyCount:
+				r, err := parseRecord(key, value, false)
+				n := int64(0)
+				if err == nil {
+					n, err = strconv.ParseInt(string(r.Value), 10, 64)
 				}
+				if err != nil {
+					damaged(Damage{Page: page, Err: fmt.Errorf("the %s: %w", key, err)})
+				}
+				if string(key) == keyClock {
+					c.clock = n
+				} else {
+					count = n
+				}
+			default:
+				damaged(Damage{Page: page, Err: fmt.Errorf("%.32q is not known in the bucket %s", key, bucketMeta)})
 			}
 		case bucketKeys, bucketLong:
 			r, err := parseRecord(key, value, bucket == bucketLong)
@@ -72,17 +86,25 @@ func readFile(name string, load func(Record)) (c contents, err error) {
 			c.records++
 			c.bytes += int64(len(r.Key) + len(r.Value))
 			load(r)
-		default:
-			foreign = true
 		}
 	}
 	p.walk(info.Size())
+	ours := 0
+	for _, b := range []string{bucketMeta, bucketKeys, bucketLong} {
+		if buckets[b] {
+			ours++
+		}
+	}
 	c.initialized = foundFormat != ""
 	switch {
 	case c.initialized && foundFormat != strconv.Itoa(format):
 		return c, &FormatError{Name: name, Got: foundFormat}
-	case !c.initialized && (foreign || c.records > 0) && len(c.damages) == 0:
+	case ours == 0 && len(buckets) > 0 && len(c.damages) == 0:
 		return c, &FormatError{Name: name}
+	case ours > 0 && (ours < 3 || len(buckets) > ours || !c.initialized):
+		damaged(Damage{Err: errors.New("its buckets are not those of a data file")})
+	case c.initialized && len(c.damages) == 0 && int64(c.records) != count:
+		damaged(Damage{Err: fmt.Errorf("it should have %d keys", count)})
 	}
 	return c, nil
 }

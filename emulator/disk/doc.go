@@ -14,7 +14,9 @@
 // The file is one of bbolt, with the buckets
 //
 //	sscli  format   the version of this layout, a decimal number
-//	       clock    no version that the store gave has a later wall clock (decimal, ms)
+//	        clock    no version that the store gave has a later wall clock (decimal, ms);
+//	                a record
+//	        count    how many records keys and long have; a record
 //	keys   a record for each key, see appendRecord
 //	long   the same for keys that are too long for bbolt, by their SHA-256
 package disk

@@ -20,6 +20,7 @@ type File struct {
 	db    *bolt.DB
 	name  string
 	clock int64
+	count int // of the records
 }
 
 // Options configure [Open]. The zero value is the ordinary case.
@@ -40,6 +41,7 @@ const (
 
 	keyFormat = "format"
 	keyClock  = "clock"
+	keyCount  = "count"
 
 	lockTimeout = time.Second
 )
@@ -109,7 +111,7 @@ func Open(name string, o Options, load func(Record)) (*File, error) {
 	if err != nil {
 		return nil, openError(name, err)
 	}
-	f := &File{db: db, name: name, clock: read.clock}
+	f := &File{db: db, name: name, clock: read.clock, count: read.records}
 	if err := f.begin(read); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -206,12 +208,19 @@ func (f *File) Clock() int64 { return f.clock }
 // neither may the file: it is to be closed. When it is opened again it has all changes of the
 // batch or none.
 func (f *File) Commit(b *Batch) error {
+	count := f.count
 	err := f.db.Update(func(tx *bolt.Tx) error {
 		keys, long := tx.Bucket([]byte(bucketKeys)), tx.Bucket([]byte(bucketLong))
 		for _, c := range b.changes {
 			bucket, key, record := keys, b.data[c.begin:c.record], b.data[c.record:c.end]
 			if c.long {
 				bucket = long
+			}
+			if bucket.Get(key) != nil {
+				count--
+			}
+			if len(record) > 0 {
+				count++
 			}
 			var err error
 			if len(record) == 0 {
@@ -223,15 +232,28 @@ func (f *File) Commit(b *Batch) error {
 				return err
 			}
 		}
+		meta := tx.Bucket([]byte(bucketMeta))
+		if count != f.count {
+			if err := putNumber(meta, keyCount, int64(count)); err != nil {
+				return err
+			}
+		}
 		if b.clock == 0 {
 			return nil
 		}
-		return tx.Bucket([]byte(bucketMeta)).Put([]byte(keyClock), strconv.AppendInt(nil, b.clock, 10))
+		return putNumber(meta, keyClock, b.clock)
 	})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", f.name, err)
 	}
+	f.count = count
 	return nil
+}
+
+// putNumber writes a number as a record, for its checksum.
+func putNumber(b *bolt.Bucket, key string, n int64) error {
+	r := Record{Key: []byte(key), Value: strconv.AppendInt(nil, n, 10)}
+	return b.Put(r.Key, appendRecord(nil, r, false))
 }
 
 // Close unlocks the file.

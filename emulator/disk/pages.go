@@ -142,6 +142,7 @@ type pages struct {
 	seen   []uint64 // a bit for each page
 	free   [][]byte // memory for pages
 	damage func(Damage)
+	named  func(bucket string) // before what is in the bucket
 	record func(bucket string, page uint64, key, value []byte)
 }
 
@@ -154,9 +155,11 @@ func (p *pages) walk(size int64) {
 		p.damage(Damage{Err: fmt.Errorf("the file is cut off: it has %d bytes of %d", size, p.meta.pages*uint64(p.meta.pageSize))})
 	}
 	p.tree(p.meta.root, nil, nil, func(page uint64, flags uint32, key, value []byte) {
-		if flags&bucketFlag != 0 {
-			p.bucket(string(key), page, value)
+		if flags != bucketFlag {
+			p.damage(Damage{Page: page, Err: fmt.Errorf("%.64q is no bucket", key)})
+			return
 		}
+		p.bucket(string(key), page, value)
 	})
 }
 
@@ -165,7 +168,14 @@ func (p *pages) bucket(name string, page uint64, value []byte) {
 		p.damage(Damage{Page: page, Err: fmt.Errorf("the bucket %.64q is cut off", name)})
 		return
 	}
-	leaf := func(page uint64, _ uint32, key, value []byte) { p.record(name, page, key, value) }
+	p.named(name)
+	leaf := func(page uint64, flags uint32, key, value []byte) {
+		if flags != 0 {
+			p.damage(Damage{Page: page, Err: fmt.Errorf("%.64q is no record", key)})
+			return
+		}
+		p.record(name, page, key, value)
+	}
 	if root := order.Uint64(value); root != 0 {
 		p.tree(root, nil, nil, leaf)
 		return
@@ -251,7 +261,7 @@ func (p *pages) see(id uint64) error {
 }
 
 var (
-	errElement = errors.New("an element is not in its page")
+	errElement = errors.New("its elements are not where they should be")
 	errOrder   = errors.New("the keys are not in order")
 )
 
@@ -267,51 +277,45 @@ func elements(page []byte, low, high []byte, id uint64, leaf leafFunc, branch br
 	if pageHeader+count*elementSize > len(page) {
 		return errElement
 	}
-	cut := func(element, pos, size int) ([]byte, bool) {
-		begin := element + pos
-		if pos < 0 || size < 0 || begin > len(page) || size > len(page)-begin {
-			return nil, false
-		}
-		return page[begin : begin+size : begin+size], true
-	}
-	key := func(i int) ([]byte, bool) {
+	// element returns where the key of an element begins, and its length and that of the value.
+	element := func(i int) (begin, key, value int) {
 		at := pageHeader + i*elementSize
 		e := page[at:]
 		if flags == branchPage {
-			return cut(at, int(order.Uint32(e)), int(order.Uint32(e[4:])))
+			return at + int(order.Uint32(e)), int(order.Uint32(e[4:])), 0
 		}
-		return cut(at, int(order.Uint32(e[4:])), int(order.Uint32(e[8:])))
+		return at + int(order.Uint32(e[4:])), int(order.Uint32(e[8:])), int(order.Uint32(e[12:]))
 	}
-	// All keys are looked at before any is handed over, so that nothing comes from a page
-	// that is wrong.
-	last := low
+	// All elements are looked at before any is handed over, so that nothing comes from a page
+	// that is wrong. Their keys and values follow each other, right after the elements.
+	last, next := low, pageHeader+count*elementSize
 	for i := range count {
-		k, ok := key(i)
-		switch {
-		case !ok || len(k) == 0:
+		begin, key, value := element(i)
+		if begin != next || key == 0 || key > len(page)-begin || value > len(page)-begin-key {
 			return errElement
+		}
+		next += key + value
+		k := page[begin : begin+key]
+		switch {
 		case i > 0 && bytes.Compare(k, last) <= 0, i == 0 && bytes.Compare(k, last) < 0, high != nil && bytes.Compare(k, high) >= 0:
 			return errOrder
 		}
 		last = k
 	}
 	for i := range count {
-		at := pageHeader + i*elementSize
-		e := page[at:]
-		k, _ := key(i)
-		if flags == branchPage {
-			var next []byte
-			if i+1 < count {
-				next, _ = key(i + 1)
-			}
-			branch(k, next, order.Uint64(e[8:]))
+		e := page[pageHeader+i*elementSize:]
+		begin, key, value := element(i)
+		k, v := page[begin:begin+key:begin+key], page[begin+key:begin+key+value:begin+key+value]
+		if flags == leafPage {
+			leaf(id, order.Uint32(e), k, v)
 			continue
 		}
-		v, ok := cut(at, int(order.Uint32(e[4:]))+len(k), int(order.Uint32(e[12:])))
-		if !ok {
-			return errElement
+		var after []byte
+		if i+1 < count {
+			begin, key, _ := element(i + 1)
+			after = page[begin : begin+key]
 		}
-		leaf(id, order.Uint32(e), k, v)
+		branch(k, after, order.Uint64(e[8:]))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -64,6 +64,11 @@ with * ? and [0-9], in which {principal.clientId} and {principal.username} stand
 client. USER is a name of --users, the common name of a client certificate, the subject
 of a token, or * for every client, also one without a name. With rules, a request that
 no rule allows is refused; without rules, none is.
+
+--redis lets Redis clients use the same store: strings, transactions, pub/sub and keyspace
+notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is its URL. A user of
+--users logs in with AUTH; an address that is not loopback requires --users or
+--redis-insecure. With --attach, --users and TLS are for Redis clients.
 
 With --data FILE the store survives a restart and a crash: a write is answered when the
 file has it. --persist asked keeps only the keys that were set with --persist, and those
@@ -146,11 +151,11 @@ func (f serveFlags) options() (emulator.Options, error) {
 		return o, err
 	}
 	if f.users != "" {
-		users, err := readUsers(string(f.users))
+		users, err := passwd.Read(string(f.users))
 		if err != nil {
 			return o, &explain.UsageError{Err: fmt.Errorf("--users: %w", err)}
 		}
-		o.CheckLogin = users.check
+		o.CheckLogin = users.Check
 	}
 	if f.tokens != "" {
 		tokens, err := readTokens(string(f.tokens))
@@ -187,13 +192,8 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 	default:
 		return nil
 	}
-	o.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	if f.clientCA != "" {
-		pool, err := certs.ReadPool(string(f.clientCA))
-		if err != nil {
-			return explain.Usagef("--listen-client-ca: %w", err)
-		}
-		o.TLS.ClientCAs, o.TLS.ClientAuth = pool, tls.RequireAndVerifyClientCert
+	if o.TLS, err = certs.ServerTLS(pair, string(f.clientCA)); err != nil {
+		return explain.Usagef("--listen-client-ca: %w", err)
 	}
 	return nil
 }
@@ -255,18 +255,10 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 	}
 	select {
 	case <-ctx.Done():
-		return ended(context.Cause(ctx))
+		return explain.ServerEnded(context.Cause(ctx))
 	case <-server.Done():
 		return dataError(server.Err())
 	}
-}
-
-// ended is the end of a server: that a signal asked for it is no error to tell of.
-func ended(cause error) error {
-	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
-		return &explain.ExitError{Code: 128 + int(s.Signal), Err: cause}
-	}
-	return cause
 }
 
 // serving says how clients reach the server.

@@ -1,0 +1,50 @@
+package emulator_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// BenchmarkRedis is the time of a request in pipelines of 64.
+func BenchmarkRedis(b *testing.B) {
+	const pipeline = 64
+	for _, verb := range []string{"SET", "GET"} {
+		b.Run(verb, func(b *testing.B) {
+			_, c := startWithRedis(b, emulator.Options{})
+			var requests [][]byte
+			for i := range 1000 {
+				var batch []byte
+				for j := range pipeline {
+					args := []string{verb, fmt.Sprintf("key:%012d", (i*pipeline+j)*7919%100_000)}
+					if verb == "SET" {
+						args = append(args, "xxx")
+					}
+					batch = append(batch, redisRequest(args...)...)
+				}
+				requests = append(requests, batch)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if i%pipeline > 0 {
+					continue
+				}
+				if _, err := c.nc.Write(requests[i/pipeline%len(requests)]); err != nil {
+					b.Fatal(err)
+				}
+				for range pipeline {
+					line, err := c.r.ReadSlice('\n')
+					if err != nil {
+						b.Fatal(err)
+					}
+					if line[0] == '$' && line[1] != '-' {
+						if _, err := c.r.ReadSlice('\n'); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+			}
+		})
+	}
+}
