@@ -3,7 +3,7 @@
 # goals to standard output, and the other output to standard error. A missed goal does not
 # stop it; it then exits with 1 at the end.
 #
-#	scripts/bench.sh >table.md        about nine minutes, on an otherwise idle machine
+#	scripts/bench.sh >table.md        about seven minutes, on an otherwise idle machine
 #
 # Requires Linux, Go, mosquitto and its clients, redis-server, redis-cli and
 # redis-benchmark.
