@@ -16,13 +16,12 @@ missed=0
 
 echo '| | what | sscli | peer | ratio | goal | | command |'
 echo '| --- | --- | --- | --- | --- | --- | --- | --- |'
-for script in 'bench-flights.sh -n 5000' bench-request.sh bench-batch.sh bench-watch.sh bench-emulator.sh bench-redis.sh; do
+for script in 'bench-flights.sh -n 5000' bench-request.sh bench-batch.sh bench-watch.sh bench-emulator.sh bench-redis.sh 'bench-data.sh 100000'; do
 	read -ra words <<<"$script"
 	echo "== scripts/$script" >&2
 	"./${words[0]}" "${words[@]:1}" >"$out"
 	code=$?
 	grep -v '^| ' "$out" >&2
-	# shellcheck disable=SC2016
 	sed -n "s,^| .*,& \`scripts/$script\` |,p" "$out"
 	if [ $code -gt 1 ]; then
 		exit $code
