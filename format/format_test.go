@@ -99,6 +99,10 @@ func TestGolden(t *testing.T) {
 		"serving": {
 			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
 		},
+		"gateway": {
+			Gateway{URL: "redis://127.0.0.1:6379", Store: "mqtts://lab.example:8883"},
+			Gateway{URL: "rediss://127.0.0.1:6379"},
+		},
 		"data-check": {
 			DataCheck{File: "store.db", Keys: 3, Bytes: 120, Size: 32768},
 			DataCheck{File: hostile, Keys: 3, Bytes: 120, Size: 32768, Damages: []string{"page 7: it is used twice", hostile}, More: 2, Salvaged: "new.db"},

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Counts the one-shots that fail, on Mosquitto with its default settings, with nodelay and
+# Tests how many round trips a one-shot takes. Counts the one-shots that fail, on Mosquitto with its default settings, with nodelay and
 # with TLS 1.3, and on the emulator, and measures requests one after the other beside
 # paho's client. Exits with 1 if a flight failed or the goal is missed.
 #

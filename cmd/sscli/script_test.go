@@ -299,10 +299,15 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 		// Since now. A request may have been asked twice before.
 		n += int(count(s.server.State()))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	sent := make(chan error, 1)
 	go func() {
-		sent <- func() error {
+		sent <- func() (err error) {
+			defer func() {
+				if err != nil { // or the script would wait for the program without end
+					killWritten(pidFile)
+				}
+			}()
 			if err := s.server.Await(ctx, func(st emulator.State) bool {
 				return count(st) >= int64(n)
 			}); err != nil {
@@ -328,6 +333,19 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(<-sent)
 	}()
 	s.run(ts, want, args[3:], append([]string{"sh", "-c", `echo $$ >"$0"; exec "$@"`, pidFile}, args[3:]...))
+}
+
+// killWritten kills the process whose id a file holds.
+func killWritten(pidFile string) {
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		return // it has not begun
+	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill() // it may have ended
+		}
+	}
 }
 
 func scriptFastForward(ts *testscript.TestScript, neg bool, args []string) {

@@ -6,6 +6,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/contexts"
 	"github.com/sscli/sscli/cmd/sscli/internal/doctor"
+	"github.com/sscli/sscli/cmd/sscli/internal/gateway"
 	"github.com/sscli/sscli/cmd/sscli/internal/hlc"
 	"github.com/sscli/sscli/cmd/sscli/internal/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
@@ -29,6 +30,7 @@ func table() []cli.Command {
 		{Name: "batch", New: batch.New},
 		{Name: "shell", New: shell.New},
 		{Name: "serve", New: serve.New},
+		{Name: "gateway", New: gateway.New},
 		{Name: "context", New: contexts.New},
 		{Name: "man", New: manual.NewMan},
 		{Name: "version", New: manual.NewVersion},

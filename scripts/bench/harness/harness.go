@@ -99,22 +99,38 @@ func Run(cmd *exec.Cmd) (time.Duration, error) {
 	return took, nil
 }
 
-// AtLeast prints a ratio, what it is, and whether it reaches its goal.
-func (b *Bench) AtLeast(what string, ratio, goal float64) {
-	fmt.Printf("  %s: %.2f x, goal at least %g x: %s\n\n", what, ratio, goal, b.verdict(ratio >= goal))
+// AtLeast prints a row of a Markdown table: the number of a goal in docs/performance.md,
+// what is measured, the medians of ours and of the peer, the median of their ratios,
+// round by round, the goal, and whether it is met. Without a peer, the goal is about the
+// median of ours.
+func (b *Bench) AtLeast(number, what string, ours, peer Figures, goal float64) {
+	b.row(number, what, ours, peer, "≥", goal, func(ratio float64) bool { return ratio >= goal })
 }
 
-// AtMost is AtLeast for a ratio that should be small.
-func (b *Bench) AtMost(what string, ratio, goal float64) {
-	fmt.Printf("  %s: %.2f x, goal at most %g x: %s\n\n", what, ratio, goal, b.verdict(ratio <= goal))
+// AtMost is AtLeast for figures that should be small.
+func (b *Bench) AtMost(number, what string, ours, peer Figures, goal float64) {
+	b.row(number, what, ours, peer, "≤", goal, func(ratio float64) bool { return ratio <= goal })
 }
 
-func (b *Bench) verdict(met bool) string {
-	if met {
-		return "met"
+func (b *Bench) row(number, what string, ours, peer Figures, sign string, goal float64, met func(float64) bool) {
+	ratio, beside := ours.Median(), ""
+	if peer != nil {
+		ratio, beside = ours.Over(peer), figure(peer.Median())
 	}
-	b.Miss()
-	return "MISSED"
+	verdict := "met"
+	if !met(ratio) {
+		verdict = "**missed**"
+		b.Miss()
+	}
+	fmt.Printf("| %s | %s | %s | %s | %.3g | %s %g | %s |\n", number, what, figure(ours.Median()), beside, ratio, sign, goal, verdict)
+}
+
+// figure writes three digits or more.
+func figure(f float64) string {
+	if f >= 100 {
+		return fmt.Sprintf("%.0f", f)
+	}
+	return fmt.Sprintf("%.3g", f)
 }
 
 // Miss notes a missed goal without printing anything.

@@ -13,11 +13,8 @@ import (
 
 // A Paho talks to the store with paho's client, the peer of our own.
 type Paho struct {
+	*Requests
 	Client *paho.Client
-
-	id     string
-	clock  *wire.Clock
-	number int // of the last request
 }
 
 // DialPaho connects to a broker and subscribes to the replies, which answered receives
@@ -27,7 +24,7 @@ func DialPaho(ctx context.Context, address string, answered func(*paho.Publish))
 	if err != nil {
 		return nil, err
 	}
-	p := &Paho{id: "bench-paho", clock: wire.NewClock("paho", time.Now)}
+	p := &Paho{Requests: NewRequests("bench-paho")}
 	p.Client = paho.NewClient(paho.ClientConfig{
 		Conn: nc,
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(r paho.PublishReceived) (bool, error) {
@@ -42,22 +39,34 @@ func DialPaho(ctx context.Context, address string, answered func(*paho.Publish))
 	return p, err
 }
 
+// Requests makes the requests of one client.
+type Requests struct {
+	id     string
+	clock  *wire.Clock
+	number int // of the last request
+}
+
+// NewRequests makes the requests of the client with that id.
+func NewRequests(id string) *Requests {
+	return &Requests{id: id, clock: wire.NewClock(id, time.Now)}
+}
+
 // Request returns the next request, with the properties that our client sends too.
-func (p *Paho) Request(words ...string) (*paho.Publish, error) {
-	ts, err := p.clock.Tick()
+func (r *Requests) Request(words ...string) (*paho.Publish, error) {
+	ts, err := r.clock.Tick()
 	if err != nil {
 		return nil, err
 	}
-	p.number++
+	r.number++
 	expiry := uint32(10)
 	return &paho.Publish{
 		QoS: 1, Topic: wire.RequestTopic, Payload: wire.AppendRequest(nil, words...),
 		Properties: &paho.PublishProperties{
-			CorrelationData: fmt.Appendf(nil, "%016x", p.number), ResponseTopic: wire.ResponseTopic(p.id),
+			CorrelationData: fmt.Appendf(nil, "%016x", r.number), ResponseTopic: wire.ResponseTopic(r.id),
 			ContentType: wire.ContentType, MessageExpiry: &expiry,
 			User: paho.UserProperties{
-				{Key: wire.PropTimestamp, Value: ts.String()}, {Key: wire.PropSource, Value: p.id},
-				{Key: wire.PropProtocol, Value: wire.ProtocolVersion}, {Key: wire.PropPartition, Value: p.id},
+				{Key: wire.PropTimestamp, Value: ts.String()}, {Key: wire.PropSource, Value: r.id},
+				{Key: wire.PropProtocol, Value: wire.ProtocolVersion}, {Key: wire.PropPartition, Value: r.id},
 			},
 		},
 	}, nil

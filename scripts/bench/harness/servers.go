@@ -139,6 +139,26 @@ func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
 	return fmt.Errorf("%s ended: %s", cmd.Args[0], said.String())
 }
 
+// Resident returns the memory of the server that was started last, in MB.
+func (b *Bench) Resident() (float64, error) {
+	kB, err := Memory(b.servers[len(b.servers)-1].Process.Pid, "VmRSS")
+	return kB / 1000, err
+}
+
+// Memory returns a field of the memory of a process, such as VmHWM, in kB.
+func Memory(pid int, field string) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("memory needs Linux's /proc: %w", err)
+	}
+	_, rest, _ := strings.Cut(string(status), field+":")
+	var kB float64
+	if _, err := fmt.Sscanf(rest, "%f kB", &kB); err != nil {
+		return 0, fmt.Errorf("%s of process %d: %w", field, pid, err)
+	}
+	return kB, nil
+}
+
 // wait waits for the servers after their context has ended.
 func (b *Bench) wait() {
 	for _, cmd := range b.servers {

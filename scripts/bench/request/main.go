@@ -1,36 +1,34 @@
+//go:build linux
+
 // Command request measures what single requests cost: commands of sscli beside those of
-// Mosquitto and Redis, start-up beside a Go program that does nothing, requests one after
-// the other beside paho's client, and the emulator beside a Mosquitto with a store
-// attached. scripts/bench-request.sh runs it.
+// Mosquitto and Redis, and start-up beside a Go program that does nothing.
+// scripts/bench-request.sh runs it.
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-const throughputRounds = 5
-
 type bench struct {
 	*harness.Bench
-	rounds   int // of a pair of commands
-	requests int // in a round of throughput
+	rounds int // of a pair of commands
 }
 
 func main() {
 	var b bench
 	flag.IntVar(&b.rounds, "rounds", 200, "runs of each command; a tenth for commands over 40 ms")
-	flag.IntVar(&b.requests, "requests", 40_000, "requests in a round of throughput")
 	harness.Main(10*time.Minute, []string{"mosquitto", "mosquitto_rr", "redis-server", "redis-cli"}, b.run)
 }
 
@@ -48,10 +46,6 @@ func (b *bench) run(ctx context.Context, h *harness.Bench) error {
 	if err != nil {
 		return err
 	}
-	own, err := b.Serve(ctx)
-	if err != nil {
-		return err
-	}
 	redis, err := b.Redis(ctx)
 	if err != nil {
 		return err
@@ -60,7 +54,7 @@ func (b *bench) run(ctx context.Context, h *harness.Bench) error {
 	if err != nil {
 		return err
 	}
-	for _, broker := range []harness.Endpoint{stock, quick, secure, own} {
+	for _, broker := range []harness.Endpoint{stock, quick, secure} {
 		if _, err := harness.Run(b.Command(ctx, broker, "set", "k", "v")); err != nil {
 			return err
 		}
@@ -70,25 +64,18 @@ func (b *bench) run(ctx context.Context, h *harness.Bench) error {
 	}
 
 	get := func(e harness.Endpoint) []string { return b.Args(e, "get", "k") }
-	fmt.Printf("%-4s %-46s %10s %10s %8s %8s\n", "", "", "sscli ms", "peer ms", "ratio", "goal")
 	for _, p := range []pair{
-		{"P2", "get / mosquitto_rr, stock Mosquitto", get(stock), roundTrip(stock), 0.08, b.rounds / 10},
-		{"P2", "get / mosquitto_rr, stock Mosquitto, TLS", get(secure), roundTrip(secure), 0.09, b.rounds / 10},
-		{"P3", "get / mosquitto_rr, Mosquitto with nodelay", get(quick), roundTrip(quick), 1.05, b.rounds},
-		{"P3", "get / redis-cli get", get(quick), []string{"redis-cli", "-p", redis.Port, "get", "k"}, 0.65, b.rounds},
-		{"P4", "sscli version / hello world in Go", []string{b.SSCLI, "version"}, []string{hello}, 1.9, b.rounds},
+		{"P2", "ms, `get` / `mosquitto_rr`, stock Mosquitto", get(stock), roundTrip(stock), 0.10, b.rounds / 10},
+		{"P2", "ms, `get` / `mosquitto_rr`, stock Mosquitto, TLS", get(secure), roundTrip(secure), 0.08, b.rounds / 10},
+		{"P3", "ms, `get` / `mosquitto_rr`, Mosquitto with nodelay", get(quick), roundTrip(quick), 1.15, b.rounds},
+		{"P3", "ms, `get` on Mosquitto with nodelay / `redis-cli get`", get(quick), []string{"redis-cli", "-p", redis.Port, "get", "k"}, 0.75, b.rounds},
+		{"P4", "ms, `sscli version` / hello world in Go", []string{b.SSCLI, "version"}, []string{hello}, 1.6, b.rounds},
 	} {
 		if err := b.compare(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	if err := b.sequence(ctx, stock); err != nil {
-		return fmt.Errorf("requests in sequence: %w", err)
-	}
-	if err := b.emulator(ctx, own, quick); err != nil {
-		return fmt.Errorf("emulator: %w", err)
-	}
-	return nil
+	return b.start(ctx, hello)
 }
 
 // A pair is two commands; the first should take at most goal times as long as the second.
@@ -110,61 +97,61 @@ func (b *bench) compare(ctx context.Context, p pair) error {
 	if err != nil {
 		return err
 	}
-	b.report(p.number, p.name, f, "<=", p.goal)
+	b.AtMost(p.number, p.name, f[0], f[1], p.goal)
 	return nil
 }
 
-// sequence sends one request after the other to a stock Mosquitto.
-func (b *bench) sequence(ctx context.Context, e harness.Endpoint) error {
-	f, err := harness.Rounds(throughputRounds,
-		harness.Contender{Name: "sscli", Measure: func() (float64, error) { return b.gets(ctx, e, 4000, 1) }},
-		harness.Contender{Name: "paho", Measure: func() (float64, error) { return harness.PahoRate(ctx, e, "k", 2*time.Second) }})
+// start measures what the start of sscli touches and initializes.
+func (b *bench) start(ctx context.Context, hello string) error {
+	faults := func(args ...string) func() (float64, error) {
+		return func() (float64, error) {
+			cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+			if _, err := harness.Run(cmd); err != nil {
+				return 0, err
+			}
+			usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+			if !ok {
+				return 0, errors.New("the system does not report page faults")
+			}
+			return float64(usage.Minflt), nil
+		}
+	}
+	f, err := harness.Rounds(max(b.rounds/4, 5),
+		harness.Contender{Name: "sscli", Measure: faults(b.SSCLI, "version")},
+		harness.Contender{Name: "hello", Measure: faults(hello)})
 	if err != nil {
 		return err
 	}
-	b.report("P5", "gets in sequence per second / paho's", f, ">=", 100)
+	b.AtMost("P4", fmt.Sprintf("page faults of `sscli version`; hello world: %.0f", f[1].Median()), f[0], nil, 380)
+
+	micros := map[string]harness.Figures{} // by package
+	for range 21 {
+		cmd := exec.CommandContext(ctx, b.SSCLI, "version")
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		var trace strings.Builder
+		cmd.Stderr = &trace
+		if err := cmd.Run(); err != nil {
+			return err
+		}
+		for line := range strings.Lines(trace.String()) {
+			var name string
+			var at, took float64
+			if _, err := fmt.Sscanf(line, "init %s @%f ms, %f ms clock", &name, &at, &took); err == nil {
+				micros[name] = append(micros[name], took*1000)
+			}
+		}
+	}
+	slowest, most := "", harness.Figures{0}
+	for name, figures := range micros {
+		if name != "runtime" && figures.Median() > most.Median() {
+			slowest, most = name, figures
+		}
+	}
+	if slowest == "" {
+		return errors.New("the program printed no trace of its initialization")
+	}
+	b.AtMost("P4", "µs of the slowest package initialization but the runtime's, "+slowest, most, nil, 50)
 	return nil
-}
-
-// emulator compares the emulator with a Mosquitto that has a store attached.
-func (b *bench) emulator(ctx context.Context, own, attached harness.Endpoint) error {
-	f, err := harness.Rounds(throughputRounds,
-		harness.Contender{Name: "emulator", Measure: func() (float64, error) { return b.gets(ctx, own, b.requests, 64) }},
-		harness.Contender{Name: "Mosquitto", Measure: func() (float64, error) { return b.gets(ctx, attached, b.requests, 64) }})
-	if err != nil {
-		return err
-	}
-	b.report("P8", "emulator / Mosquitto with a store, 64 in flight", f, ">=", 2.5)
-	return nil
-}
-
-// report prints a row: the medians of both contenders, and their ratio with its goal.
-func (b *bench) report(number, name string, f []harness.Figures, sign string, goal float64) {
-	ratio := f[0].Over(f[1])
-	met := ratio <= goal
-	if sign == ">=" {
-		met = ratio >= goal
-	}
-	verdict := ""
-	if !met {
-		verdict = "  missed"
-		b.Miss()
-	}
-	fmt.Printf("%-4s %-46s %10.2f %10.2f %8.3f %2s %5.4g%s\n", number, name, f[0].Median(), f[1].Median(), ratio, sign, goal, verdict)
-}
-
-// gets returns the GETs per second that `sscli bench` measures.
-func (b *bench) gets(ctx context.Context, e harness.Endpoint, requests, inflight int) (float64, error) {
-	out, err := b.Command(ctx, e, "bench", "-n", strconv.Itoa(requests), "--inflight", strconv.Itoa(inflight),
-		"--keys", "100", "--mix", "get", "-o", "json").Output()
-	if err != nil {
-		return 0, fmt.Errorf("sscli bench: %w", err)
-	}
-	var result struct {
-		PerSecond float64 `json:"per_second"`
-	}
-	err = json.Unmarshal(out, &result)
-	return result.PerSecond, err
 }
 
 // hello builds a Go program that prints one word.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
 const (
@@ -136,14 +139,6 @@ func (r *running) cpu() time.Duration {
 
 // peakMemory returns the largest resident set of the program so far, in MiB.
 func (r *running) peakMemory() (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
-	if err != nil {
-		return 0, fmt.Errorf("peak memory needs Linux's /proc: %w", err)
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	var kib float64
-	if _, err := fmt.Sscanf(rest, "%f kB", &kib); err != nil {
-		return 0, fmt.Errorf("VmHWM of the process: %w", err)
-	}
-	return kib / 1024, nil
+	kib, err := harness.Memory(r.cmd.Process.Pid, "VmHWM")
+	return kib / 1024, err
 }

@@ -1,14 +1,20 @@
+//go:build linux
+
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/eclipse/paho.golang/packets"
+
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
 // A publisher sends what the store would send to the watcher.
@@ -72,4 +78,59 @@ func (p *publisher) begin(work func() error) (finish func() error) {
 		defer p.mu.Unlock()
 		return p.err
 	}
+}
+
+const (
+	flock = 200 // notifications in a write of a flood; must divide their number
+	ahead = 20  // flocks that may be on their way to the reader
+)
+
+// A flood is many notifications of oneKey, numbered from 0, made beforehand.
+type flood struct {
+	conn   *harness.Raw
+	flocks [][]byte
+	room   chan struct{} // the reader takes one for each flock
+}
+
+func (p *publisher) flood(broker string, events int) (*flood, error) {
+	f := &flood{room: make(chan struct{}, ahead)}
+	for first := 0; first < events; first += flock {
+		var made bytes.Buffer
+		for i := range min(flock, events-first) {
+			m, err := p.notification(oneKey, uint64(first+i))
+			if err != nil {
+				return nil, err
+			}
+			// The ids of two flocks in a row differ.
+			packet := packets.Publish{PacketID: uint16(1 + (first+i)%(2*flock)), QoS: 1, Topic: m.Topic, Payload: m.Payload,
+				Properties: &packets.Properties{User: []packets.User{{Key: m.User[0].Name, Value: m.User[0].Value}}}}
+			if _, err := packet.WriteTo(&made); err != nil {
+				return nil, err
+			}
+		}
+		f.flocks = append(f.flocks, made.Bytes())
+	}
+	var err error
+	f.conn, err = harness.DialRaw(broker, "bench-flood", "")
+	return f, err
+}
+
+// run sends a flood, with at most two flocks unacknowledged.
+func (f *flood) run(ctx context.Context) error {
+	for i, made := range f.flocks {
+		select {
+		case f.room <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := f.conn.Send(made); err != nil {
+			return err
+		}
+		if i > 0 {
+			if err := f.conn.Await(flock, 0, ""); err != nil {
+				return err
+			}
+		}
+	}
+	return f.conn.Await(flock, 0, "")
 }

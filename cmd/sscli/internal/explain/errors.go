@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"text/template"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 // ErrNo is a "no": the result was printed, and the exit code is 1.
@@ -22,6 +24,15 @@ type ExitError struct {
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
 func (e *ExitError) Unwrap() error { return e.Err }
+
+// ServerEnded returns the error of a server whose context has ended. A signal that asked
+// for that gives the exit code and is no error to report.
+func ServerEnded(cause error) error {
+	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
+		return &ExitError{Code: 128 + int(s.Signal), Err: cause}
+	}
+	return cause
+}
 
 // A UsageError is a command line that cannot be understood. Nothing was sent.
 type UsageError struct {

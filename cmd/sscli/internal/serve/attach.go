@@ -103,7 +103,7 @@ func report(a *cli.App, ctx context.Context, attached *emulator.Attached) error 
 		case <-attached.Done():
 			return dataError(fmt.Errorf("attach: %w", attached.Close()))
 		case <-ctx.Done():
-			return errors.Join(ended(context.Cause(ctx)), attached.Close())
+			return errors.Join(explain.ServerEnded(context.Cause(ctx)), attached.Close())
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -151,11 +151,11 @@ func (f serveFlags) options() (emulator.Options, error) {
 		return o, err
 	}
 	if f.users != "" {
-		users, err := readUsers(string(f.users))
+		users, err := passwd.Read(string(f.users))
 		if err != nil {
 			return o, &explain.UsageError{Err: fmt.Errorf("--users: %w", err)}
 		}
-		o.CheckLogin = users.check
+		o.CheckLogin = users.Check
 	}
 	if f.tokens != "" {
 		tokens, err := readTokens(string(f.tokens))
@@ -192,13 +192,8 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 	default:
 		return nil
 	}
-	o.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	if f.clientCA != "" {
-		pool, err := certs.ReadPool(string(f.clientCA))
-		if err != nil {
-			return explain.Usagef("--listen-client-ca: %w", err)
-		}
-		o.TLS.ClientCAs, o.TLS.ClientAuth = pool, tls.RequireAndVerifyClientCert
+	if o.TLS, err = certs.ServerTLS(pair, string(f.clientCA)); err != nil {
+		return explain.Usagef("--listen-client-ca: %w", err)
 	}
 	return nil
 }
@@ -260,18 +255,10 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 	}
 	select {
 	case <-ctx.Done():
-		return ended(context.Cause(ctx))
+		return explain.ServerEnded(context.Cause(ctx))
 	case <-server.Done():
 		return dataError(server.Err())
 	}
-}
-
-// ended is the end of a server: that a signal asked for it is no error to tell of.
-func ended(cause error) error {
-	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
-		return &explain.ExitError{Code: 128 + int(s.Signal), Err: cause}
-	}
-	return cause
 }
 
 // serving says how clients reach the server.

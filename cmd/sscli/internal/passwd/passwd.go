@@ -1,28 +1,29 @@
-package serve
+// Package passwd reads files of users and their passwords, and checks logins against them.
+package passwd
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
 )
 
-// users are passwords by name, plain or hashed by bcrypt.
-type users map[string]string
+// Users are passwords by name, plain or hashed by bcrypt.
+type Users map[string]string
 
-func readUsers(name string) (users, error) {
+// Read reads a file with a line NAME:PASSWORD for each user. Empty lines, and those that
+// begin with #, are skipped. The error names the line; it never shows a password.
+func Read(name string) (Users, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	u := make(users)
+	u := make(Users)
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimRight(lines.Text(), "\r")
@@ -54,7 +55,8 @@ func checkPassword(password string) error {
 	return nil
 }
 
-func (u users) check(name string, password []byte) bool {
+// Check reports whether the user exists and has this password.
+func (u Users) Check(name string, password []byte) bool {
 	want, ok := u[name]
 	switch {
 	case !ok:
@@ -63,28 +65,4 @@ func (u users) check(name string, password []byte) bool {
 		return bcrypt.CompareHashAndPassword([]byte(want), password) == nil
 	}
 	return subtle.ConstantTimeCompare([]byte(want), password) == 1
-}
-
-// tokens are service-account tokens.
-type tokens [][]byte
-
-func readTokens(name string) (tokens, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	var t tokens
-	for line := range bytes.Lines(text) {
-		if token := bytes.TrimSpace(line); len(token) > 0 {
-			t = append(t, token)
-		}
-	}
-	if len(t) == 0 {
-		return nil, fmt.Errorf("%s holds no token", name)
-	}
-	return t, nil
-}
-
-func (t tokens) check(token []byte) bool {
-	return slices.ContainsFunc(t, func(known []byte) bool { return subtle.ConstantTimeCompare(known, token) == 1 })
 }

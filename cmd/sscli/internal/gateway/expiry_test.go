@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/emulator"
+)
+
+func version(wall int64) client.Version {
+	return client.Version{Wall: wall, Counter: 1, Node: "StateStore"}
+}
+
+// TestExpired goes through what may be known of a deletion.
+func TestExpired(t *testing.T) {
+	const px = time.Second
+	written, none := version(5000), client.Version{}
+	due := time.Now()
+	for _, c := range []struct {
+		name             string
+		newest, deletion client.Version
+		at               time.Time
+		want, kept       bool
+	}{
+		{"on time", written, written, due, true, false},
+		{"late", written, written, due.Add(time.Hour), true, false},
+		{"early", written, written, due.Add(-time.Millisecond), false, false},
+		{"no version, on time", written, none, due, true, false},
+		{"no version, early", written, none, due.Add(-time.Millisecond), false, false},
+		{"no version, of an earlier write", version(4000), none, due.Add(-time.Millisecond), false, true},
+		{"the set was not notified of", version(4000), written, due, true, false},
+		{"of an earlier write", version(4000), version(4000), due, false, true},
+		{"written again", version(5001), version(5001), due, false, false},
+		{"a clock ahead of ours", written, version(6000), due.Add(-time.Minute), true, false},
+		{"early by the store's clock", written, version(5999), due.Add(time.Minute), false, false},
+	} {
+		x := newExpiries()
+		x.written["k"] = expiry{version: written, after: px, due: due}
+		if got := x.expired("k", c.newest, c.deletion, c.at); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+		if _, kept := x.written["k"]; kept != c.kept {
+			t.Errorf("%s: the write is kept: %t, want %t", c.name, kept, c.kept)
+		}
+	}
+	if newExpiries().expired("k", written, written, due) {
+		t.Error("a key that was not written here has expired")
+	}
+}
+
+// TestLateAnswer: the notification comes before the reply that says whose write it was.
+func TestLateAnswer(t *testing.T) {
+	store := emulator.Start(t)
+	f := start(t, store.Addr().String(), 3*time.Second, "KA")
+	c, sub := f.connect(t), f.connect(t)
+	sub.subscribe("SUBSCRIBE", "__keyspace@0__:k")
+	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DelayReply: 100 * time.Millisecond} })
+	c.do("+OK", "SET", "k", "v", "PX", "60000")
+	sub.messages("k", "set", "expire")
+
+	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: true} })
+	c.send("SET", "k", "v", "PX", "60000")
+	sub.messages("k", "set") // it is not held back for ever
+	store.Intercept(nil)
+	c.want(`-UNKNOWN SET "k" got no answer within 3s; it may have been applied`)
+	c.do(":1", "DEL", "k")
+	sub.messages("k", "del")
+}
+
+// TestExpiriesAreBounded: what has expired makes room, and no more is kept than fits.
+func TestExpiriesAreBounded(t *testing.T) {
+	now := time.Now()
+	x := newExpiries()
+	for i := range mostExpiries {
+		due := now.Add(-2 * lateExpiry)
+		if i%2 == 0 {
+			due = now
+		}
+		x.written[strconv.Itoa(i)] = expiry{version: version(1), due: due}
+	}
+	store := emulator.Start(t)
+	s := dial(t, client.Options{Address: store.Addr().String()})
+	p := s.Pipeline(1)
+	put := func(key string) {
+		w := x.begin(key, time.Hour, false)
+		flight, err := p.Send(t.Context(), client.Set(key, nil, client.SetOptions{TTL: time.Hour}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.send(flight)
+		x.answered(key, w)
+	}
+	put("new")
+	if _, known := x.last("new"); !known || len(x.written) != mostExpiries/2+1 {
+		t.Errorf("new: %t; %d are kept, want %d", known, len(x.written), mostExpiries/2+1)
+	}
+	for i := range mostExpiries {
+		x.written[strconv.Itoa(i)] = expiry{version: version(1), due: now}
+	}
+	kept := len(x.written)
+	put("more")
+	if _, known := x.last("more"); known || len(x.written) != kept {
+		t.Errorf("more: %t; %d are kept, want %d", known, len(x.written), kept)
+	}
+}

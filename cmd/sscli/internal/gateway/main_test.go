@@ -1,0 +1,260 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/mosquitto"
+	"github.com/sscli/sscli/redis"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// A front is a gateway under test.
+type front struct {
+	*backend
+	address string       // for Redis clients
+	direct  string       // of the broker
+	log     *logBuffer   // what the gateway has logged
+	ended   <-chan error // what keepConnected returns
+}
+
+// A logBuffer keeps a log.
+type logBuffer struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wrote sync.Cond
+}
+
+func newLogBuffer() *logBuffer {
+	l := &logBuffer{}
+	l.wrote.L = &l.mu
+	return l
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrote.Broadcast()
+	return l.text.Write(p)
+}
+
+func (l *logBuffer) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
+// await waits until the log has a text.
+func (l *logBuffer) await(t *testing.T, text string) {
+	t.Helper()
+	late := false
+	defer time.AfterFunc(patience, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		late = true
+		l.wrote.Broadcast()
+	}).Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !strings.Contains(l.text.String(), text) {
+		if late {
+			t.Fatalf("%q is not in the log:\n%s", text, &l.text)
+		}
+		l.wrote.Wait()
+	}
+}
+
+// onBoth runs a test with a store of the emulator, and with one attached to a Mosquitto.
+func onBoth(t *testing.T, o emulator.Options, test func(t *testing.T, address string)) {
+	t.Run("emulator", func(t *testing.T) {
+		t.Parallel()
+		test(t, emulator.Start(t, o).Addr().String())
+	})
+	t.Run("mosquitto", func(t *testing.T) {
+		t.Parallel()
+		address := mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous).Addresses[0]
+		engine := emulator.EngineOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Authorize, Variants: o.Variants}
+		store, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: client.NewClientID()}, engine, emulator.Data{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				t.Errorf("close the store: %v", err)
+			}
+		})
+		test(t, address)
+	})
+}
+
+// dial opens a session beside the gateway.
+func dial(t *testing.T, o client.Options) *client.Session {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := client.Dial(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // some tests close its broker before
+	return s
+}
+
+// start runs a gateway in front of the broker at an address.
+func start(t *testing.T, address string, timeout time.Duration, notify string, watch ...string) *front {
+	t.Helper()
+	s := dial(t, client.Options{Address: address, Timeout: timeout})
+	f := &front{direct: address, log: newLogBuffer()}
+	var err error
+	log := slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if f.backend, err = open(t.Context(), s, timeout, log, watch, redis.Options{Notify: notify}); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.address = ln.Addr().String()
+	f.server.Serve(ln)
+	ended := make(chan error, 1)
+	f.ended = ended
+	f.running.Go(func() { ended <- f.keepConnected(f.life) })
+	t.Cleanup(func() {
+		if err := f.close(); err != nil {
+			t.Errorf("close the gateway: %v", err)
+		}
+	})
+	return f
+}
+
+// A redisClient speaks RESP2.
+type redisClient struct {
+	t  *testing.T
+	nc net.Conn
+	r  *bufio.Reader
+}
+
+func (f *front) connect(t *testing.T) *redisClient {
+	t.Helper()
+	nc, err := net.Dial("tcp", f.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	return &redisClient{t, nc, bufio.NewReader(nc)}
+}
+
+// send sends a command of words.
+func (c *redisClient) send(words ...string) {
+	c.t.Helper()
+	request := fmt.Appendf(nil, "*%d\r\n", len(words))
+	for _, w := range words {
+		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(w), w)
+	}
+	if _, err := c.nc.Write(request); err != nil {
+		c.t.Fatalf("%q: %v", words, err)
+	}
+}
+
+// reply reads a reply: a status and an error as they come, a bulk string as it is, numbers
+// after a colon, nil, and an array in brackets.
+func (c *redisClient) reply() (string, error) {
+	if err := c.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return "", err
+	}
+	line, err := c.r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	line = strings.TrimSuffix(line, "\r\n")
+	switch n, _ := strconv.Atoi(line[1:]); {
+	case line[0] == '$' && n < 0, line[0] == '*' && n < 0:
+		return "nil", nil
+	case line[0] == '$':
+		value := make([]byte, n+2)
+		_, err := io.ReadFull(c.r, value)
+		return string(value[:n]), err
+	case line[0] == '*':
+		items := make([]string, n)
+		for i := range items {
+			if items[i], err = c.reply(); err != nil {
+				return "", err
+			}
+		}
+		return "[" + strings.Join(items, " ") + "]", nil
+	}
+	return line, nil
+}
+
+// want demands a reply.
+func (c *redisClient) want(reply string) {
+	c.t.Helper()
+	if got, err := c.reply(); err != nil || got != reply {
+		c.t.Fatalf("got %q, %v, want %q", got, err, reply)
+	}
+}
+
+// do demands a reply to a command.
+func (c *redisClient) do(reply string, words ...string) {
+	c.t.Helper()
+	c.send(words...)
+	if got, err := c.reply(); err != nil || got != reply {
+		c.t.Fatalf("%q: got %q, %v, want %q", words, got, err, reply)
+	}
+}
+
+// subscribe subscribes to channels, or with PSUBSCRIBE to patterns.
+func (c *redisClient) subscribe(word string, names ...string) {
+	c.t.Helper()
+	c.send(append([]string{word}, names...)...)
+	for i, name := range names {
+		c.want(fmt.Sprintf("[%s %s :%d]", strings.ToLower(word), name, i+1))
+	}
+}
+
+// message demands messages on the channel of a key.
+func (c *redisClient) messages(key string, events ...string) {
+	c.t.Helper()
+	for _, e := range events {
+		c.want("[message __keyspace@0__:" + key + " " + e + "]")
+	}
+}
+
+// closed demands that the gateway closes the connection, and returns what came before.
+func (c *redisClient) closed() (before []string) {
+	c.t.Helper()
+	for {
+		r, err := c.reply()
+		if e, ok := err.(net.Error); ok && e.Timeout() {
+			c.t.Fatalf("the connection is open after %q", before)
+		}
+		if err != nil {
+			return before
+		}
+		before = append(before, r)
+	}
+}
+
+func await(t *testing.T, store *emulator.Server, reached func(emulator.State) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := store.Await(ctx, reached); err != nil {
+		t.Fatal(err)
+	}
+}

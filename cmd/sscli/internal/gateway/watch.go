@@ -1,0 +1,195 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/redis"
+)
+
+// A keyWatch is the watch of a key that clients subscribed to.
+type keyWatch struct {
+	begun chan struct{} // closed when the store has confirmed the watch, or err is set
+	err   error
+	life  context.Context // ends with Unwatch
+	end   context.CancelFunc
+}
+
+// Watch watches a key, unless it is watched already.
+func (b *backend) Watch(ctx context.Context, key []byte) error {
+	name := string(key)
+	if slices.Contains(b.listed, name) {
+		return nil
+	}
+	b.mu.Lock()
+	k := b.watches[name]
+	if k != nil {
+		b.mu.Unlock()
+		select {
+		case <-k.begun:
+			return k.err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	k = &keyWatch{begun: make(chan struct{})}
+	k.life, k.end = context.WithCancel(b.life)
+	b.watches[name] = k
+	b.mu.Unlock()
+	defer close(k.begun)
+	w, err := b.session.Watch(ctx, []string{name}, client.WatchOptions{})
+	if err != nil {
+		b.forget(name, k)
+		k.err = watchRefusal(err)
+		return k.err
+	}
+	b.running.Go(func() {
+		err := b.tell(k.life, w)
+		b.forget(name, k)
+		b.leave(w)
+		if k.life.Err() == nil {
+			b.server.Lost([]byte(name), "the watch ended: "+err.Error())
+		}
+	})
+	return nil
+}
+
+// Unwatch ends the watch of a key that Watch began.
+func (b *backend) Unwatch(key []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k := b.watches[string(key)]; k != nil {
+		delete(b.watches, string(key))
+		k.end()
+	}
+}
+
+// isWatched reports whether the changes of a key are reported.
+func (b *backend) isWatched(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.watches[key] != nil || slices.Contains(b.listed, key)
+}
+
+// forget lets the next Watch begin anew.
+func (b *backend) forget(key string, k *keyWatch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.watches[key] == k {
+		delete(b.watches, key)
+	}
+}
+
+// watchRefusal is the reply to a SUBSCRIBE whose watch could not begin.
+func watchRefusal(err error) error {
+	if refused, ok := errors.AsType[*client.StoreError](err); ok {
+		return errors.New(refused.Text)
+	}
+	if _, ok := errors.AsType[*client.DialError](err); ok {
+		return redis.NotSent()
+	}
+	return err
+}
+
+// watchListed watches the keys of --watch until the backend is closed. It returns when the
+// store has confirmed that.
+func (b *backend) watchListed(ctx context.Context) error {
+	w, err := b.session.Watch(ctx, b.listed, client.WatchOptions{})
+	if err != nil {
+		return err
+	}
+	b.running.Go(func() {
+		for w != nil {
+			err := b.tell(b.life, w)
+			b.leave(w)
+			if b.life.Err() != nil {
+				return
+			}
+			b.lostListed("the watch ended: " + err.Error())
+			w = b.watchAgain()
+			// Clients may have subscribed meanwhile.
+			b.lostListed("the watch was interrupted")
+		}
+	})
+	return nil
+}
+
+// watchAgain begins a new watch of the keys of --watch. It returns nil when the backend is
+// closed.
+func (b *backend) watchAgain() *client.Watch {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		w, err := b.session.Watch(b.life, b.listed, client.WatchOptions{})
+		if err == nil {
+			return w
+		}
+		b.log.Warn("the keys of --watch are not watched, trying again", "error", err)
+		if !wait.For(b.life, pause) {
+			return nil
+		}
+	}
+}
+
+func (b *backend) lostListed(reason string) {
+	for _, key := range b.listed {
+		b.server.Lost([]byte(key), reason)
+	}
+}
+
+// leave closes a watch.
+func (b *backend) leave(w *client.Watch) {
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := w.Close(ctx); err != nil && b.life.Err() == nil {
+		b.log.Debug("a watch could not be taken back", "error", err)
+	}
+}
+
+// tell reports the changes of a watch to the server until the watch or ctx ends, and
+// returns why.
+func (b *backend) tell(ctx context.Context, w *client.Watch) error {
+	newest := make(map[string]client.Version) // by key; none: missing
+	for {
+		e, err := w.Next(ctx)
+		if err != nil {
+			return err
+		}
+		switch e.Kind {
+		case client.EventInitial, client.EventResync:
+			newest[e.Key] = e.Version
+		case client.EventSet:
+			newest[e.Key] = e.Version
+			kind := redis.Stored
+			if b.own.expires(e.Key, e.Version) {
+				kind = redis.StoredTill
+			}
+			b.server.Changed(redis.Change{Key: []byte(e.Key), Kind: kind})
+		case client.EventDelete:
+			kind := redis.Deleted
+			if b.own.expired(e.Key, newest[e.Key], e.Version, e.Time) {
+				kind = redis.Expired
+			}
+			delete(newest, e.Key)
+			b.server.Changed(redis.Change{Key: []byte(e.Key), Kind: kind})
+		case client.EventGap:
+			b.server.Lost([]byte(e.Key), gap(e))
+		case client.EventOther:
+			b.log.Warn("a notification that is not understood", "key", e.Key, "word", e.Word)
+		}
+	}
+}
+
+// gap says what is known of missed changes.
+func gap(e client.Event) string {
+	const clock = "15:04:05.000"
+	may := "changes may have been missed"
+	if e.Continuity == client.ContinuityLost {
+		may = "changes were missed"
+	}
+	return fmt.Sprintf("%s from %s to %s", may, e.From.UTC().Format(clock), e.To.UTC().Format(clock))
+}

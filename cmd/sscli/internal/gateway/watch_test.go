@@ -1,0 +1,246 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/emulator"
+)
+
+func set(t *testing.T, s *client.Session, key, value string, ttl time.Duration) {
+	t.Helper()
+	if _, err := s.Set(t.Context(), key, []byte(value), client.SetOptions{TTL: ttl}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func del(t *testing.T, s *client.Session, key string) {
+	t.Helper()
+	if _, err := s.Del(t.Context(), key, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const short = 50 * time.Millisecond // a lifetime of keys
+
+// TestNotifications: changes over either side reach a subscriber in their order, and
+// expired is what only this gateway's own writes can be.
+func TestNotifications(t *testing.T) {
+	for name, v := range map[string]emulator.Variants{"deleted version": {}, "new version": {DeleteNewVersion: true}, "no version": {DeleteNoVersion: true}, "EXPIRED": {NotifyEXPIRED: true}} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, emulator.Options{Variants: v}, func(t *testing.T, address string) {
+				f := start(t, address, timeout, "KA")
+				s := dial(t, client.Options{Address: address})
+				c, sub := f.connect(t), f.connect(t)
+				sub.subscribe("SUBSCRIBE", "__keyspace@0__:k")
+
+				c.do("+OK", "SET", "k", "1")
+				set(t, s, "k", "2", 0)
+				c.do("nil", "SET", "k", "x", "NX")
+				c.do(":1", "DEL", "k")
+				c.do(":0", "DEL", "k")
+				c.do("+OK", "SET", "k", "3", "PX", "60000")
+				c.do(":0", "DELIFEQ", "k", "x")
+				c.do(":1", "DELIFEQ", "k", "3")
+				c.do(":1", "SETNX", "k", "4")
+				del(t, s, "k")
+				sub.messages("k", "set", "set", "del", "set", "expire", "del", "set", "del")
+
+				c.do("+OK", "SET", "k", "mine", "PX", "50")
+				sub.messages("k", "set", "expire", "expired")
+				set(t, s, "k", "theirs", short)
+				sub.messages("k", "set", "del")
+				c.do("+OK", "SET", "k", "mine", "PX", "50")
+				set(t, s, "k", "theirs", short)
+				sub.messages("k", "set", "expire", "set", "del")
+				for range 20 {
+					c.do("+OK", "PSETEX", "k", "60000", "mine")
+				}
+				c.do("+OK", "PSETEX", "k", "50", "mine")
+				for range 21 {
+					sub.messages("k", "set", "expire")
+				}
+				sub.messages("k", "expired")
+			})
+		})
+	}
+}
+
+// TestExpiryOfEarlierWrite: a subscriber who came after the write hears of its expiry.
+func TestExpiryOfEarlierWrite(t *testing.T) {
+	onBoth(t, emulator.Options{}, func(t *testing.T, address string) {
+		f := start(t, address, timeout, "Kx")
+		c := f.connect(t)
+		c.do("+OK", "SET", "k", "v", "PX", "500")
+		sub := f.connect(t)
+		sub.subscribe("SUBSCRIBE", "__keyspace@0__:k")
+		sub.messages("k", "expired")
+	})
+}
+
+// TestListedKeys: with --watch there are patterns and channels of events, in one order for
+// all keys.
+func TestListedKeys(t *testing.T) {
+	onBoth(t, emulator.Options{}, func(t *testing.T, address string) {
+		f := start(t, address, timeout, "KEA", "a", "b")
+		s := dial(t, client.Options{Address: address})
+		c, all, events, one := f.connect(t), f.connect(t), f.connect(t), f.connect(t)
+		all.subscribe("PSUBSCRIBE", "__key*__:*")
+		events.subscribe("SUBSCRIBE", "__keyevent@0__:set")
+		one.subscribe("SUBSCRIBE", "__keyspace@0__:a", "__keyspace@0__:other")
+		for range 20 {
+			c.do("+OK", "SET", "a", "1")
+			set(t, s, "b", "2", 0)
+		}
+		for range 20 {
+			for _, key := range []string{"a", "b"} {
+				all.want("[pmessage __key*__:* __keyspace@0__:" + key + " set]")
+				all.want("[pmessage __key*__:* __keyevent@0__:set " + key + "]")
+				events.want("[message __keyevent@0__:set " + key + "]")
+			}
+			one.messages("a", "set")
+		}
+		set(t, s, "other", "x", 0)
+		one.messages("other", "set")
+		all.send("PING")
+		reply, err := all.reply()
+		for strings.Contains(reply, "other") && err == nil { // it is watched for the other client
+			reply, err = all.reply()
+		}
+		if err != nil || reply != "[pong ]" {
+			t.Errorf("%q, %v", reply, err)
+		}
+	})
+}
+
+// TestUnwatch takes back the watch of a key that nobody subscribes to.
+func TestUnwatch(t *testing.T) {
+	store := emulator.Start(t)
+	f := start(t, store.Addr().String(), timeout, "KA")
+	c := f.connect(t)
+	for range 20 {
+		a, b := f.connect(t), f.connect(t)
+		a.subscribe("SUBSCRIBE", "__keyspace@0__:k", "__keyspace@0__:l")
+		b.subscribe("SUBSCRIBE", "__keyspace@0__:k")
+		if n := store.State().Registrations; n < 2 {
+			t.Errorf("%d keys are watched, want 2", n)
+		}
+		a.do("[unsubscribe __keyspace@0__:l :1]", "UNSUBSCRIBE", "__keyspace@0__:l")
+		await(t, store, func(s emulator.State) bool { return s.Registrations == 1 })
+		a.nc.Close()
+		c.do("+OK", "SET", "k", "v")
+		b.messages("k", "set")
+		b.nc.Close()
+		await(t, store, func(s emulator.State) bool { return s.Registrations == 0 })
+	}
+}
+
+// TestGap: a subscriber who may have missed a change is disconnected, and one of a key that
+// proves to be unchanged is not.
+func TestGap(t *testing.T) {
+	store := emulator.Start(t)
+	f := start(t, store.Addr().String(), timeout, "KEA", "listed")
+	c := f.connect(t)
+	c.do("+OK", "MSET", "listed", "1", "changed", "1", "same", "1")
+	changed, same, pattern, other := f.connect(t), f.connect(t), f.connect(t), f.connect(t)
+	changed.subscribe("SUBSCRIBE", "__keyspace@0__:changed")
+	same.subscribe("SUBSCRIBE", "__keyspace@0__:same")
+	pattern.subscribe("PSUBSCRIBE", "__keyevent*")
+	other.subscribe("SUBSCRIBE", "channel")
+
+	resynced := make(chan struct{})
+	var once sync.Once
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Verb() == "GET" && r.Key() == "same" {
+			once.Do(func() { close(resynced) })
+		}
+		return emulator.Action{}
+	})
+	store.RefuseConnect(func(string, string) byte { return 0x88 })
+	store.DropAll()
+	for _, key := range []string{"changed", "listed"} {
+		if _, err := store.Set(key, "2"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.RefuseConnect(nil)
+	if got := changed.closed(); got != nil {
+		t.Errorf("before the end there was %q", got)
+	}
+	pattern.closed()
+	c.do(":1", "PUBLISH", "channel", "x")
+	other.want("[message channel x]")
+	<-resynced // the store has read it for the watch
+	c.do("+OK", "SET", "same", "2")
+	same.messages("same", "set")
+	f.log.await(t, "changes were missed from ")
+	// They may come back.
+	changed = f.connect(t)
+	changed.subscribe("SUBSCRIBE", "__keyspace@0__:changed")
+	c.do("+OK", "SET", "changed", "3")
+	changed.messages("changed", "set")
+}
+
+// TestWatchEnds: a watch that the store refuses after a break ends its subscribers.
+func TestWatchEnds(t *testing.T) {
+	var denied atomic.Bool
+	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, _ string, _ bool) bool { return !denied.Load() }})
+	f := start(t, store.Addr().String(), timeout, "KEA", "listed")
+	exact, pattern := f.connect(t), f.connect(t)
+	exact.subscribe("SUBSCRIBE", "__keyspace@0__:k")
+	pattern.subscribe("PSUBSCRIBE", "__key*")
+	denied.Store(true)
+	store.DropAll()
+	exact.closed()
+	pattern.closed()
+	c := f.connect(t)
+	c.do("-ERR not authorized", "SUBSCRIBE", "__keyspace@0__:k")
+
+	// The keys of --watch are watched again as soon as the store allows it.
+	denied.Store(false)
+	await(t, store, func(s emulator.State) bool { return s.Registrations == 1 })
+	for {
+		again := f.connect(t)
+		again.send("PSUBSCRIBE", "__keyspace*")
+		if reply, err := again.reply(); err != nil || !strings.HasPrefix(reply, "[psubscribe ") {
+			continue // what was missed ends those who came early, too
+		}
+		c.do("+OK", "SET", "listed", "v")
+		if reply, err := again.reply(); err == nil {
+			if want := "[pmessage __keyspace* __keyspace@0__:listed set]"; reply != want {
+				t.Errorf("%q, want %q", reply, want)
+			}
+			break
+		}
+	}
+}
+
+// TestSlowSubscriber disconnects a client that does not read its messages, and no other.
+func TestSlowSubscriber(t *testing.T) {
+	store := emulator.Start(t)
+	key := strings.Repeat("k", 30000) // its channel is in each message
+	f := start(t, store.Addr().String(), timeout, "KA", key)
+	c, slow := f.connect(t), f.connect(t)
+	slow.subscribe("PSUBSCRIBE", "__keyspace*")
+	for range 100 {
+		for range 20 {
+			c.send("SET", key, "v")
+		}
+		for range 20 {
+			c.want("+OK")
+		}
+		if f.log.has("too slowly") {
+			break
+		}
+	}
+	if before := slow.closed(); slices.ContainsFunc(before, func(m string) bool { return !strings.HasPrefix(m, "[pmessage ") }) {
+		t.Error("the client was sent something else than messages")
+	}
+	f.log.await(t, "closing a subscriber that reads too slowly")
+	c.do("+PONG", "PING")
+}

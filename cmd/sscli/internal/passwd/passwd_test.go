@@ -1,0 +1,62 @@
+package passwd_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
+)
+
+func TestCheck(t *testing.T) {
+	hash, err := bcrypt.GenerateFromPassword([]byte("hashed"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "users")
+	text := "# a comment\n\nann:secret\r\nbob:" + string(hash) + "\ncolon:a:b\nempty:\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u, err := passwd.Read(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		user, password string
+		want           bool
+	}{
+		{"ann", "secret", true},
+		{"ann", "Secret", false},
+		{"ann", "", false},
+		{"ann", "secret\r", false},
+		{"bob", "hashed", true},
+		{"bob", string(hash), false},
+		{"colon", "a:b", true},
+		{"empty", "", true},
+		{"nobody", "", false},
+		{"", "", false},
+		{"# a comment", "", false},
+	} {
+		if got := u.Check(c.user, []byte(c.password)); got != c.want {
+			t.Errorf("%q with %q: %t, want %t", c.user, c.password, got, c.want)
+		}
+	}
+	for text, want := range map[string]string{
+		"ann":            "line 1: want NAME:PASSWORD",
+		"a:b\n:password": "line 2: want NAME:PASSWORD",
+		"a:$2y$05$short": "line 1: a bcrypt hash that is damaged: want a line as htpasswd -nbB NAME PASSWORD prints it",
+		"a:$apr1$x$y":    "line 1: a hash that begins with $apr1$ is not known: want one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
+		"a:{SHA}W6ph5M=": "line 1: a hash that begins with {SHA} is not known: want one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := passwd.Read(name); err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "password") {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

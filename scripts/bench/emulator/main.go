@@ -1,0 +1,205 @@
+//go:build linux
+
+// Command emulator measures the emulator beside a Redis server: requests a second on one
+// connection beside redis-benchmark, and the memory of many keys.
+// scripts/bench-emulator.sh runs it.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/scripts/bench/harness"
+)
+
+// The goals.
+const (
+	minRate   = 0.8 // requests per second, over redis-benchmark's
+	maxMemory = 1.5 // resident memory, over Redis
+)
+
+var (
+	value  = strings.Repeat("x", 100)
+	depths = []int{1, 16, 64, 256} // requests in flight
+)
+
+type bench struct {
+	*harness.Bench
+	rounds, keys int
+	long         time.Duration
+}
+
+func main() {
+	var b bench
+	flag.IntVar(&b.rounds, "rounds", 5, "rounds of throughput")
+	flag.DurationVar(&b.long, "for", 700*time.Millisecond, "time of a measurement of throughput")
+	flag.IntVar(&b.keys, "keys", 1_000_000, "keys for the measurement of memory; 0: none")
+	harness.Main(10*time.Minute, []string{"redis-server", "redis-cli", "redis-benchmark"}, b.run)
+}
+
+func (b *bench) run(ctx context.Context, h *harness.Bench) error {
+	b.Bench = h
+	if err := b.throughput(ctx); err != nil {
+		return err
+	}
+	if b.keys == 0 {
+		return nil
+	}
+	return b.memory(ctx)
+}
+
+func (b *bench) throughput(ctx context.Context) error {
+	own, err := b.Serve(ctx)
+	if err != nil {
+		return err
+	}
+	redis, err := b.Redis(ctx)
+	if err != nil {
+		return err
+	}
+	for _, verb := range []string{wire.VerbSet, wire.VerbGet} {
+		for _, depth := range depths {
+			// The first measurement only tells how many requests take about as long as ours.
+			last, err := redisRate(ctx, redis, verb, depth, 10_000*min(depth, 10))
+			if err != nil {
+				return err
+			}
+			f, err := harness.Rounds(b.rounds,
+				harness.Contender{Name: "emulator", Measure: func() (float64, error) { return b.requests(own, verb, depth) }},
+				harness.Contender{Name: "redis-benchmark", Measure: func() (_ float64, err error) {
+					if last, err = redisRate(ctx, redis, verb, depth, int(last*b.long.Seconds())); err != nil {
+						return 0, err
+					}
+					return last, nil
+				}})
+			if err != nil {
+				return err
+			}
+			b.AtLeast("P8", fmt.Sprintf("%ss a second, %d in flight, emulator / redis-server", verb, depth), f[0], f[1], minRate)
+		}
+	}
+	return nil
+}
+
+// requests returns the requests per second on one connection. Like redis-benchmark, it
+// sends as many requests at once as may be in flight, waits for all replies, and sends
+// the same again.
+func (b *bench) requests(e harness.Endpoint, verb string, depth int) (float64, error) {
+	const id = "bench-emulator"
+	c, err := harness.DialRaw(e.Address(), id, wire.ResponseTopic(id))
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	words, ending := []string{verb, "bench", value}, "+OK\r\n"
+	if verb == wire.VerbGet {
+		words, ending = words[:2], value+"\r\n"
+	}
+	var made bytes.Buffer
+	requests := harness.NewRequests(id)
+	for i := range depth {
+		request, err := requests.Request(words...)
+		if err != nil {
+			return 0, err
+		}
+		packet := request.Packet()
+		packet.PacketID = uint16(i + 1)
+		if _, err := packet.WriteTo(&made); err != nil {
+			return 0, err
+		}
+	}
+	before, err := cpu()
+	if err != nil {
+		return 0, err
+	}
+	rate, err := harness.Rate(b.long, func() error {
+		if err := c.Send(made.Bytes()); err != nil {
+			return err
+		}
+		return c.Await(depth, depth, ending)
+	})
+	rate *= float64(depth)
+	after, failed := cpu()
+	fmt.Printf("  %s, %d in flight: %.0f a second; of %.2f µs, %.2f are CPU of the sender\n",
+		verb, depth, rate, 1e6/rate, (after-before)*1e6/(rate*b.long.Seconds()))
+	return rate, errors.Join(err, failed)
+}
+
+// cpu returns the seconds of CPU that this process has used.
+func cpu() (float64, error) {
+	var usage syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds(), err
+}
+
+// redisRate returns the requests per second that redis-benchmark measures.
+func redisRate(ctx context.Context, e harness.Endpoint, verb string, depth, n int) (float64, error) {
+	out, err := exec.CommandContext(ctx, "redis-benchmark", "-p", e.Port, "-c", "1", "-P", strconv.Itoa(depth), "-d", strconv.Itoa(len(value)),
+		"-n", strconv.Itoa(max(n, depth)), "-t", strings.ToLower(verb), "--csv").Output()
+	if err != nil {
+		return 0, fmt.Errorf("redis-benchmark: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if fields := strings.Split(line, `"`); len(fields) > 3 && fields[1] == verb {
+			return strconv.ParseFloat(fields[3], 64)
+		}
+	}
+	return 0, fmt.Errorf("redis-benchmark printed no rate of %s: %s", verb, out)
+}
+
+// memory loads the same keys into new servers.
+func (b *bench) memory(ctx context.Context) error {
+	own, err := b.Serve(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.load(b.Command(ctx, own, "batch", "-", "--inflight", "256")); err != nil {
+		return err
+	}
+	ours, err := b.Resident()
+	if err != nil {
+		return err
+	}
+	redis, err := b.Redis(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.load(exec.CommandContext(ctx, "redis-cli", "-p", redis.Port, "--pipe")); err != nil {
+		return err
+	}
+	peer, err := b.Resident()
+	if err != nil {
+		return err
+	}
+	b.AtMost("P11", fmt.Sprintf("MB resident with %d keys of %d bytes, emulator / redis-server", b.keys, len(value)),
+		harness.Figures{ours}, harness.Figures{peer}, maxMemory)
+	return nil
+}
+
+// load gives a program a line for each key.
+func (b *bench) load(cmd *exec.Cmd) error {
+	read, write := io.Pipe()
+	go func() { // ends when all is written or the program has ended
+		w := bufio.NewWriter(write)
+		var err error
+		for n := 0; n < b.keys && err == nil; n++ {
+			_, err = fmt.Fprintf(w, "set key%07d %s\n", n, value)
+		}
+		write.CloseWithError(errors.Join(err, w.Flush()))
+	}()
+	cmd.Stdin = read
+	_, err := harness.Run(cmd)
+	read.Close()
+	return err
+}

@@ -1,0 +1,117 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+const (
+	maxPacket = 1 << 16 // bytes of a packet that a Raw can receive
+
+	publishType = packets.PUBLISH << 4
+	pubackType  = packets.PUBACK << 4
+)
+
+// A Raw is a connection that sends packets made beforehand and hardly looks at the
+// answers, so that not the sender but the server is measured.
+type Raw struct {
+	conn net.Conn
+	in   *bufio.Reader
+	acks []byte // of what was received, to be sent with the next packets
+}
+
+// DialRaw connects to a broker, and subscribes to topic unless it is empty.
+func DialRaw(address, id, topic string) (*Raw, error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	c := &Raw{conn: conn, in: bufio.NewReaderSize(conn, maxPacket)}
+	var hello bytes.Buffer
+	connect := packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: id, CleanStart: true, Properties: &packets.Properties{}}
+	_, err = connect.WriteTo(&hello)
+	answers := 1
+	if topic != "" {
+		subscribe := packets.Subscribe{PacketID: 1, Subscriptions: []packets.SubOptions{{Topic: topic, QoS: 1}}, Properties: &packets.Properties{}}
+		_, failed := subscribe.WriteTo(&hello)
+		err = errors.Join(err, failed)
+		answers++
+	}
+	if err == nil {
+		_, err = conn.Write(hello.Bytes())
+	}
+	for ; err == nil && answers > 0; answers-- {
+		_, _, err = c.next()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Send writes packets, and the acknowledgements that are due, in one write.
+func (c *Raw) Send(made []byte) error {
+	c.acks = append(c.acks, made...)
+	_, err := c.conn.Write(c.acks)
+	c.acks = c.acks[:0]
+	return err
+}
+
+// Await reads that many PUBACKs and PUBLISHes, in any order. Each PUBLISH must end with
+// ending.
+func (c *Raw) Await(acks, messages int, ending string) error {
+	for acks > 0 || messages > 0 {
+		kind, body, err := c.next()
+		if err != nil {
+			return err
+		}
+		switch kind & 0xf0 {
+		case pubackType:
+			if len(body) > 2 && body[2] >= 0x80 {
+				return fmt.Errorf("PUBACK with reason 0x%02x", body[2])
+			}
+			acks--
+		case publishType:
+			if !bytes.HasSuffix(body, []byte(ending)) {
+				return fmt.Errorf("got %q, want it to end with %q", body, ending)
+			}
+			if kind&0x06 != 0 {
+				id := body[2+binary.BigEndian.Uint16(body):]
+				c.acks = append(c.acks, pubackType, 2, id[0], id[1])
+			}
+			messages--
+		default:
+			return fmt.Errorf("got packet 0x%02x: %q", kind, body)
+		}
+	}
+	return nil
+}
+
+// next returns the first byte and the body of the next packet. The body is good until the
+// next call.
+func (c *Raw) next() (byte, []byte, error) {
+	kind, err := c.in.ReadByte()
+	if err != nil {
+		return 0, nil, err
+	}
+	size, err := binary.ReadUvarint(c.in) // the same form as MQTT's
+	if err != nil || size > maxPacket {
+		return 0, nil, errors.Join(fmt.Errorf("packet of %d bytes", size), err)
+	}
+	body, err := c.in.Peek(int(size))
+	if err != nil {
+		return 0, nil, err
+	}
+	_, err = c.in.Discard(int(size))
+	return kind, body, err
+}
+
+// Close ends the connection.
+func (c *Raw) Close() error { return c.conn.Close() }
