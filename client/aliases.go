@@ -6,8 +6,9 @@ import (
 )
 
 // A Version is a hybrid logical clock reading: the version of a key or, taken from a
-// lock's key, a fencing token. The zero Version means that there is none. It is
-// compared with its methods Compare and Equal, not with ==.
+// lock's key, a fencing token. The zero Version means that there is none, which
+// IsZero reports. Versions are compared with Compare and Equal, not with ==; String
+// returns the text. `go doc wire.Version` lists the methods.
 type Version = wire.Version
 
 // ParseVersion parses the text of a version, as String returns it and the store sends
@@ -35,7 +36,8 @@ var ErrClockDrift = wire.ErrDrift
 
 type (
 	// A DialError is a connection that was not made. Its fields are Stage, how far it
-	// got, Address, and Err, the cause.
+	// got, Address, and Err, the cause. A broker that refuses the login or the
+	// subscription is a DialError too, which then wraps a *ReasonError.
 	DialError = mqtt.DialError
 
 	// A Stage is a step of making a connection, one of the constants that begin with
@@ -47,7 +49,8 @@ type (
 	LostError = mqtt.LostError
 
 	// A ReasonError is a refusal by the broker. Its fields are Packet, such as
-	// "PUBACK" or "DISCONNECT", Code, the reason code of MQTT 5, Text, and Topic.
+	// "PUBACK" or "DISCONNECT", Code, the reason code of MQTT 5, Text, and Topic. 0x86
+	// is a bad user name or password, 0x87 not authorized: package mqtt names the codes.
 	ReasonError = mqtt.ReasonError
 
 	// A ReauthError means that the broker refused a new service-account token on a
@@ -85,7 +88,9 @@ const (
 )
 
 // A StoreError is an error that the store answered with. Its field Text is what the
-// store wrote; its method Kind tells which of the known errors it is.
+// store wrote; its method Kind returns which of the known errors it is. A client that
+// may not use a key gets the kind ErrorNotAuthorized; one that may not connect, publish or
+// subscribe at all gets a *[ReasonError].
 type StoreError = wire.StoreError
 
 // An ErrorKind names a rule that the store enforces.

@@ -51,8 +51,8 @@ func (e *StatusError) refuses() bool {
 
 // A LostAnswerError is a write that was sent and got no answer, or none that tells what
 // became of it. It may have been applied or not; [Session.ReadBack] finds out what can be
-// known. It wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or
-// a *[StatusError].
+// known. It wraps the cause: the end of the context, a *[LostError], a *[NoStoreError], an
+// *[AnswerError] or a *[StatusError].
 type LostAnswerError struct {
 	Command   Command
 	Timestamp Version   // the request's `__ts`

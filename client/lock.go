@@ -160,7 +160,13 @@ func (l *Lock) Lease() Lease {
 	return l.lease
 }
 
-// Token returns the newest fencing token. The token of a lost lock is stale.
+// Token returns the newest fencing token. Each renewal gives a newer one, so call Token for
+// each write:
+//
+//	o := SetOptions{WriteOptions: WriteOptions{Fence: l.Token()}}
+//	_, err := s.Set(l.Context(), key, value, o)
+//
+// The token of a lost lock is stale.
 func (l *Lock) Token() Version { return l.Lease().Token }
 
 // Release stops the renewals and releases the lock if it is still ours. Call it in any

@@ -339,7 +339,8 @@ type pending struct {
 //     *[AnswerError] if the answer to a read makes no sense
 //   - no answer came to a write, or none that makes sense, so its outcome is unknown:
 //     *[LostAnswerError]
-//   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx
+//   - no answer came to another request: *[LostError], *[NoStoreError], [ErrClosed], or the
+//     end of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()

@@ -165,7 +165,7 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 //
 //	for e, err := range w.Events(ctx) {
 //		if err != nil { … }
-//		fmt.Println(e.Kind, e.Key, e.Value)
+//		fmt.Printf("%s %s %q\n", e.Kind, e.Key, e.Value)
 //	}
 func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
