@@ -20,7 +20,7 @@ import (
 )
 
 // go test ./client -run TestWatchesOfOneSession -watch.cuts 10000
-var watchCuts = flag.Int("watch.cuts", 1500, "how often the connection of the watches of one session is cut")
+var watchCuts = flag.Int("watch.cuts", 400, "how often the connection of the watches of one session is cut")
 
 // scissors cut the connections of a session, wherever they are.
 type scissors struct {

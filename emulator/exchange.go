@@ -41,6 +41,8 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	if c.Connected() {
 		s.admit(r)
 	}
+	// The broker reported what had changed when it was unlocked for the interceptor.
+	s.changed.Broadcast()
 	return broker.Later
 }
 

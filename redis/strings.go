@@ -172,13 +172,26 @@ type expiryUnit struct {
 	seconds, absolute bool
 }
 
-var expiryWords = map[string]expiryUnit{"ex": {seconds: true}, "px": {}, "exat": {seconds: true, absolute: true}, "pxat": {absolute: true}}
+// expiryWord returns the unit that an option of SET and GETEX names.
+func expiryWord(word string) (unit expiryUnit, ok bool) {
+	switch word {
+	case "ex":
+		return expiryUnit{seconds: true}, true
+	case "px":
+		return expiryUnit{}, true
+	case "exat":
+		return expiryUnit{seconds: true, absolute: true}, true
+	case "pxat":
+		return expiryUnit{absolute: true}, true
+	}
+	return expiryUnit{}, false
+}
 
 // parseSetOptions reads options in any order; getex says which command they are for.
 func parseSetOptions(words [][]byte, getex bool) (o setOptions, ok bool) {
 	for i := 0; i < len(words); i++ {
 		w := string(bytes.ToLower(words[i]))
-		unit, isExpiry := expiryWords[w]
+		unit, isExpiry := expiryWord(w)
 		switch {
 		case w == "nx" && !o.xx && !getex:
 			o.nx = true

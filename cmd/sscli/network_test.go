@@ -48,6 +48,7 @@ func networkCases() map[string][]networkCase {
 		"ping":                  {{args: "-n 2 --interval 1ms", talks: true}},
 		"batch":                 {{args: "-", stdin: "get a\n", talks: true}},
 		"serve":                 {{args: "-- true", own: true}, {args: "--ws 127.0.0.1:0 -- true", own: true}},
+		"gateway":               {{args: "--listen 127.0.0.1:0 -- true", talks: true}},
 		"doctor":                {{talks: true}, {args: "--write", talks: true}},
 		"bench":                 {{args: "-n 10 --keys 2", talks: true}},
 		"context":               {{}},
