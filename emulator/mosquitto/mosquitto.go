@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -42,7 +43,7 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 	b := &Broker{}
 	var chosen []net.Listener
 	for _, listener := range listeners {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		ln, err := freePort()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,6 +61,17 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 	b.run(t)
 	t.Cleanup(b.end)
 	return b
+}
+
+// freePort listens on a port below those that the system gives to connections: none of them
+// can take it while Mosquitto starts, or is started again.
+func freePort() (ln net.Listener, err error) {
+	for range 100 {
+		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
+			return ln, nil
+		}
+	}
+	return nil, err
 }
 
 // Restart ends the broker and runs it again at the same addresses.
