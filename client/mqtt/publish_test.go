@@ -43,7 +43,7 @@ func FuzzPublish(f *testing.F) {
 			return // refused by its first byte
 		}
 		got, err := decodePublish(flags, bytes.Clone(body))
-		want := &packets.Publish{Properties: &packets.Properties{}, QoS: flags >> 1 & 3, Duplicate: flags&8 != 0}
+		want := &packets.Publish{Properties: &packets.Properties{}, QoS: flags >> 1 & 3, Duplicate: flags&8 != 0, Retain: flags&1 != 0}
 		judge := want.Unpack(bytes.NewBuffer(bytes.Clone(body)))
 		if judge == nil && err != nil {
 			if reachesBeyond(t, flags, body) || badSubscriptionID(flags, body) {
@@ -67,7 +67,7 @@ func FuzzPublish(f *testing.F) {
 // asMessage is what paho has read.
 func asMessage(p *packets.Publish) Message {
 	m := Message{
-		Topic: p.Topic, Payload: p.Payload, QoS: p.QoS,
+		Topic: p.Topic, Payload: p.Payload, QoS: p.QoS, Retained: p.Retain,
 		ResponseTopic: p.Properties.ResponseTopic, Correlation: p.Properties.CorrelationData, ContentType: p.Properties.ContentType,
 		User: make([]Property, len(p.Properties.User)),
 	}
