@@ -42,7 +42,7 @@ func networkCases() map[string][]networkCase {
 		"lock hold":             {{args: "l --try", talks: true}},
 		"lock run":              {{args: "l2 -- true", talks: true}, {args: "l3 --embedded -- true", own: true}},
 		"lock release":          {{args: "l --holder h", talks: true}},
-		"lock renew":            {{args: "l --holder h", talks: true}},
+		"lock renew":            {{args: "l --holder h --ttl 15s", talks: true}},
 		"lock status":           {{args: "l", talks: true}},
 		"shell":                 {{}},
 		"ping":                  {{args: "-n 2 --interval 1ms", talks: true}},

@@ -134,8 +134,11 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
 		return o, explain.Usagef("--skew: %v", err)
 	}
-	if o.Latency, err = config.ParseDuration(f.latency); err != nil || o.Latency < 0 {
-		return o, explain.Usagef("--latency %.32q: want a duration such as 20ms", f.latency)
+	if o.Latency, err = config.ParseDuration(f.latency); err != nil {
+		return o, explain.Usagef("--latency: %v", err)
+	}
+	if o.Latency < 0 {
+		return o, explain.Usagef("--latency %s: must not be negative", f.latency)
 	}
 	for _, text := range f.allow {
 		rule, err := emulator.ParseRule(text)
