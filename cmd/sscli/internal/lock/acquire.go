@@ -46,7 +46,7 @@ undone; exit code 11 if that cannot be confirmed.`,
 					return lockError(a, f, err)
 				}
 				if err := a.Emit(f.result("acquire", o, lease)); err != nil {
-					return errors.Join(err, giveBack(cmd.Context(), s, f.name, o))
+					return errors.Join(err, giveBack(a, cmd.Context(), s, f.name, o))
 				}
 				return nil
 			})
@@ -58,11 +58,12 @@ undone; exit code 11 if that cannot be confirmed.`,
 	return cmd
 }
 
-// giveBack releases a lock whose token could not be printed: whoever asked for it does not know
-// that it is held. It has a timeout of the session, also after a signal.
-func giveBack(ctx context.Context, s *client.Session, name string, o client.LockOptions) error {
+// giveBack releases a lock whose token could not be printed, because nobody knows that it is
+// held. It has a timeout of the session, also after a signal.
+func giveBack(a *cli.App, ctx context.Context, s *client.Session, name string, o client.LockOptions) error {
 	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, o); err != nil {
 		return fmt.Errorf("releasing the lock again: %w", err)
 	}
+	a.Inform("lock " + format.Brief(name) + " was released again, because its token could not be printed")
 	return nil
 }

@@ -343,6 +343,11 @@ func servedEnviron(a *cli.App, server *emulator.Server, ready format.Serving) []
 	if ready.SATFile != "" { // which goes with no other way to log in
 		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
 	}
+	_, ours := a.Env("SSCLI_USERNAME")
+	_, aio := a.Env("AIO_MQTT_USERNAME")
+	if !ours && !aio { // a password that is for another broker
+		drop = append(drop, "SSCLI_PASSWORD_FILE", "AIO_MQTT_PASSWORD_FILE")
+	}
 	if ready.CAFile == "" || ready.CertFile != "" { // a certificate that is for another broker
 		drop = append(drop, "SSCLI_CERT_FILE", "SSCLI_KEY_FILE", "SSCLI_KEY_PASSWORD_FILE",
 			"AIO_TLS_CERT_FILE", "AIO_TLS_KEY_FILE", "AIO_TLS_KEY_PASSWORD_FILE")

@@ -26,23 +26,27 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 		}
 		return io.ReadAll(f)
 	}, func() bool {
-		if f := opened.Load(); f != nil {
-			return f.SetReadDeadline(time.Now()) == nil
+		if opened.Load() == nil && !release(name) {
+			return false
 		}
-		return release(name)
+		f := opened.Load()
+		return f == nil || f.SetReadDeadline(time.Now()) == nil
 	})
 }
 
 // release lets a FIFO be opened for reading that waits for its first writer. It reports whether
-// there is such a reader.
+// the name is of a FIFO that is opened so: the reader may be about to.
 func release(name string) bool {
+	const attempts, pause = 100, time.Millisecond
 	info, err := os.Stat(name)
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
 		return false
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return false
+	for range attempts {
+		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			return f.Close() == nil
+		}
+		time.Sleep(pause) // ENXIO: nobody reads yet
 	}
-	return f.Close() == nil
+	return false
 }
