@@ -7,7 +7,7 @@ const (
 	CodeConnection = 3
 	CodeLogin      = 4
 	CodeStore      = 5
-	codeFencing    = 6
+	CodeFencing    = 6
 	CodeClock      = 7
 	CodeLockLost   = 8
 	codeAnswer     = 9

@@ -2,12 +2,10 @@ package verb
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
@@ -51,7 +49,7 @@ and then for each page. The raw form is one line for each key, with C escapes.`,
 			return Request{
 				Commands: []client.Command{first},
 				Carry: func(ctx context.Context, s *client.Session, p *format.Printer) error {
-					return describeScan(first, scan(ctx, s, p, pattern, limit))
+					return explain.DescribeScan(first, scan(ctx, s, p, pattern, limit))
 				},
 			}, nil
 		},
@@ -82,15 +80,4 @@ func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern str
 		}
 	}
 	return nil
-}
-
-// describeScan wraps the error of a scan.
-func describeScan(c client.Command, err error) error {
-	if err == nil || explain.IsA[*explain.OutputError](err) {
-		return err
-	}
-	if refused, ok := errors.AsType[*wire.StoreError](err); ok && refused.Kind() == wire.ErrorUnknownCommand {
-		err = &explain.NoScanError{Err: err}
-	}
-	return explain.Describe(c, err)
 }
