@@ -93,7 +93,7 @@ func TestShellCommands(t *testing.T) {
 		{".timeout", "10s"},
 		{".timeout 2s", ""},
 		{".timeout", "2s"},
-		{".timeout never", "sscli: .timeout \"never\": want a duration such as 500ms or 2s\n(exit code 2)"},
+		{".timeout never", "sscli: .timeout: \"never\": want a duration such as 500ms, 10s or 2m\n(exit code 2)"},
 		{".outptu json", "sscli: unknown dot-command \".outptu\"\n  try: .output [FORM]\n(exit code 2)"},
 		{".trace", "off"},
 		{"expect 1 get missing", "(nil)"},
