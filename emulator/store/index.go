@@ -92,7 +92,7 @@ func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, fl
 		x.expire(r, false)
 	}
 	old := r
-	if r == 0 || slotSize(len(x.joined)) != len(x.arena.bytes(r)) {
+	if r == 0 || !fits(len(x.joined), len(x.arena.bytes(r))) {
 		r = x.arena.alloc(len(x.joined))
 	}
 	copy(x.arena.bytes(r), x.joined)
