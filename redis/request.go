@@ -114,13 +114,38 @@ func (r *requestReader) line(tooLong string) (text []byte, complete bool, err er
 	return rest[:i], true, nil
 }
 
+// length returns what line and parseInt read from a line such as $12, if that is a short
+// one, as nearly all are.
+func (r *requestReader) length() (n int64, short bool) {
+	const digits = 8
+	rest := r.buf[r.begin+r.pos : r.end]
+	for i := 1; i+1 < len(rest) && i <= 1+digits; i++ {
+		if rest[i] == '\r' {
+			if i == 1 || i > 2 && rest[1] == '0' {
+				return 0, false
+			}
+			r.pos += i + 2
+			return n, true
+		}
+		digit := rest[i] - '0'
+		if digit > 9 {
+			return 0, false
+		}
+		n = 10*n + int64(digit)
+	}
+	return 0, false
+}
+
 // header reads the number of arguments.
 func (r *requestReader) header() (complete bool, err error) {
-	text, complete, err := r.line("too big mbulk count string")
-	if err != nil || !complete {
-		return false, err
+	n, ok := r.length()
+	if !ok {
+		text, complete, err := r.line("too big mbulk count string")
+		if err != nil || !complete {
+			return false, err
+		}
+		n, ok = parseInt(text[1:])
 	}
-	n, ok := parseInt(text[1:])
 	switch {
 	case !ok || n > maxArgs:
 		return false, errProtocol("invalid multibulk length")
@@ -138,11 +163,14 @@ func (r *requestReader) arguments() ([][]byte, error) {
 			if r.begin+r.pos < r.end && r.buf[r.begin+r.pos] != '$' {
 				return nil, errProtocol(fmt.Sprintf("expected '$', got '%c'", r.buf[r.begin+r.pos]))
 			}
-			text, complete, err := r.line("too big bulk count string")
-			if err != nil || !complete {
-				return nil, err
+			n, ok := r.length()
+			if !ok {
+				text, complete, err := r.line("too big bulk count string")
+				if err != nil || !complete {
+					return nil, err
+				}
+				n, ok = parseInt(text[1:])
 			}
-			n, ok := parseInt(text[1:])
 			switch {
 			case !ok || n < 0 || n > maxBulk:
 				return nil, errProtocol("invalid bulk length")

@@ -59,6 +59,9 @@ func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 type clock struct {
 	wall    int64
 	counter uint64
+
+	text   []byte // of wall, with the colon after it, as it was last appended
+	textOf int64
 }
 
 func (c *clock) next(now int64, seen stamp) {
@@ -82,8 +85,11 @@ func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
 	if padded {
 		wall, counter = 15, 5
 	}
-	dst = appendPadded(dst, uint64(max(c.wall, 0)), wall)
-	dst = append(dst, ':')
+	if len(c.text) == 0 || c.textOf != c.wall { // many readings have the same
+		c.text = append(appendPadded(c.text[:0], uint64(max(c.wall, 0)), wall), ':')
+		c.textOf = c.wall
+	}
+	dst = append(dst, c.text...)
 	dst = appendPadded(dst, c.counter, counter)
 	dst = append(dst, ':')
 	return append(dst, node...)
