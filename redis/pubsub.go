@@ -347,6 +347,7 @@ func pubsubCommands() []*command {
 			{name: "channels", arity: -2, flags: pubsub | loadingOK | staleOK, run: runPubSubChannels, since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
 			{name: "numsub", arity: -2, flags: pubsub | loadingOK | staleOK, run: runPubSubNumSub, since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
 			{name: "numpat", arity: 2, flags: pubsub | loadingOK | staleOK, run: runPubSubNumPat, since: "2.8.0", summary: "Get the count of unique patterns pattern subscriptions"},
+			pubsubHelp(),
 		}},
 	}
 	for _, cmd := range rows {
