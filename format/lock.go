@@ -82,17 +82,17 @@ const leases = 3
 func (r Renewals) String() string {
 	switch {
 	case r.Seen == 0:
-		return "not seen to renew in " + span(r.Observed) + " (a lease of more than " + span(leases*r.Observed) + " would look the same)"
+		return "not seen to renew in " + Span(r.Observed) + " (a lease of more than " + Span(leases*r.Observed) + " would look the same)"
 	case r.Every > 0:
-		return "renewed every " + span(r.Every)
+		return "renewed every " + Span(r.Every)
 	case r.Seen == 1:
-		return "renewed at least once in " + span(r.Observed)
+		return "renewed at least once in " + Span(r.Observed)
 	}
-	return fmt.Sprintf("renewed at least %d times in %s", r.Seen, span(r.Observed))
+	return fmt.Sprintf("renewed at least %d times in %s", r.Seen, Span(r.Observed))
 }
 
-// span returns a time such as 250ms, 3.2s, 90s or 4m10s.
-func span(d time.Duration) string {
+// Span returns a time such as 250ms, 3.2s, 90s or 4m10s.
+func Span(d time.Duration) string {
 	switch abs := d.Abs(); {
 	case abs < time.Second:
 		return d.Round(time.Millisecond).String()
