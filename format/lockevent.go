@@ -38,7 +38,9 @@ type LockEvent struct {
 }
 
 // has reports whether the event is about a holder.
-func (e LockEvent) has() bool { return !e.Guard && !e.NoHolder && e.What != "free" && e.What != "gap" && e.What != "lost" }
+func (e LockEvent) has() bool {
+	return !e.Guard && !e.NoHolder && e.What != "free" && e.What != "gap" && e.What != "lost"
+}
 
 func (e LockEvent) fields() object {
 	name := "name"
