@@ -141,6 +141,12 @@ func renewedTimes(n int, every time.Duration) string {
 	return text
 }
 
+// Renewing says in one line how often a lock was renewed, and how long ago the last renewal
+// was. It is printable.
+func (e LockEvent) Renewing(ago time.Duration) string {
+	return BriefWord(e.Name) + " held by " + Brief(e.Holder) + ": " + renewedTimes(e.Renewals, e.Every) + ", last " + Age(ago)
+}
+
 // duration says how long the lock was held or free.
 func (e LockEvent) duration() string {
 	if e.Unknown || e.Guard {
@@ -156,6 +162,9 @@ func (e LockEvent) duration() string {
 	text := state + " for "
 	if e.AtLeast {
 		text += "at least "
+	}
+	if e.What == "changed_hands" {
+		return "before that " + text + Span(e.For)
 	}
 	return text + Span(e.For)
 }

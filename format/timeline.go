@@ -11,8 +11,6 @@ type Timeline struct {
 	From, To time.Time
 	Locks    []LockLanes
 	Guards   []GuardLane
-
-	Width int // columns of the human form; less than 40 is 40, 0 is 80
 }
 
 // LockLanes are a lock and a lane for each of its holders, in the order in which they came.
@@ -189,11 +187,11 @@ func (t Timeline) human(dst []byte, s *style) []byte {
 	for _, g := range t.Guards {
 		labels = max(labels, utf8.RuneCountInString(label(Word(g.Key))))
 	}
-	width := t.Width
+	width, _ := s.size()
 	if width == 0 {
 		width = 80
 	}
-	c := chart{from: t.From, whole: max(t.To.Sub(t.From), time.Millisecond), columns: max(width, 40) - labels - 3}
+	c := chart{from: t.From, whole: max(t.To.Sub(t.From), time.Millisecond), columns: width - labels - 3}
 	c.columns = max(c.columns, 10)
 	line := func(name string, lane []rune) {
 		row := name + strings.Repeat(" ", labels-utf8.RuneCountInString(name)+2) + string(lane)

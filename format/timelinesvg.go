@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 )
 
 // The measures of the picture, in pixels.
@@ -18,6 +17,7 @@ const (
 	svgLane    = 26
 	svgBar     = 14 // the height of a hold
 	svgMarkup  = 8  // half the width of a mark for a write
+	svgText    = 17 // from the top of a lane to the foot of its text
 	svgBottom  = 44
 	svgLegends = 8
 )
@@ -26,7 +26,7 @@ const (
 func (t Timeline) SVG() []byte {
 	lanes := len(t.Guards)
 	for _, k := range t.Locks {
-		lanes += max(len(k.Holders), 1)
+		lanes += len(k.Holders) + 1
 	}
 	p := &picture{t: t, whole: max(t.To.Sub(t.From), time.Millisecond), bottom: svgTop + lanes*svgLane}
 	height := p.bottom + svgBottom
@@ -47,24 +47,24 @@ func (t Timeline) SVG() []byte {
 	p.ticks()
 	y := svgTop
 	for i, k := range t.Locks {
+		p.name(y, k.Name)
 		top := y
+		y += svgLane
 		for j, h := range k.Holders {
-			p.label(y, h.label())
+			p.printf(`<text x="28" y="%d">%s</text>`, y+svgText, markup(h.label()))
 			for _, d := range h.Holds {
 				p.hold(y, d, palette[(i+j)%len(palette)])
 			}
 			y += svgLane
 		}
-		if len(k.Holders) == 0 {
-			p.label(y, "(free)")
-			y += svgLane
+		if len(k.Holders) > 0 {
+			top += svgLane
 		}
 		p.gaps(top, y, k.Gaps)
-		p.printf(`<text x="16" y="%d" font-weight="600">%s</text>`, top+svgLane/2+4, markup(short(label(Word(k.Name)))))
 		p.printf(`<path d="M16 %dH%d" stroke="#d1d9e0"/>`, y, svgWidth-svgRight)
 	}
 	for _, g := range t.Guards {
-		p.printf(`<text x="16" y="%d" font-weight="600">%s</text>`, y+svgLane/2+4, markup(label(Word(g.Key))))
+		p.name(y, g.Key)
 		p.gaps(y, y+svgLane, g.Gaps)
 		for _, at := range g.Writes {
 			p.triangle(y, at, "#1f2328")
@@ -102,8 +102,9 @@ func (p *picture) x(at time.Time) float64 {
 	return svgLabels + columns*min(max(float64(at.Sub(p.t.From))/float64(p.whole), 0), 1)
 }
 
-func (p *picture) label(y int, text string) {
-	p.printf(`<text x="%d" y="%d" text-anchor="end">%s</text>`, svgLabels-10, y+svgLane/2+4, markup(text))
+// name writes the name of a lock or a key.
+func (p *picture) name(y int, name string) {
+	p.printf(`<text x="16" y="%d" font-weight="600">%s</text>`, y+svgText, markup(label(Word(name))))
 }
 
 // ticks draws the axis: at most ten round times.
@@ -223,15 +224,6 @@ func (p *picture) legend(y int) {
 		}
 		word(m.meaning)
 	}
-}
-
-// short is a name that stands beside the labels of its lanes.
-func short(text string) string {
-	const most = 12
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
 }
 
 // markup escapes a text for XML, which cannot have control characters at all.

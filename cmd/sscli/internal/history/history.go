@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/format"
 )
 
@@ -90,13 +89,16 @@ func New(o Options) *History {
 	return h
 }
 
+// Guard notes that a key is no lock, before its first event.
+func (h *History) Guard(key string) { h.guards[key] = true }
+
 // See takes the next event of a watch and says what it means. Events that are not about a
 // key have no meaning here.
 func (h *History) See(e client.Event) (format.LockEvent, bool) {
 	for _, t := range []*time.Time{&e.Time, &e.From, &e.To} {
 		*t = t.Truncate(time.Millisecond) // as a recording has it
 	}
-	said := format.LockEvent{Event: string(e.Kind), Name: e.Key, Time: e.Time, Token: cli.Version(e.Version), Unknown: true}
+	said := format.LockEvent{Event: string(e.Kind), Name: e.Key, Time: e.Time, Token: e.Version, Unknown: true}
 	switch e.Kind {
 	case client.EventInitial, client.EventSet, client.EventDelete, client.EventOther, client.EventGap, client.EventResync, client.EventError:
 	default:
@@ -223,7 +225,7 @@ func (l *lock) deleted(said *format.LockEvent, e client.Event, lease time.Durati
 		}
 		return
 	}
-	said.Token = cli.Version(l.token)
+	said.Token = l.token
 	l.count(said)
 	var why string
 	said.What, why = l.end(e.Time, lease)
@@ -244,12 +246,12 @@ func (l *lock) end(at time.Time, lease time.Duration) (what, why string) {
 	after := at.Sub(l.last)
 	last := "the last renewal"
 	if l.renewals == 0 {
-		last = "the acquisition"
+		last = "the last write"
 	}
-	came := fmt.Sprintf("the deletion came %s after %s", format.Span(after), last)
+	came := fmt.Sprintf("deleted %s after %s", format.Span(after), last)
 	switch slack := min(lease/20, 500*time.Millisecond); {
 	case lease > 0 && after >= lease-slack:
-		return Expired, came + ", and the lease is " + format.Span(lease)
+		return Expired, came + ", which is the lease"
 	case lease > 0:
 		return Released, came + ", and the lease is " + format.Span(lease)
 	}
@@ -258,11 +260,11 @@ func (l *lock) end(at time.Time, lease time.Duration) (what, why string) {
 	case l.n == 0:
 		return Deleted, came + ", and without renewals a release and an expiry look the same"
 	case after <= l.longest+l.longest/4+jitter:
-		return Released, came + ", when the next renewal was not overdue"
+		return Released, came + ", before the next was overdue"
 	case after >= 2*l.longest+jitter:
-		return Expired, came + ", and renewals had come every " + format.Span(l.between/time.Duration(l.n))
+		return Expired, came + ", and renewals came every " + format.Span(l.between/time.Duration(l.n))
 	}
-	return Deleted, came + ", when a renewal was overdue: a late release and an expiry look the same"
+	return Deleted, came + ", when the next was overdue: a late release and an expiry look the same"
 }
 
 // resync takes the state of the key after it was not watched.
