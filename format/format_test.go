@@ -185,6 +185,34 @@ func TestGolden(t *testing.T) {
 			LockStatus{List: true, Name: "build", Held: true, Holder: "h", Token: stored(), Age: 50 * time.Hour, Renewals: Renewals{Observed: 40 * time.Hour, Seen: 2}},
 			LockStatus{List: true, Name: "build", Renewals: Renewals{Observed: 10 * time.Second}},
 		},
+		"lock-trace": {
+			LockEvent{What: "free", Event: "initial", Name: "build", Time: now(), Unknown: true},
+			LockEvent{What: "held", Event: "initial", Name: "build", Held: true, Holder: "job-7", Token: stored(), Time: now(), Unknown: true},
+			LockEvent{What: "acquired", Event: "set", Name: "build", Held: true, Holder: "job-7", Token: stored(), Time: now(), For: 3 * time.Second, AtLeast: true},
+			LockEvent{What: "renewed", Event: "set", Name: "build", Held: true, Holder: "job-7", Token: stored(), Time: now(), For: 3 * time.Second, Renewals: 1, Every: 3 * time.Second},
+			LockEvent{What: "released", Event: "delete", Name: "build", Holder: "job-7", Token: stored(), Time: now(), For: 8 * time.Second, Renewals: 2, Every: 3 * time.Second, Inferred: true, Why: "it came soon"},
+			LockEvent{What: "taken_over", Event: "set", Name: hostile, Held: true, Holder: hostile, Before: "job\x1b", Token: evil, Time: now(), For: 8 * time.Millisecond, Inferred: true, Why: "it\x1b expired"},
+			LockEvent{What: "changed_hands", Event: "set", Name: "build", Held: true, Holder: "b", Before: "a", Token: stored(), Time: now(), For: 90 * time.Minute},
+			LockEvent{What: "rewritten", Event: "set", Name: "build", Held: true, NoHolder: true, Token: stored(), Time: now(), For: time.Second},
+			LockEvent{What: "gap", Event: "gap", Name: "build", Held: true, Holder: "a", Continuity: "lost", From: now().Add(-time.Second), To: now(), Time: now(), Unknown: true},
+			LockEvent{What: "lost", Event: "error", Name: "build", Why: "not authorized", Time: now(), Unknown: true},
+			LockEvent{What: "other", Event: "other", Name: "build", Held: true, Holder: "a", Word: "TOUCH\x1b", Why: "the store says TOUCH", Time: now(), Unknown: true},
+			LockEvent{What: "written", Event: "set", Name: hostile, Guard: true, Token: stored(), Why: "while build was free", Time: now(), Unknown: true},
+		},
+		"lock-timeline": {
+			Timeline{From: now(), To: now().Add(time.Minute), Locks: []LockLanes{
+				{Name: "build", Holders: []HolderLane{
+					{Holder: "job-7", Holds: []Hold{
+						{Interval: Interval{now(), now().Add(10 * time.Second)}, Open: true, End: "released", Renewals: []time.Time{now().Add(3 * time.Second), now().Add(6 * time.Second)}},
+						{Interval: Interval{now().Add(40 * time.Second), now().Add(time.Minute)}},
+					}},
+					{Holder: hostile, Holds: []Hold{{Interval: Interval{now().Add(11 * time.Second), now().Add(20 * time.Second)}, End: "expired"}}},
+					{Unknown: true, Holds: []Hold{{Interval: Interval{now().Add(21 * time.Second), now().Add(22 * time.Second)}, End: "deleted"}, {Interval: Interval{now().Add(23 * time.Second), now().Add(25 * time.Second)}, End: "changed_hands"}}},
+				}, Gaps: []Interval{{now().Add(30 * time.Second), now().Add(40 * time.Second)}}},
+				{Name: hostile},
+			}, Guards: []GuardLane{{Key: "artifact", Writes: []time.Time{now().Add(5 * time.Second)}, Removed: []time.Time{now().Add(50 * time.Second)}, Gaps: []Interval{{now().Add(30 * time.Second), now().Add(40 * time.Second)}}}}},
+			Timeline{From: now(), To: now(), Locks: []LockLanes{{Name: "build"}}},
+		},
 		"explain": {
 			Explanation{Key: "state", Verdict: "passes", Rule: "unfenced", Why: "a missing key has no fence"},
 			Explanation{Key: hostile, Found: true, Version: version{}, Verdict: "unknown", Why: "so\x1b it is", Hint: "sscli explain " + Word(hostile)},

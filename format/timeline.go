@@ -3,7 +3,6 @@ package format
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Timeline is the chart at the end of `lock trace --timeline`: who held which lock when.
@@ -158,15 +157,10 @@ func endMark(end string) (int, bool) {
 	return 0, false
 }
 
-// mostLabel is how many characters of a name or a holder the chart shows.
+// mostLabel is how many columns a name or a holder has in the chart.
 const mostLabel = 24
 
-func label(text string) string {
-	if utf8.RuneCountInString(text) <= mostLabel {
-		return text
-	}
-	return string([]rune(text)[:mostLabel-1]) + "…"
-}
+func label(text string) string { return Cut(text, mostLabel) }
 
 func (h HolderLane) label() string {
 	if h.Unknown {
@@ -179,13 +173,13 @@ func (h HolderLane) label() string {
 func (t Timeline) human(dst []byte, s *style) []byte {
 	labels := len("  ")
 	for _, k := range t.Locks {
-		labels = max(labels, utf8.RuneCountInString(label(Word(k.Name))))
+		labels = max(labels, Columns(label(Word(k.Name))))
 		for _, h := range k.Holders {
-			labels = max(labels, 2+utf8.RuneCountInString(h.label()))
+			labels = max(labels, 2+Columns(h.label()))
 		}
 	}
 	for _, g := range t.Guards {
-		labels = max(labels, utf8.RuneCountInString(label(Word(g.Key))))
+		labels = max(labels, Columns(label(Word(g.Key))))
 	}
 	width, _ := s.size()
 	if width == 0 {
@@ -194,7 +188,7 @@ func (t Timeline) human(dst []byte, s *style) []byte {
 	c := chart{from: t.From, whole: max(t.To.Sub(t.From), time.Millisecond), columns: width - labels - 3}
 	c.columns = max(c.columns, 10)
 	line := func(name string, lane []rune) {
-		row := name + strings.Repeat(" ", labels-utf8.RuneCountInString(name)+2) + string(lane)
+		row := name + strings.Repeat(" ", labels-Columns(name)+2) + string(lane)
 		dst = append(append(dst, strings.TrimRight(row, " ")...), '\n')
 	}
 	line("", c.axis(t))
@@ -231,6 +225,9 @@ func (t Timeline) human(dst []byte, s *style) []byte {
 		if c.used[i] {
 			legend = append(legend, string(m.char)+" "+m.meaning)
 		}
+	}
+	if len(legend) == 0 {
+		return dst
 	}
 	return append(append(dst, s.faint.Sprint(strings.Join(legend, "  "))...), '\n')
 }

@@ -186,7 +186,7 @@ func (l *lock) set(said *format.LockEvent, e client.Event) {
 		said.What = Acquired
 		if before.expired && e.HasValue && !before.noHolder && before.holder != l.holder {
 			said.What, said.Before, said.Inferred = TakenOver, before.holder, true
-			said.Why = "the lease of the holder before expired"
+			said.Why = "the lease of the holder before it expired"
 		}
 	case !e.HasValue:
 		said.What, said.Why = Rewritten, "the store does not say by whom: a renewal, or another holder"
@@ -312,15 +312,12 @@ func (h *History) guarded(said format.LockEvent, e client.Event) (format.LockEve
 		said.What, said.Why = Lost, e.Err.Error()
 		return said, true
 	case client.EventResync:
-		if e.Continuity == client.ContinuityProven {
-			return said, false
+		if e.Continuity != client.ContinuityLost {
+			return said, false // the gap before it says what is not known
 		}
 		said.What, said.Continuity, said.Why = Written, string(e.Continuity), "while it was not watched"
 		if !e.HasValue {
 			said.What = Removed
-		}
-		if e.Continuity == client.ContinuityUnknown {
-			said.Why = "if at all, while it was not watched"
 		}
 		return said, true
 	default:
