@@ -110,3 +110,34 @@ CLOCK  acquired       build  by "b"  (free for DUR)  token TOKEN
 		t.Errorf("the chart has %d rows:\n%s", rows, chart)
 	}
 }
+
+// The instruments in a shell: over its connection, and Ctrl-C ends a trace and not the shell.
+func TestInstrumentsInShell(t *testing.T) {
+	server := emulator.Start(t)
+	u := sitDown(t, server)
+	for _, tt := range []struct{ line, want string }{
+		{"lock acquire build --holder job-7 -o raw", "VERSION"},
+		{"lock list b* -o raw", "build	held	job-7	VERSION	AGE"},
+		{"lock list -o template={{.name}}", "build"},
+		{"lock list nobody -o raw", "nobody	free	-	-	-"},
+		{"set artifact 1 -o raw", "OK	VERSION"},
+		{"explain artifact --lock build -o raw", "refused	fencing_required	VERSION	VERSION	VERSION"},
+		{"explain artifact -o template={{.hint}}", "sscli explain artifact --lock LOCK --fence TOKEN, with the lock that protects the key"},
+		{"lock trace build --guards artifact --for 20ms -o raw", "held	build	job-7	VERSION	-	seen\nend	for"},
+		{"lock trace", "sscli: 0 operands: want lock trace NAME...\n  try: lock trace NAME...  (help lock trace)\n(exit code 2)"},
+	} {
+		got := scrubScreen(u.runs(tt.line))
+		got = regexp.MustCompile(`VERSION +\d+$`).ReplaceAllString(got, "VERSION AGE")
+		if diff := cmp.Diff(columns(tt.want), columns(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.line, diff)
+		}
+	}
+	if n := server.State().Connections; n != 1 {
+		t.Errorf("%d connections, want one for all lines", n)
+	}
+}
+
+// columns has one space for each run of tabs and spaces, which a screen does not tell apart.
+func columns(text string) string {
+	return regexp.MustCompile(`[\t ]+`).ReplaceAllString(text, " ")
+}
