@@ -78,7 +78,7 @@ format
 repl                 format
 
 atomicfile
-child
+child                signals
 passwd
 signals
 suggest

@@ -45,7 +45,7 @@ func networkCases() map[string][]networkCase {
 		"lock list":             {{talks: true}, {args: "l --observe 20ms", talks: true}},
 		"lock trace":            {{args: "l --for 20ms", talks: true}},
 		"lock release":          {{args: "l --holder h", talks: true}},
-		"lock renew":            {{args: "l --holder h", talks: true}},
+		"lock renew":            {{args: "l --holder h --ttl 15s", talks: true}},
 		"lock status":           {{args: "l", talks: true}},
 		"shell":                 {{}},
 		"ping":                  {{args: "-n 2 --interval 1ms", talks: true}},

@@ -26,8 +26,11 @@ func parseObserve(text config.Text) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := config.ParseDuration(string(text))
-	if err != nil || d <= 0 {
-		return 0, explain.Usagef("--observe %.32q: want a duration such as 500ms or 2m", string(text))
+	if err != nil {
+		return 0, explain.Usagef("--observe: %w", err)
+	}
+	if d <= 0 {
+		return 0, explain.Usagef("--observe %s: must be greater than 0", text)
 	}
 	return d, nil
 }

@@ -34,7 +34,7 @@ and then for each page. The raw form is one line for each key, with C escapes.`,
 			fs.IntVar(&limit, "limit", -1, "stop after `N` keys")
 			fs.Lookup("limit").DefValue = "0" // no limit; help shows no default
 		},
-		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+		Parse: func(args []string, _ cli.Source) (Request, error) {
 			pattern := "*"
 			if len(args) > 1 {
 				return Request{}, explain.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(args))
