@@ -90,10 +90,13 @@ explain              client client/mqtt client/wire format child config signals 
 cli                  client client/mqtt emulator format certs config explain signals suggest terminal trace
 fence                client client/wire config explain
 complete             client cli config
+entries              client client/mqtt client/wait
+jsonfield
 
-verb                 client client/wire format atomicfile cli complete config explain fence
+verb                 client client/wire format atomicfile cli complete config entries explain fence
 lineword             client/wait format cli config explain
-batch                client client/wait format repl cli explain lineword ping signals terminal verb
+batch                client client/wait format repl cli explain lineword ping signals verb
+transfer             client format atomicfile batch cli complete config entries explain verb
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
@@ -107,7 +110,7 @@ contexts             client format cli complete config explain
 manual               format cli config explain
 statestorecli        client format atomicfile cli config explain verb
 
-cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli verb watch
+cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli transfer verb watch
 `
 
 const rooms = module + "/cmd/sscli/internal/"

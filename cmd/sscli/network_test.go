@@ -37,6 +37,8 @@ func networkCases() map[string][]networkCase {
 		"keynotify":             {{args: "a", talks: true}},
 		"watch":                 {{args: "a --for 50ms", talks: true}},
 		"scan":                  {{talks: true}},
+		"export":                {{talks: true}},
+		"import":                {{args: "-", stdin: `{"key":"a","value":"1"}`, talks: true}},
 		"lock":                  {{}},
 		"lock acquire":          {{args: "l --holder h --try", talks: true}},
 		"lock hold":             {{args: "l --try", talks: true}},

@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/serve"
 	"github.com/sscli/sscli/cmd/sscli/internal/shell"
+	"github.com/sscli/sscli/cmd/sscli/internal/transfer"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/cmd/sscli/internal/watch"
 )
@@ -23,6 +24,8 @@ func table() []cli.Command {
 	return append(verb.Commands(), []cli.Command{
 		{Name: "watch", New: watch.New},
 		{Name: "lock", New: lock.New},
+		{Name: "export", New: transfer.NewExport},
+		{Name: "import", New: transfer.NewImport},
 		{Name: "ping", New: ping.New},
 		{Name: "doctor", New: doctor.New},
 		{Name: "bench", New: bench.New},

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 )
 
 // A position is a reader that counts the bytes that were read.
@@ -33,26 +33,13 @@ func (p *position) bytes() int64 {
 	return p.read
 }
 
-// progressInterval is the time between two updates of the line.
-const progressInterval = 200 * time.Millisecond
-
-// showProgress shows the progress of the batch on standard error, if that is a terminal and
-// nothing else is written to it: no results, no typed lines, no trace. It returns the reader to
-// use in place of source, and a function that ends the progress.
+// showProgress shows the progress of the batch, unless its lines are typed. It returns the
+// reader to use in place of source, and a function that ends the progress.
 func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
-	a := b.app
 	file, isFile := source.(*os.File)
-	termName, _ := a.Env("TERM")
-	if a.Settings.Quiet || a.Settings.Trace || termName == "dumb" ||
-		!term.IsTerminal(int(a.Stderr.Fd())) || term.IsTerminal(int(a.Stdout.Fd())) || isFile && term.IsTerminal(int(file.Fd())) {
+	if isFile && term.IsTerminal(int(file.Fd())) {
 		return source, func() {}
 	}
-	line := &terminal.Line{W: a.Stderr}
-	above, err := a.Above(line)
-	if err != nil {
-		return source, func() {} // cannot happen: the form of output worked before
-	}
-	b.stderr = line
 	at := &position{r: source}
 	size := int64(0)
 	if isFile {
@@ -64,13 +51,13 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 		}
 	}
 	begun := time.Now()
-	end := line.Animate(progressInterval, func() string {
+	stderr, end := cli.ProgressLine(b.app, b.flags.silent, func() string {
 		return progressText(b.tally.lines.Load(), time.Since(begun), at.bytes(), size)
 	})
+	b.stderr = stderr
 	return at, func() {
 		end()
-		above()
-		b.stderr = a.Stderr
+		b.stderr = b.app.Stderr
 	}
 }
 

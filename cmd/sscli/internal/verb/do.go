@@ -54,7 +54,7 @@ func Do(a *cli.App, ctx context.Context, req Request) (err error) {
 	}
 	defer func() { err = errors.Join(err, hangUp()) }()
 	if req.Carry != nil {
-		return req.Carry(ctx, s, a.Out) // with a timeout for each exchange
+		return req.Carry(ctx, a, s) // with a timeout for each exchange
 	}
 	if len(req.Commands) == 1 {
 		reply, err := Carry(a, limited, s.Do, req)

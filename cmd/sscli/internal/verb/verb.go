@@ -55,8 +55,8 @@ type Request struct {
 	Show func(i int, r client.Result) (result format.Result, yes bool, err error)
 
 	// Carry, unless nil, carries out the whole request: several exchanges, each of which
-	// depends on the one before. Commands is the first of them. Carry prints to p.
-	Carry func(ctx context.Context, s *client.Session, p *format.Printer) error
+	// depends on the one before. Commands is the first of them.
+	Carry func(ctx context.Context, a *cli.App, s *client.Session) error
 }
 
 // Makers returns, for each verb, a function that makes it.
