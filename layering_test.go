@@ -96,7 +96,7 @@ jsonfield
 verb                 client client/wire format atomicfile cli complete config entries explain fence
 lineword             client/wait format cli config explain
 batch                client client/wait format repl cli explain lineword ping signals verb
-transfer             client format atomicfile batch cli complete config entries explain verb
+transfer             client format atomicfile batch cli complete config entries explain jsonfield verb
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals

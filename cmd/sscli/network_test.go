@@ -19,9 +19,9 @@ import (
 // A networkCase runs one command as its user would.
 type networkCase struct {
 	args  string // words behind the command
-	stdin string
-	talks bool // it has something to say to the broker
-	own   bool // it is a broker itself, on loopback
+	stdin string // also the content of the file input
+	talks bool   // it has something to say to the broker
+	own   bool   // it is a broker itself, on loopback
 }
 
 // networkCases has at least one case for each command that can be run, by its path
@@ -37,8 +37,9 @@ func networkCases() map[string][]networkCase {
 		"keynotify":             {{args: "a", talks: true}},
 		"watch":                 {{args: "a --for 50ms", talks: true}},
 		"scan":                  {{talks: true}},
+		"diff":                  {{args: "input", talks: true}, {args: "--to nowhere"}},
 		"export":                {{talks: true}},
-		"import":                {{args: "-", stdin: `{"key":"a","value":"1"}`, talks: true}},
+		"import":                {{args: "input", stdin: `{"key":"a","value":"1"}`, talks: true}},
 		"lock":                  {{}},
 		"lock acquire":          {{args: "l --holder h --try", talks: true}},
 		"lock hold":             {{args: "l --try", talks: true}},
@@ -112,6 +113,9 @@ func destinations(trace string) []string {
 func straced(t *testing.T, program, url, stdin string, args ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "input"), []byte(stdin), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	out := filepath.Join(dir, "strace")
 	cmd := exec.Command("strace", append([]string{"-f", "-qq", "-e", "trace=network", "-o", out, program}, args...)...)
 	cmd.Stdin, cmd.Dir = strings.NewReader(stdin), dir

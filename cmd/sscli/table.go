@@ -26,6 +26,7 @@ func table() []cli.Command {
 		{Name: "lock", New: lock.New},
 		{Name: "export", New: transfer.NewExport},
 		{Name: "import", New: transfer.NewImport},
+		{Name: "diff", New: transfer.NewDiff},
 		{Name: "ping", New: ping.New},
 		{Name: "doctor", New: doctor.New},
 		{Name: "bench", New: bench.New},

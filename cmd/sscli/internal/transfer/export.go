@@ -193,7 +193,7 @@ func (e *exporter) read(r *entries.Reader) error {
 			return verb.ReadError(got, err)
 		case got.Err != nil:
 			e.sum.Refused++
-			refuse(e.app, &e.refused, got)
+			refuse(e.app, &e.refused, got.Key, got.Err)
 			continue
 		case !got.Found && !e.named[got.Key]:
 			e.sum.Saw(got.Key, true)
@@ -203,7 +203,7 @@ func (e *exporter) read(r *entries.Reader) error {
 		default:
 			e.keys.Add(1)
 			e.bytes.Add(int64(len(got.Value)))
-			if got.Version.Time().After(e.began) {
+			if since(got.Version, e.began) {
 				e.sum.Saw(got.Key, false)
 			}
 		}
@@ -214,10 +214,16 @@ func (e *exporter) read(r *entries.Reader) error {
 	}
 }
 
-// refuse prints the error of a key that could not be read. The first one gives the exit code.
-func refuse(a *cli.App, first *error, e entries.Entry) {
-	code := a.Fault(explain.Describe(client.Get(e.Key), e.Err))
+// since reports whether a version is of a time or later. A version has no more than
+// milliseconds.
+func since(v client.Version, t time.Time) bool {
+	return !v.IsZero() && !v.Time().Before(t.Truncate(time.Millisecond))
+}
+
+// refuse prints why a key could not be read. The first such error gives the exit code.
+func refuse(a *cli.App, first *error, key string, err error) {
+	code := a.Fault(explain.Describe(client.Get(key), err))
 	if *first == nil {
-		*first = &explain.ExitError{Code: code, Err: e.Err}
+		*first = &explain.ExitError{Code: code, Err: err}
 	}
 }

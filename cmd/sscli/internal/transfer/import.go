@@ -131,7 +131,7 @@ func plan(a *cli.App, ctx context.Context, from string, o batch.LoadOptions, onl
 			switch {
 			case p.now.Err != nil:
 				sum.Refused++
-				refuse(a, &refused, p.now)
+				refuse(a, &refused, p.key, p.now.Err)
 				continue
 			case !p.old.here:
 				result.Action = "skip"

@@ -18,6 +18,7 @@ type side struct {
 	value   []byte
 	version client.Version
 	line    int   // of a file
+	store   bool  // it was listed by a store
 	err     error // why it could not be read
 }
 
@@ -33,6 +34,7 @@ type pairs struct {
 	r      *entries.Reader
 	olds   chan side // whose keys r has been given
 	cancel context.CancelFunc
+	name   func(error) error // names the store in an error of reading it; nil: not
 }
 
 // compare reads a store for each key of the old side. The order is that of the old side.
@@ -65,6 +67,9 @@ func (p *pairs) next() (pair, error) {
 	now, err := p.r.Next()
 	if err == io.EOF {
 		return pair{}, err
+	}
+	if err != nil && now.Key != "" && p.name != nil {
+		return pair{}, p.name(verb.ReadError(now, err))
 	}
 	if err != nil {
 		return pair{}, verb.ReadError(now, err)
