@@ -79,12 +79,14 @@ func (p ImportPlan) fields() object {
 	return object{{"op", "import"}, {"key", p.Key}, {"action", p.Action}, {"version", versionFields(p.Version)}}
 }
 
-func (p ImportPlan) human(dst []byte, s *style) []byte {
-	dst = fmt.Appendf(dst, "%-7s  %s", p.Action, s.key.Sprint(Word(p.Key)))
+func (p ImportPlan) human(dst []byte, s *style) []byte { return s.row(dst, p) }
+
+func (p ImportPlan) cells(s *style) []cell {
+	row := []cell{{text: p.Action, least: len("replace")}, {text: Word(p.Key), paint: s.key}}
 	if !none(p.Version) {
-		dst = append(append(dst, "  "...), s.faint.Sprint("written "+age(s.now().Sub(p.Version.Time())))...)
+		row = append(row, cell{text: age(s.now().Sub(p.Version.Time())), paint: s.faint})
 	}
-	return append(dst, '\n')
+	return row
 }
 
 // raw writes the action, the key, and the version of the key as it is.

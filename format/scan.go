@@ -1,23 +1,21 @@
 package format
 
 import (
-	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
 // Key is a key that `scan` found.
 type Key struct {
-	N   int // its number in the listing, counted from 1
 	Key string
 }
 
 func (k Key) fields() object { return object{{"op", "scan"}, {"key", k.Key}} }
 
-func (k Key) human(dst []byte, _ *style) []byte {
-	dst = append(strconv.AppendInt(dst, int64(k.N), 10), ") "...)
-	return append(AppendQuote(dst, k.Key), '\n')
-}
+func (k Key) human(dst []byte, s *style) []byte { return s.row(dst, k) }
+
+func (k Key) cells(s *style) []cell { return []cell{{text: Word(k.Key), paint: s.key}} }
 
 func (k Key) raw(dst []byte) []byte { return append(AppendEscape(dst, k.Key), '\n') }
 
@@ -27,7 +25,6 @@ type LongKey struct {
 	Size    int     // of the value, in bytes
 	Version Version // nil: not sent by the store
 	Preview string  // the first bytes of the value
-	Width   int     // of the column with the keys, in the human output; 0: as wide as the key
 }
 
 // mostPreview is the most bytes of a value that a LongKey shows.
@@ -62,23 +59,34 @@ func (k LongKey) fields() object {
 	}
 }
 
-// human writes size, age, key and the beginning of the value, in columns.
-func (k LongKey) human(dst []byte, s *style) []byte {
-	written := "-"
+func (k LongKey) human(dst []byte, s *style) []byte { return s.row(dst, k) }
+
+func (k LongKey) titles() []string { return []string{"SIZE", "WRITTEN", "KEY", "VALUE"} }
+
+func (k LongKey) cells(s *style) []cell {
+	written := "unknown"
 	if !none(k.Version) {
 		written = age(s.now().Sub(k.Version.Time()))
 	}
-	dst = fmt.Appendf(dst, "%8d  %s  ", k.Size, s.faint.Sprintf("%13s", written))
-	word := Word(k.Key)
-	dst = append(dst, s.key.Sprint(word)...)
-	for range k.Width - utf8.RuneCountInString(word) {
-		dst = append(dst, ' ')
+	return []cell{
+		{text: Size(int64(k.Size)), right: true, least: len("999.9 kB")},
+		{text: written, paint: s.faint, least: ageColumns},
+		{text: Word(k.Key), paint: s.key},
+		{text: k.begin()},
 	}
-	dst = AppendQuote(append(dst, "  "...), k.Preview)
-	if k.cut() {
-		dst = append(dst, "…"...)
+}
+
+// begin returns the beginning of the value in one line.
+func (k LongKey) begin() string {
+	begin := []byte(k.Preview)
+	line := ValueLine(begin, "")
+	if !k.cut() {
+		return line
 	}
-	return append(dst, '\n')
+	if Show("").of(begin) == ShowHex {
+		line = strings.Replace(line, Size(int64(len(begin))), Size(int64(k.Size)), 1)
+	}
+	return line + "…"
 }
 
 // raw writes the key, the version, the size, and the beginning of the value.

@@ -261,8 +261,6 @@ var scrubRules = []scrubRule{
 	replace(`(?m)( bytes?(, \d+ (missing|refused))*); [\d.]+s, \d+/s$`, "$1; ELAPSED, RATE"),
 	replace(`(?m)( equal(, \d+ refused)?); [\d.]+s$`, "$1; ELAPSED"),
 	replace(`\([\d.]+s, \d+/s\)`, "(ELAPSED, RATE)"),
-	replace(`(?m)^( *\d+)  +[\dhms.]+ ago  `, "$1  AGE  "),
-	replace(`\bwritten [\dhms.]+ ago\b`, "written AGE"),
 	replace(`"rate":\d+`, `"rate":RATE`),
 	replace(`correlation [0-9a-f]{32}`, "correlation ID"),
 	replace(`\b10 times, \S+ to \S+`, "10 times, RTT to RTT"),

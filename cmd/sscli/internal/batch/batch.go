@@ -51,6 +51,7 @@ quotes, # for a comment. A quote that is open at the end continues on the next l
 Besides get, set, del, vdel, scan, call, ping, hlc and version there are
     expect CODE CMD...          succeeds if CMD ends with exit code CODE
     repeat N [INTERVAL] CMD...  runs CMD N times, or until its first error
+    say TEXT...                 prints TEXT to stderr, but not in the raw form
     sleep DURATION              waits
     time CMD...                 prints to stderr how long CMD took
 
@@ -343,23 +344,14 @@ func (b *batch) parse(line batchLine) (req verb.Request, run func(context.Contex
 		if !e.Found {
 			return verb.Request{}, nil, errNothing
 		}
-		return verb.SetRequest(e.Key, e.Value, b.set), nil, nil
+		req = verb.SetRequest(e.Key, e.Value, b.set)
+		return req, nil, req.Check(b.app.Output)
 	}
 	args := make([]string, 0, len(line.words))
 	for _, w := range line.words {
 		args = append(args, cli.Protect(w.Text, w.Quoted))
 	}
 	return b.command(args)
-}
-
-// check returns a usage error if a request cannot be sent.
-func check(req verb.Request) error {
-	for _, c := range req.Commands {
-		if err := c.Check(); err != nil {
-			return &explain.UsageError{Err: err}
-		}
-	}
-	return nil
 }
 
 // line runs one line.

@@ -33,11 +33,15 @@ func (p *position) bytes() int64 {
 	return p.read
 }
 
+// ProgressInterval is the time between two updates of a line of progress.
+const ProgressInterval = 200 * time.Millisecond
+
 // showProgress shows the progress of the batch, unless its lines are typed. It returns the
 // reader to use in place of source, and a function that ends the progress.
 func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
+	a := b.app
 	file, isFile := source.(*os.File)
-	if isFile && term.IsTerminal(int(file.Fd())) {
+	if term.IsTerminal(int(a.Stdout.Fd())) && !b.flags.silent || isFile && term.IsTerminal(int(file.Fd())) {
 		return source, func() {}
 	}
 	at := &position{r: source}
@@ -51,13 +55,13 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 		}
 	}
 	begun := time.Now()
-	stderr, end := cli.ProgressLine(b.app, b.flags.silent, func() string {
+	above, end := cli.Live(a, ProgressInterval, func() string {
 		return progressText(b.tally.lines.Load(), time.Since(begun), at.bytes(), size)
 	})
-	b.stderr = stderr
+	b.stderr = above
 	return at, func() {
 		end()
-		b.stderr = b.app.Stderr
+		b.stderr = a.Stderr
 	}
 }
 

@@ -191,7 +191,7 @@ func (d *differ) storeSide(r *entries.Reader) iter.Seq2[side, error] {
 // run compares the old side with a store, and prints the differences and a summary.
 func (d *differ) run(ctx context.Context, old iter.Seq2[side, error], s *client.Session, o entries.Options) error {
 	d.began = time.Now()
-	end := cli.Progress(d.app, false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
+	end := progress(d.app, false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
 	err := d.known(ctx, old, s, o)
 	if err == nil {
 		err = d.added(ctx, s, o)
@@ -288,9 +288,9 @@ func (d *differ) pair(p pair) error {
 	if p.old.err != nil || p.now.Err != nil {
 		d.sum.Refused++
 		if p.old.err != nil {
-			refuse(d.app, &d.refused, p.key, p.old.err)
+			verb.Refuse(d.app, &d.refused, p.key, p.old.err)
 		} else {
-			refuse(d.app, &d.refused, p.key, d.ofNew(p.now.Err))
+			verb.Refuse(d.app, &d.refused, p.key, d.ofNew(p.now.Err))
 		}
 		return nil
 	}

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -128,7 +130,7 @@ func export(a *cli.App, ctx context.Context, operands []string, exact bool, file
 		}
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		defer cli.Progress(a, e.toFile, e.progress)()
+		defer progress(a, e.toFile, e.progress)()
 		return e.run(ctx, s, keys, o)
 	})
 }
@@ -193,7 +195,7 @@ func (e *exporter) read(r *entries.Reader) error {
 			return verb.ReadError(got, err)
 		case got.Err != nil:
 			e.sum.Refused++
-			refuse(e.app, &e.refused, got.Key, got.Err)
+			verb.Refuse(e.app, &e.refused, got.Key, got.Err)
 			continue
 		case !got.Found && !e.named[got.Key]:
 			e.sum.Saw(got.Key, true)
@@ -220,10 +222,12 @@ func since(v client.Version, t time.Time) bool {
 	return !v.IsZero() && !v.Time().Before(t.Truncate(time.Millisecond))
 }
 
-// refuse prints why a key could not be read. The first such error gives the exit code.
-func refuse(a *cli.App, first *error, key string, err error) {
-	code := a.Fault(explain.Describe(client.Get(key), err))
-	if *first == nil {
-		*first = &explain.ExitError{Code: code, Err: err}
+// progress shows a live line until end is called. There is none while results go to a terminal,
+// unless silent says that none are printed.
+func progress(a *cli.App, silent bool, text func() string) (end func()) {
+	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
+		return func() {}
 	}
+	_, end = cli.Live(a, batch.ProgressInterval, text)
+	return end
 }

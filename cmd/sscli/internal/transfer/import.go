@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
@@ -131,7 +132,7 @@ func plan(a *cli.App, ctx context.Context, from string, o batch.LoadOptions, onl
 			switch {
 			case p.now.Err != nil:
 				sum.Refused++
-				refuse(a, &refused, p.key, p.now.Err)
+				verb.Refuse(a, &refused, p.key, p.now.Err)
 				continue
 			case !p.old.here:
 				result.Action = "skip"

@@ -97,7 +97,7 @@ func (f scanFlags) names(ctx context.Context, a *cli.App, s *client.Session) err
 		}
 		for _, key := range page.Keys {
 			n++
-			if err := a.Queue(format.Key{N: n, Key: key}); err != nil {
+			if err := a.Queue(format.Key{Key: key}); err != nil {
 				return err
 			}
 			if n == f.limit {
@@ -111,8 +111,13 @@ func (f scanFlags) names(ctx context.Context, a *cli.App, s *client.Session) err
 			return nil
 		}
 	}
+	if n == 0 {
+		f.informNone(a)
+	}
 	return nil
 }
+
+func (f scanFlags) informNone(a *cli.App) { a.Inform("no key matches " + format.Brief(f.pattern)) }
 
 // sortedNames prints the keys in the order of their bytes, once all are known.
 func (f scanFlags) sortedNames(ctx context.Context, a *cli.App, s *client.Session) error {
@@ -128,10 +133,13 @@ func (f scanFlags) sortedNames(ctx context.Context, a *cli.App, s *client.Sessio
 	if f.limit > 0 {
 		keys = keys[:min(f.limit, len(keys))]
 	}
-	for i, key := range keys {
-		if err := a.Queue(format.Key{N: i + 1, Key: key}); err != nil {
+	for _, key := range keys {
+		if err := a.Queue(format.Key{Key: key}); err != nil {
 			return err
 		}
+	}
+	if len(keys) == 0 {
+		f.informNone(a)
 	}
 	return a.Flush()
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
@@ -50,7 +49,7 @@ func (f scanFlags) values(ctx context.Context, a *cli.App, s *client.Session) er
 	compare, _ := sortOrder(f.sort)
 	var found []format.LongKey
 	for {
-		if a.Output != "human" && !r.Ready() || len(l.group) == entries.Window {
+		if !l.waits() && (!r.Ready() || len(l.group) == entries.Window) {
 			if err := l.flush(); err != nil {
 				return err
 			}
@@ -66,10 +65,7 @@ func (f scanFlags) values(ctx context.Context, a *cli.App, s *client.Session) er
 			if err := l.flush(); err != nil {
 				return err
 			}
-			code := a.Fault(explain.Describe(client.Get(e.Key), e.Err))
-			if l.refused == nil {
-				l.refused = &explain.ExitError{Code: code, Err: e.Err}
-			}
+			Refuse(a, &l.refused, e.Key, e.Err)
 			continue
 		}
 		if !e.Found {
@@ -95,22 +91,30 @@ func (f scanFlags) values(ctx context.Context, a *cli.App, s *client.Session) er
 	if err := l.flush(); err != nil {
 		return err
 	}
-	if l.refused != nil {
-		return l.refused
+	if l.n == 0 && l.refused == nil {
+		f.informNone(a)
 	}
-	return nil
+	return l.refused
 }
 
-// A listing prints keys in groups, each aligned with those before it. In the human form a group
-// is a window of keys, so that their columns align; else it is what has arrived.
+// Refuse prints why a key could not be read. The first such error gives the exit code.
+func Refuse(a *cli.App, first *error, key string, err error) {
+	code := a.Fault(explain.Describe(client.Get(key), err))
+	if *first == nil {
+		*first = &explain.ExitError{Code: code, Err: err}
+	}
+}
+
+// A listing prints keys. In the human form their columns are those of the first window of keys,
+// which are printed together.
 type listing struct {
-	app     *cli.App
-	long    bool
-	limit   int
-	n       int
-	width   int // of the column with the keys
-	group   []format.LongKey
-	refused *explain.ExitError // of the first key that could not be read
+	app      *cli.App
+	long     bool
+	limit    int
+	n        int
+	measured bool
+	group    []format.LongKey
+	refused  error // of the first key that could not be read
 }
 
 func (l *listing) add(k format.LongKey) {
@@ -118,19 +122,26 @@ func (l *listing) add(k format.LongKey) {
 	l.group = append(l.group, k)
 }
 
+// waits reports whether there are not enough keys yet to align their columns.
+func (l *listing) waits() bool {
+	return l.app.Output == "human" && !l.measured && len(l.group) < entries.Window
+}
+
 // flush prints the group.
 func (l *listing) flush() error {
-	const widest = 40 // a few long keys must not push everything to the right
-	for _, k := range l.group {
-		l.width = max(l.width, min(utf8.RuneCountInString(format.Word(k.Key)), widest))
-	}
+	rows := make([]format.Row, len(l.group))
 	for i, k := range l.group {
-		k.Width = l.width
-		var line format.Result = k
+		rows[i] = k
 		if !l.long {
-			line = format.Key{N: l.n - len(l.group) + i + 1, Key: k.Key}
+			rows[i] = format.Key{Key: k.Key}
 		}
-		if err := l.app.Queue(line); err != nil {
+	}
+	if !l.measured && len(rows) > 0 {
+		l.measured = true
+		l.app.Out.Measure(rows...)
+	}
+	for _, row := range rows {
+		if err := l.app.Queue(row); err != nil {
 			return err
 		}
 	}
