@@ -99,7 +99,7 @@ batch                client client/wait format repl cli explain lineword ping si
 transfer             client format atomicfile batch cli complete config entries explain jsonfield verb
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
-watch                client format child cli complete config explain signals
+watch                client format child cli complete config explain jsonfield signals
 serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd
 gateway              client client/wait client/wire redis format certs child cli config explain passwd
 doctor               client client/mqtt client/wire format cli explain ping

@@ -25,6 +25,9 @@ func (c FieldChange) fields() object {
 	return object{{"path", c.Path}, {"old", when(c.Old != "", jsonText(c.Old))}, {"new", when(c.New != "", jsonText(c.New))}}
 }
 
+// path returns the path for the human output.
+func (c FieldChange) path() string { return string(appendText(nil, c.Path)) }
+
 // arrow returns the values of a field, as in `"auto" → "manual"`.
 func (c FieldChange) arrow() string { return fieldText(c.Old) + " → " + fieldText(c.New) }
 
@@ -65,7 +68,7 @@ func (d Difference) human(dst []byte, s *style) []byte {
 	switch {
 	case len(d.Fields) > 0:
 		for _, c := range d.Fields {
-			dst = append(append(dst, "\n    "...), string(appendText(nil, c.Path))...)
+			dst = append(append(dst, "\n    "...), c.path()...)
 			dst = append(append(dst, "  "...), c.arrow()...)
 		}
 	case d.Old == nil:
