@@ -91,7 +91,7 @@ cli                  client client/mqtt emulator format certs config explain sig
 fence                client client/wire config explain
 complete             client format cli config
 entries              client client/mqtt client/wait
-jsonfield
+jsonfield            format
 
 verb                 client client/wire format atomicfile cli complete config entries explain fence
 lineword             client/wait format cli config explain
@@ -99,6 +99,7 @@ batch                client client/wait format repl cli explain lineword ping si
 transfer             client format atomicfile batch cli complete config entries explain jsonfield verb
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
+edit                 client format repl child cli complete config explain jsonfield lock terminal verb
 watch                client format child cli complete config explain jsonfield signals
 serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd
 gateway              client client/wait client/wire redis format certs child cli config explain passwd
@@ -110,7 +111,7 @@ contexts             client format cli complete config explain
 manual               format cli config explain
 statestorecli        client format atomicfile cli config explain verb
 
-cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli transfer verb watch
+cmd/sscli            format batch bench child cli complete contexts doctor edit explain gateway hlc lock manual ping serve shell signals statestorecli transfer verb watch
 `
 
 const rooms = module + "/cmd/sscli/internal/"

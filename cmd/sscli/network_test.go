@@ -38,6 +38,7 @@ func networkCases() map[string][]networkCase {
 		"watch":                 {{args: "a --for 50ms", talks: true}},
 		"scan":                  {{talks: true}},
 		"diff":                  {{args: "input", talks: true}, {args: "--to nowhere"}},
+		"edit":                  {{args: "a", talks: true}},
 		"export":                {{talks: true}},
 		"import":                {{args: "input", stdin: `{"key":"a","value":"1"}`, talks: true}},
 		"lock":                  {{}},
@@ -119,7 +120,7 @@ func straced(t *testing.T, program, url, stdin string, args ...string) []string 
 	out := filepath.Join(dir, "strace")
 	cmd := exec.Command("strace", append([]string{"-f", "-qq", "-e", "trace=network", "-o", out, program}, args...)...)
 	cmd.Stdin, cmd.Dir = strings.NewReader(stdin), dir
-	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
+	cmd.Env = []string{"EDITOR=true", "HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
 	said, err := cmd.CombinedOutput()
 	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{explain.CodeNo, explain.CodeUsage, explain.CodeConnection, explain.CodeLockLost}, exit.ExitCode()) {
 		t.Fatalf("%q: %v\n%s", args, err, said)

@@ -253,6 +253,7 @@ var scrubRules = []scrubRule{
 	replace(`\bsscli-[a-z2-7]{16}\b`, "CLIENT"),
 	replace(`\bCLIENT:[A-Z2-7]{26}\b`, "HOLDER"),
 	replace(`\bsscli-lock-\d+\b`, "sscli-lock-N"),
+	replace(`\bsscli-edit-\d+\b`, "sscli-edit-N"),
 	replace(`\(in [\dhms.]+\)`, "(AGE)"),
 	replace(`\bnewer than yours by [\dhms.]+`, "newer than yours by TIME"),
 	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),

@@ -6,6 +6,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/contexts"
 	"github.com/sscli/sscli/cmd/sscli/internal/doctor"
+	"github.com/sscli/sscli/cmd/sscli/internal/edit"
 	"github.com/sscli/sscli/cmd/sscli/internal/gateway"
 	"github.com/sscli/sscli/cmd/sscli/internal/hlc"
 	"github.com/sscli/sscli/cmd/sscli/internal/lock"
@@ -24,6 +25,7 @@ func table() []cli.Command {
 	return append(verb.Commands(), []cli.Command{
 		{Name: "watch", New: watch.New},
 		{Name: "lock", New: lock.New},
+		{Name: "edit", New: edit.New},
 		{Name: "export", New: transfer.NewExport},
 		{Name: "import", New: transfer.NewImport},
 		{Name: "diff", New: transfer.NewDiff},

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sscli/sscli/format"
 )
 
 // A Value is a JSON value. The zero Value is a field that is missing.
@@ -144,3 +146,19 @@ func diff(changes []Change, p Path, old, now Value) []Change {
 
 // Equal reports whether two values are the same, or both are missing.
 func Equal(a, b Value) bool { return a.here == b.here && a.String() == b.String() }
+
+// Changes returns the fields that differ between two texts. It is empty unless both are JSON
+// objects, or both are arrays.
+func Changes(old, now []byte) (changed []format.FieldChange) {
+	o, ok := Parse(old)
+	n, ok2 := Parse(now)
+	if !ok || !ok2 {
+		return nil
+	}
+	for _, c := range Diff(o, n) {
+		if len(c.Path) > 0 { // else the whole value differs
+			changed = append(changed, format.FieldChange{Path: c.Path.String(), Old: c.Old.String(), New: c.New.String()})
+		}
+	}
+	return changed
+}

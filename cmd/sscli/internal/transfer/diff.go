@@ -322,23 +322,7 @@ func (d *differ) pair(p pair) error {
 	default:
 		d.sum.Changed++
 		found.Change = "changed"
-		found.Fields = fieldChanges(found.Old, found.New)
+		found.Fields = jsonfield.Changes(found.Old, found.New)
 	}
 	return d.app.Queue(found)
-}
-
-// fieldChanges returns the fields that differ between two JSON values, objects or arrays. It is
-// empty for other values.
-func fieldChanges(old, now []byte) (changed []format.FieldChange) {
-	o, ok := jsonfield.Parse(old)
-	n, ok2 := jsonfield.Parse(now)
-	if !ok || !ok2 {
-		return nil
-	}
-	for _, c := range jsonfield.Diff(o, n) {
-		if len(c.Path) > 0 {
-			changed = append(changed, format.FieldChange{Path: c.Path.String(), Old: c.Old.String(), New: c.New.String()})
-		}
-	}
-	return changed
 }
