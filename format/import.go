@@ -82,11 +82,15 @@ func (p ImportPlan) fields() object {
 func (p ImportPlan) human(dst []byte, s *style) []byte { return s.row(dst, p) }
 
 func (p ImportPlan) cells(s *style) []cell {
-	row := []cell{{text: p.Action, least: len("replace")}, {text: Word(p.Key), paint: s.key}}
+	written := "missing"
 	if !none(p.Version) {
-		row = append(row, cell{text: age(s.now().Sub(p.Version.Time())), paint: s.faint})
+		written = age(s.now().Sub(p.Version.Time()))
 	}
-	return row
+	return []cell{
+		{text: p.Action, least: len("replace")},
+		{text: written, paint: s.faint, least: ageColumns},
+		{text: Word(p.Key), paint: s.key},
+	}
 }
 
 // raw writes the action, the key, and the version of the key as it is.
