@@ -78,7 +78,7 @@ format
 repl                 format
 
 atomicfile
-child
+child                signals
 passwd
 signals
 suggest
@@ -101,6 +101,7 @@ shell                client client/mqtt client/wire format repl cli complete con
 lock                 client format child cli config explain fence signals
 edit                 client format repl child cli complete config explain jsonfield lock terminal verb
 watch                client format child cli complete config explain jsonfield signals
+why                  client client/wire format cli complete config explain fence
 serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd
 gateway              client client/wait client/wire redis format certs child cli config explain passwd
 doctor               client client/mqtt client/wire format cli explain ping
@@ -111,7 +112,7 @@ contexts             client format cli complete config explain
 manual               format cli config explain
 statestorecli        client format atomicfile cli config explain verb
 
-cmd/sscli            format batch bench child cli complete contexts doctor edit explain gateway hlc lock manual ping serve shell signals statestorecli transfer verb watch
+cmd/sscli            format batch bench child cli complete contexts doctor edit explain gateway hlc lock manual ping serve shell signals statestorecli transfer verb watch why
 `
 
 const rooms = module + "/cmd/sscli/internal/"

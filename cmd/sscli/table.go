@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/transfer"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/cmd/sscli/internal/watch"
+	"github.com/sscli/sscli/cmd/sscli/internal/why"
 )
 
 // table is the one table of commands: the parser, the shell, help, completion and the
@@ -29,6 +30,7 @@ func table() []cli.Command {
 		{Name: "export", New: transfer.NewExport},
 		{Name: "import", New: transfer.NewImport},
 		{Name: "diff", New: transfer.NewDiff},
+		{Name: "explain", New: why.New},
 		{Name: "ping", New: ping.New},
 		{Name: "doctor", New: doctor.New},
 		{Name: "bench", New: bench.New},

@@ -82,7 +82,7 @@ its value. Keys that were missing (found is false) are skipped.`,
 					return explain.Usagef("--%s without --load: write it in the lines", name)
 				}
 			}
-			b := newBatch(a, cmd.Context(), f)
+			b := newBatch(a, f)
 			err := b.runFrom(cmd.Context(), args[0], "batch")
 			if b.ran && !a.Settings.Quiet {
 				a.Say(b.tally.summary(b.took))
@@ -107,9 +107,8 @@ its value. Keys that were missing (found is false) are skipped.`,
 }
 
 // newBatch returns a batch that has not run.
-func newBatch(a *cli.App, ctx context.Context, f batchFlags) *batch {
+func newBatch(a *cli.App, f batchFlags) *batch {
 	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]func() verb.Verb)}
-	b.in = func() ([]byte, error) { return a.ReadStdin(ctx, "the value") }
 	for _, anew := range verb.Makers() {
 		v := anew()
 		for _, name := range append([]string{v.Name()}, v.Aliases...) {
@@ -123,6 +122,12 @@ func newBatch(a *cli.App, ctx context.Context, f batchFlags) *batch {
 // the command.
 func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	a, f := b.app, b.flags
+	b.in = func(name string) ([]byte, error) {
+		if name == "-" && from == "-" {
+			return nil, explain.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
+		}
+		return a.Read(ctx, name, "the value")
+	}
 	if f.load {
 		if b.set, err = f.set.Options(); err != nil {
 			return err
@@ -134,11 +139,7 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	}
 	source := a.Stdin
 	a.Streaming = from == "-"
-	if from == "-" {
-		b.in = func() ([]byte, error) {
-			return nil, explain.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
-		}
-	} else {
+	if from != "-" {
 		file, err := os.Open(cli.Unprotect(from))
 		if err != nil {
 			return &explain.UsageError{Err: err}
@@ -241,7 +242,7 @@ type batch struct {
 	set     client.SetOptions           // of every line, with --load
 	session *client.Session
 	budget  time.Duration // the timeout of each request
-	in      cli.Stdin     // reads the value -
+	in      cli.Source    // reads values
 	stderr  io.Writer     // standard error, above the line of progress if there is one
 	tally   tally
 

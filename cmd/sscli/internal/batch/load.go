@@ -31,7 +31,7 @@ func Load(a *cli.App, ctx context.Context, from string, o LoadOptions) (sum form
 	if err := checkRange(o.Inflight, o.From); err != nil {
 		return sum, false, err
 	}
-	b := newBatch(a, ctx, batchFlags{keepGoing: o.KeepGoing, load: true, inflight: o.Inflight, from: o.From, set: o.Set, silent: true})
+	b := newBatch(a, batchFlags{keepGoing: o.KeepGoing, load: true, inflight: o.Inflight, from: o.From, set: o.Set, silent: true})
 	err = b.runFrom(ctx, from, o.Name)
 	if errors.Is(err, explain.ErrNo) {
 		err = nil

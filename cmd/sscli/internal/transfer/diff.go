@@ -113,14 +113,15 @@ type differ struct {
 
 // withFile compares a file with the store.
 func (d *differ) withFile(ctx context.Context, name string) error {
+	// Before it is opened, which waits if it is a pipe.
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return explain.Usagef("%s: want a regular file, which is read twice", format.BriefWord(name))
+	}
 	file, err := os.Open(name)
 	if err != nil {
 		return &explain.UsageError{Err: err}
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return explain.Usagef("%s: want a regular file, which is read twice", format.BriefWord(name))
-	}
 	for e, err := range batch.Entries(ctx, file, 1) {
 		if err != nil {
 			return err

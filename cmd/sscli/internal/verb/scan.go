@@ -2,14 +2,12 @@ package verb
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/entries"
@@ -58,7 +56,7 @@ first (size), or in the order of their bytes (key). Each key is then listed once
 			fs.BoolVarP(&f.long, "long", "l", false, "print size, age and the first bytes of each value too")
 			fs.Var(&f.sort, "sort", "sort by `ORDER`: age, size or key")
 		},
-		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+		Parse: func(args []string, _ cli.Source) (Request, error) {
 			if len(args) > 1 {
 				return Request{}, explain.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(args))
 			}
@@ -79,9 +77,9 @@ first (size), or in the order of their bytes (key). Each key is then listed once
 					case f.long || f.sort != "" && f.sort != "key":
 						return f.values(ctx, a, s)
 					case f.sort == "key":
-						return describeScan(f.pattern, f.sortedNames(ctx, a, s))
+						return explain.DescribeScan(first, f.sortedNames(ctx, a, s))
 					}
-					return describeScan(f.pattern, f.names(ctx, a, s))
+					return explain.DescribeScan(first, f.names(ctx, a, s))
 				},
 			}, nil
 		},
@@ -150,7 +148,7 @@ func ScanKeys(pattern string) entries.Keys {
 	return func(r *entries.Reader) iter.Seq2[string, error] {
 		return func(yield func(string, error) bool) {
 			for key, err := range entries.Scan(pattern)(r) {
-				if !yield(key, describeScan(pattern, err)) {
+				if !yield(key, explain.DescribeScan(client.Scan(pattern, nil), err)) {
 					return
 				}
 			}
@@ -165,15 +163,4 @@ func ReadError(e entries.Entry, err error) error {
 		return err
 	}
 	return explain.Describe(client.Get(e.Key), err)
-}
-
-// describeScan wraps the error of a scan.
-func describeScan(pattern string, err error) error {
-	if err == nil || explain.IsA[*explain.OutputError](err) {
-		return err
-	}
-	if refused, ok := errors.AsType[*wire.StoreError](err); ok && refused.Kind() == wire.ErrorUnknownCommand {
-		err = &explain.NoScanError{Err: err}
-	}
-	return explain.Describe(client.Scan(pattern, nil), err)
 }
