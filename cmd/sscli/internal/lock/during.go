@@ -17,6 +17,7 @@ func Hold(ctx context.Context, a *cli.App, s *client.Session, so client.Options,
 	if err != nil {
 		return nil, nil, err
 	}
+	o.Holder = newHolder(a)
 	reportWaiting(a, &o)
 	waiting, held := o.OnTrouble, false // the functions are called one at a time
 	o.OnLease = func(client.Lease) { held = true }
