@@ -66,6 +66,40 @@ func TestGolden(t *testing.T) {
 			Key{Key: "setpoint"},
 			Key{Key: hostile},
 		},
+		"scan_long": {
+			NewLongKey("setpoint", []byte("21.5"), stored()),
+			NewLongKey(hostile, []byte(hostile), evil),
+			NewLongKey("long", []byte(strings.Repeat("é", 40)), version{}),
+			NewLongKey("bytes", bytes.Repeat([]byte{0, 0xff}, 600), nil),
+		},
+		"export": {
+			ExportSummary{Keys: 1, Bytes: 1, Elapsed: time.Second},
+			ExportSummary{Keys: 5000, Bytes: 123456, Missing: 2, Refused: 1, Elapsed: 2 * time.Second,
+				Meanwhile: Meanwhile{Written: 5, Deleted: 1, Changed: []string{"a", "b c", hostile, "d", "e"}}},
+			ExportSummary{Meanwhile: Meanwhile{Deleted: 1, Changed: []string{"a"}}},
+		},
+		"import": {
+			ImportSummary{Batch: BatchSummary{Applied: 1, Elapsed: time.Second}},
+			ImportSummary{Batch: BatchSummary{Applied: 2, No: 3, Refused: 1, Unknown: 1, Skipped: 4, Elapsed: time.Second, Resume: 7, Ahead: []LineRange{{8, 9}}}},
+			DryRunSummary{Batch: BatchSummary{Applied: 2, No: 3, Elapsed: time.Second}},
+			ImportPlan{Key: "a", Action: "create"},
+			ImportPlan{Key: hostile, Action: "replace", Version: evil},
+		},
+		"diff": {
+			Difference{Change: "added", Key: "a", New: []byte("1"), NewVersion: stored()},
+			Difference{Change: "removed", Key: hostile, Old: []byte{}, OldVersion: evil},
+			Difference{Change: "changed", Key: "b", Old: []byte(hostile), New: []byte("2"), OldVersion: version{}, NewVersion: stored()},
+			Difference{Change: "changed", Key: "cfg", Old: []byte(`{"a":1}`), New: []byte(`{"b":[1.0, "\u001b\u2028é<"]}`), Fields: []FieldChange{
+				{Path: ".a", Old: "1"}, {Path: ".[\"\u001b\u2028\"]", New: `[1.0, "\u001b\u2028é<"]`}, {Path: ".x", Old: "null", New: `{"y": 1e3}`},
+			}},
+			DiffSummary{Equal: 1, Elapsed: time.Second},
+			DiffSummary{Equal: 1, Added: 2, Removed: 3, Changed: 4, Refused: 5, Meanwhile: Meanwhile{Written: 1, Changed: []string{"a"}}},
+		},
+		"edit": {
+			EditConflict{Key: "cfg", Theirs: []byte(`{"a":1}`), Ours: []byte(`{"a":2}`), Fields: []FieldChange{{Path: ".a", Old: "1", New: "2"}}},
+			EditConflict{Key: hostile, Theirs: []byte("same\nold\nend\n"), Ours: []byte("same\n" + hostile + "end\n")},
+			EditConflict{Key: "long", Theirs: []byte("a"), Ours: []byte(strings.Repeat("x\n", 30))},
+		},
 		"batch": {
 			BatchSummary{Applied: 5, No: 2, Elapsed: 3500 * time.Microsecond},
 			BatchSummary{Applied: 1, Refused: 1, Unknown: 2, Skipped: 3, Elapsed: 2 * time.Second, Resume: 17, Ahead: []LineRange{{18, 25}, {27, 27}}},
@@ -491,7 +525,25 @@ func everything(key string, value []byte) []Result {
 		Build{Version: key, Commit: key},
 		Fault{Kind: key, Message: key, StoreError: string(value), Hint: key},
 		Warning{Message: key, Hint: string(value)},
+		NewLongKey(key, value, v),
+		ExportSummary{Meanwhile: Meanwhile{Written: 1, Changed: []string{key}}},
+		ImportPlan{Key: key, Action: "replace", Version: v},
+		Difference{Change: "changed", Key: key, Old: value, New: value, OldVersion: v, Fields: []FieldChange{{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}}},
+		Difference{Change: "changed", Key: key, Old: value, New: value},
+		Event{Op: "set", Key: key, Value: value, HasValue: true, Field: FieldChange{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}},
+		EditConflict{Key: key, Theirs: value, Ours: []byte(key)},
 	}
+}
+
+// jsonOf returns a text as JSON with nothing escaped that need not be.
+func jsonOf(text string) string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode([]any{text, 1.5}); err != nil {
+		return "null"
+	}
+	return out.String()
 }
 
 func FuzzTerminal(f *testing.F) {
