@@ -97,8 +97,9 @@ batch                client client/wait format repl cli explain lineword ping si
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
-serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd
-gateway              client client/wait client/wire redis format certs child cli config explain passwd
+serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd requestlog
+gateway              client client/wait client/wire redis format certs child cli config explain passwd requestlog
+requestlog           client client/wire emulator redis format cli config explain
 doctor               client client/mqtt client/wire format cli explain ping
 bench                client client/wait client/wire format cli config explain terminal
 ping                 client client/wait client/wire format cli config explain

@@ -63,6 +63,13 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 			changed(c)
 		}
 	}
+	if observe := opts.Observe; observe != nil {
+		opts.Observe = func(o store.Observation) {
+			if !a.port.collects(o) {
+				observe(o)
+			}
+		}
+	}
 	running, cancel := context.WithCancelCause(context.Background())
 	a.cancel = cancel
 	var err error

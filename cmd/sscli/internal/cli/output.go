@@ -39,6 +39,11 @@ func stderrPrinter(a *App, output string, w io.Writer) (*format.Printer, error) 
 	return format.New(w, format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)})
 }
 
+// Diagnostics returns a printer to standard error with its own form of output.
+func Diagnostics(a *App, output string) (*format.Printer, error) {
+	return stderrPrinter(a, output, a.Stderr)
+}
+
 // Above prints errors and warnings above a live line, until restore is called.
 func (a *App) Above(line *terminal.Line) (restore func(), err error) {
 	before := a.Faults
@@ -134,7 +139,7 @@ func (a *App) Inform(message string) {
 
 // Note is Warn for something harmless: only --verbose shows it.
 func (a *App) Note(message string) {
-	if a.Settings.Verbose {
+	if a.Settings.Verbose > 0 {
 		a.Warn(message, "")
 	}
 }

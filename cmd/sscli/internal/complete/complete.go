@@ -93,7 +93,7 @@ func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
 	if s.AskPass || s.Embedded {
 		return nil
 	}
-	s.Quiet, s.Verbose, s.Trace, s.TraceFile = true, false, false, ""
+	s.Quiet, s.Verbose, s.Trace, s.TraceFile = true, 0, false, ""
 	s.Timeout = Timeout
 	o, undo, err := a.Broker()
 	if err != nil {
