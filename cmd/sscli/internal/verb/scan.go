@@ -67,7 +67,7 @@ func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern str
 		}
 		for _, key := range page.Keys {
 			n++
-			if err := p.Queue(format.Key{N: n, Key: key}); err != nil {
+			if err := p.Queue(format.Key{Key: key}); err != nil {
 				return &explain.OutputError{Err: err}
 			}
 			if n == limit {
