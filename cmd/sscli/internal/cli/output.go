@@ -58,6 +58,9 @@ func Diagnostics(a *App, output string) (*format.Printer, error) {
 	return stderrPrinter(a, output, a.Stderr)
 }
 
+// UsesColor reports whether to use colors on standard output.
+func UsesColor(a *App) bool { return useColor(a, term.IsTerminal(int(a.Stdout.Fd()))) }
+
 // useColor follows no-color.org and the CLICOLOR convention; --color comes first.
 func useColor(a *App, terminal bool) bool {
 	set := func(name string) bool {
