@@ -99,6 +99,7 @@ lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
 serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd requestlog
 gateway              client client/wait client/wire redis format certs child cli config explain passwd requestlog
+top                  client client/mqtt client/wait client/wire format cli complete config explain signals terminal trace
 requestlog           client client/wire emulator redis format cli config explain
 doctor               client client/mqtt client/wire format cli explain ping
 bench                client client/wait client/wire format cli config explain terminal
@@ -108,7 +109,7 @@ contexts             client format cli complete config explain
 manual               format cli config explain
 statestorecli        client format atomicfile cli config explain verb
 
-cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli verb watch
+cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli top verb watch
 `
 
 const rooms = module + "/cmd/sscli/internal/"

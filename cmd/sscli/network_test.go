@@ -37,6 +37,7 @@ func networkCases() map[string][]networkCase {
 		"keynotify":             {{args: "a", talks: true}},
 		"watch":                 {{args: "a --for 50ms", talks: true}},
 		"scan":                  {{talks: true}},
+		"top":                   {{}},
 		"lock":                  {{}},
 		"lock acquire":          {{args: "l --holder h --try", talks: true}},
 		"lock hold":             {{args: "l --try", talks: true}},

@@ -16,7 +16,8 @@ type model struct {
 	patterns []string
 	interval time.Duration // between scans; 0: there are none
 
-	rows map[string]*row
+	rows   map[string]*row
+	tapped bool // of the rows
 
 	scanned time.Time // when a scan was complete; zero: none was yet
 	scanErr string    // why the last scan was not; empty: it was
@@ -70,6 +71,7 @@ type row struct {
 
 	history []change
 	packets []string
+	tapped  bool // packets are collected: not in a shell, whose connection is older
 }
 
 // A change is one entry of the history of a key.
@@ -131,7 +133,7 @@ func newModel(title string) *model { return &model{title: title, rows: make(map[
 func (m *model) add(key string) *row {
 	r := m.rows[key]
 	if r == nil {
-		r = &row{key: key}
+		r = &row{key: key, tapped: m.tapped}
 		m.rows[key] = r
 	}
 	return r

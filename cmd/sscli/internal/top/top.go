@@ -76,9 +76,19 @@ func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[")
 
 // check refuses what top cannot do.
 func (f flags) check(a *cli.App, operands []string) (interval time.Duration, err error) {
+	interval = defaultInterval
+	if f.every != "" {
+		if interval, err = config.ParseDuration(string(f.every)); err != nil || interval < 100*time.Millisecond {
+			return 0, explain.Usagef("--every %.32q: want a duration of at least 100ms, such as 2s", string(f.every))
+		}
+	}
 	kind, _ := a.Env("TERM")
 	const hint = "sscli scan lists keys, sscli watch KEY streams changes"
 	switch {
+	case f.limit < 1:
+		return 0, explain.Usagef("--limit %d: want at least 1", f.limit)
+	case slices.Contains(operands, ""):
+		return 0, explain.Usagef("the key is empty, the store wants at least one byte")
 	case a.Settings.Output != "" && a.Settings.Output != "human":
 		return 0, &explain.UsageError{Err: fmt.Errorf("%s %.32q: top draws on a terminal and has no other form", a.Settings.Sources["output"], a.Settings.Output), Hint: hint}
 	case !term.IsTerminal(int(a.Stdout.Fd())):
@@ -87,16 +97,6 @@ func (f flags) check(a *cli.App, operands []string) (interval time.Duration, err
 		return 0, &explain.UsageError{Err: errors.New("TERM=dumb: top draws on a terminal, which must be able to move the cursor"), Hint: hint}
 	case a.Settings.Trace && term.IsTerminal(int(a.Stderr.Fd())):
 		return 0, &explain.UsageError{Err: fmt.Errorf("%s: the packets would be printed over the table", a.Settings.Sources["trace"]), Hint: "--trace-file FILE, or Enter on a key"}
-	case f.limit < 1:
-		return 0, explain.Usagef("--limit %d: want at least 1", f.limit)
-	case slices.Contains(operands, ""):
-		return 0, explain.Usagef("the key is empty, the store wants at least one byte")
-	}
-	interval = defaultInterval
-	if f.every != "" {
-		if interval, err = config.ParseDuration(string(f.every)); err != nil || interval < 100*time.Millisecond {
-			return 0, explain.Usagef("--every %.32q: want a duration of at least 100ms, such as 2s", string(f.every))
-		}
 	}
 	return interval, nil
 }
@@ -111,6 +111,7 @@ func run(a *cli.App, ctx context.Context, f flags, operands []string) (err error
 	}
 	var named []string
 	m := newModel("")
+	m.tapped = a.Shell == nil
 	for _, o := range operands {
 		if isPattern(o) {
 			m.patterns = append(m.patterns, o)
@@ -462,7 +463,11 @@ func (l *live) joined(ctx context.Context, j joined) {
 		l.fail(j.err)
 		return
 	}
-	l.model.refuse(b.keys, explain.Message(j.err))
+	why := explain.Message(j.err)
+	if said, ok := errors.AsType[*wire.StoreError](j.err); ok {
+		why = "refused: " + said.Text
+	}
+	l.model.refuse(b.keys, why)
 	switch {
 	case refused: // it would be again
 	case b.named:

@@ -87,13 +87,13 @@ func (m *model) head(width int, now time.Time) []line {
 	lines := []line{{text: brief, style: bold}}
 	switch {
 	case m.away != "":
-		lines = append(lines, line{text: "away since " + clock(m.gone) + ", connecting again: " + format.Escape(m.away), style: alert})
+		lines = append(lines, line{text: "away since " + m.gone.UTC().Format("15:04:05") + ", connecting again: " + format.Escape(m.away), style: alert})
 	case m.noScan:
-		lines = append(lines, line{text: "this broker does not know SCAN: only the named keys are shown", style: alert})
+		lines = append(lines, line{text: "no SCAN here: only named keys are shown", style: alert})
 	case m.scanErr != "":
 		lines = append(lines, line{text: "scan: " + format.Escape(m.scanErr), style: alert})
 	case m.left > 0:
-		lines = append(lines, line{text: fmt.Sprintf("%d more keys are not shown: name a pattern", m.left), style: alert})
+		lines = append(lines, line{text: fmt.Sprintf("%d more keys: name a pattern or --limit", m.left), style: alert})
 	}
 	return lines
 }
@@ -109,7 +109,7 @@ func (m *model) foot() line {
 	case m.filter != "":
 		return line{text: "filter: " + format.Escape(m.filter) + "   Esc clears it  ? help  q quit", style: faint}
 	default:
-		return line{text: "q quit  / filter  s sort  Enter open  ? help", style: faint}
+		return line{text: "q quit  / filter  s sort  Enter  ? help", style: faint}
 	}
 }
 
@@ -117,20 +117,20 @@ func helpLines() []line {
 	var lines []line
 	for _, text := range []string{
 		"",
-		"arrows, j k     select a key",
-		"Page, Home, End move further",
-		"Enter           open the key: value, history, packets",
-		"/               filter by a part of the key",
-		"s, r            sort by key, written or writes; reverse",
-		"Ctrl-Z          stop, fg goes on",
-		"Ctrl-L          draw again",
-		"q, Ctrl-C       quit",
+		"arrows, j k  select a key",
+		"Page Home End  move further",
+		"Enter   open it: value, history, packets",
+		"/       filter by a part of the key",
+		"s, r    sort: key, written, writes; turn",
+		"Ctrl-Z  stop, fg goes on",
+		"Ctrl-L  draw again",
+		"q       quit",
 		"",
-		"W/S    writes per second, of the last 10 seconds",
-		"LEASE  a value that is written again and again is",
-		"       taken for a lock. The bar is empty after three",
-		"       of the longest pauses between two renewals:",
-		"       the lease itself cannot be read.",
+		"W/S     writes per second, of 10 seconds",
+		"LEASE   A value that is written again is",
+		"  taken for a lock. The bar is empty",
+		"  after 3 of its longest pauses.",
+		"  The lease itself cannot be read.",
 	} {
 		lines = append(lines, line{text: text})
 	}
@@ -149,7 +149,7 @@ const (
 type layout struct{ key, value, lease int }
 
 func newLayout(width int, rows []*row) layout {
-	l := layout{key: len("KEY")}
+	l := layout{key: len("KEYv")}
 	for _, r := range rows {
 		l.key = max(l.key, format.Columns(format.Word(r.key)))
 	}
@@ -322,11 +322,13 @@ const mostShown = 256 << 10
 
 func (r *row) details(width int, now time.Time) []line {
 	lines := []line{{text: format.Word(r.key), style: bold}}
-	add := func(text string) { lines = append(lines, line{text: text}) }
+	add := func(text string) { lines = append(lines, wrap(text, width)...) }
 	title := func(text string) { lines = append(lines, line{}, line{text: text, style: faint}) }
 	switch {
 	case r.err != "":
-		lines = append(lines, line{text: format.Escape(r.err), style: alert})
+		for _, l := range wrap(format.Escape(r.err), width) {
+			lines = append(lines, line{l.text, alert})
+		}
 	case !r.read:
 		add("not read yet")
 	case !r.found:
@@ -334,7 +336,7 @@ func (r *row) details(width int, now time.Time) []line {
 	default:
 		add(versionLine(r.version) + "  " + format.Age(now.Sub(r.version.Time())) + ", " + format.Size(int64(len(r.value))))
 		if every, left, isLock := r.lease(now); isLock {
-			add(fmt.Sprintf("written again with the same value at least every %s: a lock, its holder is the value", short(every)))
+			add(fmt.Sprintf("the same value again, at most %s apart: a lock, held by what the value names", short(every)))
 			if left == 0 {
 				add("not seen to be renewed for " + short(now.Sub(r.renewed)))
 			}
@@ -346,19 +348,18 @@ func (r *row) details(width int, now time.Time) []line {
 			break
 		}
 		for text := range strings.Lines(string(format.AppendValue(nil, r.value, "", format.Options{}))) {
-			add(strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\t", "    "))
+			lines = append(lines, line{text: strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\t", "    ")})
 		}
 	}
 	title("HISTORY since top began, the latest first")
 	for i := len(r.history) - 1; i >= 0; i-- {
 		add(r.history[i].text())
 	}
-	title("PACKETS of this connection, the latest first")
-	if len(r.packets) == 0 {
-		add("none")
+	if r.tapped {
+		title("PACKETS of this connection, the latest first")
 	}
 	for i := len(r.packets) - 1; i >= 0; i-- {
-		lines = append(lines, wrap(r.packets[i], width)...)
+		add(r.packets[i])
 	}
 	return lines
 }
@@ -366,7 +367,7 @@ func (r *row) details(width int, now time.Time) []line {
 // wrap breaks a long text into lines.
 func wrap(text string, width int) []line {
 	var lines []line
-	for text != "" {
+	for text != "" || lines == nil {
 		end, columns := len(text), 0
 		for i, c := range text {
 			if columns += format.Width(c); columns > width && i > 0 {
@@ -376,7 +377,7 @@ func wrap(text string, width int) []line {
 		}
 		lines = append(lines, line{text: text[:end]})
 		if text = text[end:]; text != "" {
-			text = "    " + text
+			text = "    " + strings.TrimLeft(text, " ")
 		}
 	}
 	return lines
