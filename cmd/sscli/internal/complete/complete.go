@@ -25,6 +25,7 @@ func IsRequest(args []string) bool {
 func Register(a *cli.App, root *cobra.Command) {
 	words := config.Words()
 	words["until"] = []string{"set", "delete", "value="}
+	words["log-format"] = []string{"text", "json"}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		each := func(f *pflag.Flag) {

@@ -229,7 +229,7 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.TraceFile }},
 	{flag: "quiet", short: "q", usage: "print no warnings",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Quiet }},
-	{flag: "verbose", short: "v", usage: "also warn about harmless deviations from the protocol; serve and gateway log requests, with -vv in detail",
+	{flag: "verbose", short: "v", usage: "also warn about harmless deviations; serve and gateway log requests (-vv: more)",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Verbose }},
 	{flag: "yes", usage: "confirm every write in a protected context",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Yes }},
