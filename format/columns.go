@@ -20,6 +20,7 @@ type cell struct {
 	text  string
 	paint *color.Color // nil: none
 	right bool         // aligned to the right; not for the last cell
+	least int          // columns that it takes at least, for cells below it that are longer
 	whole bool         // never cut: what is wrong must be readable
 }
 
@@ -52,7 +53,7 @@ func (c *columns) begin(r Row) {
 // measure makes the columns wide enough for rows.
 func (c *columns) measure(cells []cell) {
 	for i, cell := range cells {
-		c.widen(i, Columns(cell.text))
+		c.widen(i, max(Columns(cell.text), cell.least))
 	}
 }
 
@@ -134,6 +135,12 @@ func (s *style) row(dst []byte, r Row) []byte {
 	s.columns.begin(r)
 	return s.columns.appendRow(dst, r.cells(s), width)
 }
+
+// What a version and an age usually take: rows with one come after rows without.
+const (
+	versionColumns = len("1696374425000:1:StateStore")
+	ageColumns     = len("23h59m ago")
+)
 
 // isWide reports whether a row has room for a version besides a key and a value.
 func (s *style) isWide() bool {

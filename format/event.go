@@ -64,7 +64,7 @@ func (e Event) cells(s *style) []cell {
 	}
 	row := []cell{{text: clock(e.Time), paint: s.faint}, {text: e.Op, paint: e.paint(s)}, {text: key, paint: s.key}}
 	if s.isWide() {
-		row = append(row, cell{text: version, paint: s.faint})
+		row = append(row, cell{text: version, paint: s.faint, least: versionColumns})
 	}
 	return append(row, e.content(s))
 }

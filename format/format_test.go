@@ -429,9 +429,10 @@ func TestAge(t *testing.T) {
 		0:                                  "0s ago",
 		12*time.Millisecond + 7:            "12ms ago",
 		3*time.Minute + 12*time.Second + 1: "3m12s ago",
-		25 * time.Hour:                     "1d1h ago",
-		-3 * time.Second:                   "in 3s",
-		-1 << 63:                           "in 106751d23h",
+		23*time.Hour + 59*time.Minute + 59*time.Second: "23h59m ago",
+		25 * time.Hour:   "1d1h ago",
+		-3 * time.Second: "in 3s",
+		-1 << 63:         "in 106751d23h",
 	} {
 		if got := age(d); got != want {
 			t.Errorf("age(%d): got %s, want %s", d, got, want)

@@ -48,9 +48,9 @@ func (g Get) cells(s *style) []cell {
 	}
 	row := []cell{{text: Word(g.Key), paint: s.key}}
 	if g.VersionOnly || s.isWide() {
-		row = append(row, cell{text: version, paint: s.faint})
+		row = append(row, cell{text: version, paint: s.faint, least: versionColumns})
 	}
-	row = append(row, cell{text: since, paint: s.faint})
+	row = append(row, cell{text: since, paint: s.faint, least: ageColumns})
 	if !g.Found {
 		return append(row, cell{text: "(nil)"})
 	}

@@ -167,3 +167,41 @@ func tokens(t *testing.T, text string) string {
 	}
 	return all.String()
 }
+
+// A row is as wide as the terminal at most, unless the cells before the last are wider, and
+// its cells begin in the same columns as those of the row above.
+func FuzzRows(f *testing.F) {
+	f.Add("key", []byte("value"), "a longer key", []byte(`{"a":1}`), uint8(80))
+	f.Add("鍵", []byte("値"), "", []byte("\x00"), uint8(20))
+	f.Fuzz(func(t *testing.T, key1 string, value1 []byte, key2 string, value2 []byte, width uint8) {
+		o := terminal(int(width), 24)
+		var out strings.Builder
+		p, err := New(&out, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := []Row{Get{Key: key1, Found: true, Value: value1, Many: true}, Get{Key: key2, Found: true, Value: value2, Many: true}}
+		p.Measure(rows...)
+		var starts []int
+		for _, r := range rows {
+			out.Reset()
+			if err := p.Print(r); err != nil {
+				t.Fatal(err)
+			}
+			row := strings.TrimSuffix(out.String(), "\n")
+			g := r.(Get)
+			before := Columns(Word(g.Key)) + 2 + ageColumns + 2
+			if !shows(row, "") || width >= 1 && width < 100 && before < int(width)/2 && Columns(row) > int(width) {
+				t.Errorf("%d columns: %q", width, row)
+			}
+			if width >= 100 || width == 0 {
+				n := len(Word(g.Key))
+				starts = append(starts, Columns(row[:n+strings.Index(row[n:], "version unknown")]))
+			}
+		}
+		long := most(int(width))
+		if len(starts) == 2 && Columns(Word(key1)) <= long && Columns(Word(key2)) <= long && starts[0] != starts[1] {
+			t.Errorf("columns begin at %v", starts)
+		}
+	})
+}
