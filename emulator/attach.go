@@ -218,6 +218,7 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 func (a *Attached) receive(m mqtt.Message) {
 	if m.Topic != wire.RequestTopic || m.QoS != 1 || m.ResponseTopic == "" || len(m.Correlation) == 0 ||
 		wire.CheckResponseTopic(m.ResponseTopic) != nil {
+		a.ignore(m)
 		return
 	}
 	properties := make([]Property, len(m.User))
@@ -230,6 +231,17 @@ func (a *Attached) receive(m mqtt.Message) {
 	response := a.engine.Do(NewRequest(attachedClient(m), m.Payload, properties...).forStore(), nil)
 	a.notify()
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
+}
+
+// ignore tells of a message to the request topic that gets no reply.
+func (a *Attached) ignore(m mqtt.Message) {
+	if m.Topic != wire.RequestTopic || a.opts.Observe == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := store.Request{ClientID: attachedClient(m), Payload: m.Payload}
+	a.opts.Observe(ignored(&r, a.opts.Now(), whyIgnored(m.QoS, m.ResponseTopic != "", len(m.Correlation) > 0)))
 }
 
 // notify wants a.mu.

@@ -26,7 +26,8 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	// MQTT 3 has neither a response topic nor correlation data.
 	if p.QoS != 1 || len(p.ResponseTopic) == 0 || len(p.Correlation) == 0 {
 		s.counts.Ignored++
-		s.observeIgnored(&store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload}, whyIgnored(p))
+		s.observeIgnored(&store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload},
+			whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0))
 		return broker.Success
 	}
 	if s.intercept == nil && s.opts.Latency == 0 {

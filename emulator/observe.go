@@ -76,24 +76,31 @@ func (s *Server) observeIgnored(r *store.Request, why string) {
 	if s.opts.Observe == nil {
 		return
 	}
-	o := Observation{StoreObservation: store.Observation{
-		Kind: ObservedRequest, Time: s.now(), ClientID: r.ClientID, Username: r.Username, Request: r, Outcome: OutcomeIgnored, Cause: why,
-	}}
+	s.opts.Observe(Observation{StoreObservation: ignored(r, s.now(), why)})
+}
+
+// ignored is about a request that does not reach the store.
+func ignored(r *store.Request, at time.Time, why string) StoreObservation {
+	o := StoreObservation{
+		Kind: ObservedRequest, Time: at, ClientID: r.ClientID, Username: r.Username, Request: r, Outcome: OutcomeIgnored, Cause: why,
+	}
 	if words, err := wire.ParseRequest(r.Payload); err == nil {
 		o.Words = words
 	}
-	s.opts.Observe(o)
+	return o
 }
 
 // whyIgnored says what a message to the request topic lacks.
-func whyIgnored(p *broker.Publish) string {
+func whyIgnored(qos byte, hasTopic, hasCorrelation bool) string {
 	switch {
-	case p.QoS != 1:
-		return "QoS " + string('0'+p.QoS) + ", not 1"
-	case len(p.ResponseTopic) == 0:
+	case qos != 1:
+		return "QoS " + string('0'+qos) + ", not 1"
+	case !hasTopic:
 		return "no response topic"
-	default:
+	case !hasCorrelation:
 		return "no correlation data"
+	default:
+		return "a response topic of the store's own"
 	}
 }
 
