@@ -60,9 +60,10 @@ func (s *Store) queued(n int) []Notification {
 func (s *Store) answerObserved(c *call) Response {
 	n, keys := len(s.queued(0)), s.index.len()
 	r := s.answer(c)
+	req := c.Request // a copy, so that c need not be allocated when nobody observes
 	o := Observation{
 		Kind: Requested, Time: s.now, ClientID: c.ClientID, Username: c.Username,
-		Request: &c.Request, Words: c.words, Reply: r.Payload[len(c.dst):], Version: r.Version, Notified: s.queued(n),
+		Request: &req, Words: c.words, Reply: r.Payload[len(c.dst):], Version: r.Version, Notified: s.queued(n),
 	}
 	o.Outcome, o.Cause = judge(o.Words, o.Reply, s.index.len() > keys)
 	s.opts.Observe(o)
