@@ -86,3 +86,17 @@ func TestObserve(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A store that nobody observes pays nothing for it.
+func TestUnobserved(t *testing.T) {
+	s := New(Options{})
+	get := &Request{ClientID: "c", Payload: wire.AppendRequest(nil, "GET", "k")}
+	set := &Request{ClientID: "c", Payload: wire.AppendRequest(nil, "SET", "k", "v"), Timestamp: []byte("1:0:c")}
+	dst := make([]byte, 0, 1024)
+	if n := testing.AllocsPerRun(1000, func() {
+		s.Do(set, dst)
+		s.Do(get, dst)
+	}); n >= 1 {
+		t.Errorf("%v allocations for a SET and a GET", n)
+	}
+}

@@ -203,13 +203,13 @@ func result(verb string, payload []byte) string {
 	}
 	switch v := reply.Value; v.Kind {
 	case wire.Blob:
-		return count(len(v.Text), "byte")
+		return format.Count(len(v.Text), "byte")
 	case wire.Array:
 		keys := 0
 		if len(v.Items) > 0 { // of SCAN: the page, and how to go on
 			keys = len(v.Items[0].Items)
 		}
-		return count(keys, "key")
+		return format.Count(keys, "key")
 	case wire.Integer:
 		switch verb {
 		case "del", "vdel":
@@ -221,13 +221,6 @@ func result(verb string, payload []byte) string {
 	default:
 		return string(v.Text)
 	}
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return strconv.Itoa(n) + " " + what
 }
 
 // redis writes a command of a Redis client, unless it has nothing to do with the store and no

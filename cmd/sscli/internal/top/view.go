@@ -66,7 +66,7 @@ func cut(lines []line, width, height int) []line {
 
 // head says what is shown, and what is wrong.
 func (m *model) head(width int, now time.Time) []line {
-	text := count(len(m.rows), "key")
+	text := format.Count(len(m.rows), "key")
 	if m.filter != "" || m.typing {
 		text += ", filtered"
 	}
@@ -296,13 +296,6 @@ func short(d time.Duration) string {
 }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return strconv.Itoa(n) + " " + what
-}
 
 // viewOpen draws everything that is known of one key.
 func (m *model) viewOpen(width, height int, now time.Time) []line {
