@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/top"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/cmd/sscli/internal/watch"
+	"github.com/sscli/sscli/cmd/sscli/internal/why"
 )
 
 // table is the one table of commands: the parser, the shell, help, completion and the
@@ -25,6 +26,7 @@ func table() []cli.Command {
 		{Name: "watch", New: watch.New},
 		{Name: "top", New: top.New},
 		{Name: "lock", New: lock.New},
+		{Name: "explain", New: why.New},
 		{Name: "ping", New: ping.New},
 		{Name: "doctor", New: doctor.New},
 		{Name: "bench", New: bench.New},

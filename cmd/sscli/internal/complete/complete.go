@@ -47,6 +47,8 @@ func Register(a *cli.App, root *cobra.Command) {
 		_, operands, _ := strings.Cut(cmd.Use, " ")
 		switch {
 		case cmd.ValidArgsFunction != nil:
+		case strings.Contains(operands, "NAME...") && cmd.Parent().Name() == "lock":
+			cmd.ValidArgsFunction = Keys(a, 0)
 		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
 			cmd.ValidArgsFunction = Keys(a, 1)
 		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):
