@@ -84,10 +84,10 @@ func hold(a *cli.App, ctx context.Context, s *client.Session, so client.Options,
 	if err := a.Emit(f.result("hold", o, l.Lease())); err != nil {
 		return err
 	}
+	defer showLease(a, l)()
 	var outage cli.Outage
 	tick := time.NewTicker(cli.OutageInterval)
 	defer tick.Stop()
-	defer showLease(a, l)()
 	for {
 		select {
 		case err := <-troubles:
