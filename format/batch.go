@@ -67,7 +67,7 @@ func (s BatchSummary) raw(dst []byte) []byte { return s.text(dst, "sscli:") }
 // text is the human and the raw form, which differ in the prefix.
 func (s BatchSummary) text(dst []byte, prefix string) []byte {
 	dst = fmt.Appendf(append(dst, prefix...), " %s: %d applied, %d no, %d refused, %d unknown",
-		plural(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
+		Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
 	if s.Skipped > 0 {
 		dst = fmt.Appendf(dst, ", %d skipped", s.Skipped)
 	}
@@ -86,7 +86,8 @@ func (s BatchSummary) text(dst []byte, prefix string) []byte {
 	return dst
 }
 
-func plural(n int, noun string) string {
+// Count is a number and a noun, which gets an s unless the number is 1.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

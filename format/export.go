@@ -35,7 +35,7 @@ func (s ExportSummary) human(dst []byte, st *style) []byte {
 func (s ExportSummary) raw(dst []byte) []byte { return s.text(dst, "sscli:") }
 
 func (s ExportSummary) text(dst []byte, prefix string) []byte {
-	dst = fmt.Appendf(append(dst, prefix...), " %s, %s", plural(s.Keys, "key"), plural(int(s.Bytes), "byte"))
+	dst = fmt.Appendf(append(dst, prefix...), " %s, %s", Count(s.Keys, "key"), Count(int(s.Bytes), "byte"))
 	if s.Missing > 0 {
 		dst = fmt.Appendf(dst, ", %d missing", s.Missing)
 	}
@@ -96,7 +96,7 @@ func (m Meanwhile) text(dst []byte, prefix string) []byte {
 		verb string
 	}{{m.Written, "written"}, {m.Deleted, "deleted"}} {
 		if p.n > 0 {
-			parts = append(parts, plural(p.n, "key")+" "+map[bool]string{true: "was ", false: "were "}[p.n == 1]+p.verb)
+			parts = append(parts, Count(p.n, "key")+" "+map[bool]string{true: "was ", false: "were "}[p.n == 1]+p.verb)
 		}
 	}
 	if len(parts) == 0 {

@@ -133,6 +133,20 @@ func TestGolden(t *testing.T) {
 		"serving": {
 			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
 		},
+		"request": {
+			Request{Time: now(), Client: "sensor-1", Verb: "set", Keys: []string{"k"}, Options: "NX", Outcome: "no", Cause: "exists", Version: stored()},
+			Request{Time: now(), Client: "sensor-1", User: "ann", Verb: "set", Keys: []string{"k"}, Fence: "1:0:x", Outcome: "ok", Result: "OK", Cause: "was missing", Version: stored(), Notified: 2,
+				Detail: &RequestDetail{Value: []byte("21.5"), HasValue: true, Clock: "1:0:c", Took: 12345 * time.Nanosecond, Topic: "clients/a/r", Sent: 31, Received: 5, Watchers: []string{"w 1", "w2"}}},
+			Request{Time: now(), Port: "redis", Client: "redis-1", Verb: "mset", Keys: []string{"a", "b\xff"}, Outcome: "ok", Result: "OK", Detail: &RequestDetail{}},
+			Request{Time: now(), Client: "x", Outcome: "refused", Cause: "syntax error"},
+			Request{Time: now(), Client: hostile, User: hostile, Verb: hostile, Keys: []string{hostile}, Options: hostile, Fence: hostile, Outcome: "ignored", Cause: hostile, Version: evil,
+				Detail: &RequestDetail{Value: []byte(hostile), HasValue: true, Topic: hostile, Watchers: []string{hostile}}},
+			Expiry{Time: now(), Key: hostile, Version: stored(), Notified: 1},
+			Expiry{Time: now(), Key: "k"},
+			Connection{Op: "connect", Time: now(), Client: "x", User: "ann", Remote: "127.0.0.1:5", Protocol: "MQTT 5"},
+			Connection{Op: "refuse", Time: now(), Client: hostile, Remote: "127.0.0.1:5", Reason: "bad username or password"},
+			Connection{Op: "disconnect", Time: now(), Client: "x", Reason: hostile},
+		},
 		"gateway": {
 			Gateway{URL: "redis://127.0.0.1:6379", Store: "mqtts://lab.example:8883"},
 			Gateway{URL: "rediss://127.0.0.1:6379"},
@@ -532,6 +546,13 @@ func everything(key string, value []byte) []Result {
 		Difference{Change: "changed", Key: key, Old: value, New: value},
 		Event{Op: "set", Key: key, Value: value, HasValue: true, Field: FieldChange{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}},
 		EditConflict{Key: key, Theirs: value, Ours: []byte(key)},
+		Request{Client: key, User: key, Verb: key, Keys: []string{key}, Options: key, Fence: key, Outcome: "no", Cause: string(value), Result: key, Version: v,
+			Detail: &RequestDetail{Value: value, HasValue: true, Clock: key, Topic: key, Watchers: []string{key}}},
+		Request{Outcome: "ok", Result: key},
+		Expiry{Key: key, Version: v},
+		Connection{Op: "connect", Client: key, User: key, Remote: key, Protocol: key},
+		Connection{Op: "refuse", Client: key, Remote: key, Reason: string(value)},
+		Connection{Op: "disconnect", Client: key, Reason: key},
 	}
 }
 

@@ -29,7 +29,7 @@ func (s ImportSummary) human(dst []byte, st *style) []byte {
 // counts appends how many keys were imported, and how many were not.
 func (s ImportSummary) counts(dst []byte) []byte {
 	b := s.Batch
-	dst = append(dst, plural(b.Applied, "key")...)
+	dst = append(dst, Count(b.Applied, "key")...)
 	for _, part := range []struct {
 		n    int
 		text string

@@ -41,6 +41,7 @@ func networkCases() map[string][]networkCase {
 		"edit":                  {{args: "a", talks: true}},
 		"export":                {{talks: true}},
 		"import":                {{args: "input", stdin: `{"key":"a","value":"1"}`, talks: true}},
+		"top":                   {{}},
 		"explain":               {{args: "a --lock l", talks: true}},
 		"lock":                  {{}},
 		"lock acquire":          {{args: "l --holder h --try", talks: true}},

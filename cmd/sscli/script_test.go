@@ -264,6 +264,7 @@ var scrubRules = []scrubRule{
 	replace(`(?m)^time\t[\d.]+s$`, "time\tTOOK"),
 	replace(`"elapsed_ms":[\d.]+`, `"elapsed_ms":MS`),
 	replace(`"outage_ms":[\d.]+`, `"outage_ms":MS`),
+	replace(`\(\d[\d.]*(ns|µs|ms|s), (\d+ bytes (in|out))`, "(TOOK, $2"),
 	replace(`receive maximum \d+`, "receive maximum N"),
 	replace(`(?m)( unknown(, \d+ skipped)?); [\d.]+s, \d+/s$`, "$1; ELAPSED, RATE"),
 	replace(`(?m)( bytes?(, \d+ (missing|refused))*); [\d.]+s, \d+/s$`, "$1; ELAPSED, RATE"),

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/serve"
 	"github.com/sscli/sscli/cmd/sscli/internal/shell"
+	"github.com/sscli/sscli/cmd/sscli/internal/top"
 	"github.com/sscli/sscli/cmd/sscli/internal/transfer"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/cmd/sscli/internal/watch"
@@ -25,6 +26,7 @@ import (
 func table() []cli.Command {
 	return append(verb.Commands(), []cli.Command{
 		{Name: "watch", New: watch.New},
+		{Name: "top", New: top.New},
 		{Name: "lock", New: lock.New},
 		{Name: "edit", New: edit.New},
 		{Name: "export", New: transfer.NewExport},

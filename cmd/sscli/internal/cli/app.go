@@ -141,7 +141,7 @@ func warnOverride(a *App, o config.Override) {
 	}
 	warning := fmt.Sprintf("%s %s the chosen context %s", strings.Join(o.Variables, ", "), verb, o.Context)
 	terminal := term.IsTerminal(int(a.Stdout.Fd())) && term.IsTerminal(int(a.Stderr.Fd()))
-	if a.Settings.Verbose || terminal && !a.Settings.Quiet && !config.Told(a.Env, warning, time.Now()) {
+	if a.Settings.Verbose > 0 || terminal && !a.Settings.Quiet && !config.Told(a.Env, warning, time.Now()) {
 		a.Warn(warning, "")
 	}
 }
