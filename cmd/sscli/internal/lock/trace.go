@@ -88,8 +88,11 @@ func (f *traceFlags) check() error {
 			continue
 		}
 		var err error
-		if *d.to, err = config.ParseDuration(string(d.text)); err != nil || *d.to <= 0 {
-			return explain.Usagef("%s %.32q: want a duration such as 500ms or 2m", d.flag, string(d.text))
+		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
+			return explain.Usagef("%s: %w", d.flag, err)
+		}
+		if *d.to <= 0 {
+			return explain.Usagef("%s %s: must be greater than 0", d.flag, d.text)
 		}
 	}
 	for _, name := range f.names {
