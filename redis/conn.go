@@ -48,6 +48,8 @@ type conn struct {
 	watched map[string]struct{} // guarded by the engine
 	dirty   bool                // the same; a watched key changed
 
+	version []byte // that came with the reply of the store to the running command, for Options.Observe
+
 	channels, patterns subscribed  // guarded by Server.mu for others
 	pushes             atomic.Bool // resp3, for others
 
@@ -333,6 +335,9 @@ func (c *conn) dispatch(cmd *command, unknownSub bool, args [][]byte) {
 			refusal = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(refusal, "ERR ")
 		}
 		c.fail(refusal)
+		if c.s.opts.Observe != nil {
+			c.observe(cmd, args, time.Time{})
+		}
 		return
 	}
 	if c.multi && cmd.flags&atOnce == 0 {
@@ -369,8 +374,19 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) string {
 	return ""
 }
 
-// execute runs a command, with the engine locked if it needs that.
+// execute runs a command, and tells of it.
 func (c *conn) execute(cmd *command, args [][]byte) {
+	if c.s.opts.Observe == nil {
+		c.perform(cmd, args)
+		return
+	}
+	began := time.Now()
+	c.perform(cmd, args)
+	c.observe(cmd, args, began)
+}
+
+// perform runs a command, with the engine locked if it needs that.
+func (c *conn) perform(cmd *command, args [][]byte) {
 	if cmd.flags&usesStore != 0 && c.s.engine != nil {
 		c.acquire()
 		c.holding++
