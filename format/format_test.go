@@ -66,6 +66,40 @@ func TestGolden(t *testing.T) {
 			Key{Key: "setpoint"},
 			Key{Key: hostile},
 		},
+		"scan_long": {
+			NewLongKey("setpoint", []byte("21.5"), stored()),
+			NewLongKey(hostile, []byte(hostile), evil),
+			NewLongKey("long", []byte(strings.Repeat("é", 40)), version{}),
+			NewLongKey("bytes", bytes.Repeat([]byte{0, 0xff}, 600), nil),
+		},
+		"export": {
+			ExportSummary{Keys: 1, Bytes: 1, Elapsed: time.Second},
+			ExportSummary{Keys: 5000, Bytes: 123456, Missing: 2, Refused: 1, Elapsed: 2 * time.Second,
+				Meanwhile: Meanwhile{Written: 5, Deleted: 1, Changed: []string{"a", "b c", hostile, "d", "e"}}},
+			ExportSummary{Meanwhile: Meanwhile{Deleted: 1, Changed: []string{"a"}}},
+		},
+		"import": {
+			ImportSummary{Batch: BatchSummary{Applied: 1, Elapsed: time.Second}},
+			ImportSummary{Batch: BatchSummary{Applied: 2, No: 3, Refused: 1, Unknown: 1, Skipped: 4, Elapsed: time.Second, Resume: 7, Ahead: []LineRange{{8, 9}}}},
+			DryRunSummary{Batch: BatchSummary{Applied: 2, No: 3, Elapsed: time.Second}},
+			ImportPlan{Key: "a", Action: "create"},
+			ImportPlan{Key: hostile, Action: "replace", Version: evil},
+		},
+		"diff": {
+			Difference{Change: "added", Key: "a", New: []byte("1"), NewVersion: stored()},
+			Difference{Change: "removed", Key: hostile, Old: []byte{}, OldVersion: evil},
+			Difference{Change: "changed", Key: "b", Old: []byte(hostile), New: []byte("2"), OldVersion: version{}, NewVersion: stored()},
+			Difference{Change: "changed", Key: "cfg", Old: []byte(`{"a":1}`), New: []byte(`{"b":[1.0, "\u001b\u2028é<"]}`), Fields: []FieldChange{
+				{Path: ".a", Old: "1"}, {Path: ".[\"\u001b\u2028\"]", New: `[1.0, "\u001b\u2028é<"]`}, {Path: ".x", Old: "null", New: `{"y": 1e3}`},
+			}},
+			DiffSummary{Equal: 1, Elapsed: time.Second},
+			DiffSummary{Equal: 1, Added: 2, Removed: 3, Changed: 4, Refused: 5, Meanwhile: Meanwhile{Written: 1, Changed: []string{"a"}}},
+		},
+		"edit": {
+			EditConflict{Key: "cfg", Theirs: []byte(`{"a":1}`), Ours: []byte(`{"a":2}`), Fields: []FieldChange{{Path: ".a", Old: "1", New: "2"}}},
+			EditConflict{Key: hostile, Theirs: []byte("same\nold\nend\n"), Ours: []byte("same\n" + hostile + "end\n")},
+			EditConflict{Key: "long", Theirs: []byte("a"), Ours: []byte(strings.Repeat("x\n", 30))},
+		},
 		"batch": {
 			BatchSummary{Applied: 5, No: 2, Elapsed: 3500 * time.Microsecond},
 			BatchSummary{Applied: 1, Refused: 1, Unknown: 2, Skipped: 3, Elapsed: 2 * time.Second, Resume: 17, Ahead: []LineRange{{18, 25}, {27, 27}}},
@@ -98,6 +132,20 @@ func TestGolden(t *testing.T) {
 		},
 		"serving": {
 			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
+		},
+		"request": {
+			Request{Time: now(), Client: "sensor-1", Verb: "set", Keys: []string{"k"}, Options: "NX", Outcome: "no", Cause: "exists", Version: stored()},
+			Request{Time: now(), Client: "sensor-1", User: "ann", Verb: "set", Keys: []string{"k"}, Fence: "1:0:x", Outcome: "ok", Result: "OK", Cause: "was missing", Version: stored(), Notified: 2,
+				Detail: &RequestDetail{Value: []byte("21.5"), HasValue: true, Clock: "1:0:c", Took: 12345 * time.Nanosecond, Topic: "clients/a/r", Sent: 31, Received: 5, Watchers: []string{"w 1", "w2"}}},
+			Request{Time: now(), Port: "redis", Client: "redis-1", Verb: "mset", Keys: []string{"a", "b\xff"}, Outcome: "ok", Result: "OK", Detail: &RequestDetail{}},
+			Request{Time: now(), Client: "x", Outcome: "refused", Cause: "syntax error"},
+			Request{Time: now(), Client: hostile, User: hostile, Verb: hostile, Keys: []string{hostile}, Options: hostile, Fence: hostile, Outcome: "ignored", Cause: hostile, Version: evil,
+				Detail: &RequestDetail{Value: []byte(hostile), HasValue: true, Topic: hostile, Watchers: []string{hostile}}},
+			Expiry{Time: now(), Key: hostile, Version: stored(), Notified: 1},
+			Expiry{Time: now(), Key: "k"},
+			Connection{Op: "connect", Time: now(), Client: "x", User: "ann", Remote: "127.0.0.1:5", Protocol: "MQTT 5"},
+			Connection{Op: "refuse", Time: now(), Client: hostile, Remote: "127.0.0.1:5", Reason: "bad username or password"},
+			Connection{Op: "disconnect", Time: now(), Client: "x", Reason: hostile},
 		},
 		"gateway": {
 			Gateway{URL: "redis://127.0.0.1:6379", Store: "mqtts://lab.example:8883"},
@@ -491,7 +539,32 @@ func everything(key string, value []byte) []Result {
 		Build{Version: key, Commit: key},
 		Fault{Kind: key, Message: key, StoreError: string(value), Hint: key},
 		Warning{Message: key, Hint: string(value)},
+		NewLongKey(key, value, v),
+		ExportSummary{Meanwhile: Meanwhile{Written: 1, Changed: []string{key}}},
+		ImportPlan{Key: key, Action: "replace", Version: v},
+		Difference{Change: "changed", Key: key, Old: value, New: value, OldVersion: v, Fields: []FieldChange{{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}}},
+		Difference{Change: "changed", Key: key, Old: value, New: value},
+		Event{Op: "set", Key: key, Value: value, HasValue: true, Field: FieldChange{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}},
+		EditConflict{Key: key, Theirs: value, Ours: []byte(key)},
+		Request{Client: key, User: key, Verb: key, Keys: []string{key}, Options: key, Fence: key, Outcome: "no", Cause: string(value), Result: key, Version: v,
+			Detail: &RequestDetail{Value: value, HasValue: true, Clock: key, Topic: key, Watchers: []string{key}}},
+		Request{Outcome: "ok", Result: key},
+		Expiry{Key: key, Version: v},
+		Connection{Op: "connect", Client: key, User: key, Remote: key, Protocol: key},
+		Connection{Op: "refuse", Client: key, Remote: key, Reason: string(value)},
+		Connection{Op: "disconnect", Client: key, Reason: key},
 	}
+}
+
+// jsonOf returns a text as JSON with nothing escaped that need not be.
+func jsonOf(text string) string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode([]any{text, 1.5}); err != nil {
+		return "null"
+	}
+	return out.String()
 }
 
 func FuzzTerminal(f *testing.F) {
