@@ -36,12 +36,7 @@ func (r LineRange) String() string {
 func (s BatchSummary) lines() int { return s.Applied + s.No + s.Refused + s.Unknown + s.Skipped }
 
 // rate returns the lines per second, rounded.
-func (s BatchSummary) rate() int64 {
-	if s.Elapsed <= 0 {
-		return 0
-	}
-	return int64(float64(s.lines())/s.Elapsed.Seconds() + 0.5)
-}
+func (s BatchSummary) rate() int64 { return perSecond(s.lines(), s.Elapsed) }
 
 func (s BatchSummary) fields() object {
 	ahead := make(list, len(s.Ahead))

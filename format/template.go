@@ -120,6 +120,8 @@ func (p *Printer) templateData(value any) any {
 		return items
 	case null:
 		return nil
+	case jsonText:
+		return p.templateData(string(appendJSONText(nil, string(v))))
 	case string:
 		if p.terminal {
 			return text(v)

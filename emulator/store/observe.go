@@ -56,11 +56,11 @@ func (s *Store) queued(n int) []Notification {
 	return s.queue.notes[n:]
 }
 
-// answerObserved is answer, and tells of it.
+// answerObserved is answer, and reports the request.
 func (s *Store) answerObserved(c *call) Response {
 	n, keys := len(s.queued(0)), s.index.len()
 	r := s.answer(c)
-	req := c.Request // a copy, so that c need not be allocated when nobody observes
+	req := *c.Request // a copy, so that the request need not be allocated when nobody observes
 	o := Observation{
 		Kind: Requested, Time: s.now, ClientID: c.ClientID, Username: c.Username,
 		Request: &req, Words: c.words, Reply: r.Payload[len(c.dst):], Version: r.Version, Notified: s.queued(n),
@@ -70,7 +70,7 @@ func (s *Store) answerObserved(c *call) Response {
 	return r
 }
 
-// observeChange tells of a change that no request made. n notifications were queued before
+// observeChange reports a change that no request made. n notifications were queued before
 // it.
 func (s *Store) observeChange(kind ObservationKind, clientID, username string, key, version []byte, n int) {
 	if s.opts.Observe == nil {

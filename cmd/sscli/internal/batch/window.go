@@ -234,7 +234,7 @@ func (w *window) finish(ctx context.Context, s *sentLine) {
 	} else if len(s.req.Commands) > 0 {
 		err = explain.Describe(s.req.Commands[0], err)
 	}
-	if result != nil {
+	if result != nil && !w.flags.silent {
 		if queueErr := w.app.Queue(result); queueErr != nil {
 			err = queueErr
 		}

@@ -36,6 +36,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,7 @@ type App struct {
 	Output   string          // the form of results: human, raw, json or template=…
 	Out      *format.Printer // prints results
 	Faults   *format.Printer // prints errors and warnings; nil before Configure
+	saying   sync.Mutex      // for one user of Faults at a time
 
 	Streaming bool   // standard input is read by the command itself: no answer can come from it
 	Line      int    // number of the line of a batch that errors are about; 0 = none

@@ -151,7 +151,11 @@ func (a *App) Note(message string) {
 }
 
 // Say prints on standard error. An error is ignored: there is no place left to report it.
-func (a *App) Say(r format.Result) { _ = a.Faults.Print(r) }
+func (a *App) Say(r format.Result) {
+	a.saying.Lock()
+	defer a.saying.Unlock()
+	_ = a.Faults.Print(r)
+}
 
 // Attend prints the warnings and the notes of a result.
 func Attend(a *App, r client.ReplyInfo) {
