@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -80,10 +82,14 @@ const completionKeys = 500
 
 // scannedKeys lists the keys of the store that begin with part. It returns none, without an
 // error, if no broker is configured, the broker has no SCAN, or it does not answer in time. Keys
-// that a shell would have to quote are left out: shells insert candidates as they are, so what
+// that a shell would have to quote are left out if its script does not say that it quotes: what
 // others have stored would become a part of the command line.
 func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
-	if !isPlain(part) && part != "" {
+	fits := isPlain
+	if set, _ := a.Env(quotesVariable); set != "" {
+		fits = isText
+	}
+	if !fits(part + "x") { // no key begins with part
 		return nil
 	}
 	if err := a.Configure(cmd.Flags()); err != nil {
@@ -109,12 +115,12 @@ func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
 	}
 	defer func() { _ = session.Close() }()
 	var found []string
-	for page, err := range session.Scan(ctx, part+"*") {
+	for page, err := range session.Scan(ctx, literal(part)+"*") {
 		if err != nil {
 			break
 		}
 		for _, key := range page.Keys {
-			if strings.HasPrefix(key, part) && isPlain(key) {
+			if strings.HasPrefix(key, part) && fits(key) {
 				found = append(found, key)
 			}
 		}
@@ -133,6 +139,24 @@ func isPlain(key string) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_./:@%+,-", c)
 	}
 	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
+}
+
+// isText reports whether a candidate can be a key: lines of printable text without blanks at
+// their ends, which cobra removes.
+func isText(key string) bool {
+	return isPlain(key) || key != "" && key[0] != '-' && utf8.ValidString(key) && strings.TrimSpace(key) == key &&
+		!strings.ContainsFunc(key, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
+}
+
+// literal returns a pattern of SCAN that fits a text and perhaps others: what has a meaning in a
+// pattern stands for any byte.
+func literal(text string) string {
+	return strings.Map(func(c rune) rune {
+		if strings.ContainsRune(`*?[]\`, c) {
+			return '?'
+		}
+		return c
+	}, text)
 }
 
 // keyCandidate begins a candidate that is a quoted key: keys are any bytes, but cobra's

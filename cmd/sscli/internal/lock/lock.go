@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,24 +30,15 @@ import (
 
 // New returns the command lock.
 func New(a *cli.App) *cobra.Command {
-	const want = "want run, acquire, renew, release, hold or status"
-	cmd := &cobra.Command{
+	return cli.Parent(&cobra.Command{
 		Use:     "lock",
 		Short:   "Hold locks, and show who holds them",
 		GroupID: cli.GroupStore,
 		Long: `A lock is a key. Its value names the holder, and it expires unless the holder renews it.
 Its version is a fencing token: the store refuses writes that carry it (--fence) once a
 later holder has written.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return explain.Usagef("unknown lock command %.64q: %s", cli.Unprotect(args[0]), want)
-			}
-			return explain.Usagef("no lock command: %s", want)
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(newLockRun(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a), newLockHold(a), newLockStatus(a))
-	return cmd
+		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy",
+	}, newLockRun(a), newLockStatus(a), newLockHold(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a))
 }
 
 // lockFlags are the flags of the commands that acquire or renew.
@@ -128,8 +118,8 @@ func (f *lockFlags) needHolder(a *cli.App) (client.LockOptions, error) {
 
 // operand reads the name of the lock.
 func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return explain.Usagef("%d operands: want %s NAME", len(args), strings.TrimPrefix(cmd.CommandPath(), "sscli "))
+	if err := cli.ExactArgs("NAME")(cmd, args); err != nil {
+		return err
 	}
 	f.name = cli.Unprotect(args[0])
 	return nil

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
@@ -17,11 +19,37 @@ func Topics() []*cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Long: text}
 	}
 	return []*cobra.Command{
+		topic("connection", "The flags of all commands", connectionHelp()),
 		topic("exit-codes", "What the exit codes mean", exitCodesHelp()),
 		topic("environment", "Environment variables and precedence", environmentHelp()),
 		topic("output", "The forms of output", outputHelp),
 		topic("quoting", "How to write keys and values", quotingHelp),
 	}
+}
+
+// connectionHelp lists the flags of all commands.
+func connectionHelp() string {
+	var b strings.Builder
+	b.WriteString(`Every command has the flags below. For the name of a variable in brackets see sscli help
+environment, which also says what comes first. sscli context set NAME keeps the flags of a
+connection under a name; sscli context show prints what is in effect, and sscli doctor checks
+it step by step.
+
+At least one of --url, --host, --context and --embedded is required, or one of their variables.
+`)
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Bind(fs)
+	for _, section := range config.Sections() {
+		flags := make([]*pflag.Flag, len(section.Flags))
+		for i, name := range section.Flags {
+			flags[i] = fs.Lookup(name)
+		}
+		b.WriteString("\n" + section.Heading + "\n" + cli.Rows(cli.FlagRows(flags), cli.HelpWidth))
+	}
+	b.WriteString(`
+A password is never an argument: --password-file reads it from a file, --askpass asks for it on
+the terminal.`)
+	return b.String()
 }
 
 // exitCodesHelp lists the exit codes.

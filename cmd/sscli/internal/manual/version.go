@@ -17,7 +17,12 @@ func NewVersion(a *cli.App) *cobra.Command {
 		Short:       "Print the version",
 		GroupID:     cli.GroupMore,
 		Annotations: map[string]string{cli.Offline: ""},
-		Args:        cli.NoArgs,
+		Long: `Print the version of sscli, and the commit that it was built from.
+
+In a build of a checkout, modified says that files differed from the commit. sscli --version
+prints the same.`,
+		Example: "  sscli version\n  sscli version -o json",
+		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.Emit(build(a.Build))
 		},
@@ -38,6 +43,8 @@ func build(b format.Build) format.Build {
 			b.Commit = s.Value
 		case "vcs.time":
 			b.Date = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
 		}
 	}
 	return b

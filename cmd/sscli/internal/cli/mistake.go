@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+)
+
+// unknownCommand returns the usage error for words that are no command below cmd, with what the
+// user may have meant. In it a word is written as the user wrote it.
+func unknownCommand(cmd *cobra.Command, words []string) error {
+	under := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
+	meant := suggest.Command(under, words, func(path string) bool { return hasCommand(cmd.Root(), path) })
+	what := "unknown command"
+	if under != "" {
+		what = "unknown " + under + " command"
+	}
+	err := fmt.Errorf("%s %.64q", what, words[0])
+	hint := meant.Hint
+	if hint == "" && meant.Why == "" {
+		if near := suggest.Near(words[0], available(cmd)); len(near) > 0 {
+			hint = cmd.CommandPath() + " " + near[0] + " --help"
+		}
+	}
+	switch {
+	case meant.Why != "":
+		err = fmt.Errorf("%w: %s", err, meant.Why)
+	case hint == "" && under != "":
+		err = fmt.Errorf("%w: want %s", err, anyOf(available(cmd)))
+	}
+	if hint == "" {
+		hint = cmd.CommandPath() + " --help"
+	}
+	return &explain.UsageError{Err: err, Hint: hint}
+}
+
+// hasCommand reports whether there is a command or a topic with a path below root.
+func hasCommand(root *cobra.Command, path string) bool {
+	cmd, rest, err := root.Find(strings.Fields(path))
+	return err == nil && len(rest) == 0 && cmd != root && isShown(cmd)
+}
+
+// isShown reports whether help lists a command.
+func isShown(cmd *cobra.Command) bool {
+	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
+}
+
+// available lists the names of the commands below a command.
+func available(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// anyOf lists names: "a, b or c".
+func anyOf(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// Parent completes a command that only has commands below it: alone, or with a word that is none
+// of them, it is a usage error.
+func Parent(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(cmd, UnprotectAll(args))
+		}
+		return explain.Usagef("missing command: want %s", anyOf(available(cmd)))
+	}
+	cmd.RunE = func(*cobra.Command, []string) error { return nil }
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+// flagUsage returns the usage error for what a flag parser refuses. For a flag that does not
+// exist the hint is one that looks like it.
+func flagUsage(cmd *cobra.Command, err error) error {
+	usage := &explain.UsageError{Err: errors.New(FlagError(err))}
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || missing.GetSpecifiedShortnames() != "" {
+		return usage
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	name := missing.GetSpecifiedName()
+	if near := suggest.Near(name, names); len(near) > 0 {
+		usage.Hint = "--" + strings.Join(near, " or --")
+	} else if flag := suggest.Flag(name); flag != "" && cmd.Flags().Lookup(strings.Fields(flag)[0]) != nil {
+		usage.Hint = "--" + flag
+	}
+	return usage
+}
