@@ -41,14 +41,14 @@ func setHelp(a *App, root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "help" {
-			helpCommand(root, cmd)
+			helpCommand(a, root, cmd)
 		}
 	}
 }
 
 // helpCommand lets cobra's command help return errors as other commands do, and work whatever
 // the settings are.
-func helpCommand(root, cmd *cobra.Command) {
+func helpCommand(a *App, root, cmd *cobra.Command) {
 	cmd.Use, cmd.Short, cmd.Long = "help [COMMAND|TOPIC]", "Explain a command or a topic", ""
 	cmd.Example = "  sscli help lock run\n  sscli help connection"
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
@@ -59,7 +59,7 @@ func helpCommand(root, cmd *cobra.Command) {
 			about, rest = root, args
 		}
 		if len(rest) > 0 {
-			return unknownCommand(about, UnprotectAll(rest))
+			return unknownCommand(a, about, rest)
 		}
 		return about.Help()
 	}
@@ -129,11 +129,13 @@ type commandGroup struct {
 // commandGroups lists the commands and the topics below a command as its help shows them.
 func commandGroups(cmd *cobra.Command) []commandGroup {
 	var groups []commandGroup
+	widest := 0
 	add := func(title string, in func(*cobra.Command) bool) {
 		g := commandGroup{title: title}
 		for _, c := range cmd.Commands() {
 			if in(c) {
 				g.rows = append(g.rows, [2]string{c.Name(), c.Short})
+				widest = max(widest, len(c.Name()))
 			}
 		}
 		if len(g.rows) > 0 {
@@ -146,6 +148,11 @@ func commandGroups(cmd *cobra.Command) []commandGroup {
 	}
 	add("Commands:", func(c *cobra.Command) bool { return command(c) && c.GroupID == "" })
 	add("Topics:", (*cobra.Command).IsAdditionalHelpTopicCommand)
+	for _, g := range groups { // which share their columns
+		for i := range g.rows {
+			g.rows[i][0] = fmt.Sprintf("%-*s", widest, g.rows[i][0])
+		}
+	}
 	return groups
 }
 

@@ -13,10 +13,11 @@ import (
 )
 
 // unknownCommand returns the usage error for words that are no command below cmd, with what the
-// user may have meant. In it a word is written as the user wrote it.
-func unknownCommand(cmd *cobra.Command, words []string) error {
+// user may have meant.
+func unknownCommand(a *App, cmd *cobra.Command, words []string) error {
+	words = UnprotectAll(words)
 	under := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
-	meant := suggest.Command(under, words, func(path string) bool { return hasCommand(cmd.Root(), path) })
+	meant := Meaning(a, under, words)
 	what := "unknown command"
 	if under != "" {
 		what = "unknown " + under + " command"
@@ -40,10 +41,15 @@ func unknownCommand(cmd *cobra.Command, words []string) error {
 	return &explain.UsageError{Err: err, Hint: hint}
 }
 
-// hasCommand reports whether there is a command or a topic with a path below root.
-func hasCommand(root *cobra.Command, path string) bool {
-	cmd, rest, err := root.Find(strings.Fields(path))
-	return err == nil && len(rest) == 0 && cmd != root && isShown(cmd)
+// Meaning returns what a user may have meant by words that are no command below the one with a
+// path. It suggests only what the command table has.
+func Meaning(a *App, under string, words []string) suggest.Meaning {
+	whole := NewRoot(a)
+	return suggest.Command(under, words, func(path string) bool {
+		topic, help := strings.CutPrefix(path, "help ")
+		cmd, rest, err := whole.Find(strings.Fields(topic))
+		return err == nil && len(rest) == 0 && cmd != whole && isShown(cmd) && (!help || cmd.IsAdditionalHelpTopicCommand())
+	})
 }
 
 // isShown reports whether help lists a command.
@@ -72,10 +78,10 @@ func anyOf(names []string) string {
 
 // Parent completes a command that only has commands below it: alone, or with a word that is none
 // of them, it is a usage error.
-func Parent(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+func Parent(a *App, cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return unknownCommand(cmd, UnprotectAll(args))
+			return unknownCommand(a, cmd, args)
 		}
 		return explain.Usagef("missing command: want %s", anyOf(available(cmd)))
 	}
@@ -99,10 +105,10 @@ func flagUsage(cmd *cobra.Command, err error) error {
 		}
 	})
 	name := missing.GetSpecifiedName()
-	if near := suggest.Near(name, names); len(near) > 0 {
-		usage.Hint = "--" + strings.Join(near, " or --")
-	} else if flag := suggest.Flag(name); flag != "" && cmd.Flags().Lookup(strings.Fields(flag)[0]) != nil {
+	if flag := suggest.Flag(name); flag != "" && cmd.Flags().Lookup(strings.Fields(flag)[0]) != nil {
 		usage.Hint = "--" + flag
+	} else if near := suggest.Near(name, names); len(near) > 0 {
+		usage.Hint = "--" + strings.Join(near, " or --")
 	}
 	return usage
 }

@@ -53,7 +53,7 @@ fencing tokens.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknownCommand(cmd, UnprotectAll(args))
+				return unknownCommand(a, cmd, args)
 			}
 			if version {
 				return runAlone(cmd.Context(), a, "version")
@@ -66,7 +66,7 @@ fencing tokens.`,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if words := cmd.Flags().Args(); len(words) > 0 && (cmd == root || cmd.HasSubCommands()) {
-			return unknownCommand(cmd, UnprotectAll(words)) // its flags do not matter
+			return unknownCommand(a, cmd, words) // its flags do not matter
 		}
 		return flagUsage(cmd, err)
 	})

@@ -14,7 +14,7 @@ import (
 
 // New returns the command `sscli completion`.
 func New(a *cli.App) *cobra.Command {
-	return cli.Parent(&cobra.Command{
+	return cli.Parent(a, &cobra.Command{
 		Use:         "completion",
 		Short:       "Write the completions for a shell",
 		GroupID:     cli.GroupMore,

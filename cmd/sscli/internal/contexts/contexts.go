@@ -18,7 +18,7 @@ import (
 
 // New returns the command `sscli context`.
 func New(a *cli.App) *cobra.Command {
-	return cli.Parent(&cobra.Command{
+	return cli.Parent(a, &cobra.Command{
 		Use:         "context",
 		Short:       "Manage named connections",
 		GroupID:     cli.GroupMore,

@@ -14,7 +14,7 @@ import (
 
 // New returns the command `sscli hlc`.
 func New(a *cli.App) *cobra.Command {
-	return cli.Parent(&cobra.Command{
+	return cli.Parent(a, &cobra.Command{
 		Use:         "hlc",
 		Short:       "Parse and compare versions and fencing tokens",
 		GroupID:     cli.GroupDebug,

@@ -30,7 +30,7 @@ import (
 
 // New returns the command lock.
 func New(a *cli.App) *cobra.Command {
-	return cli.Parent(&cobra.Command{
+	return cli.Parent(a, &cobra.Command{
 		Use:     "lock",
 		Short:   "Hold locks, and show who holds them",
 		GroupID: cli.GroupStore,

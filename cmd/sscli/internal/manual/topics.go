@@ -47,6 +47,9 @@ At least one of --url, --host, --context and --embedded is required, or one of t
 		b.WriteString("\n" + section.Heading + "\n" + cli.Rows(cli.FlagRows(flags), cli.HelpWidth))
 	}
 	b.WriteString(`
+The path of a WebSocket is /mqtt unless the URL has one: ws://host:port/path. In batch, shell,
+watch and lock, --timeout is for connecting, and then for each request.
+
 A password is never an argument: --password-file reads it from a file, --askpass asks for it on
 the terminal.`)
 	return b.String()

@@ -78,17 +78,16 @@ func fill(hint string, operands []string) string {
 		case "KEY", "NAME", "PATTERN", "[PATTERN]":
 			if len(operands) > 0 {
 				text = orPlaceholder(operands[:1], strings.Trim(name, "[]"))
-			} else if name[0] == '[' {
-				text = ""
+			} else if name[0] == '[' && len(out) > 0 {
+				out[len(out)-1] += end
+				continue
 			}
 		case "KEY...":
 			if len(operands) > 0 {
 				text = orPlaceholder(operands, name)
 			}
 		}
-		if text += end; text != "" {
-			out = append(out, text)
-		}
+		out = append(out, text+end)
 	}
 	return strings.Join(out, " ")
 }
