@@ -16,7 +16,9 @@ import (
 // user may have meant.
 func unknownCommand(a *App, cmd *cobra.Command, words []string) error {
 	words = UnprotectAll(words)
-	under := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
+	// In a batch a command is without the root.
+	under := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "sscli"), " ")
+	path := strings.TrimSpace("sscli " + under)
 	meant := Meaning(a, under, words)
 	what := "unknown command"
 	if under != "" {
@@ -26,7 +28,7 @@ func unknownCommand(a *App, cmd *cobra.Command, words []string) error {
 	hint := meant.Hint
 	if hint == "" && meant.Why == "" {
 		if near := suggest.Near(words[0], available(cmd)); len(near) > 0 {
-			hint = cmd.CommandPath() + " " + near[0] + " --help"
+			hint = path + " " + near[0] + " --help"
 		}
 	}
 	switch {
@@ -36,7 +38,7 @@ func unknownCommand(a *App, cmd *cobra.Command, words []string) error {
 		err = fmt.Errorf("%w: want %s", err, anyOf(available(cmd)))
 	}
 	if hint == "" {
-		hint = cmd.CommandPath() + " --help"
+		hint = path + " --help"
 	}
 	return &explain.UsageError{Err: err, Hint: hint}
 }

@@ -115,15 +115,19 @@ func changes(shell string) [][2]string {
 `},
 			{`    requestComp="${words[0]} `, `    requestComp="` + set + `${words[0]} `},
 			// sscli has left out what does not begin with the word. Of several candidates cobra's
-			// script inserts what they have in common without quotes.
+			// script inserts what they have in common as it is.
 			{`__sscli_handle_completion_types() {
-`, `# With candidates that need quotes, let readline quote them as it does with files.
+`, `# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
 __sscli_handle_quoted() {
     local tab=$'\t' comp
     for comp in "${completions[@]}"; do
-        if [[ ${comp%%$tab*} == *[!a-zA-Z0-9_./:=@%+,-]* && $(type -t compopt) == builtin ]]; then
-            compopt -o filenames
+        if [[ ${comp%%$tab*} == *[!a-zA-Z0-9_./:=@%+,-]* ]]; then
             COMPREPLY=("${completions[@]%%$tab*}")
+            if [[ ${cur} == [\'\"]* ]]; then
+                compopt -o filenames
+            else
+                IFS=$'\n' read -ra COMPREPLY -d '' < <(printf '%q\n' "${COMPREPLY[@]}")
+            fi
             return 0
         fi
     done
