@@ -113,7 +113,9 @@ func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error)
 			b.verbs[name] = anew
 		}
 	}
-	if f.load {
+	if !f.load {
+		a.Flags = nil // the lines have flags of their own
+	} else {
 		if b.set, err = f.set.Options(); err != nil {
 			return err
 		}

@@ -179,13 +179,13 @@ func lockError(a *cli.App, f lockFlags, err error) error {
 	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || explain.IsA[*explain.OutputError](err):
 		return err
 	case errors.Is(err, client.ErrLockBusy) && f.conflict != explain.CodeNo:
-		fault, _ := a.Explain(err)
+		fault, _ := a.Explain(busy(err))
 		if fault.Code = f.conflict; fault.Code != 0 {
 			a.Say(fault)
 		}
 		return &explain.ExitError{Code: fault.Code, Err: err}
 	case errors.Is(err, client.ErrLockBusy):
-		return err
+		return busy(err)
 	case ok:
 		return &explain.UnknownError{Err: unknown, Hint: "sscli lock status " + format.Word(f.name)}
 	case unanswered:
@@ -196,6 +196,17 @@ func lockError(a *cli.App, f lockFlags, err error) error {
 		}
 	}
 	return fmt.Errorf("lock %s: %w", format.Brief(f.name), err)
+}
+
+// busy adds to the error of a busy lock since when the holder has had it, as far as that is
+// known: the token is of the acquisition or of the last renewal.
+func busy(err error) error {
+	e, ok := errors.AsType[*client.LockBusyError](err)
+	if !ok || e.Status.Token.IsZero() {
+		return err
+	}
+	return fmt.Errorf("%w; acquired or renewed at %s (%s)", err,
+		e.Status.Token.Time().UTC().Format("2006-01-02T15:04:05.000Z"), format.Age(time.Since(e.Status.Token.Time())))
 }
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
