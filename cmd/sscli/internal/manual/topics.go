@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/format"
 )
 
 // Topics returns the topics of `sscli help`: help pages without a command.
@@ -22,7 +23,7 @@ func Topics() []*cobra.Command {
 		topic("connection", "The flags of all commands", connectionHelp()),
 		topic("exit-codes", "What the exit codes mean", exitCodesHelp()),
 		topic("environment", "Environment variables and precedence", environmentHelp()),
-		topic("output", "The forms of output", outputHelp),
+		topic("output", "The forms of output", outputHelp()),
 		topic("quoting", "How to write keys and values", quotingHelp),
 	}
 }
@@ -89,7 +90,18 @@ func environmentHelp() string {
 }
 
 // outputHelp explains the forms of output.
-const outputHelp = `human     for people; the default on a terminal; it may change
+func outputHelp() string {
+	var rows [][2]string
+	for _, op := range format.Ops() {
+		if !op.Aside {
+			rows = append(rows, [2]string{op.By, op.Name + ": " + op.Fields})
+		}
+	}
+	return outputForms + "\n\nThe results have the op and the fields:\n\n" + cli.Rows(rows, cli.HelpWidth)
+}
+
+// outputForms is the beginning of outputHelp.
+const outputForms = `human     for people; the default on a terminal; it may change
 raw       for pipes and scripts; the default elsewhere; get of one key prints the bytes of
           the value and nothing else; any other result is a line of fields separated by
           tabs, with C escapes; after a write these are the reply and the version, or - if
@@ -98,7 +110,9 @@ json      one object a line, also for errors (on stderr); bytes that are not UTF
           are in a field whose name ends in _b64
 template=TEXT
           a Go template over the fields of the JSON object, as in
-          -o 'template={{.key}} {{.version.wall_ms}}'
+          -o 'template={{.key}} {{.version.wall_ms}}'; to name a field that no result has is an
+          error; {{.value}} gives the bytes, {{base64 .value}}, {{json .value}} and
+          {{quote .value}} write them in another way
 
 raw, json, template and the exit codes are contracts. Results go to stdout, everything
 else to stderr. Bytes from the store are escaped on a terminal, except in the raw form.`
