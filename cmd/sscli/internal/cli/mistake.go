@@ -16,10 +16,11 @@ import (
 // user may have meant.
 func unknownCommand(a *App, cmd *cobra.Command, words []string) error {
 	words = UnprotectAll(words)
+	exists := shown(a)
 	// In a batch a command is without the root.
 	under := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "sscli"), " ")
 	path := strings.TrimSpace("sscli " + under)
-	meant := Meaning(a, under, words)
+	meant := suggest.Command(under, words, exists)
 	what := "unknown command"
 	if under != "" {
 		what = "unknown " + under + " command"
@@ -29,6 +30,8 @@ func unknownCommand(a *App, cmd *cobra.Command, words []string) error {
 	if hint == "" && meant.Why == "" {
 		if near := suggest.Near(words[0], available(cmd)); len(near) > 0 {
 			hint = path + " " + near[0] + " --help"
+		} else {
+			hint = suggest.Other(under, words, exists).Hint
 		}
 	}
 	switch {
@@ -46,12 +49,18 @@ func unknownCommand(a *App, cmd *cobra.Command, words []string) error {
 // Meaning returns what a user may have meant by words that are no command below the one with a
 // path. It suggests only what the command table has.
 func Meaning(a *App, under string, words []string) suggest.Meaning {
+	return suggest.Command(under, words, shown(a))
+}
+
+// shown returns a function that reports whether help lists a command, or a topic after help, by
+// its path.
+func shown(a *App) func(path string) bool {
 	whole := NewRoot(a)
-	return suggest.Command(under, words, func(path string) bool {
+	return func(path string) bool {
 		topic, help := strings.CutPrefix(path, "help ")
 		cmd, rest, err := whole.Find(strings.Fields(topic))
 		return err == nil && len(rest) == 0 && cmd != whole && isShown(cmd) && (!help || cmd.IsAdditionalHelpTopicCommand())
-	})
+	}
 }
 
 // isShown reports whether help lists a command.

@@ -38,7 +38,6 @@ fencing tokens.`,
   sscli - < commands                          # run commands from standard input`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := UnprotectFlags(cmd.Flags()); err != nil {
 				return explain.Usagef("%w", err)
@@ -51,10 +50,7 @@ fencing tokens.`,
 			}
 			return a.ConfigureConnection(cmd.Context(), cmd.Flags())
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(a, cmd, args)
-			}
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
 				return runAlone(cmd.Context(), a, "version")
 			}
@@ -63,6 +59,13 @@ fencing tokens.`,
 			}
 			return &explain.UsageError{Err: errors.New("no command"), Hint: "sscli --help, or sscli - to read commands from standard input"}
 		},
+	}
+	// Before the settings, which do not matter then.
+	root.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(a, root, args)
+		}
+		return nil
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if words := cmd.Flags().Args(); len(words) > 0 && (cmd == root || cmd.HasSubCommands()) {

@@ -11,17 +11,28 @@ type Meaning struct {
 // Command returns the meaning of words that users of other tools type below a command, which
 // is given by its path: "" for sscli itself, or "lock". exists reports whether there is a
 // command with a path. Operands among the words are written into the hint, but no values. The
-// zero Meaning means that the words are not known.
+// zero Meaning means that the words are not known. There must be at least one.
 func Command(under string, words []string, exists func(path string) bool) Meaning {
-	if len(words) == 0 {
-		return Meaning{}
-	}
 	word := strings.ToLower(words[0])
 	if len(words) > 1 {
 		if m := Command(strings.TrimSpace(under+" "+word), words[1:], exists); m != (Meaning{}) {
 			return m
 		}
 	}
+	return meaning(under, word, words[1:], exists)
+}
+
+// Other is Command for words of which the first is no command and looks like none, so that it
+// may be an operand.
+func Other(under string, words []string, exists func(path string) bool) Meaning {
+	return meaning(under, anyWord, words, exists)
+}
+
+// anyWord is a row's word that stands for every other.
+const anyWord = "*"
+
+// meaning looks a word up in the table.
+func meaning(under, word string, operands []string, exists func(path string) bool) Meaning {
 	for _, h := range habits() {
 		if h.under != under || !contains(h.typed, word) {
 			continue
@@ -29,7 +40,7 @@ func Command(under string, words []string, exists func(path string) bool) Meanin
 		m := Meaning{Why: h.why}
 		for means := range strings.SplitSeq(h.means, " | ") {
 			if means != "" && exists(path(means)) {
-				m.Hint = "sscli " + fill(means, words[1:])
+				m.Hint = "sscli " + fill(means, operands)
 				break
 			}
 		}
@@ -139,7 +150,7 @@ func habits() []habit {
 		expiry     = "the protocol sets an expiry only together with a value"
 		inPlace    = "the state store cannot change a value in place"
 		atOnce     = "the state store has no transactions"
-		guarded    = "lock run NAME -- CMD..., with get and set in CMD"
+		guarded    = "lock run LOCK -- CMD..., with get and set in CMD"
 		onlyBytes  = "every value is plain bytes"
 		oneStore   = "there is one state store, without databases"
 		connection = "help connection"
@@ -188,7 +199,7 @@ func habits() []habit {
 		{"", "mutex semaphore flock", "lock run NAME -- CMD...", ""},
 		{"", "who owner holder", "lock status NAME", ""},
 		{"", "lease leases", "lock --help", ""},
-		{"lease", "grant", "set KEY VALUE --ttl 10m", ""},
+		{"lease", "grant", "set --help", ""},
 		{"lease", "revoke", "lock release NAME", ""},
 		{"lease", "keep-alive", "lock renew NAME", ""},
 		{"lease", "list", "lock list | lock status NAME", ""},
@@ -203,6 +214,7 @@ func habits() []habit {
 		{"lock", "extend refresh keepalive keep-alive touch", "lock renew NAME", ""},
 		{"lock", "exec with do guard start wrap", "lock run NAME -- CMD...", ""},
 		{"lock", "keep wait maintain", "lock hold NAME", ""},
+		{"lock", anyWord, "lock run NAME -- CMD..., or sscli lock hold NAME", ""},
 		{"lock", "trace watch log logs history events monitor follow", "lock trace NAME | watch NAME", ""},
 
 		// The connection and the broker
@@ -245,7 +257,7 @@ func habits() []habit {
 		{"", "about", "version", ""},
 		{"", "completions autocomplete complete", "completion", ""},
 		{"completion", "pwsh ps ps1", "completion powershell", ""},
-		{"completion", "sh ksh mksh csh tcsh ash dash elvish nu nushell xonsh cmd", "", "no completion is written for it"},
+		{"completion", "sh ksh mksh csh tcsh ash dash elvish nu nushell xonsh cmd", "", "there is completion for bash, zsh, fish and powershell"},
 
 		// consul kv
 		{"", "kv", "get KEY", ""},
