@@ -178,11 +178,13 @@ func habits() []habit {
 		{"", "multi exec discard unwatch txn transaction eval evalsha fcall", guarded, atOnce},
 		{"", "rename renamenx mv move cp copy", "get KEY, then sscli set NEW VALUE, then sscli del KEY", "the state store cannot rename a key"},
 		{"", "flushall flushdb truncate wipe", "scan, then sscli del KEY...", "the state store cannot delete all keys at once"},
+		{"", "compaction defrag alarm downgrade maint", "", "the broker looks after its store by itself"},
 		{"", "select swapdb", "context list", oneStore},
 		{"", "db databases namespace namespaces", "context list", oneStore},
 		{"", "type", "get KEY", onlyBytes},
-		{"", "hget hset hgetall hdel hmget hmset hkeys hvals hexists hincrby lpush rpush lpop rpop lrange llen " +
-			"sadd srem smembers scard zadd zrange zrem xadd xread xrange json.get json.set", "", onlyBytes + ", there are no hashes, lists, sets or streams"},
+		{"", "hget hset hgetall hdel hmget hmset hkeys hvals hlen hscan hexists hincrby lpush rpush lpop rpop lset " +
+			"lrange lindex linsert lrem ltrim llen sadd srem smembers sismember scard sscan spop zadd zrange zrank zrem zscan zscore zcard " +
+			"xadd xread xrange xlen json.get json.set", "", onlyBytes + ", there are no hashes, lists, sets or streams"},
 
 		// Copies of the store
 		{"", "export backup dump snapshot bgsave", "export | get KEY... -o json", ""},

@@ -6,13 +6,13 @@ import "strings"
 
 // Near returns the names that differ from a word in one letter or in two that changed places,
 // or else in two such ways, or else the names that begin with the word, or else none. A word
-// of less than five letters may differ in one way only. Case does not matter.
+// of less than seven letters may differ in one way only. Case does not matter.
 func Near(word string, names []string) []string {
 	if word == "" {
 		return nil
 	}
 	most := 2
-	if len(word) < 5 {
+	if len(word) < 7 {
 		most = 1
 	}
 	word = strings.ToLower(word)
