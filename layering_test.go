@@ -17,7 +17,7 @@ const module = "github.com/sscli/sscli"
 type goPackage struct {
 	ImportPath string
 	Imports    []string
-	Deps       []string // and those of Imports, and so on
+	Deps       []string // and the imports of Imports, and so on
 
 	TestImports, XTestImports []string
 
@@ -89,7 +89,7 @@ certs                atomicfile config
 explain              client client/mqtt client/wire format child config signals terminal
 cli                  client client/mqtt emulator format certs config explain signals suggest terminal trace
 fence                client client/wire config explain
-complete             client cli config
+complete             client cli config explain
 
 verb                 client client/wire format atomicfile cli complete config explain fence
 lineword             client/wait format cli config explain

@@ -38,7 +38,7 @@ func (s *Session) Pipeline(window int) *Pipeline {
 
 // Send sends a request as soon as the window has room and no other request for the same
 // key is in flight. ctx bounds the wait and the request; from its start the request also
-// has Options.Timeout. An error means that nothing was sent; it is one of those of
+// has Options.Timeout. An error means that nothing was sent; it is an error of
 // [Session.Do].
 func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 	if err := c.Check(); err != nil {
@@ -176,7 +176,7 @@ func (p *Pipeline) free(key string, f *InFlight) {
 // Done returns a channel that is closed when Wait no longer blocks.
 func (f *InFlight) Done() <-chan struct{} { return f.done }
 
-// Wait waits for the result. The errors are those of [Session.Do].
+// Wait waits for the result. It returns the errors of [Session.Do].
 func (f *InFlight) Wait() (Result, error) {
 	<-f.done
 	return f.result, f.err

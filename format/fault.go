@@ -78,7 +78,7 @@ func appendHint(dst []byte, hint string) []byte {
 // is written for results, does not apply to it.
 func isDiagnostic(r Result) bool {
 	switch r.(type) {
-	case Fault, Warning, Notice, BatchSummary, Elapsed, Aside:
+	case Fault, Warning, Notice, BatchSummary, Elapsed, Aside, Remark:
 		return true
 	}
 	return false

@@ -57,6 +57,7 @@ func Ops() []Op {
 		{Name: "notice", By: "what sscli waits for", Fields: "line message", Aside: true},
 		{Name: "batch", By: "batch", Fields: "lines applied no refused unknown skipped elapsed_ms rate resume_line ahead", Aside: true},
 		{Name: "time", By: "time", Fields: "elapsed_ms", Aside: true},
+		{Name: "say", By: "say", Fields: "text", Aside: true},
 		{Name: "aside", By: "shell", Fields: "text", Aside: true},
 	}
 }

@@ -71,6 +71,10 @@ func TestShellCommands(t *testing.T) {
 		{"get missing", "(nil)"},
 		{"# nothing", ""},
 		{"set a", "sscli: no value: want VALUE, - for standard input, or -f FILE\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
+		{"ls 'a*'", "sscli: unknown command \"ls\"\n  try: scan 'a*'\n(exit code 2)"},
+		{"ttl a", "sscli: unknown command \"ttl\": the protocol cannot tell a key's expiry\n  try: help\n(exit code 2)"},
+		{"lock show a", "sscli: unknown lock command \"show\"\n  try: lock status a\n(exit code 2)"},
+		{"auth", "sscli: unknown command \"auth\"\n  try: help connection\n(exit code 2)"},
 		{"sett a", "sscli: unknown command \"sett\"\n  try: help set\n(exit code 2)"},
 		{"set a --frob", "sscli: unknown flag: --frob\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
 		{`set a "\q"`, "sscli: byte 7: want one of \\n \\r \\t \\\\ \\\" \\xHH, got \\q\n  try: help quoting\n(exit code 2)"},
@@ -315,6 +319,10 @@ func TestShellCompletion(t *testing.T) {
 		{"get xyz\t", "get xyz"},
 		{"getth\x02\x02\t", "get th"}, // in the middle of a line
 		{"set new 1\rget ne\t", "get new "},
+		// A lock that was named comes before keys, where a lock is meant.
+		{"lock status thermostat/fan\rlock status th\t", "lock status thermostat/fan "},
+		{"get th\t", "get thermostat/"},
+		{"lock status two\t", `lock status "two words" `},
 	} {
 		u.types(tt.keys)
 		u.await(tt.line, func(text string) bool {

@@ -34,7 +34,7 @@ type sentLine struct {
 }
 
 // A window runs lines with several under way at a time. The goroutine of pipelined
-// reads lines and sends; that of collect prints results, in the order of the lines.
+// reads lines and sends; the goroutine of collect prints results, in the order of the lines.
 // While one waits for the other to be idle only the other prints.
 type window struct {
 	*batch
@@ -123,7 +123,7 @@ func (w *window) stop() {
 	w.pipe.Stop(errStopped)
 }
 
-// mayOverlap tells whether a request may be under way together with those of other
+// mayOverlap tells whether a request may be under way together with requests of other
 // lines: one for one key.
 func (w *window) mayOverlap(req verb.Request) bool {
 	return len(req.Commands) == 1 && req.Carry == nil && !req.Alone && !req.Force

@@ -46,8 +46,10 @@ func Register(a *cli.App, root *cobra.Command) {
 		_, operands, _ := strings.Cut(cmd.Use, " ")
 		switch {
 		case cmd.ValidArgsFunction != nil:
+		case strings.Contains(operands, "NAME...") && cmd.Parent().Name() == "lock":
+			cmd.ValidArgsFunction = names(a, 0, cli.Shell.LocksWith)
 		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
-			cmd.ValidArgsFunction = Keys(a, 1)
+			cmd.ValidArgsFunction = names(a, 1, cli.Shell.LocksWith)
 		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):
 			cmd.ValidArgsFunction = noOperands
 		}
@@ -179,7 +181,11 @@ func DecodeCandidate(text string) (string, bool) {
 }
 
 // Keys completes operands that are keys: the first most operands, or all if most is 0.
-func Keys(a *cli.App, most int) cobra.CompletionFunc {
+func Keys(a *cli.App, most int) cobra.CompletionFunc { return names(a, most, cli.Shell.KeysWith) }
+
+// names is Keys with the names that sscli's shell knows of. In the user's shell they are the
+// store's keys, which does not know which of them are locks.
+func names(a *cli.App, most int, known func(s cli.Shell, prefix string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		// cobra adds a -- at the end; one before it begins a command.
 		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
@@ -193,7 +199,7 @@ func Keys(a *cli.App, most int) cobra.CompletionFunc {
 			found = scannedKeys(a, cmd, part)
 			return slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) }), cobra.ShellCompDirectiveNoFileComp
 		}
-		for _, key := range a.Shell.KeysWith(cli.Unprotect(part)) {
+		for _, key := range known(a.Shell, cli.Unprotect(part)) {
 			if !slices.ContainsFunc(args, func(arg string) bool { return cli.Unprotect(arg) == key }) {
 				found = append(found, encodeCandidate(key))
 			}

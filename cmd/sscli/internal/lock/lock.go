@@ -205,8 +205,8 @@ func busy(err error) error {
 	if !ok || e.Status.Token.IsZero() {
 		return err
 	}
-	return fmt.Errorf("%w; acquired or renewed at %s (%s)", err,
-		e.Status.Token.Time().UTC().Format("2006-01-02T15:04:05.000Z"), format.Age(time.Since(e.Status.Token.Time())))
+	return fmt.Errorf("%w; acquired or renewed at %s (%s)", err, e.Status.Token,
+		format.Age(time.Since(e.Status.Token.Time())))
 }
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
