@@ -64,8 +64,8 @@ func samples() map[string][]Result {
 	evil := version{1696374425000, 7, "node\x1b]0;\u2028"}
 	return map[string][]Result{
 		"scan": {
-			Key{N: 1, Key: "setpoint"},
-			Key{N: 12, Key: hostile},
+			Key{Key: "setpoint"},
+			Key{Key: hostile},
 		},
 		"batch": {
 			BatchSummary{Applied: 5, No: 2, Elapsed: 3500 * time.Microsecond},
@@ -234,6 +234,7 @@ func TestGolden(t *testing.T) {
 		o    Options
 	}{
 		{"human", Options{Output: "human"}},
+		{"80 columns", Options{Output: "human", Terminal: true, Size: func() (int, int) { return 80, 24 }}},
 		{"color", Options{Output: "human", Color: true}},
 		{"raw", Options{Output: "raw"}},
 		{"json", Options{Output: "json"}},
@@ -243,16 +244,40 @@ func TestGolden(t *testing.T) {
 	for name, rs := range samples() {
 		t.Run(name, func(t *testing.T) {
 			var got strings.Builder
+			human := ""
 			for _, o := range outputs {
-				fmt.Fprintf(&got, "-- %s --\n", o.name)
+				var section, out strings.Builder
+				o.o.Now = now
+				p, err := New(&out, o.o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var rows []Row
 				for _, r := range rs {
-					// Escape characters would make the golden file hard to read.
-					line := strings.ReplaceAll(render(t, o.o, r), "\x1b", "␛")
-					got.WriteString(line)
-					if !strings.HasSuffix(line, "\n") {
-						got.WriteString("␄\n") // nothing, or no newline at the end
+					if row, ok := r.(Row); ok {
+						rows = append(rows, row)
 					}
 				}
+				p.Measure(rows...)
+				for _, r := range rs {
+					out.Reset()
+					if err := p.Print(r); err != nil {
+						t.Fatal(err)
+					}
+					// Escape characters would make the golden file hard to read.
+					line := strings.ReplaceAll(out.String(), "\x1b", "␛")
+					section.WriteString(line)
+					if !strings.HasSuffix(line, "\n") {
+						section.WriteString("␄\n") // nothing, or no newline at the end
+					}
+				}
+				switch {
+				case o.name == "human":
+					human = section.String()
+				case o.o.Size != nil && section.String() == human:
+					continue // on a terminal it is the same
+				}
+				fmt.Fprintf(&got, "-- %s --\n%s", o.name, section.String())
 			}
 			golden(t, name, got.String())
 		})
@@ -326,7 +351,7 @@ func (w *writes) Write(b []byte) (int, error) {
 func TestOneWritePerResult(t *testing.T) {
 	for output, want := range map[string][]string{
 		"raw":                   {"v", "OK\t-\n"},
-		"human":                 {"\"v\"\nversion unknown\n", "(nil)\n", "OK\n"},
+		"human":                 {"v\nversion unknown\n", "(nil)\n", "OK\n"},
 		"json":                  {`{"op":"get","key":"k","found":true,"value":"v"}` + "\n", `{"op":"get","key":"k","found":false}` + "\n", `{"op":"set","key":"k","applied":true}` + "\n"},
 		"template={{.op}}\nend": {"get\nend\n", "get\nend\n", "set\nend\n"},
 	} {
@@ -408,9 +433,10 @@ func TestAge(t *testing.T) {
 		0:                                  "0s ago",
 		12*time.Millisecond + 7:            "12ms ago",
 		3*time.Minute + 12*time.Second + 1: "3m12s ago",
-		25 * time.Hour:                     "1d1h ago",
-		-3 * time.Second:                   "in 3s",
-		-1 << 63:                           "in 106751d23h",
+		23*time.Hour + 59*time.Minute + 59*time.Second: "23h59m ago",
+		25 * time.Hour:   "1d1h ago",
+		-3 * time.Second: "in 3s",
+		-1 << 63:         "in 106751d23h",
 	} {
 		if got := age(d); got != want {
 			t.Errorf("age(%d): got %s, want %s", d, got, want)

@@ -245,6 +245,11 @@ var scrubRules = []scrubRule{
 	replace(`\btime=\d+(\.\d+)?ms`, "time=RTT"),
 	replace(`\bp99/max [\d./]+ ms`, "p99/max RTT"),
 	replace(`\((in )?[\dhms.]+ ago\)`, "(AGE)"),
+	// Cells of a table, and the space of versions that others have.
+	replace(`(  V\d+)  +`, "$1  "),
+	replace(`  (in [\dhms.]+|[\dhms.]+ ago)  +`, "  AGE  "),
+	replace(` {25,}\(nil\)`, strings.Repeat(" ", 10)+"(nil)"),
+	replace(`(?m)  (in [\dhms.]+|[\dhms.]+ ago)$`, "  AGE"),
 	replace(`\bis [\dhms.]+ ahead of the local clock`, "is AHEAD of the local clock"),
 	replace(`\bsscli-[a-z2-7]{16}\b`, "CLIENT"),
 	replace(`\bCLIENT:[A-Z2-7]{26}\b`, "HOLDER"),

@@ -334,23 +334,13 @@ func (b *batch) parse(line batchLine) (req verb.Request, run func(context.Contex
 			return verb.Request{}, nil, errNothing
 		}
 		req = verb.SetRequest(e.Key, e.Value, b.set)
-		return req, nil, check(req)
+		return req, nil, req.Check(b.app.Output)
 	}
 	args := make([]string, 0, len(line.words))
 	for _, w := range line.words {
 		args = append(args, cli.Protect(w.Text, w.Quoted))
 	}
 	return b.command(args)
-}
-
-// check returns a usage error if a request cannot be sent.
-func check(req verb.Request) error {
-	for _, c := range req.Commands {
-		if err := c.Check(); err != nil {
-			return &explain.UsageError{Err: err}
-		}
-	}
-	return nil
 }
 
 // line runs one line.
@@ -374,7 +364,7 @@ func (b *batch) carryOut(ctx context.Context, req verb.Request, run func(context
 	case run != nil:
 		return run(ctx)
 	case req.Carry != nil:
-		return req.Carry(ctx, b.session, b.app.Out)
+		return req.Carry(ctx, b.app, b.session)
 	case len(req.Commands) > 1:
 		return verb.DoMany(b.app, ctx, ctx, b.session, req, b.budget)
 	}

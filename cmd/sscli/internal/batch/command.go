@@ -113,7 +113,7 @@ func (b *batch) request(v verb.Verb, args []string) (verb.Request, func(context.
 	if err != nil {
 		return verb.Request{}, nil, err
 	}
-	return req, nil, check(req)
+	return req, nil, req.Check(b.app.Output)
 }
 
 // hasFlags reports whether there is anything for a flag parser. To skip it saves time.

@@ -15,7 +15,7 @@
 //					if err != nil {
 //						return err
 //					}
-//					return a.Emit(format.Key{N: len(r.Value), Key: args[0]})
+//					return a.Emit(format.Aside{Text: fmt.Sprint(len(r.Value))})
 //				})
 //			},
 //		}

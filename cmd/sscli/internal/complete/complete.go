@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/format"
 )
 
 // IsRequest reports whether a command line is the user's shell asking for completions.
@@ -26,6 +27,7 @@ func IsRequest(args []string) bool {
 // a value that help calls FILE, and after a CMD.
 func Register(a *cli.App, root *cobra.Command) {
 	words := config.Words()
+	words["show"] = format.Shows()
 	words["until"] = []string{"set", "delete", "value="}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {

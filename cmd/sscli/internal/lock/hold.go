@@ -21,7 +21,8 @@ func newLockHold(a *cli.App) *cobra.Command {
 		Short: "Hold a lock until interrupted",
 		Long: `Acquire the lock NAME, waiting while another holds it, print its fencing token, and keep
 renewing the lock until a signal (INT, TERM, HUP) comes; then release it. Exit code 8 as
-soon as the lock is lost.
+soon as the lock is lost. On a terminal one line shows when the lock was renewed and when
+it would expire.
 
 The printed token stays good while the lock is held.`,
 		Example: `  sscli lock hold maintenance        # until Ctrl-C`,
@@ -70,14 +71,20 @@ func hold(a *cli.App, ctx context.Context, s *client.Session, so client.Options,
 		return err
 	}
 	defer func() {
-		if release := releaseLock(a, l, so.Timeout); release != nil && err == nil {
+		lost := errors.Is(context.Cause(l.Context()), client.ErrLockLost)
+		release := releaseLock(a, l, so.Timeout)
+		switch {
+		case release != nil && err == nil:
 			err = release
+		case release == nil && !lost && a.Output == "human":
+			a.Inform("released lock " + format.Brief(l.Name()))
 		}
 	}()
 	o.Holder = l.Holder()
 	if err := a.Emit(f.result("hold", o, l.Lease())); err != nil {
 		return err
 	}
+	defer showLease(a, l)()
 	for {
 		select {
 		case err := <-troubles:

@@ -50,8 +50,8 @@ and then for each page. The raw form is one line for each key, with C escapes.`,
 			first := client.Scan(pattern, nil)
 			return Request{
 				Commands: []client.Command{first},
-				Carry: func(ctx context.Context, s *client.Session, p *format.Printer) error {
-					return describeScan(first, scan(ctx, s, p, pattern, limit))
+				Carry: func(ctx context.Context, a *cli.App, s *client.Session) error {
+					return describeScan(first, scan(ctx, a, s, pattern, limit))
 				},
 			}, nil
 		},
@@ -59,7 +59,7 @@ and then for each page. The raw form is one line for each key, with C escapes.`,
 }
 
 // scan prints the keys, each page as it arrives. A limit of -1 is no limit.
-func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern string, limit int) error {
+func scan(ctx context.Context, a *cli.App, s *client.Session, pattern string, limit int) error {
 	n := 0
 	for page, err := range s.Scan(ctx, pattern) {
 		if err != nil {
@@ -67,19 +67,22 @@ func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern str
 		}
 		for _, key := range page.Keys {
 			n++
-			if err := p.Queue(format.Key{N: n, Key: key}); err != nil {
-				return &explain.OutputError{Err: err}
+			if err := a.Queue(format.Key{Key: key}); err != nil {
+				return err
 			}
 			if n == limit {
 				break
 			}
 		}
-		if err := p.Flush(); err != nil {
-			return &explain.OutputError{Err: err}
+		if err := a.Flush(); err != nil {
+			return err
 		}
 		if n == limit {
 			return nil
 		}
+	}
+	if n == 0 {
+		a.Inform("no key matches " + format.Brief(pattern))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 
@@ -57,8 +58,22 @@ type Request struct {
 	Show func(i int, r client.Result) (result format.Result, yes bool, err error)
 
 	// Carry, unless nil, carries out the whole request: several exchanges, each of which
-	// depends on the one before. Commands is the first of them. Carry prints to p.
-	Carry func(ctx context.Context, s *client.Session, p *format.Printer) error
+	// depends on the one before. Commands is the first of them.
+	Carry func(ctx context.Context, a *cli.App, s *client.Session) error
+
+	View format.Show  // --show, which only the human form heeds; empty if it was not given
+	Rows []format.Row // the results as far as they are known before, to align their columns
+}
+
+// Check returns a usage error if a request cannot be sent, or its results not be printed in
+// this form of output.
+func (r Request) Check(output string) error {
+	for _, c := range r.Commands {
+		if err := c.Check(); err != nil {
+			return &explain.UsageError{Err: err}
+		}
+	}
+	return cli.CheckShow(r.View, output)
 }
 
 // Makers returns, for each verb, a function that makes it.

@@ -36,6 +36,7 @@ type watchFlags struct {
 	buffer               int
 	audit, retryFor      config.Text
 	keysFrom             config.Text
+	show                 format.Show
 }
 
 func New(a *cli.App) *cobra.Command {
@@ -76,6 +77,7 @@ and the watch, and fg continues both.`,
 	fs.BoolVar(&f.failOnGap, "fail-on-gap", false, "end with exit code 10 when continuity is not proven")
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD exits with another code than 0")
 	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
+	cli.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
 	fs.Var(&f.retryFor, "retry-for", "give up after `DURATION` without a connection (default: never)")
 	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
@@ -166,6 +168,9 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 		}
 		keys = append(keys, more...)
 	}
+	if err := cli.CheckShow(f.show, a.Output); err != nil {
+		return err
+	}
 	if len(keys) == 0 {
 		return explain.Usagef("no key: want watch KEY...")
 	}
@@ -195,6 +200,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 		}
 		v := viewer{app: a, f: f, until: until, command: command, runner: child.NewRunner()}
 		defer v.runner.Close()
+		a.Out.Measure(rows(keys)...)
 		err = v.run(ctx, w)
 		leaveWatch(a, w)
 	}
@@ -225,6 +231,14 @@ type viewer struct {
 	runner  *child.Runner
 	changes int
 	refused error // of the first key that is no longer watched
+}
+
+// rows are events as far as they are known before, to align their columns.
+func rows(keys []string) (rows []format.Row) {
+	for _, key := range keys {
+		rows = append(rows, format.Event{Op: string(client.EventInitial), Key: key})
+	}
+	return rows
 }
 
 // run shows events until something ends the watch, and says what.
@@ -326,7 +340,7 @@ func (v *viewer) show(e client.Event) error {
 	result := format.Event{
 		Op: string(e.Kind), Key: e.Key, Version: cli.Version(e.Version), Time: e.Time,
 		Value: e.Value, HasValue: e.HasValue, Word: e.Word,
-		Continuity: string(e.Continuity), From: e.From, To: e.To,
+		Continuity: string(e.Continuity), From: e.From, To: e.To, Show: v.f.show,
 	}
 	if e.Kind == client.EventError || e.Kind == client.EventUnaudited {
 		result.Message = explain.Message(e.Err)
