@@ -78,7 +78,7 @@ format
 repl                 format
 
 atomicfile
-child
+child                signals
 passwd
 signals
 suggest
@@ -97,6 +97,7 @@ batch                client client/wait format repl cli explain lineword ping si
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
+why                  client client/wire format cli complete config explain fence
 serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd
 gateway              client client/wait client/wire redis format certs child cli config explain passwd
 doctor               client client/mqtt client/wire format cli explain ping
@@ -107,7 +108,7 @@ contexts             client format cli complete config explain
 manual               format cli config explain
 statestorecli        client format atomicfile cli config explain verb
 
-cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli verb watch
+cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli verb watch why
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -50,7 +50,6 @@ type flight struct {
 
 	mu sync.Mutex
 	p  *pending // from the last attempt; nil if it was not sent
-	m  mqtt.Message
 }
 
 // reset begins an attempt.
@@ -62,14 +61,14 @@ func (f *flight) reset() {
 
 // early is used as mqtt.Options.Early of an attempt.
 func (f *flight) early(s *Session) (mqtt.EarlyMessage, error) {
-	p, m, err := s.prepare(f.ctx, f.command)
+	p, err := s.prepare(f.ctx, f.command)
 	if err != nil {
 		return mqtt.EarlyMessage{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.p, f.m = p, m
-	return mqtt.EarlyMessage{Message: m, Acked: p.acked, Answered: p.done}, nil
+	f.p = p
+	return mqtt.EarlyMessage{Message: p.message, Acked: p.acked, Answered: p.done}, nil
 }
 
 // on sets the connection that the last attempt made.
@@ -136,9 +135,10 @@ func (f *flight) askAgain(conn *mqtt.Conn) {
 	case <-p.done:
 	case <-f.ctx.Done():
 	case <-t.C:
-		f.m.Expiry = expiry(f.ctx)
-		// If it cannot be sent, the connection or ctx has ended, which p.wait reports.
-		_ = conn.Publish(f.ctx, f.m, p.acked)
+		if !p.isUnheard() {
+			// If it cannot be sent, the connection or ctx has ended, which p.wait reports.
+			_ = p.publishAgain(f.ctx, conn)
+		}
 	}
 }
 

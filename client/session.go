@@ -316,10 +316,11 @@ type pending struct {
 	ts      Version
 	sent    time.Time
 	expiry  time.Duration
-	expires time.Time     // guarded by Session.mu
-	taken   bool          // the broker has acknowledged the request; guarded by Session.mu
-	nobody  chan struct{} // closed when a PUBACK said that nobody subscribes to requests
-	alone   sync.Once     // closes nobody
+	expires time.Time    // guarded by Session.mu
+	message mqtt.Message // what to send again while no store is listening
+	copies  int          // sent and not acknowledged; guarded by Session.mu
+	taken   bool         // the broker has passed the request on; guarded by Session.mu
+	nobody  time.Time    // of the first PUBACK that nobody subscribes to requests; zero = none came; guarded by Session.mu
 
 	// The goroutine that removes the request from Session.outstanding sets answer or err
 	// and closes done.
@@ -335,12 +336,12 @@ type pending struct {
 //   - nothing was sent: *[InvalidError], *[TooLargeError], *[DialError], [ErrClosed], or
 //     the end of ctx
 //   - the broker refused the request: *[ReasonError]
+//   - nobody got the request: *[NoStoreError], after a second in which it was sent again
 //   - the store, or what speaks for it, answered: *[StoreError], *[StatusError], or an
 //     *[AnswerError] if the answer to a read makes no sense
 //   - no answer came to a write, or none that makes sense, so its outcome is unknown:
 //     *[LostAnswerError]
-//   - no answer came to another request: *[LostError], *[NoStoreError], [ErrClosed], or the
-//     end of ctx
+//   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -376,12 +377,12 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pend
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	p, m, err := s.prepare(ctx, c)
+	p, err := s.prepare(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	p.on(conn)
-	if err = conn.Publish(ctx, m, p.acked); err != nil {
+	if err = conn.Publish(ctx, p.message, p.acked); err != nil {
 		s.take(p.id)
 		return nil, err
 	}
@@ -390,12 +391,12 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pend
 }
 
 // prepare makes a request and adds it to Session.outstanding; ctx has a deadline.
-func (s *Session) prepare(ctx context.Context, c Command) (*pending, mqtt.Message, error) {
+func (s *Session) prepare(ctx context.Context, c Command) (*pending, error) {
 	ts := c.timestamp
 	if ts.IsZero() {
 		var err error
 		if ts, err = s.clock.Tick(); err != nil {
-			return nil, mqtt.Message{}, fmt.Errorf("the local clock: %w", err)
+			return nil, fmt.Errorf("the local clock: %w", err)
 		}
 	}
 	var id [16]byte
@@ -407,10 +408,10 @@ func (s *Session) prepare(ctx context.Context, c Command) (*pending, mqtt.Messag
 		ts:      ts,
 		sent:    time.Now(),
 		expiry:  expiry(ctx),
-		nobody:  make(chan struct{}),
+		copies:  1,
 		done:    make(chan struct{}),
 	}
-	m := mqtt.Message{
+	p.message = mqtt.Message{
 		Topic:         wire.RequestTopic,
 		Payload:       wire.AppendRequest(nil, c.words...),
 		ResponseTopic: s.o.ResponseTopic,
@@ -422,7 +423,7 @@ func (s *Session) prepare(ctx context.Context, c Command) (*pending, mqtt.Messag
 	s.mu.Lock()
 	s.outstanding[p.id] = p
 	s.mu.Unlock()
-	return p, m, nil
+	return p, nil
 }
 
 // expiry returns the Message Expiry Interval of a request: the time to the deadline of
@@ -439,18 +440,19 @@ func (p *pending) on(conn *mqtt.Conn) {
 	p.conn = conn
 }
 
-// patience is how long to wait for the answer to a request that will be repeated, once the
-// broker has said that nobody subscribes to requests.
-const patience = 250 * time.Millisecond
+// While no store is listening, a request is sent every storeRetry, because the store may be
+// about to start, until storePatience has passed since the broker first said so.
+const (
+	storePatience = time.Second
+	storeRetry    = 200 * time.Millisecond
+)
 
 // acked takes the outcome of the PUBLISH.
 func (p *pending) acked(err error) {
 	switch {
 	case errors.Is(err, mqtt.ErrNoSubscribers):
-		p.alone.Do(func() { close(p.nobody) })
-		if p.command.repeated {
-			time.AfterFunc(patience, func() { p.s.finish(p.id, mqtt.Message{}, context.DeadlineExceeded) })
-		}
+		p.unheard()
+		return
 	case err != nil:
 		p.s.finish(p.id, mqtt.Message{}, err)
 		return
@@ -458,7 +460,76 @@ func (p *pending) acked(err error) {
 	p.s.expireAfter(p, p.expiry)
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	p.taken = true
+	p.copies, p.taken = p.copies-1, true
+}
+
+// unheard takes a PUBACK that nobody subscribes to requests: the broker has discarded this
+// copy of the request. It sends another one soon, unless the patience is over.
+func (p *pending) unheard() {
+	p.s.mu.Lock()
+	p.copies--
+	if p.nobody.IsZero() {
+		p.nobody = time.Now()
+	}
+	left := time.Until(p.nobody.Add(storePatience))
+	another := p.taken || p.copies > 0
+	p.s.mu.Unlock()
+	switch {
+	case another: // decides
+	case left <= 0:
+		p.s.finish(p.id, mqtt.Message{}, &NoStoreError{})
+	default:
+		time.AfterFunc(min(storeRetry, left), p.sendAgain)
+	}
+}
+
+// sendAgain sends another copy of a request that nobody has got.
+func (p *pending) sendAgain() {
+	if !p.s.hold() {
+		return
+	}
+	defer p.s.wg.Done()
+	p.s.mu.Lock()
+	conn, waiting := p.conn, p.s.outstanding[p.id] == p
+	p.s.mu.Unlock()
+	switch {
+	case !waiting:
+		return
+	case conn == nil: // it was sent with SUBSCRIBE, which is not answered yet
+		time.AfterFunc(storeRetry, p.sendAgain)
+		return
+	}
+	ctx, cancel := context.WithTimeout(p.s.life, storePatience)
+	defer cancel()
+	if err := p.publishAgain(ctx, conn); err != nil {
+		p.s.finish(p.id, mqtt.Message{}, err)
+	}
+}
+
+// publishAgain publishes another copy of a request. The error means that it was not sent.
+func (p *pending) publishAgain(ctx context.Context, conn *mqtt.Conn) error {
+	m := p.message
+	m.Expiry = max(wholeSeconds(time.Until(p.sent.Add(p.expiry))), time.Second)
+	p.s.expireAfter(p, m.Expiry)
+	p.addCopies(1)
+	err := conn.Publish(ctx, m, p.acked)
+	if err != nil {
+		p.addCopies(-1)
+	}
+	return err
+}
+
+func (p *pending) addCopies(n int) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.copies += n
+}
+
+// isUnheard reports whether nobody has got the request: the broker has discarded every copy.
+func (p *pending) isUnheard() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return !p.nobody.IsZero() && !p.taken && p.copies == 0
 }
 
 // expireAfter counts a request's expiry from now. The broker starts counting when the
@@ -588,14 +659,11 @@ func (p *pending) unanswered() error {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](p.err); ok && refused.Packet == "PUBACK" {
 		return p.err
 	}
-	err := p.err
-	select {
-	case <-p.nobody:
-		err = &NoStoreError{err}
-	default:
+	switch {
+	case p.isUnheard() && errors.Is(p.err, context.DeadlineExceeded):
+		return &NoStoreError{}
+	case p.isUnheard() || p.command.effect == effectNone:
+		return p.err
 	}
-	if p.command.effect == effectNone {
-		return err
-	}
-	return p.lost(err)
+	return p.lost(p.err)
 }

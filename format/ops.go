@@ -34,7 +34,9 @@ func Ops() []Op {
 		{Name: "lock_renew", By: "lock renew", Fields: "name holder token ttl_ms"},
 		{Name: "lock_hold", By: "lock hold", Fields: "name holder token ttl_ms"},
 		{Name: "lock_release", By: "lock release", Fields: "name holder"},
-		{Name: "lock_status", By: "lock status", Fields: "name held holder token age_ms age_by observed_ms renewals"},
+		{Name: "lock_status", By: "lock status", Fields: "name held holder token age_ms age_by observed_ms renewals renewal_interval_ms"},
+		{Name: "lock_list", By: "lock list", Fields: "name held holder token age_ms age_by observed_ms renewals renewal_interval_ms"},
+		{Name: "explain", By: "explain", Fields: "key found version lock held holder lock_token token token_to_version token_to_lock_token at_least verdict rule assumes_lock why hint"},
 		{Name: "ping", By: "ping", Fields: "seq key rtt_ms note"},
 		{Name: "ping_summary", By: "ping", Fields: "sent lost min_ms avg_ms p99_ms max_ms"},
 		{Name: "check", By: "doctor", Fields: "check status message hint took_ms facts"},
@@ -53,8 +55,8 @@ func Ops() []Op {
 		{Name: "setting", By: "context show", Fields: "name value source file"},
 		{Name: "version", By: "version", Fields: "version commit modified date go platform"},
 		{Name: "error", By: "an error", Fields: "code kind outcome line message store_error hint", Aside: true},
-		{Name: "warning", By: "a warning", Fields: "line message hint", Aside: true},
-		{Name: "notice", By: "what sscli waits for", Fields: "line message", Aside: true},
+		{Name: "warning", By: "a warning", Fields: "time line message hint", Aside: true},
+		{Name: "notice", By: "what sscli waits for", Fields: "time line message", Aside: true},
 		{Name: "batch", By: "batch", Fields: "lines applied no refused unknown skipped elapsed_ms rate resume_line ahead", Aside: true},
 		{Name: "time", By: "time", Fields: "elapsed_ms", Aside: true},
 		{Name: "say", By: "say", Fields: "text", Aside: true},
@@ -92,7 +94,7 @@ func Fields() [][2]string {
 		{"lines, no, refused, unknown, skipped, rate, resume_line", "of a batch: how many lines ran, and with which outcome; lines per second; the line to continue from"},
 		{"message, text, note", "words for people"},
 		{"name, holder, held, ttl_ms", "of a lock: its key, its holder, whether it is held, its time to live"},
-		{"observed_ms, renewals", "how long the lock was watched, and the renewals that were seen"},
+		{"observed_ms, renewals, renewal_interval_ms", "how long the lock was watched, the renewals that were seen, and the time between them"},
 		{"order, wall_difference_ms", "-1, 0 or 1, and the difference of the wall clocks"},
 		{"passed, warned, failed", "how many steps ended so"},
 		{"per_second", "replies per second"},
@@ -102,7 +104,8 @@ func Fields() [][2]string {
 		{"sent, lost, seq", "how many requests were sent, how many had no reply, and the number of one"},
 		{"source", "where a setting comes from"},
 		{"store, url", "the broker of a gateway, and the address to connect to"},
-		{"time", "when sscli saw the event"},
+		{"time", "when sscli saw the event; of a warning or a notice, when the broker went away or answered again"},
+		{"lock, lock_token, at_least, token_to_version, token_to_lock_token, verdict, rule, assumes_lock, why", "of explain: the lock and its token, a version that the fence has at least, how the token compares with the key's version and with the lock's (`older`, `equal`, `newer`), what becomes of a write and by which rule, whether this holds only if every write of the key carries the newest token of the lock, and the reason in words"},
 		{"token", "the fencing token of a lock; it has the parts of a version"},
 		{"verb", "the command that was measured, or `all`"},
 		{"version", "`hlc`: as the store writes it; `wall_ms`, `counter`, `node`: its parts; `time`: its wall clock. Of the program, a text"},
@@ -115,7 +118,7 @@ func Fields() [][2]string {
 // version.
 func objectParts(name string) (parts string, ok bool) {
 	switch name {
-	case "version", "token", "a", "b":
+	case "version", "token", "lock_token", "at_least", "a", "b":
 		return "hlc wall_ms counter node time", true
 	case "reply":
 		return "", true

@@ -66,7 +66,7 @@ func TestShellCommands(t *testing.T) {
 	}
 	for _, tt := range []struct{ line, want string }{
 		{`set setpoint "21\x2e5" # degrees`, "OK\nversion VERSION"},
-		{"get setpoint", "\"21.5\"\nversion VERSION  (AGE)"},
+		{"get setpoint", "21.5\nversion VERSION  (AGE)"},
 		{"sscli GET setpoint --version-only", "version VERSION  (AGE)"},
 		{"get missing", "(nil)"},
 		{"# nothing", ""},
@@ -97,7 +97,7 @@ func TestShellCommands(t *testing.T) {
 		{".timeout", "10s"},
 		{".timeout 2s", ""},
 		{".timeout", "2s"},
-		{".timeout never", "sscli: .timeout \"never\": want a duration such as 500ms or 2s\n(exit code 2)"},
+		{".timeout never", "sscli: .timeout: \"never\": want a duration such as 500ms, 10s or 2m\n(exit code 2)"},
 		{".outptu json", "sscli: unknown dot-command \".outptu\"\n  try: .output [FORM]\n(exit code 2)"},
 		{".trace", "off"},
 		{"expect 1 get missing", "(nil)"},

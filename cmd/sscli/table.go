@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/shell"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/cmd/sscli/internal/watch"
+	"github.com/sscli/sscli/cmd/sscli/internal/why"
 )
 
 // table is the one table of commands: the parser, the shell, help, completion and the
@@ -30,6 +31,7 @@ func table() []cli.Command {
 		{Name: "lock", New: lock.New},
 		verb.Command("vdel"),
 
+		{Name: "explain", New: why.New},
 		{Name: "doctor", New: doctor.New},
 		{Name: "ping", New: ping.New},
 		{Name: "hlc", New: hlc.New},

@@ -107,7 +107,12 @@ its value. Keys that were missing (found is false) are skipped.`,
 // run connects and runs the lines of a file, or of standard input for "-".
 func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error) {
 	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]func() verb.Verb)}
-	b.in = func() ([]byte, error) { return a.ReadStdin(ctx, "the value") }
+	b.in = func(name string) ([]byte, error) {
+		if name == "-" && from == "-" {
+			return nil, explain.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
+		}
+		return a.Read(ctx, name, "the value")
+	}
 	for _, anew := range verb.Makers() {
 		v := anew()
 		for _, name := range append([]string{v.Name()}, v.Aliases...) {
@@ -127,11 +132,7 @@ func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error)
 	}
 	source := a.Stdin
 	a.Streaming = from == "-"
-	if from == "-" {
-		b.in = func() ([]byte, error) {
-			return nil, explain.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
-		}
-	} else {
+	if from != "-" {
 		file, err := os.Open(cli.Unprotect(from))
 		if err != nil {
 			return &explain.UsageError{Err: err}
@@ -231,7 +232,7 @@ type batch struct {
 	set     client.SetOptions           // of every line, with --load
 	session *client.Session
 	budget  time.Duration // the timeout of each request
-	in      cli.Stdin     // reads the value -
+	in      cli.Source    // reads values
 	stderr  io.Writer     // standard error, above the line of progress if there is one
 	tally   tally
 

@@ -34,6 +34,9 @@ The printed token stays good while the lock is held.`,
 			if err != nil {
 				return err
 			}
+			if len(o.Holder) == 0 {
+				o.Holder = newHolder(a)
+			}
 			if err := a.Confirm(cmd.Context(), "lock hold "+format.Brief(f.name)); err != nil {
 				return err
 			}
@@ -44,7 +47,7 @@ The printed token stays good while the lock is held.`,
 	}
 	f.bindTTL(cmd.Flags())
 	f.bindWait(cmd.Flags())
-	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: the client id and random characters)")
+	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: user@host:pid:random)")
 	cmd.Flags().Var(&f.grace, "grace", "give up `DURATION` before the lock can expire (default: a quarter of the TTL, at most 5s)")
 	return cmd
 }
@@ -61,10 +64,7 @@ func hold(a *cli.App, ctx context.Context, s *client.Session, so client.Options,
 			waiting(err)
 			return
 		}
-		select { // printing may be slow, renewing must not be
-		case troubles <- err:
-		default:
-		}
+		offer(troubles, err) // printing may be slow, renewing must not be
 	}
 	l, err := s.Lock(ctx, f.name, o)
 	if err != nil {
@@ -85,15 +85,33 @@ func hold(a *cli.App, ctx context.Context, s *client.Session, so client.Options,
 		return err
 	}
 	defer showLease(a, l)()
+	var outage cli.Outage
+	tick := time.NewTicker(cli.OutageInterval)
+	defer tick.Stop()
 	for {
 		select {
 		case err := <-troubles:
-			a.Warn(explain.Message(err)+"; trying again", "")
+			reportTrouble(a, &outage, err, giveUpIn(l))
+		case <-tick.C:
+			outage.Still(a, giveUpIn(l))
 		case <-l.Context().Done():
 			return context.Cause(l.Context())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// giveUpIn says what happens while a held lock cannot be renewed.
+func giveUpIn(l *client.Lock) string {
+	return fmt.Sprintf("trying again, the lock counts as lost in %v", max(l.Lease().TermIn(), 0).Round(100*time.Millisecond))
+}
+
+// offer sends an error unless the channel is full: the newest errors are then the same.
+func offer(to chan<- error, err error) {
+	select {
+	case to <- err:
+	default:
 	}
 }
 

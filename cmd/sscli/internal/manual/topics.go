@@ -60,10 +60,11 @@ the terminal.`)
 func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("The exit codes are a contract; scripts may rely on them.\n\n")
+	var rows [][2]string
 	for _, c := range explain.Codes() {
-		fmt.Fprintf(&b, "  %-6s %s\n", c.Code, c.Meaning)
+		rows = append(rows, [2]string{c.Code, c.Meaning})
 	}
-	b.WriteString("\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
+	b.WriteString(cli.Rows(rows, cli.HelpWidth) + "\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
 	return b.String()
 }
 

@@ -19,7 +19,7 @@ func newDel() Verb {
 		example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore",
 		Flags:   fence.Bind,
 		Writes:  always,
-		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+		Parse: func(args []string, _ cli.Source) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing KEY")
 			}

@@ -148,11 +148,27 @@ func Judge(a *cli.App, req Request, i int, reply client.Result, err error) (form
 		return nil, nil // read back: the key is gone, and there is no result to print
 	}
 	cli.Attend(a, reply.Info())
+	if isMissing(reply) {
+		cli.NotePattern(a, req.Commands[i].Key())
+	}
 	result, yes, err := req.Show(i, reply)
 	if err == nil && !yes {
 		err = explain.ErrNo
 	}
 	return result, err
+}
+
+// isMissing reports whether a reply says that the key does not exist.
+func isMissing(reply client.Result) bool {
+	switch r := reply.(type) {
+	case client.GetResult:
+		return !r.Found
+	case client.DelResult:
+		return !r.Deleted
+	case client.VDelResult:
+		return !r.Found
+	}
+	return false
 }
 
 // isWrite reports whether a verb is a write that sscli knows.

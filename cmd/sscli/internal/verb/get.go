@@ -34,7 +34,7 @@ VERSION of a missing key is -.`,
 			fs.BoolVar(&lines, "lines", false, "print a line, as for several keys, also for one key")
 			cli.BindShow(fs, &show)
 		},
-		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+		Parse: func(args []string, _ cli.Source) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing KEY")
 			}

@@ -30,9 +30,10 @@ type Verb struct {
 
 	// Flags defines the verb's own flags; nil if there are none.
 	Flags func(*pflag.FlagSet)
-	// Parse turns the operands into a request. in reads a value from standard input, and is
-	// called only if an operand says so. The error is a usage error, or in's.
-	Parse func(args []string, in cli.Stdin) (Request, error)
+	// Parse turns the operands into a request. in reads a value from a file or from standard
+	// input, and is called only if an operand or a flag says so. The error is a usage error, or
+	// in's.
+	Parse func(args []string, in cli.Source) (Request, error)
 	// Writes reports whether a line with these operands may change the store, without
 	// reading a value. nil for a verb that only reads.
 	Writes func(operands []string) bool
@@ -105,7 +106,7 @@ func verbCommand(a *cli.App, v Verb) *cobra.Command {
 		GroupID:           cmp.Or(v.group, cli.GroupStore),
 		ValidArgsFunction: complete.Keys(a, v.keys),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req, err := v.Parse(args, func() ([]byte, error) { return a.ReadStdin(cmd.Context(), "the value") })
+			req, err := v.Parse(args, func(name string) ([]byte, error) { return a.Read(cmd.Context(), name, "the value") })
 			if err != nil {
 				return err
 			}

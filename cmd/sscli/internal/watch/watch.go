@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -94,8 +94,11 @@ func (f watchFlags) options() (o client.WatchOptions, forDur time.Duration, err 
 		if d.text == "" {
 			continue
 		}
-		if *d.to, err = config.ParseDuration(string(d.text)); err != nil || *d.to <= 0 {
-			return o, 0, explain.Usagef("%s %.32q: want a duration such as 500ms or 2m", d.flag, string(d.text))
+		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
+			return o, 0, explain.Usagef("%s: %w", d.flag, err)
+		}
+		if *d.to <= 0 {
+			return o, 0, explain.Usagef("%s %s: must be greater than 0", d.flag, d.text)
 		}
 	}
 	if f.count < 0 || f.buffer < 1 {
@@ -126,12 +129,9 @@ func parseUntil(text string) (condition, error) {
 
 // readKeys reads keys, one per line, as the raw output writes them.
 func readKeys(a *cli.App, ctx context.Context, name string) ([]string, error) {
-	var text []byte
-	var err error
-	if name == "-" {
-		text, err = a.ReadStdin(ctx, "the keys, one per line")
-	} else if text, err = os.ReadFile(name); err != nil {
-		err = &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
+	text, err := a.Read(ctx, name, "the keys, one per line")
+	if explain.IsA[*fs.PathError](err) && name != "-" {
+		return nil, &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
 	}
 	if err != nil {
 		return nil, err
@@ -231,6 +231,7 @@ type viewer struct {
 	runner  *child.Runner
 	changes int
 	refused error // of the first key that is no longer watched
+	outage  cli.Outage
 }
 
 // rows are events as far as they are known before, to align their columns.
@@ -266,7 +267,11 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 				return endReason(err), err
 			}
 		}
-		e, err := w.Next(ctx)
+		e, err := v.next(ctx, w)
+		if errors.Is(err, errStillAway) {
+			v.outage.Still(v.app, "connecting again")
+			continue
+		}
 		if err != nil {
 			return endReason(err), err
 		}
@@ -284,11 +289,15 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 				v.refused = e.Err
 			}
 		case client.EventDown:
-			v.app.Warn(fmt.Sprintf("%v; connecting again", e.Err), "")
+			v.outage.Trouble(v.app, e.Err, "connecting again")
 			continue
 		case client.EventUp:
-			v.app.Warn("connected again, all keys are watched", "")
+			v.outage.Over(v.app, ", all keys are watched")
 			continue
+		case client.EventInitial:
+			if !e.HasValue {
+				cli.NotePattern(v.app, e.Key)
+			}
 		}
 		if err := v.show(e); err != nil {
 			return endReason(err), err
@@ -309,6 +318,19 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 			return "count", nil
 		}
 	}
+}
+
+// errStillAway says that it is time to tell how long the broker has been away.
+var errStillAway = errors.New("the broker is still away")
+
+// next returns the next event, or errStillAway.
+func (v *viewer) next(ctx context.Context, w *client.Watch) (client.Event, error) {
+	if v.outage.Away() {
+		limited, cancel := context.WithTimeoutCause(ctx, cli.OutageInterval, errStillAway)
+		defer cancel()
+		ctx = limited
+	}
+	return w.Next(ctx)
 }
 
 func endReason(err error) string {
