@@ -95,7 +95,8 @@ verb                 client client/wire format atomicfile cli complete config ex
 lineword             client/wait format cli config explain
 batch                client client/wait format repl cli explain lineword ping signals verb
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
-lock                 client format child cli config explain fence signals
+history              client format
+lock                 client format atomicfile child cli config explain fence history signals
 watch                client format child cli complete config explain signals
 why                  client client/wire format cli complete config explain fence
 serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd

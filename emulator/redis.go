@@ -69,7 +69,8 @@ func (p *redisPort) changed(c store.Change) {
 	p.server.Changed(redis.Change{Key: c.Entry.Key(), Kind: kind, New: c.New})
 }
 
-func (p *redisPort) Now() time.Time { return p.now() }
+func (p *redisPort) Now() time.Time       { return p.now() }
+func (p *redisPort) Expect(keys [][]byte) { p.store.Expect(keys) }
 
 func (p *redisPort) Lookup(key []byte) (redis.Entry, bool) {
 	e, found := p.store.Lookup(key)

@@ -37,6 +37,7 @@ type conn struct {
 	skip   int    // CLIENT REPLY SKIP: 2 is for the command that says so, 1 for the next one
 	last   bool   // close after the replies
 
+	soon        [][]byte // memory of acquire
 	locked      bool     // the engine is, by this connection
 	holding     int      // commands since it was
 	queue       []queued // of MULTI
@@ -147,8 +148,13 @@ func (c *conn) acquire() {
 	if c.locked || c.s.engine == nil {
 		return
 	}
+	c.soon = c.in.ahead(c.soon[:0], maxHolding)
 	c.s.engine.Lock()
 	c.locked, c.s.active = true, c
+	if len(c.soon) > 0 {
+		c.s.engine.Expect(c.soon)
+		clear(c.soon) // they are parts of a buffer that may be replaced
+	}
 }
 
 // release lets others have the engine. What the client is told of is in its output before

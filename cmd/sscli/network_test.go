@@ -43,6 +43,7 @@ func networkCases() map[string][]networkCase {
 		"lock hold":             {{args: "l --try", talks: true}},
 		"lock run":              {{args: "l2 -- true", talks: true}, {args: "l3 --embedded -- true", own: true}},
 		"lock list":             {{talks: true}, {args: "l --observe 20ms", talks: true}},
+		"lock trace":            {{args: "l --for 20ms", talks: true}},
 		"lock release":          {{args: "l --holder h", talks: true}},
 		"lock renew":            {{args: "l --holder h --ttl 15s", talks: true}},
 		"lock status":           {{args: "l", talks: true}},

@@ -241,7 +241,7 @@ var scrubRules = []scrubRule{
 	replace(`"(rtt|min|avg|p99|max|age)_ms":[\d.]+`, `"${1}_ms":RTT`),
 	replace(`(?m)^(\d+)\t\d+(\.\d+)?$`, "$1\tRTT"),
 	replace(`(?m)^(summary\t\d+\t\d+)(\t\d+(\.\d+)?){4}$`, "$1\tRTT\tRTT\tRTT\tRTT"),
-	replace(`(?m)^((?:[^\t\n]*\t)?held\t[^\t\n]*\t[^\t\n]*\t)\d+`, "${1}AGE"),
+	replace(`(?m)^((?:[^\t\n]*\t)?held\t[^\t\n]*\t[^\t\n]*\t)\d+(\t|$)`, "${1}AGE$2"),
 	replace(`\btime=\d+(\.\d+)?ms`, "time=RTT"),
 	replace(`\bp99/max [\d./]+ ms`, "p99/max RTT"),
 	replace(`\((in )?[\ddhms.]+ ago\)`, "(AGE)"),

@@ -253,7 +253,7 @@ func TestShellContinuation(t *testing.T) {
 	u.types("set a 'one\r two' # c\r")
 	u.seesWithin("OK")
 	u.ready()
-	u.types("get a\r")
+	u.types("get a --show quoted\r")
 	u.seesWithin(`"one\n two"`)
 	u.ready()
 	// It comes back as one entry, and can be edited.
@@ -272,7 +272,7 @@ func TestShellPaste(t *testing.T) {
 		t.Fatal("a pasted line was run by itself")
 	}
 	u.types("\r")
-	u.seesWithin("\"1\"")
+	u.seesWithin("\n1\nversion ")
 	u.ready()
 	if v := stored(server, "b"); v != "\x032" {
 		t.Errorf("b is %q", v)
@@ -483,7 +483,7 @@ func TestShellDumbTerminal(t *testing.T) {
 	u.types("y' NX\n")
 	u.seesWithin("OK")
 	u.ready()
-	u.types("get a\n")
+	u.types("get a --show quoted\n")
 	u.seesWithin(`"x\ny"`)
 	u.ready()
 	u.types("del a")

@@ -95,7 +95,7 @@ func New(opts Options) *Store {
 // the quota.
 func (s *Store) Do(req *Request, dst []byte) Response {
 	s.Expire()
-	c := call{Request: *req, dst: dst}
+	c := call{Request: req, dst: dst}
 	r := s.answer(&c)
 	r.Properties = s.replyProperties(r.Version)
 	return r

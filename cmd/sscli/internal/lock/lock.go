@@ -38,7 +38,7 @@ func New(a *cli.App) *cobra.Command {
 Its version is a fencing token: the store refuses writes that carry it (--fence) once a
 later holder has written.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy\n  sscli lock list 'locks/*'",
-	}, newLockRun(a), newLockStatus(a), newLockList(a), newLockHold(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a))
+	}, newLockRun(a), newLockStatus(a), newLockList(a), newLockTrace(a), newLockHold(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a))
 }
 
 // lockFlags are the flags of the commands that acquire or renew.
