@@ -89,7 +89,7 @@ certs                atomicfile config
 explain              client client/mqtt client/wire format child config signals terminal
 cli                  client client/mqtt emulator format certs config explain signals suggest terminal trace
 fence                client client/wire config explain
-complete             client format cli config
+complete             client format cli config explain
 entries              client client/mqtt client/wait
 jsonfield            format
 

@@ -23,7 +23,7 @@ __sscli_get_completion_results() {
     # Prepare the command to request completions for the program.
     # Calling ${words[0]} instead of directly sscli allows handling aliases
     args=("${words[@]:1}")
-    requestComp="${words[0]} __complete ${args[*]}"
+    requestComp="SSCLI_COMPLETION_QUOTES=1 ${words[0]} __complete ${args[*]}"
 
     lastParam=${words[$((${#words[@]}-1))]}
     lastChar=${lastParam:$((${#lastParam}-1)):1}
@@ -44,6 +44,11 @@ __sscli_get_completion_results() {
     fi
 
     __sscli_debug "Calling ${requestComp}"
+    # Close a quote that is open, or eval would refuse the line
+    if [[ ${cur} == \"* && ${cur:1} != *\"* || ${cur} == \'* && ${cur:1} != *\'* ]]; then
+        requestComp+=${cur:0:1}
+    fi
+
     # Use eval to handle any environment variables and such
     out=$(eval "${requestComp}" 2>/dev/null)
 
@@ -231,7 +236,26 @@ __sscli_extract_activeHelp() {
     done <<<"${out}"
 }
 
+# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
+__sscli_handle_quoted() {
+    local tab=$'\t' comp
+    for comp in "${completions[@]}"; do
+        if [[ ${comp%%$tab*} == *[!a-zA-Z0-9_./:=@%+,-]* ]]; then
+            COMPREPLY=("${completions[@]%%$tab*}")
+            if [[ ${cur} == [\'\"]* ]]; then
+                compopt -o filenames
+            else
+                IFS=$'\n' read -ra COMPREPLY -d '' < <(printf '%q\n' "${COMPREPLY[@]}")
+            fi
+            return 0
+        fi
+    done
+    return 1
+}
+
 __sscli_handle_completion_types() {
+    __sscli_handle_quoted && return
+
     __sscli_debug "__sscli_handle_completion_types: COMP_TYPE is $COMP_TYPE"
 
     case $COMP_TYPE in

@@ -7,19 +7,37 @@ function __sscli_debug
     end
 end
 
+# The words before the cursor, quoted so that eval finds them again. Only variables are left
+# for eval to expand.
+function __sscli_words
+    for word in (commandline -opc)
+        if string match -qr '^[-=\w]*\$\w+$' -- $word
+            echo $word
+        else
+            string escape -- $word
+        end
+    end
+end
+
+# The word at the cursor without its quotes, of which the last may be open.
+function __sscli_word
+    set -l word (commandline -ct)
+    string unescape -- $word; or string unescape -- "$word'"; or string unescape -- "$word\""; or echo $word
+end
+
 function __sscli_perform_completion
     __sscli_debug "Starting __sscli_perform_completion"
 
     # Extract all args except the last one
-    set -l args (commandline -opc)
+    set -l args (__sscli_words)
     # Extract the last arg and escape it in case it is a space
-    set -l lastArg (string escape -- (commandline -ct))
+    set -l lastArg (string escape -- (__sscli_word))
 
     __sscli_debug "args: $args"
     __sscli_debug "last arg: $lastArg"
 
     # Disable ActiveHelp which is not supported for fish shell
-    set -l requestComp "SSCLI_ACTIVE_HELP=0 $args[1] __complete $args[2..-1] $lastArg"
+    set -l requestComp "SSCLI_ACTIVE_HELP=0 SSCLI_COMPLETION_QUOTES=1 $args[1] __complete $args[2..-1] $lastArg"
 
     __sscli_debug "Calling $requestComp"
     set -l results (eval $requestComp 2> /dev/null)

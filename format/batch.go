@@ -75,13 +75,13 @@ func (s BatchSummary) text(dst []byte, prefix string) []byte {
 	if s.Resume == 0 {
 		return dst
 	}
-	dst = fmt.Appendf(append(dst, prefix...), " ended before its input did: --from-line %d goes on\n", s.Resume)
+	dst = fmt.Appendf(append(dst, prefix...), " ended before its input did; continue with --from-line %d\n", s.Resume)
 	if len(s.Ahead) > 0 {
 		ranges := make([]string, len(s.Ahead))
 		for i, r := range s.Ahead {
 			ranges[i] = r.String()
 		}
-		dst = fmt.Appendf(append(dst, prefix...), " behind it these lines have had their results and run again then: %s\n", strings.Join(ranges, ", "))
+		dst = fmt.Appendf(append(dst, prefix...), " these later lines have run already, and will run again: %s\n", strings.Join(ranges, ", "))
 	}
 	return dst
 }

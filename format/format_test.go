@@ -57,11 +57,12 @@ func render(t testing.TB, o Options, results ...Result) string {
 	return out.String()
 }
 
-func TestGolden(t *testing.T) {
+// samples has results of every type, by the name of their golden file.
+func samples() map[string][]Result {
 	const rtt = 1840 * time.Microsecond
 	const hostile = "\x1b[2J\u202e\u200b\xff\"\\\n<&>"
 	evil := version{1696374425000, 7, "node\x1b]0;\u2028"}
-	results := map[string][]Result{
+	return map[string][]Result{
 		"scan": {
 			Key{Key: "setpoint"},
 			Key{Key: hostile},
@@ -81,7 +82,7 @@ func TestGolden(t *testing.T) {
 		"import": {
 			ImportSummary{Batch: BatchSummary{Applied: 1, Elapsed: time.Second}},
 			ImportSummary{Batch: BatchSummary{Applied: 2, No: 3, Refused: 1, Unknown: 1, Skipped: 4, Elapsed: time.Second, Resume: 7, Ahead: []LineRange{{8, 9}}}},
-			DryRunSummary{Batch: BatchSummary{Applied: 2, No: 3, Elapsed: time.Second}},
+			DryRunSummary{Batch: BatchSummary{Applied: 2, No: 3, Skipped: 4, Resume: 7, Ahead: []LineRange{{8, 9}}, Elapsed: time.Second}},
 			ImportPlan{Key: "a", Action: "create"},
 			ImportPlan{Key: hostile, Action: "replace", Version: evil},
 		},
@@ -131,6 +132,7 @@ func TestGolden(t *testing.T) {
 			End{Reason: "count", Events: 3, Time: now()},
 		},
 		"serving": {
+			Serving{URL: "mqtts://127.0.0.1:8883", CAFile: "ca.crt", CertFile: "client.crt", KeyFile: "client.key", SATFile: "token"},
 			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
 		},
 		"request": {
@@ -192,6 +194,7 @@ func TestGolden(t *testing.T) {
 			Del{Key: "a", Deleted: true, Version: stored(), RTT: rtt},
 			Del{Key: "a", RTT: rtt},
 			VDel{Key: "a", Found: true},
+			VDel{Key: "a", Deleted: true, Found: true, Version: stored(), RTT: rtt},
 			Del{Key: "\xfe", Deleted: true, Many: true},
 		},
 		"reply": {
@@ -212,6 +215,7 @@ func TestGolden(t *testing.T) {
 		"lock": {
 			Lock{Op: "acquire", Name: "build", Holder: "job-7", Token: stored(), TTL: time.Minute},
 			Lock{Op: "renew", Name: hostile, Holder: hostile, Token: evil, TTL: 1500 * time.Millisecond},
+			Lock{Op: "hold", Name: "build", Holder: "job-7", Token: stored(), TTL: time.Minute},
 			Lock{Op: "release", Name: "build", Holder: "job-7"},
 		},
 		"lock-status": {
@@ -297,6 +301,7 @@ func TestGolden(t *testing.T) {
 		},
 		"build": {
 			Build{Version: "1.2.3", Commit: "0123abc", Date: "2026-01-02", Go: "go1.26", Platform: "linux/amd64"},
+			Build{Version: "1.2.3", Commit: "0123abc", Modified: true, Go: "go1.26"},
 			Build{Version: "(devel)", Go: "go1.26"},
 		},
 		"fault": {
@@ -305,15 +310,20 @@ func TestGolden(t *testing.T) {
 			Fault{Code: 2, Kind: "usage", Message: "unknown command \x1b[31m\nred", Line: 3},
 			Fault{Code: 5, Message: "bad \xff", StoreError: "\xff"},
 			Warning{Message: "the key holds your value", Hint: "sscli get a"},
-			Warning{Message: "\u202e"},
+			Warning{Message: "\u202e", Line: 3},
+			Warning{Message: "the broker is away", Time: now()},
 		},
 		"elapsed": {
 			Elapsed{Took: 1234567 * time.Microsecond},
 			Remark{Text: "What follows \x1b[1mis\xff a lock."},
 			Notice{Message: "waiting for lock \"build\", held by \"job\x1b\"", Line: 2},
+			Notice{Message: "the broker answers again", Time: now()},
 			Aside{Text: "exit code 6\x1b, 0.84s"},
 		},
 	}
+}
+
+func TestGolden(t *testing.T) {
 	outputs := []struct {
 		name string
 		o    Options
@@ -326,7 +336,7 @@ func TestGolden(t *testing.T) {
 		{"template", Options{Output: "template={{.op}}|{{.key}}|{{.value}}{{.value_b64}}{{if .version}}|{{json .version}}{{end}}"}},
 		{"template on a terminal", Options{Terminal: true, Output: "template={{.op}}\t{{.key}}\t{{.reply}}\t{{json .reason}}"}},
 	}
-	for name, rs := range results {
+	for name, rs := range samples() {
 		t.Run(name, func(t *testing.T) {
 			var got strings.Builder
 			human := ""
@@ -400,6 +410,16 @@ func TestNewErrors(t *testing.T) {
 		"template":           `output "template": want human, raw, json or template=TEMPLATE`,
 		"template={{":        "output template, line 1: unclosed action",
 		"template={{foo .}}": `output template, line 1: function "foo" not defined`,
+
+		"template={{.nothing}}":                                 "output template, line 1:2: no result has the field nothing",
+		"template={{.key.x}}":                                   "output template, line 1:6: no result has the field key.x: key is no object",
+		"template={{.version.x}}":                               "output template, line 1:10: no result has the field version.x: version has hlc, wall_ms, counter, node, time",
+		"template={{.version.hlc.x}}":                           "output template, line 1:10: no result has the field version.hlc.x: version has hlc, wall_ms, counter, node, time",
+		"template=a\n{{if .found}}{{else}}{{len .keyy}}{{end}}": "output template, line 2:27: no result has the field keyy",
+		"template={{with .version}}{{$.nothing}}{{end}}":        "output template, line 1:20: no result has the field nothing",
+		"template={{range .nothing}}{{end}}":                    "output template, line 1:8: no result has the field nothing",
+		"template={{printf `%s` (.nothing)}}":                   "output template, line 1:15: no result has the field nothing",
+		"template={{template `t` .code}}{{define `t`}}{{end}}":  "output template, line 1:15: no result has the field code",
 	} {
 		_, err := New(io.Discard, Options{Output: output})
 		if err == nil || err.Error() != want {
@@ -455,7 +475,7 @@ func TestPrintErrors(t *testing.T) {
 	}{
 		{&writes{err: broken}, "json", "broken pipe"},
 		{&writes{short: true}, "json", "short write"},
-		{io.Discard, "template={{.key.x}}", `output template, line 1:6: at <.key.x>: can't evaluate field x in type interface {}`},
+		{io.Discard, "template={{slice .key 2}}", `output template, line 1:2: at <slice .key 2>: error calling slice: index out of range: 2`},
 	} {
 		p, err := New(tt.w, Options{Output: tt.output})
 		if err != nil {
@@ -480,13 +500,13 @@ func TestTemplate(t *testing.T) {
 		{"{{printf \"%s\" .op .key}}", "get%!(EXTRA string=" + key + ")", `get%!(EXTRA format.text=k\n\x1b[2J)`},
 		{"\t\x1b[1m{{.key}}\x1b[0m", "\t\x1b[1m" + key + "\x1b[0m", "\t\x1b[1m" + `k\n\x1b[2J` + "\x1b[0m"},
 		{"{{.version.hlc}} {{.version.wall_ms}}", "1696374425000:1:StateStore 1696374425000", "1696374425000:1:StateStore 1696374425000"},
-		{"{{base64 .key}} {{base64 .nothing}}", base64.StdEncoding.EncodeToString([]byte(key)) + " ", base64.StdEncoding.EncodeToString([]byte(key)) + " "},
+		{"{{base64 .key}} {{base64 .reply}}", base64.StdEncoding.EncodeToString([]byte(key)) + " ", base64.StdEncoding.EncodeToString([]byte(key)) + " "},
 		{"{{quote .key}} {{quote .version.counter}}", `"k\n\x1b[2J" "1"`, `"k\n\x1b[2J" "1"`},
-		{"{{json .key}} {{json .nothing}}", `"k\n\u001b[2J" null`, `"k\n\u001b[2J" null`},
+		{"{{json .key}} {{json .reply}}", `"k\n\u001b[2J" null`, `"k\n\u001b[2J" null`},
 		{"{{json .version}}", `{"counter":1,"hlc":"1696374425000:1:StateStore","node":"StateStore","time":"2023-10-03T23:07:05.000Z","wall_ms":1696374425000}`, `{"counter":1,"hlc":"1696374425000:1:StateStore","node":"StateStore","time":"2023-10-03T23:07:05.000Z","wall_ms":1696374425000}`},
-		{`{{if eq .op "get"}}{{.nothing}}{{else}}other{{end}}{{slice .key 2 4}}`, "\x1b[", `\x1b[`},
-		{`{{$x := .nothing}}[{{$x}}{{with .nothing}}{{.}}{{else}}{{.nothing.at.all}}{{end}}]`, "[]", "[]"},
-		{`{{define "d"}}{{.nothing}}{{.op}}{{end}}{{template "d" .}}{{range .nothing}}{{else}}{{.nothing}}{{end}}`, "get", "get"},
+		{`{{if eq .op "get"}}{{.reply}}{{else}}other{{end}}{{slice .key 2 4}}`, "\x1b[", `\x1b[`},
+		{`{{$x := .reply}}[{{$x}}{{with .reply}}{{.}}{{else}}{{.token.hlc}}{{end}}]`, "[]", "[]"},
+		{`{{define "d"}}{{.reply}}{{.op}}{{end}}{{template "d" .}}{{range .reply}}{{else}}{{.reply}}{{end}}`, "get", "get"},
 		{`{{html .key}}{{"\n"}}{{len .key}}`, key + "\n6", `k\n\x1b[2J` + "\n6"},
 		{`{{.}}`, "map[found:true key:" + key + " op:get value:v version:map[counter:1 hlc:1696374425000:1:StateStore node:StateStore time:2023-10-03T23:07:05.000Z wall_ms:1696374425000]]", `map[found:true key:k\n\x1b[2J op:get value:v version:map[counter:1 hlc:1696374425000:1:StateStore node:StateStore time:2023-10-03T23:07:05.000Z wall_ms:1696374425000]]`},
 	} {
@@ -599,6 +619,18 @@ func FuzzJSON(f *testing.F) {
 	f.Add("\u2028<&>\U000e0001", []byte("\xff\x00\\\"\n"))
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
 		get := render(t, Options{Output: "json"}, Get{Key: key, Found: true, Value: value})
+		for _, template := range []string{"{{json .}}", "{{.value}}"} {
+			got := render(t, Options{Output: "template=" + template}, Get{Key: key, Found: true, Value: value})
+			var same, object map[string]any
+			switch {
+			case template == "{{.value}}":
+				if got != string(value)+"\n" {
+					t.Errorf("%s of %q: %q", template, value, got)
+				}
+			case json.Unmarshal([]byte(got), &same) != nil || json.Unmarshal([]byte(get), &object) != nil || !cmp.Equal(same, object):
+				t.Errorf("%s: %q, want the fields of %q", template, got, get)
+			}
+		}
 		if strings.IndexByte(get, '\n') != len(get)-1 {
 			t.Errorf("not one line: %q", get)
 		}

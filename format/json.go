@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -104,7 +105,14 @@ func appendJSON(dst []byte, value any) []byte {
 	case map[string]any:
 		o := make(object, 0, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			o = append(o, field{name, v[name]})
+			value := v[name]
+			if base, ok := strings.CutSuffix(name, "_b64"); ok && v[base] != nil {
+				continue // encoded again, from the bytes
+			}
+			if t, ok := value.(text); ok {
+				value = string(t)
+			}
+			o = append(o, field{name, value})
 		}
 		return appendObject(dst, o)
 	case list:

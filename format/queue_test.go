@@ -57,7 +57,7 @@ func TestQueue(t *testing.T) {
 // TestPrintAfterQueue checks that results stay in order, even if the last one has an error.
 func TestPrintAfterQueue(t *testing.T) {
 	var w writes
-	p, err := format.New(&w, format.Options{Output: `template={{if eq .key "bad"}}{{.key.none}}{{end}}{{.key}}`})
+	p, err := format.New(&w, format.Options{Output: `template={{if eq .key "bad"}}{{slice .key 9}}{{end}}{{.key}}`})
 	if err != nil {
 		t.Fatal(err)
 	}

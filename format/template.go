@@ -3,6 +3,7 @@ package format
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -41,12 +42,96 @@ func parseTemplate(source string) (*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkFields(t.Tree, t.Root, true); err != nil {
+		return nil, err
+	}
 	for _, defined := range t.Templates() {
 		if defined.Tree != nil {
 			printBlank(defined.Root)
 		}
 	}
 	return t, nil
+}
+
+// checkFields returns an error if a template names a field that no result has. dot reports
+// whether . is the result there; other values are not checked, nor is what is in a define.
+func checkFields(tree *parse.Tree, node parse.Node, dot bool) error {
+	field := func(n parse.Node, path []string) error {
+		if why := badField(path); why != "" {
+			where, _ := tree.ErrorContext(n)
+			return fmt.Errorf("template: %s: %s", where, why)
+		}
+		return nil
+	}
+	branch := func(n *parse.BranchNode, inner bool) error {
+		if err := checkFields(tree, n.Pipe, dot); err != nil {
+			return err
+		}
+		if err := checkFields(tree, n.List, inner); err != nil || n.ElseList == nil {
+			return err
+		}
+		return checkFields(tree, n.ElseList, dot)
+	}
+	var below []parse.Node
+	switch n := node.(type) {
+	case *parse.FieldNode:
+		if dot {
+			return field(n, n.Ident)
+		}
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" && len(n.Ident) > 1 {
+			return field(n, n.Ident[1:])
+		}
+	case *parse.IfNode:
+		return branch(&n.BranchNode, dot)
+	case *parse.RangeNode:
+		return branch(&n.BranchNode, false)
+	case *parse.WithNode:
+		return branch(&n.BranchNode, false)
+	case *parse.ListNode:
+		below = n.Nodes
+	case *parse.ActionNode:
+		below = []parse.Node{n.Pipe}
+	case *parse.TemplateNode:
+		if n.Pipe != nil {
+			below = []parse.Node{n.Pipe}
+		}
+	case *parse.ChainNode:
+		below = []parse.Node{n.Node}
+	case *parse.CommandNode:
+		below = n.Args
+	case *parse.PipeNode:
+		for _, c := range n.Cmds {
+			below = append(below, c)
+		}
+	}
+	for _, b := range below {
+		if err := checkFields(tree, b, dot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// badField says why no result has a field; empty if one does. path has more than one name for
+// a field of an object.
+func badField(path []string) string {
+	no := "no result has the field " + strings.Join(path, ".")
+	if !hasField(path[0]) {
+		return no
+	}
+	if len(path) == 1 {
+		return ""
+	}
+	parts, ok := objectParts(path[0])
+	names := strings.Fields(parts)
+	switch {
+	case !ok:
+		return no + ": " + path[0] + " is no object"
+	case len(names) > 0 && (len(path) > 2 || !slices.Contains(names, path[1])):
+		return no + ": " + path[0] + " has " + strings.Join(names, ", ")
+	}
+	return ""
 }
 
 // plain returns a template's argument as a string, unescaped.
@@ -98,15 +183,19 @@ func printBlank(node parse.Node) {
 	}
 }
 
-// templateData returns a value of the json output for a template, with maps for objects.
+// templateData returns a value of the json output for a template, with maps for objects. A
+// field with bytes that are not UTF-8 has them under its own name and, as in the json output, as
+// base64.
 func (p *Printer) templateData(value any) any {
 	switch v := value.(type) {
 	case object:
 		m := make(map[string]any, len(v))
 		for _, f := range v {
 			if s, ok := f.value.(string); ok {
-				name, encoded := member(f.name, s)
-				m[name] = p.templateData(encoded)
+				m[f.name] = p.templateData(s)
+				if name, encoded := member(f.name, s); name != f.name {
+					m[name] = encoded
+				}
 			} else if f.value != nil {
 				m[f.name] = p.templateData(f.value)
 			}

@@ -69,6 +69,20 @@ function fish_greeting; end
 	}
 }
 
+// words returns the words that the shell makes of a line of sscli.
+func (k shellKind) words(t *testing.T, line string) []string {
+	t.Helper()
+	echo := "sscli() { printf '%s\\n' \"$@\"; }\n"
+	if k.name == "fish" {
+		echo = "function sscli; printf '%s\\n' $argv; end\n"
+	}
+	out, err := exec.Command(k.name, "-c", echo+line).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %q: %v\n%s", k.name, line, err, out)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}
+
 // A completer is a shell in a terminal.
 type completer struct {
 	t    *testing.T
@@ -174,7 +188,9 @@ func (c *completer) tab(line string) string {
 // TestCompletion completes in real shells, in a terminal.
 func TestCompletion(t *testing.T) {
 	store := emulator.Start(t)
-	for _, key := range []string{"thermostat/setpoint", "thermostat/fan", "colon:key", "quoted key", "quote$(id)", "quote'"} {
+	for _, key := range []string{"thermostat/setpoint", "thermostat/fan", "colon:key", "two:words here", "two:words",
+		"quoted key", "it's", `say "hi"`, "run $(touch ran) 1", "run $(touch ran) 2", "tick `touch ran`", "semi;touch ran", "$HOME", "star*", "back\\slash",
+		"new\nline", "bang!1", "tilde~", "{a,b}", " blank", "ends ", "ünïcode"} {
 		if _, err := store.Set(key, "1"); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +228,6 @@ func TestCompletion(t *testing.T) {
 				{"sscli watch --no-initial colon:", "sscli watch --no-initial colon:key "},
 				{"sscli watch a -- cat some", "sscli watch a -- cat some-file "},
 				{"sscli lock status colo", "sscli lock status colon:key "},
-				{"sscli get quot", "sscli get quot"},
 				{"sscli get some", "sscli get some"},
 				// Where they cannot be found nothing happens.
 				{"sscli -u mqtt://127.0.0.1:1 get therm", "sscli -u mqtt://127.0.0.1:1 get therm"},
@@ -238,6 +253,42 @@ func TestCompletion(t *testing.T) {
 				if got := c.tab(test[0]); got != test[1] {
 					t.Errorf("%q became %q, want %q", test[0], got, test[1])
 				}
+			}
+			// What is inserted is one word: the key, or what several keys begin with.
+			for _, test := range [][2]string{
+				{"quoted", "quoted key"},
+				{`quoted\ k`, "quoted key"},
+				{`"quoted k`, "quoted key"},
+				{`'quoted k`, "quoted key"},
+				{"it", "it's"},
+				{"say", `say "hi"`},
+				{"run", "run $(touch ran) "},
+				{`'run $(touch ran) 2`, "run $(touch ran) 2"},
+				{"tick", "tick `touch ran`"},
+				{"semi", "semi;touch ran"},
+				{"two", "two:words"},
+				{`two:words\ `, "two:words here"},
+				{`"two:words h`, "two:words here"},
+				{"star", "star*"},
+				{"bang", "bang!1"},
+				{"ün", "ünïcode"},
+				{"back", "back"}, // a shell would drop the backslash
+				{"new", "new"},
+			} {
+				line := c.tab("sscli get " + test[0])
+				if got := kind.words(t, line); len(got) != 2 || got[1] != test[1] {
+					t.Errorf("%q became %q, which are the words %q, want get and %q", test[0], line, got, test[1])
+				}
+			}
+			// A second word is completed with the first one on the line, which must not run.
+			for _, first := range []string{"'run $(touch ran) 1", "semi", "$H", "it"} {
+				line := c.tab("sscli get " + first)
+				if got := c.tab(strings.TrimSpace(line) + " thermostat/f"); !strings.HasSuffix(got, " thermostat/fan ") {
+					t.Errorf("%q, then another key, became %q", line, got)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+				t.Error("a key of the store was run as a command")
 			}
 			if strings.Contains(c.shown(), "sscli:") {
 				t.Errorf("completion printed an error:\n%s", c.shown())

@@ -38,7 +38,8 @@ func main() {
 // run runs the command line and returns the exit code. If a signal ended the work, run re-raises
 // the signal after the cleanup, so that a shell sees it.
 func run(name string, args []string) int {
-	cobra.EnableCaseInsensitive = true // of the names of commands; cobra has it for all of a program
+	// Of the names of commands. cobra has these for all of a program.
+	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
 	a := newApp()
 	ctx, stop := context.Background(), func() {}
 	if !signals.IsHarmless(args) {
@@ -60,15 +61,16 @@ func newApp() *cli.App {
 
 // execute runs one command line. name is the name that the program was called by.
 func execute(a *cli.App, ctx context.Context, name string, args []string) error {
-	var root *cobra.Command
-	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestorecli.Name {
-		root = statestorecli.New(a)
-	} else {
-		root = cli.NewRootFor(a, args)
-	}
 	protected := make([]string, len(args))
 	for i, arg := range args {
 		protected[i] = cli.Protect(arg, false)
+	}
+	var root *cobra.Command
+	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestorecli.Name {
+		root = statestorecli.New(a)
+		root.SetArgs(protected)
+	} else {
+		root = cli.NewRootFor(a, protected)
 	}
 	if complete.IsRequest(args) {
 		complete.Register(a, root)
@@ -77,7 +79,6 @@ func execute(a *cli.App, ctx context.Context, name string, args []string) error 
 		cli.GuessForm(a, protected)
 		return err
 	}
-	root.SetArgs(protected)
 	cmd, err := root.ExecuteContextC(ctx)
 	if u, ok := errors.AsType[*explain.UsageError](err); ok && u.Hint == "" {
 		u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"

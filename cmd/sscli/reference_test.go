@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ import (
 func TestReference(t *testing.T) {
 	const file = "../../docs/commands.md"
 	root := cli.NewRoot(newApp())
-	root.InitDefaultCompletionCmd()
+
 	want := reference(root)
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
@@ -59,7 +60,7 @@ end.
 		}
 	}
 	b.WriteString("\n## Flags of all commands\n\n")
-	flagTable(&b, root.PersistentFlags())
+	flagTable(&b, cli.SharedFlags(root))
 	return b.String()
 }
 
@@ -70,7 +71,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if cmd.Parent().HasParent() {
 		level = "###"
 	}
-	fmt.Fprintf(b, "\n%s %s\n\n```text\n%s\n```\n", level, cmd.CommandPath(), cmd.UseLine())
+	fmt.Fprintf(b, "\n%s %s\n\n```text\n%s\n```\n", level, cmd.CommandPath(), cli.UseLine(cmd))
 	long := cmd.Long
 	if long == "" {
 		long = cmd.Short + "."
@@ -92,28 +93,25 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if len(cmd.Aliases) > 0 {
 		fmt.Fprintf(b, "\nAlso: %s.\n", strings.Join(cmd.Aliases, ", "))
 	}
-	if cmd.HasAvailableLocalFlags() {
+	if flags := cli.OwnFlags(cmd); len(flags) > 0 {
 		b.WriteString("\n")
-		flagTable(b, cmd.LocalFlags())
+		flagTable(b, flags)
 	}
 	if cmd.Example != "" {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", manual.Outdent(cmd.Example))
 	}
 }
 
-func flagTable(b *strings.Builder, fs *pflag.FlagSet) {
+func flagTable(b *strings.Builder, flags []*pflag.Flag) {
 	b.WriteString("| flag | |\n| --- | --- |\n")
-	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
-		}
-		value, usage := manual.FlagHelp(f)
+	for _, f := range flags {
+		value, usage := cli.FlagHelp(f)
 		name := "--" + f.Name
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
 		}
 		fmt.Fprintf(b, "| %s | %s |\n", code(strings.TrimSpace(name+" "+value)), markdown(usage))
-	})
+	}
 }
 
 func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
@@ -128,6 +126,53 @@ func markdown(text string) string {
 		b.WriteRune(c)
 	}
 	return b.String()
+}
+
+// commands returns all commands and topics below a root, also the hidden ones, and the root.
+func commands(cmd *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{cmd}
+	for _, sub := range cmd.Commands() {
+		list = append(list, commands(sub)...)
+	}
+	return list
+}
+
+// helpText returns what `sscli help` says about a command or a topic where it is not a terminal.
+func helpText(t *testing.T, cmd *cobra.Command) string {
+	t.Helper()
+	var b strings.Builder
+	cmd.SetOut(&b)
+	if err := cmd.Help(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestHelp bounds what help says of each command: it fits a screen, and shows how the command is
+// used.
+func TestHelp(t *testing.T) {
+	for _, cmd := range commands(cli.NewRoot(newApp())) {
+		path := cmd.CommandPath()
+		if n := utf8.RuneCountInString(cmd.Short); n == 0 || n > 50 || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: Short has %d characters, want a phrase of 1 to 50: %s", path, n, cmd.Short)
+		}
+		for line := range strings.Lines(helpText(t, cmd)) {
+			if n := utf8.RuneCountInString(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "        ")); n > cli.HelpWidth {
+				t.Errorf("%s: a line of help has %d columns, want at most %d: %s", path, n, cli.HelpWidth, line)
+			}
+		}
+		if cmd.IsAdditionalHelpTopicCommand() {
+			continue
+		}
+		if !strings.Contains(cmd.Example, "sscli ") {
+			t.Errorf("%s: no Example", path)
+		}
+		for line := range strings.Lines(cmd.Example) {
+			if !strings.HasPrefix(line, "  ") {
+				t.Errorf("%s: an example is not indented by two blanks: %s", path, line)
+			}
+		}
+	}
 }
 
 // TestHelpDefaults: what --help prints of a default says something.

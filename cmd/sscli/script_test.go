@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 	if child.GuardMain() {
 		return
 	}
-	cobra.EnableCaseInsensitive = true // as main does, for the commands that tests run in this process
+	// As main does, for the commands that tests run in this process.
+	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
 	testscript.Main(m, map[string]func(){
 		"sscli":          main,
 		"statestore-cli": main,

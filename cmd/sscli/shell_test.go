@@ -71,6 +71,10 @@ func TestShellCommands(t *testing.T) {
 		{"get missing", "(nil)"},
 		{"# nothing", ""},
 		{"set a", "sscli: no value: want VALUE, - for standard input, or -f FILE\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
+		{"ls 'a*'", "sscli: unknown command \"ls\"\n  try: scan 'a*'\n(exit code 2)"},
+		{"ttl a", "sscli: unknown command \"ttl\": the protocol cannot tell a key's expiry\n  try: help\n(exit code 2)"},
+		{"lock show a", "sscli: unknown lock command \"show\"\n  try: lock status a\n(exit code 2)"},
+		{"auth", "sscli: unknown command \"auth\"\n  try: help connection\n(exit code 2)"},
 		{"sett a", "sscli: unknown command \"sett\"\n  try: help set\n(exit code 2)"},
 		{"set a --frob", "sscli: unknown flag: --frob\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
 		{`set a "\q"`, "sscli: byte 7: want one of \\n \\r \\t \\\\ \\\" \\xHH, got \\q\n  try: help quoting\n(exit code 2)"},
@@ -80,7 +84,7 @@ func TestShellCommands(t *testing.T) {
 		{"serve", "sscli: serve cannot run in a shell\n  try: sscli serve in another terminal\n(exit code 2)"},
 		{"shell", "sscli: shell cannot run in a shell\n  try: sscli shell in another terminal\n(exit code 2)"},
 		{"-u mqtt://h get a", "sscli: --url on a line: a shell keeps one connection\n  try: leave the shell, then sscli --url ... shell\n(exit code 2)"},
-		{"call NOPE", "sscli: nope: the store answered: unknown command\n  try: write the verb in upper case, or use a newer broker\n(exit code 5)"},
+		{"call NOPE", "sscli: nope: the store answered: unknown command\n  try: use a newer broker\n(exit code 5)"},
 		{"-o json get missing", `{"op":"get","key":"missing","found":false,"rtt_ms":RTT}`},
 		{"get missing", "(nil)"}, // the flag was for one line
 		{"-o json set a", "{\"op\":\"error\",\"code\":2,\"kind\":\"usage\",\"message\":\"no value: want VALUE, - for standard input, or -f FILE\",\"hint\":\"set KEY VALUE [NX|NEX] [PX MS]  (help set)\"}"},
@@ -164,7 +168,7 @@ func TestShellSlowCommand(t *testing.T) {
 	u := sitDown(t, emulator.Start(t, emulator.Options{Latency: shell.Slow}))
 	for line, want := range map[string]string{
 		"get a":           "(nil)\n(TIME)",
-		"call NOPE":       "sscli: nope: the store answered: unknown command\n  try: write the verb in upper case, or use a newer broker\n(exit code 5, TIME)",
+		"call NOPE":       "sscli: nope: the store answered: unknown command\n  try: use a newer broker\n(exit code 5, TIME)",
 		"get a -o raw -q": "",
 		"sleep 0.6s":      "",
 	} {
@@ -316,6 +320,10 @@ func TestShellCompletion(t *testing.T) {
 		{"get xyz\t", "get xyz"},
 		{"getth\x02\x02\t", "get th"}, // in the middle of a line
 		{"set new 1\rget ne\t", "get new "},
+		// A lock that was named comes before keys, where a lock is meant.
+		{"lock status thermostat/fan\rlock status th\t", "lock status thermostat/fan "},
+		{"get th\t", "get thermostat/"},
+		{"lock status two\t", `lock status "two words" `},
 	} {
 		u.types(tt.keys)
 		u.await(tt.line, func(text string) bool {

@@ -4,6 +4,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/bench"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/contexts"
 	"github.com/sscli/sscli/cmd/sscli/internal/doctor"
 	"github.com/sscli/sscli/cmd/sscli/internal/edit"
@@ -22,27 +23,38 @@ import (
 )
 
 // table is the one table of commands: the parser, the shell, help, completion and the
-// manual pages are made from it.
+// manual pages are made from it. The most used come first, in each group of help.
 func table() []cli.Command {
-	return append(verb.Commands(), []cli.Command{
+	return []cli.Command{
+		verb.Command("get"),
+		verb.Command("set"),
+		verb.Command("del"),
 		{Name: "watch", New: watch.New},
-		{Name: "top", New: top.New},
+		verb.Command("scan"),
 		{Name: "lock", New: lock.New},
+		verb.Command("vdel"),
 		{Name: "edit", New: edit.New},
 		{Name: "export", New: transfer.NewExport},
 		{Name: "import", New: transfer.NewImport},
 		{Name: "diff", New: transfer.NewDiff},
+
+		{Name: "top", New: top.New},
 		{Name: "explain", New: why.New},
-		{Name: "ping", New: ping.New},
 		{Name: "doctor", New: doctor.New},
-		{Name: "bench", New: bench.New},
+		{Name: "ping", New: ping.New},
 		{Name: "hlc", New: hlc.New},
-		{Name: "batch", New: batch.New},
-		{Name: "shell", New: shell.New},
+		verb.Command("call"),
+		verb.Command("keynotify"),
+		{Name: "bench", New: bench.New},
+
 		{Name: "serve", New: serve.New},
 		{Name: "gateway", New: gateway.New},
+
 		{Name: "context", New: contexts.New},
+		{Name: "shell", New: shell.New},
+		{Name: "batch", New: batch.New},
+		{Name: "completion", New: complete.New},
 		{Name: "man", New: manual.NewMan},
 		{Name: "version", New: manual.NewVersion},
-	}...)
+	}
 }

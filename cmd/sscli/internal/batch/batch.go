@@ -128,7 +128,9 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 		}
 		return a.Read(ctx, name, "the value")
 	}
-	if f.load {
+	if !f.load {
+		a.Flags = nil // the lines have flags of their own
+	} else {
 		if b.set, err = f.set.Options(); err != nil {
 			return err
 		}

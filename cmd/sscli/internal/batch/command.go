@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -44,7 +45,14 @@ func (b *batch) command(args []string) (verb.Request, func(context.Context) erro
 			return verb.Request{}, nil, explain.Usagef("%s cannot run in a batch; these can: %s", name, b.names())
 		}
 	}
-	return verb.Request{}, nil, explain.Usagef("unknown command %.64q; a batch can run %s", cli.Unprotect(args[0]), b.names())
+	unknown := fmt.Errorf("unknown command %.64q", cli.Unprotect(args[0]))
+	meant := cli.Meaning(b.app, "", cli.UnprotectAll(args))
+	if meant.Why != "" {
+		unknown = fmt.Errorf("%w: %s", unknown, meant.Why)
+	} else {
+		unknown = fmt.Errorf("%w; a batch can run %s", unknown, b.names())
+	}
+	return verb.Request{}, nil, &explain.UsageError{Err: unknown, Hint: strings.TrimPrefix(meant.Hint, "sscli ")}
 }
 
 // names lists the commands that can run in a batch.

@@ -69,6 +69,8 @@ type App struct {
 	Faults   *format.Printer // prints errors and warnings; nil before Configure
 	saying   sync.Mutex      // for one user of Faults at a time
 
+	Flags *pflag.FlagSet // the only ones that hints may name; nil for any
+
 	Streaming bool   // standard input is read by the command itself: no answer can come from it
 	Line      int    // number of the line of a batch that errors are about; 0 = none
 	Shell     Shell  // what the line of a shell shares with others; nil on a command line
@@ -83,6 +85,7 @@ type App struct {
 // Configure resolves the settings from flags, environment and contexts, and makes the
 // printers. Those are there even if it returns an error, which is of package config.
 func (a *App) Configure(fs *pflag.FlagSet) error {
+	a.Flags = fs
 	if a.Shell != nil {
 		settings, flag, err := a.Shell.Settings().Line(fs)
 		a.Refused = flag
@@ -113,6 +116,7 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 // connection and the file of contexts are not looked at, so that nothing wrong there
 // matters.
 func (a *App) configureRun(fs *pflag.FlagSet) error {
+	a.Flags = fs
 	if a.Shell != nil {
 		return a.Configure(fs)
 	}
@@ -156,6 +160,7 @@ func GuessForm(a *App, args []string) {
 	// The user is told already what is wrong with the rest.
 	_ = fs.Parse(args)
 	_ = a.configureRun(fs)
+	a.Flags = nil // of no command
 }
 
 // OnTerminal reports whether standard input and output are a terminal that is free for a

@@ -27,6 +27,9 @@ type Shell interface {
 	// with prefix.
 	Saw(keys ...string)
 	KeysWith(prefix string) []string
+	// LocksWith returns the names of locks that begin with prefix: those that commands of
+	// lock have named, or the known keys if there are none.
+	LocksWith(prefix string) []string
 }
 
 // WithSession connects, calls f, and disconnects. Connecting has the timeout of the

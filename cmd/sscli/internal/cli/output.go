@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -122,6 +123,7 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	}
 	f = explain.Fault(err)
 	f.Line = a.Line
+	f.Hint = possible(a, f.Hint)
 	if a.Shell != nil {
 		f.Hint = shellHint(f.Hint)
 	}
@@ -204,6 +206,38 @@ func Version(v client.Version) format.Version {
 		return nil
 	}
 	return v
+}
+
+// possible returns a hint without the parts, which semicolons separate, that name a flag of
+// another command: what the command cannot do is no hint. A flag has the name by which the
+// program was told its value, which the name statestore-cli changes.
+func possible(a *App, hint string) string {
+	if a.Flags == nil {
+		return hint
+	}
+	var parts []string
+	for part := range strings.SplitSeq(hint, "; ") {
+		words := strings.Fields(part)
+		if slices.Contains(words, "sscli") {
+			parts = append(parts, part)
+			continue
+		}
+		fits := true
+		for _, w := range words {
+			name, isFlag := strings.CutPrefix(strings.TrimRight(w, ",:"), "--")
+			if !isFlag || name == "" || a.Flags.Lookup(name) != nil {
+				continue
+			}
+			other, known := strings.CutPrefix(a.Settings.Sources[name], "--")
+			if fits = fits && known && a.Flags.Lookup(other) != nil; fits {
+				part = strings.ReplaceAll(part, "--"+name, "--"+other)
+			}
+		}
+		if fits {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // shellHint returns a hint as it is typed in a shell.

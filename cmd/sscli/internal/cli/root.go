@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // Offline is the annotation of commands that do not connect.
@@ -22,23 +21,23 @@ const Offline = "offline"
 func NewRoot(a *App) *cobra.Command { return NewRootFor(a, nil) }
 
 // NewRootFor builds what one command line needs: one command if its first word is the name
-// of one, else all. Building all takes a fifth of the time that sscli takes to start.
+// of one, else all. Building all takes a fifth of the time that sscli takes to start. The words
+// are as Protect returns them; executing the root parses them.
 func NewRootFor(a *App, args []string) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "sscli",
-		Short: "Command line for the state store of the Azure IoT Operations MQTT broker",
+		Short: "Work with the Azure IoT Operations state store",
 		Long: `sscli reads, writes and watches the state store of the Azure IoT Operations MQTT
 broker: keys and values of any bytes, with hybrid logical clock versions and
-fencing tokens.
-
-	sscli --embedded set setpoint 21.5    try it without a broker
-	sscli serve                           a state store for development
-	sscli -u mqtt://127.0.0.1:1883 get setpoint
-	sscli watch setpoint                  stream its changes
-	sscli - < commands                    run commands from standard input`,
+fencing tokens.`,
+		Example: `  sscli --embedded set setpoint 21.5          # try it without a broker
+  sscli serve                                 # a state store for development
+  sscli -u mqtt://127.0.0.1:1883 get setpoint
+  sscli watch setpoint                        # stream its changes
+  sscli - < commands                          # run commands from standard input`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := UnprotectFlags(cmd.Flags()); err != nil {
 				return explain.Usagef("%w", err)
@@ -46,20 +45,14 @@ fencing tokens.
 			if a.Signals != nil {
 				<-a.Signals.Heeded
 			}
-			if isOffline(cmd) {
+			if version || isOffline(cmd) {
 				return a.configureRun(cmd.Flags())
 			}
 			return a.ConfigureConnection(cmd.Context(), cmd.Flags())
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 && args[0] == "-" {
-				return explain.Usagef("%.64q after -: want sscli - alone, which reads commands from standard input", Unprotect(args[1]))
-			}
-			if len(args) == 1 && args[0] == "-" {
-				return runAlone(cmd.Context(), a, "batch", "-")
-			}
-			if len(args) > 0 {
-				return unknownCommand(cmd, Unprotect(args[0]))
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return runAlone(cmd.Context(), a, "version")
 			}
 			if a.OnTerminal() {
 				return runAlone(cmd.Context(), a, "shell")
@@ -67,34 +60,46 @@ fencing tokens.
 			return &explain.UsageError{Err: errors.New("no command"), Hint: "sscli --help, or sscli - to read commands from standard input"}
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return explain.Usagef("%s", FlagError(err))
+	// Before the settings, which do not matter then.
+	root.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(a, root, args)
+		}
+		return nil
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if words := cmd.Flags().Args(); len(words) > 0 && (cmd == root || cmd.HasSubCommands()) {
+			return unknownCommand(a, cmd, words) // its flags do not matter
+		}
+		return flagUsage(cmd, err)
 	})
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	config.Bind(root.PersistentFlags())
-	root.AddGroup(&cobra.Group{ID: GroupStore, Title: "Keys:"}, &cobra.Group{ID: GroupDebug, Title: "Looking closer:"},
-		&cobra.Group{ID: GroupMore, Title: "More:"})
-	if cmd := NewCommand(a, firstWord(root.PersistentFlags(), args)); cmd != nil {
+	root.Flags().BoolVar(&version, "version", false, "print the version")
+	root.AddGroup(&cobra.Group{ID: GroupStore, Title: "Keys and locks:"}, &cobra.Group{ID: GroupDebug, Title: "Looking closer:"},
+		&cobra.Group{ID: GroupServe, Title: "Servers:"}, &cobra.Group{ID: GroupMore, Title: "More:"})
+	root.CompletionOptions.DisableDefaultCmd = true // the table has one
+	args = batchForDash(root.PersistentFlags(), args)
+	root.SetArgs(args)
+	if cmd := NewCommand(a, word(args, firstWord(root.PersistentFlags(), args))); cmd != nil {
 		root.AddCommand(cmd)
-		root.CompletionOptions.DisableDefaultCmd = true
 	} else {
 		for _, c := range a.Commands {
 			root.AddCommand(c.New(a))
 		}
 		root.AddCommand(a.Topics()...)
 	}
-	setHelp(root)
-	root.SetCompletionCommandGroupID(GroupMore)
+	setHelp(a, root)
 	return root
 }
 
-// isOffline reports whether a command, or one above it, does not connect. The commands
-// that cobra adds do not.
+// isOffline reports whether a command, or one above it, does not connect. Completion does not
+// need to.
 func isOffline(cmd *cobra.Command) bool {
 	for c := cmd; c.HasParent(); c = c.Parent() {
 		switch c.Name() {
-		case "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+		case cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 			return true
 		}
 		if _, ok := c.Annotations[Offline]; ok {
@@ -129,49 +134,13 @@ func runAlone(ctx context.Context, a *App, name string, args ...string) error {
 	return cmd.RunE(cmd, args)
 }
 
-// The groups of commands in help.
+// The groups of commands in help. In a group the order is that of the command table.
 const (
-	GroupStore = "store"
-	GroupDebug = "debug"
+	GroupStore = "store" // keys and locks
+	GroupDebug = "debug" // what looks closer
+	GroupServe = "serve" // servers
 	GroupMore  = "more"
 )
-
-// setHelp lets cobra's help command return errors as other commands do, and work whatever
-// the settings are.
-func setHelp(root *cobra.Command) {
-	root.SetHelpCommandGroupID(GroupMore)
-	root.InitDefaultHelpCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() != "help" {
-			continue
-		}
-		cmd.Use, cmd.Short, cmd.Long = "help [COMMAND|TOPIC]", "Explain a command or a topic", ""
-		cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
-		cmd.Run = nil
-		cmd.RunE = func(_ *cobra.Command, args []string) error {
-			about, rest, err := root.Find(args)
-			if err != nil || len(rest) > 0 {
-				return unknownCommand(root, Unprotect(args[0]))
-			}
-			about.InitDefaultHelpFlag()
-			return about.Help()
-		}
-	}
-}
-
-func unknownCommand(cmd *cobra.Command, name string) error {
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	hint := "sscli --help"
-	if near := suggest.Near(name, names); len(near) > 0 {
-		hint = "sscli " + near[0] + " --help"
-	}
-	return &explain.UsageError{Err: fmt.Errorf("unknown command %.64q", name), Hint: hint}
-}
 
 // NoArgs refuses operands.
 func NoArgs(cmd *cobra.Command, args []string) error {
@@ -194,20 +163,31 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// firstWord returns the word that may be the name of a command: the first that is neither
-// a flag of fs nor the value of one. It is empty if there is none, or if a flag is unknown.
-// It only looks: the parser reads the flags later and reports what is wrong with them.
-func firstWord(fs *pflag.FlagSet, args []string) string {
+// batchForDash puts batch before a lone - that is the first word: `sscli - --keep-going` is
+// `sscli batch - --keep-going`.
+func batchForDash(fs *pflag.FlagSet, args []string) []string {
+	begin := 0
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		begin = 1 // of the line to complete
+	}
+	i := begin + firstWord(fs, args[begin:])
+	if word(args, i) != "-" || slices.Contains(args[:i], "--") {
+		return args
+	}
+	return slices.Insert(slices.Clone(args), i, "batch")
+}
+
+// firstWord returns the index of the word that may be the name of a command: the first that is
+// neither a flag of fs nor the value of one. It is len(args) if there is none, or if a flag is
+// unknown. It only looks: the parser reads the flags later and reports what is wrong with them.
+func firstWord(fs *pflag.FlagSet, args []string) int {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {
-			i++
+			return min(i+1, len(args))
 		}
-		if arg == "--" || len(arg) < 2 || arg[0] != '-' {
-			if i < len(args) {
-				return args[i]
-			}
-			break
+		if len(arg) < 2 || arg[0] != '-' {
+			return i
 		}
 		known, value := flagWord(fs, arg)
 		if !known {
@@ -216,6 +196,14 @@ func firstWord(fs *pflag.FlagSet, args []string) string {
 		if value {
 			i++
 		}
+	}
+	return len(args)
+}
+
+// word returns the i-th word, or "" if there are not that many.
+func word(args []string, i int) string {
+	if i < len(args) {
+		return args[i]
 	}
 	return ""
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -30,7 +32,27 @@ func TestFirstWord(t *testing.T) {
 		{[]string{"--url=mqtt://h", "--no-tls", "get"}, "get"},
 		{[]string{"-qo", "json", "get"}, "get"},
 	} {
-		if got := firstWord(flags, test.args); got != test.want {
+		if got := word(test.args, firstWord(flags, test.args)); got != test.want {
+			t.Errorf("%q: %q, want %q", test.args, got, test.want)
+		}
+	}
+}
+
+func TestBatchForDash(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Bind(flags)
+	for _, test := range []struct{ args, want string }{
+		{"-", "batch -"},
+		{"- --keep-going", "batch - --keep-going"},
+		{"-q -u mqtt://h - --inflight 8", "-q -u mqtt://h batch - --inflight 8"},
+		{"__complete - --keep", "__complete batch - --keep"},
+		{"set k -", "set k -"},
+		{"-u -", "-u -"},
+		{"-- -", "-- -"},
+		{"--unknown -", "--unknown -"},
+		{"", ""},
+	} {
+		if got := batchForDash(flags, strings.Fields(test.args)); !slices.Equal(got, strings.Fields(test.want)) {
 			t.Errorf("%q: %q, want %q", test.args, got, test.want)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,9 +50,9 @@ func Register(a *cli.App, root *cobra.Command) {
 		switch {
 		case cmd.ValidArgsFunction != nil:
 		case strings.Contains(operands, "NAME...") && cmd.Parent().Name() == "lock":
-			cmd.ValidArgsFunction = Keys(a, 0)
+			cmd.ValidArgsFunction = names(a, 0, cli.Shell.LocksWith)
 		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
-			cmd.ValidArgsFunction = Keys(a, 1)
+			cmd.ValidArgsFunction = names(a, 1, cli.Shell.LocksWith)
 		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):
 			cmd.ValidArgsFunction = noOperands
 		}
@@ -85,10 +87,14 @@ const completionKeys = 500
 
 // scannedKeys lists the keys of the store that begin with part. It returns none, without an
 // error, if no broker is configured, the broker has no SCAN, or it does not answer in time. Keys
-// that a shell would have to quote are left out: shells insert candidates as they are, so what
+// that a shell would have to quote are left out if its script does not say that it quotes: what
 // others have stored would become a part of the command line.
 func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
-	if !isPlain(part) && part != "" {
+	fits := isPlain
+	if set, _ := a.Env(quotesVariable); set != "" {
+		fits = isText
+	}
+	if !fits(part + "x") { // no key begins with part
 		return nil
 	}
 	if err := a.Configure(cmd.Flags()); err != nil {
@@ -114,12 +120,12 @@ func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
 	}
 	defer func() { _ = session.Close() }()
 	var found []string
-	for page, err := range session.Scan(ctx, part+"*") {
+	for page, err := range session.Scan(ctx, literal(part)+"*") {
 		if err != nil {
 			break
 		}
 		for _, key := range page.Keys {
-			if strings.HasPrefix(key, part) && isPlain(key) {
+			if strings.HasPrefix(key, part) && fits(key) {
 				found = append(found, key)
 			}
 		}
@@ -138,6 +144,24 @@ func isPlain(key string) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_./:@%+,-", c)
 	}
 	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
+}
+
+// isText reports whether a candidate can be a key: lines of printable text without blanks at
+// their ends, which cobra removes.
+func isText(key string) bool {
+	return isPlain(key) || key != "" && key[0] != '-' && utf8.ValidString(key) && strings.TrimSpace(key) == key &&
+		!strings.ContainsFunc(key, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
+}
+
+// literal returns a pattern of SCAN that fits a text and perhaps others: what has a meaning in a
+// pattern stands for any byte.
+func literal(text string) string {
+	return strings.Map(func(c rune) rune {
+		if strings.ContainsRune(`*?[]\`, c) {
+			return '?'
+		}
+		return c
+	}, text)
 }
 
 // keyCandidate begins a candidate that is a quoted key: keys are any bytes, but cobra's
@@ -160,7 +184,11 @@ func DecodeCandidate(text string) (string, bool) {
 }
 
 // Keys completes operands that are keys: the first most operands, or all if most is 0.
-func Keys(a *cli.App, most int) cobra.CompletionFunc {
+func Keys(a *cli.App, most int) cobra.CompletionFunc { return names(a, most, cli.Shell.KeysWith) }
+
+// names is Keys with the names that sscli's shell knows of. In the user's shell they are the
+// store's keys, which does not know which of them are locks.
+func names(a *cli.App, most int, known func(s cli.Shell, prefix string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		// cobra adds a -- at the end; one before it begins a command.
 		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
@@ -174,7 +202,7 @@ func Keys(a *cli.App, most int) cobra.CompletionFunc {
 			found = scannedKeys(a, cmd, part)
 			return slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) }), cobra.ShellCompDirectiveNoFileComp
 		}
-		for _, key := range a.Shell.KeysWith(cli.Unprotect(part)) {
+		for _, key := range known(a.Shell, cli.Unprotect(part)) {
 			if !slices.ContainsFunc(args, func(arg string) bool { return cli.Unprotect(arg) == key }) {
 				found = append(found, encodeCandidate(key))
 			}

@@ -84,6 +84,25 @@ func Bind(fs *pflag.FlagSet) {
 	}
 }
 
+// A Section is a part of the list of settings in help.
+type Section struct {
+	Heading string
+	Flags   []string
+}
+
+// Sections lists the flags of all settings, in the order of [Bind].
+func Sections() []Section {
+	var list []Section
+	for _, s := range settings() {
+		if s.heading != "" {
+			list = append(list, Section{Heading: s.heading})
+		}
+		last := &list[len(list)-1]
+		last.Flags = append(last.Flags, s.flag)
+	}
+	return list
+}
+
 // ConnectionFlags lists the flags that a line of a shell cannot have, because they would need
 // another connection.
 func ConnectionFlags() []string {

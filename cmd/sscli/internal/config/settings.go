@@ -17,6 +17,7 @@ type setting struct {
 	flag, short string // flag is the key in a context too
 	value       string // the name of the value in help; empty for a switch
 	usage       string
+	heading     string // in help, above this setting and those after it; empty: no new one
 	env, aio    string // the SSCLI_ and AIO_ variables; empty if there is none
 	scope       scope
 	group       group
@@ -171,11 +172,11 @@ func settings() []setting { return table[:] }
 
 // table is laid out by the compiler, so that nothing is built at start-up.
 var table = [...]setting{
-	{flag: "context", short: "c", value: "NAME", usage: "named connection to use, or none", env: "SSCLI_CONTEXT",
+	{heading: "The broker:", flag: "context", short: "c", value: "NAME", usage: "named connection to use, or none", env: "SSCLI_CONTEXT",
 		scope: scopeContext, group: groupContexts, into: func(s *Settings) any { return &s.Context }},
 	{flag: "config", value: "FILE", usage: "file of the named connections", env: "SSCLI_CONFIG",
 		scope: scopeContext, group: groupContexts},
-	{flag: "url", short: "u", value: "URL", usage: "broker: mqtt://[user@]host[:port], mqtts://…, or a WebSocket: ws://…[/path], wss://… (path: /mqtt)", env: "SSCLI_URL",
+	{flag: "url", short: "u", value: "URL", usage: "broker: mqtt://[user@]host[:port], or mqtts, ws, wss", env: "SSCLI_URL",
 		group: groupEndpoint, replaces: []string{"host", "port", "tls", "no-tls", "embedded"}, child: pass},
 	{flag: "host", short: "H", value: "HOST", usage: "broker's host name or address", env: "SSCLI_HOST", aio: "AIO_BROKER_HOSTNAME",
 		group: groupEndpoint, replaces: []string{"url", "embedded"}, child: drop},
@@ -187,7 +188,7 @@ var table = [...]setting{
 		group: groupEndpoint, replaces: []string{"tls"}},
 	{flag: "embedded", usage: "use an emulator inside this process in place of a broker", env: "SSCLI_EMBEDDED",
 		group: groupEndpoint, into: func(s *Settings) any { return &s.Embedded }, replaces: []string{"url", "host", "port", "tls", "no-tls"}, child: drop},
-	{flag: "ca-file", value: "FILE", usage: "PEM file of the CAs to trust, in place of the system's", env: "SSCLI_CA_FILE", aio: "AIO_TLS_CA_FILE",
+	{heading: "TLS and certificates:", flag: "ca-file", value: "FILE", usage: "PEM file of the CAs to trust, in place of the system's", env: "SSCLI_CA_FILE", aio: "AIO_TLS_CA_FILE",
 		into: func(s *Settings) any { return &s.CAFile }, child: pass},
 	{flag: "cert-file", value: "FILE", usage: "PEM file of the client certificate, with any intermediate certificates", env: "SSCLI_CERT_FILE", aio: "AIO_TLS_CERT_FILE",
 		group: groupCertificate, into: func(s *Settings) any { return &s.CertFile }, child: pass},
@@ -199,7 +200,7 @@ var table = [...]setting{
 		into: func(s *Settings) any { return &s.ServerName }, child: pass},
 	{flag: "tls-insecure", usage: "do not verify the broker's certificate (warns every time)",
 		into: func(s *Settings) any { return &s.Insecure }},
-	{flag: "username", value: "NAME", usage: "user name", env: "SSCLI_USERNAME", aio: "AIO_MQTT_USERNAME",
+	{heading: "The login:", flag: "username", value: "NAME", usage: "user name", env: "SSCLI_USERNAME", aio: "AIO_MQTT_USERNAME",
 		group: groupLogin, into: func(s *Settings) any { return &s.Username }, replaces: []string{"sat-file"}, child: pass},
 	{flag: "password-file", value: "FILE", usage: "file that holds the password", env: "SSCLI_PASSWORD_FILE", aio: "AIO_MQTT_PASSWORD_FILE",
 		group: groupLogin, into: func(s *Settings) any { return &s.PasswordFile }, replaces: []string{"sat-file", "askpass"}, child: pass},
@@ -207,7 +208,7 @@ var table = [...]setting{
 		group: groupLogin, into: func(s *Settings) any { return &s.AskPass }, replaces: []string{"sat-file", "password-file"}},
 	{flag: "sat-file", value: "FILE", usage: "file that holds a Kubernetes service-account token, in place of a user name", env: "SSCLI_SAT_FILE", aio: "AIO_SAT_FILE",
 		group: groupLogin, into: func(s *Settings) any { return &s.SATFile }, replaces: []string{"username", "password-file", "askpass"}, child: pass},
-	{flag: "proxy", value: "URL", usage: "proxy to connect through: socks5://[user@]host[:port], http://… or https://…", env: "SSCLI_PROXY",
+	{heading: "The connection:", flag: "proxy", value: "URL", usage: "proxy to connect through: socks5://[user@]host[:port], http://… or https://…", env: "SSCLI_PROXY",
 		group: groupProxy, into: func(s *Settings) any { return &s.Proxy }},
 	{flag: "client-id", short: "i", value: "ID", usage: "MQTT client id (default: sscli- and random characters)", env: "SSCLI_CLIENT_ID",
 		into: func(s *Settings) any { return &s.ClientID }, child: drop},
@@ -217,9 +218,9 @@ var table = [...]setting{
 		into: func(s *Settings) any { return &s.HighPriority }, child: pass},
 	{flag: "no-pipelining", usage: "wait for each reply before the next packet: CONNECT, SUBSCRIBE, the request", env: "SSCLI_NO_PIPELINING",
 		into: func(s *Settings) any { return &s.NoPipelining }},
-	{flag: "timeout", short: "t", value: "DURATION", usage: "time limit for connecting and the request; in batch for each request (default 10s)", env: "SSCLI_TIMEOUT",
+	{flag: "timeout", short: "t", value: "DURATION", usage: "time limit for connecting and the request (default 10s)", env: "SSCLI_TIMEOUT",
 		scope: scopeRequest, into: func(s *Settings) any { return &s.Timeout }},
-	{flag: "output", short: "o", value: "FORM", usage: "human, raw, json or template=… (default: human on a terminal, else raw)", env: "SSCLI_OUTPUT",
+	{heading: "The output:", flag: "output", short: "o", value: "FORM", usage: "human (on a terminal), raw (elsewhere), json or template=…", env: "SSCLI_OUTPUT",
 		scope: scopeRun, words: []string{"human", "raw", "json", "template="}, into: func(s *Settings) any { return &s.Output }},
 	{flag: "color", value: "WHEN", usage: "auto, always or never (default auto)", env: "SSCLI_COLOR",
 		scope: scopeRun, words: []string{"auto", "always", "never"}, into: func(s *Settings) any { return &s.Color }},

@@ -17,7 +17,7 @@ import (
 
 // New returns the command `sscli context`.
 func New(a *cli.App) *cobra.Command {
-	parent := &cobra.Command{
+	return cli.Parent(a, &cobra.Command{
 		Use:         "context",
 		Short:       "Manage named connections",
 		GroupID:     cli.GroupMore,
@@ -38,16 +38,8 @@ terminal.
 The file is $XDG_CONFIG_HOME/sscli/config.yaml, by default ~/.config/sscli/config.yaml,
 on Windows %AppData%\sscli\config.yaml; --config or SSCLI_CONFIG names another one. It
 holds names of files with secrets, never a secret.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return explain.Usagef("unknown context command %.64q: want set, list, use, show or rm", cli.Unprotect(args[0]))
-			}
-			return explain.Usagef("missing command: want set, list, use, show or rm")
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	parent.AddCommand(contextSet(a), contextList(a), contextUse(a), contextShow(a), contextRemove(a))
-	return parent
+		Example: "  sscli context set lab --url mqtts://lab.example --ca-file lab.crt\n  sscli context use lab\n  sscli -c lab get setpoint",
+	}, contextSet(a), contextList(a), contextUse(a), contextShow(a), contextRemove(a))
 }
 
 // contextFile returns the name of the file that a command changes.
@@ -140,9 +132,10 @@ The flags are added to a context that exists. A flag replaces the flags that exc
 // contextList returns the command `sscli context list`.
 func contextList(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the contexts, with * before the chosen one",
-		Args:  cli.NoArgs,
+		Use:     "list",
+		Short:   "List the contexts, with * before the chosen one",
+		Example: "  sscli context list",
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := contextFile(a, cmd); err != nil {
 				return err
@@ -203,7 +196,8 @@ func contextRemove(a *cli.App) *cobra.Command {
 		Long: `Remove a context.
 
 If it was the chosen context, no context is chosen after that.`,
-		Args: cli.ExactArgs("NAME"),
+		Example: "  sscli context rm lab",
+		Args:    cli.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := cli.Unprotect(args[0])
 			return editContexts(a, cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {

@@ -74,6 +74,12 @@ func Fault(err error) format.Fault {
 	if n, ok := errors.AsType[*NotWrittenError](err); ok {
 		f.Hint = n.Hint
 	}
+	if r, ok := errors.AsType[*requestError](err); ok && f.Kind == "unknown_command" && r.verb != strings.ToUpper(r.verb) {
+		f.Hint = "the store knows verbs in upper case: sscli call " + strings.ToUpper(r.verb)
+	}
+	if b, ok := errors.AsType[*client.LockBusyError](err); ok && b.Waited == 0 {
+		f.Hint = fillIn("without --try it waits, with --wait 1m at most that long; sscli lock status NAME shows the holder", err)
+	}
 	if p, ok := errors.AsType[*ProtectedError](err); ok && p.Refused {
 		f.Hint = ""
 	}
@@ -123,7 +129,8 @@ func fillIn(hint string, err error) string {
 func Table() []Row {
 	const (
 		trace       = "--trace shows what was sent"
-		credentials = "log in as the broker's port requires: --username and --password-file, --sat-file, or --cert-file and --key-file"
+		credentials = "--username with --askpass or --password-file, --sat-file, or --cert-file with --key-file, as the broker's port requires"
+		force       = "--force-fence gets past it, if no holder of the lock is at work"
 	)
 	return []Row{
 		{"interrupted", 128, "a signal ended sscli; its number is added to the code", "", IsA[*signals.Interrupted]},
@@ -164,9 +171,9 @@ func Table() []Row {
 			"sscli serve --data-check FILE", IsA[*DataError]},
 
 		{"fencing_required", CodeFencing, "the key is protected by a fencing token and the request had none",
-			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN", IsStoreError(wire.ErrorFenceRequired)},
+			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; --fence TOKEN, with its token; " + force, IsStoreError(wire.ErrorFenceRequired)},
 		{"fencing_lower", CodeFencing, "the key was written with a newer token, so the lock of this token was lost",
-			"acquire the lock again, read the key again, then write with the new token", IsStoreError(wire.ErrorFenceLower)},
+			"acquire the lock again, read the key again, then write with the new token; " + force, IsStoreError(wire.ErrorFenceLower)},
 		{"fencing_ahead", CodeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
 			"sscli hlc parse TOKEN shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
 		{"timestamp_malformed", CodeFencing, "the store cannot parse the fencing token",
@@ -182,7 +189,7 @@ func Table() []Row {
 		{"no_scan", CodeStore, "this broker has no SCAN, which is newer than the state store: its keys cannot be listed",
 			"get and watch keys by their names, or use a newer broker", IsA[*NoScanError]},
 		{"unknown_command", CodeStore, "this broker does not know the verb",
-			"write the verb in upper case, or use a newer broker", IsStoreError(wire.ErrorUnknownCommand)},
+			"use a newer broker", IsStoreError(wire.ErrorUnknownCommand)},
 		{"wrong_arguments", CodeStore, "the verb takes another number of arguments", trace, IsStoreError(wire.ErrorWrongArguments)},
 		{"timestamp_missing", CodeStore, "the request had no timestamp", trace, IsStoreError(wire.ErrorMissingTimestamp)},
 		{"key_empty", CodeStore, "the key is empty", "use a key of at least one byte", IsStoreError(wire.ErrorEmptyKey)},

@@ -37,7 +37,7 @@ func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "gateway [-- CMD...]",
 		Short:   "Serve Redis clients from the state store",
-		GroupID: cli.GroupDebug,
+		GroupID: cli.GroupServe,
 		Long: `Listen for Redis clients and carry their commands to the state store of the broker that
 the connection flags name. When it is ready it prints its URL. It serves what the state
 store can do: GET, SET with NX and PX, DEL, SCAN, the notifications of single keys, and

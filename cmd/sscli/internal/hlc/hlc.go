@@ -14,7 +14,7 @@ import (
 
 // New returns the command `sscli hlc`.
 func New(a *cli.App) *cobra.Command {
-	parent := &cobra.Command{
+	return cli.Parent(a, &cobra.Command{
 		Use:         "hlc",
 		Short:       "Parse and compare versions and fencing tokens",
 		GroupID:     cli.GroupDebug,
@@ -23,31 +23,13 @@ func New(a *cli.App) *cobra.Command {
 
 Both are hybrid logical clock readings, WALLMS:COUNTER:NODE, as in
 1696374425000:0:node-1.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return explain.Usagef("unknown hlc command %.64q: want now, parse or compare", cli.Unprotect(args[0]))
-			}
-			return explain.Usagef("missing command: want now, parse or compare")
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	parent.AddCommand(
+		Example: "  sscli hlc parse 1696374425000:0:node-1\n  sscli hlc now",
+	},
 		&cobra.Command{
-			Use:   "now",
-			Short: "Print a reading of the local clock",
-			Args:  cli.NoArgs,
-			RunE: func(*cobra.Command, []string) error {
-				v, err := wire.NewClock(uuid.NewString(), time.Now).Tick()
-				if err != nil {
-					return err
-				}
-				return a.Emit(format.Clock{Op: "now", Version: v})
-			},
-		},
-		&cobra.Command{
-			Use:   "parse HLC",
-			Short: "Print the parts and the time of a version",
-			Args:  cli.ExactArgs("HLC"),
+			Use:     "parse HLC",
+			Short:   "Print the parts and the time of a version",
+			Example: "  sscli hlc parse 1696374425000:0:node-1\n  sscli hlc parse \"$(sscli get setpoint --version-only -o raw)\"",
+			Args:    cli.ExactArgs("HLC"),
 			RunE: func(_ *cobra.Command, args []string) error {
 				v, err := wire.ParseVersion(cli.Unprotect(args[0]))
 				if err != nil {
@@ -57,13 +39,27 @@ Both are hybrid logical clock readings, WALLMS:COUNTER:NODE, as in
 			},
 		},
 		&cobra.Command{
+			Use:     "now",
+			Short:   "Print a reading of the local clock",
+			Example: "  sscli hlc now",
+			Args:    cli.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				v, err := wire.NewClock(uuid.NewString(), time.Now).Tick()
+				if err != nil {
+					return err
+				}
+				return a.Emit(format.Clock{Op: "now", Version: v})
+			},
+		},
+		&cobra.Command{
 			Use:   "compare HLC HLC",
 			Short: "Print which of two versions is newer",
 			Long: `Print which of two versions is newer, as the store orders them.
 
 The order is by wall clock, then counter, then node. The raw form is -1, 0 or 1. The
 exit code is 0 in each case.`,
-			Args: cli.ExactArgs("HLC", "HLC"),
+			Example: "  sscli hlc compare 1696374425000:0:node-1 1696374427500:0:node-2",
+			Args:    cli.ExactArgs("HLC", "HLC"),
 			RunE: func(_ *cobra.Command, args []string) error {
 				var v [2]wire.Version
 				for i, arg := range args {
@@ -76,5 +72,4 @@ exit code is 0 in each case.`,
 			},
 		},
 	)
-	return parent
 }

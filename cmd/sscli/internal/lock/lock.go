@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,24 +30,15 @@ import (
 
 // New returns the command lock.
 func New(a *cli.App) *cobra.Command {
-	const want = "want run, acquire, renew, release, hold, status, list or trace"
-	cmd := &cobra.Command{
+	return cli.Parent(a, &cobra.Command{
 		Use:     "lock",
 		Short:   "Hold locks, and show who holds them",
 		GroupID: cli.GroupStore,
 		Long: `A lock is a key. Its value names the holder, and it expires unless the holder renews it.
 Its version is a fencing token: the store refuses writes that carry it (--fence) once a
 later holder has written.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return explain.Usagef("unknown lock command %.64q: %s", cli.Unprotect(args[0]), want)
-			}
-			return explain.Usagef("no lock command: %s", want)
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(newLockRun(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a), newLockHold(a), newLockStatus(a), newLockList(a), newLockTrace(a))
-	return cmd
+		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy\n  sscli lock list 'locks/*'",
+	}, newLockRun(a), newLockStatus(a), newLockList(a), newLockTrace(a), newLockHold(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a))
 }
 
 // lockFlags are the flags of the commands that acquire or renew.
@@ -131,8 +121,8 @@ func (f *lockFlags) needHolder(a *cli.App) (client.LockOptions, error) {
 
 // operand reads the name of the lock.
 func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return explain.Usagef("%d operands: want %s NAME", len(args), strings.TrimPrefix(cmd.CommandPath(), "sscli "))
+	if err := cli.ExactArgs("NAME")(cmd, args); err != nil {
+		return err
 	}
 	f.name = cli.Unprotect(args[0])
 	return nil
@@ -218,13 +208,13 @@ func lockError(a *cli.App, f lockFlags, err error) error {
 	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || explain.IsA[*explain.OutputError](err):
 		return err
 	case errors.Is(err, client.ErrLockBusy) && f.conflict != explain.CodeNo:
-		fault, _ := a.Explain(err)
+		fault, _ := a.Explain(busy(err))
 		if fault.Code = f.conflict; fault.Code != 0 {
 			a.Say(fault)
 		}
 		return &explain.ExitError{Code: fault.Code, Err: err}
 	case errors.Is(err, client.ErrLockBusy):
-		return err
+		return busy(err)
 	case ok:
 		return &explain.UnknownError{Err: unknown, Hint: "sscli lock status " + format.Word(f.name)}
 	case unanswered:
@@ -235,6 +225,17 @@ func lockError(a *cli.App, f lockFlags, err error) error {
 		}
 	}
 	return fmt.Errorf("lock %s: %w", format.Brief(f.name), err)
+}
+
+// busy adds to the error of a busy lock since when the holder has had it, as far as that is
+// known: the token is of the acquisition or of the last renewal.
+func busy(err error) error {
+	e, ok := errors.AsType[*client.LockBusyError](err)
+	if !ok || e.Status.Token.IsZero() {
+		return err
+	}
+	return fmt.Errorf("%w; acquired or renewed at %s (%s)", err, e.Status.Token,
+		format.Age(time.Since(e.Status.Token.Time())))
 }
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {

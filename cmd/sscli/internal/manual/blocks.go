@@ -61,9 +61,10 @@ var errNoTable = errors.New("no table")
 func tableRows(lines []string) ([][2]string, error) {
 	var rows [][2]string
 	for i, line := range lines {
-		term, meaning, ok := strings.Cut(line, "  ")
+		// A flag without a short form is below the long form of the others.
+		term, meaning, ok := strings.Cut(strings.TrimLeft(line, " "), "  ")
 		switch {
-		case strings.HasPrefix(line, " "):
+		case strings.HasPrefix(line, " ") && !strings.HasPrefix(strings.TrimSpace(line), "--"):
 			if len(rows) == 0 {
 				return nil, errNoTable
 			}

@@ -32,22 +32,14 @@ The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else tod
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-
 			info := build(a.Build)
 			date, err := pageDate(a, info.Date)
 			if err != nil {
 				return err
 			}
-			return WritePages(Root(a), cli.Unprotect(args[0]), Edition{info.Version, date})
+			return WritePages(cli.NewRoot(a), cli.Unprotect(args[0]), Edition{info.Version, date})
 		},
 	}
-}
-
-// Root returns the tree of all commands, with the commands that cobra adds when it runs one.
-func Root(a *cli.App) *cobra.Command {
-	root := cli.NewRoot(a)
-	root.InitDefaultCompletionCmd("completion")
-	return root
 }
 
 // pageDate returns the date of the pages: SOURCE_DATE_EPOCH

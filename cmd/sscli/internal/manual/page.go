@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 )
 
 // page returns the manual page of a command or a topic.
@@ -36,9 +38,13 @@ func page(cmd *cobra.Command, e Edition) []byte {
 		r.text("Also: " + strings.Join(cmd.Aliases, ", ") + ".")
 	}
 	r.commands(cmd)
-	if cmd.HasAvailableLocalFlags() || !cmd.HasParent() {
+	flags := cli.OwnFlags(cmd)
+	if !cmd.HasParent() {
+		flags = append(flags, cli.SharedFlags(cmd)...)
+	}
+	if len(flags) > 0 {
 		r.macro("SH", "OPTIONS")
-		r.flags(cmd.LocalFlags())
+		r.flags(flags)
 	}
 	if cmd.Example != "" {
 		r.macro("SH", "EXAMPLES")
@@ -99,12 +105,9 @@ func (r *roff) commands(cmd *cobra.Command) {
 }
 
 // flags lists flags.
-func (r *roff) flags(fs *pflag.FlagSet) {
-	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		value, usage := FlagHelp(f)
+func (r *roff) flags(flags []*pflag.Flag) {
+	for _, f := range flags {
+		value, usage := cli.FlagHelp(f)
 		line := `\fB` + EscapeRoff("--"+f.Name) + `\fR`
 		if f.Shorthand != "" {
 			line = `\fB` + EscapeRoff("-"+f.Shorthand) + `\fR, ` + line
@@ -115,19 +118,7 @@ func (r *roff) flags(fs *pflag.FlagSet) {
 		r.macro("TP")
 		r.b = append(r.b, line+"\n"...)
 		r.text(usage)
-	})
-}
-
-// FlagHelp returns the name of a flag's value, empty for a switch, and what the flag does, with its
-// default, as --help prints them.
-func FlagHelp(f *pflag.Flag) (value, usage string) {
-	value, usage = pflag.UnquoteUsage(f)
-	switch f.DefValue {
-	case "", "0", "false", "[]":
-	default:
-		usage += " (default " + f.DefValue + ")"
 	}
-	return value, usage
 }
 
 // seeAlso lists related pages.

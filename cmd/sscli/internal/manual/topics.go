@@ -6,9 +6,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/format"
 )
 
 // Topics returns the topics of `sscli help`: help pages without a command.
@@ -17,21 +20,51 @@ func Topics() []*cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Long: text}
 	}
 	return []*cobra.Command{
+		topic("connection", "The flags of all commands", connectionHelp()),
 		topic("exit-codes", "What the exit codes mean", exitCodesHelp()),
 		topic("environment", "Environment variables and precedence", environmentHelp()),
-		topic("output", "The forms of output", outputHelp),
+		topic("output", "The forms of output", outputHelp()),
 		topic("quoting", "How to write keys and values", quotingHelp),
 	}
+}
+
+// connectionHelp lists the flags of all commands.
+func connectionHelp() string {
+	var b strings.Builder
+	b.WriteString(`Every command has the flags below. For the name of a variable in brackets see sscli help
+environment, which also says what comes first. sscli context set NAME keeps the flags of a
+connection under a name; sscli context show prints what is in effect, and sscli doctor checks
+it step by step.
+
+At least one of --url, --host, --context and --embedded is required, or one of their variables.
+`)
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Bind(fs)
+	for _, section := range config.Sections() {
+		flags := make([]*pflag.Flag, len(section.Flags))
+		for i, name := range section.Flags {
+			flags[i] = fs.Lookup(name)
+		}
+		b.WriteString("\n" + section.Heading + "\n" + cli.Rows(cli.FlagRows(flags), cli.HelpWidth))
+	}
+	b.WriteString(`
+The path of a WebSocket is /mqtt unless the URL has one: ws://host:port/path. In batch, shell,
+watch and lock, --timeout is for connecting, and then for each request.
+
+A password is never an argument: --password-file reads it from a file, --askpass asks for it on
+the terminal.`)
+	return b.String()
 }
 
 // exitCodesHelp lists the exit codes.
 func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("The exit codes are a contract; scripts may rely on them.\n\n")
+	var rows [][2]string
 	for _, c := range explain.Codes() {
-		fmt.Fprintf(&b, "  %-6s %s\n", c.Code, c.Meaning)
+		rows = append(rows, [2]string{c.Code, c.Meaning})
 	}
-	b.WriteString("\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
+	b.WriteString(cli.Rows(rows, cli.HelpWidth) + "\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
 	return b.String()
 }
 
@@ -58,7 +91,18 @@ func environmentHelp() string {
 }
 
 // outputHelp explains the forms of output.
-const outputHelp = `human     for people; the default on a terminal; it may change; a value is JSON, text or a
+func outputHelp() string {
+	var rows [][2]string
+	for _, op := range format.Ops() {
+		if !op.Aside {
+			rows = append(rows, [2]string{op.By, op.Name + ": " + op.Fields})
+		}
+	}
+	return outputForms + "\n\nThe results have the op and the fields:\n\n" + cli.Rows(rows, cli.HelpWidth)
+}
+
+// outputForms is the beginning of outputHelp.
+const outputForms = `human     for people; the default on a terminal; it may change; a value is JSON, text or a
           hex dump by what it is, or by --show text, json, hex or quoted
 raw       for pipes and scripts; the default elsewhere; get of one key prints the bytes of
           the value and nothing else; any other result is a line of fields separated by
@@ -68,7 +112,9 @@ json      one object a line, also for errors (on stderr); bytes that are not UTF
           are in a field whose name ends in _b64
 template=TEXT
           a Go template over the fields of the JSON object, as in
-          -o 'template={{.key}} {{.version.wall_ms}}'
+          -o 'template={{.key}} {{.version.wall_ms}}'; to name a field that no result has is an
+          error; {{.value}} gives the bytes, {{base64 .value}}, {{json .value}} and
+          {{quote .value}} write them in another way
 
 raw, json, template and the exit codes are contracts. Results go to stdout, everything
 else to stderr. Bytes from the store are escaped on a terminal, except in the raw form.`

@@ -17,7 +17,12 @@ func NewVersion(a *cli.App) *cobra.Command {
 		Short:       "Print the version",
 		GroupID:     cli.GroupMore,
 		Annotations: map[string]string{cli.Offline: ""},
-		Args:        cli.NoArgs,
+		Long: `Print the version of sscli, and the commit that it was built from.
+
+In a build of a checkout, modified says that files differed from the commit. go run records
+no commit, unless with -buildvcs=true. sscli --version prints the same.`,
+		Example: "  sscli version\n  sscli version -o json",
+		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.Emit(build(a.Build))
 		},
@@ -27,10 +32,15 @@ func NewVersion(a *cli.App) *cobra.Command {
 // build completes the data that the linker set with the data that the Go command recorded.
 func build(b format.Build) format.Build {
 	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
-	info, ok := debug.ReadBuildInfo()
-	if !ok || b.Version != "" {
-		return b
+	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {
+		b = recorded(b, info)
 	}
+	return b
+}
+
+// recorded fills in what the Go command recorded. It records the commit in go build and go
+// install of a checkout.
+func recorded(b format.Build, info *debug.BuildInfo) format.Build {
 	b.Version = info.Main.Version
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -38,6 +48,8 @@ func build(b format.Build) format.Build {
 			b.Commit = s.Value
 		case "vcs.time":
 			b.Date = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
 		}
 	}
 	return b

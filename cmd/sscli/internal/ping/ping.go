@@ -50,7 +50,8 @@ func pingCommand(run func(ctx context.Context, count int, pause time.Duration) e
 
 Each round trip reads the key ` + Key + `, which need not exist. The exit code is 124 if
 a reply did not come in time.`,
-		Args: cli.NoArgs,
+		Example: "  sscli ping\n  sscli ping -n 100 --interval 10ms -o json",
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			pause, err := config.ParseDuration(interval)
 			if err != nil {

@@ -61,7 +61,7 @@ func dataError(err error) error {
 	} else if _, ok := errors.AsType[*disk.LockedError](err); ok {
 		e.Hint = "end that process, or another --data"
 	} else if _, ok := errors.AsType[*disk.FormatError](err); ok {
-		e.Hint = "the version of sscli that wrote it, or another --data"
+		e.Hint = "run the version that wrote it, or use another --data"
 	}
 	return e
 }

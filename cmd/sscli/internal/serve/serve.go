@@ -44,7 +44,7 @@ func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "serve [-- CMD...]",
 		Short:       "Run an emulator of the broker and its state store",
-		GroupID:     cli.GroupDebug,
+		GroupID:     cli.GroupServe,
 		Annotations: map[string]string{cli.Offline: ""}, // but for --attach
 		Long: `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
 when it is ready. What it holds is gone when it ends, or kept in the file of --data.

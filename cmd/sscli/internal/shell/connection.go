@@ -19,7 +19,8 @@ type connection struct {
 	session  *client.Session // nil before the first connection
 	tap      tap
 	keys     keyMemory
-	noScan   bool // the store has refused to list keys
+	locks    keyMemory // the locks that were named
+	noScan   bool      // the store has refused to list keys
 }
 
 // connect makes a session if there is none, or if the present one has ended for good. An error

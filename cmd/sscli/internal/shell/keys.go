@@ -36,26 +36,39 @@ func (c *connection) Saw(keys ...string) {
 	}
 }
 
+// with returns the remembered keys that begin with prefix.
+func (m *keyMemory) with(prefix string) []string {
+	var found []string
+	for key := range m.keys {
+		if strings.HasPrefix(key, prefix) {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
 // KeysWith implements [cli.Shell]: it returns the keys that begin with prefix, both the keys seen
 // so far and one page of the store's, if it has SCAN.
 func (c *connection) KeysWith(prefix string) []string {
-	found := make(map[string]bool)
-	for key := range c.keys.keys {
-		if strings.HasPrefix(key, prefix) {
-			found[key] = true
-		}
-	}
+	found := c.keys.with(prefix)
 	for _, key := range c.scan(prefix) {
 		if strings.HasPrefix(key, prefix) {
-			found[key] = true
+			found = append(found, key)
 		}
 	}
-	keys := make([]string, 0, len(found))
-	for key := range found {
-		keys = append(keys, key)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// LocksWith implements [cli.Shell]: it returns the locks that begin with prefix, of those that
+// were named in this shell. A lock is a key like others, so without such a lock any key may be
+// meant.
+func (c *connection) LocksWith(prefix string) []string {
+	if found := c.locks.with(prefix); len(found) > 0 {
+		return found
 	}
-	slices.Sort(keys)
-	return keys
+	return c.KeysWith(prefix)
 }
 
 // scan asks the store for one page of keys (protocol.md 9), and returns none if there is an

@@ -155,6 +155,9 @@ func (s *shell) execute(ctx context.Context, args []string) error {
 	root := newLineRoot(line)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if cmd.HasParent() && cmd.Parent().Name() == "lock" && cmd.Flags().NArg() > 0 && !explain.IsA[*explain.UsageError](err) {
+		s.conn.locks.add(cli.Unprotect(cmd.Flags().Arg(0)))
+	}
 	s.timed = !takesItsTime(cmd)
 	if u, ok := errors.AsType[*explain.UsageError](err); ok && u.Hint == "" {
 		u.Hint = strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "sscli "), " [flags]")

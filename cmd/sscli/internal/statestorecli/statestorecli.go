@@ -46,6 +46,7 @@ func New(a *cli.App) *cobra.Command {
 					"ca-file": "--cafile", "cert-file": "--certfile", "key-file": "--keyfile", "key-password-file": "--keypasswordfile",
 				},
 			}
+			a.Flags = cmd.Flags()
 			return a.SetOutput("raw")
 		},
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -1,44 +1,65 @@
-// Package suggest finds the names that a user may have meant: [Near] of a word and the names
-// that there are.
+// Package suggest finds what a user may have meant: [Near] finds the names that look like a
+// word, [Command] the command for a word that other tools have.
 package suggest
 
-import (
-	"strings"
+import "strings"
 
-	"github.com/spf13/cobra"
-)
-
-// Near returns the names that differ from a word in one letter, or else in two, or else the
-// names that begin with the word, or else none. A word of one or two letters may differ in one
-// letter only. Case does not matter. The measure is the one by which cobra suggests commands.
+// Near returns the names that differ from a word in one letter or in two that changed places,
+// or else in two such ways, or else the names that begin with the word, or else none. A word
+// of less than seven letters may differ in one way only. Case does not matter.
 func Near(word string, names []string) []string {
 	if word == "" {
 		return nil
 	}
-	root := &cobra.Command{}
-	for _, name := range names {
-		root.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
-	}
-	var longer []string
 	most := 2
-	if len(word) < 3 {
+	if len(word) < 7 {
 		most = 1
 	}
-	for distance := 1; distance <= most; distance++ {
-		root.SuggestionsMinimumDistance = distance
-		longer = nil
-		var near []string
-		for _, name := range root.SuggestionsFor(word) {
-			// cobra adds every name that the word begins.
-			if len(name) > len(word)+distance && strings.HasPrefix(strings.ToLower(name), strings.ToLower(word)) {
-				longer = append(longer, name)
-			} else {
-				near = append(near, name)
-			}
+	word = strings.ToLower(word)
+	near := make([][]string, most+1) // by distance; the last is for longer names
+	for _, name := range names {
+		lower := strings.ToLower(name)
+		d := distance(word, lower)
+		switch {
+		case d <= most:
+			d = max(d, 1)
+		case strings.HasPrefix(lower, word):
+			d = most + 1
+		default:
+			continue
 		}
-		if len(near) > 0 {
-			return near
+		near[d-1] = append(near[d-1], name)
+	}
+	for _, found := range near {
+		if len(found) > 0 {
+			return found
 		}
 	}
-	return longer
+	return nil
+}
+
+// distance counts the letters to insert, to delete, to replace, and the pairs of neighbours to
+// swap, that make b of a (optimal string alignment).
+func distance(a, b string) int {
+	var before []int // the row before last
+	last := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
 }

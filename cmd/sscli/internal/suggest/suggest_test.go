@@ -8,7 +8,7 @@ import (
 )
 
 func TestNear(t *testing.T) {
-	names := []string{"get", "set", "serve", "ca-file", "cert-file", "client-id", "lab", "lab-2", "laboratory"}
+	names := []string{"get", "set", "serve", "ca-file", "cert-file", "client-id", "shell", "lab", "lab-2", "laboratory"}
 	for _, tt := range []struct {
 		word string
 		want []string
@@ -18,7 +18,9 @@ func TestNear(t *testing.T) {
 		{"ca-flie", []string{"ca-file"}},
 		{"cert-fil", []string{"cert-file"}},
 		{"lab-3", []string{"lab-2"}},
-		{"labor", []string{"lab", "lab-2"}},
+		{"labor", []string{"laboratory"}},
+		{"hello", nil},
+		{"certfiel", []string{"cert-file"}},
 		{"labora", []string{"laboratory"}},
 		{"la", []string{"lab"}},
 		{"client", []string{"client-id"}},

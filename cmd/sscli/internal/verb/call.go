@@ -19,6 +19,7 @@ func newCall() Verb {
 
 Use it for verbs that sscli does not know. The store expects verbs in upper case.`,
 		example: "  sscli call GET setpoint\n  sscli call SCAN 'colors/*'",
+		group:   cli.GroupDebug,
 		Flags:   fence.Bind,
 		Writes:  func(operands []string) bool { return len(operands) > 0 && changesVerb(operands[0]) },
 		Parse: func(args []string, _ cli.Source) (Request, error) {

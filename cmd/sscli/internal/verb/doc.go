@@ -11,7 +11,7 @@
 //	…
 //	err = verb.Do(a, ctx, req)
 //
-// [Commands] makes the rows of the command table. [Do] carries out a request of the command
+// [Command] makes a row of the command table. [Do] carries out a request of the command
 // line; a batch, which has a session already, calls [DoMany], or [Carry] and [Finish].
 //
 // If the reply to a write is lost, the key is read back to find out what became of the write

@@ -13,9 +13,10 @@ import (
 // forgets the registration when the connection ends.
 func newKeyNotify() Verb {
 	return Verb{
-		use:    "keynotify KEY [STOP]",
-		short:  "Send KEYNOTIFY and print the reply",
-		Hidden: true,
+		use:     "keynotify KEY [STOP]",
+		short:   "Send KEYNOTIFY and print the reply",
+		example: "  sscli keynotify setpoint",
+		Hidden:  true,
 		Parse: func(args []string, _ cli.Source) (Request, error) {
 			if len(args) == 0 || len(args) > 2 || (len(args) == 2 && !strings.EqualFold(args[1], wire.OptionStop)) {
 				return Request{}, explain.Usagef("want KEY, or KEY STOP")

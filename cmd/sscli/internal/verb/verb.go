@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -23,8 +24,9 @@ type Verb struct {
 	short   string
 	long    string
 	example string
-	Hidden  bool // not in help
-	keys    int  // how many operands are keys; 0 for all of them
+	Hidden  bool   // not in help
+	group   string // in help; empty for cli.GroupStore
+	keys    int    // how many operands are keys; 0 for all of them
 
 	// Flags defines the verb's own flags; nil if there are none.
 	Flags func(*pflag.FlagSet)
@@ -80,13 +82,16 @@ func Makers() []func() Verb {
 	return []func() Verb{newGet, newSet, newDel, newVDel, newScan, newCall, newKeyNotify}
 }
 
-// Commands returns the rows of the command table that are verbs.
-func Commands() []cli.Command {
-	var rows []cli.Command
-	for _, anew := range Makers() {
-		rows = append(rows, cli.Command{Name: anew().Name(), New: func(a *cli.App) *cobra.Command { return verbCommand(a, anew()) }})
-	}
-	return rows
+// Command returns the row of the command table for the verb with a name. There must be one.
+func Command(name string) cli.Command {
+	return cli.Command{Name: name, New: func(a *cli.App) *cobra.Command {
+		for _, anew := range Makers() {
+			if v := anew(); v.Name() == name {
+				return verbCommand(a, v)
+			}
+		}
+		panic("no verb has the name " + name)
+	}}
 }
 
 // verbCommand returns a verb as a command of the command line.
@@ -98,7 +103,7 @@ func verbCommand(a *cli.App, v Verb) *cobra.Command {
 		Long:              v.long,
 		Example:           v.example,
 		Hidden:            v.Hidden,
-		GroupID:           cli.GroupStore,
+		GroupID:           cmp.Or(v.group, cli.GroupStore),
 		ValidArgsFunction: complete.Keys(a, v.keys),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, err := v.Parse(args, func(name string) ([]byte, error) { return a.Read(cmd.Context(), name, "the value") })

@@ -1,0 +1,303 @@
+package suggest
+
+import "strings"
+
+// A Meaning is what a user may have meant by words that are no command.
+type Meaning struct {
+	Hint string // a command line that begins with sscli, perhaps with a remark; empty: none
+	Why  string // why the state store cannot do it; empty if it can
+}
+
+// Command returns the meaning of words that users of other tools type below a command, which
+// is given by its path: "" for sscli itself, or "lock". exists reports whether there is a
+// command with a path. Operands among the words are written into the hint, but no values. The
+// zero Meaning means that the words are not known. There must be at least one.
+func Command(under string, words []string, exists func(path string) bool) Meaning {
+	word := strings.ToLower(words[0])
+	if len(words) > 1 {
+		if m := Command(strings.TrimSpace(under+" "+word), words[1:], exists); m != (Meaning{}) {
+			return m
+		}
+	}
+	return meaning(under, word, words[1:], exists)
+}
+
+// Other is Command for words of which the first is no command and looks like none, so that it
+// may be an operand.
+func Other(under string, words []string, exists func(path string) bool) Meaning {
+	return meaning(under, anyWord, words, exists)
+}
+
+// anyWord is a row's word that stands for every other.
+const anyWord = "*"
+
+// meaning looks a word up in the table.
+func meaning(under, word string, operands []string, exists func(path string) bool) Meaning {
+	for _, h := range habits() {
+		if h.under != under || !contains(h.typed, word) {
+			continue
+		}
+		m := Meaning{Why: h.why}
+		for means := range strings.SplitSeq(h.means, " | ") {
+			if means != "" && exists(path(means)) {
+				m.Hint = "sscli " + fill(means, operands)
+				break
+			}
+		}
+		if m != (Meaning{}) {
+			return m
+		}
+	}
+	return Meaning{}
+}
+
+// contains reports whether a word is one of those in a text.
+func contains(text, word string) bool {
+	for w := range strings.FieldsSeq(text) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// path returns the command that a hint begins with: its words in small letters.
+func path(hint string) string {
+	var names []string
+	for w := range strings.FieldsSeq(hint) {
+		name := strings.TrimRight(w, ",:;")
+		if strings.ContainsFunc(name, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') }) || name[0] == '-' {
+			break
+		}
+		names = append(names, name)
+		if name != w {
+			break
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// fill writes operands into a hint in place of KEY, NAME and PATTERN, which take the first, and
+// of KEY..., which takes all. [PATTERN] is left out if there is no operand.
+func fill(hint string, operands []string) string {
+	var out []string
+	for w := range strings.FieldsSeq(hint) {
+		name := strings.TrimRight(w, ",:;")
+		end := w[len(name):]
+		text := name
+		switch name {
+		case "KEY", "NAME", "PATTERN", "[PATTERN]":
+			if len(operands) > 0 {
+				text = orPlaceholder(operands[:1], strings.Trim(name, "[]"))
+			} else if name[0] == '[' && len(out) > 0 {
+				out[len(out)-1] += end
+				continue
+			}
+		case "KEY...":
+			if len(operands) > 0 {
+				text = orPlaceholder(operands, name)
+			}
+		}
+		out = append(out, text+end)
+	}
+	return strings.Join(out, " ")
+}
+
+// orPlaceholder returns operands as they are typed, or a placeholder if one of them has
+// characters that shells do not quote alike.
+func orPlaceholder(operands []string, placeholder string) string {
+	words := make([]string, len(operands))
+	for i, o := range operands {
+		var ok bool
+		if words[i], ok = Quoted(o); !ok {
+			return placeholder
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Quoted returns a word as it is typed in the user's shell and in sscli's. ok is false if the
+// two differ, or if it has a character that is not printable ASCII.
+func Quoted(word string) (typed string, ok bool) {
+	plain := word != "" && word[0] != '-'
+	for i := range len(word) {
+		c := word[i]
+		if c < ' ' || c > '~' || c == '\'' {
+			return "", false
+		}
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-/:@%+,", c) >= 0) {
+			plain = false
+		}
+	}
+	if plain {
+		return word, true
+	}
+	return "'" + word + "'", word == "" || word[0] != '-'
+}
+
+// A habit is what users of another tool type, and what does that here.
+type habit struct {
+	under string // the path of the command below which they type it
+	typed string // the words, any of which they type
+	means string // what does it here; of several, separated by |, the first that exists
+	why   string // why the state store cannot do it; empty if it can
+}
+
+// habits returns the table of habits: of redis-cli, etcdctl, kubectl, consul and the tools of
+// Mosquitto. Words that are commands of sscli need no row.
+func habits() []habit {
+	const (
+		expiry     = "the protocol sets an expiry only together with a value"
+		inPlace    = "the state store cannot change a value in place"
+		atOnce     = "the state store has no transactions"
+		guarded    = "lock run LOCK -- CMD..., with get and set in CMD"
+		onlyBytes  = "every value is plain bytes"
+		oneStore   = "there is one state store, without databases"
+		connection = "help connection"
+	)
+	return []habit{
+		// Keys
+		{"", "ls list dir find search dbsize", "scan [PATTERN]", ""},
+		{"", "exists has contains", "get KEY --version-only: the exit code is 1 if the key is missing", ""},
+		{"", "cat read show print fetch value mget getex getset getdel", "get KEY...", ""},
+		{"", "strlen len size", "get KEY -o 'template={{len .value}}'", ""},
+		{"", "add create new write store save update replace apply patch mset msetnx", "set KEY VALUE", ""},
+		{"", "setnx", "set KEY VALUE --nx", ""},
+		{"", "setex psetex", "set KEY VALUE --ttl 10m", ""},
+		{"", "remove unset unlink erase drop destroy purge", "del KEY...", ""},
+		{"", "cad delex delif", "vdel KEY VALUE", ""},
+		{"", "edit vi vim nano modify change", "edit KEY | set KEY VALUE", ""},
+		{"", "explain describe inspect", "explain KEY | get KEY", ""},
+		{"", "subscribe psubscribe sub listen notify notifications tail follow stream observe monitor events log logs poll", "watch KEY...", ""},
+		{"", "wait", "watch KEY --until set", ""},
+		{"", "publish pub", "set KEY VALUE", "the state store has keys and no channels"},
+		{"", "ttl pttl expiretime pexpiretime", "", "the protocol cannot tell a key's expiry"},
+		{"", "expire pexpire expireat pexpireat touch", "set KEY VALUE --ttl 10m", expiry},
+		{"", "persist", "set KEY VALUE, without --ttl", expiry},
+		{"", "incr decr incrby decrby incrbyfloat append setrange setbit cas", guarded, inPlace},
+		{"", "multi exec discard unwatch txn transaction eval evalsha fcall", guarded, atOnce},
+		{"", "rename renamenx mv move cp copy", "get KEY, then sscli set NEW VALUE, then sscli del KEY", "the state store cannot rename a key"},
+		{"", "flushall flushdb truncate wipe", "scan, then sscli del KEY...", "the state store cannot delete all keys at once"},
+		{"", "compaction defrag alarm downgrade maint", "", "the broker looks after its store by itself"},
+		{"", "select swapdb", "context list", oneStore},
+		{"", "db databases namespace namespaces", "context list", oneStore},
+		{"", "type", "get KEY", onlyBytes},
+		{"", "hget hset hgetall hdel hmget hmset hkeys hvals hlen hscan hexists hincrby lpush rpush lpop rpop lset " +
+			"lrange lindex linsert lrem ltrim llen sadd srem smembers sismember scard sscan spop zadd zrange zrank zrem zscan zscore zcard " +
+			"xadd xread xrange xlen json.get json.set", "", onlyBytes + ", there are no hashes, lists, sets or streams"},
+
+		// Copies of the store
+		{"", "export backup dump snapshot bgsave", "export | get KEY... -o json", ""},
+		{"", "import restore load", "import FILE | batch --load FILE", ""},
+		{"snapshot", "save", "export | get KEY... -o json", ""},
+		{"snapshot", "restore", "import FILE | batch --load FILE", ""},
+
+		// Locks
+		{"", "locks", "lock list | lock status NAME", ""},
+		{"", "acquire take", "lock acquire NAME", ""},
+		{"", "release unlock", "lock release NAME", ""},
+		{"", "renew extend refresh keepalive keep-alive", "lock renew NAME", ""},
+		{"", "hold elect election leader", "lock hold NAME", ""},
+		{"", "mutex semaphore flock", "lock run NAME -- CMD...", ""},
+		{"", "who owner holder", "lock status NAME", ""},
+		{"", "lease leases", "lock --help", ""},
+		{"lease", "grant", "set --help", ""},
+		{"lease", "revoke", "lock release NAME", ""},
+		{"lease", "keep-alive", "lock renew NAME", ""},
+		{"lease", "list", "lock list | lock status NAME", ""},
+		{"lease", "timetolive", "lock status NAME", "the protocol cannot tell a key's expiry"},
+		{"", "session sessions", "lock list | lock status NAME", ""},
+		{"lock", "list ls", "scan [PATTERN], then sscli lock status NAME", "a lock is a key, and the store does not know which keys are locks"},
+		{"lock", "show get info who owner holder check inspect describe state test", "lock status NAME", ""},
+		{"lock", "take obtain grab create new set add lock nx", "lock acquire NAME", ""},
+		{"lock", "try trylock", "lock acquire NAME --try", ""},
+		{"lock", "unlock free delete del remove rm drop", "lock release NAME", ""},
+		{"lock", "break steal force kill revoke", "lock status NAME shows the holder; sscli del NAME takes the lock from it", ""},
+		{"lock", "extend refresh keepalive keep-alive touch", "lock renew NAME", ""},
+		{"lock", "exec with do guard start wrap", "lock run NAME -- CMD...", ""},
+		{"lock", "keep wait maintain", "lock hold NAME", ""},
+		{"lock", anyWord, "lock run NAME -- CMD..., or sscli lock hold NAME", ""},
+		{"lock", "trace watch log logs history events monitor follow", "lock trace NAME | watch NAME", ""},
+
+		// The connection and the broker
+		{"", "auth login logout signin acl user users role roles connect credentials password", connection, ""},
+		{"", "config ctx contexts profile profiles connection connections target targets cluster clusters", "context list", ""},
+		{"", "configure setup init", "context set NAME --url URL", ""},
+		{"", "use switch", "context use NAME", ""},
+		{"", "whoami", "context show", ""},
+		{"", "env", "help environment", ""},
+		{"config", "get-contexts get-clusters get-users list ls contexts", "context list", ""},
+		{"config", "use-context use", "context use NAME", ""},
+		{"config", "current-context view show get", "context show", ""},
+		{"config", "set-context set-cluster set-credentials set", "context set NAME", ""},
+		{"config", "delete-context unset rm", "context rm NAME", ""},
+		{"context", "ls contexts get-contexts all", "context list", ""},
+		{"context", "delete del remove forget delete-context", "context rm NAME", ""},
+		{"context", "current current-context get view describe print which cat", "context show", ""},
+		{"context", "switch select choose default activate use-context", "context use NAME", ""},
+		{"context", "add create new put save set-context", "context set NAME --url URL", ""},
+		{"context", "edit update modify change", "context set NAME, with the flags to change", ""},
+		{"context", "unset", "context set NAME --unset FLAG", ""},
+		{"context", "rename mv move copy cp", "context set NEW, with the same flags, then sscli context rm NAME", "a context cannot be renamed"},
+		{"", "stat stats info status health healthcheck check test diagnose diag verify debug endpoint member members cluster-info operator", "doctor", ""},
+		{"", "latency rtt", "ping", ""},
+		{"", "benchmark perf stress", "bench", ""},
+		{"", "top", "watch KEY...", ""},
+
+		// The program
+		{"", "server start broker emulator mock standalone agent daemon", "serve", ""},
+		{"", "redis", "gateway", ""},
+		{"", "repl console interactive prompt cli", "shell", ""},
+		{"", "run source script pipe", "batch FILE", ""},
+		{"", "time now clock date timestamp", "hlc now", ""},
+		{"", "decode parse", "hlc parse HLC", ""},
+		{"", "compare cmp", "hlc compare HLC HLC", ""},
+		{"hlc", "new time clock date generate gen", "hlc now", ""},
+		{"hlc", "show decode format explain print", "hlc parse HLC", ""},
+		{"hlc", "cmp diff order sort before after", "hlc compare HLC HLC", ""},
+		{"", "manual docs doc usage commands", "help", ""},
+		{"", "about", "version", ""},
+		{"", "completions autocomplete complete", "completion", ""},
+		{"completion", "pwsh ps ps1", "completion powershell", ""},
+		{"completion", "sh ksh mksh csh tcsh ash dash elvish nu nushell xonsh cmd", "", "there is completion for bash, zsh, fish and powershell"},
+
+		// consul kv
+		{"", "kv", "get KEY", ""},
+		{"kv", "get", "get KEY...", ""},
+		{"kv", "put set", "set KEY VALUE", ""},
+		{"kv", "delete del rm", "del KEY...", ""},
+		{"kv", "list ls keys", "scan [PATTERN]", ""},
+		{"kv", "export", "export | get KEY... -o json", ""},
+		{"kv", "import", "import FILE | batch --load FILE", ""},
+	}
+}
+
+// Flag returns the flag, without its dashes and perhaps with more after it, that does here what
+// a flag of another tool does; empty if there is none.
+func Flag(name string) string {
+	for _, f := range [][2]string{
+		{"pass passwd password pw secret", "password-file FILE, or --askpass to type it"},
+		{"user login", "username NAME"},
+		{"endpoint endpoints server servers address addr broker uri", "url URL"},
+		{"ca cacert cafile capath certificate-authority trusted-ca-file", "ca-file FILE"},
+		{"cert certfile client-certificate", "cert-file FILE"},
+		{"key keyfile client-key", "key-file FILE"},
+		{"token", "sat-file FILE"},
+		{"insecure insecure-skip-tls-verify skip-verify insecure-skip-verify", "tls-insecure"},
+		{"sni servername server-name", "tls-server-name NAME"},
+		{"id clientid", "client-id ID"},
+		{"json", "output json"},
+		{"raw", "output raw"},
+		{"format write-out", "output FORM"},
+		{"debug", "trace"},
+		{"silent", "quiet"},
+		{"command-timeout dial-timeout request-timeout", "timeout DURATION"},
+		{"ex expire expiry lease", "ttl DURATION"},
+		{"force", "force-fence"},
+	} {
+		if contains(f[0], strings.ToLower(name)) {
+			return f[1]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,131 @@
+package format
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// resultTypes lists the types of the package that are results: those with the methods fields and raw.
+func resultTypes(t *testing.T) (names []string) {
+	t.Helper()
+	methods := make(map[string]int) // of the two, by type
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), e.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && (f.Name.Name == "fields" || f.Name.Name == "raw") {
+				receiver := f.Recv.List[0].Type
+				if star, ok := receiver.(*ast.StarExpr); ok {
+					receiver = star.X
+				}
+				name := receiver.(*ast.Ident).Name
+				if methods[name]++; methods[name] == 2 {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// An opKey tells apart results that have the same op: those for standard error, and the events
+// of a watch, which are the ones with a time.
+type opKey struct {
+	name         string
+	aside, event bool
+}
+
+// TestOps compares Ops with what the samples print: each op and each field, both ways.
+func TestOps(t *testing.T) {
+	printed := make(map[opKey]map[string]bool) // by op, the fields that a sample has
+	given := make(map[string]map[string]bool)  // by type, whether a sample has the field
+	for _, results := range samples() {
+		for _, r := range results {
+			typ := reflect.Indirect(reflect.ValueOf(r)).Type().Name()
+			fields := r.fields()
+			_, isEvent := r.(Event)
+			key := opKey{fields[0].value.(string), isDiagnostic(r), isEvent}
+			if printed[key] == nil {
+				printed[key] = make(map[string]bool)
+			}
+			if given[typ] == nil {
+				given[typ] = make(map[string]bool)
+			}
+			for _, f := range fields[1:] {
+				if _, known := objectParts(f.name); !known {
+					if _, ok := f.value.(object); ok {
+						t.Errorf("the field %s of the op %s is an object, but objectParts in ops.go does not know it: templates cannot name what is in it", f.name, key.name)
+					}
+				}
+				given[typ][f.name] = given[typ][f.name] || f.value != nil
+				if f.value != nil {
+					printed[key][f.name] = true
+				}
+			}
+		}
+	}
+	for _, typ := range resultTypes(t) {
+		if given[typ] == nil {
+			t.Errorf("no sample of %s: add some to samples in format_test.go", typ)
+		}
+		for name, ok := range given[typ] {
+			if !ok {
+				t.Errorf("no sample of %s has the field %s: add one to samples in format_test.go", typ, name)
+			}
+		}
+	}
+	for _, op := range Ops() {
+		key := opKey{op.Name, op.Aside, strings.HasPrefix(op.By, "watch") && op.Name != "end"}
+		documented := strings.Fields(op.Fields)
+		for _, name := range documented {
+			if !printed[key][name] {
+				t.Errorf("Ops says that the op %s of %s has the field %s, but no sample prints it", op.Name, op.By, name)
+			}
+		}
+		for name := range printed[key] {
+			if !slices.Contains(documented, name) {
+				t.Errorf("the op %s of %s has the field %s, which the row in Ops in ops.go does not: add it, then go test ./cmd/sscli -run TestOutputPage -update", op.Name, op.By, name)
+			}
+		}
+		delete(printed, key)
+	}
+	for key := range printed {
+		t.Errorf("the op %s has no row in Ops in ops.go: add one, then go test ./cmd/sscli -run TestOutputPage -update", key.name)
+	}
+	explained := make(map[string]bool)
+	for _, row := range Fields() {
+		for name := range strings.SplitSeq(row[0], ", ") {
+			explained[name] = true
+		}
+	}
+	for _, op := range Ops() {
+		for name := range strings.FieldsSeq(op.Fields) {
+			if _, ok := explained[name]; !ok {
+				t.Errorf("the field %s of the op %s has no meaning in Fields in ops.go: add one, then go test ./cmd/sscli -run TestOutputPage -update", name, op.Name)
+			}
+			if _, ok := explained[name]; ok {
+				explained[name] = false
+			}
+		}
+	}
+	for name, unused := range explained {
+		if unused {
+			t.Errorf("Fields in ops.go has %s, which no op has", name)
+		}
+	}
+}
