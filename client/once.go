@@ -62,10 +62,11 @@ func (f *flight) reset() {
 
 // early is used as mqtt.Options.Early of an attempt.
 func (f *flight) early(s *Session) (mqtt.EarlyMessage, error) {
-	p, m, err := s.prepare(f.ctx, f.command)
-	if err != nil {
+	p := &pending{s: s, command: f.command, expiry: expiry(f.ctx), done: make(chan struct{})}
+	if err := p.begin(nil); err != nil {
 		return mqtt.EarlyMessage{}, err
 	}
+	m := p.message(nil, nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.p, f.m = p, m
@@ -109,7 +110,7 @@ func (p *pending) instead(err error) error {
 	if p == nil {
 		return err
 	}
-	p.s.finish(p.id, mqtt.Message{}, err)
+	p.s.finish(p.id, err)
 	<-p.done
 	// CONNACK announced the maximum size before the broker closed the connection.
 	if tooLarge, ok := errors.AsType[*mqtt.TooLargeError](p.err); ok {

@@ -1,10 +1,13 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
@@ -39,13 +42,18 @@ type Watch struct {
 
 	mu     sync.Mutex
 	keys   map[string]*watchedKey
-	ready  bool   // all keys have been read once
-	feed   uint64 // of the connection whose notifications count
-	queue  []Event
-	head   int // of queue
+	ready  bool    // all keys have been read once
+	feed   uint64  // of the connection whose notifications count
+	queue  []Event // not yet taken by the consumer
 	err    error
 	wake   chan struct{} // something changed for the consumer; capacity 1
 	outage time.Time     // when the connection was lost; zero while the watch is up
+
+	held atomic.Int64 // events in queue and in taken
+
+	// Owned by the consumer, which takes the whole queue at once.
+	taken []Event
+	next  int // of taken
 
 	// Owned by the watcher.
 	names    []string   // the keys
@@ -178,27 +186,42 @@ func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
+// keptEvents is the number of events whose memory is used again.
+const keptEvents = 4096
+
 // pop returns the next event if there is one. The error is why there will be no more.
 func (w *Watch) pop() (e Event, ok bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.head == len(w.queue) {
-		return Event{}, false, w.err
+	if w.next == len(w.taken) {
+		spare := w.taken[:0]
+		if cap(spare) > keptEvents {
+			spare = nil
+		}
+		w.mu.Lock()
+		w.taken, w.queue, w.next = w.queue, spare, 0
+		if len(w.taken) == 0 {
+			err = w.err
+		}
+		w.mu.Unlock()
+		if len(w.taken) == 0 {
+			return Event{}, false, err
+		}
 	}
-	e = w.queue[w.head]
-	w.queue[w.head] = Event{}
-	w.head++
-	if w.head == len(w.queue) {
-		w.queue, w.head = w.queue[:0], 0
-	}
+	e = w.taken[w.next]
+	w.taken[w.next] = Event{}
+	w.next++
+	w.held.Add(-1)
 	return e, true, nil
 }
 
-// Ready reports whether Next has an event, or the end, without waiting.
+// Ready reports whether Next has an event, or the end, without waiting. Like Next, it is for
+// the consumer only.
 func (w *Watch) Ready() bool {
+	if w.next < len(w.taken) {
+		return true
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.head < len(w.queue) || w.err != nil
+	return len(w.queue) > 0 || w.err != nil
 }
 
 // Close ends the watch. It asks the store to stop the notifications of keys that no other
@@ -230,11 +253,12 @@ func (w *Watch) endLocked(err error) {
 		return
 	}
 	w.err = err
-	w.signal()
+	w.wakeUp()
 	w.v.post(func() { w.v.leave(w, nil) })
 }
 
-func (w *Watch) signal() {
+// wakeUp wakes the consumer.
+func (w *Watch) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -270,6 +294,7 @@ func (w *Watch) attach(feed uint64) {
 
 // broken begins an outage: nothing is known since the last sign of life.
 func (w *Watch) broken(since time.Time, err error) {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.feed = 0
@@ -290,6 +315,7 @@ func (w *Watch) broken(since time.Time, err error) {
 
 // up ends an outage, or the join: all keys have been read.
 func (w *Watch) up() {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ready = true
@@ -301,6 +327,7 @@ func (w *Watch) up() {
 
 // drop ends what is watched of a key. It reports whether the key was still to be read.
 func (w *Watch) drop(key string, err error) bool {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := w.keys[key]
@@ -311,6 +338,7 @@ func (w *Watch) drop(key string, err error) bool {
 
 // unaudited says why an audit could not be made.
 func (w *Watch) unaudited(err error) {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.push(Event{Kind: EventUnaudited, Time: time.Now(), Err: err})
@@ -319,6 +347,7 @@ func (w *Watch) unaudited(err error) {
 // sync takes the answer to the GET of a join or a resync, which was sent at a time, and
 // ends the holding back.
 func (w *Watch) sync(key string, r GetResult, sent time.Time) {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k, now := w.keys[key], time.Now()
@@ -344,6 +373,7 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) {
 
 // compare takes the answer to the GET of an audit, which was sent at a time.
 func (w *Watch) compare(key string, r GetResult, sent time.Time) {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k, now := w.keys[key], time.Now()
@@ -367,21 +397,17 @@ func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 
 // The caller of the methods below holds w.mu.
 
-// push hands an event to the consumer.
+// push hands an event to the consumer. The caller wakes it, perhaps after several.
 func (w *Watch) push(e Event) {
 	if w.err != nil {
 		return
 	}
-	if len(w.queue)-w.head >= w.o.Buffer {
+	if w.held.Load() >= int64(w.o.Buffer) {
 		w.endLocked(ErrOverflow)
 		return
 	}
-	if w.head > 1024 && w.head > len(w.queue)/2 {
-		w.queue = slices.Delete(w.queue, 0, w.head)
-		w.head = 0
-	}
+	w.held.Add(1)
 	w.queue = append(w.queue, e)
-	w.signal()
 }
 
 // take handles a notification.
@@ -454,16 +480,53 @@ func (k *watchedKey) knows(found state) bool {
 	})
 }
 
-// notice passes a notification on to the watches of its key. feed is the number of the
-// connection.
-func (s *Session) notice(feed uint64, key string, m mqtt.Message) {
+// notifiedKey returns the key in the topic of a notification for this client; ok is false
+// for any other topic.
+func (s *Session) notifiedKey(topic []byte) (key []byte, ok bool) {
+	digits, ok := bytes.CutPrefix(topic, s.notifyTopic)
+	if !ok {
+		// Hexadecimal digits may be of either case.
+		id, key, ok := wire.ParseNotifyTopic(string(topic))
+		return []byte(key), ok && id == s.o.ClientID
+	}
+	key, err := hex.AppendDecode(nil, digits)
+	return key, err == nil
+}
+
+// notice passes a notification on to the watches of its key.
+func (r *receiver) notice(key []byte, m *mqtt.Publication) {
 	if m.Retained {
 		return // the store's are not: somebody else has left it with the broker
 	}
+	r.s.mu.Lock()
+	watches := r.s.routes[string(key)]
+	r.s.mu.Unlock()
+	if len(watches) == 0 {
+		return
+	}
+	r.tell(watches, newEvent(string(key), m))
+}
+
+// tell passes an event on to the watches of its key.
+func (r *receiver) tell(watches []*Watch, e Event) {
+	for _, w := range watches {
+		w.mu.Lock()
+		if k := w.keys[e.Key]; k != nil && w.feed == r.feed {
+			w.take(k, e)
+		}
+		w.mu.Unlock()
+		if !slices.Contains(r.notified, w) {
+			r.notified = append(r.notified, w)
+		}
+	}
+}
+
+// newEvent reads a notification. The event shares no memory with m.
+func newEvent(key string, m *mqtt.Publication) Event {
 	e := Event{Kind: EventOther, Key: key, Time: time.Now()}
 	if text, ok := m.Property(wire.PropTimestamp); ok {
 		// If it cannot be read, the version is unknown, and the event still counts.
-		if v, err := wire.ParseVersion(text); err == nil {
+		if v, err := wire.ParseVersion(string(text)); err == nil {
 			e.Version = v
 		}
 	}
@@ -472,20 +535,14 @@ func (s *Session) notice(feed uint64, key string, m mqtt.Message) {
 	case err != nil:
 		e.Word = string(m.Payload)
 	case n.Op == wire.OpSet:
-		e.Kind, e.Value, e.HasValue = EventSet, n.Value, n.HasValue
+		e.Kind = EventSet
 	case n.Op == wire.OpDelete:
 		e.Kind = EventDelete
 	default:
-		e.Word, e.Value, e.HasValue = string(n.Op), n.Value, n.HasValue
+		e.Word = string(n.Op)
 	}
-	s.mu.Lock()
-	watches := s.routes[key]
-	s.mu.Unlock()
-	for _, w := range watches {
-		w.mu.Lock()
-		if k := w.keys[key]; k != nil && w.feed == feed {
-			w.take(k, e)
-		}
-		w.mu.Unlock()
+	if e.Kind != EventDelete && n.HasValue {
+		e.Value, e.HasValue = append(make([]byte, 0, len(n.Value)), n.Value...), true
 	}
+	return e
 }

@@ -1,7 +1,9 @@
 package mqtt
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +29,7 @@ func (in *incoming) event() Event {
 	e := Event{Time: time.Now(), Type: in.name(), Size: in.size}
 	switch in.kind {
 	case packets.PUBLISH:
-		m := in.publish.Message
+		m := in.publish.Message()
 		e.ID, e.Message, e.Duplicate = in.publish.id, &m, in.publish.duplicate
 	case packets.PUBACK:
 		e.ID, e.Detail = in.puback.id, reasonDetail(e.Type, in.puback.code, &packets.Properties{ReasonString: in.puback.reason})
@@ -37,9 +39,11 @@ func (in *incoming) event() Event {
 	return e
 }
 
-// publishEvent returns the Event of a sent PUBLISH.
+// publishEvent returns the Event of a sent PUBLISH. The caller of Publish may use the memory
+// of m again, so the event has a copy.
 func publishEvent(m Message, id uint16, size int) Event {
 	m.QoS = 1
+	m.Payload, m.Correlation, m.User = bytes.Clone(m.Payload), bytes.Clone(m.Correlation), slices.Clone(m.User)
 	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &m}
 }
 
