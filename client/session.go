@@ -19,10 +19,10 @@ import (
 type Session struct {
 	o     Options
 	clock *wire.Clock
-	nonce [8]byte        // random; in the correlation data of every request
+	nonce [8]byte // random; in the correlation data of every request
 
-	notifyTopic []byte // how the topics of its notifications begin
-	wg    sync.WaitGroup // goroutines and calls that Close waits for; nothing is added once life has ended
+	notifyTopic []byte         // how the topics of its notifications begin
+	wg          sync.WaitGroup // goroutines and calls that Close waits for; nothing is added once life has ended
 
 	brief bool // closed after the first answer, as by Once
 
@@ -341,7 +341,7 @@ func isTakenOver(err error) bool {
 type pending struct {
 	s       *Session
 	command Command
-	id      uint64 // its number, in the correlation data
+	id      uint64 // its number
 	ts      Version
 	sent    time.Time
 	expiry  time.Duration
@@ -349,12 +349,14 @@ type pending struct {
 	deadline time.Time
 	caller   *caller // of a Pipeline; nil = none
 
+	correlation [16]byte // the number and Session.nonce
+
 	// Guarded by Session.mu.
-	conn     *mqtt.Conn // nil until it is the session's
-	expires  time.Time
-	unsent   bool      // nobody but start ends it, because start will say why it was not sent
-	taken    bool      // the broker has acknowledged the request
-	alone    bool      // and said that nobody subscribes to requests
+	conn    *mqtt.Conn // nil until it is the session's
+	expires time.Time
+	unsent  bool // nobody but start ends it, because start will say why it was not sent
+	taken   bool // the broker has acknowledged the request
+	alone   bool // and said that nobody subscribes to requests
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then closes done, or calls ended.
@@ -548,14 +550,13 @@ const (
 // message returns a request as a message. It appends the properties to user and the payload
 // to payload.
 func (p *pending) message(user []mqtt.Property, payload []byte) mqtt.Message {
-	var id [16]byte
-	binary.LittleEndian.PutUint64(id[:], p.id)
-	copy(id[8:], p.s.nonce[:])
+	binary.LittleEndian.PutUint64(p.correlation[:], p.id)
+	copy(p.correlation[8:], p.s.nonce[:])
 	return mqtt.Message{
 		Topic:         wire.RequestTopic,
 		Payload:       wire.AppendRequest(payload, p.command.words...),
 		ResponseTopic: p.s.o.ResponseTopic,
-		Correlation:   id[:],
+		Correlation:   p.correlation[:],
 		ContentType:   wire.ContentType,
 		Expiry:        p.expiry,
 		User:          p.s.appendProperties(user, p.command, p.ts),

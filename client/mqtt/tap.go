@@ -3,7 +3,6 @@ package mqtt
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ func (in *incoming) event() Event {
 // of m again, so the event has a copy.
 func publishEvent(m Message, id uint16, size int) Event {
 	m.QoS = 1
-	m.Payload, m.Correlation, m.User = bytes.Clone(m.Payload), bytes.Clone(m.Correlation), slices.Clone(m.User)
+	m.Payload, m.Correlation, m.User = bytes.Clone(m.Payload), bytes.Clone(m.Correlation), append([]Property(nil), m.User...)
 	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &m}
 }
 

@@ -105,12 +105,15 @@ its value. Keys that were missing (found is false) are skipped.`,
 
 // run connects and runs the lines of a file, or of standard input for "-".
 func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error) {
-	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]func() verb.Verb)}
+	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]*lineVerb)}
 	b.in = func() ([]byte, error) { return a.ReadStdin(ctx, "the value") }
 	for _, anew := range verb.Makers() {
-		v := anew()
-		for _, name := range append([]string{v.Name()}, v.Aliases...) {
-			b.verbs[name] = anew
+		v := &lineVerb{anew: anew, plain: anew()}
+		if _, err := b.flagsOf(v.plain); err != nil {
+			return err
+		}
+		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
+			b.verbs[name] = v
 		}
 	}
 	if f.load {
@@ -158,6 +161,9 @@ func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error)
 
 // confirm asks once for all writes of the batch, at the first line that writes.
 func (b *batch) confirm(ctx context.Context, req verb.Request) error {
+	if !b.app.Settings.Protected {
+		return nil
+	}
 	if what := req.Writes(); what != "" {
 		return b.app.ConfirmAll(ctx, what)
 	}
@@ -204,11 +210,11 @@ func (b *batch) writes(words []repl.Word) bool {
 	for len(args) > 1 && lineword.Is(args[0]) {
 		args = lineword.Command(args)
 	}
-	anew, ok := b.verbs[strings.ToLower(cli.Unprotect(args[0]))]
+	known, ok := b.verbs[strings.ToLower(cli.Unprotect(args[0]))]
 	if !ok {
 		return false
 	}
-	v := anew()
+	v := known.anew()
 	if v.Writes == nil {
 		return false
 	}
@@ -224,8 +230,8 @@ func (b *batch) writes(words []repl.Word) bool {
 type batch struct {
 	app     *cli.App
 	flags   batchFlags
-	verbs   map[string]func() verb.Verb // by name and alias
-	set     client.SetOptions           // of every line, with --load
+	verbs   map[string]*lineVerb // by name and alias
+	set     client.SetOptions    // of every line, with --load
 	session *client.Session
 	budget  time.Duration // the timeout of each request
 	in      cli.Stdin     // reads the value -
