@@ -66,7 +66,7 @@ func (f *flight) early(s *Session) (mqtt.EarlyMessage, error) {
 	if err := p.begin(nil); err != nil {
 		return mqtt.EarlyMessage{}, err
 	}
-	m := p.message(nil, nil)
+	m := p.message(new(draft))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.p, f.m = p, m

@@ -22,6 +22,7 @@ type Session struct {
 	nonce [8]byte // random; in the correlation data of every request
 
 	notifyTopic []byte         // how the topics of its notifications begin
+	drafts      sync.Pool      // of *draft
 	wg          sync.WaitGroup // goroutines and calls that Close waits for; nothing is added once life has ended
 
 	brief bool // closed after the first answer, as by Once
@@ -434,18 +435,21 @@ func (p *pending) start(ctx context.Context, conn *mqtt.Conn) error {
 	if err := p.begin(conn); err != nil {
 		return err
 	}
-	var properties [maxProperties]mqtt.Property
-	var payload [shortPayload]byte
-	m := p.message(properties[:0], payload[:0])
+	s := p.s
+	d, ok := s.drafts.Get().(*draft)
+	if !ok {
+		d = new(draft)
+	}
+	m := p.message(d)
 	err := conn.Queue(&m, p.acked)
 	if err == mqtt.ErrFull {
 		err = p.publish(ctx, conn, m)
 	}
+	s.drafts.Put(d)
 	if err != nil {
 		p.abandon()
 		return err
 	}
-	s := p.s
 	s.mu.Lock()
 	p.unsent = false
 	s.expectBy(p.deadline)
@@ -542,24 +546,32 @@ func (s *Session) overdue() {
 	}
 }
 
-const (
-	maxProperties = 7   // of a request
-	shortPayload  = 512 // bytes; a request up to this size needs no memory of its own
-)
+// A draft is memory for a message, used again when the connection has encoded it.
+type draft struct {
+	properties []mqtt.Property
+	payload    []byte
+}
 
-// message returns a request as a message. It appends the properties to user and the payload
-// to payload.
-func (p *pending) message(user []mqtt.Property, payload []byte) mqtt.Message {
+// keptDraft is the size up to which the payload of a draft is kept, in bytes.
+const keptDraft = 64 << 10
+
+// message returns a request as a message. It lies in d until d is used again.
+func (p *pending) message(d *draft) mqtt.Message {
+	if cap(d.payload) > keptDraft {
+		d.payload = nil
+	}
+	d.properties = p.s.appendProperties(d.properties[:0], p.command, p.ts)
+	d.payload = wire.AppendRequest(d.payload[:0], p.command.words...)
 	binary.LittleEndian.PutUint64(p.correlation[:], p.id)
 	copy(p.correlation[8:], p.s.nonce[:])
 	return mqtt.Message{
 		Topic:         wire.RequestTopic,
-		Payload:       wire.AppendRequest(payload, p.command.words...),
+		Payload:       d.payload,
 		ResponseTopic: p.s.o.ResponseTopic,
 		Correlation:   p.correlation[:],
 		ContentType:   wire.ContentType,
 		Expiry:        p.expiry,
-		User:          p.s.appendProperties(user, p.command, p.ts),
+		User:          d.properties,
 	}
 }
 
@@ -610,7 +622,7 @@ func (p *pending) startExpiry() {
 	p.expires = expires
 }
 
-// appendProperties appends the user properties of a request, at most maxProperties.
+// appendProperties appends the user properties of a request.
 func (s *Session) appendProperties(props []mqtt.Property, c Command, ts Version) []mqtt.Property {
 	props = append(props,
 		mqtt.Property{Name: wire.PropTimestamp, Value: ts.String()},

@@ -288,7 +288,7 @@ func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err 
 	c.inFlight.Add(1)
 	size = len(c.out) - before
 	if c.o.Tap != nil {
-		c.o.Tap(publishEvent(*m, id, size))
+		c.o.Tap(publishEvent(m, id, size))
 	}
 	return id, size, nil
 }

@@ -60,6 +60,7 @@ type packetReader struct {
 	r     *bufio.Reader
 	limit int    // bytes after the fixed header
 	body  []byte // of a packet that does not fit into r; reused
+	in    incoming
 }
 
 // readBuffer is the size of the buffer between the network and a packetReader. Up to this
@@ -73,8 +74,8 @@ const firstChunk = 64 << 10
 // keepBody is the size up to which a buffer is reused for the next packet.
 const keepBody = 1 << 20
 
-// incoming is a packet from the broker, valid until the next one is read. PUBLISH and PUBACK
-// are decoded here, the others by paho.
+// incoming is a packet from the broker. PUBLISH and PUBACK are decoded here, the others by
+// paho.
 type incoming struct {
 	kind    byte // such as packets.PUBLISH
 	size    int  // with its fixed header
@@ -90,7 +91,10 @@ func packetName(kind byte) string {
 	return (&packets.ControlPacket{FixedHeader: packets.FixedHeader{Type: kind}}).PacketType()
 }
 
-func (p *packetReader) next() (in incoming, err error) {
+// next reads a packet, which is valid until the next call.
+func (p *packetReader) next() (*incoming, error) {
+	p.in = incoming{}
+	in := &p.in
 	first, err := p.r.ReadByte()
 	if err != nil {
 		return in, err

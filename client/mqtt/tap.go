@@ -40,10 +40,12 @@ func (in *incoming) event() Event {
 
 // publishEvent returns the Event of a sent PUBLISH. The caller of Publish may use the memory
 // of m again, so the event has a copy.
-func publishEvent(m Message, id uint16, size int) Event {
-	m.QoS = 1
-	m.Payload, m.Correlation, m.User = bytes.Clone(m.Payload), bytes.Clone(m.Correlation), append([]Property(nil), m.User...)
-	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &m}
+func publishEvent(m *Message, id uint16, size int) Event {
+	c := &Message{
+		Topic: m.Topic, ResponseTopic: m.ResponseTopic, ContentType: m.ContentType, Expiry: m.Expiry, QoS: 1,
+		Payload: bytes.Clone(m.Payload), Correlation: bytes.Clone(m.Correlation), User: append([]Property(nil), m.User...),
+	}
+	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: c}
 }
 
 // pubackEvent returns the Event of a sent PUBACK.
