@@ -145,7 +145,7 @@ func TestLockOldNews(t *testing.T) {
 		tell := func(e Event) {
 			e.Key = "l"
 			r := receiver{s: s, feed: s.feed}
-			r.tell(s.routes[e.Key], e)
+			r.tell(s.routes[e.Key].watches, e)
 			r.drained()
 			synctest.Wait()
 		}

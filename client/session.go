@@ -44,7 +44,7 @@ type Session struct {
 	feed        uint64              // counts the connections
 	notify      bool                // the next connection subscribes to notifications
 	notified    bool                // conn has subscribed to notifications
-	routes      map[string][]*Watch // by key; slices are replaced, never changed
+	routes      map[string]route    // by key
 	watcher     *watcher            // nil until the first watch
 }
 
@@ -77,7 +77,7 @@ func newSession(o Options) (*Session, error) {
 		notifyTopic: []byte(wire.NotifyTopic(o.ClientID, "")),
 		dialing:     make(chan struct{}, 1),
 		outstanding: make(map[uint64]*pending),
-		routes:      make(map[string][]*Watch),
+		routes:      make(map[string]route),
 	}
 	rand.Read(s.nonce[:]) // never returns an error
 	s.life, s.end = context.WithCancel(context.Background())
@@ -648,6 +648,7 @@ type receiver struct {
 	feed     uint64     // the number of the connection
 	answered []*pending // by the messages of this read
 	notified []*Watch   // by the messages of this read
+	key      []byte     // of a notification; reused
 }
 
 // message takes a message. A reply that nobody waits for (late or duplicate) is dropped; the
@@ -658,7 +659,8 @@ func (r *receiver) message(m *mqtt.Publication) {
 		return
 	}
 	// Notifications may come without a subscription (protocol.md 1.2).
-	if key, ok := r.s.notifiedKey(m.Topic); ok {
+	key, ok := r.s.notifiedKey(r.key[:0], m.Topic)
+	if r.key = key; ok {
 		r.notice(key, m)
 	}
 }

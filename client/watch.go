@@ -70,7 +70,8 @@ type Watch struct {
 type watchedKey struct {
 	state
 	base   Version   // of the last GET; older versions are known already
-	recent []change  // the last few, to recognize duplicates
+	recent []change  // the last few, to recognize duplicates; a ring once it is full
+	oldest int       // of recent, once it is full
 	proven time.Time // when the last GET was sent that found what was known
 
 	// While a GET is outstanding the events of its key are held back.
@@ -427,14 +428,16 @@ func (w *Watch) take(k *watchedKey, e Event) {
 			return
 		}
 		c := change{e.Kind, e.Version}
-		if slices.ContainsFunc(k.recent, func(r change) bool { return r.kind == c.kind && r.version.Equal(c.version) }) {
+		if slices.ContainsFunc(k.recent, func(r change) bool { return r.version.Equal(c.version) && r.kind == c.kind }) {
 			return
 		}
 		const remembered = 8
-		if len(k.recent) == remembered {
-			k.recent = slices.Delete(k.recent, 0, 1)
+		if len(k.recent) < remembered {
+			k.recent = append(k.recent, c)
+		} else {
+			k.recent[k.oldest] = c
+			k.oldest = (k.oldest + 1) % remembered
 		}
-		k.recent = append(k.recent, c)
 	}
 	if e.Kind == EventSet || e.Kind == EventDelete {
 		k.state = state{e.Kind == EventSet, e.Version}
@@ -480,16 +483,22 @@ func (k *watchedKey) knows(found state) bool {
 	})
 }
 
-// notifiedKey returns the key in the topic of a notification for this client; ok is false
+// A route is where the notifications of a key go.
+type route struct {
+	key     string
+	watches []*Watch // never changed
+}
+
+// notifiedKey appends the key in the topic of a notification for this client; ok is false
 // for any other topic.
-func (s *Session) notifiedKey(topic []byte) (key []byte, ok bool) {
+func (s *Session) notifiedKey(dst, topic []byte) (key []byte, ok bool) {
 	digits, ok := bytes.CutPrefix(topic, s.notifyTopic)
 	if !ok {
 		// Hexadecimal digits may be of either case.
 		id, key, ok := wire.ParseNotifyTopic(string(topic))
-		return []byte(key), ok && id == s.o.ClientID
+		return append(dst, key...), ok && id == s.o.ClientID
 	}
-	key, err := hex.AppendDecode(nil, digits)
+	key, err := hex.AppendDecode(dst, digits)
 	return key, err == nil
 }
 
@@ -499,12 +508,11 @@ func (r *receiver) notice(key []byte, m *mqtt.Publication) {
 		return // the store's are not: somebody else has left it with the broker
 	}
 	r.s.mu.Lock()
-	watches := r.s.routes[string(key)]
+	to := r.s.routes[string(key)]
 	r.s.mu.Unlock()
-	if len(watches) == 0 {
-		return
+	if len(to.watches) > 0 {
+		r.tell(to.watches, newEvent(to.key, m))
 	}
-	r.tell(watches, newEvent(string(key), m))
 }
 
 // tell passes an event on to the watches of its key.

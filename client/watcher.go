@@ -195,7 +195,7 @@ func (v *watcher) route(keys []string) {
 	defer v.s.mu.Unlock()
 	for _, key := range keys {
 		if g := v.keys[key]; g != nil && len(g.watches) > 0 {
-			v.s.routes[key] = slices.Clone(g.watches)
+			v.s.routes[key] = route{key, slices.Clone(g.watches)}
 		} else {
 			delete(v.s.routes, key)
 		}

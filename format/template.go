@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+	"time"
 )
 
 // A text is a string of a result that a template prints on a terminal. It is escaped
@@ -34,8 +35,8 @@ func (e *templateError) Unwrap() error { return e.err }
 func parseTemplate(source string) (*template.Template, error) {
 	t, err := template.New(templateName).Funcs(template.FuncMap{
 		"json":   func(v any) string { return string(appendJSON(nil, v)) },
-		"quote":  func(v any) string { return Quote(plain(v)) },
-		"base64": func(v any) string { return base64.StdEncoding.EncodeToString([]byte(plain(v))) },
+		"quote":  func(v any) string { return Quote(unescaped(v)) },
+		"base64": func(v any) string { return base64.StdEncoding.EncodeToString([]byte(unescaped(v))) },
 		"blank":  blank,
 	}).Parse(source)
 	if err != nil {
@@ -49,8 +50,8 @@ func parseTemplate(source string) (*template.Template, error) {
 	return t, nil
 }
 
-// plain returns a template's argument as a string, unescaped.
-func plain(v any) string {
+// unescaped returns a template's argument as a string, unescaped.
+func unescaped(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -120,6 +121,10 @@ func (p *Printer) templateData(value any) any {
 		return items
 	case null:
 		return nil
+	case time.Time:
+		return p.templateData(string(appendTime(nil, v)))
+	case Version:
+		return p.templateData(versionObject(v))
 	case string:
 		if p.terminal {
 			return text(v)
