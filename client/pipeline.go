@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // A Pipeline keeps several requests in flight: at most one for each key, because the store
@@ -80,6 +81,7 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 func (f *InFlight) send(ctx context.Context) error {
 	conn := f.s.alive()
 	if conn == nil {
+		f.deadline = time.Now().Add(f.s.o.Timeout)
 		limited, cancel := context.WithDeadline(ctx, f.deadline)
 		defer cancel()
 		var err error

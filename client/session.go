@@ -421,8 +421,7 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pend
 // begins makes p a request that the session ends after Options.Timeout. The caller sets
 // ended.
 func (p *pending) begins(s *Session, c Command) {
-	p.s, p.command = s, c
-	p.expiry, p.deadline = roundUp(s.o.Timeout), time.Now().Add(s.o.Timeout)
+	p.s, p.command, p.expiry = s, c, roundUp(s.o.Timeout)
 }
 
 // start sends a request on a connection, with the next Flush. It waits for room, within ctx
@@ -485,6 +484,9 @@ func (p *pending) begin(conn *mqtt.Conn) error {
 	}
 	p.sent = time.Now()
 	p.expires, p.conn = p.sent.Add(p.expiry), conn
+	if p.ended != nil && p.deadline.IsZero() {
+		p.deadline = p.sent.Add(s.o.Timeout)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.ended != nil && !s.holdLocked() {

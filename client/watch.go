@@ -42,16 +42,17 @@ type Watch struct {
 
 	mu     sync.Mutex
 	keys   map[string]*watchedKey
-	ready  bool    // all keys have been read once
-	feed   uint64  // of the connection whose notifications count
-	queue  []Event // not yet taken by the consumer
+	ready  bool      // all keys have been read once
+	feed   uint64    // of the connection whose notifications count
+	queue  [][]Event // not yet taken by the consumer; each part has room for partEvents
+	spare  [][]Event // empty parts, at most keptParts
 	err    error
 	wake   chan struct{} // something changed for the consumer; capacity 1
 	outage time.Time     // when the connection was lost; zero while the watch is up
 
 	held atomic.Int64 // events in queue and in taken
 
-	// Owned by the consumer, which takes the whole queue at once.
+	// Owned by the consumer, which takes one part of the queue after the other.
 	taken []Event
 	next  int // of taken
 
@@ -187,25 +188,28 @@ func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// keptEvents is the number of events whose memory is used again.
-const keptEvents = 4096
+// The queue consists of parts, so that it can grow without being copied.
+const (
+	partEvents = 128
+	keptParts  = 8
+)
 
 // pop returns the next event if there is one. The error is why there will be no more.
 func (w *Watch) pop() (e Event, ok bool, err error) {
 	if w.next == len(w.taken) {
-		spare := w.taken[:0]
-		if cap(spare) > keptEvents {
-			spare = nil
-		}
 		w.mu.Lock()
-		w.taken, w.queue, w.next = w.queue, spare, 0
-		if len(w.taken) == 0 {
-			err = w.err
+		if cap(w.taken) > 0 && len(w.spare) < keptParts {
+			w.spare = append(w.spare, w.taken[:0])
 		}
-		w.mu.Unlock()
-		if len(w.taken) == 0 {
+		w.taken, w.next = nil, 0
+		if len(w.queue) == 0 {
+			err = w.err
+			w.mu.Unlock()
 			return Event{}, false, err
 		}
+		w.taken = w.queue[0]
+		w.queue = slices.Delete(w.queue, 0, 1)
+		w.mu.Unlock()
 	}
 	e = w.taken[w.next]
 	w.taken[w.next] = Event{}
@@ -408,7 +412,22 @@ func (w *Watch) push(e Event) {
 		return
 	}
 	w.held.Add(1)
-	w.queue = append(w.queue, e)
+	last := len(w.queue) - 1
+	if last < 0 || len(w.queue[last]) == partEvents {
+		w.queue = append(w.queue, w.newPart())
+		last++
+	}
+	w.queue[last] = append(w.queue[last], e)
+}
+
+func (w *Watch) newPart() []Event {
+	last := len(w.spare) - 1
+	if last < 0 {
+		return make([]Event, 0, partEvents)
+	}
+	part := w.spare[last]
+	w.spare = w.spare[:last]
+	return part
 }
 
 // take handles a notification.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -62,18 +63,24 @@ func BenchmarkWatch(b *testing.B) {
 // runHot runs sscli in this process.
 func runHot(b *testing.B, stdin io.Reader, address, args string) {
 	b.Helper()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	out, stdout, err := os.Pipe()
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer null.Close()
+	var reader sync.WaitGroup
+	reader.Go(func() { io.Copy(io.Discard, out) })
+	defer func() {
+		stdout.Close()
+		reader.Wait()
+		out.Close()
+	}()
 	stderr, err := os.Create(filepath.Join(b.TempDir(), "stderr"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer stderr.Close()
 	before := cpuTime(b)
-	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: stdin, Stdout: null, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
 	err = execute(a, b.Context(), "sscli", append(strings.Fields(args), "-u", "mqtt://"+address))
 	if code := a.Report(err); code != 0 {
 		text, _ := os.ReadFile(stderr.Name())

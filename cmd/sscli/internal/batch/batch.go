@@ -156,6 +156,7 @@ func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error)
 	}
 	defer func() { err = errors.Join(err, hangUp()) }()
 	b.session = session
+	defer cli.CollectLess()()
 	return b.run(ctx, source)
 }
 

@@ -193,6 +193,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
 			defer cancel()
 		}
+		defer cli.CollectLess()()
 		v := viewer{app: a, f: f, until: until, command: command, runner: child.NewRunner()}
 		defer v.runner.Close()
 		err = v.run(ctx, w)
