@@ -17,7 +17,7 @@ const module = "github.com/sscli/sscli"
 type goPackage struct {
 	ImportPath string
 	Imports    []string
-	Deps       []string // and those of Imports, and so on
+	Deps       []string // and the imports of Imports, and so on
 
 	TestImports, XTestImports []string
 

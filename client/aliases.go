@@ -72,7 +72,7 @@ type (
 	ProxyError = mqtt.ProxyError
 
 	// An UpgradeError is a server that did not answer with a WebSocket. Its field
-	// Status is that of HTTP.
+	// Status is the HTTP status code.
 	UpgradeError = mqtt.UpgradeError
 )
 

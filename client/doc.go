@@ -13,8 +13,8 @@
 //
 // Each request is also a value, a [Command], made by a function of the same name:
 // [Get], [Set], [Del], [VDel], [Scan], [Call]. [Session.Do] sends one, [Once] connects for
-// one, and [Session.Pipeline] keeps many under way. They return a [Result], whose type is
-// that of the command.
+// one, and [Session.Pipeline] keeps many under way. They return a [Result], whose type
+// depends on the command.
 //
 //	r, err := client.Once(ctx, o, client.Get("setpoint"))
 //	…

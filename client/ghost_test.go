@@ -108,7 +108,7 @@ func (h *holding) haunt(t *testing.T, down, up net.Conn) {
 	_, _ = io.Copy(down, up)
 }
 
-// TestOwnGhost: a CONNECT that was given up reaches the broker behind that of the next
+// TestOwnGhost: a CONNECT that was given up reaches the broker after the next attempt's
 // attempt and takes the connection over. The session connects again; when somebody else
 // takes it over it does not.
 func TestOwnGhost(t *testing.T) {

@@ -102,7 +102,7 @@ type Lock struct {
 
 // Lock acquires a lock and renews it until Release. It watches the lock's key
 // meanwhile, so that a loss is known at once. ctx bounds the acquisition only; the lock
-// outlives it. The errors are those of [Session.AcquireLock].
+// outlives it. It returns the errors of [Session.AcquireLock].
 func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
 	a, err := s.newAcquisition(name, o)
 	if err != nil {
@@ -174,9 +174,9 @@ func (l *Lock) Token() Version { return l.Lease().Token }
 // flight when the lock was lost. ctx should leave time for that: LockTiming.Interval,
 // rounded up to a second, and a round trip.
 //
-// The error is a *[NotHolderError] if the lock was no longer ours. Any other, one of
-// those of [Session.Do], means that it is not known that the lock was released: it stays
-// until it expires. A second call does nothing and returns the same error.
+// The error is a *[NotHolderError] if the lock was no longer ours. Any other
+// error is one that [Session.Do] returns, and means that the lock may not have been
+// released: it then stays until it expires. A second call does nothing and returns the same error.
 func (l *Lock) Release(ctx context.Context) error {
 	l.once.Do(func() {
 		close(l.letGo)

@@ -212,7 +212,7 @@ func TestLockTerm(t *testing.T) {
 }
 
 // A renewal that is answered too late does not count, and is given back: the lock
-// may have run out, and been another's, before it.
+// may have expired, and been another's, before it.
 func TestLockGhostRenewal(t *testing.T) {
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		l := lockIt(t, s, LockOptions{})
@@ -379,7 +379,7 @@ func TestLockWait(t *testing.T) {
 			within time.Duration
 		}{
 			"deleted": {func() { store.Do(requestBy("other", "DEL", "l")) }, 0},
-			"ran out": {func() { store.FastForward(time.Hour) }, 0},
+			"expired": {func() { store.FastForward(time.Hour) }, 0},
 			"deleted during a break": {func() {
 				store.DropAll()
 				store.Do(requestBy("other", "DEL", "l"))
@@ -419,7 +419,7 @@ func TestLockWait(t *testing.T) {
 	})
 }
 
-// A renewal never acquires: not what is free or another's, and not what runs out
+// A renewal never acquires: not what is free or another's, and not what expires
 // between the reading and the renewal.
 func TestRenewLock(t *testing.T) {
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -449,7 +449,7 @@ func TestRenewLock(t *testing.T) {
 			t.Error(err)
 		}
 		if _, held := store.Get("l"); held {
-			t.Error("a lock that ran out was acquired by its renewal")
+			t.Error("an expired lock was acquired by its renewal")
 		}
 		if _, err := s.RenewLock(t.Context(), "l", LockOptions{}); !isInvalid(err) {
 			t.Error(err)

@@ -362,7 +362,7 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 			}
 		}()
 		rng := rand.New(rand.NewPCG(seed, 0))
-		// The margins allow for 5 %, between the clock of the store and that of a client.
+		// The margins allow for 5 %, between the store's clock and a client's.
 		// A store whose clock is slow is one of which all clients' are fast.
 		const most = 0.0225
 		rate := rng.Float64() * most // by which the store's clock is fast

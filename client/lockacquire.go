@@ -28,7 +28,7 @@ func (s LockStatus) by() string {
 	return fmt.Sprintf("%q", s.Holder)
 }
 
-// LockStatus reads a lock's key. The errors are those of [Session.Do].
+// LockStatus reads a lock's key. It returns the errors of [Session.Do].
 func (s *Session) LockStatus(ctx context.Context, name string) (LockStatus, error) {
 	r, err := s.Get(ctx, name)
 	if err != nil {
@@ -54,7 +54,7 @@ const lockPoll = 5 * time.Second
 // knowing. For that the call may outlast ctx and Wait by the rest of the attempt's expiry
 // (LockTiming.Interval rounded up to a second) and Options.Timeout.
 //
-// The errors are *[InvalidError], *[LockBusyError], and those of [Session.Do] and
+// The errors are *[InvalidError], *[LockBusyError], and the errors of [Session.Do] and
 // [Session.Watch]. A *[LockUnknownError] means that an attempt could not be undone: the
 // lock may be held for its TTL.
 func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
@@ -424,7 +424,7 @@ func (p *pending) isIgnored() bool { return p.conn.LastReceived().Before(p.sent)
 
 // RenewLock extends a lock that o.Holder holds. It also uses the TTL, Grace and Margin of
 // o. If the lock is free, or another holds it, the error is a *[NotHolderError]. If no
-// usable answer came, it is a *[LockUnknownError]. Other errors are those of
+// usable answer came, it is a *[LockUnknownError]. Other errors come from
 // [Session.Watch] and [Session.Do].
 //
 // The store has no request that extends a held lock and leaves a free one alone. So

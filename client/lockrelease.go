@@ -118,7 +118,7 @@ type givenBack struct {
 // giveBack waits for its expiry: the next holder may use the same name as we did. lost is
 // then the last such request, which may have deleted the key.
 //
-// Without any answer until ctx ends, the error is that of the last request.
+// If no answer comes before ctx ends, it returns the error of the last request.
 func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (g givenBack, err error) {
 	type answer struct {
 		r    VDelResult
@@ -255,7 +255,7 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 }
 
 // ReleaseLock releases a lock that o.Holder holds; otherwise the error is a
-// *[NotHolderError]. The other options are not used. Other errors are those of
+// *[NotHolderError]. The other options are not used. Other errors come from
 // [Session.Do].
 //
 // An attempt without an answer is repeated until ctx ends or, without a deadline, the

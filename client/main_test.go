@@ -203,7 +203,7 @@ func always(a emulator.Action) func(emulator.Request) emulator.Action {
 	return func(emulator.Request) emulator.Action { return a }
 }
 
-// once makes that of the first request and answers the others.
+// once handles the first request and answers the others.
 func once(a emulator.Action) func(emulator.Request) emulator.Action {
 	var first sync.Once
 	return func(emulator.Request) (now emulator.Action) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Once connects, sends one request, and disconnects. ctx bounds everything but the
-// DISCONNECT, which takes at most a second. The errors are those of [Dial] and
+// DISCONNECT, which takes at most a second. It returns the errors of [Dial] and
 // [Session.Do].
 //
 // It needs as few round trips as MQTT 5 allows: a GET goes out with CONNECT and SUBSCRIBE

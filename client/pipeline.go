@@ -46,7 +46,7 @@ func (s *Session) Pipeline(window int) *Pipeline {
 
 // Send sends a request as soon as the window has room and no other request for the same
 // key is in flight. ctx bounds the wait and the request; from its start the request also
-// has Options.Timeout. An error means that nothing was sent; it is one of those of
+// has Options.Timeout. An error means that nothing was sent; it is an error of
 // [Session.Do].
 func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 	f, err := p.Queue(ctx, c)
@@ -201,7 +201,7 @@ func (f *InFlight) Done() <-chan struct{} {
 	return f.told
 }
 
-// Wait waits for the result. The errors are those of [Session.Do].
+// Wait waits for the result. It returns the errors of [Session.Do].
 func (f *InFlight) Wait() (Result, error) {
 	if !f.Over() {
 		f.pipe.Flush()

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A Result is the store's answer to a [Command]. Its type is that of the function that
+// A Result is the store's answer to a [Command]. Its type depends on the function that
 // made the command: a [Get] has a [GetResult], a [Set] a [SetResult], and so on with
 // [DelResult], [VDelResult], [ScanResult] and [CallResult]. There are no others.
 //

@@ -19,7 +19,7 @@ type ScanResult struct {
 func (ScanResult) isResult() {}
 
 // Scan asks for one page of the keys that match a pattern (protocol.md 9); its result
-// is a [ScanResult]. The token is nil for the first page, and then that of the page
+// is a [ScanResult]. The token is nil for the first page, and then the token of the page
 // before; it can be used again if the request was not answered. Not every broker knows
 // SCAN: one that does not answers with a *[StoreError] of the kind
 // [ErrorUnknownCommand].
@@ -34,7 +34,7 @@ func Scan(pattern string, token []byte) Command {
 	return c
 }
 
-var errEmptyPattern = errors.New("the pattern is empty, * is that of all keys")
+var errEmptyPattern = errors.New("the pattern is empty; * matches all keys")
 
 // readPage reads an array that holds the array of keys and, if there are more pages, the
 // token.

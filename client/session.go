@@ -307,8 +307,8 @@ func (s *Session) isFinal(err error) bool {
 const looseFor = 30 * time.Second
 
 // noteLoose remembers an attempt to connect that was abandoned before the broker
-// answered: its CONNECT may reach the broker after that of the next attempt, and take that
-// one over.
+// answered: its CONNECT may reach the broker after the next attempt's CONNECT, and take
+// over that connection.
 func (s *Session) noteLoose(err error) {
 	dial, ok := errors.AsType[*mqtt.DialError](err)
 	if !ok || dial.Stage != mqtt.StageConnect && dial.Stage != mqtt.StageSubscribe {

@@ -347,7 +347,7 @@ func TestClose(t *testing.T) {
 }
 
 // Close does not wait for a broker that takes connections and says nothing, nor
-// does whoever waits for that connection.
+// does every caller that waits for that connection.
 func TestCloseWhileConnecting(t *testing.T) {
 	t.Parallel()
 	store := must(emulator.New(emulator.Options{}))(t)

@@ -67,7 +67,7 @@ func readSet(v wire.Value, info ReplyInfo) Result {
 func isOK(v wire.Value) bool { return v.Kind == wire.SimpleString && string(v.Text) == "OK" }
 
 // Set sends the command [Set]. A condition that is not met is no error: Applied is false,
-// and Version is that of the existing key, if the store sent one.
+// and Version is the existing key's version, if the store sent one.
 func (s *Session) Set(ctx context.Context, key string, value []byte, o SetOptions) (SetResult, error) {
 	return typed[SetResult](s.Do(ctx, Set(key, value, o)))
 }

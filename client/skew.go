@@ -30,7 +30,7 @@ var errNoVersion = errors.New("the store sent no version")
 //
 // The store's clock is a hybrid one. It is never behind the store's wall clock, but ahead
 // of it if the clock of some writer was; that also counts for the store's limit of a
-// minute. Errors are those of [Session.Do].
+// minute. It returns the errors of [Session.Do].
 func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()

@@ -98,7 +98,7 @@ type change struct {
 // client is no longer authorized, that key ends with an `error` event and the others go on;
 // a refusal of the last key ends the watch.
 //
-// The errors are those of [Session.Do], and a *[ReasonError] for a refused subscription.
+// It returns the errors of [Session.Do], and a *[ReasonError] for a refused subscription.
 func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer

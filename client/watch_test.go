@@ -144,7 +144,7 @@ func TestWatchSubscribesThenAsksThenReads(t *testing.T) {
 }
 
 // Between the KEYNOTIFY and the answer to the GET another client writes: what the
-// GET has seen is folded into the initial event, the rest comes behind it, once.
+// GET has seen is folded into the initial event, the rest comes after it, once.
 func TestWatchEveryWriteDuringTheFirstReadIsSeenOnce(t *testing.T) {
 	for name, variants := range map[string]emulator.Variants{
 		"real":               {},

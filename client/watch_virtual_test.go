@@ -41,6 +41,8 @@ type cutting struct {
 	mu   sync.Mutex
 	left int
 	cut  sync.Once
+
+	drip int // bytes that come one by one, so that CONNACK and SUBACK do not come together
 }
 
 func (s *scissors) dial(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
@@ -61,6 +63,8 @@ func (s *scissors) dial(dial func(context.Context, string, string) (net.Conn, er
 			c.left = s.rng.IntN(8000)
 		case 3:
 			c.left = s.rng.IntN(40000)
+		case 4:
+			c.drip = 80
 		}
 		time.AfterFunc(time.Duration(s.rng.Int64N(int64(4*time.Second))), c.sever)
 		return c, nil
@@ -121,6 +125,11 @@ func (c *cutting) take(n int) int {
 }
 
 func (c *cutting) Read(p []byte) (int, error) {
+	if c.drip > 0 && len(p) > 0 { // there is one reader
+		c.drip--
+		p = p[:1]
+		time.Sleep(50 * time.Millisecond)
+	}
 	n, err := c.Conn.Read(p)
 	if passed := c.take(n); passed < n {
 		c.sever()

@@ -23,7 +23,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// The broker is tested with clients that nobody here wrote: those of Mosquitto, paho.golang,
+// The broker is tested with clients that nobody here wrote: Mosquitto's, paho.golang,
 // its autopaho, and Debian's python3-paho-mqtt.
 
 // foreign is such a client.
@@ -152,7 +152,7 @@ func mosquittoClients(t *testing.T, s *emulator.Server, version string) foreign 
 // pythonClient is Debian's python3-paho-mqtt.
 func pythonClient(t *testing.T, s *emulator.Server, version string) foreign {
 	python := ""
-	for _, name := range []string{"/usr/bin/python3", "python3"} { // that of Debian sees its packages
+	for _, name := range []string{"/usr/bin/python3", "python3"} { // Debian's own sees Debian's packages
 		if exec.Command(name, "-c", "import paho.mqtt.client").Run() == nil {
 			python = name
 			break
@@ -173,7 +173,7 @@ func pythonClient(t *testing.T, s *emulator.Server, version string) foreign {
 	}
 }
 
-// pahoClient is that of paho.golang.
+// pahoClient is paho.golang's own client.
 type pahoClient struct{ s *emulator.Server }
 
 func (f pahoClient) connect(t *testing.T, id string, lasting bool, will string, onMessage func(string)) (*paho.Client, net.Conn) {

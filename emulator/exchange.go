@@ -46,7 +46,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	return broker.Later
 }
 
-// answer takes an ordinary request all the way, from its packet to those of the answers,
+// answer takes an ordinary request all the way, from its packet to the packets of the answers,
 // without allocating.
 func (s *Server) answer(c *broker.Client, p *broker.Publish) {
 	s.counts.Requests++

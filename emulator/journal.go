@@ -15,7 +15,7 @@ type Data struct {
 	File string // is made if it does not exist; one process at a time may have it
 
 	// Asked keeps only the keys that were last set with `aio-persistence`, and those that
-	// match one of Patterns, which are globs as those of [Rule]. Otherwise all keys are kept.
+	// match one of Patterns, which are globs as in [Rule]. Otherwise all keys are kept.
 	Asked    bool
 	Patterns []string
 
@@ -52,13 +52,13 @@ func (e *DataError) Unwrap() error { return e.Err }
 // store waits in a queue, replies to reads included. So nobody sees a value that a crash
 // could take back, and watchers are notified of a change before its reply leaves.
 //
-// A nil journal is that of a store which is not kept: nothing waits.
+// A nil journal belongs to a store that is not kept: nothing waits.
 type journal struct {
 	file *disk.File
 	data Data
 	fail func(error) // is called once, without the lock, when a commit went wrong
 
-	// lock is that of the store. It guards what is below.
+	// lock is the store's lock. It guards the fields below.
 	lock         sync.Locker
 	next, flying *group
 	committing   bool
@@ -90,7 +90,7 @@ const (
 )
 
 // openStore returns a store with what is in its data file, and the journal for what comes,
-// which is nil without a file. lock is that of the store, and is not held. fail is called
+// which is nil without a file. lock is the store's lock, and is not held. fail is called
 // when the store can be kept no longer.
 func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*store.Store, *journal, error) {
 	if d.File == "" {
@@ -254,7 +254,7 @@ func (j *journal) write(b *disk.Batch) error {
 	return write()
 }
 
-// close ends the journal, after what is to be kept still, and unlocks the file. The lock is
+// close writes what has not been kept yet, ends the journal, and unlocks the file. The lock is
 // not held.
 func (j *journal) close() error {
 	if j == nil {

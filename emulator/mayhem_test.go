@@ -36,7 +36,7 @@ func TestMayhem(t *testing.T) {
 	c.do("GET absent", "$-1")
 }
 
-// rough is one connection; its errors are to be expected.
+// rough is one connection; its errors are expected.
 func rough(t *testing.T, s *emulator.Server, id string, round int) {
 	conn, err := net.DialTimeout("tcp", s.Addr().String(), patience)
 	if err != nil {

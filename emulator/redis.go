@@ -114,7 +114,7 @@ func (p *redisPort) Put(who *redis.Caller, put redis.Put) error {
 		cause = store.CauseSetPX
 	}
 	w := store.Write{ClientID: who.ID, Username: who.User, Cause: cause, Key: put.Key, Value: put.Value, Expires: put.Expires}
-	if p.journal != nil { // a Redis client cannot say whether a key is to be kept: that stays as it is
+	if p.journal != nil { // a Redis client cannot say whether to keep a key: that stays as it is
 		e, found := p.store.Lookup(put.Key)
 		w.Persist = found && e.Persist()
 	}
@@ -132,7 +132,7 @@ func (p *redisPort) apply(w store.Write) error {
 }
 
 // Do puts operations to the store as requests of its own protocol: their changes are told
-// as those of any other client.
+// like any other client's.
 func (p *redisPort) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
 	for i := range ops {
 		p.do(who, &ops[i])

@@ -45,7 +45,7 @@ func expectHeard(t testing.TB, got []string, want ...string) {
 	}
 }
 
-// TestRedisAndMQTT: each port tells of what the other one changed, in one order.
+// TestRedisAndMQTT: each port reports what the other one changed, in one order.
 func TestRedisAndMQTT(t *testing.T) {
 	s, c := startWithRedis(t, emulator.Options{RedisNotify: "EAn"})
 	sub := dialRedis(t, "tcp", redisAddress(s.RedisURL()))

@@ -17,7 +17,7 @@ type Rule struct {
 	User        string // the name of a user, or `*` for everybody
 	Read, Write bool   // GET, KEYNOTIFY, SCAN; SET, DEL, VDEL
 	// Keys is a pattern: `*` is any bytes, `?` one, `[0-9]` and `[abc]` one of those.
-	// {principal.clientId} and {principal.username} stand for themselves of whoever
+	// {principal.clientId} and {principal.username} stand for the id or name of the client that
 	// asks, literally.
 	Keys string
 }
@@ -38,7 +38,7 @@ const (
 )
 
 // ParseRule reads USER:METHOD:KEYS, where METHOD is Read, Write or ReadWrite. USER
-// may have colons in it, as those of service accounts have, and KEYS too.
+// may have colons in it, as names of service accounts do, and KEYS too.
 func ParseRule(text string) (Rule, error) {
 	var r Rule
 	at, method := len(text), ""
@@ -109,7 +109,7 @@ func (rs rules) allowKey(clientID, username, key string, write bool) bool {
 
 // allowTopic tells whether a client may publish to a topic, or subscribe to a
 // filter. Whoever has a rule may use the store, that is the request topic and the
-// topics of its own client id; whoever has none may not. The topics of others are
+// topics of its own client id; a client without one may not. The topics of others are
 // nobody's. Rules say nothing of an application's own topics (assumed).
 func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	if len(rs) == 0 {

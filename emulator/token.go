@@ -114,7 +114,7 @@ func (i *Issuer) Verify(token []byte, now time.Time) (Login, error) {
 	}
 	signature, err := base64.RawURLEncoding.Strict().DecodeString(parts[2])
 	if err != nil || !i.signed(parts[0]+"."+parts[1], signature) {
-		return Login{}, errors.New("the token's signature is not that of the key")
+		return Login{}, errors.New("the token's signature does not match the key")
 	}
 	var claims tokenClaims
 	if err := decodePart(parts[1], &claims); err != nil {

@@ -216,6 +216,7 @@ func TestGolden(t *testing.T) {
 		},
 		"elapsed": {
 			Elapsed{Took: 1234567 * time.Microsecond},
+			Remark{Text: "What follows \x1b[1mis\xff a lock."},
 			Notice{Message: "waiting for lock \"build\", held by \"job\x1b\"", Line: 2},
 			Aside{Text: "exit code 6\x1b, 0.84s"},
 		},

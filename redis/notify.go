@@ -108,7 +108,7 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 }
 
 // Changed tells the clients of a change. Changes must be reported in the order in which
-// they happened, and those of an [Engine] while it is locked.
+// they happened, and an [Engine]'s while it is locked.
 func (s *Server) Changed(ch Change) {
 	if s.engine != nil {
 		s.touch(ch.Key)

@@ -116,7 +116,7 @@ func (c *conn) push(n int) {
 	c.array(n)
 }
 
-// confirm tells of a subscription, or its end, whatever CLIENT REPLY says.
+// confirm reports a subscription, or its end, whatever CLIENT REPLY says.
 func (c *conn) confirm(word string, name []byte, none bool, count int) {
 	begin := len(c.w)
 	c.push(3)
@@ -200,7 +200,7 @@ func (s *Server) unsubscribe(c *conn, r *roster, own subscribed, word string, na
 	}
 }
 
-// names are those of the subscriptions, in their order.
+// names are the names of the subscriptions, in their order.
 func (own subscribed) names() [][]byte {
 	var names [][]byte
 	for name := range own {
@@ -297,7 +297,7 @@ func runPubSubNumPat(c *conn, _ [][]byte) {
 }
 
 // cutChannel returns the key of a channel of notifications of one key; all says that it is
-// a channel of those of all keys.
+// one of the channels of all keys.
 func cutChannel(channel []byte) (key []byte, all, ok bool) {
 	if key, ok = bytes.CutPrefix(channel, []byte(keyspacePrefix)); ok {
 		return key, false, true

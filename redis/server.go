@@ -33,7 +33,7 @@ type Options struct {
 	Identify func(net.Conn) string
 
 	// Settle waits until the changes that the backend has made so far are kept, and returns why
-	// they cannot be; nil: they are at once. What tells of a change leaves after it. It is
+	// they cannot be; nil: they are at once. A message about a change leaves after it. It is
 	// called without the engine's lock.
 	Settle func() error
 
@@ -69,7 +69,7 @@ type Server struct {
 	cursors   cursors
 }
 
-// New returns a server that listens nowhere yet. It is to be closed. The error is about
+// New returns a server that listens nowhere yet. Close it when done. The error is about
 // Options.Notify.
 func New(opts Options) (*Server, error) {
 	if err := CheckNotify(opts.Notify); err != nil {

@@ -70,7 +70,7 @@ func (c *conn) read(key []byte) (e Entry, found, ok bool) {
 }
 
 // put sets a key; ok is false after an error reply. The events of the command are the
-// caller's, but for that of a new key.
+// caller's, except for a new key's.
 func (c *conn) put(key, value []byte, expires time.Time, isNew bool) (ok bool) {
 	if err := c.s.engine.Put(&c.who, Put{Key: key, Value: value, Expires: expires}); err != nil {
 		c.fail(replyText(err))

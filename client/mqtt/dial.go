@@ -85,7 +85,7 @@ type Options struct {
 // An EarlyMessage is published before the broker has granted the login.
 type EarlyMessage struct {
 	Message
-	// Acked is called like that of [Conn.Publish]. Its argument may also be a
+	// Acked is called like the acked function of [Conn.Publish]. Its argument may also be a
 	// *[TooLargeError], when CONNACK announces a smaller maximum, and the error of Dial, if
 	// Dial ended before the PUBACK.
 	Acked func(error)

@@ -78,7 +78,7 @@ func hostile(t *testing.T, script func(*peer)) string {
 	return ln.Addr().String()
 }
 
-// read returns the next packet, which is to be of that type. Otherwise the script
+// read returns the next packet, which must be of that type. Otherwise the script
 // ends.
 func (p *peer) read(packet byte) *packets.ControlPacket {
 	cp, err := packets.ReadPacket(p)

@@ -118,8 +118,8 @@ func (w *webSocket) readError(err error) error {
 }
 
 // remembering keeps the first error of a connection, because gorilla's package replaces it.
-// It ignores write deadlines that the package sets, which would override those of the
-// owner.
+// It ignores write deadlines that the package sets, which would override the owner's
+// deadlines.
 type remembering struct {
 	net.Conn
 	mu  sync.Mutex

@@ -45,7 +45,7 @@ func (c *Clock) Tick() (Version, error) {
 	return c.step(c.last.Wall, c.last.Counter, now)
 }
 
-// Observe moves the clock past a received version. The errors are those of Tick.
+// Observe moves the clock past a received version. It returns the errors of Tick.
 func (c *Clock) Observe(seen Version) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package wire holds the bytes of the state store protocol: RESP3 payloads,
 // hybrid logical clock versions, MQTT topics and user-property names. It opens
-// no connection. Its only state is that of a [Clock].
+// no connection. Its only state is the state of a [Clock].
 //
 // The first things to call are [AppendRequest] to build a request and
 // [ParseReply] to read its answer:

@@ -69,7 +69,7 @@ func IsForbiddenResponseTopic(topic string) bool {
 }
 
 // CheckClientID returns why a client id cannot be used with the store, or nil. The id
-// `statestore` would mix the client's topics with those of the store.
+// `statestore` would mix the client's topics with the store's topics.
 func CheckClientID(id string) error {
 	if id == "statestore" {
 		return errors.New(`the client id "statestore" belongs to the store`)

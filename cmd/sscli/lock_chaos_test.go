@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/child"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -115,7 +116,7 @@ func (a *arena) fault(what string) {
 }
 
 // evidence describes what led to a fault: the last changes of the lock's key with their cause
-// and client, and the deadlines that the wrappers told their guards.
+// and client, the deadlines that the wrappers told their guards, and what the guards did.
 func (a *arena) evidence() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "now %s\n", clockTime(time.Now()))
@@ -135,6 +136,10 @@ func (a *arena) evidence() string {
 		for _, line := range lines[max(0, len(lines)-6):] {
 			fmt.Fprintf(&text, "%s: %s\n", holder, line)
 		}
+	}
+	if log, err := os.ReadFile(filepath.Join(a.dir, "guards")); err == nil {
+		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+		fmt.Fprintf(&text, "what guards were told and did:\n%s\n", strings.Join(lines[max(0, len(lines)-30):], "\n"))
 	}
 	return text.String()
 }
@@ -203,7 +208,8 @@ func (a *arena) wrap() {
 	holder := "w" + strconv.Itoa(a.number)
 	cmd := exec.Command(a.self)
 	cmd.Args = []string{"sscli", "lock", "run", "-v", "chaos", "--holder", holder, "--ttl", chaosTTL.String(), "--", "sh", "-c", chaosChild}
-	cmd.Env = append(os.Environ(), "SSCLI_URL="+a.store.URL(), "ARENA="+a.dir, "TMPDIR="+filepath.Join(a.dir, "tmp"), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), "SSCLI_URL="+a.store.URL(), "ARENA="+a.dir, "TMPDIR="+filepath.Join(a.dir, "tmp"), "GORACE=atexit_sleep_ms=0",
+		child.EnvGuardLog+"="+filepath.Join(a.dir, "guards"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log, err := os.Create(filepath.Join(a.dir, holder+".log"))
 	if err != nil {
@@ -299,7 +305,7 @@ func (a *arena) next(not string) (holder string, pids [2]int) {
 			return holder, pids
 		}
 		if time.Now().After(deadline) {
-			a.t.Fatalf("no child runs after that of %s", not)
+			a.t.Fatalf("no child runs after %s's", not)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

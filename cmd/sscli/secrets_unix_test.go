@@ -13,7 +13,7 @@ import (
 )
 
 // TestSecretsInShell is TestSecrets for a session at a terminal: what the shell shows
-// of its own accord, its trace, and what of the lines that were typed its history keeps.
+// unasked, its trace, and which of the typed lines its history keeps.
 func TestSecretsInShell(t *testing.T) {
 	issuer, err := emulator.NewIssuer("aio-internal")
 	if err != nil {

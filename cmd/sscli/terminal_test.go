@@ -58,7 +58,7 @@ func harmful(text string) string {
 	return ""
 }
 
-// evils are what somebody might store for whoever looks at it. Several in one
+// evils are what somebody might store to trick a reader. Several in one
 // value, because each is tried in many ways; those that are no UTF-8 apart, because
 // JSON has them in base64.
 func evils() map[string][]string {

@@ -76,7 +76,7 @@ func certificatePEM(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// keyPassword is that of the encrypted keys.
+// keyPassword is the password of the encrypted keys.
 const keyPassword = "open sesame"
 
 // writeCertificate writes NAME.pem, the key NAME-key.pem, and the same encrypted as

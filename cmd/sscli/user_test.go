@@ -36,7 +36,7 @@ type seat struct {
 	args          []string
 	env           []string
 	width, height uint16
-	prompt        string // empty is that of server
+	prompt        string // empty = the server's
 	server        *emulator.Server
 }
 

@@ -103,7 +103,7 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// TestConnack: what the broker tells of itself (MQTT 5, 3.2.2.3), and of what it changed.
+// TestConnack: what the broker says about itself (MQTT 5, 3.2.2.3), and what it changed.
 func TestConnack(t *testing.T) {
 	s := start(t, broker.Options{ReceiveMaximum: 7, MaxPacketSize: 5000, TopicAliasMaximum: 3, KeepAlive: 100 * time.Second})
 	c := dial(t, s, "")

@@ -68,7 +68,7 @@ func TestQoS2(t *testing.T) {
 	sub.expect(fmt.Sprintf("PUBREL %d 0x92", got.PacketID))
 }
 
-// TestProperties: those of a message reach its subscribers as they were [MQTT-3.3.2-4],
+// TestProperties: a message's properties reach its subscribers unchanged [MQTT-3.3.2-4],
 // [MQTT-3.3.2-15], [MQTT-3.3.2-16], [MQTT-3.3.2-17], [MQTT-3.3.2-20]; a Topic Alias does
 // not [MQTT-3.3.2-7].
 func TestProperties(t *testing.T) {
@@ -88,7 +88,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// TestTopicAliases: those of the client (MQTT 5, 3.3.2.3.4), and those of the broker,
+// TestTopicAliases: the client's (MQTT 5, 3.3.2.3.4), and the broker's,
 // which keeps to the client's maximum [MQTT-3.1.2-26], [MQTT-3.3.2-12].
 func TestTopicAliases(t *testing.T) {
 	s := start(t, broker.Options{})
@@ -275,7 +275,7 @@ func TestRedelivery(t *testing.T) {
 	sub.nothing()
 }
 
-// TestKeptMessages: those of a client that is away come in order [MQTT-4.6.0-5], and a
+// TestKeptMessages: messages kept for an absent client come in order [MQTT-4.6.0-5], and a
 // publisher is told when there is no room.
 func TestKeptMessages(t *testing.T) {
 	s := start(t, broker.Options{Queue: 200})

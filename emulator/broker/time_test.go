@@ -70,7 +70,7 @@ func TestKeepAlive(t *testing.T) {
 			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
 		}
 		c.conn.Close()
-		// Without one, the broker's own counts; those of MQTT 3.1.1 cannot be told of it.
+		// Without one, the broker's own counts; a client of MQTT 3.1.1 cannot be told.
 		d, e := p.dial(t, "d"), p.dial(t, "e")
 		d.hello(func(p *packets.Connect) { p.KeepAlive = 0 })
 		e.raw("\x10\x0d\x00\x04MQTT\x04\x02\x00\x00\x00\x01e")

@@ -21,7 +21,7 @@ type contents struct {
 // mostDamages is how many damages are named; the others are counted.
 const mostDamages = 20
 
-// readFile reads a whole file. Its errors are a [FormatError], and those of the file system.
+// readFile reads a whole file. Its errors are a [FormatError], and errors of the file system.
 func readFile(name string, load func(Record)) (c contents, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -121,7 +121,7 @@ type Report struct {
 
 // Check reads a file, which may be damaged, and changes nothing. It calls load, if that is
 // not nil, for each record that is as it was written. The errors are a [LockedError] or
-// [FormatError], or those of the file system.
+// [FormatError], or errors of the file system.
 func Check(name string, load func(Record)) (Report, error) {
 	if load == nil {
 		load = func(Record) {}

@@ -89,7 +89,7 @@ func (e *DamageError) Unwrap() error { return e.Damages[0] }
 
 // Open locks a file, which is made if it does not exist, and calls load for each of its
 // records, in the order of the keys except for very long ones. What a record lends is good
-// during the call. The errors are a [LockedError], [FormatError] or [DamageError], or those of
+// during the call. The errors are a [LockedError], [FormatError] or [DamageError], or errors of
 // the file system; load may have been called before.
 func Open(name string, o Options, load func(Record)) (*File, error) {
 	if o.LockTimeout == 0 {
@@ -205,7 +205,7 @@ func lockedBy(name string) int {
 func (f *File) Clock() int64 { return f.clock }
 
 // Commit writes the changes of a batch. After an error none of them may be relied on, and
-// neither may the file: it is to be closed. When it is opened again it has all changes of the
+// neither may the file: close it. When it is opened again it has all changes of the
 // batch or none.
 func (f *File) Commit(b *Batch) error {
 	count := f.count

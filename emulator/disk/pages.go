@@ -36,7 +36,7 @@ const (
 	leastPage, mostPage = 1 << 10, 1 << 24
 )
 
-// order is that of the machine: bbolt's files are not for another one.
+// order is the machine's: bbolt's files are not portable.
 var order = binary.NativeEndian
 
 var (
@@ -277,7 +277,7 @@ func elements(page []byte, low, high []byte, id uint64, leaf leafFunc, branch br
 	if pageHeader+count*elementSize > len(page) {
 		return errElement
 	}
-	// element returns where the key of an element begins, and its length and that of the value.
+	// element returns where the key of an element begins, its length, and the value's length.
 	element := func(i int) (begin, key, value int) {
 		at := pageHeader + i*elementSize
 		e := page[at:]

@@ -30,7 +30,7 @@ type Change struct {
 
 	Kept    bool  // Options.Keep said so of the new state
 	WasKept bool  // and of the state before
-	Clock   int64 // wall clock of the store's HLC, in milliseconds: that of the latest version
+	Clock   int64 // wall clock of the store's HLC, in milliseconds: the clock of the latest version
 }
 
 // A Write changes a key without a request, see [Store.Apply].

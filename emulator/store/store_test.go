@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// base is the moment at which the store's clock starts in these tests, that of the
+// base is the moment at which the store's clock starts in these tests, the time of the
 // published examples: 1696374425000 ms.
 const base = 1696374425000
 

@@ -27,15 +27,17 @@ const wrapper = `#!/bin/sh
 exec %s "$@"
 `
 
-// prologue defines "server", for a command that keeps running beside the others, as in
-// another terminal. At the end it kills all of them silently. Each command finds the $? of
-// the previous one.
+// prologue defines "beside", for a command that runs beside the others, as in another
+// terminal, and has said something when the next one begins. At the end of the page the
+// commands in "awaited" end by themselves, and the others are killed silently. Each command
+// finds the $? of the previous one.
 const prologue = `
 trap 'for job in $(jobs -p); do kill -KILL "$job"; wait "$job"; done 2>/dev/null' EXIT
 last=0
-server() {
-	# exec, so that the job is the server itself and the trap kills it.
-	eval "exec $1" >"$EXAMPLE_OUTPUT" 2>&1 &
+awaited=()
+beside() {
+	# exec, so that the job is the program itself and the trap kills it.
+	eval "exec $1" >"$EXAMPLE_OUTPUT" 2>&1 </dev/null &
 	for _ in {1..200}; do
 		[ -s "$EXAMPLE_OUTPUT" ] && return
 		sleep 0.05
@@ -55,7 +57,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 	script.WriteString(prologue)
 	fmt.Fprintf(&script, "export EXAMPLE_OUTPUT=%s\n", quoted(filepath.Join(dir, "serve.out")))
 	if !slices.ContainsFunc(examples, func(e example) bool { return isServe(e.command) }) {
-		fmt.Fprintf(&script, "server 'sscli serve --listen %s'\nexport SSCLI_URL=mqtt://%s\n", here, here)
+		fmt.Fprintf(&script, "beside 'sscli serve --listen %s'\nexport SSCLI_URL=mqtt://%s\n", here, here)
 	}
 	for i, e := range examples {
 		command := strings.ReplaceAll(e.command, address, here)
@@ -64,11 +66,16 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 			if !strings.Contains(command, here) {
 				command += " --listen " + here
 			}
-			fmt.Fprintf(&script, "server %s\nlast=0\n", quoted(command))
+			fmt.Fprintf(&script, "beside %s\nlast=0\n", quoted(command))
+			continue
+		}
+		if e.beside {
+			fmt.Fprintf(&script, "beside %s\nawaited+=($!)\nlast=0\n", quoted(command))
 			continue
 		}
 		fmt.Fprintf(&script, "(exit $last); eval %s >\"$EXAMPLE_OUTPUT\" 2>&1 </dev/null\nlast=$?\n", quoted(command))
 	}
+	script.WriteString("[ ${#awaited[@]} = 0 ] || wait \"${awaited[@]}\"\n") // without operands it would wait for servers
 	name := filepath.Join(dir, "session")
 	write(t, name, script.String(), 0o600)
 

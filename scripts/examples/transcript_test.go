@@ -12,26 +12,28 @@ type example struct {
 	line    int // of the command, from 1
 	command string
 	output  string
+	beside  bool // in a terminal of its own
 }
 
 const (
 	opening = "```console"
+	aside   = opening + " terminal"
 	closing = "```"
 )
 
 // parse finds the examples of a Markdown text.
 func parse(text string) ([]example, error) {
 	var found []example
-	within := 0 // line of the opening fence
+	within, beside := 0, false // line and kind of the opening fence
 	for i, line := range strings.Split(text, "\n") {
 		switch {
-		case within == 0 && line == opening:
-			within = i + 1
+		case within == 0 && (line == opening || line == aside):
+			within, beside = i+1, line == aside
 		case within == 0:
 		case line == closing:
 			within = 0
 		case strings.HasPrefix(line, "$ "):
-			found = append(found, example{line: i + 1, command: line[2:]})
+			found = append(found, example{line: i + 1, command: line[2:], beside: beside})
 		case i == within:
 			return nil, fmt.Errorf("line %d: want a command after %q, got %q", i+1, "$ ", line)
 		default:
@@ -52,7 +54,7 @@ func replaced(text string, examples []example) string {
 		bare := strings.TrimSuffix(line, "\n")
 		switch {
 		case !within:
-			within = bare == opening
+			within = bare == opening || bare == aside
 			b.WriteString(line)
 		case bare == closing:
 			within = false

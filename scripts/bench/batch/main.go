@@ -160,7 +160,7 @@ func title(what string) {
 // rates measures the sets per second of programs in turn, and returns all results of the
 // first.
 func (b *bench) rates(ctx context.Context, rounds int, programs ...program) ([]harness.Figures, []result, error) {
-	var first []result // those of the first program
+	var first []result // of the first program
 	var contenders []harness.Contender
 	for _, p := range programs {
 		contenders = append(contenders, harness.Contender{Name: p.name, Measure: func() (float64, error) {

@@ -50,6 +50,7 @@ quotes, # for a comment. A quote that is open at the end continues on the next l
 Besides get, set, del, vdel, scan, call, ping, hlc and version there are
     expect CODE CMD...          succeeds if CMD ends with exit code CODE
     repeat N [INTERVAL] CMD...  runs CMD N times, or until its first error
+    say TEXT...                 prints TEXT to stderr, but not in the raw form
     sleep DURATION              waits
     time CMD...                 prints to stderr how long CMD took
 

@@ -11,7 +11,7 @@ import (
 
 // A tally is what became of the lines of a batch so far.
 type tally struct {
-	lines atomic.Int64 // for whoever shows how far it is; the rest is of who reports
+	lines atomic.Int64 // read by the progress display; only the reporting goroutine uses the rest
 
 	result    format.BatchSummary
 	first, no error // the first error, as an *exitError, and the last "no"
@@ -20,7 +20,7 @@ type tally struct {
 	joined    bool  // the line counted last is in the last range of result.Ahead
 }
 
-// count takes a line; code is that of its error, 0 for a "no".
+// count takes a line; code is its error's exit code, 0 for a "no".
 func (t *tally) count(line batchLine, code int, err error) {
 	if code != 0 && t.first == nil {
 		t.first = &explain.ExitError{Code: code, Err: err}

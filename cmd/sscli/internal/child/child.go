@@ -14,7 +14,7 @@
 //	g.Limit(term, kill)     // again whenever the limit moves
 //	end, err := g.Run(env)
 //
-// On Unix both have the same job control, that of a shell: the command leads a process
+// On Unix both have a shell's job control: the command leads a process
 // group of its own, which is the terminal's foreground group if standard input is a
 // terminal and sscli is in its foreground. Ctrl-Z stops the command and sscli, fg
 // continues both, and Ctrl-C reaches the command alone. Elsewhere there are no groups,
@@ -42,8 +42,8 @@ const (
 // A Command is what a [Runner] runs.
 type Command struct {
 	Args  []string // at least the name
-	Env   []string // NAME=VALUE; nil = that of sscli
-	Input []byte   // for its standard input; nil = that of sscli
+	Env   []string // NAME=VALUE; nil = sscli's own
+	Input []byte   // for its standard input; nil = sscli's own
 }
 
 // A StartError is a command that could not be started. Code is one of the codes

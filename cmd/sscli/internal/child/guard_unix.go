@@ -22,7 +22,7 @@ import (
 const guardName = "sscli-guard"
 
 // GuardMain is the whole life of a guard, and returns false at once in a process
-// that is none. It is to be called before anything else.
+// that is no guard. Call it before anything else.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 3 || !isPipe(3) || !isPipe(4) {
 		return false

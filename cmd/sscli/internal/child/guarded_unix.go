@@ -182,7 +182,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 		signal.Ignore(unix.SIGTTOU)
 		defer signal.Reset(unix.SIGTTOU)
 	}
-	adopt(true) // what a guard leaves behind that is killed
+	adopt(true) // so that what a killed guard leaves is ours
 	defer adopt(false)
 	g.tty = ownTerminal()
 	defer g.tty.takeBack()
@@ -248,7 +248,7 @@ func (g *Guarded) hear(words []string) (end End, over bool, err error) {
 
 // killGroup does the guard's work, and waits until nothing of the group is left. What
 // has left the group is found only if the system makes orphans ours. So is a command
-// whose guard had no time to tell of it.
+// whose guard died before it reported the command.
 func (g *Guarded) killGroup() {
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(settle) {
 		gone := g.pid == 0 || unix.Kill(-g.pid, unix.SIGKILL) == unix.ESRCH

@@ -400,7 +400,7 @@ func TestGuardDies(t *testing.T) {
 	}
 }
 
-// TestGuardDiesEarly: and also what it had no time to tell of.
+// TestGuardDiesEarly: the command dies too when the guard dies before it has reported the command.
 func TestGuardDiesEarly(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("only Linux finds these")

@@ -158,10 +158,10 @@ func ownGroup(foreground bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// An input is the standard input of a command: a pipe, or that of sscli.
+// An input is the standard input of a command: a pipe, or sscli's own.
 type input struct {
 	data  []byte
-	r, w  *os.File // nil = that of sscli
+	r, w  *os.File // nil = sscli's own
 	wrote chan struct{}
 }
 

@@ -94,7 +94,7 @@ func TestResolveContext(t *testing.T) {
 			t.Errorf("%s %s: protected is %t", c.args, c.env, s.Protected)
 		}
 		if want := c.context == "lab"; (s.CAFile == ca) != want {
-			t.Errorf("%s %s: CA file %q, want that of the context, next to its file: %t", c.args, c.env, s.CAFile, want)
+			t.Errorf("%s %s: CA file %q, want the context's, next to its file: %t", c.args, c.env, s.CAFile, want)
 		}
 		if c.context == "" && s.SATFile != "" {
 			t.Errorf("%s %s: the token of a context that does not count: %q", c.args, c.env, s.SATFile)

@@ -95,7 +95,7 @@ const (
 	maxKey    = 128 // bytes
 )
 
-// tokens splits a text into tokens, as long as they can be those of a file of contexts.
+// tokens splits a text into tokens, as long as they can occur in a file of contexts.
 func (p parser) tokens(text string) (token.Tokens, error) {
 	var s scanner.Scanner
 	s.Init(text)

@@ -38,7 +38,7 @@ type backend struct {
 }
 
 // open returns a backend with a server that listens nowhere yet. Each request has the
-// timeout. The keys are those of --watch, which are watched when open returns.
+// timeout. keys are the keys of --watch, which are watched when open returns.
 func open(ctx context.Context, s *client.Session, timeout time.Duration, log *slog.Logger, keys []string, o redis.Options) (*backend, error) {
 	b := &backend{session: s, timeout: timeout, log: log, listed: keys, own: newExpiries(), watches: make(map[string]*keyWatch)}
 	o.Backend, o.Name, o.Patterns, o.Log = b, "gateway", len(keys) > 0, log

@@ -29,7 +29,7 @@ type expiringWrite struct {
 	flight *client.InFlight // nil: it was not sent
 }
 
-// An expiry is that of one version of a key.
+// An expiry is when one version of a key expires.
 type expiry struct {
 	version client.Version
 	after   time.Duration // PX

@@ -262,7 +262,7 @@ func TestBrokerAway(t *testing.T) {
 	}
 	c.do("+PONG", "PING")
 	if n := store.State().Requests; n != 1 {
-		t.Errorf("%d requests came, want that of the first SET", n)
+		t.Errorf("%d requests came, want only the first SET", n)
 	}
 	store.RefuseConnect(nil)
 	await(t, store, func(s emulator.State) bool { return s.Clients == 1 }) // by itself

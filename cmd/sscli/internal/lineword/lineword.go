@@ -18,6 +18,7 @@ func Words() [][2]string {
 	return [][2]string{
 		{"expect CODE CMD...", "run CMD and succeed if it ends with exit code CODE"},
 		{"repeat N [INTERVAL] CMD...", "run CMD N times, or until its first error"},
+		{"say TEXT...", "print TEXT on standard error, for people who watch"},
 		{"sleep DURATION", "wait"},
 		{"time CMD...", "run CMD and print how long it took"},
 	}
@@ -31,6 +32,8 @@ func Run(ctx context.Context, a *cli.App, args []string, run func(context.Contex
 		return expect(ctx, a, args[1:], run)
 	case "repeat":
 		return repeat(ctx, args[1:], run)
+	case "say":
+		return say(a, args[1:])
 	case "sleep":
 		return sleep(ctx, args[1:])
 	}
@@ -62,6 +65,22 @@ func expect(ctx context.Context, a *cli.App, args []string, run func(context.Con
 		a.Fault(err)
 	}
 	return &explain.ExpectError{Want: want, Got: got}
+}
+
+// say prints its words. The raw form has no such line, so that a script's remarks do not mix
+// with its results.
+func say(a *cli.App, args []string) error {
+	if len(args) == 0 {
+		return explain.Usagef("want say TEXT...")
+	}
+	words := make([]string, len(args))
+	for i, w := range args {
+		words[i] = cli.Unprotect(w)
+	}
+	if !a.Settings.Quiet {
+		a.Say(format.Remark{Text: strings.Join(words, " ")})
+	}
+	return nil
 }
 
 // sleep waits.
@@ -129,7 +148,7 @@ func repeat(ctx context.Context, args []string, run func(context.Context, []stri
 // Is reports whether a word is a line word. Case does not matter.
 func Is(name string) bool {
 	switch strings.ToLower(name) {
-	case "expect", "repeat", "sleep", "time":
+	case "expect", "repeat", "say", "sleep", "time":
 		return true
 	}
 	return false
