@@ -14,6 +14,7 @@ import (
 type Pipeline struct {
 	s      *Session
 	window int
+	onWait func() // nil = none
 
 	mu     sync.Mutex
 	busy   map[string]*InFlight // by key
@@ -66,7 +67,7 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 		return nil, err
 	}
 	f.begins(p.s, c)
-	f.ended = f.end
+	f.ended, f.waits = f.end, p.waits
 	if err := f.send(ctx); err != nil {
 		p.free(f, c.Key())
 		return nil, err
@@ -81,6 +82,7 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 func (f *InFlight) send(ctx context.Context) error {
 	conn := f.s.alive()
 	if conn == nil {
+		f.pipe.waits()
 		f.deadline = time.Now().Add(f.s.o.Timeout)
 		limited, cancel := context.WithDeadline(ctx, f.deadline)
 		defer cancel()
@@ -90,6 +92,18 @@ func (f *InFlight) send(ctx context.Context) error {
 		}
 	}
 	return f.start(ctx, conn)
+}
+
+// OnWait has f called before Send or Queue waits: for a key, for the window, for room at the
+// broker, or for a new connection. Call OnWait before the first request.
+func (p *Pipeline) OnWait(f func()) { p.onWait = f }
+
+// waits comes before a wait.
+func (p *Pipeline) waits() {
+	p.Flush() // or what is awaited may never come
+	if p.onWait != nil {
+		p.onWait()
+	}
 }
 
 // Flush sends what Queue has left. It does not wait.
@@ -129,7 +143,7 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 		}
 		freed := p.freed
 		p.mu.Unlock()
-		p.Flush() // or what is awaited may never come
+		p.waits()
 		select {
 		case <-freed:
 		case <-ctx.Done():

@@ -365,6 +365,7 @@ type pending struct {
 	err    error
 	done   chan struct{}
 	ended  func() // must not block; nil = done is closed
+	waits  func() // called before a wait for room; nil = none
 }
 
 // Do sends a request and waits for its reply until ctx ends or, without a deadline, for
@@ -461,6 +462,9 @@ func (p *pending) start(ctx context.Context, conn *mqtt.Conn) error {
 
 // publish waits for room and sends a request.
 func (p *pending) publish(ctx context.Context, conn *mqtt.Conn, m mqtt.Message) error {
+	if p.waits != nil {
+		p.waits()
+	}
 	if !p.deadline.IsZero() {
 		limited, cancel := context.WithDeadline(ctx, p.deadline)
 		defer cancel()

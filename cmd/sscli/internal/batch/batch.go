@@ -167,6 +167,7 @@ func (b *batch) confirm(ctx context.Context, req verb.Request) error {
 		return nil
 	}
 	if what := req.Writes(); what != "" {
+		b.flush() // what is known comes before the question
 		return b.app.ConfirmAll(ctx, what)
 	}
 	return nil

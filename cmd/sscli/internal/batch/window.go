@@ -45,6 +45,7 @@ type window struct {
 // pipelined runs lines with several under way.
 func (b *batch) pipelined(ctx context.Context, lines *lineReader) {
 	w := &window{batch: b, pipe: b.session.Pipeline(b.flags.inflight), lines: lines}
+	w.pipe.OnWait(w.flushOrEnd)
 	// After a signal the replies to what is under way may come still.
 	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -106,6 +107,9 @@ func (w *window) begin(ctx, requests context.Context) bool {
 	case !l.overlaps():
 		if len(w.underWay) > 0 {
 			return false
+		}
+		if w.flushOrEnd(); w.over {
+			return true
 		}
 		w.next = nil
 		w.echo(l.line)
