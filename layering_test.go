@@ -78,7 +78,7 @@ format
 repl                 format
 
 atomicfile
-child
+child                signals
 passwd
 signals
 suggest
@@ -89,14 +89,15 @@ certs                atomicfile config
 explain              client client/mqtt client/wire format child config signals terminal
 cli                  client client/mqtt emulator format certs config explain signals suggest terminal trace
 fence                client client/wire config explain
-complete             client cli config
+complete             client format cli config
 
 verb                 client client/wire format atomicfile cli complete config explain fence
 lineword             client/wait format cli config explain
-batch                client client/wait format repl cli explain lineword ping signals terminal verb
+batch                client client/wait format repl cli explain lineword ping signals verb
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
 lock                 client format child cli config explain fence signals
 watch                client format child cli complete config explain signals
+why                  client client/wire format cli complete config explain fence
 serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd
 gateway              client client/wait client/wire redis format certs child cli config explain passwd
 doctor               client client/mqtt client/wire format cli explain ping
@@ -107,7 +108,7 @@ contexts             client format cli complete config explain
 manual               format cli config explain
 statestorecli        client format atomicfile cli config explain verb
 
-cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli verb watch
+cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli verb watch why
 `
 
 const rooms = module + "/cmd/sscli/internal/"
@@ -233,10 +234,10 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) && !own(i) || own(i) && i != broker || i == "net/http" }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
-		{"format stands on the standard library and color", func(p string) bool { return p == format }, direct,
-			func(i string) bool { return !isStd(i) && i != color }},
-		{"repl stands on the standard library, format, readline and the widths of characters", func(p string) bool { return p == repl }, direct,
-			func(i string) bool { return !isStd(i) && i != format && i != readline && i != width }},
+		{"format stands on the standard library, color and the widths of characters", func(p string) bool { return p == format }, direct,
+			func(i string) bool { return !isStd(i) && i != color && i != width }},
+		{"repl stands on the standard library, format and readline", func(p string) bool { return p == repl }, direct,
+			func(i string) bool { return !isStd(i) && i != format && i != readline }},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
 			func(i string) bool { return i == readline }},
 		{"only the command knows flags", func(p string) bool { return own(p) && !under(p, cmd) }, all, flags},

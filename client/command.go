@@ -17,7 +17,6 @@ type Command struct {
 	err     error // why it cannot be sent
 
 	timestamp Version // the `__ts` to send; zero = the clock's next
-	repeated  bool    // the sender repeats it, so it need not wait long for a store that is not there
 }
 
 // A reader converts an answer to a result. It returns nil for an answer that the verb

@@ -51,8 +51,8 @@ func (e *StatusError) refuses() bool {
 
 // A LostAnswerError is a write that was sent and got no answer, or none that tells what
 // became of it. It may have been applied or not; [Session.ReadBack] finds out what can be
-// known. It wraps the cause: the end of the context, a *[LostError], a *[NoStoreError], an
-// *[AnswerError] or a *[StatusError].
+// known. It wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or a
+// *[StatusError].
 type LostAnswerError struct {
 	Command   Command
 	Timestamp Version   // the request's `__ts`
@@ -81,14 +81,11 @@ func (e *LostAnswerError) answered() bool {
 
 func (e *LostAnswerError) Unwrap() error { return e.Err }
 
-// A NoStoreError is a request that the broker accepted while it reported that no client
-// subscribes to requests, and that got no answer: probably the broker has no state store.
-type NoStoreError struct {
-	Err error // what ended the wait
-}
+// A NoStoreError is a request that nobody got: the broker discarded it, because no client
+// subscribes to requests, and likewise each copy that was sent in the second after. It was
+// not applied.
+type NoStoreError struct{}
 
-func (e *NoStoreError) Error() string {
-	return "no state store is listening on this broker (PUBACK 0x10): " + e.Err.Error()
+func (*NoStoreError) Error() string {
+	return "no state store is listening on this broker (PUBACK 0x10)"
 }
-
-func (e *NoStoreError) Unwrap() error { return e.Err }

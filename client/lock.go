@@ -35,9 +35,9 @@ type LockOptions struct {
 	// The functions below are called one at a time. They must not block and must not
 	// call methods of the Lock. Each may be nil.
 
-	OnWait    func(LockStatus) // waiting, because another holds the lock; called again when the holder changes
+	OnWait    func(LockStatus) // waiting, because another holds the lock; called again when the holder changes, and every minute
 	OnLease   func(Lease)      // the lock was acquired or renewed; first called before Lock returns
-	OnTrouble func(error)      // a renewal did not succeed, or the watch broke; it is tried again
+	OnTrouble func(error)      // a request did not succeed, or the watch broke; it is tried again. nil: it has succeeded since
 
 	wall func() time.Time // the wall clock; nil = time.Now
 }
@@ -98,6 +98,7 @@ type Lock struct {
 	blind   bool    // the watch has ended
 	doubt   doubt
 	trouble error // why the last renewal did not succeed; nil if it did
+	told    bool  // OnTrouble was called with an error, and not with nil since
 }
 
 // Lock acquires a lock and renews it until Release. It watches the lock's key
@@ -289,16 +290,21 @@ func (l *Lock) judge(c claim) *LockLostError {
 	l.lease = c.lease
 	l.mu.Unlock()
 	l.trouble, l.open = nil, false
+	l.tell(nil)
 	if l.o.OnLease != nil {
 		l.o.OnLease(c.lease)
 	}
 	return nil
 }
 
-func (l *Lock) tell(err error) {
-	if l.o.OnTrouble != nil {
-		l.o.OnTrouble(err)
+func (l *Lock) tell(err error) { l.o.tell(&l.told, err) }
+
+// tell calls OnTrouble, with nil only once after an error. told says whether that is due.
+func (o *LockOptions) tell(told *bool, err error) {
+	if o.OnTrouble != nil && (err != nil || *told) {
+		o.OnTrouble(err)
 	}
+	*told = err != nil
 }
 
 func (l *Lock) loss(why Loss, holder []byte) *LockLostError {
@@ -321,6 +327,9 @@ func (l *Lock) heed(since bool) *LockLostError {
 		case EventDown:
 			l.broken = l.broken || since
 			l.tell(e.Err)
+			continue
+		case EventUp:
+			l.tell(nil)
 			continue
 		case EventDelete, EventSet:
 			if !since && e.Version.IsZero() {

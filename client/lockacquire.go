@@ -87,6 +87,8 @@ type acquisition struct {
 	until  time.Time  // when giving up must be over; zero before
 	status LockStatus // as last seen by the watch
 	told   []byte     // the holder last passed to OnWait
+	toldAt time.Time  // when that was
+	uneasy bool       // OnTrouble was called with an error, and not with nil since
 	doubt  doubt
 }
 
@@ -113,6 +115,7 @@ func (a *acquisition) watch(ctx context.Context) error {
 		cancel()
 		if err == nil {
 			a.w = w
+			a.tell(nil)
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -133,11 +136,7 @@ func (a *acquisition) triesOn(err error) bool {
 	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.life.Err() == nil
 }
 
-func (a *acquisition) tell(err error) {
-	if a.o.OnTrouble != nil {
-		a.o.OnTrouble(err)
-	}
-}
+func (a *acquisition) tell(err error) { a.o.tell(&a.uneasy, err) }
 
 func (a *acquisition) leave(ctx context.Context) {
 	if !a.until.IsZero() {
@@ -185,6 +184,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			return c.lease, nil
 		case c.err == nil:
 			answered, failures = true, 0
+			a.tell(nil)
 		case a.o.Try || a.s.isFinal(c.err) || a.s.life.Err() != nil || !answered && !a.triesOn(c.err):
 			return Lease{}, a.giveUp(ctx, c.err)
 		default:
@@ -243,11 +243,12 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 	}
 }
 
+// waiting calls OnWait, if it is due. It is called at least every lockPoll.
 func (a *acquisition) waiting() {
-	if a.o.OnWait == nil || a.told != nil && bytes.Equal(a.told, a.status.Holder) {
+	if a.o.OnWait == nil || a.told != nil && bytes.Equal(a.told, a.status.Holder) && time.Since(a.toldAt) < time.Minute {
 		return
 	}
-	a.told = append([]byte{}, a.status.Holder...)
+	a.told, a.toldAt = append([]byte{}, a.status.Holder...), time.Now()
 	a.o.OnWait(a.status)
 }
 
@@ -265,6 +266,8 @@ func (a *acquisition) heed() (free bool, err error) {
 		switch e.Kind {
 		case EventDown:
 			a.tell(e.Err)
+		case EventUp:
+			a.tell(nil)
 		case EventInitial, EventResync, EventSet, EventDelete:
 			free = !e.HasValue && e.Kind != EventSet
 			a.status.Holder, a.status.Token = e.Value, e.Version

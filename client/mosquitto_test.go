@@ -1,11 +1,12 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,20 +96,65 @@ func TestMosquittoSettings(t *testing.T) {
 	}
 }
 
+// TestMosquittoWithoutAStoreSaysSo: nobody got the request, so a write was not applied, and
+// its outcome is known.
 func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
-	s := watchSession(t, Options{Address: broker.Addresses[0], Timeout: 100 * time.Millisecond})
-	_, err := s.Get(t.Context(), "k")
-	if _, ok := errors.AsType[*NoStoreError](err); !ok || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("get: %v", err)
+	for _, timeout := range []time.Duration{100 * time.Millisecond, time.Minute} {
+		s := watchSession(t, Options{Address: broker.Addresses[0], Timeout: timeout})
+		if _, err := s.Get(t.Context(), "k"); !isNoStore(err) {
+			t.Errorf("get, %v: %v", timeout, err)
+		}
+		if _, err := s.Set(t.Context(), "k", nil, SetOptions{}); !isNoStore(err) || isLostAnswer(err) {
+			t.Errorf("set, %v: %v", timeout, err)
+		}
+		if _, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{}); !isNoStore(err) {
+			t.Errorf("watch, %v: %v", timeout, err)
+		}
+		if _, err := s.AcquireLock(t.Context(), "k", LockOptions{}); !isNoStore(err) {
+			t.Errorf("lock, %v: %v", timeout, err)
+		}
+		if _, err := Once(t.Context(), Options{Address: broker.Addresses[0], Timeout: timeout}, Get("k")); !isNoStore(err) {
+			t.Errorf("once, %v: %v", timeout, err)
+		}
 	}
-	_, err = s.Set(t.Context(), "k", nil, SetOptions{})
-	lost, ok := errors.AsType[*LostAnswerError](err)
-	if !ok {
-		t.Fatalf("set: %v", err)
-	}
-	if _, ok := errors.AsType[*NoStoreError](lost.Err); !ok {
-		t.Errorf("set: %v", err)
+}
+
+func isLostAnswer(err error) bool {
+	_, ok := errors.AsType[*LostAnswerError](err)
+	return ok
+}
+
+// TestMosquittoStoreStarts: a request that nobody got is sent again, and processed once.
+func TestMosquittoStoreStarts(t *testing.T) {
+	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
+	for _, c := range []Command{Get("k"), Set("k", []byte("v"), SetOptions{Condition: NX})} {
+		discarded := make(chan struct{})
+		once := sync.OnceFunc(func() { close(discarded) })
+		o := Options{Address: broker.Addresses[0], Timeout: time.Minute, Trace: func(e TraceEvent) {
+			if e.Type == "PUBACK" && strings.Contains(e.Detail, "0x10") {
+				once()
+			}
+		}}
+		started := make(chan *emulator.Attached, 1)
+		go func() {
+			<-discarded
+			store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: NewClientID()}, emulator.EngineOptions{}, emulator.Data{})
+			if err != nil {
+				t.Error(err)
+			}
+			started <- store
+		}()
+		r, err := Once(t.Context(), o, c)
+		store := <-started
+		if err != nil {
+			t.Errorf("%s: %v", c.Verb(), err)
+		} else if set, ok := r.(SetResult); ok && !set.Applied {
+			t.Errorf("%s: not applied, so it was processed twice", c.Verb())
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -156,14 +202,10 @@ func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 		Address: broker.Addresses[0], Username: "ann", Timeout: 10 * time.Second,
 		ReadPassword: func() ([]byte, error) { return []byte(password.Load().(string)), nil },
 	})
-	// Nobody answers here: that the request was taken says enough.
+	// Nobody answers here: that the broker says so means that it let us in.
 	taken := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		c := Get("k")
-		c.repeated = true // the wait ends soon after the PUBACK
-		_, err := s.Do(ctx, c)
-		if _, ok := errors.AsType[*NoStoreError](err); ok {
+		_, err := s.Get(t.Context(), "k")
+		if isNoStore(err) {
 			return nil
 		}
 		return err

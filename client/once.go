@@ -50,7 +50,6 @@ type flight struct {
 
 	mu sync.Mutex
 	p  *pending // from the last attempt; nil if it was not sent
-	m  mqtt.Message
 }
 
 // reset begins an attempt.
@@ -69,7 +68,7 @@ func (f *flight) early(s *Session) (mqtt.EarlyMessage, error) {
 	m := p.message(new(draft))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.p, f.m = p, m
+	f.p = p
 	return mqtt.EarlyMessage{Message: m, Acked: p.acked, Answered: p.done}, nil
 }
 
@@ -137,9 +136,10 @@ func (f *flight) askAgain(conn *mqtt.Conn) {
 	case <-p.done:
 	case <-f.ctx.Done():
 	case <-t.C:
-		f.m.Expiry = expiry(f.ctx)
-		// If it cannot be sent, the connection or ctx has ended, which p.wait reports.
-		_ = conn.Publish(f.ctx, f.m, p.acked)
+		if !p.isUnheard() {
+			// If it cannot be sent, the connection or ctx has ended, which p.wait reports.
+			_ = p.publishAgain(f.ctx, conn)
+		}
 	}
 }
 

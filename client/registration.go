@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +37,7 @@ type keyRequest struct {
 	command           Command
 	readers, auditors []*Watch // that wanted the key read when this was made
 	sent              time.Time
+	sending           atomic.Pointer[pending] // nil before it is sent
 }
 
 type requestKind int
@@ -69,7 +71,6 @@ func (g *registration) next() *keyRequest {
 }
 
 func (g *registration) newRequest(kind requestKind, c Command) *keyRequest {
-	c.repeated = true
 	return &keyRequest{of: g, kind: kind, command: c}
 }
 
@@ -113,6 +114,11 @@ func isKeyError(err error) bool {
 		return true
 	}
 	return isStoreError(err) || isFatal(err)
+}
+
+func isNoStore(err error) bool {
+	_, ok := errors.AsType[*NoStoreError](err)
+	return ok
 }
 
 func isStoreError(err error) bool {

@@ -355,9 +355,10 @@ type pending struct {
 	// Guarded by Session.mu.
 	conn    *mqtt.Conn // nil until it is the session's
 	expires time.Time
-	unsent  bool // nobody but start ends it, because start will say why it was not sent
-	taken   bool // the broker has acknowledged the request
-	alone   bool // and said that nobody subscribes to requests
+	unsent  bool      // nobody but start ends it, because start will say why it was not sent
+	copies  int       // sent and not acknowledged
+	taken   bool      // the broker has passed the request on
+	nobody  time.Time // of the first PUBACK that nobody subscribes to requests; zero = none came
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then closes done, or calls ended.
@@ -373,12 +374,12 @@ type pending struct {
 //   - nothing was sent: *[InvalidError], *[TooLargeError], *[DialError], [ErrClosed], or
 //     the end of ctx
 //   - the broker refused the request: *[ReasonError]
+//   - nobody got the request: *[NoStoreError], after a second in which it was sent again
 //   - the store, or what speaks for it, answered: *[StoreError], *[StatusError], or an
 //     *[AnswerError] if the answer to a read makes no sense
 //   - no answer came to a write, or none that makes sense, so its outcome is unknown:
 //     *[LostAnswerError]
-//   - no answer came to another request: *[LostError], *[NoStoreError], [ErrClosed], or the
-//     end of ctx
+//   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -471,7 +472,7 @@ func (p *pending) publish(ctx context.Context, conn *mqtt.Conn, m mqtt.Message) 
 		ctx = limited
 	}
 	err := conn.Publish(ctx, m, p.acked)
-	p.startExpiry()
+	p.startExpiry(p.expiry)
 	return err
 }
 
@@ -486,7 +487,7 @@ func (p *pending) begin(conn *mqtt.Conn) error {
 			return fmt.Errorf("the local clock: %w", err)
 		}
 	}
-	p.sent = time.Now()
+	p.sent, p.copies = time.Now(), 1
 	p.expires, p.conn = p.sent.Add(p.expiry), conn
 	if p.ended != nil && p.deadline.IsZero() {
 		p.deadline = p.sent.Add(s.o.Timeout)
@@ -599,30 +600,102 @@ func (p *pending) on(conn *mqtt.Conn) {
 	p.conn = conn
 }
 
-// patience is how long to wait for the answer to a request that will be repeated, once the
-// broker has said that nobody subscribes to requests.
-const patience = 250 * time.Millisecond
+// While no store is listening, a request is sent every storeRetry, because the store may be
+// about to start, until storePatience has passed since the broker first said so.
+const (
+	storePatience = time.Second
+	storeRetry    = 200 * time.Millisecond
+)
 
 // acked takes the outcome of the PUBLISH.
 func (p *pending) acked(err error) {
-	alone := err == mqtt.ErrNoSubscribers
-	if err != nil && !alone {
+	switch {
+	case err == mqtt.ErrNoSubscribers:
+		p.unheard()
+		return
+	case err != nil:
 		p.s.finish(p.id, err)
 		return
 	}
-	p.startExpiry()
+	p.startExpiry(p.expiry)
 	p.s.mu.Lock()
-	p.taken, p.alone = true, alone
-	p.s.mu.Unlock()
-	if alone && p.command.repeated {
-		time.AfterFunc(patience, func() { p.s.finish(p.id, context.DeadlineExceeded) })
+	defer p.s.mu.Unlock()
+	p.copies, p.taken = p.copies-1, true
+}
+
+// unheard takes a PUBACK that nobody subscribes to requests: the broker has discarded this
+// copy of the request. It sends another one soon, unless the patience is over.
+func (p *pending) unheard() {
+	p.s.mu.Lock()
+	p.copies--
+	if p.nobody.IsZero() {
+		p.nobody = time.Now()
 	}
+	left := time.Until(p.nobody.Add(storePatience))
+	another := p.taken || p.copies > 0
+	p.s.mu.Unlock()
+	switch {
+	case another: // decides
+	case left <= 0:
+		p.s.finish(p.id, &NoStoreError{})
+	default:
+		time.AfterFunc(min(storeRetry, left), p.sendAgain)
+	}
+}
+
+// sendAgain sends another copy of a request that nobody has got.
+func (p *pending) sendAgain() {
+	if !p.s.hold() {
+		return
+	}
+	defer p.s.wg.Done()
+	p.s.mu.Lock()
+	conn, waiting := p.conn, p.s.outstanding[p.id] == p
+	p.s.mu.Unlock()
+	switch {
+	case !waiting:
+		return
+	case conn == nil: // it was sent with SUBSCRIBE, which is not answered yet
+		time.AfterFunc(storeRetry, p.sendAgain)
+		return
+	}
+	ctx, cancel := context.WithTimeout(p.s.life, storePatience)
+	defer cancel()
+	if err := p.publishAgain(ctx, conn); err != nil {
+		p.s.finish(p.id, err)
+	}
+}
+
+// publishAgain publishes another copy of a request. The error means that it was not sent.
+func (p *pending) publishAgain(ctx context.Context, conn *mqtt.Conn) error {
+	m := p.message(new(draft))
+	m.Expiry = roundUp(time.Until(p.sent.Add(p.expiry)))
+	p.startExpiry(m.Expiry)
+	p.addCopies(1)
+	err := conn.Publish(ctx, m, p.acked)
+	if err != nil {
+		p.addCopies(-1)
+	}
+	return err
+}
+
+func (p *pending) addCopies(n int) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.copies += n
+}
+
+// isUnheard reports whether nobody has got the request: the broker has discarded every copy.
+func (p *pending) isUnheard() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return !p.nobody.IsZero() && !p.taken && p.copies == 0
 }
 
 // startExpiry counts a request's expiry from now. The broker starts counting when the
 // request arrives, which is after any wait for its Receive Maximum and before its PUBACK.
-func (p *pending) startExpiry() {
-	expires := time.Now().Add(p.expiry)
+func (p *pending) startExpiry(expiry time.Duration) {
+	expires := time.Now().Add(expiry)
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	p.expires = expires
@@ -775,13 +848,10 @@ func (p *pending) unanswered(err error) error {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok && refused.Packet == "PUBACK" {
 		return err
 	}
-	p.s.mu.Lock()
-	alone := p.alone
-	p.s.mu.Unlock()
-	if alone {
-		err = &NoStoreError{err}
-	}
-	if p.command.effect == effectNone {
+	switch {
+	case p.isUnheard() && errors.Is(err, context.DeadlineExceeded):
+		return &NoStoreError{}
+	case p.isUnheard() || p.command.effect == effectNone:
 		return err
 	}
 	return p.lost(err)

@@ -137,11 +137,12 @@ func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 	w.joined = joined
 	w.deadline, _ = ctx.Deadline()
 	w.v.post(func() { w.v.join(w) })
+	defer context.AfterFunc(ctx, func() {
+		w.v.post(func() { w.v.abandon(w, context.Cause(ctx)) })
+	})()
 	var err error
 	select {
 	case err = <-joined:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
 	case <-w.v.over:
 		err = ErrClosed
 	}

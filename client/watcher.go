@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -122,6 +123,24 @@ func (v *watcher) join(w *Watch) {
 	for _, key := range w.names {
 		v.want(v.keys[key], w)
 	}
+}
+
+// abandon ends the join of a watch whose time is over, unless it has ended. For a timeout the
+// error names the first key that is not confirmed, and says so if there is no store.
+func (v *watcher) abandon(w *Watch, cause error) {
+	if w.joined == nil {
+		return
+	}
+	if errors.Is(cause, context.DeadlineExceeded) {
+		i := slices.IndexFunc(w.names, func(key string) bool { return v.keys[key].request != nil })
+		if i >= 0 {
+			if p := v.keys[w.names[i]].request.sending.Load(); p != nil && p.isUnheard() {
+				cause = &NoStoreError{}
+			}
+			cause = fmt.Errorf("watch %q: %w", w.names[i], cause)
+		}
+	}
+	v.fail(w, cause)
 }
 
 // leave removes a watch, if it is still there. done, which may be nil, is called when its
@@ -389,6 +408,7 @@ func (v *watcher) send(conn *mqtt.Conn, q *keyRequest) {
 	q.sent = time.Now()
 	p := new(pending)
 	p.begins(v.s, q.command)
+	q.sending.Store(p)
 	p.ended = func() { v.post(func() { v.answered(conn, q, p.result, p.err) }) }
 	if err := p.start(v.s.life, conn); err != nil {
 		v.post(func() { v.answered(conn, q, nil, err) })
@@ -434,7 +454,7 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 // a watch that has to come back needs another connection.
 func (v *watcher) refused(q *keyRequest, err error) {
 	g := q.of
-	if q.kind == ask && g.asked == no {
+	if q.kind == ask && g.asked == no && !isNoStore(err) {
 		g.asked = perhaps
 	}
 	if isKeyError(err) {

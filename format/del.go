@@ -26,10 +26,21 @@ func (d Del) fields() object {
 
 func (d Del) human(dst []byte, s *style) []byte {
 	if d.Many {
-		dst = s.keyed(dst, d.Key)
+		return s.row(dst, d)
 	}
 	n, reason := d.answer()
-	return s.version(s.integer(dst, n, meaning(reason)), d.Version)
+	return s.deletion(dst, n, reason, d.Version)
+}
+
+// cells are the key, what became of it, the store's answer, and the version where there is
+// room for it.
+func (d Del) cells(s *style) []cell {
+	n, reason := d.answer()
+	row := []cell{{text: Word(d.Key), paint: s.key}, {text: deleted(reason)}, {text: integer(n), paint: s.faint}}
+	if s.isWide() && !none(d.Version) {
+		row = append(row, cell{text: string(appendVersion(nil, d.Version, "")), paint: s.faint})
+	}
+	return row
 }
 
 func (d Del) raw(dst []byte) []byte {

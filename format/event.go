@@ -1,6 +1,10 @@
 package format
 
-import "time"
+import (
+	"time"
+
+	"github.com/fatih/color"
+)
 
 // Event is an event of `watch`.
 type Event struct {
@@ -16,10 +20,15 @@ type Event struct {
 	Continuity string    // for gap and resync: proven, lost or unknown
 	From, To   time.Time // for gap: when the watch was interrupted
 	Message    string    // for error and unaudited: the reason
+
+	Show Show // how the human form shows the value
 }
 
 // isState reports whether the event is the state of the key rather than a change.
 func (e Event) isState() bool { return e.Op == "initial" || e.Op == "resync" }
+
+// isChange reports whether the event is a change of the key.
+func (e Event) isChange() bool { return !e.isState() && !e.isTrouble() && e.Op != "gap" }
 
 // isTrouble reports whether the event is about the watch, rather than about the key.
 func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
@@ -41,49 +50,62 @@ func (e Event) fields() object {
 	return append(o, field{"time", e.Time})
 }
 
-func (e Event) human(dst []byte, s *style) []byte {
-	clock := func(t time.Time) string { return t.UTC().Format("15:04:05.000") }
-	dst = append(dst, s.faint.Sprint(clock(e.Time))...)
-	dst = append(dst, "  "...)
-	op := e.Op
-	for len(op) < len("initial") {
-		op += " "
+func (e Event) human(dst []byte, s *style) []byte { return s.row(dst, e) }
+
+// cells are the time, the event, the key, the version where there is room for it, and what
+// the event says.
+func (e Event) cells(s *style) []cell {
+	key, version := Word(e.Key), ""
+	if e.Op == "unaudited" { // it is about all keys
+		key = ""
 	}
-	if e.Op == "gap" {
-		op = s.warning.Sprint(op)
+	if e.isChange() || e.isState() && e.HasValue {
+		version = string(appendVersion(nil, e.Version, "version unknown"))
 	}
-	if e.isTrouble() {
-		op = s.warning.Sprint(op)
+	row := []cell{{text: clock(e.Time), paint: s.faint}, {text: e.Op, paint: e.paint(s)}, {text: key, paint: s.key}}
+	if s.isWide() {
+		row = append(row, cell{text: version, paint: s.faint, least: versionColumns})
 	}
-	dst = append(dst, op...)
-	part := func(text string) { dst = append(append(dst, "  "...), text...) }
-	if e.Op != "unaudited" {
-		part(s.key.Sprint(Word(e.Key)))
+	return append(row, e.content(s))
+}
+
+// paint returns the color of the word for the event.
+func (e Event) paint(s *style) *color.Color {
+	switch {
+	case e.isTrouble(), e.Op == "gap":
+		return s.warning
+	case e.Op == "set":
+		return s.set
+	case e.Op == "delete":
+		return s.deleted
 	}
+	return nil
+}
+
+// content returns the last cell.
+func (e Event) content(s *style) cell {
+	var text string
 	switch {
 	case e.isTrouble():
-		part(s.warning.Sprint(Escape(e.Message)))
-		return append(dst, '\n')
+		return cell{text: Escape(e.Message), paint: s.warning, whole: true}
 	case e.Op == "gap":
-		part(s.warning.Sprint("continuity " + e.Continuity + ", not watched from " + clock(e.From) + " to " + clock(e.To)))
-		return append(dst, '\n')
+		return cell{text: "continuity " + e.Continuity + ", not watched from " + clock(e.From) + " to " + clock(e.To), paint: s.warning, whole: true}
 	case e.HasValue:
-		part(Quote(e.Value))
+		text = ValueLine(e.Value, e.Show)
 	case e.isState():
-		part("(nil)")
+		text = "(nil)"
 	case e.Op == "set":
-		part("(value not sent)")
+		text = "(value not sent)"
 	case e.Word != "":
-		part(Quote(e.Word))
-	}
-	if e.HasValue || !e.isState() {
-		part(s.faint.Sprint(string(appendVersion(nil, e.Version, "version unknown"))))
+		text = Quote(e.Word)
 	}
 	if e.Continuity != "" {
-		part(s.faint.Sprint("(" + e.Continuity + ")"))
+		text = "(" + e.Continuity + ")  " + text
 	}
-	return append(dst, '\n')
+	return cell{text: text}
 }
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 // raw writes OP, KEY and VERSION, then Word or the value if there is one. For a gap it
 // writes OP, KEY, the continuity, and when the gap began and ended; for error OP, KEY and
@@ -127,7 +149,7 @@ func (e End) fields() object {
 }
 
 func (e End) human(dst []byte, s *style) []byte {
-	return append(append(dst, s.faint.Sprintf("%s  end      %s, changes: %d", e.Time.UTC().Format("15:04:05.000"), e.Reason, e.Events)...), '\n')
+	return append(append(dst, s.faint.Sprintf("%s  end      %s, changes: %d", clock(e.Time), e.Reason, e.Events)...), '\n')
 }
 
 func (e End) raw(dst []byte) []byte {

@@ -23,8 +23,7 @@ func ExamplePrinter() {
 		}
 	}
 	// Output:
-	// setpoint "21.5"
-	// version unknown
+	// setpoint  version unknown                         21.5
 	// setpoint	?	21.5
 	// {"op":"get","key":"setpoint","found":true,"value":"21.5","rtt_ms":1.84}
 	// setpoint is 21.5

@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"time"
 	"unicode/utf8"
 )
 
@@ -49,12 +50,19 @@ func appendLine(dst []byte, line int) []byte {
 // Warning is a warning, for standard error. It does not change the exit code.
 type Warning struct {
 	Message string
-	Hint    string // the next thing to try; empty: none
-	Line    int    // of a batch, counted from 1; 0: none
+	Hint    string    // the next thing to try; empty: none
+	Line    int       // of a batch, counted from 1; 0: none
+	Time    time.Time // when it happened; zero: not shown
 }
 
 func (w Warning) fields() object {
-	return object{{"op", "warning"}, {"line", when(w.Line > 0, w.Line)}, {"message", valid(w.Message)}, {"hint", nonEmpty(valid(w.Hint))}}
+	return object{
+		{"op", "warning"},
+		{"line", when(w.Line > 0, w.Line)},
+		{"message", valid(w.Message)},
+		{"hint", nonEmpty(valid(w.Hint))},
+		{"time", when(!w.Time.IsZero(), w.Time)},
+	}
 }
 
 func (w Warning) human(dst []byte, s *style) []byte {
@@ -64,7 +72,16 @@ func (w Warning) human(dst []byte, s *style) []byte {
 func (w Warning) raw(dst []byte) []byte { return w.lines(dst, "sscli: warning:") }
 
 func (w Warning) lines(dst []byte, prefix string) []byte {
-	return appendHint(appendText(appendLine(append(append(dst, prefix...), ' '), w.Line), w.Message), w.Hint)
+	dst = appendMoment(append(append(dst, prefix...), ' '), w.Time)
+	return appendHint(appendText(appendLine(dst, w.Line), w.Message), w.Hint)
+}
+
+// appendMoment appends a time and a space, or nothing for the zero Time.
+func appendMoment(dst []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return dst
+	}
+	return append(appendTime(dst, t), ' ')
 }
 
 func appendHint(dst []byte, hint string) []byte {

@@ -43,6 +43,10 @@ type Options struct {
 	Terminal bool             // the writer is a terminal
 	Color    bool             // use colors in the human output
 	Now      func() time.Time // for the age of versions; nil: time.Now
+
+	// Size returns the size of the terminal, in columns and rows. nil: the writer is no
+	// terminal, and the human output cuts nothing.
+	Size func() (width, height int)
 }
 
 // A Result is a struct of this package that a Printer can print, such as [Get], [Set] or,

@@ -63,8 +63,8 @@ func TestGolden(t *testing.T) {
 	evil := version{1696374425000, 7, "node\x1b]0;\u2028"}
 	results := map[string][]Result{
 		"scan": {
-			Key{N: 1, Key: "setpoint"},
-			Key{N: 12, Key: hostile},
+			Key{Key: "setpoint"},
+			Key{Key: hostile},
 		},
 		"batch": {
 			BatchSummary{Applied: 5, No: 2, Elapsed: 3500 * time.Microsecond},
@@ -171,9 +171,26 @@ func TestGolden(t *testing.T) {
 			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: -90 * time.Second},
 			LockStatus{Name: "build", Held: true, Holder: "", Token: version{}},
 			LockStatus{Name: "build"},
-			LockStatus{Name: "build", Held: true, Holder: hostile, Token: evil, Age: time.Millisecond, Seen: true, Observed: 10 * time.Second, Renewals: 3},
-			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: time.Minute, Observed: 500 * time.Millisecond},
-			LockStatus{Name: "build", Observed: 10 * time.Second},
+			LockStatus{Name: "build", Held: true, Holder: hostile, Token: evil, Age: time.Millisecond, Seen: true, Renewals: Renewals{Observed: 10 * time.Second, Seen: 3, Every: 3210 * time.Millisecond}},
+			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: time.Minute, Renewals: Renewals{Observed: 500 * time.Millisecond}},
+			LockStatus{Name: "build", Renewals: Renewals{Observed: 10 * time.Second}},
+		},
+		"lock-list": {
+			LockStatus{List: true, Width: 8, HolderWide: 7, Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},
+			LockStatus{List: true, Width: 8, HolderWide: 7, Name: "deploy-1", Held: true, Holder: "j", Token: version{}},
+			LockStatus{List: true, Width: 8, HolderWide: 7, Name: "free"},
+			LockStatus{List: true, Name: "build", Held: true, Holder: hostile, Token: evil, Age: time.Millisecond, Seen: true, Renewals: Renewals{Observed: 10 * time.Second, Seen: 3, Every: 3210 * time.Millisecond}},
+			LockStatus{List: true, Name: hostile, Held: true, Holder: strings.Repeat("x", 200), Token: stored(), Age: time.Minute, Renewals: Renewals{Observed: 30 * time.Second}},
+			LockStatus{List: true, Name: "build", Held: true, Holder: "h", Token: stored(), Age: time.Hour, Renewals: Renewals{Observed: 150 * time.Second, Seen: 1}},
+			LockStatus{List: true, Name: "build", Held: true, Holder: "h", Token: stored(), Age: 50 * time.Hour, Renewals: Renewals{Observed: 40 * time.Hour, Seen: 2}},
+			LockStatus{List: true, Name: "build", Renewals: Renewals{Observed: 10 * time.Second}},
+		},
+		"explain": {
+			Explanation{Key: "state", Verdict: "passes", Rule: "unfenced", Why: "a missing key has no fence"},
+			Explanation{Key: hostile, Found: true, Version: version{}, Verdict: "unknown", Why: "so\x1b it is", Hint: "sscli explain " + Word(hostile)},
+			Explanation{Key: "state", Found: true, Version: stored(), Lock: "door", Token: evil, ToKey: "newer", Verdict: "passes", Rule: "fencing_newer", Why: "it is newer"},
+			Explanation{Key: "state", Found: true, Version: stored(), Lock: hostile, Held: true, Holder: hostile, Token: stored(), ToKey: "equal", Verdict: "unknown", Why: "why"},
+			Explanation{Key: "state", Found: true, Version: stored(), Lock: "door", Held: true, Holder: "second", LockToken: evil, AtLeast: evil, Token: stored(), ToKey: "equal", ToLock: "older", Verdict: "refused", Rule: "fencing_lower", Assumes: true, Why: "it is older", Hint: "sscli lock run door"},
 		},
 		"ping": {
 			Ping{Seq: 1, Key: "sscli-ping", RTT: rtt},
@@ -226,6 +243,7 @@ func TestGolden(t *testing.T) {
 		o    Options
 	}{
 		{"human", Options{Output: "human"}},
+		{"80 columns", Options{Output: "human", Terminal: true, Size: func() (int, int) { return 80, 24 }}},
 		{"color", Options{Output: "human", Color: true}},
 		{"raw", Options{Output: "raw"}},
 		{"json", Options{Output: "json"}},
@@ -235,16 +253,40 @@ func TestGolden(t *testing.T) {
 	for name, rs := range results {
 		t.Run(name, func(t *testing.T) {
 			var got strings.Builder
+			human := ""
 			for _, o := range outputs {
-				fmt.Fprintf(&got, "-- %s --\n", o.name)
+				var section, out strings.Builder
+				o.o.Now = now
+				p, err := New(&out, o.o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var rows []Row
 				for _, r := range rs {
-					// Escape characters would make the golden file hard to read.
-					line := strings.ReplaceAll(render(t, o.o, r), "\x1b", "␛")
-					got.WriteString(line)
-					if !strings.HasSuffix(line, "\n") {
-						got.WriteString("␄\n") // nothing, or no newline at the end
+					if row, ok := r.(Row); ok {
+						rows = append(rows, row)
 					}
 				}
+				p.Measure(rows...)
+				for _, r := range rs {
+					out.Reset()
+					if err := p.Print(r); err != nil {
+						t.Fatal(err)
+					}
+					// Escape characters would make the golden file hard to read.
+					line := strings.ReplaceAll(out.String(), "\x1b", "␛")
+					section.WriteString(line)
+					if !strings.HasSuffix(line, "\n") {
+						section.WriteString("␄\n") // nothing, or no newline at the end
+					}
+				}
+				switch {
+				case o.name == "human":
+					human = section.String()
+				case o.o.Size != nil && section.String() == human:
+					continue // on a terminal it is the same
+				}
+				fmt.Fprintf(&got, "-- %s --\n%s", o.name, section.String())
 			}
 			golden(t, name, got.String())
 		})
@@ -308,7 +350,7 @@ func (w *writes) Write(b []byte) (int, error) {
 func TestOneWritePerResult(t *testing.T) {
 	for output, want := range map[string][]string{
 		"raw":                   {"v", "OK\t-\n"},
-		"human":                 {"\"v\"\nversion unknown\n", "(nil)\n", "OK\n"},
+		"human":                 {"v\nversion unknown\n", "(nil)\n", "OK\n"},
 		"json":                  {`{"op":"get","key":"k","found":true,"value":"v"}` + "\n", `{"op":"get","key":"k","found":false}` + "\n", `{"op":"set","key":"k","applied":true}` + "\n"},
 		"template={{.op}}\nend": {"get\nend\n", "get\nend\n", "set\nend\n"},
 	} {
@@ -390,9 +432,10 @@ func TestAge(t *testing.T) {
 		0:                                  "0s ago",
 		12*time.Millisecond + 7:            "12ms ago",
 		3*time.Minute + 12*time.Second + 1: "3m12s ago",
-		25 * time.Hour:                     "1d1h ago",
-		-3 * time.Second:                   "in 3s",
-		-1 << 63:                           "in 106751d23h",
+		23*time.Hour + 59*time.Minute + 59*time.Second: "23h59m ago",
+		25 * time.Hour:   "1d1h ago",
+		-3 * time.Second: "in 3s",
+		-1 << 63:         "in 106751d23h",
 	} {
 		if got := age(d); got != want {
 			t.Errorf("age(%d): got %s, want %s", d, got, want)

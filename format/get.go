@@ -11,6 +11,7 @@ type Get struct {
 	RTT         time.Duration // 0: not measured
 	Many        bool          // one of several keys: name the key
 	VersionOnly bool          // print the version without the value
+	Show        Show          // how the human form shows the value
 }
 
 func (g Get) fields() object {
@@ -25,16 +26,38 @@ func (g Get) fields() object {
 }
 
 func (g Get) human(dst []byte, s *style) []byte {
-	if g.Many {
-		dst = s.keyed(dst, g.Key)
-	}
 	switch {
+	case g.Many:
+		return s.row(dst, g)
 	case !g.Found:
 		return append(dst, "(nil)\n"...)
 	case !g.VersionOnly:
-		dst = append(AppendQuote(dst, g.Value), '\n')
+		dst = s.value(dst, g.Value, g.Show)
 	}
 	return s.versionAndAge(dst, g.Version)
+}
+
+// cells are the key, the version where there is room for it, its age, and the value.
+func (g Get) cells(s *style) []cell {
+	version, since := "", ""
+	switch {
+	case none(g.Version) && g.Found:
+		version = "version unknown"
+	case !none(g.Version):
+		version, since = string(appendVersion(nil, g.Version, "")), age(s.now().Sub(g.Version.Time()))
+	}
+	row := []cell{{text: Word(g.Key), paint: s.key}}
+	if g.VersionOnly || s.isWide() {
+		row = append(row, cell{text: version, paint: s.faint, least: versionColumns})
+	}
+	row = append(row, cell{text: since, paint: s.faint, least: ageColumns})
+	if !g.Found {
+		return append(row, cell{text: "(nil)"})
+	}
+	if !g.VersionOnly {
+		row = append(row, cell{text: ValueLine(g.Value, g.Show)})
+	}
+	return row
 }
 
 func (g Get) raw(dst []byte) []byte {

@@ -141,12 +141,18 @@ func appendString(dst []byte, s string) []byte {
 			dst = append(dst, `\t`...)
 		default:
 			r, _ := utf8.DecodeRuneInString(s[i:])
-			for _, unit := range utf16.AppendRune(nil, r) {
-				dst = append(dst, '\\', 'u',
-					hexDigits[unit>>12], hexDigits[unit>>8&15], hexDigits[unit>>4&15], hexDigits[unit&15])
-			}
+			dst = appendUnicode(dst, r)
 		}
 		i += size
 	}
 	return append(dst, '"')
+}
+
+// appendUnicode appends the escape of a character in a JSON string.
+func appendUnicode(dst []byte, r rune) []byte {
+	for _, unit := range utf16.AppendRune(nil, r) {
+		dst = append(dst, '\\', 'u',
+			hexDigits[unit>>12], hexDigits[unit>>8&15], hexDigits[unit>>4&15], hexDigits[unit&15])
+	}
+	return dst
 }

@@ -3,7 +3,9 @@ package format
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Lock is the result of `lock acquire`, `renew`, `release` and `hold`.
@@ -49,7 +51,7 @@ func (l Lock) raw(dst []byte) []byte {
 	return append(appendVersion(dst, l.Token, ""), '\n')
 }
 
-// LockStatus is the result of `lock status`.
+// LockStatus is the result of `lock status`, and one lock of `lock list`.
 type LockStatus struct {
 	Name   string
 	Held   bool
@@ -58,8 +60,49 @@ type LockStatus struct {
 	Age    time.Duration // since the token was issued
 	Seen   bool          // its notification was seen; otherwise Age relies on the local clock
 
-	Observed time.Duration // --observe; 0: not observed
-	Renewals int           // seen while observing
+	Renewals Renewals // of --observe
+
+	List       bool // a line of `lock list`
+	Width      int  // of the names of the list, in its human form
+	HolderWide int  // the same of the holders
+}
+
+// Renewals is what was seen of the renewals of a lock while its holder had it.
+type Renewals struct {
+	Observed time.Duration // how long the lock was watched; 0: it was not
+	Seen     int           // there may have been more
+	Every    time.Duration // the mean time between two; 0: not known
+}
+
+// leases is how many times a holder renews before its lease ends, as `lock run` does it and
+// others should.
+const leases = 3
+
+// String says what can be known of the renewals.
+func (r Renewals) String() string {
+	switch {
+	case r.Seen == 0:
+		return "not seen to renew in " + span(r.Observed) + " (a lease of more than " + span(leases*r.Observed) + " would look the same)"
+	case r.Every > 0:
+		return "renewed every " + span(r.Every)
+	case r.Seen == 1:
+		return "renewed at least once in " + span(r.Observed)
+	}
+	return fmt.Sprintf("renewed at least %d times in %s", r.Seen, span(r.Observed))
+}
+
+// span returns a time such as 250ms, 3.2s, 90s or 4m10s.
+func span(d time.Duration) string {
+	switch abs := d.Abs(); {
+	case abs < time.Second:
+		return d.Round(time.Millisecond).String()
+	case abs < 2*time.Minute:
+		return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64) + "s"
+	case abs < 24*time.Hour:
+		return d.Round(time.Second).String()
+	default:
+		return strings.TrimSuffix(age(d), " ago")
+	}
 }
 
 func (l LockStatus) fields() object {
@@ -68,57 +111,94 @@ func (l LockStatus) fields() object {
 	if l.Seen {
 		by = "notification"
 	}
+	op := "lock_status"
+	if l.List {
+		op = "lock_list"
+	}
+	observed := l.Renewals.Observed != 0
 	return object{
-		{"op", "lock_status"},
+		{"op", op},
 		{"name", l.Name},
 		{"held", l.Held},
 		{"holder", held(l.Holder)},
 		{"token", held(versionField(l.Token))},
 		{"age_ms", when(l.Held && !none(l.Token), milliseconds(l.Age))},
 		{"age_by", when(l.Held && !none(l.Token), by)},
-		{"observed_ms", when(l.Observed != 0, l.Observed.Milliseconds())},
-		{"renewals", when(l.Observed != 0, l.Renewals)},
+		{"observed_ms", when(observed, l.Renewals.Observed.Milliseconds())},
+		{"renewals", when(observed, l.Renewals.Seen)},
+		{"renewal_interval_ms", when(l.Held && l.Renewals.Every > 0, milliseconds(l.Renewals.Every))},
 	}
 }
 
 func (l LockStatus) human(dst []byte, s *style) []byte {
-	if l.Held {
-		dst = append(append(dst, "held by "...), Quote(l.Holder)...)
-		line := tokenLine(l.Token)
-		if !none(l.Token) {
-			line += "  (" + age(l.Age) + ")"
-		}
-		dst = append(append(append(dst, '\n'), s.faint.Sprint(line)...), '\n')
-	} else {
-		dst = append(dst, "free\n"...)
+	if l.List {
+		return l.line(dst, s)
 	}
-	if l.Observed == 0 {
+	if !l.Held {
+		return append(dst, "free\n"...)
+	}
+	dst = append(append(dst, "held by "...), Quote(l.Holder)...)
+	line := tokenLine(l.Token)
+	if !none(l.Token) {
+		line += "  (" + age(l.Age) + ")"
+	}
+	dst = append(append(append(dst, '\n'), s.faint.Sprint(line)...), '\n')
+	if l.Renewals.Observed == 0 {
 		return dst
 	}
-	line := fmt.Sprintf("renewals in %v: %d", l.Observed, l.Renewals)
-	if l.Held && l.Renewals == 0 {
-		line = s.warning.Sprint(line + ", the holder does not seem to renew it")
+	return append(append(dst, l.Renewals.String()...), '\n')
+}
+
+// line is the lock as a line of a list.
+func (l LockStatus) line(dst []byte, s *style) []byte {
+	pad := func(text string, width int) string {
+		return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 	}
-	return append(append(dst, line...), '\n')
+	name := Word(l.Name)
+	if !l.Held {
+		return append(append(dst, s.key.Sprint(name)+pad("", l.Width-utf8.RuneCountInString(name))...), "  free\n"...)
+	}
+	dst = append(dst, s.key.Sprint(name)+pad("", l.Width-utf8.RuneCountInString(name))...)
+	dst = append(dst, "  held by "+pad(Brief(l.Holder), l.HolderWide)...)
+	if none(l.Token) {
+		dst = append(dst, s.faint.Sprint("  token unknown")...)
+	} else {
+		dst = append(dst, s.faint.Sprint("  ("+age(l.Age)+")  "+string(appendVersion([]byte("token "), l.Token, "")))...)
+	}
+	if l.Renewals.Observed != 0 {
+		dst = append(dst, "  "+l.Renewals.String()...)
+	}
+	return append(dst, '\n')
 }
 
 // raw writes `held`, the holder, the token and its age in milliseconds, or `free`. With
-// --observe the number of renewals follows.
+// --observe the number of renewals follows. In a list the name comes first, `-` stands for
+// what a free lock does not have, and with --observe the time between renewals comes last.
 func (l LockStatus) raw(dst []byte) []byte {
-	if l.Held {
+	if l.List {
+		dst = append(AppendEscape(dst, l.Name), '\t')
+	}
+	switch {
+	case l.Held:
 		dst = AppendEscape(append(dst, "held\t"...), l.Holder)
-		dst = appendVersion(append(dst, '\t'), l.Token, "-")
-		dst = append(dst, '\t')
+		dst = append(appendVersion(append(dst, '\t'), l.Token, "-"), '\t')
 		if none(l.Token) {
 			dst = append(dst, '-')
 		} else {
 			dst = strconv.AppendInt(dst, l.Age.Milliseconds(), 10)
 		}
-	} else {
+	case l.List:
+		dst = append(dst, "free\t-\t-\t-"...)
+	default:
 		dst = append(dst, "free"...)
 	}
-	if l.Observed != 0 {
-		dst = strconv.AppendInt(append(dst, '\t'), int64(l.Renewals), 10)
+	if l.Renewals.Observed != 0 {
+		dst = strconv.AppendInt(append(dst, '\t'), int64(l.Renewals.Seen), 10)
+		if l.List && l.Renewals.Every > 0 {
+			dst = strconv.AppendInt(append(dst, '\t'), l.Renewals.Every.Milliseconds(), 10)
+		} else if l.List {
+			dst = append(dst, "\t-"...)
+		}
 	}
 	return append(dst, '\n')
 }

@@ -82,7 +82,7 @@ func (v Value) human(dst []byte, s *style, indent string) []byte {
 	case SimpleError:
 		dst = append(dst, s.fail.Sprint("(error) ", Escape(v.Text))...)
 	case Integer:
-		return s.integer(dst, v.Int, "")
+		dst = append(dst, integer(v.Int)...)
 	case Null:
 		dst = append(dst, "(nil)"...)
 	case Array:

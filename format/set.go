@@ -26,7 +26,7 @@ func (r Set) human(dst []byte, s *style) []byte {
 	if r.Applied {
 		dst = append(dst, "OK\n"...)
 	} else {
-		dst = s.integer(dst, -1, meaning(r.Reason))
+		dst = s.answer(dst, "not set: "+meaning(r.Reason), -1)
 	}
 	return s.version(dst, r.Version)
 }

@@ -7,10 +7,15 @@ import (
 	"github.com/fatih/color"
 )
 
-// A style holds the options of the human output.
+// A style holds the options and the state of the human output.
 type style struct {
-	now                       func() time.Time
+	now     func() time.Time
+	size    func() (width, height int) // of the terminal; 0, 0: none
+	columns columns
+
 	key, faint, warning, fail *color.Color
+	set, deleted              *color.Color // what happened to a key
+	name, text, other         *color.Color // in JSON
 }
 
 func newStyle(o Options) style {
@@ -27,13 +32,22 @@ func newStyle(o Options) style {
 	}
 	s := style{
 		now:     o.Now,
+		size:    o.Size,
 		key:     paint(color.Bold),
 		faint:   paint(color.Faint),
 		warning: paint(color.FgYellow),
 		fail:    paint(color.FgRed),
+		set:     paint(color.FgGreen),
+		deleted: paint(color.FgRed),
+		name:    paint(color.FgCyan),
+		text:    paint(color.FgGreen),
+		other:   paint(color.FgYellow),
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.size == nil {
+		s.size = func() (width, height int) { return 0, 0 }
 	}
 	return s
 }
@@ -60,16 +74,11 @@ func versionLine(v Version) string {
 	return string(appendTime(append(line, "  "...), v.Time()))
 }
 
-// integer appends a number as redis-cli prints it, and its meaning if that is not empty.
-func (s *style) integer(dst []byte, n int64, meaning string) []byte {
-	dst = strconv.AppendInt(append(dst, "(integer) "...), n, 10)
-	if meaning != "" {
-		dst = append(append(dst, "  "...), s.faint.Sprint(meaning)...)
-	}
-	return append(dst, '\n')
+// answer appends what a number that the store answered means, and then the number as
+// redis-cli prints it.
+func (s *style) answer(dst []byte, meaning string, n int64) []byte {
+	return append(append(append(dst, meaning...), "  "+s.faint.Sprint(integer(n))...), '\n')
 }
 
-// keyed appends the key that the following result is about.
-func (s *style) keyed(dst []byte, key string) []byte {
-	return append(append(dst, s.key.Sprint(Word(key))...), ' ')
-}
+// integer returns a number as redis-cli prints it.
+func integer(n int64) string { return "(integer) " + strconv.FormatInt(n, 10) }

@@ -32,12 +32,25 @@ func (v VDel) fields() object {
 
 func (v VDel) human(dst []byte, s *style) []byte {
 	n, reason := v.answer()
-	return s.version(s.integer(dst, n, meaning(reason)), v.Version)
+	return s.deletion(dst, n, reason, v.Version)
 }
 
 func (v VDel) raw(dst []byte) []byte {
 	n, _ := v.answer()
 	return rawInteger(dst, n, v.Version)
+}
+
+// deletion appends what became of a key, and the version of the reply.
+func (s *style) deletion(dst []byte, n int64, reason string, v Version) []byte {
+	return s.version(s.answer(dst, deleted(reason), n), v)
+}
+
+// deleted says what became of a key; reason is why it was not deleted, or empty.
+func deleted(reason string) string {
+	if reason == "" {
+		return "deleted"
+	}
+	return "not deleted: " + meaning(reason)
 }
 
 // deletion is the object of a command that deletes a key, or does not.

@@ -69,8 +69,10 @@ func age(d time.Duration) string {
 	switch abs := d.Abs(); {
 	case abs < time.Second:
 		text = abs.Truncate(time.Millisecond).String()
-	case abs < day:
+	case abs < time.Hour:
 		text = abs.Truncate(time.Second).String()
+	case abs < day:
+		text = fmt.Sprintf("%dh%dm", abs/time.Hour, abs%time.Hour/time.Minute)
 	default:
 		text = fmt.Sprintf("%dd%dh", abs/day, abs%day/time.Hour)
 	}

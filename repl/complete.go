@@ -146,7 +146,7 @@ func listed(candidates []Candidate, width int) string {
 	for i, c := range candidates {
 		words[i] = c.word()
 		for _, r := range words[i] {
-			widths[i] += Width(r)
+			widths[i] += format.Width(r)
 		}
 		widest = max(widest, widths[i])
 		help = help || c.Help != ""
@@ -181,7 +181,7 @@ func listed(candidates []Candidate, width int) string {
 func cutTo(text string, columns int) string {
 	n := 0
 	for i, r := range text {
-		if n += Width(r); n > columns {
+		if n += format.Width(r); n > columns {
 			return text[:i]
 		}
 	}

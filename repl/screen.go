@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/sscli/sscli/format"
 )
 
 // A screen draws an edited line and its prompt at the terminal's cursor. It uses only
@@ -40,7 +42,7 @@ type layout struct {
 func arrange(prompt string, line []rune, cursor, width int) layout {
 	a := arranger{width: max(width, 2)}
 	for _, r := range prompt {
-		a.put(string(r), Width(r))
+		a.put(string(r), format.Width(r))
 	}
 	further := continuation(a.column)
 	for i, r := range line {
@@ -151,13 +153,13 @@ func appearance(r, before rune) (string, int) {
 		}
 	}
 	switch {
-	case r >= 0xfe00 && r <= 0xfe0f, r >= 0x1f3fb && r <= 0x1f3ff && Width(before) == 2:
+	case r >= 0xfe00 && r <= 0xfe0f, r >= 0x1f3fb && r <= 0x1f3ff && format.Width(before) == 2:
 		return "", 0
 	case !unicode.IsPrint(r):
 		text := fmt.Sprintf("<%04X>", r)
 		return inverse + text + upright, len(text)
 	}
-	return string(r), Width(r)
+	return string(r), format.Width(r)
 }
 
 // draw replaces what is drawn.

@@ -71,17 +71,3 @@ func trimmed(text string) string {
 	}
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
-
-func TestWidth(t *testing.T) {
-	for want, text := range []string{
-		0: "\u0301\u20dd\u1161\u11a8",
-		1: "aé~ßЖא☎❤ｱ€\u00a0",
-		2: "日語ひカ한！\u3000⌚😀🀄",
-	} {
-		for _, r := range text {
-			if got := Width(r); got != want {
-				t.Errorf("%U: got %d, want %d", r, got, want)
-			}
-		}
-	}
-}

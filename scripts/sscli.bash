@@ -77,8 +77,8 @@ ss_get() {
 }
 
 # ss_wait_for KEY [CONDITION [DURATION]] waits until CONDITION holds: set (the default),
-# delete, or value=V. DURATION is a number of seconds, or a number with s, m or h; when it
-# is over, the function returns SS_NO. While the broker is unreachable it tries again
+# delete, or value=V. DURATION is a whole number with s, m or h, as in 30s; when it is
+# over, the function returns SS_NO. While the broker is unreachable it tries again
 # every second, for DURATION at most.
 ss_wait_for() {
 	local condition=${2-set} unit=1 seconds='' code said
@@ -88,13 +88,13 @@ ss_wait_for() {
 	fi
 	if [ $# = 3 ]; then
 		case $3 in
-		*m) unit=60 ;;
-		*h) unit=3600 ;;
+		*s) seconds=${3%s} ;;
+		*m) seconds=${3%m} unit=60 ;;
+		*h) seconds=${3%h} unit=3600 ;;
 		esac
-		seconds=${3%[smh]}
 		case $seconds in
 		'' | *[!0-9]*)
-			printf 'ss_wait_for: %q: want a number of seconds, or one with s, m or h\n' "$3" >&2
+			printf 'ss_wait_for: %q: want a whole number with s, m or h, as in 30s\n' "$3" >&2
 			return "$SS_USAGE"
 			;;
 		esac

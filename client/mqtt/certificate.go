@@ -1,9 +1,16 @@
 package mqtt
 
 import (
+	"bytes"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
 )
 
 // A ClientCertificateError means that the broker asked for a client certificate and then
@@ -12,12 +19,20 @@ import (
 // be lost in the reset that follows. If so, only an alert counts.
 type ClientCertificateError struct {
 	Given bool
-	Err   error // a *net.OpError, often of Op "remote error", or a *LostError
+
+	// Unfit says why a certificate that the client has was not sent: the broker names other
+	// authorities, or other kinds of keys. nil if the client has none.
+	Unfit error
+
+	Err error // a *net.OpError, often of Op "remote error", or a *LostError
 }
 
 func (e *ClientCertificateError) Error() string {
 	if e.Given {
 		return "the broker refused the client certificate: " + e.Err.Error()
+	}
+	if e.Unfit != nil {
+		return fmt.Sprintf("the client certificate was not sent, because %v: %v", e.Unfit, e.Err)
 	}
 	return "the broker asked for a client certificate and got none: " + e.Err.Error()
 }
@@ -27,6 +42,7 @@ func (e *ClientCertificateError) Unwrap() error { return e.Err }
 // certificateRequest says whether the broker asked for a certificate and got one.
 type certificateRequest struct {
 	asked, given bool
+	unfit        error // why none of the client's certificates was given
 }
 
 // observe returns a TLS configuration that records requests for a certificate.
@@ -41,10 +57,12 @@ func (r *certificateRequest) observe(config *tls.Config) *tls.Config {
 			return cert, err
 		}
 		for i := range certificates {
-			if info.SupportsCertificate(&certificates[i]) == nil {
+			err := info.SupportsCertificate(&certificates[i])
+			if err == nil {
 				r.given = true
 				return &certificates[i], nil
 			}
+			r.unfit = unfit(info, &certificates[i], err)
 		}
 		return &tls.Certificate{}, nil
 	}
@@ -62,7 +80,31 @@ func (r *certificateRequest) explain(err error) error {
 	op, network := errors.AsType[*net.OpError](err)
 	alert := network && op.Op == "remote error"
 	if alert || !r.given && (network || errors.Is(err, ErrBrokerClosed)) {
-		return &ClientCertificateError{r.given, err}
+		return &ClientCertificateError{Given: r.given, Unfit: r.unfit, Err: err}
 	}
 	return err
+}
+
+// unfit says why a broker does not accept a certificate: err, or the authorities on both sides.
+func unfit(info *tls.CertificateRequestInfo, certificate *tls.Certificate, err error) error {
+	leaf := certificate.Leaf
+	if leaf == nil && len(certificate.Certificate) > 0 {
+		leaf, _ = x509.ParseCertificate(certificate.Certificate[0])
+	}
+	var names []string
+	for _, raw := range info.AcceptableCAs {
+		var sequence pkix.RDNSequence
+		if _, err := asn1.Unmarshal(raw, &sequence); err != nil {
+			return err
+		}
+		names = append(names, fmt.Sprintf("%.128q", sequence.String()))
+	}
+	if leaf == nil || len(names) == 0 || slices.ContainsFunc(info.AcceptableCAs, func(raw []byte) bool { return bytes.Equal(raw, leaf.RawIssuer) }) {
+		return err
+	}
+	const most = 4
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	return fmt.Errorf("it is issued by %q, and the broker asked for one of %s", leaf.Issuer, strings.Join(names, ", "))
 }

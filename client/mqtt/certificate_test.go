@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/sscli/sscli/client/mqtt"
@@ -96,6 +97,12 @@ func TestClientCertificate(t *testing.T) {
 		fails(insists, true)
 		config.Certificates = []tls.Certificate{foreigner}
 		fails(config, !namesAuthorities)
+		_, err := mqtt.Dial(within(t), mqtt.Options{Address: address, TLS: config, ClientID: "c", Subscribe: []string{"t"}})
+		refused, _ := errors.AsType[*mqtt.ClientCertificateError](err)
+		text := fmt.Sprintf("the client certificate was not sent, because it is issued by %q, and the broker asked for one of %q", foreign.cert.Subject, authority.cert.Subject)
+		if refused == nil || (refused.Unfit != nil) != namesAuthorities || namesAuthorities && !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %q", err, text)
+		}
 
 		config.Certificates = []tls.Certificate{good, foreigner}
 		if namesAuthorities {

@@ -73,6 +73,10 @@ func execute(a *cli.App, ctx context.Context, name string, args []string) error 
 	if complete.IsRequest(args) {
 		complete.Register(a, root)
 	}
+	if err := cli.CheckHelp(root, protected); err != nil {
+		cli.GuessForm(a, protected)
+		return err
+	}
 	root.SetArgs(protected)
 	cmd, err := root.ExecuteContextC(ctx)
 	if u, ok := errors.AsType[*explain.UsageError](err); ok && u.Hint == "" {

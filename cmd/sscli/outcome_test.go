@@ -43,7 +43,7 @@ var writeForms = []writeForm{
 	{command: "del k", request: "DEL k"},
 	{command: "lock acquire k --holder v", request: "SET k v NEX PX 15000"},
 	{command: "lock acquire k --holder v --try", request: "SET k v NEX PX 15000"},
-	{command: "lock renew k --holder v", request: "SET k v NEX PX 15000", has: "v"},
+	{command: "lock renew k --holder v --ttl 15s", request: "SET k v NEX PX 15000", has: "v"},
 	{command: "lock release k --holder v", request: "VDEL k v", has: "v"},
 	{command: "lock release k --holder v", request: "VDEL k v"},
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/shell"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/cmd/sscli/internal/watch"
+	"github.com/sscli/sscli/cmd/sscli/internal/why"
 )
 
 // table is the one table of commands: the parser, the shell, help, completion and the
@@ -23,6 +24,7 @@ func table() []cli.Command {
 	return append(verb.Commands(), []cli.Command{
 		{Name: "watch", New: watch.New},
 		{Name: "lock", New: lock.New},
+		{Name: "explain", New: why.New},
 		{Name: "ping", New: ping.New},
 		{Name: "doctor", New: doctor.New},
 		{Name: "bench", New: bench.New},

@@ -501,6 +501,57 @@ func TestReadingInterrupted(t *testing.T) {
 	}
 }
 
+// TestOverrideWarnsOnce: on a terminal that variables override the chosen context is said once
+// a day; into a pipe only with --verbose.
+func TestOverrideWarnsOnce(t *testing.T) {
+	store := emulator.Start(t)
+	const warning = "SSCLI_URL overrides the chosen context prod"
+	env := append(protectedContext(t, store), "SSCLI_URL="+store.URL(), "XDG_STATE_HOME="+t.TempDir())
+	run := func(piped bool, flags ...string) bool {
+		s := converse(t, env, func(cmd *exec.Cmd) {
+			if !piped {
+				cmd.Stdout = cmd.Stderr
+			}
+		}, append([]string{"get", "k"}, flags...)...)
+		if code := s.end(); code != 1 {
+			t.Errorf("exit code %d: %s", code, s.screen())
+		}
+		return strings.Contains(s.screen(), warning)
+	}
+	for i, c := range []struct{ piped, verbose, warns bool }{
+		{true, false, false}, {true, true, true}, {false, false, true}, {false, false, false}, {false, true, true}, {true, true, true},
+	} {
+		var flags []string
+		if c.verbose {
+			flags = []string{"-v"}
+		}
+		if got := run(c.piped, flags...); got != c.warns {
+			t.Errorf("%d: piped %t, verbose %t: warned %t", i, c.piped, c.verbose, got)
+		}
+	}
+}
+
+// TestFIFOInterrupted: a FIFO that nobody writes to is waited for no longer than until Ctrl-C.
+func TestFIFOInterrupted(t *testing.T) {
+	store := emulator.Start(t)
+	for _, args := range [][]string{{"set", "k", "-f"}, {"vdel", "k", "-f"}, {"watch", "--keys-from"}} {
+		fifo := filepath.Join(t.TempDir(), "fifo")
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, append(args, fifo)...)
+		w, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for sscli
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.typeIn("\x03")
+		if code := s.end(); code != 130 || !strings.Contains(s.screen(), "sscli: interrupted\n") {
+			t.Errorf("%q: exit code %d: %s", args, code, s.screen())
+		}
+		w.Close()
+	}
+}
+
 // waitUntilRead waits until a pipe is empty.
 func waitUntilRead(t *testing.T, r *os.File) {
 	t.Helper()

@@ -163,11 +163,12 @@ version 1696374425000:1:StateStore  2023-10-03T23:07:05.000Z  (3m12s ago)
 {"op":"get","key":"a","found":true,"value":"1","version":{"hlc":"1696374425000:1:StateStore","wall_ms":1696374425000,"counter":1,"node":"StateStore","time":"2023-10-03T23:07:05.000Z"},"rtt_ms":0.162}
 {"op":"end","reason":"until","events":2,"time":"2023-10-03T23:07:06.789Z"}
 a	1696374425000:1:StateStore	1
+a         1696374425000:1:StateStore  1h12m ago   1
  0.000358 -> CONNECT (42 bytes) client id "sscli-qvdzr2lixadk3qgd", clean start true
  0.000376 -> SUBSCRIBE #1 (88 bytes) "clients/sscli-qvdzr2lixadk3qgd/services" QoS 1
 sscli: set "a": the store answered: syntax error
 `
-	free := regexp.MustCompile(`\d[0-9ms]*( ago)|\d\.\d+|2023-10-03T23:07:06\.789`)
+	free := regexp.MustCompile(`\d[0-9hms]*( ago)|\d\.\d+|2023-10-03T23:07:06\.789`)
 	may := make(map[int]bool)
 	for _, span := range free.FindAllStringIndex(sample, -1) {
 		for i := span[0]; i < span[1]; i++ {

@@ -92,6 +92,7 @@ var changing = []struct {
 	{"client", regexp.MustCompile(`\bsscli-[a-z0-9]{16}\b`), ""},
 	{"correlation", regexp.MustCompile(`\b[0-9a-f]{32}\b`), ""},
 	{"", regexp.MustCompile(`\((\d+(\.\d+)?(ms|s|m|h|d))+ ago\)`), "(<age> ago)"},
+	{"", regexp.MustCompile(`  (\d+(\.\d+)?(ms|s|m|h|d))+ ago  +`), "  <age> ago  "}, // in a column
 	{"", regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`), `"time":<time>`},
 	{"", regexp.MustCompile(`"rtt_ms":\d+(\.\d+)?\b`), `"rtt_ms":<ms>`},
 	{"", regexp.MustCompile(`(?m)^ *\d+\.\d{6} (->|<-)`), "<seconds> $1"},

@@ -107,7 +107,12 @@ its value. Keys that were missing (found is false) are skipped.`,
 // run connects and runs the lines of a file, or of standard input for "-".
 func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error) {
 	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]*lineVerb)}
-	b.in = func() ([]byte, error) { return a.ReadStdin(ctx, "the value") }
+	b.in = func(name string) ([]byte, error) {
+		if name == "-" && from == "-" {
+			return nil, explain.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
+		}
+		return a.Read(ctx, name, "the value")
+	}
 	for _, anew := range verb.Makers() {
 		v := &lineVerb{anew: anew, plain: anew()}
 		if _, err := b.flagsOf(v.plain); err != nil {
@@ -128,11 +133,7 @@ func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error)
 	}
 	source := a.Stdin
 	a.Streaming = from == "-"
-	if from == "-" {
-		b.in = func() ([]byte, error) {
-			return nil, explain.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
-		}
-	} else {
+	if from != "-" {
 		file, err := os.Open(cli.Unprotect(from))
 		if err != nil {
 			return &explain.UsageError{Err: err}
@@ -237,7 +238,7 @@ type batch struct {
 	set     client.SetOptions    // of every line, with --load
 	session *client.Session
 	budget  time.Duration // the timeout of each request
-	in      cli.Stdin     // reads the value -
+	in      cli.Source    // reads values
 	stderr  io.Writer     // standard error, above the line of progress if there is one
 	tally   tally
 
@@ -340,23 +341,13 @@ func (b *batch) parse(line batchLine) (req verb.Request, run func(context.Contex
 			return verb.Request{}, nil, errNothing
 		}
 		req = verb.SetRequest(e.Key, e.Value, b.set)
-		return req, nil, check(req)
+		return req, nil, req.Check(b.app.Output)
 	}
 	args := make([]string, 0, len(line.words))
 	for _, w := range line.words {
 		args = append(args, cli.Protect(w.Text, w.Quoted))
 	}
 	return b.command(args)
-}
-
-// check returns a usage error if a request cannot be sent.
-func check(req verb.Request) error {
-	for _, c := range req.Commands {
-		if err := c.Check(); err != nil {
-			return &explain.UsageError{Err: err}
-		}
-	}
-	return nil
 }
 
 // line runs one line.
@@ -380,7 +371,7 @@ func (b *batch) carryOut(ctx context.Context, req verb.Request, run func(context
 	case run != nil:
 		return run(ctx)
 	case req.Carry != nil:
-		return req.Carry(ctx, b.session, b.app.Out)
+		return req.Carry(ctx, b.app, b.session)
 	case len(req.Commands) > 1:
 		return verb.DoMany(b.app, ctx, ctx, b.session, req, b.budget)
 	}

@@ -125,7 +125,7 @@ func (b *batch) request(known *lineVerb, args []string) (verb.Request, error) {
 	if err != nil {
 		return verb.Request{}, err
 	}
-	return req, check(req)
+	return req, req.Check(b.app.Output)
 }
 
 // hasFlags reports whether there is anything for a flag parser.

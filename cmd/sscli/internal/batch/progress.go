@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 )
 
 // A position is a reader that counts the bytes that were read.
@@ -42,17 +42,9 @@ const progressInterval = 200 * time.Millisecond
 func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	a := b.app
 	file, isFile := source.(*os.File)
-	termName, _ := a.Env("TERM")
-	if a.Settings.Quiet || a.Settings.Trace || termName == "dumb" ||
-		!term.IsTerminal(int(a.Stderr.Fd())) || term.IsTerminal(int(a.Stdout.Fd())) || isFile && term.IsTerminal(int(file.Fd())) {
+	if term.IsTerminal(int(a.Stdout.Fd())) || isFile && term.IsTerminal(int(file.Fd())) {
 		return source, func() {}
 	}
-	line := &terminal.Line{W: a.Stderr}
-	above, err := a.Above(line)
-	if err != nil {
-		return source, func() {} // cannot happen: the form of output worked before
-	}
-	b.stderr = line
 	at := &position{r: source}
 	size := int64(0)
 	if isFile {
@@ -64,12 +56,12 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 		}
 	}
 	begun := time.Now()
-	end := line.Animate(progressInterval, func() string {
+	above, end := cli.Live(a, progressInterval, func() string {
 		return progressText(b.tally.lines.Load(), time.Since(begun), at.bytes(), size)
 	})
+	b.stderr = above
 	return at, func() {
 		end()
-		above()
 		b.stderr = a.Stderr
 	}
 }

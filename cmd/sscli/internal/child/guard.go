@@ -7,7 +7,10 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 // ErrLate is a command that was not started because the time to begin ending it
@@ -52,12 +55,8 @@ type End struct {
 	Left bool
 }
 
-// An InterruptedError is a signal that came before the command was started.
-type InterruptedError struct {
-	Signal os.Signal
-}
-
-func (e *InterruptedError) Error() string { return "interrupted by signal: " + e.Signal.String() }
+// interrupted returns the error of a signal that came before the command was started.
+func interrupted(s os.Signal) error { return &signals.Interrupted{Signal: s.(syscall.Signal)} }
 
 // find returns the path of a program. The error is a *[StartError].
 func find(name string) (string, error) {

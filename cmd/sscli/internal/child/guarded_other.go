@@ -57,12 +57,12 @@ func (g *Guarded) Limit(term, _ time.Time) {
 func (g *Guarded) Stop() { g.once.Do(func() { close(g.due) }) }
 
 // Run runs the command to its end, with Limit called before. The error is a
-// *[StartError], [ErrLate] or an *[InterruptedError].
+// *[StartError], [ErrLate] or an *[signals.Interrupted].
 func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
 	case s := <-g.signals:
-		return End{}, &InterruptedError{s}
+		return End{}, interrupted(s)
 	case <-g.due:
 		return End{}, ErrLate
 	default:

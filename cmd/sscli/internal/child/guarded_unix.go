@@ -166,13 +166,13 @@ func (g *Guarded) Stop() {
 
 // Run runs the command to its end, with Limit called before. Signals that come
 // meanwhile are passed on to it. The error is a *[StartError], [ErrLate],
-// [ErrGuardDied], or an *[InterruptedError] if a signal came that asks for an end
+// [ErrGuardDied], or an *[signals.Interrupted] if a signal came that asks for an end
 // before there was a command to pass it to.
 func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
 	case s := <-g.signals:
-		return End{}, &InterruptedError{s}
+		return End{}, interrupted(s)
 	default:
 	}
 	catch(g.signals, passedOn()...)

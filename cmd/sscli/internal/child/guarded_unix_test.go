@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 // guarded runs a command of the shell under a guard, within limits from now on.
@@ -93,8 +95,8 @@ func TestGuardedInterrupted(t *testing.T) {
 	g.signals <- syscall.SIGTERM
 	g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
 	_, err = g.Run(nil)
-	if e, ok := errors.AsType[*InterruptedError](err); !ok || e.Signal != syscall.SIGTERM {
-		t.Errorf("%v, want an *InterruptedError", err)
+	if e, ok := errors.AsType[*signals.Interrupted](err); !ok || e.Signal != syscall.SIGTERM {
+		t.Errorf("%v, want an *signals.Interrupted", err)
 	}
 	if err := g.Close(); err != nil {
 		t.Error(err)

@@ -15,7 +15,7 @@
 //					if err != nil {
 //						return err
 //					}
-//					return a.Emit(format.Key{N: len(r.Value), Key: args[0]})
+//					return a.Emit(format.Aside{Text: fmt.Sprint(len(r.Value))})
 //				})
 //			},
 //		}
@@ -36,6 +36,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -122,15 +123,25 @@ func (a *App) configured(settings config.Settings, err error) error {
 		source := settings.Sources["output"]
 		return errors.Join(err, &config.Error{Source: source, Why: strings.TrimPrefix(printErr.Error(), "output ")})
 	}
-	if o := settings.Override; err == nil && o.Context != "" && !a.overridden {
+	if err == nil && settings.Override.Context != "" && !a.overridden {
 		a.overridden = true
-		verb := "overrides"
-		if len(o.Variables) > 1 {
-			verb = "override"
-		}
-		a.Warn(fmt.Sprintf("%s %s the chosen context %s", strings.Join(o.Variables, ", "), verb, o.Context), "")
+		warnOverride(a, settings.Override)
 	}
 	return err
+}
+
+// warnOverride warns that variables override the chosen context: on a terminal once a day, and
+// with --verbose each time. A script has set the variables itself.
+func warnOverride(a *App, o config.Override) {
+	verb := "overrides"
+	if len(o.Variables) > 1 {
+		verb = "override"
+	}
+	warning := fmt.Sprintf("%s %s the chosen context %s", strings.Join(o.Variables, ", "), verb, o.Context)
+	terminal := term.IsTerminal(int(a.Stdout.Fd())) && term.IsTerminal(int(a.Stderr.Fd()))
+	if a.Settings.Verbose || terminal && !a.Settings.Quiet && !config.Told(a.Env, warning, time.Now()) {
+		a.Warn(warning, "")
+	}
 }
 
 // GuessForm makes the printers for a command line that could not be parsed, from the flags

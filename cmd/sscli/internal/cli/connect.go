@@ -49,7 +49,7 @@ func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o clien
 
 // Broker returns the options to reach the configured broker with. With --embedded it
 // starts the emulator, with --trace-file it opens the file; undo ends that. The error is
-// config.ErrNoBroker, or a *config.Error about a file.
+// a *config.NoBrokerError, or a *config.Error about a file.
 func (a *App) Broker() (o client.Options, undo func() error, err error) {
 	if a.Shell != nil {
 		return a.Shell.Broker(a)

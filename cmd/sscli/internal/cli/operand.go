@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/format"
 )
 
 // guard is put before an operand that a flag parser would take for a flag: one that begins
@@ -67,12 +69,15 @@ func FlagError(err error) string {
 	return fmt.Sprintf("--%s %.32q: %s", f.Name, Unprotect(bad.GetValue()), why)
 }
 
-// A Stdin reads the value that a lone `-` stands for.
-type Stdin func() ([]byte, error)
+// A Source reads a file, or standard input if the name is "-".
+type Source func(name string) ([]byte, error)
 
-// ReadStdin reads standard input to its end, or until ctx ends. On a terminal it first
-// says what it reads, because nothing else shows that sscli waits.
-func (a *App) ReadStdin(ctx context.Context, what string) ([]byte, error) {
+// Read reads a file, or standard input if the name is "-", to its end or until ctx ends. On a
+// terminal it first says what it reads, because nothing else shows that sscli waits.
+func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
+	if name != "-" {
+		return terminal.ReadFile(ctx, name)
+	}
 	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		a.Inform("reading " + what + "; Ctrl-D ends")
 	}
@@ -85,24 +90,28 @@ func (a *App) ReadStdin(ctx context.Context, what string) ([]byte, error) {
 
 // Value takes the operand VALUE from the words after the key: the content of the file if
 // there is one, else the first word. rest is the words after it.
-func Value(words []string, file string, in Stdin) (value []byte, rest []string, err error) {
+func Value(words []string, file string, in Source) (value []byte, rest []string, err error) {
 	switch {
-	case file == "-":
-		value, err = in()
-		return value, words, err
 	case file != "":
-		value, err = os.ReadFile(file)
-		if err != nil {
-			return nil, nil, &explain.UsageError{Err: fmt.Errorf("-f: %w", err)}
+		value, err = in(file)
+		if explain.IsA[*fs.PathError](err) && file != "-" {
+			err = &explain.UsageError{Err: fmt.Errorf("-f: %w", err)}
 		}
-		return value, words, nil
+		return value, words, err
 	case len(words) == 0:
 		return nil, nil, explain.Usagef("no value: want VALUE, - for standard input, or -f FILE")
 	case words[0] == "-":
-		value, err = in()
+		value, err = in("-")
 		return value, words[1:], err
 	}
 	return []byte(Unprotect(words[0])), words[1:], nil
+}
+
+// NotePattern says of a key that does not exist and looks like a pattern that it is none.
+func NotePattern(a *App, key string) {
+	if strings.ContainsAny(key, "*?") {
+		a.Inform(fmt.Sprintf("no key is named %s; patterns are for scan", format.Brief(key)))
+	}
 }
 
 // UnprotectAll is Unprotect for each word.

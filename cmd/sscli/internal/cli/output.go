@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -24,7 +24,11 @@ func (a *App) SetOutput(output string) error {
 			output = "human"
 		}
 	}
-	out, err := format.New(a.Stdout, format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)})
+	o := format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)}
+	if terminal {
+		o.Size = func() (width, height int) { return terminalSize(a.Stdout) }
+	}
+	out, err := format.New(a.Stdout, o)
 	if err != nil {
 		return err
 	}
@@ -33,21 +37,20 @@ func (a *App) SetOutput(output string) error {
 	return err
 }
 
+// terminalSize returns the columns and rows of a terminal, which may change; 0, 0 if they are
+// not known.
+func terminalSize(f *os.File) (width, height int) {
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return width, height
+}
+
 // stderrPrinter returns a printer to w, which ends at standard error.
 func stderrPrinter(a *App, output string, w io.Writer) (*format.Printer, error) {
 	terminal := term.IsTerminal(int(a.Stderr.Fd()))
 	return format.New(w, format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)})
-}
-
-// Above prints errors and warnings above a live line, until restore is called.
-func (a *App) Above(line *terminal.Line) (restore func(), err error) {
-	before := a.Faults
-	faults, err := stderrPrinter(a, a.Output, line)
-	if err != nil {
-		return nil, err
-	}
-	a.Faults = faults
-	return func() { a.Faults = before }, nil
 }
 
 // useColor follows no-color.org and the CLICOLOR convention; --color comes first.

@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/format"
 )
 
 // IsRequest reports whether a command line is the user's shell asking for completions.
@@ -24,6 +25,7 @@ func IsRequest(args []string) bool {
 // a value that help calls FILE, and after a CMD.
 func Register(a *cli.App, root *cobra.Command) {
 	words := config.Words()
+	words["show"] = format.Shows()
 	words["until"] = []string{"set", "delete", "value="}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
@@ -44,6 +46,8 @@ func Register(a *cli.App, root *cobra.Command) {
 		_, operands, _ := strings.Cut(cmd.Use, " ")
 		switch {
 		case cmd.ValidArgsFunction != nil:
+		case strings.Contains(operands, "NAME...") && cmd.Parent().Name() == "lock":
+			cmd.ValidArgsFunction = Keys(a, 0)
 		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
 			cmd.ValidArgsFunction = Keys(a, 1)
 		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):

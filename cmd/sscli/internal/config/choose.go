@@ -52,6 +52,7 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 		name, source = all.Chosen, file+": current"
 	}
 	if name == "" {
+		r.out.Choices = all.Names()
 		return nil, nil
 	}
 	if voided {

@@ -187,7 +187,7 @@ func (c Context) check(given map[string]bool) error {
 		}
 	}
 	if r.err == nil && r.out.Broker() != nil {
-		return ErrNoBroker
+		return &NoBrokerError{}
 	}
 	return r.err
 }

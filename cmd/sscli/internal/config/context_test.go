@@ -19,7 +19,7 @@ contexts:
     url: mqtts://lab.example
     ca-file: ca.crt
     sat-file: /run/token
-    timeout: 5
+    timeout: 5s
     protected: true
   plain: {host: plain.example, port: 5, no-tls: true, username: ann, askpass: true}
   login: {username: ann, password-file: /run/password}
@@ -68,9 +68,9 @@ func TestResolveContext(t *testing.T) {
 		{"-p 5", "", "lab", "mqtts://lab.example:5", "context lab: url", ""},
 		{"", "SSCLI_PORT=5", "lab", "mqtts://lab.example:5", "context lab: url", "lab: SSCLI_PORT"},
 		{"-p 6", "SSCLI_PORT=5", "lab", "mqtts://lab.example:6", "context lab: url", ""},
-		{"", "SSCLI_TIMEOUT=1 SSCLI_PORT=5 SSCLI_OUTPUT=raw", "lab", "mqtts://lab.example:5", "context lab: url", "lab: SSCLI_PORT SSCLI_TIMEOUT"},
+		{"", "SSCLI_TIMEOUT=1s SSCLI_PORT=5 SSCLI_OUTPUT=raw", "lab", "mqtts://lab.example:5", "context lab: url", "lab: SSCLI_PORT SSCLI_TIMEOUT"},
 		{"", "SSCLI_USERNAME=bob", "lab", "mqtts://lab.example:8883", "context lab: url", "lab: SSCLI_USERNAME"},
-		{"-c lab", "SSCLI_TIMEOUT=1", "lab", "mqtts://lab.example:8883", "context lab: url", ""},
+		{"-c lab", "SSCLI_TIMEOUT=1s", "lab", "mqtts://lab.example:8883", "context lab: url", ""},
 		{"--embedded=false", "", "lab", "mqtts://lab.example:8883", "context lab: url", ""},
 	} {
 		s, err := resolve(t, c.args, c.env+" SSCLI_CONFIG="+file)

@@ -52,6 +52,8 @@ func (r *resolver) login() {
 	}
 	switch {
 	case o.Username != "":
+	case o.Embedded && o.Sources["password-file"] != "--password-file":
+		o.PasswordFile = "" // for another broker, like its user name
 	case o.PasswordFile != "":
 		r.bad("password-file", "without a user name: want --username too")
 	case o.AskPass:

@@ -1,11 +1,12 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,6 +17,7 @@ type Settings struct {
 	Context     string   // the name of the context in use; empty if none
 	ContextFile string   // the file that holds it
 	Protected   bool     // the context asks before each write
+	Choices     []string // the contexts that could be used if none is; nil if one is, or none is wanted
 	Override    Override // the chosen context that variables override
 
 	Embedded  bool     // use an emulator inside this process in place of a broker
@@ -54,13 +56,29 @@ type Settings struct {
 	Sources map[string]string
 }
 
-// ErrNoBroker says that no source names a broker.
-var ErrNoBroker = errors.New("no broker is configured")
+// A NoBrokerError says that no source names a broker.
+type NoBrokerError struct {
+	Contexts []string // that could have been chosen, sorted
+}
 
-// Broker returns [ErrNoBroker] if there is nothing to connect to.
+func (e *NoBrokerError) Error() string {
+	const most = 8
+	names := e.Contexts
+	switch {
+	case len(names) == 0:
+		return "no broker is configured"
+	case len(names) == 1:
+		return "no broker is configured, and the context " + names[0] + " is not chosen"
+	case len(names) > most:
+		names = append(slices.Clone(names[:most]), "…")
+	}
+	return "no broker is configured, and none of the contexts is chosen: " + strings.Join(names, ", ")
+}
+
+// Broker returns a *[NoBrokerError] if there is nothing to connect to.
 func (s Settings) Broker() error {
 	if s.Address == "" && !s.Embedded {
-		return ErrNoBroker
+		return &NoBrokerError{s.Choices}
 	}
 	return nil
 }
@@ -257,16 +275,4 @@ func (r *resolver) first(flags ...string) int {
 		}
 	}
 	return 0
-}
-
-// ParseDuration reads a duration as users write it: with a unit (500ms, 2m), or a bare number
-// of seconds.
-func ParseDuration(text string) (time.Duration, error) {
-	if d, err := time.ParseDuration(text); err == nil {
-		return d, nil
-	}
-	if s, err := strconv.ParseFloat(text, 64); err == nil && s >= 0 && s < 1e9 {
-		return time.Duration(s * float64(time.Second)), nil
-	}
-	return 0, fmt.Errorf("%.32q: want a duration such as 500ms, 10s or 2m", text)
 }

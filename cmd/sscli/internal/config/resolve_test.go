@@ -108,7 +108,7 @@ func TestResolveRest(t *testing.T) {
 		args, env string
 		want      Settings
 	}{
-		{"-t 5 -o json --color never --trace --trace-file f -q -v", "",
+		{"-t 5s -o json --color never --trace --trace-file f -q -v", "",
 			Settings{Timeout: 5 * time.Second, Output: "json", Color: "never", Trace: true, TraceFile: "f", Quiet: true, Verbose: true}},
 		{"", "SSCLI_TIMEOUT=250ms SSCLI_OUTPUT=raw SSCLI_COLOR=always SSCLI_TRACE=1 SSCLI_TRACE_FILE=f",
 			Settings{Timeout: 250 * time.Millisecond, Output: "raw", Color: "always", Trace: true, TraceFile: "f"}},
@@ -261,22 +261,6 @@ func FuzzProxy(f *testing.F) {
 	})
 }
 
-func TestParseDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"10s": 10 * time.Second, "500ms": 500 * time.Millisecond, "2m": 2 * time.Minute, "5": 5 * time.Second,
-		"0.25": 250 * time.Millisecond, "0": 0, "-1s": -time.Second, "1e3": 1000 * time.Second,
-	} {
-		if got, err := ParseDuration(text); err != nil || got != want {
-			t.Errorf("ParseDuration(%q) = %v, %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "soon", "-5", "1e9", "NaN", "Inf", "5 s", "0x10"} {
-		if got, err := ParseDuration(text); err == nil {
-			t.Errorf("ParseDuration(%q) = %v, want an error", text, got)
-		}
-	}
-}
-
 func TestEmptyFlags(t *testing.T) {
 	for _, name := range []string{"url", "host", "port", "username", "client-id", "timeout", "output"} {
 		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -360,7 +344,7 @@ func TestLine(t *testing.T) {
 		err        string
 	}{
 		{"", base, "", ""},
-		{"-o raw -t 5", change(func(s *Settings) { s.Output, s.Timeout = "raw", 5*time.Second }), "", ""},
+		{"-o raw -t 5s", change(func(s *Settings) { s.Output, s.Timeout = "raw", 5*time.Second }), "", ""},
 		{"--trace=false -q=false -v", change(func(s *Settings) { s.Trace, s.Quiet, s.Verbose = false, false, true }), "", ""},
 		{"--color never --trace-file f", change(func(s *Settings) { s.Color, s.TraceFile = "never", "f" }), "", ""},
 		{"-u mqtt://other -o raw -i you", change(func(s *Settings) { s.Output = "raw" }), "--url", ""},

@@ -1,7 +1,6 @@
 package contexts
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,7 +112,7 @@ The flags are added to a context that exists. A flag replaces the flags that exc
 				c := all.Named[name]
 				nothing, err := c.Change(cmd.Flags(), unset)
 				switch {
-				case errors.Is(err, config.ErrNoBroker):
+				case explain.IsA[*config.NoBrokerError](err):
 					return shown, &explain.UsageError{Err: fmt.Errorf("context %s: no broker", name), Hint: "sscli context set " + name + " --url mqtts://HOST:PORT"}
 				case err != nil:
 					return shown, &explain.UsageError{Err: err}

@@ -121,7 +121,7 @@ func (s *scratch) notify(ctx context.Context) error {
 	defer cancel()
 	w, err := s.s.Watch(limited, []string{key}, client.WatchOptions{})
 	if err != nil {
-		return s.fail(ctx, "notify", fmt.Errorf("watch: %w", err))
+		return s.fail(ctx, "notify", err)
 	}
 	defer func() { _ = w.Close(limited) }() // an error is harmless: the watch ends with the connection
 	began := time.Now()

@@ -7,7 +7,7 @@ const (
 	CodeConnection = 3
 	CodeLogin      = 4
 	CodeStore      = 5
-	codeFencing    = 6
+	CodeFencing    = 6
 	CodeClock      = 7
 	CodeLockLost   = 8
 	codeAnswer     = 9
@@ -30,7 +30,7 @@ func Codes() []Code {
 		{"0", "done, yes"},
 		{"1", "no: key missing, condition not met, value differs, lock busy"},
 		{"2", "usage or configuration; nothing was sent"},
-		{"3", "broker unreachable, connection lost, taken over (0x8E), refused for load (0x97)"},
+		{"3", "broker unreachable, connection lost, taken over (0x8E), refused for load (0x97), no state store (0x10)"},
 		{"4", "TLS verification, refused login, not authorized"},
 		{"5", "the store refused: syntax, unknown command, quota, …"},
 		{"6", "fencing: token missing, lower, too far ahead, malformed"},

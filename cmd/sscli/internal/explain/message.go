@@ -13,6 +13,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/format"
 )
 
@@ -96,6 +97,17 @@ func nameWords(c *x509.Certificate) string {
 // Describe wraps the error of a request with the verb and the key of the request.
 func Describe(c client.Command, err error) error {
 	return &requestError{verb: c.Verb(), key: c.Key(), err: err}
+}
+
+// DescribeScan is Describe for the error of a scan. It says so if the broker has no SCAN.
+func DescribeScan(c client.Command, err error) error {
+	if err == nil || IsA[*OutputError](err) {
+		return err
+	}
+	if IsStoreError(wire.ErrorUnknownCommand)(err) {
+		err = &NoScanError{Err: err}
+	}
+	return Describe(c, err)
 }
 
 // A requestError is the error of a request to the store.

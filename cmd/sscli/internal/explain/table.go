@@ -65,6 +65,9 @@ func Fault(err error) format.Fault {
 			f.Hint = "sscli context set " + name + " with another --" + flag
 		}
 	}
+	if c, ok := errors.AsType[*config.NoBrokerError](err); ok && len(c.Contexts) > 0 {
+		f.Hint = "sscli context use " + c.Contexts[0] + ", or -c " + c.Contexts[0] + " with this command"
+	}
 	if c, ok := errors.AsType[*config.FileError](err); ok {
 		f.Hint = c.Hint
 	}
@@ -133,14 +136,14 @@ func Table() []Row {
 		{"lock_not_held", CodeLockLost, "a lock could not be renewed or released: it expired, was released, or has another holder",
 			"sscli lock status NAME shows who holds it; acquire it again", is(client.ErrNotHolder)},
 		{"lock_busy", CodeNo, "the lock has another holder, and the time to wait (if any) is over",
-			"sscli lock status NAME --observe 10s shows whether the holder is alive; or use a longer --wait", is(client.ErrLockBusy)},
+			"sscli lock status NAME shows who holds it, and --observe with a third of its lease whether it is renewed; or use a longer --wait", is(client.ErrLockBusy)},
 		{"not_applied", codeTimeout, "a write was sent, no usable reply came, and the key is as it was before",
 			"run it again", IsA[*NotAppliedError]},
 		{"child", child.CodeSetup, "the command after -- could not be started (125, 126, 127)", "", IsA[*child.StartError]},
 		{"guard", child.CodeSetup, "the process that guards the command of a lock was killed, so the command was killed too", "run it again, and check whether the machine is short of memory", is(child.ErrGuardDied)},
 		{"usage", CodeUsage, "the command line cannot be understood", "", IsA[*UsageError]},
 		{"no_broker", CodeUsage, "no flag, variable or context names a broker",
-			"-u mqtt://HOST:PORT, export SSCLI_URL, or sscli context set; without a broker: --embedded, or sscli serve", is(config.ErrNoBroker)},
+			"-u mqtt://HOST:PORT, export SSCLI_URL, or sscli context set; without a broker: --embedded, or sscli serve", IsA[*config.NoBrokerError]},
 		{"config", CodeUsage, "the value of a flag, a variable or a context is invalid", "sscli help environment", IsA[*config.Error]},
 		{"context", CodeUsage, "no context has this name", "sscli context list", IsA[*config.UnknownContextError]},
 		{"config_file", CodeUsage, "the file of contexts cannot be read or written, is invalid, or is writable by others", "", IsA[*config.FileError]},
@@ -156,13 +159,13 @@ func Table() []Row {
 		{"data_file", CodeData, "the file of serve --data cannot be used: another process has it, it is damaged, or the disk has no room or an error",
 			"sscli serve --data-check FILE", IsA[*DataError]},
 
-		{"fencing_required", codeFencing, "the key is protected by a fencing token and the request had none",
+		{"fencing_required", CodeFencing, "the key is protected by a fencing token and the request had none",
 			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN", IsStoreError(wire.ErrorFenceRequired)},
-		{"fencing_lower", codeFencing, "the key was written with a newer token, so the lock of this token was lost",
+		{"fencing_lower", CodeFencing, "the key was written with a newer token, so the lock of this token was lost",
 			"acquire the lock again, read the key again, then write with the new token", IsStoreError(wire.ErrorFenceLower)},
-		{"fencing_ahead", codeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
+		{"fencing_ahead", CodeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
 			"sscli hlc parse TOKEN shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
-		{"timestamp_malformed", codeFencing, "the store cannot parse the fencing token",
+		{"timestamp_malformed", CodeFencing, "the store cannot parse the fencing token",
 			"sscli hlc parse TOKEN", IsStoreError(wire.ErrorMalformedTimestamp)},
 		{"clock_ahead", CodeClock, "the local clock is more than a minute ahead of the store's",
 			"compare date -u here and on the broker's nodes, and synchronize both", IsStoreError(wire.ErrorClockAhead)},
@@ -233,7 +236,7 @@ func Table() []Row {
 		{"tls", CodeLogin, "the TLS handshake was aborted", "", isAlert},
 		{"plain_on_tls_port", CodeConnection, "the broker closed a connection without TLS before it answered: perhaps the port speaks TLS",
 			"use --tls or mqtts://, or the port without TLS (1883)", isTLSPort},
-		{"no_store", codeTimeout, "no state store is listening on this broker (PUBACK 0x10)",
+		{"no_store", CodeConnection, "no state store is listening on this broker: for a second, it discarded every copy of the request (PUBACK 0x10)",
 			"check that the broker has a state store; sscli serve is one for development", IsA[*client.NoStoreError]},
 		{"timeout", codeTimeout, "no reply came in time", "use a longer --timeout; --trace shows what was waited for", IsTimeout},
 		{"unreachable", CodeConnection, "the broker is unreachable", "check host and port, and the network between", isStage(mqtt.StageTCP)},

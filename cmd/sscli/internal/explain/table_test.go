@@ -53,7 +53,7 @@ var explained = []struct {
 	{"outcome_unknown", 11, &UnknownError{Err: lostError(reasonError("DISCONNECT", 0x8E)), Why: "why"}},
 	{"gap", 10, ErrGap},
 	{"overflow", 10, client.ErrOverflow},
-	{"no_store", 124, &client.NoStoreError{Err: context.DeadlineExceeded}},
+	{"no_store", 3, &client.NoStoreError{}},
 	{"not_applied", 124, &NotAppliedError{Err: lostError(mqtt.ErrBrokerClosed)}},
 	{"child", 125, &child.StartError{Name: "x", Code: 125, Err: syscall.ENOMEM}},
 	{"child", 127, &child.StartError{Name: "x", Code: 127, Err: fs.ErrNotExist}},
@@ -62,7 +62,7 @@ var explained = []struct {
 	{"lock_lost", 8, fmt.Errorf("no token: %w", client.ErrLockLost)},
 	{"usage", 2, Usagef("what")},
 	{"usage", 2, &UsageError{Err: &fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}}},
-	{"no_broker", 2, config.ErrNoBroker},
+	{"no_broker", 2, &config.NoBrokerError{}},
 	{"config", 2, &config.Error{Source: "SSCLI_URL", Why: "why"}},
 	{"context", 2, &config.UnknownContextError{Source: "--context", Name: "prdo", Near: []string{"prod"}}},
 	{"config_file", 2, &config.FileError{File: "config.yaml", Line: 3, Key: "contexts.lab.password", Why: "why"}},
@@ -200,7 +200,7 @@ func TestHintNamesTheThing(t *testing.T) {
 		want string
 	}{
 		{&client.LockLostError{Name: "jobs/nightly"}, "sscli lock status jobs/nightly shows"},
-		{fmt.Errorf("lock: %w", &client.LockBusyError{Status: client.LockStatus{Name: "a"}}), "sscli lock status a --observe"},
+		{fmt.Errorf("lock: %w", &client.LockBusyError{Status: client.LockStatus{Name: "a"}}), "sscli lock status a "},
 		{&client.LockLostError{Name: "two words"}, "sscli lock status NAME shows"},
 		{&client.LockLostError{Name: "$(id)"}, "sscli lock status NAME shows"},
 		{client.ErrLockLost, "sscli lock status NAME shows"},

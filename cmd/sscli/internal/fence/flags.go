@@ -32,13 +32,20 @@ func (f *Flags) Options() (client.WriteOptions, error) {
 		return client.WriteOptions{}, explain.Usagef("--fence and --force-fence: use one of them")
 	case f.token == "":
 		return client.WriteOptions{}, nil
-	case f.token == fenceOfLock:
-		token, err := currentFence()
-		return client.WriteOptions{Fence: token}, err
 	}
-	token, err := wire.ParseToken(string(f.token))
+	token, err := Token(string(f.token))
+	return client.WriteOptions{Fence: token}, err
+}
+
+// Token returns the token that the value of --fence stands for. For lock it reads the fence
+// file.
+func Token(text string) (wire.Version, error) {
+	if text == fenceOfLock {
+		return currentFence()
+	}
+	token, err := wire.ParseToken(text)
 	if err != nil {
-		return client.WriteOptions{}, &explain.UsageError{Err: err, Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
+		return wire.Version{}, &explain.UsageError{Err: err, Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
 	}
-	return client.WriteOptions{Fence: token}, nil
+	return token, nil
 }

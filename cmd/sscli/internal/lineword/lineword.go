@@ -89,8 +89,11 @@ func sleep(ctx context.Context, args []string) error {
 		return explain.Usagef("want sleep DURATION")
 	}
 	d, err := config.ParseDuration(cli.Unprotect(args[0]))
-	if err != nil || d < 0 {
-		return explain.Usagef("sleep %.32q: want a duration such as 500ms or 2s", cli.Unprotect(args[0]))
+	if err != nil {
+		return explain.Usagef("sleep: %w", err)
+	}
+	if d < 0 {
+		return explain.Usagef("sleep %s: must not be negative", cli.Unprotect(args[0]))
 	}
 	if !wait.For(ctx, d) {
 		return context.Cause(ctx)
@@ -121,10 +124,13 @@ func repeat(ctx context.Context, args []string, run func(context.Context, []stri
 	}
 	var pause time.Duration
 	args = args[1:]
-	if d, err := config.ParseDuration(cli.Unprotect(args[0])); err == nil {
-		if d < 0 || len(args) == 1 {
-			return explain.Usagef("want repeat N [INTERVAL] CMD...")
-		}
+	d, err := config.ParseDuration(cli.Unprotect(args[0]))
+	switch {
+	case explain.IsA[*config.NoUnitError](err): // no command has such a name
+		return explain.Usagef("repeat: %w", err)
+	case err == nil && (d < 0 || len(args) == 1):
+		return explain.Usagef("want repeat N [INTERVAL] CMD...")
+	case err == nil:
 		pause, args = d, args[1:]
 	}
 	var no error

@@ -1,6 +1,10 @@
 package lock
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
@@ -41,7 +45,10 @@ undone; exit code 11 if that cannot be confirmed.`,
 				if err != nil {
 					return lockError(a, f, err)
 				}
-				return a.Emit(f.result("acquire", o, lease))
+				if err := a.Emit(f.result("acquire", o, lease)); err != nil {
+					return errors.Join(err, giveBack(a, cmd.Context(), s, f.name, o))
+				}
+				return nil
 			})
 		},
 	}
@@ -49,4 +56,14 @@ undone; exit code 11 if that cannot be confirmed.`,
 	f.bindWait(cmd.Flags())
 	f.bindHolder(cmd.Flags())
 	return cmd
+}
+
+// giveBack releases a lock whose token could not be printed, because nobody knows that it is
+// held. It has a timeout of the session, also after a signal.
+func giveBack(a *cli.App, ctx context.Context, s *client.Session, name string, o client.LockOptions) error {
+	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, o); err != nil {
+		return fmt.Errorf("releasing the lock again: %w", err)
+	}
+	a.Inform("lock " + format.Brief(name) + " was released again, because its token could not be printed")
+	return nil
 }

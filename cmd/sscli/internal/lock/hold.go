@@ -21,7 +21,8 @@ func newLockHold(a *cli.App) *cobra.Command {
 		Short: "Hold a lock until interrupted",
 		Long: `Acquire the lock NAME, waiting while another holds it, print its fencing token, and keep
 renewing the lock until a signal (INT, TERM, HUP) comes; then release it. Exit code 8 as
-soon as the lock is lost.
+soon as the lock is lost. On a terminal one line shows when the lock was renewed and when
+it would expire.
 
 The printed token stays good while the lock is held.`,
 		Example: `  sscli lock hold maintenance        # until Ctrl-C`,
@@ -33,6 +34,9 @@ The printed token stays good while the lock is held.`,
 			if err != nil {
 				return err
 			}
+			if len(o.Holder) == 0 {
+				o.Holder = newHolder(a)
+			}
 			if err := a.Confirm(cmd.Context(), "lock hold "+format.Brief(f.name)); err != nil {
 				return err
 			}
@@ -43,7 +47,7 @@ The printed token stays good while the lock is held.`,
 	}
 	f.bindTTL(cmd.Flags())
 	f.bindWait(cmd.Flags())
-	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: the client id and random characters)")
+	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: user@host:pid:random)")
 	cmd.Flags().Var(&f.grace, "grace", "give up `DURATION` before the lock can expire (default: a quarter of the TTL, at most 5s)")
 	return cmd
 }
@@ -60,33 +64,54 @@ func hold(a *cli.App, ctx context.Context, s *client.Session, so client.Options,
 			waiting(err)
 			return
 		}
-		select { // printing may be slow, renewing must not be
-		case troubles <- err:
-		default:
-		}
+		offer(troubles, err) // printing may be slow, renewing must not be
 	}
 	l, err := s.Lock(ctx, f.name, o)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if release := releaseLock(a, l, so.Timeout); release != nil && err == nil {
+		lost := errors.Is(context.Cause(l.Context()), client.ErrLockLost)
+		release := releaseLock(a, l, so.Timeout)
+		switch {
+		case release != nil && err == nil:
 			err = release
+		case release == nil && !lost && a.Output == "human":
+			a.Inform("released lock " + format.Brief(l.Name()))
 		}
 	}()
 	o.Holder = l.Holder()
 	if err := a.Emit(f.result("hold", o, l.Lease())); err != nil {
 		return err
 	}
+	defer showLease(a, l)()
+	var outage cli.Outage
+	tick := time.NewTicker(cli.OutageInterval)
+	defer tick.Stop()
 	for {
 		select {
 		case err := <-troubles:
-			a.Warn(explain.Message(err)+"; trying again", "")
+			reportTrouble(a, &outage, err, giveUpIn(l))
+		case <-tick.C:
+			outage.Still(a, giveUpIn(l))
 		case <-l.Context().Done():
 			return context.Cause(l.Context())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// giveUpIn says what happens while a held lock cannot be renewed.
+func giveUpIn(l *client.Lock) string {
+	return fmt.Sprintf("trying again, the lock counts as lost in %v", max(l.Lease().TermIn(), 0).Round(100*time.Millisecond))
+}
+
+// offer sends an error unless the channel is full: the newest errors are then the same.
+func offer(to chan<- error, err error) {
+	select {
+	case to <- err:
+	default:
 	}
 }
 

@@ -31,7 +31,7 @@ import (
 
 // New returns the command lock.
 func New(a *cli.App) *cobra.Command {
-	const want = "want run, acquire, renew, release, hold or status"
+	const want = "want run, acquire, renew, release, hold, status or list"
 	cmd := &cobra.Command{
 		Use:     "lock",
 		Short:   "Hold locks, and show who holds them",
@@ -47,7 +47,7 @@ later holder has written.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(newLockRun(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a), newLockHold(a), newLockStatus(a))
+	cmd.AddCommand(newLockRun(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a), newLockHold(a), newLockStatus(a), newLockList(a))
 	return cmd
 }
 
@@ -83,8 +83,11 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 		if d.text == "" {
 			continue
 		}
-		if *d.to, err = config.ParseDuration(string(d.text)); err != nil || *d.to < 0 {
-			return o, explain.Usagef("%s %.32q: want a duration such as 500ms or 2m", d.flag, string(d.text))
+		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
+			return o, explain.Usagef("%s: %w", d.flag, err)
+		}
+		if *d.to < 0 {
+			return o, explain.Usagef("%s %s: must not be negative", d.flag, d.text)
 		}
 		if *d.to == 0 {
 			switch d.flag {
@@ -170,14 +173,40 @@ func twoTimeouts(timeout time.Duration) time.Duration {
 
 // reportWaiting prints what an acquisition waits for, and what goes wrong meanwhile.
 func reportWaiting(a *cli.App, o *client.LockOptions) {
+	var began time.Time
 	o.OnWait = func(s client.LockStatus) {
-		by := ""
-		if s.Holder != nil {
-			by = ", held by " + format.Brief(string(s.Holder))
+		if began.IsZero() {
+			began = time.Now()
 		}
-		a.Inform("waiting for lock " + format.Brief(s.Name) + by)
+		a.Inform(waitingFor(s, time.Since(began)))
 	}
-	o.OnTrouble = func(err error) { a.Warn(explain.Message(err)+"; trying again", "") }
+	var outage cli.Outage
+	o.OnTrouble = func(err error) { reportTrouble(a, &outage, err, "trying again") }
+}
+
+// waitingFor says which lock is waited for, who holds it, and when its holder last acquired or
+// renewed it, by the store's clock.
+func waitingFor(s client.LockStatus, waited time.Duration) string {
+	text := "waiting for lock " + format.Brief(s.Name)
+	if waited >= time.Second {
+		text = fmt.Sprintf("still waiting for lock %s after %v", format.Brief(s.Name), waited.Round(time.Second))
+	}
+	if s.Holder != nil {
+		text += ", held by " + format.Brief(string(s.Holder))
+	}
+	if at := s.Token.Time(); s.Holder != nil && !s.Token.IsZero() {
+		text += fmt.Sprintf(", acquired or renewed %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
+	}
+	return text
+}
+
+// reportTrouble prints an error of a lock's request; nil says that there was a good answer since.
+func reportTrouble(a *cli.App, outage *cli.Outage, err error, doing string) {
+	if err == nil {
+		outage.Over(a, "")
+		return
+	}
+	outage.Trouble(a, err, doing)
 }
 
 // lockError makes of an error with a lock what the user is told. A busy lock has the exit

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 
@@ -15,20 +16,27 @@ func newLockRenew(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew NAME",
 		Short: "Extend a lock that was acquired",
-		Long: `Extend the lock NAME to --ttl from now, and print its new fencing token.
+		Long: `Extend the lock NAME to --ttl from now, and print its new fencing token. --ttl is required:
+the store does not say how long the lease was.
 
 Exit code 8 if the holder no longer has it: it is not acquired anew. The store has no
 request for that, so sscli watches and reads the key first, and releases a lock again
 that expired in between.`,
 		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch f.ttl {
+			case "":
+				return explain.Usagef("no --ttl: the store does not say how long the lease was: want a duration such as --ttl 10m")
+			case "keep":
+				return explain.Usagef("--ttl keep: the store does not say how long the lease was: want a duration such as 10m")
+			}
 			return heldStep(a, cmd, args, &f, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
 				lease, err := s.RenewLock(ctx, f.name, o)
 				return f.result("renew", o, lease), err
 			})
 		},
 	}
-	f.bindTTL(cmd.Flags())
+	cmd.Flags().Var(&f.ttl, "ttl", "the lock expires `DURATION` from now (required)")
 	f.bindHolder(cmd.Flags())
 	return cmd
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/format"
 )
 
@@ -51,7 +49,7 @@ sscli in CMD connects to the same broker.`,
 	}
 	f.bindTTL(cmd.Flags())
 	f.bindWait(cmd.Flags())
-	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: the client id and random characters)")
+	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: user@host:pid:random)")
 	cmd.Flags().Var(&f.grace, "grace", "time between TERM and KILL as a `DURATION` (default: a quarter of the TTL, at most 5s)")
 	return cmd
 }
@@ -60,6 +58,9 @@ func runLocked(a *cli.App, ctx context.Context, f lockFlags, command []string) (
 	o, err := f.options()
 	if err != nil {
 		return err
+	}
+	if len(o.Holder) == 0 {
+		o.Holder = newHolder(a)
 	}
 	timing, err := o.Timing()
 	if err != nil {
@@ -82,7 +83,7 @@ func runLocked(a *cli.App, ctx context.Context, f lockFlags, command []string) (
 		return &child.StartError{Name: command[0], Code: child.CodeSetup, Err: err}
 	}
 	defer func() { err = errors.Join(err, file.Remove()) }()
-	r := &lockRun{app: a, file: file, notices: make(chan notice, 16), tokens: make(chan string, 1)}
+	r := &lockRun{app: a, file: file, notices: make(chan notice, 16), troubles: make(chan error, 16), tokens: make(chan string, 1)}
 	r.guarded, err = child.NewGuarded(child.GuardOptions{
 		Args: command, Grace: timing.Grace, Secret: file.Path, Suspended: r.suspended,
 	})
@@ -99,7 +100,7 @@ func runLocked(a *cli.App, ctx context.Context, f lockFlags, command []string) (
 			waiting(err)
 			return
 		}
-		r.notice(explain.Message(err) + "; trying again")
+		offer(r.troubles, err)
 	}
 	return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
 		r.lock, err = s.Lock(ctx, f.name, o)
@@ -126,13 +127,15 @@ func lockedEnviron(a *cli.App, address string, l *client.Lock) []string {
 // writes the fence file; whatever else has something to print or to write hands it to them,
 // so that neither a slow standard error nor a slow disk holds up renewals or deadlines.
 type lockRun struct {
-	app     *cli.App
-	guarded *child.Guarded
-	file    *fence.File
-	lock    *client.Lock
-	held    bool        // owned by the lock's callbacks, which are called one at a time
-	notices chan notice // for report
-	tokens  chan string // for refresh: the newest token
+	app      *cli.App
+	guarded  *child.Guarded
+	file     *fence.File
+	lock     *client.Lock
+	held     bool        // owned by the lock's callbacks, which are called one at a time
+	notices  chan notice // for report
+	troubles chan error  // for report: why the last request did not succeed; nil: one has since
+	outage   cli.Outage  // owned by report
+	tokens   chan string // for refresh: the newest token
 }
 
 // A notice is a warning to print. printed, unless it is nil, is closed once that is done.
@@ -175,9 +178,6 @@ func (r *lockRun) run(ctx context.Context, so client.Options) error {
 // outcome returns the error of the whole; err is why the command did not run to its end.
 func (r *lockRun) outcome(end child.End, err, lost, released error) error {
 	name := format.Brief(r.lock.Name())
-	if interrupted, ok := errors.AsType[*child.InterruptedError](err); ok {
-		return &signals.Interrupted{Signal: interrupted.Signal.(syscall.Signal)}
-	}
 	switch {
 	case errors.Is(err, child.ErrLate):
 		return fmt.Errorf("%w: no time was left to start the command under lock %s", client.ErrLockLost, name)
@@ -200,12 +200,20 @@ func (r *lockRun) outcome(end child.End, err, lost, released error) error {
 // report prints what happens while the command runs.
 func (r *lockRun) report(over <-chan struct{}) {
 	lost := r.lock.Context().Done()
+	tick := time.NewTicker(cli.OutageInterval)
+	defer tick.Stop()
 	for {
 		select {
 		case <-over:
 			return
 		case n := <-r.notices:
 			r.print(n)
+		case err := <-r.troubles:
+			reportTrouble(r.app, &r.outage, err, r.termIn())
+		case <-tick.C:
+			if lost != nil {
+				r.outage.Still(r.app, r.termIn())
+			}
 		case <-lost:
 			lost = nil
 			if why := context.Cause(r.lock.Context()); errors.Is(why, client.ErrLockLost) {
@@ -213,6 +221,11 @@ func (r *lockRun) report(over <-chan struct{}) {
 			}
 		}
 	}
+}
+
+// termIn says what happens while the lock cannot be renewed.
+func (r *lockRun) termIn() string {
+	return fmt.Sprintf("trying again, TERM in %v", max(r.lock.Lease().TermIn(), 0).Round(100*time.Millisecond))
 }
 
 func (r *lockRun) print(n notice) {

@@ -58,7 +58,8 @@ func environmentHelp() string {
 }
 
 // outputHelp explains the forms of output.
-const outputHelp = `human     for people; the default on a terminal; it may change
+const outputHelp = `human     for people; the default on a terminal; it may change; a value is JSON, text or a
+          hex dump by what it is, or by --show text, json, hex or quoted
 raw       for pipes and scripts; the default elsewhere; get of one key prints the bytes of
           the value and nothing else; any other result is a line of fields separated by
           tabs, with C escapes; after a write these are the reply and the version, or - if

@@ -134,8 +134,11 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
 		return o, explain.Usagef("--skew: %v", err)
 	}
-	if o.Latency, err = config.ParseDuration(f.latency); err != nil || o.Latency < 0 {
-		return o, explain.Usagef("--latency %.32q: want a duration such as 20ms", f.latency)
+	if o.Latency, err = config.ParseDuration(f.latency); err != nil {
+		return o, explain.Usagef("--latency: %v", err)
+	}
+	if o.Latency < 0 {
+		return o, explain.Usagef("--latency %s: must not be negative", f.latency)
 	}
 	for _, text := range f.allow {
 		rule, err := emulator.ParseRule(text)
@@ -339,6 +342,11 @@ func servedEnviron(a *cli.App, server *emulator.Server, ready format.Serving) []
 	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
 	if ready.SATFile != "" { // which goes with no other way to log in
 		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
+	}
+	_, ours := a.Env("SSCLI_USERNAME")
+	_, aio := a.Env("AIO_MQTT_USERNAME")
+	if !ours && !aio { // a password that is for another broker
+		drop = append(drop, "SSCLI_PASSWORD_FILE", "AIO_MQTT_PASSWORD_FILE")
 	}
 	if ready.CAFile == "" || ready.CertFile != "" { // a certificate that is for another broker
 		drop = append(drop, "SSCLI_CERT_FILE", "SSCLI_KEY_FILE", "SSCLI_KEY_PASSWORD_FILE",

@@ -42,8 +42,11 @@ func (f *satFlags) bind(fs *pflag.FlagSet) {
 
 func (f satFlags) life() (time.Duration, error) {
 	d, err := config.ParseDuration(f.ttl)
-	if err != nil || d > 0 && d < time.Second {
-		return 0, explain.Usagef("--sat-ttl %.32q: want a duration of at least 1s, such as 1h", f.ttl)
+	if err != nil {
+		return 0, explain.Usagef("--sat-ttl: %v", err)
+	}
+	if d > 0 && d < time.Second {
+		return 0, explain.Usagef("--sat-ttl %s: want at least 1s", f.ttl)
 	}
 	return d, nil
 }

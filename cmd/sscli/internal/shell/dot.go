@@ -53,8 +53,11 @@ func (s *shell) dot(args []string) error {
 			return s.print(cmp.Or(settings.Timeout, s.conn.options.Timeout).String())
 		}
 		d, err := config.ParseDuration(value)
-		if err != nil || d <= 0 {
-			return explain.Usagef(".timeout %.32q: want a duration such as 500ms or 2s", value)
+		if err != nil {
+			return explain.Usagef(".timeout: %w", err)
+		}
+		if d <= 0 {
+			return explain.Usagef(".timeout %s: must be greater than 0", value)
 		}
 		settings.Timeout = d
 		return nil

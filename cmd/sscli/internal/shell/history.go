@@ -3,30 +3,22 @@ package shell
 import (
 	"errors"
 	"path/filepath"
-	"runtime"
 	"strings"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/repl"
 )
 
-// historyFile returns the name of the history file, by the XDG base directories; empty for no
-// history.
+// historyFile returns the name of the history file; empty for no history.
 func historyFile(env func(string) (string, bool)) string {
 	if name, ok := env("SSCLI_HISTFILE"); ok {
 		return name
 	}
-	state, _ := env("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) {
-		if runtime.GOOS == "windows" {
-			state, _ = env("LOCALAPPDATA")
-		} else if home, _ := env("HOME"); home != "" {
-			state = filepath.Join(home, ".local", "state")
-		}
-	}
-	if state == "" {
+	dir := config.StateDir(env)
+	if dir == "" {
 		return ""
 	}
-	return filepath.Join(state, "sscli", "history")
+	return filepath.Join(dir, "history")
 }
 
 // maxKept is the longest word, in bytes, of an entry that is kept in the history.

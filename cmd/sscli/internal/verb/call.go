@@ -21,7 +21,7 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 		example: "  sscli call GET setpoint\n  sscli call SCAN 'colors/*'",
 		Flags:   fence.Bind,
 		Writes:  func(operands []string) bool { return len(operands) > 0 && changesVerb(operands[0]) },
-		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+		Parse: func(args []string, _ cli.Source) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing ARG")
 			}

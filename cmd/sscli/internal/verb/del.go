@@ -19,7 +19,7 @@ func newDel() Verb {
 		example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore",
 		Flags:   fence.Bind,
 		Writes:  always,
-		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+		Parse: func(args []string, _ cli.Source) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing KEY")
 			}
@@ -31,8 +31,9 @@ func newDel() Verb {
 				return Request{}, explain.Usagef("--force-fence with %d keys: want one key", len(args))
 			}
 			req := Request{Force: fence.Force}
-			for _, key := range args {
-				req.Commands = append(req.Commands, client.Del(cli.Unprotect(key), options))
+			for _, key := range cli.UnprotectAll(args) {
+				req.Commands = append(req.Commands, client.Del(key, options))
+				req.Rows = append(req.Rows, format.Del{Key: key, Many: len(args) > 1})
 			}
 			req.Show = func(i int, result client.Result) (format.Result, bool, error) {
 				r := result.(client.DelResult)

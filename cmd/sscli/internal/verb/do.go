@@ -15,10 +15,8 @@ import (
 // Do connects, carries out a request of the command line, and prints its results. The timeout
 // is for all of it. A write in a protected context is confirmed first.
 func Do(a *cli.App, ctx context.Context, req Request) (err error) {
-	for _, c := range req.Commands {
-		if err := c.Check(); err != nil {
-			return &explain.UsageError{Err: err}
-		}
+	if err := req.Check(a.Output); err != nil {
+		return err
 	}
 	if err := a.Settings.Broker(); err != nil {
 		return err
@@ -54,7 +52,7 @@ func Do(a *cli.App, ctx context.Context, req Request) (err error) {
 	}
 	defer func() { err = errors.Join(err, hangUp()) }()
 	if req.Carry != nil {
-		return req.Carry(ctx, s, a.Out) // with a timeout for each exchange
+		return req.Carry(ctx, a, s) // with a timeout for each exchange
 	}
 	if len(req.Commands) == 1 {
 		reply, err := Carry(a, limited, s.Do, req)
@@ -74,6 +72,7 @@ func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Req
 		f   *client.InFlight
 		err error
 	}
+	a.Out.Measure(req.Rows...)
 	// The sender stays at most the queue's length ahead of the printer.
 	queue := make(chan sent, manyInFlight)
 	go func() {
@@ -150,11 +149,27 @@ func Judge(a *cli.App, req Request, i int, reply client.Result, err error) (form
 		return nil, nil // read back: the key is gone, and there is no result to print
 	}
 	cli.Attend(a, reply.Info())
+	if isMissing(reply) {
+		cli.NotePattern(a, req.Commands[i].Key())
+	}
 	result, yes, err := req.Show(i, reply)
 	if err == nil && !yes {
 		err = explain.ErrNo
 	}
 	return result, err
+}
+
+// isMissing reports whether a reply says that the key does not exist.
+func isMissing(reply client.Result) bool {
+	switch r := reply.(type) {
+	case client.GetResult:
+		return !r.Found
+	case client.DelResult:
+		return !r.Deleted
+	case client.VDelResult:
+		return !r.Found
+	}
+	return false
 }
 
 // isWrite reports whether a verb is a write that sscli knows.

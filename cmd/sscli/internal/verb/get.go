@@ -15,30 +15,37 @@ import (
 func newGet() Verb {
 	var file config.Text
 	var versionOnly, lines bool
+	var show format.Show
 	return Verb{
 		use:   "get KEY...",
 		short: "Print values and their versions",
 		long: `Print the value of a key and its version. The exit code is 1 if a key is missing.
 
+On a terminal a value is JSON, text or a hex dump by what it is, and cut at a screen;
+--show decides otherwise.
+
 In the raw form one key gives the bytes of its value and nothing else. Several keys
 give one line each: KEY, VERSION and VALUE, separated by tabs, with C escapes. The
 VERSION of a missing key is -.`,
-		example: "  sscli get setpoint\n  sscli get -f image.png camera/last\n  sscli get -o json a b c",
+		example: "  sscli get setpoint\n  sscli get setpoint --show hex\n  sscli get -f image.png camera/last\n  sscli get -o json a b c",
 		Flags: func(fs *pflag.FlagSet) {
 			fs.VarP(&file, "file", "f", "write the value to `FILE`, all or nothing, and print the version")
 			fs.BoolVar(&versionOnly, "version-only", false, "print the version without the value")
 			fs.BoolVar(&lines, "lines", false, "print a line, as for several keys, also for one key")
+			cli.BindShow(fs, &show)
 		},
-		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+		Parse: func(args []string, _ cli.Source) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing KEY")
 			}
 			if file != "" && len(args) > 1 {
 				return Request{}, explain.Usagef("-f with %d keys: want one key", len(args))
 			}
-			req := Request{}
-			for _, key := range args {
-				req.Commands = append(req.Commands, client.Get(cli.Unprotect(key)))
+			req := Request{View: show}
+			many := lines || len(args) > 1
+			for _, key := range cli.UnprotectAll(args) {
+				req.Commands = append(req.Commands, client.Get(key))
+				req.Rows = append(req.Rows, format.Get{Key: key, Many: many})
 			}
 			req.Show = func(i int, result client.Result) (format.Result, bool, error) {
 				r := result.(client.GetResult)
@@ -49,7 +56,7 @@ VERSION of a missing key is -.`,
 				}
 				return format.Get{
 					Key: cli.Unprotect(args[i]), Found: r.Found, Value: r.Value, Version: cli.Version(r.Version), RTT: r.RTT,
-					Many: lines || len(args) > 1, VersionOnly: versionOnly || file != "",
+					Many: many, VersionOnly: versionOnly || file != "", Show: show,
 				}, r.Found, nil
 			}
 			return req, nil

@@ -16,7 +16,7 @@ func newKeyNotify() Verb {
 		use:    "keynotify KEY [STOP]",
 		short:  "Send KEYNOTIFY and print the reply",
 		Hidden: true,
-		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+		Parse: func(args []string, _ cli.Source) (Request, error) {
 			if len(args) == 0 || len(args) > 2 || (len(args) == 2 && !strings.EqualFold(args[1], wire.OptionStop)) {
 				return Request{}, explain.Usagef("want KEY, or KEY STOP")
 			}

@@ -2,12 +2,10 @@ package verb
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
@@ -36,7 +34,7 @@ and then for each page. The raw form is one line for each key, with C escapes.`,
 			fs.IntVar(&limit, "limit", -1, "stop after `N` keys")
 			fs.Lookup("limit").DefValue = "0" // no limit; help shows no default
 		},
-		Parse: func(args []string, _ cli.Stdin) (Request, error) {
+		Parse: func(args []string, _ cli.Source) (Request, error) {
 			pattern := "*"
 			if len(args) > 1 {
 				return Request{}, explain.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(args))
@@ -50,8 +48,8 @@ and then for each page. The raw form is one line for each key, with C escapes.`,
 			first := client.Scan(pattern, nil)
 			return Request{
 				Commands: []client.Command{first},
-				Carry: func(ctx context.Context, s *client.Session, p *format.Printer) error {
-					return describeScan(first, scan(ctx, s, p, pattern, limit))
+				Carry: func(ctx context.Context, a *cli.App, s *client.Session) error {
+					return explain.DescribeScan(first, scan(ctx, a, s, pattern, limit))
 				},
 			}, nil
 		},
@@ -59,7 +57,7 @@ and then for each page. The raw form is one line for each key, with C escapes.`,
 }
 
 // scan prints the keys, each page as it arrives. A limit of -1 is no limit.
-func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern string, limit int) error {
+func scan(ctx context.Context, a *cli.App, s *client.Session, pattern string, limit int) error {
 	n := 0
 	for page, err := range s.Scan(ctx, pattern) {
 		if err != nil {
@@ -67,30 +65,22 @@ func scan(ctx context.Context, s *client.Session, p *format.Printer, pattern str
 		}
 		for _, key := range page.Keys {
 			n++
-			if err := p.Queue(format.Key{N: n, Key: key}); err != nil {
-				return &explain.OutputError{Err: err}
+			if err := a.Queue(format.Key{Key: key}); err != nil {
+				return err
 			}
 			if n == limit {
 				break
 			}
 		}
-		if err := p.Flush(); err != nil {
-			return &explain.OutputError{Err: err}
+		if err := a.Flush(); err != nil {
+			return err
 		}
 		if n == limit {
 			return nil
 		}
 	}
+	if n == 0 {
+		a.Inform("no key matches " + format.Brief(pattern))
+	}
 	return nil
-}
-
-// describeScan wraps the error of a scan.
-func describeScan(c client.Command, err error) error {
-	if err == nil || explain.IsA[*explain.OutputError](err) {
-		return err
-	}
-	if refused, ok := errors.AsType[*wire.StoreError](err); ok && refused.Kind() == wire.ErrorUnknownCommand {
-		err = &explain.NoScanError{Err: err}
-	}
-	return explain.Describe(c, err)
 }

@@ -57,7 +57,7 @@ func (o *SetFlags) Bind(fs *pflag.FlagSet) {
 }
 
 // parse reads the operands of `set`.
-func (flags *SetFlags) parse(args []string, in cli.Stdin) (Request, error) {
+func (flags *SetFlags) parse(args []string, in cli.Source) (Request, error) {
 	o := *flags // and what the operands add
 	if len(args) == 0 {
 		return Request{}, explain.Usagef("missing KEY and VALUE")
@@ -148,8 +148,11 @@ func (o *SetFlags) Options() (client.SetOptions, error) {
 		options.TTL = time.Duration(ms) * time.Millisecond
 	case o.ttl != "":
 		options.TTL, err = config.ParseDuration(string(o.ttl))
-		if err != nil || options.TTL < time.Millisecond || options.TTL%time.Millisecond != 0 {
-			return options, explain.Usagef("--ttl %.32q: want a duration of whole milliseconds, such as 500ms or 2m", o.ttl)
+		if err != nil {
+			return options, explain.Usagef("--ttl: %w", err)
+		}
+		if options.TTL < time.Millisecond || options.TTL%time.Millisecond != 0 {
+			return options, explain.Usagef("--ttl %s: want whole milliseconds, at least 1ms", o.ttl)
 		}
 	}
 	options.WriteOptions, err = o.Flags.Options()

@@ -25,7 +25,7 @@ func newVDel() Verb {
 			fs.VarP(&file, "file", "f", "read the value from `FILE`")
 			fence.Bind(fs)
 		},
-		Parse: func(args []string, in cli.Stdin) (Request, error) {
+		Parse: func(args []string, in cli.Source) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing KEY and VALUE")
 			}

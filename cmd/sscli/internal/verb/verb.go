@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 
@@ -27,10 +28,10 @@ type Verb struct {
 
 	// Flags defines the verb's own flags; nil if there are none.
 	Flags func(*pflag.FlagSet)
-	// Parse turns the operands into a request, and does not change the values of the flags. in
-	// reads a value from standard input, and is called only if an operand says so. The error is
-	// a usage error, or in's.
-	Parse func(args []string, in cli.Stdin) (Request, error)
+	// Parse turns the operands into a request, and does not change the values of the flags. in reads a value from a file or from standard
+	// input, and is called only if an operand or a flag says so. The error is a usage error, or
+	// in's.
+	Parse func(args []string, in cli.Source) (Request, error)
 	// Writes reports whether a line with these operands may change the store, without
 	// reading a value. nil for a verb that only reads.
 	Writes func(operands []string) bool
@@ -56,8 +57,22 @@ type Request struct {
 	Show func(i int, r client.Result) (result format.Result, yes bool, err error)
 
 	// Carry, unless nil, carries out the whole request: several exchanges, each of which
-	// depends on the one before. Commands is the first of them. Carry prints to p.
-	Carry func(ctx context.Context, s *client.Session, p *format.Printer) error
+	// depends on the one before. Commands is the first of them.
+	Carry func(ctx context.Context, a *cli.App, s *client.Session) error
+
+	View format.Show  // --show, which only the human form heeds; empty if it was not given
+	Rows []format.Row // the results as far as they are known before, to align their columns
+}
+
+// Check returns a usage error if a request cannot be sent, or its results not be printed in
+// this form of output.
+func (r Request) Check(output string) error {
+	for _, c := range r.Commands {
+		if err := c.Check(); err != nil {
+			return &explain.UsageError{Err: err}
+		}
+	}
+	return cli.CheckShow(r.View, output)
 }
 
 // Makers returns, for each verb, a function that makes it.
@@ -86,7 +101,7 @@ func verbCommand(a *cli.App, v Verb) *cobra.Command {
 		GroupID:           cli.GroupStore,
 		ValidArgsFunction: complete.Keys(a, v.keys),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req, err := v.Parse(args, func() ([]byte, error) { return a.ReadStdin(cmd.Context(), "the value") })
+			req, err := v.Parse(args, func(name string) ([]byte, error) { return a.Read(cmd.Context(), name, "the value") })
 			if err != nil {
 				return err
 			}

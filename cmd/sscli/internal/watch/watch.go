@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +36,7 @@ type watchFlags struct {
 	buffer               int
 	audit, retryFor      config.Text
 	keysFrom             config.Text
+	show                 format.Show
 }
 
 func New(a *cli.App) *cobra.Command {
@@ -76,6 +77,7 @@ and the watch, and fg continues both.`,
 	fs.BoolVar(&f.failOnGap, "fail-on-gap", false, "end with exit code 10 when continuity is not proven")
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD exits with another code than 0")
 	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
+	cli.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
 	fs.Var(&f.retryFor, "retry-for", "give up after `DURATION` without a connection (default: never)")
 	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
@@ -92,8 +94,11 @@ func (f watchFlags) options() (o client.WatchOptions, forDur time.Duration, err 
 		if d.text == "" {
 			continue
 		}
-		if *d.to, err = config.ParseDuration(string(d.text)); err != nil || *d.to <= 0 {
-			return o, 0, explain.Usagef("%s %.32q: want a duration such as 500ms or 2m", d.flag, string(d.text))
+		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
+			return o, 0, explain.Usagef("%s: %w", d.flag, err)
+		}
+		if *d.to <= 0 {
+			return o, 0, explain.Usagef("%s %s: must be greater than 0", d.flag, d.text)
 		}
 	}
 	if f.count < 0 || f.buffer < 1 {
@@ -124,12 +129,9 @@ func parseUntil(text string) (condition, error) {
 
 // readKeys reads keys, one per line, as the raw output writes them.
 func readKeys(a *cli.App, ctx context.Context, name string) ([]string, error) {
-	var text []byte
-	var err error
-	if name == "-" {
-		text, err = a.ReadStdin(ctx, "the keys, one per line")
-	} else if text, err = os.ReadFile(name); err != nil {
-		err = &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
+	text, err := a.Read(ctx, name, "the keys, one per line")
+	if explain.IsA[*fs.PathError](err) && name != "-" {
+		return nil, &explain.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
 	}
 	if err != nil {
 		return nil, err
@@ -166,6 +168,9 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 		}
 		keys = append(keys, more...)
 	}
+	if err := cli.CheckShow(f.show, a.Output); err != nil {
+		return err
+	}
 	if len(keys) == 0 {
 		return explain.Usagef("no key: want watch KEY...")
 	}
@@ -196,6 +201,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 		defer cli.CollectLess()()
 		v := viewer{app: a, f: f, until: until, command: command, runner: child.NewRunner()}
 		defer v.runner.Close()
+		a.Out.Measure(rows(keys)...)
 		err = v.run(ctx, w)
 		leaveWatch(a, w)
 	}
@@ -226,6 +232,15 @@ type viewer struct {
 	runner  *child.Runner
 	changes int
 	refused error // of the first key that is no longer watched
+	outage  cli.Outage
+}
+
+// rows are events as far as they are known before, to align their columns.
+func rows(keys []string) (rows []format.Row) {
+	for _, key := range keys {
+		rows = append(rows, format.Event{Op: string(client.EventInitial), Key: key})
+	}
+	return rows
 }
 
 // run shows events until something ends the watch, and says what.
@@ -253,7 +268,11 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 				return endReason(err), err
 			}
 		}
-		e, err := w.Next(ctx)
+		e, err := v.next(ctx, w)
+		if errors.Is(err, errStillAway) {
+			v.outage.Still(v.app, "connecting again")
+			continue
+		}
 		if err != nil {
 			return endReason(err), err
 		}
@@ -271,11 +290,15 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 				v.refused = e.Err
 			}
 		case client.EventDown:
-			v.app.Warn(fmt.Sprintf("%v; connecting again", e.Err), "")
+			v.outage.Trouble(v.app, e.Err, "connecting again")
 			continue
 		case client.EventUp:
-			v.app.Warn("connected again, all keys are watched", "")
+			v.outage.Over(v.app, ", all keys are watched")
 			continue
+		case client.EventInitial:
+			if !e.HasValue {
+				cli.NotePattern(v.app, e.Key)
+			}
 		}
 		if err := v.show(e); err != nil {
 			return endReason(err), err
@@ -296,6 +319,19 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 			return "count", nil
 		}
 	}
+}
+
+// errStillAway says that it is time to tell how long the broker has been away.
+var errStillAway = errors.New("the broker is still away")
+
+// next returns the next event, or errStillAway.
+func (v *viewer) next(ctx context.Context, w *client.Watch) (client.Event, error) {
+	if v.outage.Away() {
+		limited, cancel := context.WithTimeoutCause(ctx, cli.OutageInterval, errStillAway)
+		defer cancel()
+		ctx = limited
+	}
+	return w.Next(ctx)
 }
 
 func endReason(err error) string {
@@ -327,7 +363,7 @@ func (v *viewer) show(e client.Event) error {
 	result := format.Event{
 		Op: string(e.Kind), Key: e.Key, Version: cli.Version(e.Version), Time: e.Time,
 		Value: e.Value, HasValue: e.HasValue, Word: e.Word,
-		Continuity: string(e.Continuity), From: e.From, To: e.To,
+		Continuity: string(e.Continuity), From: e.From, To: e.To, Show: v.f.show,
 	}
 	if e.Kind == client.EventError || e.Kind == client.EventUnaudited {
 		result.Message = explain.Message(e.Err)

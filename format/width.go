@@ -1,4 +1,4 @@
-package repl
+package format
 
 import (
 	"unicode"
@@ -24,4 +24,30 @@ func Width(r rune) int {
 		return 2
 	}
 	return 1
+}
+
+// Columns returns the number of terminal columns of a text without control characters.
+func Columns(text string) (n int) {
+	for _, r := range text {
+		n += Width(r)
+	}
+	return n
+}
+
+// Cut returns a text that takes at most columns terminal columns. What is longer ends in
+// "…". The text has no control characters.
+func Cut(text string, columns int) string {
+	n, fits := 0, 0 // fits is the length of the part that leaves a column for the mark
+	for i, r := range text {
+		if n < columns {
+			fits = i
+		}
+		if n += Width(r); n > columns && columns > 0 {
+			return text[:fits] + "…"
+		}
+	}
+	if n > columns {
+		return ""
+	}
+	return text
 }

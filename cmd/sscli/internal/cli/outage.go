@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/format"
+)
+
+// OutageInterval is the least time between two lines about the same outage.
+const OutageInterval = 10 * time.Second
+
+// An Outage tells the user that the broker is away: one line when it goes, then one at most
+// every OutageInterval with how long it has been, and one when it answers again. Each line
+// has a time, for those who read a log later. The zero Outage is a broker that answers. It is
+// used by one goroutine at a time.
+type Outage struct {
+	began time.Time // zero while the broker answers
+	told  time.Time // of the last line
+	why   string    // the newest error
+}
+
+// Away reports whether the broker is away.
+func (o *Outage) Away() bool { return !o.began.IsZero() }
+
+// Trouble notes an error, and prints a line if one is due. doing says what happens next
+// ("trying again").
+func (o *Outage) Trouble(a *App, err error, doing string) {
+	o.why = explain.Message(err)
+	if o.Away() {
+		o.Still(a, doing)
+		return
+	}
+	o.began = time.Now()
+	o.say(a, o.why+"; "+doing)
+}
+
+// Still prints how long the broker has been away, if it is and a line is due.
+func (o *Outage) Still(a *App, doing string) {
+	if o.Away() && time.Since(o.told) >= OutageInterval {
+		o.say(a, fmt.Sprintf("the broker has not answered for %v: %s; %s", o.lasted(), o.why, doing))
+	}
+}
+
+// Over prints that the broker answers again, and what else is good again, if it was away.
+func (o *Outage) Over(a *App, more string) {
+	if !o.Away() {
+		return
+	}
+	if !a.Settings.Quiet {
+		a.Say(format.Notice{Message: fmt.Sprintf("the broker answers again after %v%s", o.lasted(), more), Line: a.Line, Time: time.Now()})
+	}
+	*o = Outage{}
+}
+
+// lasted returns how long the broker has been away, to be printed.
+func (o *Outage) lasted() time.Duration {
+	d := time.Since(o.began)
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+func (o *Outage) say(a *App, message string) {
+	o.told = time.Now()
+	if !a.Settings.Quiet {
+		a.Say(format.Warning{Message: message, Line: a.Line, Time: o.told})
+	}
+}

@@ -1,0 +1,32 @@
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+// ParseDuration reads a duration as users write it, for flags, variables, contexts and the words
+// of a shell alike: with a unit, as in 500ms, 10s or 1h30m. Only 0 needs none. The error is a
+// *[NoUnitError] for a number without a unit.
+func ParseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err == nil {
+		return d, nil
+	}
+	_, msErr := time.ParseDuration(text + "ms")
+	_, sErr := time.ParseDuration(text + "s")
+	if msErr == nil && sErr == nil {
+		return 0, &NoUnitError{text}
+	}
+	return 0, fmt.Errorf("%.32q: want a duration such as 500ms, 10s or 2m", text)
+}
+
+// A NoUnitError is a number where a duration is wanted. It could be meant in milliseconds, as
+// PX is, or in seconds, as elsewhere: too far apart to guess.
+type NoUnitError struct {
+	Text string // the number
+}
+
+func (e *NoUnitError) Error() string {
+	return fmt.Sprintf("%.32q has no unit: %.32sms or %.32ss?", e.Text, e.Text, e.Text)
+}

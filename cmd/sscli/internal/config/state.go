@@ -1,0 +1,48 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// StateDir returns the directory of what sscli remembers between runs, by the XDG base
+// directories; empty if the environment names no home.
+func StateDir(env func(string) (string, bool)) string {
+	state, _ := env("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		state = ""
+		if runtime.GOOS == "windows" {
+			state, _ = env("LOCALAPPDATA")
+		} else if home, _ := env("HOME"); home != "" {
+			state = filepath.Join(home, ".local", "state")
+		}
+	}
+	if state == "" {
+		return ""
+	}
+	return filepath.Join(state, "sscli")
+}
+
+// toldFor is how long a warning that was given need not be given again.
+const toldFor = 24 * time.Hour
+
+// Told reports whether a warning was given within the last day, and remembers that it is given
+// now if not. It remembers one warning. Where nothing can be remembered, it was not given.
+func Told(env func(string) (string, bool), warning string, now time.Time) bool {
+	dir := StateDir(env)
+	if dir == "" {
+		return false
+	}
+	file := filepath.Join(dir, "warned")
+	if info, err := os.Stat(file); err == nil && now.Sub(info.ModTime()).Abs() < toldFor {
+		if text, err := os.ReadFile(file); err == nil && string(text) == warning {
+			return true
+		}
+	}
+	if os.MkdirAll(dir, 0o700) == nil {
+		_ = os.WriteFile(file, []byte(warning), 0o600) // else it is given again
+	}
+	return false
+}

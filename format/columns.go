@@ -1,0 +1,149 @@
+package format
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/fatih/color"
+)
+
+// A Row is a result that the human form prints as a row of a table: cells in columns, two
+// spaces apart.
+type Row interface {
+	Result
+	// cells returns the row, or nil if this result is not a row.
+	cells(s *style) []cell
+}
+
+// A cell is a cell of a row. Its text is printable.
+type cell struct {
+	text  string
+	paint *color.Color // nil: none
+	right bool         // aligned to the right; not for the last cell
+	least int          // columns that it takes at least, for cells below it that are longer
+	whole bool         // never cut: what is wrong must be readable
+}
+
+// columns lays out rows that come one by one. A column becomes wider with its cells, and
+// never narrower: only rows that were measured before are sure to be aligned.
+type columns struct {
+	kind   reflect.Type // of the rows
+	widths []int
+	titles []string // still to be printed
+}
+
+// gap is between two columns.
+const gap = 2
+
+// begin starts a table, unless rows of this kind are being printed already.
+func (c *columns) begin(r Row) {
+	kind := reflect.TypeOf(r)
+	if c.kind == kind {
+		return
+	}
+	*c = columns{kind: kind}
+	if t, ok := r.(interface{ titles() []string }); ok {
+		c.titles = t.titles()
+		for i, title := range c.titles {
+			c.widen(i, Columns(title))
+		}
+	}
+}
+
+// measure makes the columns wide enough for rows.
+func (c *columns) measure(cells []cell) {
+	for i, cell := range cells {
+		c.widen(i, max(Columns(cell.text), cell.least))
+	}
+}
+
+func (c *columns) widen(i, width int) {
+	for len(c.widths) <= i {
+		c.widths = append(c.widths, 0)
+	}
+	c.widths[i] = max(c.widths[i], width)
+}
+
+// most returns the width that a column has at most: a longer cell moves only its own row.
+func most(terminal int) int {
+	if terminal == 0 {
+		return 60
+	}
+	return terminal / 2
+}
+
+// appendRow appends a row. On a terminal of the given width, if that is not 0, it cuts the
+// last cell rather than let it wrap.
+func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
+	c.measure(cells)
+	if titles := c.titles; titles != nil {
+		c.titles = nil
+		above := make([]cell, len(titles))
+		for i, title := range titles {
+			above[i] = cell{text: title, right: i < len(cells) && cells[i].right}
+		}
+		dst = c.appendRow(dst, above, terminal)
+	}
+	column, pad := 0, 0
+	for i, cell := range cells {
+		if i == len(cells)-1 && terminal > 0 && !cell.whole {
+			if used := (column + pad) % terminal; used > 0 {
+				cell.text = Cut(cell.text, terminal-used)
+			} else {
+				cell.text = Cut(cell.text, terminal)
+			}
+		}
+		width := Columns(cell.text)
+		fill := max(min(c.widths[i], most(terminal))-width, 0)
+		if cell.right {
+			pad += fill
+		}
+		if cell.text != "" {
+			dst = append(dst, strings.Repeat(" ", pad)...)
+			dst = appendPainted(dst, cell.paint, cell.text)
+			column, pad = column+pad+width, 0
+		}
+		if !cell.right {
+			pad += fill
+		}
+		pad += gap
+	}
+	return append(dst, '\n')
+}
+
+func appendPainted(dst []byte, paint *color.Color, text string) []byte {
+	if paint != nil {
+		text = paint.Sprint(text)
+	}
+	return append(dst, text...)
+}
+
+// Measure starts a table with columns that are wide enough for rows, which are printed
+// afterwards. Only the human form has columns. Rows that come one by one can be measured by
+// what is known of them before: a row with the longest key, for instance.
+func (p *Printer) Measure(rows ...Row) {
+	p.style.columns = columns{}
+	for _, r := range rows {
+		p.style.columns.begin(r)
+		p.style.columns.measure(r.cells(&p.style))
+	}
+}
+
+// row appends a row of a table.
+func (s *style) row(dst []byte, r Row) []byte {
+	width, _ := s.size()
+	s.columns.begin(r)
+	return s.columns.appendRow(dst, r.cells(s), width)
+}
+
+// What a version and an age usually take: rows with one come after rows without.
+const (
+	versionColumns = len("1696374425000:1:StateStore")
+	ageColumns     = len("23h59m ago")
+)
+
+// isWide reports whether a row has room for a version besides a key and a value.
+func (s *style) isWide() bool {
+	width, _ := s.size()
+	return width == 0 || width >= 100
+}

@@ -1,0 +1,324 @@
+package format
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fatih/color"
+)
+
+// Show is how the human form shows the bytes of values. The zero Show looks at each value:
+//
+//   - a JSON object or array is indented, with its numbers and its order of names unchanged
+//   - text stands as it is, or in quotes where people would misread it: text that is empty,
+//     begins or ends with a space, is one line with a line end, has a character that
+//     [unicode.IsPrint] rejects, or looks like something that sscli says
+//   - everything else is a hex dump
+//
+// Show implements flag.Value.
+type Show string
+
+// The values of Show besides the zero value. ShowText escapes what is not printable, and
+// ShowJSON shows what is not JSON as if nothing had been said.
+const (
+	ShowText   Show = "text"
+	ShowJSON   Show = "json"
+	ShowHex    Show = "hex"
+	ShowQuoted Show = "quoted"
+)
+
+// Shows lists what a flag of type Show can be set to.
+func Shows() []string {
+	return []string{string(ShowText), string(ShowJSON), string(ShowHex), string(ShowQuoted)}
+}
+
+// Set sets s to one of Shows.
+func (s *Show) Set(text string) error {
+	if !slices.Contains(Shows(), text) {
+		return fmt.Errorf("want text, json, hex or quoted")
+	}
+	*s = Show(text)
+	return nil
+}
+
+// String returns the text for Set.
+func (s *Show) String() string { return string(*s) }
+
+// Type is the name of the value in help.
+func (s *Show) Type() string { return "FORM" }
+
+// of returns the form of a value: one of Shows.
+func (s Show) of(b []byte) Show {
+	switch {
+	case s == ShowText, s == ShowHex, s == ShowQuoted:
+		return s
+	case isJSON(b, s == ShowJSON):
+		return ShowJSON
+	case isBinary(b):
+		return ShowHex
+	case needsQuotes(b):
+		return ShowQuoted
+	}
+	return ShowText
+}
+
+// isJSON reports whether b is JSON. A string, a number or a word counts only if scalars is
+// true: otherwise they are text.
+func isJSON(b []byte, scalars bool) bool {
+	start := bytes.TrimLeft(b, jsonSpace)
+	if len(start) == 0 || !scalars && start[0] != '{' && start[0] != '[' {
+		return false
+	}
+	return utf8.Valid(b) && json.Valid(b)
+}
+
+// isBinary reports whether b is no text: not UTF-8, or with control characters that text
+// does not have.
+func isBinary(b []byte) bool {
+	if !utf8.Valid(b) {
+		return true
+	}
+	return slices.ContainsFunc(b, func(c byte) bool {
+		return c < ' ' && !('\a' <= c && c <= '\r') && c != '\x1b'
+	})
+}
+
+// needsQuotes reports whether people would misread a text that stands as it is.
+func needsQuotes(b []byte) bool {
+	line, rest, lines := bytes.Cut(b, []byte("\n"))
+	if lines && len(rest) > 0 { // several lines: their ends are visible
+		return !isPrintable(b, "\n\t")
+	}
+	return lines || len(line) == 0 || !isPrintable(line, "") || line[0] == ' ' || line[len(line)-1] == ' ' ||
+		// They begin what sscli says: a quoted text, (nil), a cut.
+		line[0] == '"' || line[0] == '(' || bytes.HasSuffix(line, []byte("…"))
+}
+
+// isPrintable reports whether every character of b is printable or in extra.
+func isPrintable(b []byte, extra string) bool {
+	for i := 0; i < len(b); {
+		size, printable := nextRune(b, i)
+		if !printable && strings.IndexByte(extra, b[i]) < 0 {
+			return false
+		}
+		i += size
+	}
+	return true
+}
+
+// Size returns a number of bytes as people read it: 1 byte, 999 bytes, 1.2 MB. The units are
+// powers of 1000.
+func Size(n int64) string {
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < 1000:
+		return strconv.FormatInt(n, 10) + " bytes"
+	}
+	size, unit := float64(n)/1000, 0
+	for ; size >= 999.95 && unit < len(sizeUnits)-1; unit++ {
+		size /= 1000
+	}
+	return strconv.FormatFloat(size, 'f', 1, 64) + " " + sizeUnits[unit:unit+1] + "B"
+}
+
+const sizeUnits = "kMGTPE"
+
+// AppendValue appends a value as the human form shows it: one line or several, and the
+// newline of the last. Its characters are printable, but for line ends and tabs. On a
+// terminal (o.Size) it takes a screen at most.
+func AppendValue(dst, value []byte, show Show, o Options) []byte {
+	s := newStyle(o)
+	return s.value(dst, value, show)
+}
+
+// ValueLine returns a value in one printable line, for a cell of a table: text as AppendValue
+// shows it, JSON without line ends, and of other bytes their number and each in hexadecimal.
+func ValueLine(value []byte, show Show) string {
+	switch show.of(value) {
+	case ShowJSON:
+		var line []byte
+		for l := range jsonLines(value, nil, false) {
+			line = l.append(line)
+		}
+		return string(bytes.TrimSuffix(line, []byte("\n")))
+	case ShowHex:
+		line := fmt.Appendf(nil, "(%s)", Size(int64(len(value))))
+		for _, c := range value {
+			line = append(line, ' ', hexDigits[c>>4], hexDigits[c&15])
+		}
+		return string(line)
+	case ShowText:
+		if isPrintable(value, "") {
+			return string(value)
+		}
+		if show == ShowText {
+			return Escape(value)
+		}
+	}
+	return Quote(value)
+}
+
+// narrow is the width below which a terminal shows JSON without indenting it.
+const narrow = 40
+
+// screenRows is what a screen has besides a value: its version, the command and the prompt,
+// and the line that says that the value was cut.
+const screenRows = 4
+
+// value is AppendValue.
+func (s *style) value(dst, value []byte, show Show) []byte {
+	width, height := s.size()
+	var lines iter.Seq[line]
+	note := ""
+	switch show.of(value) {
+	case ShowJSON:
+		lines = jsonLines(value, s, width == 0 || width >= narrow)
+	case ShowHex:
+		lines = hexLines(value, s.faint, width)
+		note = Size(int64(len(value)))
+		if len(value) >= 1000 {
+			note += fmt.Sprintf(" (%d bytes)", len(value))
+		}
+	case ShowText:
+		lines = textLines(value, width > 0)
+		if i := bytes.IndexByte(value, '\n'); i >= 0 && value[len(value)-1] != '\n' {
+			note = "(no newline at the end)"
+		}
+	default:
+		lines = func(yield func(line) bool) { yield(line{{text: Quote(value)}}) }
+	}
+	isLimited := width > 0 && height > 0
+	left := max(height-screenRows, 1)
+	for l := range lines {
+		rows := l.rows(width)
+		if isLimited && rows > left {
+			if left > 0 {
+				dst = l.cut(left * width).append(dst)
+			}
+			note = "… " + Size(int64(len(value))) + " in all, -o raw for the bytes"
+			break
+		}
+		left -= rows
+		dst = l.append(dst)
+	}
+	if note != "" {
+		dst = append(append(dst, s.faint.Sprint(note)...), '\n')
+	}
+	return dst
+}
+
+// A line is a line of a value in printable parts.
+type line []part
+
+type part struct {
+	text  string
+	paint *color.Color // nil: none
+}
+
+// append appends the line and a newline.
+func (l line) append(dst []byte) []byte {
+	for _, p := range l {
+		dst = appendPainted(dst, p.paint, p.text)
+	}
+	return append(dst, '\n')
+}
+
+// rows returns how many rows of a terminal of this width the line takes.
+func (l line) rows(width int) int {
+	if width <= 0 {
+		return 1
+	}
+	columns := 0
+	for _, p := range l {
+		columns += Columns(p.text)
+	}
+	return max((columns+width-1)/width, 1)
+}
+
+// cut returns the beginning of the line that takes at most this number of columns.
+func (l line) cut(columns int) line {
+	for i, p := range l {
+		n := Columns(p.text)
+		if n > columns {
+			return append(slices.Clone(l[:i]), part{Cut(p.text, columns), p.paint})
+		}
+		columns -= n
+	}
+	return l
+}
+
+// textLines yields the lines of a text, with what is not printable escaped. On a terminal,
+// tabs are spaces, so that their columns are known.
+func textLines(b []byte, onTerminal bool) iter.Seq[line] {
+	return func(yield func(line) bool) {
+		for more := true; more; {
+			var l []byte
+			if l, b, more = bytes.Cut(b, []byte("\n")); more && len(b) == 0 {
+				more = false
+			}
+			var text []byte
+			column := 0
+			for i, cell := range bytes.Split(l, []byte("\t")) {
+				if i > 0 && onTerminal {
+					text = append(text, strings.Repeat(" ", tab-column%tab)...)
+					column += tab - column%tab
+				} else if i > 0 {
+					text = append(text, '\t')
+				}
+				before := len(text)
+				text = appendText(text, string(cell))
+				if onTerminal {
+					column += Columns(string(text[before:]))
+				}
+			}
+			if !yield(line{{text: string(text)}}) {
+				return
+			}
+		}
+	}
+}
+
+const tab = 8 // columns from one tab stop to the next
+
+// hexLines yields a hex dump as wide as a terminal of the given width allows (0: none): the
+// offset, the bytes, and those of them that are printable ASCII.
+func hexLines(b []byte, faint *color.Color, width int) iter.Seq[line] {
+	n := 16 // bytes in a line, which takes 4n+14 columns
+	for n > 4 && width > 0 && 4*n+14 > width {
+		n /= 2
+	}
+	return func(yield func(line) bool) {
+		for at := 0; at < len(b); at += n {
+			var dump, ascii []byte
+			for i := range n {
+				if i == 8 {
+					dump = append(dump, ' ')
+				}
+				if at+i >= len(b) {
+					dump = append(dump, "   "...)
+					continue
+				}
+				c := b[at+i]
+				dump = append(dump, hexDigits[c>>4], hexDigits[c&15], ' ')
+				if c < ' ' || c > '~' {
+					c = '.'
+				}
+				ascii = append(ascii, c)
+			}
+			if !yield(line{
+				{fmt.Sprintf("%08x  ", at), faint},
+				{text: string(dump)},
+				{" |" + string(ascii) + "|", faint},
+			}) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package format
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fatih/color"
+)
+
+const jsonSpace = " \t\r\n"
+
+// jsonLines yields the lines of JSON that is valid and UTF-8: a member or an element on each,
+// or, unless indented is true, one line of all. Names, strings, numbers and words are as they
+// were written, except that what is not printable in a string is an escape. s has the colors;
+// nil means none.
+func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
+	return func(yield func(line) bool) {
+		w := jsonWriter{indented: indented}
+		if s != nil {
+			w.name, w.text, w.other = s.name, s.text, s.other
+		}
+		for w.rest = string(b); w.next(); {
+			if w.whole != nil && !yield(w.whole) {
+				return
+			}
+			w.whole = nil
+		}
+		yield(w.line)
+	}
+}
+
+// A jsonWriter makes lines of JSON, token by token.
+type jsonWriter struct {
+	rest              string // not read yet
+	indented          bool
+	name, text, other *color.Color
+
+	open    []byte // the brackets around what comes next
+	isValue bool   // in an object: a value comes next, not a name
+	line    line
+	whole   line // a line that the last token ended
+}
+
+// next reads a token, unless none is left.
+func (w *jsonWriter) next() bool {
+	w.rest = strings.TrimLeft(w.rest, jsonSpace)
+	if w.rest == "" {
+		return false
+	}
+	switch c := w.rest[0]; c {
+	case '{', '[':
+		inside := strings.TrimLeft(w.rest[1:], jsonSpace)
+		if inside[0] == c+2 { // } and ] come two after { and [
+			w.put(nil, w.rest[:1]+inside[:1])
+			w.rest = inside[1:]
+			break
+		}
+		w.open = append(w.open, c)
+		w.token(1, nil)
+		w.isValue = false
+		w.end("")
+	case '}', ']':
+		w.open = w.open[:len(w.open)-1]
+		w.end("")
+		w.token(1, nil)
+	case ',':
+		w.token(1, nil)
+		w.isValue = false
+		w.end(" ")
+	case ':':
+		w.token(1, nil)
+		w.put(nil, " ")
+		w.isValue = true
+	case '"':
+		n := 1 + closingQuote(w.rest[1:])
+		paint := w.text
+		if !w.isValue && len(w.open) > 0 && w.open[len(w.open)-1] == '{' {
+			paint = w.name
+		}
+		w.put(paint, escapeInJSON(w.rest[:n]))
+		w.rest = w.rest[n:]
+	default:
+		n := strings.IndexAny(w.rest, ",]}"+jsonSpace)
+		if n < 0 {
+			n = len(w.rest)
+		}
+		w.token(n, w.other)
+	}
+	return true
+}
+
+// token takes over n bytes as they are.
+func (w *jsonWriter) token(n int, paint *color.Color) {
+	w.put(paint, w.rest[:n])
+	w.rest = w.rest[n:]
+}
+
+func (w *jsonWriter) put(paint *color.Color, text string) {
+	w.line = append(w.line, part{text, paint})
+}
+
+// most columns of indentation: text that is nested a thousand times must not become a million
+// columns.
+const mostIndent = 60
+
+// end ends the line, or, if there is one line only, puts between in its place.
+func (w *jsonWriter) end(between string) {
+	if !w.indented {
+		if between != "" {
+			w.put(nil, between)
+		}
+		return
+	}
+	w.whole = slices.Clone(w.line)
+	w.line = w.line[:0]
+	w.put(nil, strings.Repeat("  ", min(len(w.open), mostIndent/2)))
+}
+
+// closingQuote returns the length of the rest of a JSON string after its first quote.
+func closingQuote(s string) int {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+// escapeInJSON escapes what is not printable in a JSON string.
+func escapeInJSON(s string) string {
+	if isPrintable([]byte(s), "") {
+		return s
+	}
+	var out []byte
+	for i := 0; i < len(s); {
+		size, printable := nextRune(s, i)
+		if printable {
+			out = append(out, s[i:i+size]...)
+		} else {
+			r, _ := utf8.DecodeRuneInString(s[i:])
+			out = appendUnicode(out, r)
+		}
+		i += size
+	}
+	return string(out)
+}
