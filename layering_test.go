@@ -90,16 +90,23 @@ explain              client client/mqtt client/wire format child config signals 
 cli                  client client/mqtt emulator format certs config explain signals suggest terminal trace
 fence                client client/wire config explain
 complete             client format cli config
+entries              client client/mqtt client/wait
+jsonfield            format
 
-verb                 client client/wire format atomicfile cli complete config explain fence
+verb                 client client/wire format atomicfile cli complete config entries explain fence
 lineword             client/wait format cli config explain
 batch                client client/wait format repl cli explain lineword ping signals verb
+transfer             client format atomicfile batch cli complete config entries explain jsonfield verb
 shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
-lock                 client format child cli config explain fence signals
-watch                client format child cli complete config explain signals
+history              client format
+lock                 client format atomicfile child cli config explain fence history signals
+edit                 client format repl child cli complete config explain jsonfield lock terminal verb
+watch                client format child cli complete config explain jsonfield signals
 why                  client client/wire format cli complete config explain fence
-serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd
-gateway              client client/wait client/wire redis format certs child cli config explain passwd
+serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd requestlog
+gateway              client client/wait client/wire redis format certs child cli config explain passwd requestlog
+top                  client client/mqtt client/wait client/wire format cli complete config explain signals terminal trace
+requestlog           client client/wire emulator redis format cli config explain
 doctor               client client/mqtt client/wire format cli explain ping
 bench                client client/wait client/wire format cli config explain terminal
 ping                 client client/wait client/wire format cli config explain
@@ -108,7 +115,7 @@ contexts             client format cli complete config explain
 manual               format cli config explain
 statestorecli        client format atomicfile cli config explain verb
 
-cmd/sscli            format batch bench child cli complete contexts doctor explain gateway hlc lock manual ping serve shell signals statestorecli verb watch why
+cmd/sscli            format batch bench child cli complete contexts doctor edit explain gateway hlc lock manual ping serve shell signals statestorecli top transfer verb watch why
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -64,8 +64,13 @@ func readPage(v wire.Value, info ReplyInfo) Result {
 // and whether a key is listed only once is up to the store (protocol.md 9). An error
 // comes last.
 func (s *Session) Scan(ctx context.Context, pattern string) iter.Seq2[ScanResult, error] {
+	return s.ScanFrom(ctx, pattern, nil)
+}
+
+// ScanFrom is Scan that begins with the page of a token: ScanResult.Next of the page before
+// it. So a scan whose connection was lost goes on with the page that was not answered.
+func (s *Session) ScanFrom(ctx context.Context, pattern string, token []byte) iter.Seq2[ScanResult, error] {
 	return func(yield func(ScanResult, error) bool) {
-		var token []byte
 		for {
 			page, err := typed[ScanResult](s.Do(ctx, Scan(pattern, token)))
 			if err == nil && token != nil && bytes.Equal(page.Next, token) {

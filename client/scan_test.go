@@ -133,3 +133,33 @@ func TestScanFaults(t *testing.T) {
 		t.Errorf("%d pages before the error, want 1", len(pages))
 	}
 }
+
+// TestScanFrom goes on after each page of a scan.
+func TestScanFrom(t *testing.T) {
+	t.Parallel()
+	onBoth(t, emulator.Options{ScanPage: 3}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		for i := range 7 {
+			put(t, s, fmt.Sprint(i), "")
+		}
+		var rest []string
+		for page, err := range s.Scan(t.Context(), "*") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest = append(rest, page.Keys...)
+			if page.Next == nil {
+				break
+			}
+			again := slices.Clone(rest)
+			for later, err := range s.ScanFrom(t.Context(), "*", page.Next) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				again = append(again, later.Keys...)
+			}
+			if want := []string{"0", "1", "2", "3", "4", "5", "6"}; !slices.Equal(again, want) {
+				t.Errorf("after %q: got %q", rest, again)
+			}
+		}
+	})
+}

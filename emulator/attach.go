@@ -63,6 +63,13 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 			changed(c)
 		}
 	}
+	if observe := opts.Observe; observe != nil {
+		opts.Observe = func(o store.Observation) {
+			if !a.port.collects(o) {
+				observe(o)
+			}
+		}
+	}
 	running, cancel := context.WithCancelCause(context.Background())
 	a.cancel = cancel
 	var err error
@@ -211,6 +218,7 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 func (a *Attached) receive(m mqtt.Message) {
 	if m.Topic != wire.RequestTopic || m.QoS != 1 || m.ResponseTopic == "" || len(m.Correlation) == 0 ||
 		wire.CheckResponseTopic(m.ResponseTopic) != nil {
+		a.ignore(m)
 		return
 	}
 	properties := make([]Property, len(m.User))
@@ -223,6 +231,17 @@ func (a *Attached) receive(m mqtt.Message) {
 	response := a.engine.Do(NewRequest(attachedClient(m), m.Payload, properties...).forStore(), nil)
 	a.notify()
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
+}
+
+// ignore tells of a message to the request topic that gets no reply.
+func (a *Attached) ignore(m mqtt.Message) {
+	if m.Topic != wire.RequestTopic || a.opts.Observe == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := store.Request{ClientID: attachedClient(m), Payload: m.Payload}
+	a.opts.Observe(ignored(&r, a.opts.Now(), whyIgnored(m.QoS, m.ResponseTopic != "", len(m.Correlation) > 0)))
 }
 
 // notify wants a.mu.

@@ -26,6 +26,8 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	// MQTT 3 has neither a response topic nor correlation data.
 	if p.QoS != 1 || len(p.ResponseTopic) == 0 || len(p.Correlation) == 0 {
 		s.counts.Ignored++
+		s.observeIgnored(&store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload},
+			whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0))
 		return broker.Success
 	}
 	if s.intercept == nil && s.opts.Latency == 0 {
@@ -163,6 +165,7 @@ func (s *Server) acknowledgeLast(r *request) {
 func (s *Server) process(r *request) {
 	if !r.deadline.IsZero() && !s.now().Before(r.deadline) {
 		s.counts.Expired++
+		s.observeIgnored(r.forStore(), "its message expiry had passed")
 		s.acknowledgeLast(r)
 		return
 	}

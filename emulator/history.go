@@ -26,7 +26,9 @@ type history struct {
 }
 
 type pastChange struct {
-	store.Change        // what it borrowed is in data
+	cause        Cause
+	clientID     string
+	time         time.Time
 	data         []byte // key, version and value, one after the other
 	key, version int    // their lengths
 }
@@ -51,18 +53,18 @@ func (h *history) add(c store.Change) {
 	}
 	slot.data = append(append(append(slot.data[:0], key...), c.Version...), value...)
 	slot.key, slot.version = len(key), len(c.Version)
-	slot.Change, slot.Entry, slot.Version = c, store.Entry{}, nil
+	slot.cause, slot.clientID, slot.time = c.Cause, c.ClientID, c.Time
 }
 
 // all returns the changes, the oldest first.
 func (h *history) all() []Change {
 	changes := make([]Change, 0, len(h.slots))
 	for i := range h.slots {
-		p := h.slots[(h.next+i)%len(h.slots)]
+		p := &h.slots[(h.next+i)%len(h.slots)]
 		text, value := p.data[p.key:p.key+p.version], p.data[p.key+p.version:]
 		changes = append(changes, Change{
-			Key: string(p.data[:p.key]), Cause: p.Cause, ClientID: p.ClientID,
-			Value: append([]byte{}, value...), Version: version(text), Time: p.Time,
+			Key: string(p.data[:p.key]), Cause: p.cause, ClientID: p.clientID,
+			Value: append([]byte{}, value...), Version: version(text), Time: p.time,
 		})
 	}
 	return changes

@@ -101,9 +101,17 @@ func (s *Server) expireLogin(c *broker.Client, at time.Time) {
 	}
 }
 
+// refused is told of clients that are not let in.
+func (s *Server) refused(c *broker.Client, v broker.Verdict) {
+	s.observeConnection(ObservedRefusal, c, whyRefused(v))
+}
+
+func (s *Server) connected(c *broker.Client) { s.observeConnection(ObservedConnect, c, "") }
+
 // disconnected forgets a client's registrations, which a session does not keep
 // (protocol.md 2.5).
 func (s *Server) disconnected(c *broker.Client) {
+	s.observeConnection(ObservedDisconnect, c, whyEnded(c.Ended()))
 	s.store.Disconnect(c.ID)
 	s.broker.Cancel(peerOf(c).expires)
 }

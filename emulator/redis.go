@@ -27,6 +27,10 @@ type redisPort struct {
 	now      func() time.Time
 	server   *redis.Server
 	applying bool // a command of the port makes the change that is reported
+	asking   bool // a command of the port puts a request to the store
+
+	observe func(Observation) // nil: nobody
+	seen    store.Observation // what the store has told of the running command
 
 	// Memory that one request after the other uses.
 	payload, reply []byte
@@ -35,9 +39,12 @@ type redisPort struct {
 var _ redis.Engine = (*redisPort)(nil)
 
 // newRedisPort returns a port that listens nowhere yet.
-func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options) (*redisPort, error) {
-	p := &redisPort{Locker: owner, store: st, journal: j, now: now}
+func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options, observe func(Observation)) (*redisPort, error) {
+	p := &redisPort{Locker: owner, store: st, journal: j, now: now, observe: observe}
 	o.Backend, o.Name = p, "emulator"
+	if observe != nil {
+		o.Observe = p.command
+	}
 	var err error
 	p.server, err = redis.New(o)
 	return p, err
@@ -69,7 +76,8 @@ func (p *redisPort) changed(c store.Change) {
 	p.server.Changed(redis.Change{Key: c.Entry.Key(), Kind: kind, New: c.New})
 }
 
-func (p *redisPort) Now() time.Time { return p.now() }
+func (p *redisPort) Now() time.Time       { return p.now() }
+func (p *redisPort) Expect(keys [][]byte) { p.store.Expect(keys) }
 
 func (p *redisPort) Lookup(key []byte) (redis.Entry, bool) {
 	e, found := p.store.Lookup(key)
@@ -155,9 +163,11 @@ func (p *redisPort) do(who *redis.Caller, op *redis.Op) {
 	}
 	p.payload = wire.AppendRequest(reusable(p.payload)[:0], words...)
 	stamp := wire.Version{Wall: p.now().UnixMilli(), Node: who.ID}
+	p.asking = true
 	resp := p.store.Do(&store.Request{
 		ClientID: who.ID, Username: who.User, Payload: p.payload, Timestamp: []byte(stamp.String()), Fence: op.Fence,
 	}, reusable(p.reply)[:0])
+	p.asking = false
 	p.reply = resp.Payload
 	if len(resp.Version) > 0 {
 		op.Version = bytes.Clone(resp.Version)
@@ -266,7 +276,7 @@ func (s *Server) listenRedis() error {
 	default:
 		o.Identify = certifiedConn
 	}
-	port, err := newRedisPort(serverLock{s}, s.store, s.journal, s.now, o)
+	port, err := newRedisPort(serverLock{s}, s.store, s.journal, s.now, o, s.opts.Observe)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -343,6 +353,10 @@ type RedisOptions struct {
 	TLS        *tls.Config                                 // nil: plain TCP
 	CheckLogin func(username string, password []byte) bool // nil: anybody
 	Log        *slog.Logger                                // nil: silent
+
+	// Observe is told of the commands of Redis clients, as [Options.Observe] is. What they
+	// have the store do is in their observations.
+	Observe func(Observation)
 }
 
 // ServeRedis lets Redis clients use the store too, until Close, and returns the URL for
@@ -359,7 +373,7 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 	if a.journal != nil {
 		opts.Settle = a.journal.wait
 	}
-	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, opts)
+	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, opts, o.Observe)
 	if err != nil {
 		return "", errors.Join(err, ln.Close())
 	}

@@ -345,6 +345,15 @@ func TestRedisProtocol(t *testing.T) {
 			t.Fatalf("%q, %v", f, err)
 		}
 	})
+	t.Run("reply off in a transaction", func(t *testing.T) {
+		c := dial()
+		for _, args := range [][]string{{"CLIENT", "REPLY", "OFF"}, {"MULTI"}, {"SET", "k", "v"}, {"DEL", "k"}, {"EXEC"}} {
+			if err := c.send(args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.expect(t, "+OK\r\n", "CLIENT", "REPLY", "ON")
+	})
 	t.Run("reply skip", func(t *testing.T) {
 		c := dial()
 		for _, args := range [][]string{{"CLIENT", "REPLY", "SKIP"}, {"SET", "k", "v"}} {

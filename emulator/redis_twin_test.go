@@ -28,7 +28,8 @@ var (
 //   - a SET that has expired before it is made (EXAT, PXAT) is told as expired at once, and not when the key is looked for;
 //   - KEYS and SCAN are in the order of the keys, RANDOMKEY is random;
 //   - of several patterns that match a message, Redis tells in the order of its hash table;
-//   - ids of connections.
+//   - ids of connections;
+//   - HELP leaves out the subcommands that are not here, see TestRedisHelp.
 //
 // Not compared, because the store is none of Redis's: other types, scripts, databases, empty
 // keys, INFO, COMMAND, CLIENT INFO and LIST.
@@ -50,6 +51,36 @@ func TestRedisTwin(t *testing.T) {
 	t.Logf("%d commands, %d messages", tw.sent, tw.messages)
 	if tw.messages == 0 {
 		t.Error("no message came")
+	}
+}
+
+// TestRedisHelp: what HELP replies with is what a redis-server replies with, but for the lines
+// of subcommands that are not here.
+func TestRedisHelp(t *testing.T) {
+	_, ours := startWithRedis(t, emulator.Options{})
+	theirs := dialRedis(t, "unix", startRedis(t))
+	for _, name := range []string{"client", "config", "command", "pubsub"} {
+		lines := func(c *redisClient) []string { return strings.Split(c.do(t, name, "Help"), "\r\n")[1:] }
+		rest, got := lines(theirs), lines(ours)
+		if len(got) < 5 {
+			t.Errorf("%s HELP: %q", name, got)
+		}
+		for _, l := range got {
+			at := slices.Index(rest, l)
+			if at < 0 {
+				t.Errorf("%s HELP: redis-server does not reply with %q, or not there", name, l)
+				break
+			}
+			rest = rest[at+1:]
+		}
+		if strings.Join(rest, "") != "" {
+			t.Errorf("%s HELP: %q is missing at the end", name, rest)
+		}
+		for _, sub := range []string{"help", "bad"} {
+			if got, want := ours.do(t, name, sub, "x"), theirs.do(t, name, sub, "x"); got != want {
+				t.Errorf("%s %s x: %q, want %q", name, sub, got, want)
+			}
+		}
 	}
 }
 

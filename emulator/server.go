@@ -57,6 +57,12 @@ type Options struct {
 
 	Variants Variants
 	Log      *slog.Logger // nil: silent
+
+	// Observe is told of every request, as the store saw it, of every command of a Redis
+	// client, of every key that expires, and of clients that come and go; nil: nobody is. It
+	// is called with the server locked, in the order in which things happened: it must not
+	// call the server, and whatever time it takes, all clients wait.
+	Observe func(Observation)
 }
 
 // A Login is whom a token is for.
@@ -143,7 +149,8 @@ func New(opts Options) (*Server, error) {
 	}
 	s := &Server{opts: opts, ended: make(chan struct{})}
 	b := broker.Options{
-		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle, Disconnected: s.disconnected, Changed: s.changed.Broadcast,
+		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
+		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
 		ReceiveMaximum: opts.ReceiveMaximum, MaxPacketSize: opts.MaxPacketSize, Outbox: opts.Outbox,
 		Version: "sscli emulator", Log: opts.Log,
 	}
@@ -153,9 +160,13 @@ func New(opts Options) (*Server, error) {
 	s.broker = broker.New(b)
 	s.changed.L = s.broker
 	var err error
-	s.store, s.journal, err = openStore(store.Options{
+	so := store.Options{
 		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Changed: s.note, Variants: opts.Variants,
-	}, opts.Data, s.broker, s.fail)
+	}
+	if opts.Observe != nil {
+		so.Observe = s.observed
+	}
+	s.store, s.journal, err = openStore(so, opts.Data, s.broker, s.fail)
 	if err != nil {
 		return nil, errors.Join(err, s.broker.Close())
 	}

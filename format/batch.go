@@ -36,12 +36,7 @@ func (r LineRange) String() string {
 func (s BatchSummary) lines() int { return s.Applied + s.No + s.Refused + s.Unknown + s.Skipped }
 
 // rate returns the lines per second, rounded.
-func (s BatchSummary) rate() int64 {
-	if s.Elapsed <= 0 {
-		return 0
-	}
-	return int64(float64(s.lines())/s.Elapsed.Seconds() + 0.5)
-}
+func (s BatchSummary) rate() int64 { return perSecond(s.lines(), s.Elapsed) }
 
 func (s BatchSummary) fields() object {
 	ahead := make(list, len(s.Ahead))
@@ -72,7 +67,7 @@ func (s BatchSummary) raw(dst []byte) []byte { return s.text(dst, "sscli:") }
 // text is the human and the raw form, which differ in the prefix.
 func (s BatchSummary) text(dst []byte, prefix string) []byte {
 	dst = fmt.Appendf(append(dst, prefix...), " %s: %d applied, %d no, %d refused, %d unknown",
-		plural(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
+		Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
 	if s.Skipped > 0 {
 		dst = fmt.Appendf(dst, ", %d skipped", s.Skipped)
 	}
@@ -91,7 +86,8 @@ func (s BatchSummary) text(dst []byte, prefix string) []byte {
 	return dst
 }
 
-func plural(n int, noun string) string {
+// Count is a number and a noun, which gets an s unless the number is 1.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -21,7 +21,7 @@ type cell struct {
 	paint *color.Color // nil: none
 	right bool         // aligned to the right; not for the last cell
 	least int          // columns that it takes at least, for cells below it that are longer
-	whole bool         // never cut: what is wrong must be readable
+	whole bool         // never cut: for errors, and for keys that people copy
 }
 
 // columns lays out rows that come one by one. A column becomes wider with its cells, and
@@ -52,8 +52,8 @@ func (c *columns) begin(r Row) {
 
 // measure makes the columns wide enough for rows.
 func (c *columns) measure(cells []cell) {
-	for i, cell := range cells {
-		c.widen(i, max(Columns(cell.text), cell.least))
+	for i, x := range cells {
+		c.widen(i, max(Columns(x.text), x.least))
 	}
 }
 
@@ -85,25 +85,25 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 		dst = c.appendRow(dst, above, terminal)
 	}
 	column, pad := 0, 0
-	for i, cell := range cells {
-		if i == len(cells)-1 && terminal > 0 && !cell.whole {
+	for i, x := range cells {
+		if i == len(cells)-1 && terminal > 0 && !x.whole {
 			if used := (column + pad) % terminal; used > 0 {
-				cell.text = Cut(cell.text, terminal-used)
+				x.text = Cut(x.text, terminal-used)
 			} else {
-				cell.text = Cut(cell.text, terminal)
+				x.text = Cut(x.text, terminal)
 			}
 		}
-		width := Columns(cell.text)
+		width := Columns(x.text)
 		fill := max(min(c.widths[i], most(terminal))-width, 0)
-		if cell.right {
+		if x.right {
 			pad += fill
 		}
-		if cell.text != "" {
+		if x.text != "" {
 			dst = append(dst, strings.Repeat(" ", pad)...)
-			dst = appendPainted(dst, cell.paint, cell.text)
+			dst = appendPainted(dst, x.paint, x.text)
 			column, pad = column+pad+width, 0
 		}
-		if !cell.right {
+		if !x.right {
 			pad += fill
 		}
 		pad += gap

@@ -22,6 +22,10 @@ type Event struct {
 	Message    string    // for error and unaudited: the reason
 
 	Show Show // how the human form shows the value
+
+	// Field is the field that `watch --field` is about, if it has a path. Of a state, Old is
+	// what was known before; of a set without a value, New is not known.
+	Field FieldChange
 }
 
 // isState reports whether the event is the state of the key rather than a change.
@@ -44,6 +48,9 @@ func (e Event) fields() object {
 		field{"continuity", nonEmpty(e.Continuity)},
 		field{"message", nonEmpty(e.Message)},
 	)
+	if c := e.Field; c.Path != "" && !e.isTrouble() && e.Op != "gap" {
+		o = append(o, field{"field", c.Path}, field{"old", when(c.Old != "", jsonText(c.Old))}, field{"new", when(c.New != "", jsonText(c.New))})
+	}
 	if e.Op == "gap" {
 		o = append(o, field{"from", e.From}, field{"to", e.To}, field{"outage_ms", milliseconds(e.To.Sub(e.From))})
 	}
@@ -90,12 +97,16 @@ func (e Event) content(s *style) cell {
 		return cell{text: Escape(e.Message), paint: s.warning, whole: true}
 	case e.Op == "gap":
 		return cell{text: "continuity " + e.Continuity + ", not watched from " + clock(e.From) + " to " + clock(e.To), paint: s.warning, whole: true}
+	case e.Op == "set" && !e.HasValue:
+		text = "(value not sent)"
+	case e.Field.Path != "" && e.isState():
+		text = e.Field.path() + "  " + fieldText(e.Field.New)
+	case e.Field.Path != "":
+		text = e.Field.path() + "  " + e.Field.arrow()
 	case e.HasValue:
 		text = ValueLine(e.Value, e.Show)
 	case e.isState():
 		text = "(nil)"
-	case e.Op == "set":
-		text = "(value not sent)"
 	case e.Word != "":
 		text = Quote(e.Word)
 	}
@@ -109,7 +120,8 @@ func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 // raw writes OP, KEY and VERSION, then Word or the value if there is one. For a gap it
 // writes OP, KEY, the continuity, and when the gap began and ended; for error OP, KEY and
-// the message, for unaudited OP and the message.
+// the message, for unaudited OP and the message. With a Field the old and the new JSON of it
+// stand in place of the value: - if the field is missing, ? if it is not known.
 func (e Event) raw(dst []byte) []byte {
 	dst = append(append(dst, e.Op...), '\t')
 	if e.Op != "unaudited" {
@@ -131,10 +143,25 @@ func (e Event) raw(dst []byte) []byte {
 	if e.Word != "" {
 		dst = AppendEscape(append(dst, '\t'), e.Word)
 	}
-	if e.HasValue {
+	switch {
+	case e.Field.Path != "":
+		now := rawField(e.Field.New)
+		if e.Op == "set" && !e.HasValue {
+			now = "?"
+		}
+		dst = AppendEscape(append(dst, '\t'), rawField(e.Field.Old))
+		dst = AppendEscape(append(dst, '\t'), now)
+	case e.HasValue:
 		dst = AppendEscape(append(dst, '\t'), e.Value)
 	}
 	return append(dst, '\n')
+}
+
+func rawField(value string) string {
+	if value == "" {
+		return "-"
+	}
+	return value
 }
 
 // End is the last line of `watch`.

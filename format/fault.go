@@ -95,7 +95,7 @@ func appendHint(dst []byte, hint string) []byte {
 // is written for results, does not apply to it.
 func isDiagnostic(r Result) bool {
 	switch r.(type) {
-	case Fault, Warning, Notice, BatchSummary, Elapsed, Aside:
+	case Fault, Warning, Notice, BatchSummary, ExportSummary, DryRunSummary, DiffSummary, EditConflict, Elapsed, Aside, Request, Expiry, Connection:
 		return true
 	}
 	return false

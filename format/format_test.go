@@ -66,6 +66,40 @@ func TestGolden(t *testing.T) {
 			Key{Key: "setpoint"},
 			Key{Key: hostile},
 		},
+		"scan_long": {
+			NewLongKey("setpoint", []byte("21.5"), stored()),
+			NewLongKey(hostile, []byte(hostile), evil),
+			NewLongKey("long", []byte(strings.Repeat("é", 40)), version{}),
+			NewLongKey("bytes", bytes.Repeat([]byte{0, 0xff}, 600), nil),
+		},
+		"export": {
+			ExportSummary{Keys: 1, Bytes: 1, Elapsed: time.Second},
+			ExportSummary{Keys: 5000, Bytes: 123456, Missing: 2, Refused: 1, Elapsed: 2 * time.Second,
+				Meanwhile: Meanwhile{Written: 5, Deleted: 1, Changed: []string{"a", "b c", hostile, "d", "e"}}},
+			ExportSummary{Meanwhile: Meanwhile{Deleted: 1, Changed: []string{"a"}}},
+		},
+		"import": {
+			ImportSummary{Batch: BatchSummary{Applied: 1, Elapsed: time.Second}},
+			ImportSummary{Batch: BatchSummary{Applied: 2, No: 3, Refused: 1, Unknown: 1, Skipped: 4, Elapsed: time.Second, Resume: 7, Ahead: []LineRange{{8, 9}}}},
+			DryRunSummary{Batch: BatchSummary{Applied: 2, No: 3, Elapsed: time.Second}},
+			ImportPlan{Key: "a", Action: "create"},
+			ImportPlan{Key: hostile, Action: "replace", Version: evil},
+		},
+		"diff": {
+			Difference{Change: "added", Key: "a", New: []byte("1"), NewVersion: stored()},
+			Difference{Change: "removed", Key: hostile, Old: []byte{}, OldVersion: evil},
+			Difference{Change: "changed", Key: "b", Old: []byte(hostile), New: []byte("2"), OldVersion: version{}, NewVersion: stored()},
+			Difference{Change: "changed", Key: "cfg", Old: []byte(`{"a":1}`), New: []byte(`{"b":[1.0, "\u001b\u2028é<"]}`), Fields: []FieldChange{
+				{Path: ".a", Old: "1"}, {Path: ".[\"\u001b\u2028\"]", New: `[1.0, "\u001b\u2028é<"]`}, {Path: ".x", Old: "null", New: `{"y": 1e3}`},
+			}},
+			DiffSummary{Equal: 1, Elapsed: time.Second},
+			DiffSummary{Equal: 1, Added: 2, Removed: 3, Changed: 4, Refused: 5, Meanwhile: Meanwhile{Written: 1, Changed: []string{"a"}}},
+		},
+		"edit": {
+			EditConflict{Key: "cfg", Theirs: []byte(`{"a":1}`), Ours: []byte(`{"a":2}`), Fields: []FieldChange{{Path: ".a", Old: "1", New: "2"}}},
+			EditConflict{Key: hostile, Theirs: []byte("same\nold\nend\n"), Ours: []byte("same\n" + hostile + "end\n")},
+			EditConflict{Key: "long", Theirs: []byte("a"), Ours: []byte(strings.Repeat("x\n", 30))},
+		},
 		"batch": {
 			BatchSummary{Applied: 5, No: 2, Elapsed: 3500 * time.Microsecond},
 			BatchSummary{Applied: 1, Refused: 1, Unknown: 2, Skipped: 3, Elapsed: 2 * time.Second, Resume: 17, Ahead: []LineRange{{18, 25}, {27, 27}}},
@@ -98,6 +132,20 @@ func TestGolden(t *testing.T) {
 		},
 		"serving": {
 			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
+		},
+		"request": {
+			Request{Time: now(), Client: "sensor-1", Verb: "set", Keys: []string{"k"}, Options: "NX", Outcome: "no", Cause: "exists", Version: stored()},
+			Request{Time: now(), Client: "sensor-1", User: "ann", Verb: "set", Keys: []string{"k"}, Fence: "1:0:x", Outcome: "ok", Result: "OK", Cause: "was missing", Version: stored(), Notified: 2,
+				Detail: &RequestDetail{Value: []byte("21.5"), HasValue: true, Clock: "1:0:c", Took: 12345 * time.Nanosecond, Topic: "clients/a/r", Sent: 31, Received: 5, Watchers: []string{"w 1", "w2"}}},
+			Request{Time: now(), Port: "redis", Client: "redis-1", Verb: "mset", Keys: []string{"a", "b\xff"}, Outcome: "ok", Result: "OK", Detail: &RequestDetail{}},
+			Request{Time: now(), Client: "x", Outcome: "refused", Cause: "syntax error"},
+			Request{Time: now(), Client: hostile, User: hostile, Verb: hostile, Keys: []string{hostile}, Options: hostile, Fence: hostile, Outcome: "ignored", Cause: hostile, Version: evil,
+				Detail: &RequestDetail{Value: []byte(hostile), HasValue: true, Topic: hostile, Watchers: []string{hostile}}},
+			Expiry{Time: now(), Key: hostile, Version: stored(), Notified: 1},
+			Expiry{Time: now(), Key: "k"},
+			Connection{Op: "connect", Time: now(), Client: "x", User: "ann", Remote: "127.0.0.1:5", Protocol: "MQTT 5"},
+			Connection{Op: "refuse", Time: now(), Client: hostile, Remote: "127.0.0.1:5", Reason: "bad username or password"},
+			Connection{Op: "disconnect", Time: now(), Client: "x", Reason: hostile},
 		},
 		"gateway": {
 			Gateway{URL: "redis://127.0.0.1:6379", Store: "mqtts://lab.example:8883"},
@@ -176,14 +224,42 @@ func TestGolden(t *testing.T) {
 			LockStatus{Name: "build", Renewals: Renewals{Observed: 10 * time.Second}},
 		},
 		"lock-list": {
-			LockStatus{List: true, Width: 8, HolderWide: 7, Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},
-			LockStatus{List: true, Width: 8, HolderWide: 7, Name: "deploy-1", Held: true, Holder: "j", Token: version{}},
-			LockStatus{List: true, Width: 8, HolderWide: 7, Name: "free"},
+			LockStatus{List: true, Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},
+			LockStatus{List: true, Name: "deploy-1", Held: true, Holder: "j", Token: version{}},
+			LockStatus{List: true, Name: "free"},
 			LockStatus{List: true, Name: "build", Held: true, Holder: hostile, Token: evil, Age: time.Millisecond, Seen: true, Renewals: Renewals{Observed: 10 * time.Second, Seen: 3, Every: 3210 * time.Millisecond}},
 			LockStatus{List: true, Name: hostile, Held: true, Holder: strings.Repeat("x", 200), Token: stored(), Age: time.Minute, Renewals: Renewals{Observed: 30 * time.Second}},
 			LockStatus{List: true, Name: "build", Held: true, Holder: "h", Token: stored(), Age: time.Hour, Renewals: Renewals{Observed: 150 * time.Second, Seen: 1}},
 			LockStatus{List: true, Name: "build", Held: true, Holder: "h", Token: stored(), Age: 50 * time.Hour, Renewals: Renewals{Observed: 40 * time.Hour, Seen: 2}},
 			LockStatus{List: true, Name: "build", Renewals: Renewals{Observed: 10 * time.Second}},
+		},
+		"lock-trace": {
+			LockEvent{What: "free", Event: "initial", Name: "build", Time: now(), Unknown: true},
+			LockEvent{What: "held", Event: "initial", Name: "build", Held: true, Holder: "job-7", Token: stored(), Time: now(), Unknown: true},
+			LockEvent{What: "acquired", Event: "set", Name: "build", Held: true, Holder: "job-7", Token: stored(), Time: now(), For: 3 * time.Second, AtLeast: true},
+			LockEvent{What: "renewed", Event: "set", Name: "build", Held: true, Holder: "job-7", Token: stored(), Time: now(), For: 3 * time.Second, Renewals: 1, Every: 3 * time.Second},
+			LockEvent{What: "released", Event: "delete", Name: "build", Holder: "job-7", Token: stored(), Time: now(), For: 8 * time.Second, Renewals: 2, Every: 3 * time.Second, Inferred: true, Why: "it came soon"},
+			LockEvent{What: "taken_over", Event: "set", Name: hostile, Held: true, Holder: hostile, Before: "job\x1b", Token: evil, Time: now(), For: 8 * time.Millisecond, Inferred: true, Why: "it\x1b expired"},
+			LockEvent{What: "changed_hands", Event: "set", Name: "build", Held: true, Holder: "b", Before: "a", Token: stored(), Time: now(), For: 90 * time.Minute},
+			LockEvent{What: "rewritten", Event: "set", Name: "build", Held: true, NoHolder: true, Token: stored(), Time: now(), For: time.Second},
+			LockEvent{What: "gap", Event: "gap", Name: "build", Held: true, Holder: "a", Continuity: "lost", From: now().Add(-time.Second), To: now(), Time: now(), Unknown: true},
+			LockEvent{What: "lost", Event: "error", Name: "build", Why: "not authorized", Time: now(), Unknown: true},
+			LockEvent{What: "other", Event: "other", Name: "build", Held: true, Holder: "a", Word: "TOUCH\x1b", Why: "the store says TOUCH", Time: now(), Unknown: true},
+			LockEvent{What: "written", Event: "set", Name: hostile, Guard: true, Token: stored(), Why: "while build was free", Time: now(), Unknown: true},
+		},
+		"lock-timeline": {
+			Timeline{From: now(), To: now().Add(time.Minute), Locks: []LockLanes{
+				{Name: "build", Holders: []HolderLane{
+					{Holder: "job-7", Holds: []Hold{
+						{Interval: Interval{now(), now().Add(10 * time.Second)}, Open: true, End: "released", Renewals: []time.Time{now().Add(3 * time.Second), now().Add(6 * time.Second)}},
+						{Interval: Interval{now().Add(40 * time.Second), now().Add(time.Minute)}},
+					}},
+					{Holder: hostile, Holds: []Hold{{Interval: Interval{now().Add(11 * time.Second), now().Add(20 * time.Second)}, End: "expired"}}},
+					{Unknown: true, Holds: []Hold{{Interval: Interval{now().Add(21 * time.Second), now().Add(22 * time.Second)}, End: "deleted"}, {Interval: Interval{now().Add(23 * time.Second), now().Add(25 * time.Second)}, End: "changed_hands"}}},
+				}, Gaps: []Interval{{now().Add(30 * time.Second), now().Add(40 * time.Second)}}},
+				{Name: hostile},
+			}, Guards: []GuardLane{{Key: "artifact", Writes: []time.Time{now().Add(5 * time.Second)}, Removed: []time.Time{now().Add(50 * time.Second)}, Gaps: []Interval{{now().Add(30 * time.Second), now().Add(40 * time.Second)}}}}},
+			Timeline{From: now(), To: now(), Locks: []LockLanes{{Name: "build"}}},
 		},
 		"explain": {
 			Explanation{Key: "state", Verdict: "passes", Rule: "unfenced", Why: "a missing key has no fence"},
@@ -463,7 +539,32 @@ func everything(key string, value []byte) []Result {
 		Build{Version: key, Commit: key},
 		Fault{Kind: key, Message: key, StoreError: string(value), Hint: key},
 		Warning{Message: key, Hint: string(value)},
+		NewLongKey(key, value, v),
+		ExportSummary{Meanwhile: Meanwhile{Written: 1, Changed: []string{key}}},
+		ImportPlan{Key: key, Action: "replace", Version: v},
+		Difference{Change: "changed", Key: key, Old: value, New: value, OldVersion: v, Fields: []FieldChange{{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}}},
+		Difference{Change: "changed", Key: key, Old: value, New: value},
+		Event{Op: "set", Key: key, Value: value, HasValue: true, Field: FieldChange{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}},
+		EditConflict{Key: key, Theirs: value, Ours: []byte(key)},
+		Request{Client: key, User: key, Verb: key, Keys: []string{key}, Options: key, Fence: key, Outcome: "no", Cause: string(value), Result: key, Version: v,
+			Detail: &RequestDetail{Value: value, HasValue: true, Clock: key, Topic: key, Watchers: []string{key}}},
+		Request{Outcome: "ok", Result: key},
+		Expiry{Key: key, Version: v},
+		Connection{Op: "connect", Client: key, User: key, Remote: key, Protocol: key},
+		Connection{Op: "refuse", Client: key, Remote: key, Reason: string(value)},
+		Connection{Op: "disconnect", Client: key, Reason: key},
 	}
+}
+
+// jsonOf returns a text as JSON with nothing escaped that need not be.
+func jsonOf(text string) string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode([]any{text, 1.5}); err != nil {
+		return "null"
+	}
+	return out.String()
 }
 
 func FuzzTerminal(f *testing.F) {

@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -21,6 +22,10 @@ type (
 	}
 	list []any
 	null struct{}
+
+	// A jsonText is a JSON value as text. It is written without the spaces between its
+	// tokens, and with its strings escaped as all others.
+	jsonText string
 )
 
 // when returns value if ok, else nil.
@@ -96,6 +101,8 @@ func appendJSON(dst []byte, value any) []byte {
 		return append(appendTime(append(dst, '"'), v), '"')
 	case Version:
 		return appendObject(dst, versionObject(v))
+	case jsonText:
+		return appendJSONText(dst, string(v))
 	case object:
 		return appendObject(dst, v)
 	case map[string]any:
@@ -115,6 +122,30 @@ func appendJSON(dst []byte, value any) []byte {
 		return append(dst, ']')
 	}
 	return append(dst, "null"...)
+}
+
+// appendJSONText appends a valid JSON value. Numbers stay as they are written.
+func appendJSONText(dst []byte, value string) []byte {
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; c {
+		case ' ', '\t', '\r', '\n':
+		case '"':
+			end := i + 1
+			for ; value[end] != '"'; end++ {
+				if value[end] == '\\' {
+					end++
+				}
+			}
+			var s string
+			if err := json.Unmarshal([]byte(value[i:end+1]), &s); err == nil {
+				dst = appendString(dst, s)
+			}
+			i = end
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
 }
 
 // appendString escapes what is not safe on a terminal. Unlike encoding/json it escapes

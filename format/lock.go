@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Lock is the result of `lock acquire`, `renew`, `release` and `hold`.
@@ -62,9 +61,7 @@ type LockStatus struct {
 
 	Renewals Renewals // of --observe
 
-	List       bool // a line of `lock list`
-	Width      int  // of the names of the list, in its human form
-	HolderWide int  // the same of the holders
+	List bool // a row of `lock list`
 }
 
 // Renewals is what was seen of the renewals of a lock while its holder had it.
@@ -82,17 +79,17 @@ const leases = 3
 func (r Renewals) String() string {
 	switch {
 	case r.Seen == 0:
-		return "not seen to renew in " + span(r.Observed) + " (a lease of more than " + span(leases*r.Observed) + " would look the same)"
+		return "not seen to renew in " + Span(r.Observed) + " (a lease of more than " + Span(leases*r.Observed) + " would look the same)"
 	case r.Every > 0:
-		return "renewed every " + span(r.Every)
+		return "renewed every " + Span(r.Every)
 	case r.Seen == 1:
-		return "renewed at least once in " + span(r.Observed)
+		return "renewed at least once in " + Span(r.Observed)
 	}
-	return fmt.Sprintf("renewed at least %d times in %s", r.Seen, span(r.Observed))
+	return fmt.Sprintf("renewed at least %d times in %s", r.Seen, Span(r.Observed))
 }
 
-// span returns a time such as 250ms, 3.2s, 90s or 4m10s.
-func span(d time.Duration) string {
+// Span returns a time such as 250ms, 3.2s, 90s or 4m10s.
+func Span(d time.Duration) string {
 	switch abs := d.Abs(); {
 	case abs < time.Second:
 		return d.Round(time.Millisecond).String()
@@ -132,7 +129,7 @@ func (l LockStatus) fields() object {
 
 func (l LockStatus) human(dst []byte, s *style) []byte {
 	if l.List {
-		return l.line(dst, s)
+		return s.row(dst, l)
 	}
 	if !l.Held {
 		return append(dst, "free\n"...)
@@ -149,26 +146,32 @@ func (l LockStatus) human(dst []byte, s *style) []byte {
 	return append(append(dst, l.Renewals.String()...), '\n')
 }
 
-// line is the lock as a line of a list.
-func (l LockStatus) line(dst []byte, s *style) []byte {
-	pad := func(text string, width int) string {
-		return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+func (l LockStatus) titles() []string {
+	if l.Renewals.Observed != 0 {
+		return []string{"NAME", "HOLDER", "AGE", "RENEWALS"}
 	}
-	name := Word(l.Name)
+	return []string{"NAME", "HOLDER", "AGE"}
+}
+
+func (l LockStatus) cells(s *style) []cell {
+	if !l.List {
+		return nil
+	}
+	name := cell{text: Word(l.Name), paint: s.key}
 	if !l.Held {
-		return append(append(dst, s.key.Sprint(name)+pad("", l.Width-utf8.RuneCountInString(name))...), "  free\n"...)
+		return []cell{name, {text: "(free)", paint: s.faint}}
 	}
-	dst = append(dst, s.key.Sprint(name)+pad("", l.Width-utf8.RuneCountInString(name))...)
-	dst = append(dst, "  held by "+pad(Brief(l.Holder), l.HolderWide)...)
-	if none(l.Token) {
-		dst = append(dst, s.faint.Sprint("  token unknown")...)
-	} else {
-		dst = append(dst, s.faint.Sprint("  ("+age(l.Age)+")  "+string(appendVersion([]byte("token "), l.Token, "")))...)
+	row := []cell{name, {text: Brief(l.Holder)}, {text: "unknown", paint: s.faint, right: true}}
+	if !none(l.Token) {
+		row[2].text = age(l.Age)
 	}
 	if l.Renewals.Observed != 0 {
-		dst = append(dst, "  "+l.Renewals.String()...)
+		row = append(row, cell{text: l.Renewals.String(), whole: true})
 	}
-	return append(dst, '\n')
+	if s.isWide() && !none(l.Token) {
+		row = append(row, cell{text: "token " + string(appendVersion(nil, l.Token, "")), paint: s.faint})
+	}
+	return row
 }
 
 // raw writes `held`, the holder, the token and its age in milliseconds, or `free`. With

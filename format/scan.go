@@ -1,5 +1,11 @@
 package format
 
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
 // Key is a key that `scan` found.
 type Key struct {
 	Key string
@@ -9,6 +15,84 @@ func (k Key) fields() object { return object{{"op", "scan"}, {"key", k.Key}} }
 
 func (k Key) human(dst []byte, s *style) []byte { return s.row(dst, k) }
 
-func (k Key) cells(s *style) []cell { return []cell{{text: Word(k.Key), paint: s.key}} }
+func (k Key) cells(s *style) []cell { return []cell{{text: Word(k.Key), paint: s.key, whole: true}} }
 
 func (k Key) raw(dst []byte) []byte { return append(AppendEscape(dst, k.Key), '\n') }
+
+// LongKey is a key that `scan --long` found. [NewLongKey] makes one.
+type LongKey struct {
+	Key     string
+	Size    int     // of the value, in bytes
+	Version Version // nil: not sent by the store
+	Preview string  // the first bytes of the value
+}
+
+// mostPreview is the most bytes of a value that a LongKey shows.
+const mostPreview = 64
+
+// NewLongKey returns a LongKey that holds no more of the value than it shows.
+func NewLongKey(key string, value []byte, v Version) LongKey {
+	begin := value[:min(len(value), mostPreview)]
+	// Text stays text: do not cut a character.
+	for cut := len(begin); len(begin) < len(value) && cut > len(begin)-utf8.UTFMax && cut > 0; {
+		cut--
+		if utf8.RuneStart(begin[cut]) {
+			if !utf8.FullRune(begin[cut:]) {
+				begin = begin[:cut]
+			}
+			break
+		}
+	}
+	return LongKey{Key: key, Size: len(value), Version: v, Preview: string(begin)}
+}
+
+func (k LongKey) cut() bool { return len(k.Preview) < k.Size }
+
+func (k LongKey) fields() object {
+	return object{
+		{"op", "scan"},
+		{"key", k.Key},
+		{"size", k.Size},
+		{"version", versionField(k.Version)},
+		{"preview", k.Preview},
+		{"cut", when(k.cut(), true)},
+	}
+}
+
+func (k LongKey) human(dst []byte, s *style) []byte { return s.row(dst, k) }
+
+func (k LongKey) titles() []string { return []string{"SIZE", "WRITTEN", "KEY", "VALUE"} }
+
+func (k LongKey) cells(s *style) []cell {
+	written := "unknown"
+	if !none(k.Version) {
+		written = age(s.now().Sub(k.Version.Time()))
+	}
+	return []cell{
+		{text: Size(int64(k.Size)), right: true, least: len("999.9 kB")},
+		{text: written, paint: s.faint, least: ageColumns},
+		{text: Word(k.Key), paint: s.key},
+		{text: k.begin()},
+	}
+}
+
+// begin returns the beginning of the value in one line.
+func (k LongKey) begin() string {
+	begin := []byte(k.Preview)
+	line := ValueLine(begin, "")
+	if !k.cut() {
+		return line
+	}
+	if Show("").of(begin) == ShowHex {
+		line = strings.Replace(line, Size(int64(len(begin))), Size(int64(k.Size)), 1)
+	}
+	return line + "…"
+}
+
+// raw writes the key, the version, the size, and the beginning of the value.
+func (k LongKey) raw(dst []byte) []byte {
+	dst = append(AppendEscape(dst, k.Key), '\t')
+	dst = append(appendVersion(dst, k.Version, "?"), '\t')
+	dst = append(strconv.AppendInt(dst, int64(k.Size), 10), '\t')
+	return append(AppendEscape(dst, k.Preview), '\n')
+}

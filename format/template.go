@@ -125,6 +125,8 @@ func (p *Printer) templateData(value any) any {
 		return p.templateData(string(appendTime(nil, v)))
 	case Version:
 		return p.templateData(versionObject(v))
+	case jsonText:
+		return p.templateData(string(appendJSONText(nil, string(v))))
 	case string:
 		if p.terminal {
 			return text(v)

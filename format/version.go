@@ -51,6 +51,8 @@ func appendVersion(dst []byte, v Version, absent string) []byte {
 	return AppendEscape(dst, v.String())
 }
 
+func rfc3339(t time.Time) string { return string(appendTime(nil, t)) }
+
 func appendTime(dst []byte, t time.Time) []byte {
 	// Milliseconds are not a layout that package time is quick with.
 	t = t.UTC()

@@ -42,6 +42,7 @@ type Engine interface {
 	sync.Locker
 
 	Now() time.Time                    // the store's clock
+	Expect(keys [][]byte)              // which are about to be looked up, probably: a hint
 	Lookup(key []byte) (Entry, bool)   // no key that has expired
 	Keys(from []byte) iter.Seq[[]byte] // in the order of their bytes
 	KeyAt(i int) []byte                // the i-th key of Len

@@ -37,6 +37,7 @@ type conn struct {
 	skip   int    // CLIENT REPLY SKIP: 2 is for the command that says so, 1 for the next one
 	last   bool   // close after the replies
 
+	soon        [][]byte // memory of acquire
 	locked      bool     // the engine is, by this connection
 	holding     int      // commands since it was
 	queue       []queued // of MULTI
@@ -46,6 +47,8 @@ type conn struct {
 
 	watched map[string]struct{} // guarded by the engine
 	dirty   bool                // the same; a watched key changed
+
+	version []byte // that came with the reply of the store to the running command, for Options.Observe
 
 	channels, patterns subscribed  // guarded by Server.mu for others
 	pushes             atomic.Bool // resp3, for others
@@ -147,8 +150,13 @@ func (c *conn) acquire() {
 	if c.locked || c.s.engine == nil {
 		return
 	}
+	c.soon = c.in.ahead(c.soon[:0], maxHolding)
 	c.s.engine.Lock()
 	c.locked, c.s.active = true, c
+	if len(c.soon) > 0 {
+		c.s.engine.Expect(c.soon)
+		clear(c.soon) // they are parts of a buffer that may be replaced
+	}
 }
 
 // release lets others have the engine. What the client is told of is in its output before
@@ -327,6 +335,9 @@ func (c *conn) dispatch(cmd *command, unknownSub bool, args [][]byte) {
 			refusal = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(refusal, "ERR ")
 		}
 		c.fail(refusal)
+		if c.s.opts.Observe != nil {
+			c.observe(cmd, args, time.Time{})
+		}
 		return
 	}
 	if c.multi && cmd.flags&atOnce == 0 {
@@ -363,8 +374,19 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) string {
 	return ""
 }
 
-// execute runs a command, with the engine locked if it needs that.
+// execute runs a command, and tells of it.
 func (c *conn) execute(cmd *command, args [][]byte) {
+	if c.s.opts.Observe == nil {
+		c.perform(cmd, args)
+		return
+	}
+	began := time.Now()
+	c.perform(cmd, args)
+	c.observe(cmd, args, began)
+}
+
+// perform runs a command, with the engine locked if it needs that.
+func (c *conn) perform(cmd *command, args [][]byte) {
 	if cmd.flags&usesStore != 0 && c.s.engine != nil {
 		c.acquire()
 		c.holding++

@@ -33,6 +33,7 @@ func connectionCommands() []*command {
 			client("kill", -3, "2.4.0", "filter:string...", "Kill the connection of a client", runClientKill),
 			client("no-evict", 3, "7.0.0", "enabled:string", "Set client eviction mode for the current connection", runClientSwitch(func(c *conn, on bool) { c.noEvict = on })),
 			client("no-touch", 3, "7.2.0", "enabled:string", "Controls whether commands alter the LRU of keys", runClientSwitch(func(c *conn, on bool) { c.noTouch = on })),
+			clientHelp(),
 		}},
 	}
 	for _, cmd := range rows {

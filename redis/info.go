@@ -26,6 +26,7 @@ func serverCommands() []*command {
 			sub("get", -3, flags|admin, "2.0.0", "parameter:string...", "Get the values of configuration parameters", runConfigGet),
 			sub("set", -4, flags|admin, "2.0.0", "parameter:string value:string...", "Set configuration parameters to the given values", runConfigSet),
 			sub("resetstat", 2, flags|admin, "2.0.0", "", "Reset the stats returned by INFO", runConfigResetStat),
+			configHelp(),
 		}},
 		{name: "command", arity: -1, flags: loadingOK | staleOK, run: runCommand, since: "2.8.13", summary: "Get array of Redis command details", subs: []*command{
 			sub("count", 2, loadingOK|staleOK, "2.8.13", "", "Get total number of Redis commands", runCommandCount),
@@ -33,6 +34,7 @@ func serverCommands() []*command {
 			sub("list", -2, loadingOK|staleOK, "7.0.0", "[filterby:string]", "Get an array of Redis command names", runCommandList),
 			sub("docs", -2, loadingOK|staleOK, "7.0.0", "[command-name:string...]", "Get array of specific Redis command documentation", runCommandDocs),
 			sub("getkeys", -3, loadingOK|staleOK, "2.8.13", "command:string [arg:string...]", "Extract keys given a full Redis command", runCommandGetKeys),
+			commandHelp(),
 		}},
 	}
 	for _, cmd := range rows {

@@ -79,13 +79,14 @@ func runExec(c *conn, _ [][]byte) {
 		c.nullArray()
 		return
 	}
-	queue := c.queue
+	queue, mark := c.queue, c.mark
 	c.discard()
 	c.array(len(queue))
 	for _, q := range queue {
 		c.begin()
 		c.execute(q.cmd, q.args)
 	}
+	c.mark = mark
 }
 
 func runWatch(c *conn, args [][]byte) {

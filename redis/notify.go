@@ -163,6 +163,9 @@ func (s *Server) Lost(key []byte, reason string) {
 			}
 		}
 	}
+	for name, calls := range s.watching {
+		calls.lost = calls.lost || key == nil || name == string(key)
+	}
 	s.mu.Unlock()
 	if len(lost) > 0 {
 		s.log.Warn("closing subscribers that may have missed changes", "connections", len(lost), "key", string(key), "reason", reason)

@@ -21,14 +21,20 @@ type subscribed map[string]int64
 type hub struct {
 	channels, patterns roster
 
-	watching         map[string]int // by key: calls of Backend.Watch whose subscription is to come
-	sequence         int64          // of subscriptions
-	message, channel []byte         // memory that is used again
+	watching         map[string]*watchCalls // by key
+	sequence         int64                  // of subscriptions
+	message, channel []byte                 // memory that is used again
+}
+
+// watchCalls are the calls of Backend.Watch for one key whose subscriptions are to come.
+type watchCalls struct {
+	n    int
+	lost bool // [Server.Lost] was called meanwhile
 }
 
 func newHub() hub {
 	return hub{
-		watching: make(map[string]int),
+		watching: make(map[string]*watchCalls),
 		channels: roster{subscribers: make(map[string][]*conn)},
 		patterns: roster{subscribers: make(map[string][]*conn), keepsNames: true},
 	}
@@ -224,13 +230,15 @@ func (s *Server) end(c *conn, r *roster, own subscribed, name []byte) {
 // unwatchUnused ends the watching of the key of a channel, if nobody needs it. s.mu is held.
 func (s *Server) unwatchUnused(channel []byte) {
 	key, _, ok := cutChannel(channel)
-	if ok && key != nil && s.engine == nil && s.watching[string(key)] == 0 && len(s.channels.subscribers[string(channel)]) == 0 {
+	if ok && key != nil && s.engine == nil && s.watching[string(key)] == nil && len(s.channels.subscribers[string(channel)]) == 0 {
 		s.opts.Backend.Unwatch(key)
 	}
 }
 
 // watchAndSubscribe asks a remote backend for what a channel wants, if it is one of
-// notifications. s.watching keeps the end of another subscription from ending the watch meanwhile.
+// notifications. s.watching keeps the end of another subscription from ending the watch
+// meanwhile. If the watch ends by itself, the client is too late to be told of that by
+// [Server.Lost], and is disconnected here.
 func (c *conn) watchAndSubscribe(channel []byte) error {
 	s := c.s
 	key, all, ok := cutChannel(channel)
@@ -242,18 +250,28 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 		return nil
 	}
 	s.mu.Lock()
-	s.watching[string(key)]++
+	calls := s.watching[string(key)]
+	if calls == nil {
+		calls = new(watchCalls)
+		s.watching[string(key)] = calls
+	}
+	calls.n++
 	s.mu.Unlock()
 	err := s.opts.Backend.Watch(s.ctx, key)
 	if err == nil {
 		s.subscribe(c, &s.channels, c.channels, "subscribe", channel)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.watching[string(key)]--; s.watching[string(key)] == 0 {
+	if calls.n--; calls.n == 0 {
 		delete(s.watching, string(key))
 	}
 	s.unwatchUnused(channel)
+	lost := calls.lost
+	s.mu.Unlock()
+	if lost && err == nil {
+		s.log.Warn("closing a subscriber that may have missed changes", "client", c.who.ID, "key", string(key))
+		c.cut()
+	}
 	return err
 }
 
@@ -329,6 +347,7 @@ func pubsubCommands() []*command {
 			{name: "channels", arity: -2, flags: pubsub | loadingOK | staleOK, run: runPubSubChannels, since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
 			{name: "numsub", arity: -2, flags: pubsub | loadingOK | staleOK, run: runPubSubNumSub, since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
 			{name: "numpat", arity: 2, flags: pubsub | loadingOK | staleOK, run: runPubSubNumPat, since: "2.8.0", summary: "Get the count of unique patterns pattern subscriptions"},
+			pubsubHelp(),
 		}},
 	}
 	for _, cmd := range rows {

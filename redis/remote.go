@@ -21,6 +21,9 @@ func (c *conn) one(op Op) (done *Op, ok bool) {
 // do carries out operations. The result is good until the next call.
 func (c *conn) do(ops ...Op) []Op {
 	c.s.opts.Backend.Do(c.s.ctx, &c.who, ops)
+	if c.s.opts.Observe != nil && len(ops) > 0 {
+		c.version = ops[len(ops)-1].Version
+	}
 	return ops
 }
 

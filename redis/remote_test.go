@@ -26,6 +26,7 @@ type far struct {
 	mu       sync.Mutex
 	fail     error // of each operation
 	watching []string
+	held     chan struct{} // what Watch waits for before it returns; see hold
 }
 
 func (f *far) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
@@ -92,14 +93,25 @@ func (f *far) Scan(_ context.Context, _ *redis.Caller, prefix, token []byte, wan
 
 func (f *far) Watch(_ context.Context, key []byte) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.fail != nil {
-		return f.fail
-	}
-	if !slices.Contains(f.watching, string(key)) {
+	held, err := f.held, f.fail
+	if err == nil && !slices.Contains(f.watching, string(key)) {
 		f.watching = append(f.watching, string(key))
 	}
-	return nil
+	f.mu.Unlock()
+	if held != nil {
+		<-held
+		<-held
+	}
+	return err
+}
+
+// hold has the next Watch wait. It returns the channel that tells that it does, and that
+// lets it go.
+func (f *far) hold() chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = make(chan struct{})
+	return f.held
 }
 
 func (f *far) Unwatch(key []byte) {
@@ -301,6 +313,52 @@ func TestRemoteWatches(t *testing.T) {
 	other.next(7)
 	srv.Lost(nil, "a gap")
 	other.ended()
+}
+
+// TestWatchBesideUnsubscribe: one client subscribes while the last other one leaves.
+func TestWatchBesideUnsubscribe(t *testing.T) {
+	f, srv, dial := startFar(t, redis.Options{Notify: "KEA"})
+	p, q := dial(), dial()
+	p.expect("SUBSCRIBE __keyspace@0__:k", "*3 $9 subscribe $16 __keyspace@0__:k :1")
+	held := f.hold()
+	q.send("SUBSCRIBE __keyspace@0__:k")
+	held <- struct{}{}
+	p.expect("UNSUBSCRIBE", "*3 $11 unsubscribe $16 __keyspace@0__:k :0")
+	close(held)
+	if got, want := q.next(6), "*3 $9 subscribe $16 __keyspace@0__:k :1"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := f.watched(); got != "k" {
+		t.Errorf("watching %q, want k", got)
+	}
+	srv.Changed(redis.Change{Key: []byte("k"), Kind: redis.Stored})
+	if got, want := q.next(7), "*3 $7 message $16 __keyspace@0__:k $3 set"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestLostBesideSubscribe: a watch that a subscription counts on ends before that begins.
+func TestLostBesideSubscribe(t *testing.T) {
+	for _, key := range [][]byte{[]byte("k"), nil} {
+		f, srv, dial := startFar(t, redis.Options{Notify: "KEA"})
+		p := dial()
+		held := f.hold()
+		p.send("SUBSCRIBE __keyspace@0__:k")
+		held <- struct{}{}
+		srv.Lost([]byte("another"), "a gap")
+		srv.Lost(key, "a gap")
+		close(held)
+		p.ended()
+	}
+	f, srv, dial := startFar(t, redis.Options{Notify: "KEA"})
+	p := dial()
+	held := f.hold()
+	p.send("SUBSCRIBE __keyspace@0__:k")
+	held <- struct{}{}
+	srv.Lost([]byte("another"), "a gap")
+	close(held)
+	p.next(6)
+	p.expect("UNSUBSCRIBE", "*3 $11 unsubscribe $16 __keyspace@0__:k :0")
 }
 
 // TestRemotePatterns: a gateway that was told which keys to watch serves patterns.

@@ -114,13 +114,70 @@ func (r *requestReader) line(tooLong string) (text []byte, complete bool, err er
 	return rest[:i], true, nil
 }
 
+// shortLength reads a line such as $12 that has few digits, as nearly all have: its number,
+// and how long it is with its CR LF. It reads no line that parseInt would refuse.
+func shortLength(b []byte) (n int64, size int, ok bool) {
+	const digits = 8
+	for i := 1; i+1 < len(b) && i <= 1+digits; i++ {
+		if b[i] == '\r' {
+			return n, i + 2, i == 2 || i > 2 && b[1] != '0'
+		}
+		digit := b[i] - '0'
+		if digit > 9 {
+			return 0, 0, false
+		}
+		n = 10*n + int64(digit)
+	}
+	return 0, 0, false
+}
+
+// length takes a line that begins with its kind and has a number after it.
+func (r *requestReader) length(tooLong string) (n int64, valid, complete bool, err error) {
+	n, size, ok := shortLength(r.buf[r.begin+r.pos : r.end])
+	if ok {
+		r.pos += size
+		return n, true, true, nil
+	}
+	text, complete, err := r.line(tooLong)
+	if err != nil || !complete {
+		return 0, false, false, err
+	}
+	n, valid = parseInt(text[1:])
+	return n, valid, true, nil
+}
+
+// ahead appends the first argument, which nearly always is a key, of each of the next
+// requests, as far as these have come, but of no more than that many. It is for use after
+// next.
+func (r *requestReader) ahead(dst [][]byte, most int) [][]byte {
+	rest := r.buf[r.begin:r.end]
+	for ; r.left == 0 && most > 0 && len(rest) > 0 && rest[0] == '*'; most-- {
+		n, size, ok := shortLength(rest)
+		if !ok {
+			break
+		}
+		rest = rest[size:]
+		for i := range n {
+			bulk, size, ok := shortLength(rest)
+			end := size + int(bulk)
+			if !ok || rest[0] != '$' || end+2 > len(rest) {
+				return dst
+			}
+			if i == 1 {
+				dst = append(dst, rest[size:end])
+			}
+			rest = rest[end+2:]
+		}
+	}
+	return dst
+}
+
 // header reads the number of arguments.
 func (r *requestReader) header() (complete bool, err error) {
-	text, complete, err := r.line("too big mbulk count string")
+	n, ok, complete, err := r.length("too big mbulk count string")
 	if err != nil || !complete {
 		return false, err
 	}
-	n, ok := parseInt(text[1:])
 	switch {
 	case !ok || n > maxArgs:
 		return false, errProtocol("invalid multibulk length")
@@ -138,11 +195,10 @@ func (r *requestReader) arguments() ([][]byte, error) {
 			if r.begin+r.pos < r.end && r.buf[r.begin+r.pos] != '$' {
 				return nil, errProtocol(fmt.Sprintf("expected '$', got '%c'", r.buf[r.begin+r.pos]))
 			}
-			text, complete, err := r.line("too big bulk count string")
+			n, ok, complete, err := r.length("too big bulk count string")
 			if err != nil || !complete {
 				return nil, err
 			}
-			n, ok := parseInt(text[1:])
 			switch {
 			case !ok || n < 0 || n > maxBulk:
 				return nil, errProtocol("invalid bulk length")

@@ -38,6 +38,11 @@ type Options struct {
 	Settle func() error
 
 	Log *slog.Logger // nil: silent
+
+	// Observe is told of each command that was run or refused, and its reply; nil: nobody is.
+	// If there is an [Engine] and the command used it, it is locked. It must not call the
+	// server.
+	Observe func(Seen)
 }
 
 // A Server serves Redis clients. Its methods may be called by several goroutines.
@@ -145,6 +150,9 @@ func (s *Server) connect(nc net.Conn) {
 		c.introduce()
 		s.log.Debug("redis connection", "client", c.who.ID, "remote", address(nc.RemoteAddr()))
 		err := c.serve()
+		if errors.Is(err, net.ErrClosed) {
+			err = nil // this side has closed it
+		}
 		c.cut()
 		s.leave(c)
 		s.log.Debug("redis connection ended", "client", c.who.ID, "error", err)

@@ -21,7 +21,7 @@ const (
 func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {
 	dst = appendHeader(dst, Array, int64(len(words)))
 	for _, w := range words {
-		dst = appendBlob(dst, w)
+		dst = AppendBlob(dst, w)
 	}
 	return dst
 }
@@ -64,14 +64,14 @@ func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 			return dst, p.failAt(start, "only blobs in the array")
 		}
 		p.pos++
-		item, err := p.blob(start)
+		word, null, err := p.blob(start)
 		switch {
 		case err != nil:
 			return dst, err
-		case item.Kind == Null:
+		case null:
 			return dst, p.failAt(start, "only blobs in the array")
 		}
-		dst = append(dst, item.Text)
+		dst = append(dst, word)
 	}
 	if p.pos != len(payload) {
 		return dst, p.fail("the end of the message")

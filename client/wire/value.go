@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 )
@@ -63,7 +62,7 @@ func AppendValue(dst []byte, v Value) []byte {
 	case Integer:
 		return appendHeader(dst, Integer, v.Int)
 	case Blob:
-		return appendBlob(dst, v.Text)
+		return AppendBlob(dst, v.Text)
 	case Array:
 		dst = appendHeader(dst, Array, int64(len(v.Items)))
 		for _, item := range v.Items {
@@ -85,7 +84,8 @@ func appendHeader(dst []byte, k Kind, n int64) []byte {
 	return append(dst, '\r', '\n')
 }
 
-func appendBlob[T []byte | string](dst []byte, b T) []byte {
+// AppendBlob appends the encoding of a [Blob].
+func AppendBlob[T []byte | string](dst []byte, b T) []byte {
 	dst = appendHeader(dst, Blob, int64(len(b)))
 	dst = append(dst, b...)
 	return append(dst, '\r', '\n')
@@ -112,6 +112,9 @@ func (p *parser) failAt(pos int, want string) error {
 	return &SyntaxError{Offset: pos, Want: want, Got: got}
 }
 
+// isCRLF reports whether b begins with CR LF.
+func isCRLF(b []byte) bool { return len(b) >= 2 && b[0] == '\r' && b[1] == '\n' }
+
 // line returns the bytes up to the next CR LF and skips it.
 func (p *parser) line() ([]byte, error) {
 	rest := p.data[p.pos:]
@@ -122,7 +125,7 @@ func (p *parser) line() ([]byte, error) {
 	if end == len(rest) {
 		return nil, p.failAt(len(p.data), "CR LF at the end of the line")
 	}
-	if !bytes.HasPrefix(rest[end:], []byte("\r\n")) {
+	if !isCRLF(rest[end:]) {
 		return nil, p.failAt(p.pos+end, "CR LF")
 	}
 	p.pos += end + 2
@@ -139,7 +142,7 @@ func (p *parser) number(want string) (int64, error) {
 		n = 10*n + int64(p.data[end]-'0')
 		end++
 	}
-	if end > start && bytes.HasPrefix(p.data[end:], []byte("\r\n")) {
+	if end > start && isCRLF(p.data[end:]) {
 		p.pos = end + 2
 		return n, nil
 	}
@@ -175,7 +178,11 @@ func (p *parser) value(depth int) (Value, error) {
 		}
 		return Value{Kind: kind}, err
 	case Blob:
-		return p.blob(start)
+		text, null, err := p.blob(start)
+		if null {
+			kind = Null
+		}
+		return Value{Kind: kind, Text: text}, err
 	case Array:
 		return p.array(start, depth)
 	default:
@@ -183,26 +190,27 @@ func (p *parser) value(depth int) (Value, error) {
 	}
 }
 
-func (p *parser) blob(start int) (Value, error) {
+// blob reads the length and the bytes of the blob, or the null, that begins at start.
+func (p *parser) blob(start int) (text []byte, null bool, err error) {
 	n, err := p.number("a blob length")
 	switch {
 	case err != nil:
-		return Value{}, err
+		return nil, false, err
 	case n == -1:
-		return Value{Kind: Null}, nil
+		return nil, true, nil
 	case n < 0:
-		return Value{}, p.failAt(start, "a blob length of 0 or more, or -1")
+		return nil, false, p.failAt(start, "a blob length of 0 or more, or -1")
 	}
 	rest := p.data[p.pos:]
 	if n > int64(len(rest)) {
-		return Value{}, p.failAt(start, fmt.Sprintf("a blob of at most the %d bytes that follow", len(rest)))
+		return nil, false, p.failAt(start, fmt.Sprintf("a blob of at most the %d bytes that follow", len(rest)))
 	}
 	p.pos += int(n)
-	if !bytes.HasPrefix(rest[n:], []byte("\r\n")) {
-		return Value{}, p.fail("CR LF after the blob")
+	if !isCRLF(rest[n:]) {
+		return nil, false, p.fail("CR LF after the blob")
 	}
 	p.pos += 2
-	return Value{Kind: Blob, Text: rest[:n:n]}, nil
+	return rest[:n:n], false, nil
 }
 
 // arrayLength reads how many values the array that begins at start has.

@@ -19,9 +19,9 @@ import (
 // A networkCase runs one command as its user would.
 type networkCase struct {
 	args  string // words behind the command
-	stdin string
-	talks bool // it has something to say to the broker
-	own   bool // it is a broker itself, on loopback
+	stdin string // also the content of the file input
+	talks bool   // it has something to say to the broker
+	own   bool   // it is a broker itself, on loopback
 }
 
 // networkCases has at least one case for each command that can be run, by its path
@@ -37,12 +37,18 @@ func networkCases() map[string][]networkCase {
 		"keynotify":             {{args: "a", talks: true}},
 		"watch":                 {{args: "a --for 50ms", talks: true}},
 		"scan":                  {{talks: true}},
+		"diff":                  {{args: "input", talks: true}, {args: "--to nowhere"}},
+		"edit":                  {{args: "a", talks: true}},
+		"export":                {{talks: true}},
+		"import":                {{args: "input", stdin: `{"key":"a","value":"1"}`, talks: true}},
+		"top":                   {{}},
 		"explain":               {{args: "a --lock l", talks: true}},
 		"lock":                  {{}},
 		"lock acquire":          {{args: "l --holder h --try", talks: true}},
 		"lock hold":             {{args: "l --try", talks: true}},
 		"lock run":              {{args: "l2 -- true", talks: true}, {args: "l3 --embedded -- true", own: true}},
 		"lock list":             {{talks: true}, {args: "l --observe 20ms", talks: true}},
+		"lock trace":            {{args: "l --for 20ms", talks: true}},
 		"lock release":          {{args: "l --holder h", talks: true}},
 		"lock renew":            {{args: "l --holder h --ttl 15s", talks: true}},
 		"lock status":           {{args: "l", talks: true}},
@@ -112,10 +118,13 @@ func destinations(trace string) []string {
 func straced(t *testing.T, program, url, stdin string, args ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "input"), []byte(stdin), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	out := filepath.Join(dir, "strace")
 	cmd := exec.Command("strace", append([]string{"-f", "-qq", "-e", "trace=network", "-o", out, program}, args...)...)
 	cmd.Stdin, cmd.Dir = strings.NewReader(stdin), dir
-	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
+	cmd.Env = []string{"EDITOR=true", "HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
 	said, err := cmd.CombinedOutput()
 	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{explain.CodeNo, explain.CodeUsage, explain.CodeConnection, explain.CodeLockLost}, exit.ExitCode()) {
 		t.Fatalf("%q: %v\n%s", args, err, said)

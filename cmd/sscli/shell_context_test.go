@@ -86,7 +86,7 @@ func TestShellAsksForPasswordOnce(t *testing.T) {
 	server.DropAll()
 	u.seesWithin("the next command reconnects")
 	u.types("get a --trace\r")
-	u.seesWithin(`"1"`)
+	u.seesWithin("\n1\nversion ")
 	u.seesWithin("-> CONNECT")
 	u.ready()
 	u.types("\x04")

@@ -66,7 +66,7 @@ func TestShellCommands(t *testing.T) {
 	}
 	for _, tt := range []struct{ line, want string }{
 		{`set setpoint "21\x2e5" # degrees`, "OK\nversion VERSION"},
-		{"get setpoint", "\"21.5\"\nversion VERSION  (AGE)"},
+		{"get setpoint", "21.5\nversion VERSION  (AGE)"},
 		{"sscli GET setpoint --version-only", "version VERSION  (AGE)"},
 		{"get missing", "(nil)"},
 		{"# nothing", ""},
@@ -93,7 +93,7 @@ func TestShellCommands(t *testing.T) {
 		{".timeout", "10s"},
 		{".timeout 2s", ""},
 		{".timeout", "2s"},
-		{".timeout never", "sscli: .timeout \"never\": want a duration such as 500ms or 2s\n(exit code 2)"},
+		{".timeout never", "sscli: .timeout: \"never\": want a duration such as 500ms, 10s or 2m\n(exit code 2)"},
 		{".outptu json", "sscli: unknown dot-command \".outptu\"\n  try: .output [FORM]\n(exit code 2)"},
 		{".trace", "off"},
 		{"expect 1 get missing", "(nil)"},
@@ -249,7 +249,7 @@ func TestShellContinuation(t *testing.T) {
 	u.types("set a 'one\r two' # c\r")
 	u.seesWithin("OK")
 	u.ready()
-	u.types("get a\r")
+	u.types("get a --show quoted\r")
 	u.seesWithin(`"one\n two"`)
 	u.ready()
 	// It comes back as one entry, and can be edited.
@@ -268,7 +268,7 @@ func TestShellPaste(t *testing.T) {
 		t.Fatal("a pasted line was run by itself")
 	}
 	u.types("\r")
-	u.seesWithin("\"1\"")
+	u.seesWithin("\n1\nversion ")
 	u.ready()
 	if v := stored(server, "b"); v != "\x032" {
 		t.Errorf("b is %q", v)
@@ -475,7 +475,7 @@ func TestShellDumbTerminal(t *testing.T) {
 	u.types("y' NX\n")
 	u.seesWithin("OK")
 	u.ready()
-	u.types("get a\n")
+	u.types("get a --show quoted\n")
 	u.seesWithin(`"x\ny"`)
 	u.ready()
 	u.types("del a")

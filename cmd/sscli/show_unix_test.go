@@ -107,6 +107,7 @@ json  VERSION  AGE  {"mode": "auto", "setpoint": 21.50, "tags": ["a", null]}
 "two words"  VERSION  AGE  value
 missing  (nil)`},
 		{[]string{"scan", "[jlt]*"}, 80, "json\nlines\nlong\n\"two words\""},
+		{[]string{"scan", "[jt]*"}, 8, "json\n\"two words\""}, // a key that is cut could not be copied
 		{[]string{"scan", "x*"}, 80, "sscli: no key matches \"x*\""},
 		{[]string{"scan", "x*", "-q"}, 80, ""},
 	} {

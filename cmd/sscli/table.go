@@ -6,6 +6,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/contexts"
 	"github.com/sscli/sscli/cmd/sscli/internal/doctor"
+	"github.com/sscli/sscli/cmd/sscli/internal/edit"
 	"github.com/sscli/sscli/cmd/sscli/internal/gateway"
 	"github.com/sscli/sscli/cmd/sscli/internal/hlc"
 	"github.com/sscli/sscli/cmd/sscli/internal/lock"
@@ -13,6 +14,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/serve"
 	"github.com/sscli/sscli/cmd/sscli/internal/shell"
+	"github.com/sscli/sscli/cmd/sscli/internal/top"
+	"github.com/sscli/sscli/cmd/sscli/internal/transfer"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/cmd/sscli/internal/watch"
 	"github.com/sscli/sscli/cmd/sscli/internal/why"
@@ -23,7 +26,12 @@ import (
 func table() []cli.Command {
 	return append(verb.Commands(), []cli.Command{
 		{Name: "watch", New: watch.New},
+		{Name: "top", New: top.New},
 		{Name: "lock", New: lock.New},
+		{Name: "edit", New: edit.New},
+		{Name: "export", New: transfer.NewExport},
+		{Name: "import", New: transfer.NewImport},
+		{Name: "diff", New: transfer.NewDiff},
 		{Name: "explain", New: why.New},
 		{Name: "ping", New: ping.New},
 		{Name: "doctor", New: doctor.New},

@@ -38,6 +38,7 @@ type seat struct {
 	width, height uint16
 	prompt        string // empty = the server's
 	server        *emulator.Server
+	bash          bool // bash in place of sscli, which it finds
 }
 
 func (s seat) start(t *testing.T) *user {
@@ -58,6 +59,17 @@ func (s seat) start(t *testing.T) *user {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TERM=xterm", "NO_COLOR=1", "GORACE=atexit_sleep_ms=0",
 		"SSCLI_HISTFILE=" + filepath.Join(home, "history"),
 	}, s.env...)
+	if s.bash {
+		if err := os.Symlink(self, filepath.Join(home, "sscli")); err != nil {
+			t.Fatal(err)
+		}
+		bash, err := exec.LookPath("bash")
+		if err != nil {
+			t.Skip("no bash")
+		}
+		u.cmd.Path, u.cmd.Args = bash, []string{"bash", "--norc", "--noprofile", "--noediting", "-i"}
+		u.cmd.Env = append(u.cmd.Env, "PS1=$ ", "HISTFILE=", "PATH="+home+":"+os.Getenv("PATH"))
+	}
 	if s.server != nil {
 		u.cmd.Env = append(u.cmd.Env, "SSCLI_URL="+s.server.URL())
 		if s.prompt == "" {

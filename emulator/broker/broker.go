@@ -34,7 +34,12 @@ type Options struct {
 
 	// Connected and Disconnected are called once each for a connection that CONNACK accepts.
 	// In a take-over, the old connection's Disconnected comes first. They may be nil.
+	// Why it has ended, Disconnected learns from [Client.Ended].
 	Connected, Disconnected func(*Client)
+
+	// Refused is called for each connection that is not let in, after CONNECT or for want of
+	// one. It may be nil.
+	Refused func(*Client, Verdict)
 
 	// Changed is called, without the lock, when anything else may have changed that
 	// [Broker.Stats] returns than messages and bytes. It may be nil.

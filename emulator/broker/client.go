@@ -3,6 +3,7 @@ package broker
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -44,6 +45,7 @@ type Client struct {
 	ending    bool // what is in the outbox is sent, and nothing more
 	left      bool // that was done: the client has a moment to close its side
 	cutOff    bool
+	ended     End
 	ready     sync.Cond
 
 	// Flow (MQTT 5, 4.9).
@@ -69,6 +71,28 @@ func (c *Client) Connected() bool { return c.session != nil }
 
 // SessionLasts reports whether the session outlives the connection.
 func (c *Client) SessionLasts() bool { return c.session != nil && c.session.expiry > 0 }
+
+// An End is why a connection ended.
+type End struct {
+	ByClient bool   // the client sent DISCONNECT
+	Lost     bool   // there was no DISCONNECT
+	Code     byte   // the reason code of DISCONNECT, of either side
+	Why      string // more of the reason, in words; may be empty
+}
+
+// Ended returns why the connection ended. Before that it is the zero End.
+func (c *Client) Ended() End { return c.ended }
+
+// LastRead returns when packets of the client were read last, on the real clock.
+func (c *Client) LastRead() time.Time { return c.lastRead }
+
+// Remote returns the address of the client.
+func (c *Client) Remote() string {
+	if a := c.nc.RemoteAddr(); a != nil {
+		return a.String()
+	}
+	return ""
+}
 
 // Disconnect ends the connection with a DISCONNECT, after what was queued. The code is
 // 0x80 or more.
@@ -115,6 +139,7 @@ func (c *Client) readLoop() {
 		b.Lock()
 		if !c.ending && !c.cutOff {
 			b.log.Debug("connection lost", "client", c.ID, "error", reason)
+			c.ended.Why = whyLost(reason)
 			c.cut()
 		}
 		delete(b.clients, c)
@@ -331,11 +356,25 @@ func (c *Client) goodbyeOf(body []byte) *Error {
 	if p.code == Success {
 		s.will = nil // [MQTT-3.14.4-3]
 	}
-	c.ending = true
+	c.ending, c.ended = true, End{ByClient: true, Code: p.code}
 	c.detach()
 	c.limit()
 	c.touch()
 	return nil
+}
+
+// whyLost is why a connection ended that the client ended without DISCONNECT.
+func whyLost(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, io.EOF):
+		return "closed by the client"
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err // without the addresses
+	}
+	return err.Error()
 }
 
 // end ends the connection: after what is in the outbox comes a DISCONNECT, if the client
@@ -347,7 +386,7 @@ func (c *Client) end(code byte, why string) {
 	if c.session != nil && c.Version == version5 {
 		c.disconnectPacket(code, why)
 	}
-	c.ending = true
+	c.ending, c.ended = true, End{Code: code, Why: why}
 	c.detach()
 	c.limit()
 	c.touch()
@@ -366,6 +405,9 @@ func (c *Client) cut() {
 		return
 	}
 	c.cutOff = true
+	if !c.ending {
+		c.ended.Lost = true
+	}
 	c.detach()
 	_ = innermost(c.nc).Close()
 	c.ready.Signal()

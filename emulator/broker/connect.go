@@ -163,6 +163,9 @@ func (c *Client) refuse(v Verdict) *Error {
 	if c.ending || c.cutOff {
 		return nil
 	}
+	if c.b.opts.Refused != nil {
+		c.b.opts.Refused(c, v)
+	}
 	if c.Version == version4 {
 		c.packet(typeConnack<<4, []byte{0, connackCode3(v.Code)})
 	} else {

@@ -103,7 +103,7 @@ func (f *fields) fail(err *Error) {
 
 func (f *fields) take(n int) []byte {
 	if n > len(f.body)-f.at {
-		f.fail(malformed("the packet ends too early"))
+		f.fail(tooShort())
 		return nil
 	}
 	f.at += n
@@ -146,7 +146,19 @@ func (f *fields) varint() int {
 }
 
 // binary takes binary data.
-func (f *fields) binary() []byte { return f.take(int(f.uint16())) }
+func (f *fields) binary() []byte {
+	rest := f.body[f.at:]
+	if len(rest) >= 2 {
+		if end := 2 + int(binary.BigEndian.Uint16(rest)); end <= len(rest) {
+			f.at += end
+			return rest[2:end]
+		}
+	}
+	f.fail(tooShort())
+	return nil
+}
+
+func tooShort() *Error { return malformed("the packet ends too early") }
 
 // text takes a string and checks it (MQTT 5, 1.5.4).
 func (f *fields) text() []byte {
@@ -160,20 +172,23 @@ func (f *fields) text() []byte {
 
 func validText(s []byte) bool {
 	// Most strings are ASCII: eight bytes at a time, with a doubt about what is not, and
-	// about NUL.
+	// about NUL. The last eight may be some that were looked at before.
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	rest := s
-	for ; len(rest) >= 8; rest = rest[8:] {
-		if x := binary.LittleEndian.Uint64(rest); (x|(x-ones))&highs != 0 {
-			return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0
+	if len(s) < 8 {
+		for _, c := range s {
+			if c-1 >= utf8.RuneSelf-1 {
+				return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0
+			}
 		}
+		return true
 	}
-	for _, c := range rest {
-		if c-1 >= utf8.RuneSelf-1 {
-			return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0
-		}
+	x := binary.LittleEndian.Uint64(s[len(s)-8:])
+	doubt := x | (x - ones)
+	for rest := s; len(rest) > 8; rest = rest[8:] {
+		x := binary.LittleEndian.Uint64(rest)
+		doubt |= x | (x - ones)
 	}
-	return true
+	return doubt&highs == 0 || utf8.Valid(s) && bytes.IndexByte(s, 0) < 0
 }
 
 // packetID takes a packet identifier (MQTT 5, 2.2.1).
@@ -272,11 +287,34 @@ func (f *fields) properties(p *properties, allowed propertySet) {
 	p.raw = raw
 	q := fields{body: raw}
 	for q.left() > 0 {
+		if rest := raw[q.at:]; rest[0] == propUser && p.seen.has(propUser) { // one of many
+			if name, value, n := userProperty(rest); n > 0 && validText(name) && validText(value) {
+				q.at += n
+				continue
+			}
+		}
 		q.property(p, allowed)
 	}
 	if q.err != nil {
 		f.fail(q.err)
 	}
+}
+
+// userProperty returns the User Property that b begins with, and how long it is: 0 if it is
+// cut off.
+func userProperty(b []byte) (name, value []byte, n int) {
+	if len(b) < 3 {
+		return nil, nil, 0
+	}
+	nameEnd := 3 + int(binary.BigEndian.Uint16(b[1:]))
+	if nameEnd+2 > len(b) {
+		return nil, nil, 0
+	}
+	end := nameEnd + 2 + int(binary.BigEndian.Uint16(b[nameEnd:]))
+	if end > len(b) {
+		return nil, nil, 0
+	}
+	return b[3:nameEnd], b[nameEnd+2 : end], end
 }
 
 // property takes one property.

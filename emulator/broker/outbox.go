@@ -179,6 +179,7 @@ func (c *Client) writeLoop() {
 			b.mu.Lock()
 			c.unload()
 			if err != nil {
+				c.ended.Why = whyLost(err)
 				c.cut()
 				return
 			}

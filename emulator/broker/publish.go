@@ -25,17 +25,18 @@ type Publish struct {
 // User returns the User Properties in their order.
 func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
-		f := fields{body: p.user}
-		for f.left() > 0 {
-			if f.body[f.at] != propUser { // they may come between others
+		for rest := p.user; len(rest) > 0; {
+			if rest[0] != propUser { // they may come between others
+				f := fields{body: rest}
 				f.property(new(properties), publishProperties)
+				rest = rest[f.at:]
 				continue
 			}
-			f.byte()
-			name := f.binary()
-			if !yield(name, f.binary()) {
+			name, value, n := userProperty(rest)
+			if !yield(name, value) {
 				return
 			}
+			rest = rest[n:]
 		}
 	}
 }
@@ -242,10 +243,13 @@ type Message struct {
 // Publish sends a message to all who are subscribed to its topic, as one of nobody's. It
 // wants the lock.
 func (b *Broker) Publish(topic []byte, m Message) Delivered {
-	if !validTopic(topic) {
-		return Delivered{}
+	r := b.routes[string(topic)] // whose topic is valid
+	if r == nil || r.generation != b.generation {
+		if !validTopic(topic) {
+			return Delivered{}
+		}
+		r = b.route(topic)
 	}
-	r := b.route(topic)
 	b.own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
 	return b.spread(&b.own, r, nil)
 }

@@ -54,6 +54,10 @@ func slotSize(n int) int {
 	return (n + step - 1) / step * step
 }
 
+// fits tells whether a record of n bytes may stay in a slot of that size. A slot that is up
+// to a third too large is fine: the counter in a version has now one digit, now four.
+func fits(n, slot int) bool { return n <= slot && slotSize(n) >= slot*3/4 }
+
 // exhausted tells whether a record may find no room: after 64 GiB of small ones, or a million
 // large ones.
 func (a *arena) exhausted() bool { return len(a.blocks) == a.most && len(a.unused) == 0 }

@@ -61,17 +61,23 @@ func (s *Store) Apply(w Write) (refusal string) {
 	if text := s.guard(stamp{}, r); text != "" {
 		return text
 	}
+	var version []byte
+	n := len(s.queued(0))
 	switch {
-	case w.Delete && r == 0: // nothing changes
+	case w.Delete && r == 0:
+		return "" // nothing changes
 	case w.Delete:
-		s.remove(r, w.Cause, w.ClientID, stamp{})
+		version = s.remove(r, w.Cause, w.ClientID, stamp{})
 	case s.full(r):
 		return wire.TextQuota
 	default:
-		s.notifySet(s.put(r, update{
+		e := s.put(r, update{
 			key: w.Key, value: w.Value, deadline: deadline(w.Expires), persist: w.Persist, cause: w.Cause, clientID: w.ClientID,
-		}))
+		})
+		s.notifySet(e)
+		version = e.Version()
 	}
+	s.observeChange(Applied, w.ClientID, w.Username, w.Key, version, n)
 	return ""
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -25,29 +26,31 @@ func (v stamp) compare(o stamp) int {
 // from the store: numbers without a sign, and a node (protocol.md 3.3). Padding with zeros
 // is fine. What MQTT could not carry in a property is no HLC either.
 func parseStamp(text []byte) (stamp, bool) {
-	wall, rest, _ := bytes.Cut(text, []byte(":"))
-	counter, node, _ := bytes.Cut(rest, []byte(":"))
-	if len(node) == 0 || len(text) > math.MaxUint16 || bytes.IndexByte(node, ':') >= 0 {
+	wall, rest, ok := cutDigits(text)
+	if !ok || len(rest) == 0 || rest[0] != ':' || wall > math.MaxInt64 {
 		return stamp{}, false
 	}
-	w, ok := parseDigits(wall)
-	n, ok2 := parseDigits(counter)
-	if !ok || !ok2 || w > math.MaxInt64 {
+	counter, rest, ok := cutDigits(rest[1:])
+	if !ok || len(rest) < 2 || rest[0] != ':' || bytes.IndexByte(rest[1:], ':') >= 0 || len(text) > math.MaxUint16 {
 		return stamp{}, false
 	}
-	return stamp{wall: int64(w), counter: n, node: node, text: text}, true
+	return stamp{wall: int64(wall), counter: counter, node: rest[1:], text: text}, true
 }
 
-// parseDigits reads decimal digits, at least one.
-func parseDigits(text []byte) (n uint64, ok bool) {
-	for _, c := range text {
-		digit := uint64(c - '0')
-		if digit > 9 || n > (math.MaxUint64-digit)/10 {
-			return 0, false
+// cutDigits reads the decimal digits that a text begins with, at least one.
+func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
+	i := 0
+	for ; i < len(text); i++ {
+		digit := uint64(text[i] - '0')
+		if digit > 9 {
+			break
+		}
+		if n >= math.MaxUint64/10 && (n > math.MaxUint64/10 || digit > math.MaxUint64%10) {
+			return 0, nil, false
 		}
 		n = 10*n + digit
 	}
-	return n, len(text) > 0
+	return n, text[i:], i > 0
 }
 
 // clock is the hybrid logical clock of protocol.md 3.4 from the store's side: one
@@ -56,6 +59,9 @@ func parseDigits(text []byte) (n uint64, ok bool) {
 type clock struct {
 	wall    int64
 	counter uint64
+
+	text   []byte // of wall, with the colon after it, as it was last appended
+	textOf int64
 }
 
 func (c *clock) next(now int64, seen stamp) {
@@ -79,8 +85,11 @@ func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
 	if padded {
 		wall, counter = 15, 5
 	}
-	dst = appendPadded(dst, uint64(max(c.wall, 0)), wall)
-	dst = append(dst, ':')
+	if len(c.text) == 0 || c.textOf != c.wall { // many readings have the same
+		c.text = append(appendPadded(c.text[:0], uint64(max(c.wall, 0)), wall), ':')
+		c.textOf = c.wall
+	}
+	dst = append(dst, c.text...)
 	dst = appendPadded(dst, c.counter, counter)
 	dst = append(dst, ':')
 	return append(dst, node...)
@@ -88,10 +97,10 @@ func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
 
 // appendPadded appends a number with zeros before it up to the width.
 func appendPadded(dst []byte, n uint64, width int) []byte {
-	var digits [20]byte
-	text := strconv.AppendUint(digits[:0], n, 10)
-	for range width - len(text) {
-		dst = append(dst, '0')
+	begin := len(dst)
+	dst = strconv.AppendUint(dst, n, 10)
+	for len(dst) < begin+width {
+		dst = slices.Insert(dst, begin, '0')
 	}
-	return append(dst, text...)
+	return dst
 }

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"bytes"
+	"time"
+)
 
 // Expire reads the clock, removes the keys that have expired and queues the notifications of
 // their deletion (protocol.md 2.6, 2.7). A fence does not keep a key (protocol.md 4 row 17).
@@ -8,8 +11,18 @@ func (s *Store) Expire() {
 	s.now = s.opts.Now()
 	now := s.now.UnixMicro()
 	for r := s.index.next(); r != 0 && s.index.entry(r).due(now); r = s.index.next() {
-		s.remove(r, CauseExpired, "", stamp{})
+		s.expire(r)
 	}
+}
+
+func (s *Store) expire(r ref) {
+	if s.opts.Observe == nil {
+		s.remove(r, CauseExpired, "", stamp{})
+		return
+	}
+	key, n := bytes.Clone(s.index.entry(r).Key()), len(s.queued(0))
+	version := s.remove(r, CauseExpired, "", stamp{})
+	s.observeChange(Expired, "", "", key, version, n)
 }
 
 // NextExpiry returns when the next key expires, on the store's clock.

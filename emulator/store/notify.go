@@ -46,10 +46,16 @@ func (q *queue) reset() {
 }
 
 func (s *Store) notifySet(e Entry) {
+	if s.registrations == 0 {
+		return
+	}
 	s.notify(e, wire.Notification{Op: wire.OpSet, Value: e.Value(), HasValue: !s.opts.Variants.NotifyNoValue}, e.Version())
 }
 
 func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
+	if s.registrations == 0 {
+		return
+	}
 	n := wire.Notification{Op: wire.OpDelete}
 	v := s.opts.Variants
 	switch {

@@ -10,6 +10,9 @@ func (s *Store) KeyAt(i int) []byte {
 	return s.index.key(r)
 }
 
+// Expect prepares to look keys up. It changes nothing.
+func (s *Store) Expect(keys [][]byte) { s.index.touch(keys) }
+
 // Room returns the text of the refusal if n more keys would not fit the quota.
 func (s *Store) Room(n int) (refusal string) {
 	if n > 0 && s.opts.MaxKeys > 0 && s.index.len()+n > s.opts.MaxKeys {

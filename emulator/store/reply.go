@@ -27,7 +27,7 @@ func (s *Store) null(c *call) Response {
 }
 
 func (s *Store) blob(c *call, value []byte) Response {
-	payload := wire.AppendValue(c.dst, wire.Value{Kind: wire.Blob, Text: value})
+	payload := wire.AppendBlob(c.dst, value)
 	if s.opts.Variants.BlobUnframed {
 		payload = payload[:len(payload)-len("\r\n")]
 	}

@@ -16,7 +16,7 @@ type Request struct {
 
 // call is a request on its way through the checks.
 type call struct {
-	Request
+	*Request
 	words [][]byte
 	key   []byte
 	dst   []byte // the reply is appended here
@@ -51,17 +51,20 @@ func (s *Store) allowed(clientID, username string, key []byte, write bool) bool 
 
 // stamps checks `__ts` and `__ft` (protocol.md 3.2, 4 rows 12 and 13).
 func (s *Store) stamps(c *call, needTimestamp, takesFence bool) string {
-	if needTimestamp && c.Timestamp == nil {
+	check := needTimestamp || s.opts.Variants.TimestampOnAll
+	switch {
+	case needTimestamp && c.Timestamp == nil:
 		return wire.TextMissingTimestamp
-	}
-	if c.Timestamp != nil {
+	case c.Timestamp == nil:
+	case !check && !takesFence: // a request that writes nothing
+	default:
 		ts, ok := parseStamp(c.Timestamp)
-		switch check := needTimestamp || s.opts.Variants.TimestampOnAll; {
+		switch ahead := ok && s.ahead(ts); {
 		case !ok && check:
 			return wire.TextMalformedTimestamp
-		case ok && s.ahead(ts) && check:
+		case ahead && check:
 			return wire.TextClockAhead
-		case ok && !s.ahead(ts):
+		case ok && !ahead:
 			c.timestamp = ts
 		}
 	}

@@ -52,8 +52,8 @@ func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 // parsePX reads whole milliseconds, at least one. What does not fit a duration of
 // Go, 292 years, is cut to it: no test outlives that.
 func parsePX(w []byte) (time.Duration, bool) {
-	ms, ok := parseDigits(w)
-	if !ok || ms == 0 || ms > math.MaxInt64 {
+	ms, rest, ok := cutDigits(w)
+	if !ok || len(rest) > 0 || ms == 0 || ms > math.MaxInt64 {
 		return 0, false
 	}
 	return time.Duration(min(ms, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond, true

@@ -28,6 +28,11 @@ type Options struct {
 	// nil is nobody. What the Change lends is good during that call. It must not call the store.
 	Changed func(Change)
 
+	// Observe is called for each request, each write of [Store.Apply] that was not refused,
+	// and each expiry, in order, after Changed; nil is nobody. What the Observation lends is
+	// good during that call. It must not call the store.
+	Observe func(Observation)
+
 	Variants Variants
 }
 
@@ -95,8 +100,13 @@ func New(opts Options) *Store {
 // the quota.
 func (s *Store) Do(req *Request, dst []byte) Response {
 	s.Expire()
-	c := call{Request: *req, dst: dst}
-	r := s.answer(&c)
+	c := call{Request: req, dst: dst}
+	var r Response
+	if s.opts.Observe == nil {
+		r = s.answer(&c)
+	} else {
+		r = s.answerObserved(&c)
+	}
 	r.Properties = s.replyProperties(r.Version)
 	return r
 }

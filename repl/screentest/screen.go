@@ -26,9 +26,18 @@ type Screen struct {
 	row, column   int    // of the cursor; column is width after the last cell was filled
 	rest          []byte // an incomplete character or sequence
 	pasting       bool
+	noWrap        bool     // a line that is full takes no more
+	hidden        bool     // the cursor is
+	covered       *covered // by the alternate screen; nil: that is not shown
 	escapes       bool
 	fault         error
 	changed       chan struct{} // closed at each change
+}
+
+// covered is a screen and its scrollback while the alternate screen is shown.
+type covered struct {
+	lines            []line
+	top, row, column int
 }
 
 // A line is a row; if it is wrapped, the next row continues it.
@@ -136,6 +145,9 @@ func (s *Screen) put(r rune) {
 		}
 		return
 	}
+	if s.column+n > s.width && s.noWrap {
+		s.column = s.width - n
+	}
 	if s.column+n > s.width {
 		s.lines[s.row].wrapped = true
 		s.down()
@@ -181,6 +193,14 @@ func (s *Screen) sequence(b []byte) int {
 	switch {
 	case parameters == "?2004" && (final == 'h' || final == 'l'):
 		s.pasting = final == 'h'
+	case parameters == "?7" && (final == 'h' || final == 'l'):
+		s.noWrap = final == 'l'
+	case parameters == "?25" && (final == 'h' || final == 'l'):
+		s.hidden = final == 'l'
+	case parameters == "?1049" && (final == 'h' || final == 'l'):
+		s.alternate(final == 'h')
+	case final == 'H' && strings.Contains(parameters, ";"):
+		s.position(parameters)
 	case err != nil:
 		s.fail("sequence %q", b[:end+1])
 	case final == 'A':
@@ -193,6 +213,8 @@ func (s *Screen) sequence(b []byte) int {
 		s.column = max(column-max(n, 1), 0)
 	case final == 'H' && n == 0:
 		s.row, s.column = s.top, 0
+	case final == 'K' && n == 0 && s.noWrap:
+		s.cut(column)
 	case final == 'K' && (n == 0 || n == 2):
 		s.cut(s.column * (2 - n) / 2)
 	case final == 'J' && n == 0:
@@ -209,17 +231,58 @@ func (s *Screen) sequence(b []byte) int {
 	return end + 1
 }
 
+// alternate shows the alternate screen, which is empty and has no scrollback, or the other one
+// again.
+func (s *Screen) alternate(show bool) {
+	switch {
+	case show && s.covered == nil:
+		s.covered = &covered{s.lines, s.top, s.row, s.column}
+		s.lines, s.top, s.row, s.column = make([]line, 1), 0, 0, 0
+	case !show && s.covered != nil:
+		c := s.covered
+		s.lines, s.top, s.row, s.column, s.covered = c.lines, c.top, c.row, c.column, nil
+		s.rewrap()
+	}
+}
+
+// position moves the cursor to row;column, counted from 1.
+func (s *Screen) position(parameters string) {
+	first, second, _ := strings.Cut(parameters, ";")
+	row, err := strconv.Atoi(first)
+	column, err2 := strconv.Atoi(second)
+	if err != nil || err2 != nil || row < 1 || row > s.height || column < 1 || column > s.width {
+		s.fail("cursor position %q on a screen of %d rows and %d columns", parameters, s.height, s.width)
+		return
+	}
+	s.row, s.column = s.top+row-1, column-1
+}
+
 func (s *Screen) cut(column int) {
 	l := &s.lines[s.row]
 	l.cells, l.wrapped = l.cells[:min(column, len(l.cells))], false
 }
 
-// Resize changes the size and rewraps long lines.
+// Resize changes the size and rewraps long lines. The alternate screen is cut instead.
 func (s *Screen) Resize(width, height int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.width, s.height = width, height
+	if s.covered == nil {
+		s.rewrap()
+	} else {
+		s.lines = s.lines[:min(len(s.lines), height)]
+		for i := range s.lines {
+			s.lines[i].cells = s.lines[i].cells[:min(len(s.lines[i].cells), width)]
+		}
+		s.row, s.column = min(s.row, len(s.lines)-1), min(s.column, width)
+	}
+	s.notify()
+}
+
+// rewrap fits the lines to the width.
+func (s *Screen) rewrap() {
 	old, oldRow, oldColumn := s.lines, s.row, s.column
-	s.width, s.height, s.lines = width, height, nil
+	s.lines = nil
 	for i := 0; i < len(old); {
 		var whole []cell
 		cursor := -1
@@ -235,8 +298,7 @@ func (s *Screen) Resize(width, height int) {
 		}
 		s.wrap(whole, cursor)
 	}
-	s.top = max(len(s.lines)-height, 0)
-	s.notify()
+	s.top = max(len(s.lines)-s.height, 0)
 }
 
 // wrap appends a line as rows. If cursor is not negative, the screen's cursor is on that
@@ -307,6 +369,21 @@ func (s *Screen) Pasting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pasting
+}
+
+// Alternate reports whether the alternate screen is shown, and Plain that nothing is left of a
+// program that draws: it is not shown, the cursor is, and long lines wrap.
+func (s *Screen) Alternate() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.covered != nil
+}
+
+// Plain is explained at [Screen.Alternate].
+func (s *Screen) Plain() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.covered == nil && !s.hidden && !s.noWrap
 }
 
 // Fault returns an error about the first unknown sequence or byte that was written.

@@ -97,6 +97,9 @@ var changing = []struct {
 	{"", regexp.MustCompile(`"rtt_ms":\d+(\.\d+)?\b`), `"rtt_ms":<ms>`},
 	{"", regexp.MustCompile(`(?m)^ *\d+\.\d{6} (->|<-)`), "<seconds> $1"},
 	{"", regexp.MustCompile(`(?m)( unknown(?:, \d+ skipped)?); \d+\.\d{3}s, \d+/s$`), "$1; <elapsed>, <rate>"},
+	{"", regexp.MustCompile(`(?m)( bytes?(?:, \d+ (?:missing|refused))*); \d+\.\d{3}s, \d+/s$`), "$1; <elapsed>, <rate>"},
+	{"", regexp.MustCompile(`(?m)( equal(?:, \d+ refused)?); \d+\.\d{3}s$`), "$1; <elapsed>"},
+	{"", regexp.MustCompile(`\(\d+\.\d{3}s, \d+/s\)`), "(<elapsed>, <rate>)"},
 	{"", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `), "<clock>  "},
 }
 

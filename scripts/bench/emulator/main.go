@@ -13,10 +13,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
@@ -70,6 +70,7 @@ func (b *bench) throughput(ctx context.Context) error {
 	}
 	for _, verb := range []string{wire.VerbSet, wire.VerbGet} {
 		for _, depth := range depths {
+			fmt.Printf("%s, %d in flight\n", verb, depth)
 			// The first measurement only tells how many requests take about as long as ours.
 			last, err := redisRate(ctx, redis, verb, depth, 10_000*min(depth, 10))
 			if err != nil {
@@ -119,40 +120,72 @@ func (b *bench) requests(e harness.Endpoint, verb string, depth int) (float64, e
 			return 0, err
 		}
 	}
-	before, err := cpu()
+	before, err := harness.CPU(os.Getpid())
 	if err != nil {
 		return 0, err
 	}
-	rate, err := harness.Rate(b.long, func() error {
-		if err := c.Send(made.Bytes()); err != nil {
-			return err
-		}
-		return c.Await(depth, depth, ending)
+	var rate float64
+	sent := 0
+	server, err := cpuOf(e, func() (err error) {
+		rate, err = harness.Rate(b.long, func() error {
+			sent += depth
+			if err := c.Send(made.Bytes()); err != nil {
+				return err
+			}
+			return c.Await(depth, depth, ending)
+		})
+		return err
 	})
+	if err != nil {
+		return 0, err
+	}
 	rate *= float64(depth)
-	after, failed := cpu()
-	fmt.Printf("  %s, %d in flight: %.0f a second; of %.2f µs, %.2f are CPU of the sender\n",
-		verb, depth, rate, 1e6/rate, (after-before)*1e6/(rate*b.long.Seconds()))
-	return rate, errors.Join(err, failed)
+	sender, err := harness.CPU(os.Getpid())
+	if err != nil {
+		return 0, err
+	}
+	report("emulator", rate, sent, server, sender-before)
+	return rate, nil
 }
 
-// cpu returns the seconds of CPU that this process has used.
-func cpu() (float64, error) {
-	var usage syscall.Rusage
-	err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds(), err
+// cpuOf returns the seconds of CPU that a server uses meanwhile.
+func cpuOf(e harness.Endpoint, meanwhile func() error) (float64, error) {
+	before, err := harness.CPU(e.PID)
+	if err != nil {
+		return 0, err
+	}
+	if err := meanwhile(); err != nil {
+		return 0, err
+	}
+	after, err := harness.CPU(e.PID)
+	return after - before, err
+}
+
+// report prints the rate of n requests, and the CPU of one, which a busy machine changes
+// less.
+func report(name string, rate float64, n int, server, sender float64) {
+	perRequest := func(seconds float64) float64 { return seconds * 1e6 / float64(n) }
+	fmt.Printf("  %-14s %10.0f a second; µs of CPU a request: %6.2f server, %6.2f sender\n", name, rate, perRequest(server), perRequest(sender))
 }
 
 // redisRate returns the requests per second that redis-benchmark measures.
 func redisRate(ctx context.Context, e harness.Endpoint, verb string, depth, n int) (float64, error) {
-	out, err := exec.CommandContext(ctx, "redis-benchmark", "-p", e.Port, "-c", "1", "-P", strconv.Itoa(depth), "-d", strconv.Itoa(len(value)),
-		"-n", strconv.Itoa(max(n, depth)), "-t", strings.ToLower(verb), "--csv").Output()
+	n = max(n, depth)
+	cmd := exec.CommandContext(ctx, "redis-benchmark", "-p", e.Port, "-c", "1", "-P", strconv.Itoa(depth), "-d", strconv.Itoa(len(value)),
+		"-n", strconv.Itoa(n), "-t", strings.ToLower(verb), "--csv")
+	var out []byte
+	server, err := cpuOf(e, func() (err error) {
+		out, err = cmd.Output()
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("redis-benchmark: %w", err)
 	}
 	for line := range strings.Lines(string(out)) {
 		if fields := strings.Split(line, `"`); len(fields) > 3 && fields[1] == verb {
-			return strconv.ParseFloat(fields[3], 64)
+			rate, err := strconv.ParseFloat(fields[3], 64)
+			report("redis-server", rate, n, server, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
+			return rate, err
 		}
 	}
 	return 0, fmt.Errorf("redis-benchmark printed no rate of %s: %s", verb, out)

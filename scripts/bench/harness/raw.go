@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -21,9 +20,10 @@ const (
 // A Raw is a connection that sends packets made beforehand and hardly looks at the
 // answers, so that not the sender but the server is measured.
 type Raw struct {
-	conn net.Conn
-	in   *bufio.Reader
-	acks []byte // of what was received, to be sent with the next packets
+	conn     net.Conn
+	buf      []byte
+	from, to int    // what of buf was received and not looked at
+	acks     []byte // of what was received, to be sent with the next packets
 }
 
 // DialRaw connects to a broker, and subscribes to topic unless it is empty.
@@ -32,7 +32,7 @@ func DialRaw(address, id, topic string) (*Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Raw{conn: conn, in: bufio.NewReaderSize(conn, maxPacket)}
+	c := &Raw{conn: conn, buf: make([]byte, 2*maxPacket)}
 	var hello bytes.Buffer
 	connect := packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: id, CleanStart: true, Properties: &packets.Properties{}}
 	_, err = connect.WriteTo(&hello)
@@ -97,20 +97,25 @@ func (c *Raw) Await(acks, messages int, ending string) error {
 // next returns the first byte and the body of the next packet. The body is good until the
 // next call.
 func (c *Raw) next() (byte, []byte, error) {
-	kind, err := c.in.ReadByte()
-	if err != nil {
-		return 0, nil, err
+	for {
+		in := c.buf[c.from:c.to]
+		if len(in) > 1 {
+			size, n := binary.Uvarint(in[1:]) // the same form as MQTT's
+			if n < 0 || size > maxPacket {
+				return 0, nil, fmt.Errorf("packet of %d bytes", size)
+			}
+			if end := 1 + n + int(size); n > 0 && end <= len(in) {
+				c.from += end
+				return in[0], in[1+n : end], nil
+			}
+		}
+		c.from, c.to = 0, copy(c.buf, in)
+		n, err := c.conn.Read(c.buf[c.to:])
+		c.to += n
+		if n == 0 {
+			return 0, nil, err
+		}
 	}
-	size, err := binary.ReadUvarint(c.in) // the same form as MQTT's
-	if err != nil || size > maxPacket {
-		return 0, nil, errors.Join(fmt.Errorf("packet of %d bytes", size), err)
-	}
-	body, err := c.in.Peek(int(size))
-	if err != nil {
-		return 0, nil, err
-	}
-	_, err = c.in.Discard(int(size))
-	return kind, body, err
 }
 
 // Close ends the connection.

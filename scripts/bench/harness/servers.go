@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +34,7 @@ const (
 type Endpoint struct {
 	Port string
 	CA   string // file with the CA of its certificate; empty without TLS
+	PID  int    // of the server; 0 for a Mosquitto
 }
 
 // Address returns host:port.
@@ -72,7 +75,7 @@ func (b *Bench) mosquitto(ctx context.Context, authority, lines string) (Endpoin
 	if err != nil {
 		return Endpoint{}, err
 	}
-	e := Endpoint{port, authority}
+	e := Endpoint{Port: port, CA: authority}
 	config := filepath.Join(b.Dir, "mosquitto-"+port)
 	// With "user root" it keeps its user if started by root.
 	text := fmt.Sprintf("user root\nlistener %s 127.0.0.1\nallow_anonymous true\n%s", port, lines)
@@ -92,7 +95,16 @@ func (b *Bench) Serve(ctx context.Context) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	e := Endpoint{Port: port}
-	return e, b.Start(exec.CommandContext(ctx, b.SSCLI, "serve", "--listen", e.Address(), "-o", "human"), "ready")
+	return b.endpoint(e, exec.CommandContext(ctx, b.SSCLI, "serve", "--listen", e.Address(), "-o", "human"), "ready")
+}
+
+// endpoint starts the server of an endpoint.
+func (b *Bench) endpoint(e Endpoint, cmd *exec.Cmd, ready string) (Endpoint, error) {
+	if err := b.Start(cmd, ready); err != nil {
+		return e, err
+	}
+	e.PID = cmd.Process.Pid
+	return e, nil
 }
 
 // Redis starts a Redis server that saves nothing.
@@ -103,7 +115,7 @@ func (b *Bench) Redis(ctx context.Context) (Endpoint, error) {
 	}
 	cmd := exec.CommandContext(ctx, "redis-server", "--port", port, "--bind", "127.0.0.1",
 		"--save", "", "--appendonly", "no", "--dir", b.Dir)
-	return Endpoint{Port: port}, b.Start(cmd, "eady to accept connections")
+	return b.endpoint(Endpoint{Port: port}, cmd, "eady to accept connections")
 }
 
 // Start starts a server and waits until it prints a line that contains ready. The server
@@ -157,6 +169,23 @@ func Memory(pid int, field string) (float64, error) {
 		return 0, fmt.Errorf("%s of process %d: %w", field, pid, err)
 	}
 	return kB, nil
+}
+
+// CPU returns the seconds of CPU that a process has used, to a hundredth.
+func CPU(pid int) (float64, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("CPU time needs Linux's /proc: %w", err)
+	}
+	// The second field, the name in parentheses, may contain spaces.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const utime, stime, ticks = 14 - 3, 15 - 3, 100 // as proc(5) counts the fields; ticks a second
+	if len(fields) <= stime {
+		return 0, fmt.Errorf("CPU time of process %d: got %q", pid, stat)
+	}
+	user, err := strconv.ParseUint(fields[utime], 10, 64)
+	system, failed := strconv.ParseUint(fields[stime], 10, 64)
+	return float64(user+system) / ticks, errors.Join(err, failed)
 }
 
 // wait waits for the servers after their context has ended.

@@ -116,7 +116,15 @@ func (b *bench) rate(ctx context.Context, s server, pipeline int, test string, m
 		n *= 10
 	}
 	cmd := exec.CommandContext(ctx, "redis-benchmark", append([]string{"-p", s.port, "-n", strconv.Itoa(n), "-P", strconv.Itoa(pipeline), "-t", test, "-r", "100000", "--csv"}, more...)...)
+	before, err := harness.CPU(s.pid)
+	if err != nil {
+		return 0, err
+	}
 	out, err := cmd.Output()
+	if err != nil {
+		return 0, err
+	}
+	after, err := harness.CPU(s.pid)
 	if err != nil {
 		return 0, err
 	}
@@ -128,7 +136,7 @@ func (b *bench) rate(ctx context.Context, s server, pipeline int, test string, m
 		return 0, fmt.Errorf("redis-benchmark printed %q", out)
 	}
 	perSecond, err := strconv.ParseFloat(rows[1][1], 64)
-	fmt.Printf("  %-14s %12.0f per second\n", s.name, perSecond)
+	fmt.Printf("  %-14s %12.0f per second, %6.2f µs of the server's CPU a request\n", s.name, perSecond, (after-before)*1e6/float64(n))
 	return perSecond, err
 }
 

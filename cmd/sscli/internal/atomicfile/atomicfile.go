@@ -3,7 +3,8 @@
 //
 //	err := atomicfile.Write("token", text, 0o600)
 //
-// Two writers of one file do not mix their contents; the last one wins.
+// [Create] is for content that comes in pieces. Two writers of one file do not mix their
+// contents; the last one wins.
 package atomicfile
 
 import (
@@ -18,52 +19,95 @@ import (
 // exist gets mode, less the umask. A symbolic link is followed. A device
 // or a pipe is written to, not replaced. The error is a *[fs.PathError] about name.
 func Write(name string, data []byte, mode fs.FileMode) error {
-	target := name
-	if old, err := os.Stat(name); err == nil {
-		if !old.Mode().IsRegular() {
-			return about(name, writeTo(name, data))
-		}
-		mode = old.Mode().Perm()
-		if target, err = filepath.EvalSymlinks(name); err != nil {
-			return about(name, err)
-		}
+	f, err := Create(name, mode)
+	if err != nil {
+		return err
 	}
-	return about(name, replace(target, data, mode))
+	return f.finish(data)
 }
 
 // Replace is like Write, but gives the file this mode, less the umask, also if it exists. A
 // symbolic link is replaced, not followed.
 func Replace(name string, data []byte, mode fs.FileMode) error {
-	return about(name, replace(name, data, mode))
+	f, err := create(name, name, mode)
+	if err != nil {
+		return err
+	}
+	return f.finish(data)
 }
 
-func replace(name string, data []byte, mode fs.FileMode) (err error) {
-	temp := filepath.Join(filepath.Dir(name), ".sscli-"+rand.Text())
+// A File is new content of a file, which others see once Commit was called.
+type File struct {
+	f      *os.File
+	name   string // as the user knows it
+	target string // where Commit moves the content; empty for a device or a pipe
+}
+
+// Create begins to replace a file as Write does. Call Commit or Discard.
+func Create(name string, mode fs.FileMode) (*File, error) {
+	target := name
+	if old, err := os.Stat(name); err == nil {
+		if !old.Mode().IsRegular() {
+			f, err := os.OpenFile(name, os.O_WRONLY, 0)
+			if err != nil {
+				return nil, about(name, err)
+			}
+			return &File{f: f, name: name}, nil
+		}
+		mode = old.Mode().Perm()
+		if target, err = filepath.EvalSymlinks(name); err != nil {
+			return nil, about(name, err)
+		}
+	}
+	return create(name, target, mode)
+}
+
+func create(name, target string, mode fs.FileMode) (*File, error) {
+	temp := filepath.Join(filepath.Dir(target), ".sscli-"+rand.Text())
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return err
+		return nil, about(name, err)
 	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync() // or a crash may leave the new name with an empty file
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(temp, name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return nil
+	return &File{f: f, name: name, target: target}, nil
 }
 
-func writeTo(name string, data []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
-	if err != nil {
-		return err
+// Write appends to the content. The error is a *[fs.PathError] about the file's name.
+func (f *File) Write(data []byte) (int, error) {
+	n, err := f.f.Write(data)
+	return n, about(f.name, err)
+}
+
+// Commit gives the file its new content. If it returns an error, the file is as it was.
+func (f *File) Commit() error {
+	if f.target == "" {
+		return about(f.name, f.f.Close())
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	err := f.f.Sync() // or a crash may leave the new name with an empty file
+	err = errors.Join(err, f.f.Close())
+	if err == nil {
+		err = os.Rename(f.f.Name(), f.target)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.f.Name()))
+	}
+	return about(f.name, err)
+}
+
+// Discard leaves the file as it was.
+func (f *File) Discard() error {
+	err := f.f.Close()
+	if f.target != "" {
+		err = errors.Join(err, os.Remove(f.f.Name()))
+	}
+	return about(f.name, err)
+}
+
+// finish writes all of the content.
+func (f *File) finish(data []byte) error {
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	return f.Commit()
 }
 
 // about makes err name the file that the user knows, not the temporary one.

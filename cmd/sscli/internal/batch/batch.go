@@ -27,6 +27,7 @@ type batchFlags struct {
 	inflight              int           // lines under way; at least 1
 	from                  int           // the first line to run; at least 1
 	set                   verb.SetFlags // of every line, with load
+	silent                bool          // print no results; they are still counted
 }
 
 // loadFlags lists the flags of `set` that --load has for all lines.
@@ -73,19 +74,20 @@ its value. Keys that were missing (found is false) are skipped.`,
 			"  sscli get a b c -o json > backup\n  sscli batch --load backup --inflight 64",
 		Args: cli.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-
-			if f.inflight < 1 || f.inflight > maxInflight {
-				return explain.Usagef("--inflight %d: want 1 to %d", f.inflight, maxInflight)
-			}
-			if f.from < 1 {
-				return explain.Usagef("--from-line %d: want at least 1", f.from)
+			if err := checkRange(f.inflight, f.from); err != nil {
+				return err
 			}
 			for _, name := range loadFlags() {
 				if !f.load && cmd.Flags().Changed(name) {
 					return explain.Usagef("--%s without --load: write it in the lines", name)
 				}
 			}
-			return run(a, cmd.Context(), f, args[0])
+			b := newBatch(a, f)
+			err := b.runFrom(cmd.Context(), args[0], "batch")
+			if b.ran && !a.Settings.Quiet {
+				a.Say(b.tally.summary(b.took))
+			}
+			return err
 		},
 	}
 	fs := cmd.Flags()
@@ -104,23 +106,28 @@ its value. Keys that were missing (found is false) are skipped.`,
 	return cmd
 }
 
-// run connects and runs the lines of a file, or of standard input for "-".
-func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error) {
+// newBatch returns a batch that has not run.
+func newBatch(a *cli.App, f batchFlags) *batch {
 	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]*lineVerb)}
+	for _, anew := range verb.Makers() {
+		v := &lineVerb{anew: anew, plain: anew()}
+		b.flagsOf(v.plain)
+		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
+			b.verbs[name] = v
+		}
+	}
+	return b
+}
+
+// runFrom connects and runs the lines of a file, or of standard input for "-". name is that of
+// the command.
+func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
+	a, f := b.app, b.flags
 	b.in = func(name string) ([]byte, error) {
 		if name == "-" && from == "-" {
 			return nil, explain.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
 		}
 		return a.Read(ctx, name, "the value")
-	}
-	for _, anew := range verb.Makers() {
-		v := &lineVerb{anew: anew, plain: anew()}
-		if _, err := b.flagsOf(v.plain); err != nil {
-			return err
-		}
-		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
-			b.verbs[name] = v
-		}
 	}
 	if f.load {
 		if b.set, err = f.set.Options(); err != nil {
@@ -129,7 +136,7 @@ func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error)
 	}
 	if from == "-" && a.Shell != nil {
 		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
-		return &explain.UsageError{Err: err, Hint: "batch FILE"}
+		return &explain.UsageError{Err: err, Hint: name + " FILE"}
 	}
 	source := a.Stdin
 	a.Streaming = from == "-"
@@ -140,7 +147,7 @@ func run(a *cli.App, ctx context.Context, f batchFlags, from string) (err error)
 		}
 		defer file.Close()
 		source = file
-		if err := b.confirmFile(ctx, file); err != nil {
+		if err := b.confirmFile(ctx, file, name); err != nil {
 			return err
 		}
 	}
@@ -176,12 +183,15 @@ func (b *batch) confirm(ctx context.Context, req verb.Request) error {
 
 // confirmFile asks once for all writes of a file, before the first line is sent. If the file
 // cannot be read twice, confirm asks later.
-func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
+func (b *batch) confirmFile(ctx context.Context, file *os.File, name string) error {
 	if info, err := file.Stat(); !b.app.Settings.Protected || err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
 	if b.flags.load {
-		return b.app.ConfirmAll(ctx, "batch --load "+format.Brief(file.Name()))
+		if name == "batch" {
+			name += " --load"
+		}
+		return b.app.ConfirmAll(ctx, name+" "+format.Brief(file.Name()))
 	}
 	count := 0
 	for lines := repl.NewReader(file); ; {
@@ -242,7 +252,9 @@ type batch struct {
 	stderr  io.Writer     // standard error, above the line of progress if there is one
 	tally   tally
 
-	unwritten error // why results could not be written; nil so far
+	ran       bool          // the lines were begun
+	took      time.Duration // all lines
+	unwritten error         // why results could not be written; nil so far
 }
 
 // run runs the lines of source. Its error is the first error in the order of the lines, else a
@@ -250,8 +262,9 @@ type batch struct {
 func (b *batch) run(ctx context.Context, source io.Reader) error {
 	source, done := b.showProgress(source)
 	begun := time.Now()
+	b.ran = true
 	lines := readLines(source, b.flags)
-	if b.flags.inflight > 1 {
+	if b.flags.inflight > 1 || b.flags.silent {
 		b.pipelined(ctx, lines)
 	} else {
 		b.sequential(ctx, lines)
@@ -263,9 +276,7 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 		b.tally.end(batchLine{}, b.flags.from)
 	}
 	done()
-	if !b.app.Settings.Quiet {
-		b.app.Say(b.tally.summary(time.Since(begun)))
-	}
+	b.took = time.Since(begun)
 	if b.tally.first != nil {
 		return b.tally.first
 	}
@@ -333,9 +344,9 @@ func (b *batch) parse(line batchLine) (req verb.Request, run func(context.Contex
 		return verb.Request{}, nil, line.err
 	}
 	if b.flags.load {
-		e, err := repl.ParseEntry(line.text)
+		e, err := parseEntry(line.text)
 		if err != nil {
-			return verb.Request{}, nil, &explain.UsageError{Err: err}
+			return verb.Request{}, nil, err
 		}
 		if !e.Found {
 			return verb.Request{}, nil, errNothing

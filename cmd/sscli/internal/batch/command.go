@@ -87,7 +87,7 @@ type lineVerb struct {
 }
 
 // flagsOf defines the flags of a verb, with the values that they have in a batch.
-func (b *batch) flagsOf(v verb.Verb) (*pflag.FlagSet, error) {
+func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	if v.Flags != nil {
@@ -95,9 +95,9 @@ func (b *batch) flagsOf(v verb.Verb) (*pflag.FlagSet, error) {
 	}
 	// In a batch every result is a line.
 	if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
-		return fs, lines.Value.Set("true")
+		_ = lines.Value.Set("true") // a bool takes it
 	}
-	return fs, nil
+	return fs
 }
 
 // request reads the flags and operands of a verb.
@@ -105,14 +105,11 @@ func (b *batch) request(known *lineVerb, args []string) (verb.Request, error) {
 	v := known.plain
 	if hasFlags(args) {
 		v = known.anew()
-		fs, err := b.flagsOf(v)
-		if err != nil {
-			return verb.Request{}, err
-		}
+		fs := b.flagsOf(v)
 		if v.Flags == nil {
 			return verb.Request{}, explain.Usagef("%s: unknown flag: %.64s", v.Name(), args[slices.IndexFunc(args, isFlag)])
 		}
-		err = fs.Parse(args)
+		err := fs.Parse(args)
 		if err == nil {
 			err = cli.UnprotectFlags(fs)
 		}

@@ -33,16 +33,15 @@ func (p *position) bytes() int64 {
 	return p.read
 }
 
-// progressInterval is the time between two updates of the line.
-const progressInterval = 200 * time.Millisecond
+// ProgressInterval is the time between two updates of a line of progress.
+const ProgressInterval = 200 * time.Millisecond
 
-// showProgress shows the progress of the batch on standard error, if that is a terminal and
-// nothing else is written to it: no results, no typed lines, no trace. It returns the reader to
-// use in place of source, and a function that ends the progress.
+// showProgress shows the progress of the batch, unless its lines are typed. It returns the
+// reader to use in place of source, and a function that ends the progress.
 func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	a := b.app
 	file, isFile := source.(*os.File)
-	if term.IsTerminal(int(a.Stdout.Fd())) || isFile && term.IsTerminal(int(file.Fd())) {
+	if term.IsTerminal(int(a.Stdout.Fd())) && !b.flags.silent || isFile && term.IsTerminal(int(file.Fd())) {
 		return source, func() {}
 	}
 	at := &position{r: source}
@@ -56,7 +55,7 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 		}
 	}
 	begun := time.Now()
-	above, end := cli.Live(a, progressInterval, func() string {
+	above, end := cli.Live(a, ProgressInterval, func() string {
 		return progressText(b.tally.lines.Load(), time.Since(begun), at.bytes(), size)
 	})
 	b.stderr = above

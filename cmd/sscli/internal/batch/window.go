@@ -244,7 +244,7 @@ func (w *window) finish(ctx context.Context, l *pendingLine) {
 	} else if len(l.req.Commands) > 0 {
 		err = explain.Describe(l.req.Commands[0], err)
 	}
-	if result != nil {
+	if result != nil && !w.flags.silent {
 		if queueErr := w.app.Queue(result); queueErr != nil {
 			err = queueErr
 		}

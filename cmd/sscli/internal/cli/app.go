@@ -36,6 +36,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,7 @@ type App struct {
 	Output   string          // the form of results: human, raw, json or template=…
 	Out      *format.Printer // prints results
 	Faults   *format.Printer // prints errors and warnings; nil before Configure
+	saying   sync.Mutex      // for one user of Faults at a time
 
 	Streaming bool   // standard input is read by the command itself: no answer can come from it
 	Line      int    // number of the line of a batch that errors are about; 0 = none
@@ -139,7 +141,7 @@ func warnOverride(a *App, o config.Override) {
 	}
 	warning := fmt.Sprintf("%s %s the chosen context %s", strings.Join(o.Variables, ", "), verb, o.Context)
 	terminal := term.IsTerminal(int(a.Stdout.Fd())) && term.IsTerminal(int(a.Stderr.Fd()))
-	if a.Settings.Verbose || terminal && !a.Settings.Quiet && !config.Told(a.Env, warning, time.Now()) {
+	if a.Settings.Verbose > 0 || terminal && !a.Settings.Quiet && !config.Told(a.Env, warning, time.Now()) {
 		a.Warn(warning, "")
 	}
 }

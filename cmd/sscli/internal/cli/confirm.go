@@ -22,9 +22,7 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 	if !a.Settings.Protected || a.Settings.Yes || a.confirmed {
 		return nil
 	}
-	stdin, ok := a.Stdin.(*os.File)
-	typed := a.Shell != nil || ok && term.IsTerminal(int(stdin.Fd())) // a shell has the terminal
-	if !typed || a.Streaming || !term.IsTerminal(int(a.Stderr.Fd())) {
+	if !CanAsk(a) {
 		return &explain.ProtectedError{Context: a.Settings.Context, What: what, Batch: a.Streaming}
 	}
 	answer, err := terminal.Ask(ctx, a.Stderr, fmt.Sprintf("%s: context %s is protected. Continue? [y/N] ", what, a.Settings.Context))
@@ -36,6 +34,14 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 		return nil
 	}
 	return &explain.ProtectedError{Context: a.Settings.Context, What: what, Refused: true}
+}
+
+// CanAsk reports whether the user can be asked: standard input and standard error are a terminal,
+// and standard input is not read for something else.
+func CanAsk(a *App) bool {
+	stdin, ok := a.Stdin.(*os.File)
+	typed := a.Shell != nil || ok && term.IsTerminal(int(stdin.Fd())) // a shell has the terminal
+	return typed && !a.Streaming && term.IsTerminal(int(a.Stderr.Fd()))
 }
 
 // ConfirmAll is Confirm for all later writes of this run: the user is asked once.

@@ -7,7 +7,7 @@ import (
 )
 
 // Logger returns a logger for servers. It prints warnings with [App.Warn] and information
-// with [App.Inform]; debug records only with --verbose.
+// with [App.Inform]; debug records only with -vv.
 func Logger(a *App) *slog.Logger { return slog.New(logHandler{app: a}) }
 
 // A logHandler prints a record as its message with the attributes as NAME=VALUE.
@@ -18,7 +18,7 @@ type logHandler struct {
 }
 
 func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo && !h.app.Settings.Quiet || h.app.Settings.Verbose
+	return level >= slog.LevelInfo && !h.app.Settings.Quiet || h.app.Settings.Verbose > 1
 }
 
 func (h logHandler) Handle(_ context.Context, r slog.Record) error {

@@ -7,17 +7,19 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 func TestLogger(t *testing.T) {
 	for _, c := range []struct {
-		name           string
-		quiet, verbose bool
-		want           string
+		name    string
+		quiet   bool
+		verbose config.Level
+		want    string
 	}{
-		{"plain", false, false, "sscli: up again after=2s\nsscli: warning: lost error=\"no route\" key=a\n"},
-		{"quiet", true, false, ""},
-		{"verbose", false, true, "sscli: hello group.id=\"x y\"\nsscli: up again after=2s\nsscli: warning: lost error=\"no route\" key=a\n"},
+		{"plain", false, 1, "sscli: up again after=2s\nsscli: warning: lost error=\"no route\" key=a\n"},
+		{"quiet", true, 0, ""},
+		{"verbose", false, 2, "sscli: hello group.id=\"x y\"\nsscli: up again after=2s\nsscli: warning: lost error=\"no route\" key=a\n"},
 	} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 		if err != nil {

@@ -53,6 +53,14 @@ func stderrPrinter(a *App, output string, w io.Writer) (*format.Printer, error) 
 	return format.New(w, format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)})
 }
 
+// Diagnostics returns a printer to standard error with its own form of output.
+func Diagnostics(a *App, output string) (*format.Printer, error) {
+	return stderrPrinter(a, output, a.Stderr)
+}
+
+// UsesColor reports whether to use colors on standard output.
+func UsesColor(a *App) bool { return useColor(a, term.IsTerminal(int(a.Stdout.Fd()))) }
+
 // useColor follows no-color.org and the CLICOLOR convention; --color comes first.
 func useColor(a *App, terminal bool) bool {
 	set := func(name string) bool {
@@ -137,13 +145,17 @@ func (a *App) Inform(message string) {
 
 // Note is Warn for something harmless: only --verbose shows it.
 func (a *App) Note(message string) {
-	if a.Settings.Verbose {
+	if a.Settings.Verbose > 0 {
 		a.Warn(message, "")
 	}
 }
 
 // Say prints on standard error. An error is ignored: there is no place left to report it.
-func (a *App) Say(r format.Result) { _ = a.Faults.Print(r) }
+func (a *App) Say(r format.Result) {
+	a.saying.Lock()
+	defer a.saying.Unlock()
+	_ = a.Faults.Print(r)
+}
 
 // Attend prints the warnings and the notes of a result.
 func Attend(a *App, r client.ReplyInfo) {

@@ -27,6 +27,7 @@ func Register(a *cli.App, root *cobra.Command) {
 	words := config.Words()
 	words["show"] = format.Shows()
 	words["until"] = []string{"set", "delete", "value="}
+	words["log-format"] = []string{"text", "json"}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		each := func(f *pflag.Flag) {
@@ -97,7 +98,7 @@ func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
 	if s.AskPass || s.Embedded {
 		return nil
 	}
-	s.Quiet, s.Verbose, s.Trace, s.TraceFile = true, false, false, ""
+	s.Quiet, s.Verbose, s.Trace, s.TraceFile = true, 0, false, ""
 	s.Timeout = Timeout
 	o, undo, err := a.Broker()
 	if err != nil {

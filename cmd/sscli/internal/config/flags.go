@@ -2,6 +2,8 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 
 	"github.com/spf13/pflag"
 )
@@ -25,6 +27,35 @@ func (t *Text) String() string { return string(*t) }
 // Type implements [pflag.Value]: it is the name of the value in help.
 func (t *Text) Type() string { return "string" }
 
+// A Level is how often a switch was given: -v is 1, -vv is 2.
+type Level int
+
+// Set implements [pflag.Value]: true adds 1, false is 0, and a number is the level.
+func (l *Level) Set(text string) error {
+	switch n, err := strconv.Atoi(text); {
+	case text == "true":
+		*l++
+	case text == "false":
+		*l = 0
+	case err != nil || n < 0:
+		return fmt.Errorf("%.32q: want true, false or a number", text)
+	default:
+		*l = Level(n)
+	}
+	return nil
+}
+
+// String implements [pflag.Value].
+func (l *Level) String() string {
+	if *l == 0 {
+		return "false" // what help takes for the default of a switch
+	}
+	return strconv.Itoa(int(*l))
+}
+
+// Type implements [pflag.Value]: in help, it is a switch.
+func (l *Level) Type() string { return "bool" }
+
 // named is a Text with a name in help.
 type named struct {
 	Text
@@ -40,6 +71,10 @@ func Bind(fs *pflag.FlagSet) {
 		usage := s.usage
 		if s.env != "" {
 			usage += " [" + s.env + "]"
+		}
+		if _, level := s.field().(*Level); level {
+			fs.VarPF(new(Level), s.flag, s.short, usage).NoOptDefVal = "true"
+			continue
 		}
 		if s.value == "" {
 			fs.BoolP(s.flag, s.short, false, usage)

@@ -48,7 +48,7 @@ type Settings struct {
 	Trace     bool
 	TraceFile string
 	Quiet     bool
-	Verbose   bool
+	Verbose   Level
 	Yes       bool // confirms every write in a protected context
 
 	// Sources has, for each flag name, what set it: "--port", "SSCLI_PORT",

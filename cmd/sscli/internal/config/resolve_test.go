@@ -109,7 +109,7 @@ func TestResolveRest(t *testing.T) {
 		want      Settings
 	}{
 		{"-t 5s -o json --color never --trace --trace-file f -q -v", "",
-			Settings{Timeout: 5 * time.Second, Output: "json", Color: "never", Trace: true, TraceFile: "f", Quiet: true, Verbose: true}},
+			Settings{Timeout: 5 * time.Second, Output: "json", Color: "never", Trace: true, TraceFile: "f", Quiet: true, Verbose: 1}},
 		{"", "SSCLI_TIMEOUT=250ms SSCLI_OUTPUT=raw SSCLI_COLOR=always SSCLI_TRACE=1 SSCLI_TRACE_FILE=f",
 			Settings{Timeout: 250 * time.Millisecond, Output: "raw", Color: "always", Trace: true, TraceFile: "f"}},
 		{"--trace=false", "SSCLI_TRACE=1", Settings{}},
@@ -345,7 +345,7 @@ func TestLine(t *testing.T) {
 	}{
 		{"", base, "", ""},
 		{"-o raw -t 5s", change(func(s *Settings) { s.Output, s.Timeout = "raw", 5*time.Second }), "", ""},
-		{"--trace=false -q=false -v", change(func(s *Settings) { s.Trace, s.Quiet, s.Verbose = false, false, true }), "", ""},
+		{"--trace=false -q=false -v", change(func(s *Settings) { s.Trace, s.Quiet, s.Verbose = false, false, 1 }), "", ""},
 		{"--color never --trace-file f", change(func(s *Settings) { s.Color, s.TraceFile = "never", "f" }), "", ""},
 		{"-u mqtt://other -o raw -i you", change(func(s *Settings) { s.Output = "raw" }), "--url", ""},
 		{"--embedded=false", base, "--embedded", ""},

@@ -22,7 +22,7 @@ type setting struct {
 	group       group
 	words       []string // the possible values; one that ends in = is a beginning
 
-	// into returns a pointer to the field that holds the value: a *string, *bool,
+	// into returns a pointer to the field that holds the value: a *string, *bool, *Level,
 	// *time.Duration or **url.URL. `context show` leaves out a zero value. nil if the value
 	// becomes a part of another field.
 	into func(*Settings) any
@@ -88,6 +88,8 @@ func (s setting) parse(out *Settings, text string) error {
 			return fmt.Errorf("%.32q: want true or false", text)
 		}
 		*p = b
+	case *Level:
+		return p.Set(text)
 	case *time.Duration:
 		d, err := ParseDuration(text)
 		if err == nil && d <= 0 {
@@ -112,6 +114,10 @@ func (s setting) show(from *Settings) string {
 		if *p {
 			return "true"
 		}
+	case *Level:
+		if *p > 0 {
+			return p.String()
+		}
 	case *time.Duration:
 		if *p != 0 {
 			return p.String()
@@ -124,6 +130,14 @@ func (s setting) show(from *Settings) string {
 	return ""
 }
 
+// field returns what kind of field holds the value, or nil.
+func (s setting) field() any {
+	if s.into == nil {
+		return nil
+	}
+	return s.into(new(Settings))
+}
+
 // copy copies the value from one Settings to another.
 func (s setting) copy(to, from *Settings) {
 	switch p := s.into(to).(type) {
@@ -131,6 +145,8 @@ func (s setting) copy(to, from *Settings) {
 		*p = *s.into(from).(*string)
 	case *bool:
 		*p = *s.into(from).(*bool)
+	case *Level:
+		*p = *s.into(from).(*Level)
 	case *time.Duration:
 		*p = *s.into(from).(*time.Duration)
 	}
@@ -213,7 +229,7 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.TraceFile }},
 	{flag: "quiet", short: "q", usage: "print no warnings",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Quiet }},
-	{flag: "verbose", short: "v", usage: "also warn about harmless deviations from the protocol",
+	{flag: "verbose", short: "v", usage: "also warn about harmless deviations; serve and gateway log requests (-vv: more)",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Verbose }},
 	{flag: "yes", usage: "confirm every write in a protected context",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Yes }},

@@ -41,7 +41,7 @@ func TestTable(t *testing.T) {
 			if row.isSwitch() {
 				t.Errorf("--%s is a switch and goes into a string", row.flag)
 			}
-		case *bool:
+		case *bool, *Level:
 			if !row.isSwitch() {
 				t.Errorf("--%s has a value and goes into a bool", row.flag)
 			}

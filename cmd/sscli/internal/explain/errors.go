@@ -126,6 +126,14 @@ func NoAnswer(err error, within time.Duration) string {
 // IsTimeout reports whether the error is a timeout.
 func IsTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
+// A NotWrittenError is an edited value that was not written.
+type NotWrittenError struct {
+	Why  string // why not
+	Hint string // the next thing to type; empty if there is none
+}
+
+func (e *NotWrittenError) Error() string { return e.Why }
+
 // A ProtectedError is a write in a protected context that was not confirmed. Nothing was sent.
 type ProtectedError struct {
 	Context string // the name of the context

@@ -71,6 +71,9 @@ func Fault(err error) format.Fault {
 	if c, ok := errors.AsType[*config.FileError](err); ok {
 		f.Hint = c.Hint
 	}
+	if n, ok := errors.AsType[*NotWrittenError](err); ok {
+		f.Hint = n.Hint
+	}
 	if p, ok := errors.AsType[*ProtectedError](err); ok && p.Refused {
 		f.Hint = ""
 	}
@@ -137,6 +140,7 @@ func Table() []Row {
 			"sscli lock status NAME shows who holds it; acquire it again", is(client.ErrNotHolder)},
 		{"lock_busy", CodeNo, "the lock has another holder, and the time to wait (if any) is over",
 			"sscli lock status NAME shows who holds it, and --observe with a third of its lease whether it is renewed; or use a longer --wait", is(client.ErrLockBusy)},
+		{"not_written", CodeNo, "an edited value was not written: the key changed meanwhile, the editor ended with another exit code than 0, or the text is not JSON", "", IsA[*NotWrittenError]},
 		{"not_applied", codeTimeout, "a write was sent, no usable reply came, and the key is as it was before",
 			"run it again", IsA[*NotAppliedError]},
 		{"child", child.CodeSetup, "the command after -- could not be started (125, 126, 127)", "", IsA[*child.StartError]},

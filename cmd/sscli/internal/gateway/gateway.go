@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
+	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/redis"
 )
@@ -27,6 +28,7 @@ type flags struct {
 	watch               []string
 	notify              string
 	insecure            bool
+	log                 requestlog.Flags
 }
 
 // New returns the command.
@@ -52,6 +54,9 @@ A write without an answer is replied to with UNKNOWN: it may have been applied. 
 means that the broker cannot be reached and nothing was sent. A subscriber that may have
 missed a change is disconnected.
 
+With -v, print a line on standard error for each command, and what the store made of it;
+with -vv more of each, and the clients that come and go. --log-format json makes them JSON.
+
 --users takes lines as htpasswd -nbB NAME PASSWORD prints them. An address that is not
 loopback needs it, or --tls-client-ca, or --redis-insecure.`,
 		Example: "  sscli gateway\n  sscli gateway --watch setpoint --notify-keyspace-events KEA\n  sscli gateway -- pytest\n  sscli gateway --listen :6379 --users users.txt --tls-cert server.crt --tls-key server.key",
@@ -71,6 +76,7 @@ loopback needs it, or --tls-client-ca, or --redis-insecure.`,
 	fs.Var(&f.key, "tls-key", "PEM `FILE` with the key of --tls-cert")
 	fs.Var(&f.clientCA, "tls-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
 	fs.BoolVar(&f.insecure, "redis-insecure", false, "let everybody in who can reach the address")
+	f.log.Bind(fs)
 	return cmd
 }
 
@@ -168,6 +174,13 @@ func run(a *cli.App, ctx context.Context, f flags, command []string) (err error)
 	}
 	if err := a.Settings.Broker(); err != nil {
 		return err
+	}
+	log, err := f.log.Open(a)
+	if err != nil {
+		return err
+	}
+	if log != nil {
+		o.Observe = log.Command
 	}
 	if err := a.Confirm(ctx, "let Redis clients write"); err != nil {
 		return err

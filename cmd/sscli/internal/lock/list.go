@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -87,17 +86,9 @@ func listLocks(a *cli.App, ctx context.Context, s *client.Session, operands []st
 	if err != nil {
 		return err
 	}
-	width, holders := 0, 0
-	for i := range readings {
-		r := &readings[i].status
-		r.List = true
-		width = max(width, utf8.RuneCountInString(format.Word(r.Name)))
-		if r.Held {
-			holders = max(holders, utf8.RuneCountInString(format.Brief(r.Holder)))
-		}
-	}
 	var first *explain.ExitError
 	free := false
+	var rows []format.Row
 	for _, r := range readings {
 		if r.err != nil {
 			err := lockError(a, lockFlags{name: r.status.Name, conflict: explain.CodeNo}, r.err)
@@ -113,8 +104,12 @@ func listLocks(a *cli.App, ctx context.Context, s *client.Session, operands []st
 			continue // released since the scan
 		}
 		free = free || !r.status.Held
-		r.status.Width, r.status.HolderWide = width, holders
-		if err := a.Queue(r.status); err != nil {
+		r.status.List = true
+		rows = append(rows, r.status)
+	}
+	a.Out.Measure(rows...)
+	for _, row := range rows {
+		if err := a.Queue(row); err != nil {
 			return err
 		}
 	}

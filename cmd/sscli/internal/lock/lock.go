@@ -31,7 +31,7 @@ import (
 
 // New returns the command lock.
 func New(a *cli.App) *cobra.Command {
-	const want = "want run, acquire, renew, release, hold, status or list"
+	const want = "want run, acquire, renew, release, hold, status, list or trace"
 	cmd := &cobra.Command{
 		Use:     "lock",
 		Short:   "Hold locks, and show who holds them",
@@ -47,7 +47,7 @@ later holder has written.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(newLockRun(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a), newLockHold(a), newLockStatus(a), newLockList(a))
+	cmd.AddCommand(newLockRun(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a), newLockHold(a), newLockStatus(a), newLockList(a), newLockTrace(a))
 	return cmd
 }
 

@@ -278,7 +278,7 @@ func (r *lockRun) leased(l client.Lease) {
 		}
 		r.tokens <- l.Token.String()
 	}
-	if r.app.Settings.Verbose {
+	if r.app.Settings.Verbose > 0 {
 		what := "the lock was renewed, token "
 		if !r.held {
 			what = "the lock is held, token "

@@ -52,11 +52,20 @@ func attach(a *cli.App, ctx context.Context, f serveFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, undo()) }()
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	attached, err := emulator.Attach(limited, attachOptions(o), emulator.EngineOptions{
+	log, err := f.log.Open(a)
+	if err != nil {
+		return err
+	}
+	engine := emulator.EngineOptions{
 		Now:     func() time.Time { return time.Now().Add(served.Skew) },
 		MaxKeys: served.MaxKeys,
-	}, served.Data)
+	}
+	if log != nil {
+		engine.Observe = log.Engine
+		served.Observe, served.Log = log.Observe, cli.Logger(a)
+	}
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	attached, err := emulator.Attach(limited, attachOptions(o), engine, served.Data)
 	cancel()
 	if explain.IsA[*emulator.DataError](err) {
 		return dataError(err)

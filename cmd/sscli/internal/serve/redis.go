@@ -52,7 +52,7 @@ func (f redisFlags) serve(attached *emulator.Attached, o emulator.Options) (url 
 		return "", nil
 	}
 	url, err = attached.ServeRedis(emulator.RedisOptions{
-		Listen: string(f.listen), Notify: string(f.notify), TLS: o.TLS, CheckLogin: o.CheckLogin, Log: o.Log,
+		Listen: string(f.listen), Notify: string(f.notify), TLS: o.TLS, CheckLogin: o.CheckLogin, Log: o.Log, Observe: o.Observe,
 	})
 	if err != nil {
 		return "", &explain.UsageError{Err: err, Hint: "another --redis, such as 127.0.0.1:0 for any free port"}

@@ -19,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
+	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -35,6 +36,7 @@ type serveFlags struct {
 	maxPacket                   uint32
 	attach                      bool
 	data                        dataFlags
+	log                         requestlog.Flags
 }
 
 func New(a *cli.App) *cobra.Command {
@@ -73,6 +75,9 @@ notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is its URL. A 
 With --data FILE the store survives a restart and a crash: a write is answered when the
 file has it. --persist asked keeps only the keys that were set with --persist, and those
 that match a --persist-pattern. --data-check reads a file and names what is damaged.
+
+With -v, print a line on standard error for each request, and what became of it; with -vv
+more of each, and the clients that come and go. --log-format json makes them JSON.
 
 With --attach, be the store of a broker that has none, such as Mosquitto: a client that
 answers the requests of the other clients.`,
@@ -122,6 +127,7 @@ answers the requests of the other clients.`,
 	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: none)")
 	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: none)")
 	f.data.bind(fs)
+	f.log.Bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
 	return cmd
 }
@@ -214,6 +220,13 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 		if o.TLS != nil {
 			o.Listen = "127.0.0.1:8883"
 		}
+	}
+	log, err := f.log.Open(a)
+	if err != nil {
+		return err
+	}
+	if log != nil {
+		o.Observe, o.Log = log.Observe, cli.Logger(a)
 	}
 	accounts, err := f.sat.open(&o, string(f.selfSigned), len(args) > 0)
 	if err != nil {

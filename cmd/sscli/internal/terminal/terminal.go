@@ -3,8 +3,8 @@
 //	answer, err := terminal.Ask(ctx, os.Stderr, "Continue? [y/N] ")
 //
 // [Ask] and [AskSecret] open the terminal itself, wherever the standard streams lead;
-// [ReadAll] reads standard input; a [Line] is redrawn below the other output. Whatever
-// waits for the user ends with its context, and the terminal is then as it was before.
+// [ReadAll] reads standard input; a [Line] is redrawn below the other output; [Keys] is a
+// terminal for a program that draws the whole screen. Whatever waits for the user ends with its context, and the terminal is then as it was before.
 package terminal
 
 import (
@@ -63,13 +63,13 @@ func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []
 		out = stderr
 	}
 	// Before the question: the user may type as soon as it appears.
-	show, err := hideInput(tty)
-	if err != nil {
+	keys := Keys{tty: tty}
+	if err := keys.Raw(); err != nil {
 		return nil, &Error{err}
 	}
 	fmt.Fprint(out, question)
 	defer func() {
-		err = errors.Join(err, show())
+		err = errors.Join(err, keys.Restore())
 		fmt.Fprintln(out)
 	}()
 	return interruptible(ctx, func() ([]byte, error) {
@@ -78,23 +78,6 @@ func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []
 	}, func() bool {
 		return tty.SetReadDeadline(time.Now()) == nil
 	})
-}
-
-// hideInput makes a terminal pass on each key as it is typed, and show none. show undoes
-// that.
-func hideInput(tty *os.File) (show func() error, err error) {
-	// Not Fd, after which a read could not be ended.
-	conn, err := tty.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var before *term.State
-	if controlErr := conn.Control(func(fd uintptr) { before, err = term.MakeRaw(int(fd)) }); controlErr != nil || err != nil {
-		return nil, errors.Join(controlErr, err)
-	}
-	return func() (err error) {
-		return errors.Join(conn.Control(func(fd uintptr) { err = term.Restore(int(fd), before) }), err)
-	}, nil
 }
 
 // ReadSecretLine reads a line from a terminal in raw mode: backspace, Ctrl-U, Ctrl-C and

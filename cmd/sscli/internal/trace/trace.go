@@ -61,7 +61,7 @@ type tracer struct {
 }
 
 func (t *tracer) print(e mqtt.Event) {
-	line := traceLine(e, e.Time.Sub(t.start))
+	line := Line(e, e.Time.Sub(t.start))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, err := io.WriteString(t.w, line); err != nil && t.err == nil {
@@ -69,9 +69,9 @@ func (t *tracer) print(e mqtt.Event) {
 	}
 }
 
-// traceLine returns seconds since the start, direction, packet type, packet identifier
+// Line returns a packet in one line: seconds since the start, direction, packet type, packet identifier
 // and size, then what the packet says.
-func traceLine(e mqtt.Event, since time.Duration) string {
+func Line(e mqtt.Event, since time.Duration) string {
 	var b strings.Builder
 	arrow := "<-"
 	if e.Sent {

@@ -17,7 +17,7 @@ func FuzzTraceLine(f *testing.F) {
 	f.Add(wire.NotifyTopic("client", "k\x1b"), []byte("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n"), []byte(nil), "", "", "", "")
 	f.Add("a\nb", []byte("\x1b[2J"), []byte("\x1b"), "\x1b[2J", "\u202e", "\x07", "0x86 (\"\x1b[2J\")")
 	f.Fuzz(func(t *testing.T, topic string, payload, correlation []byte, name, value, response, detail string) {
-		line := traceLine(mqtt.Event{
+		line := Line(mqtt.Event{
 			Type: "PUBLISH", ID: 7, Size: len(payload), Detail: detail, Duplicate: true,
 			Message: &mqtt.Message{
 				Topic: topic, Payload: payload, Correlation: correlation, ResponseTopic: response, Expiry: time.Second,

@@ -2,18 +2,30 @@ package verb
 
 import (
 	"context"
+	"iter"
+	"slices"
 
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/entries"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 
+// scanFlags are the flags and the operand of `scan`.
+type scanFlags struct {
+	pattern string
+	limit   int // -1: none
+	long    bool
+	sort    config.Text // age, size, key, or empty for the store's order
+}
+
 // newScan returns the verb `scan`.
 func newScan() Verb {
-	limit := -1
+	f := scanFlags{pattern: "*", limit: -1}
 	return Verb{
 		use:     "scan [PATTERN]",
 		Aliases: []string{"keys"},
@@ -28,38 +40,56 @@ no order. It may list a key twice, may or may not list a key that is written or
 deleted meanwhile, and may leave out keys that this client may not read.
 
 Keys are printed page by page, as the store sends them. --timeout is for connecting,
-and then for each page. The raw form is one line for each key, with C escapes.`,
-		example: "  sscli scan\n  sscli scan 'thermostat/*'\n  sscli scan --limit 10 -o json",
+and then for each page. The raw form is one line for each key, with C escapes.
+
+--long reads the values too, many at a time, and prints the size of each, when it was
+written, and its first bytes. Keys that are gone by then are left out. The raw form is
+KEY, VERSION, SIZE and the first bytes, separated by tabs.
+
+--sort prints the keys once all have been read: the newest first (age), the largest
+first (size), or in the order of their bytes (key). Each key is then listed once, and
+--limit counts the sorted keys.`,
+		example: "  sscli scan\n  sscli scan 'thermostat/*' --long\n  sscli scan --long --sort size --limit 10\n  sscli scan --limit 10 -o json",
 		Flags: func(fs *pflag.FlagSet) {
-			fs.IntVar(&limit, "limit", -1, "stop after `N` keys")
+			fs.IntVar(&f.limit, "limit", -1, "stop after `N` keys")
 			fs.Lookup("limit").DefValue = "0" // no limit; help shows no default
+			fs.BoolVarP(&f.long, "long", "l", false, "print size, age and the first bytes of each value too")
+			fs.Var(&f.sort, "sort", "sort by `ORDER`: age, size or key")
 		},
 		Parse: func(args []string, _ cli.Source) (Request, error) {
-			pattern := "*"
 			if len(args) > 1 {
 				return Request{}, explain.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(args))
 			}
 			if len(args) == 1 {
-				pattern = cli.Unprotect(args[0])
+				f.pattern = cli.Unprotect(args[0])
 			}
-			if limit < -1 || limit == 0 {
-				return Request{}, explain.Usagef("--limit %d: want at least 1", limit)
+			if f.limit < -1 || f.limit == 0 {
+				return Request{}, explain.Usagef("--limit %d: want at least 1", f.limit)
 			}
-			first := client.Scan(pattern, nil)
+			if _, known := sortOrder(f.sort); !known {
+				return Request{}, explain.Usagef("--sort %.32q: want age, size or key", string(f.sort))
+			}
+			first := client.Scan(f.pattern, nil)
 			return Request{
 				Commands: []client.Command{first},
 				Carry: func(ctx context.Context, a *cli.App, s *client.Session) error {
-					return explain.DescribeScan(first, scan(ctx, a, s, pattern, limit))
+					switch {
+					case f.long || f.sort != "" && f.sort != "key":
+						return f.values(ctx, a, s)
+					case f.sort == "key":
+						return explain.DescribeScan(first, f.sortedNames(ctx, a, s))
+					}
+					return explain.DescribeScan(first, f.names(ctx, a, s))
 				},
 			}, nil
 		},
 	}
 }
 
-// scan prints the keys, each page as it arrives. A limit of -1 is no limit.
-func scan(ctx context.Context, a *cli.App, s *client.Session, pattern string, limit int) error {
+// names prints the keys, each page as it arrives.
+func (f scanFlags) names(ctx context.Context, a *cli.App, s *client.Session) error {
 	n := 0
-	for page, err := range s.Scan(ctx, pattern) {
+	for page, err := range s.Scan(ctx, f.pattern) {
 		if err != nil {
 			return err
 		}
@@ -68,19 +98,69 @@ func scan(ctx context.Context, a *cli.App, s *client.Session, pattern string, li
 			if err := a.Queue(format.Key{Key: key}); err != nil {
 				return err
 			}
-			if n == limit {
+			if n == f.limit {
 				break
 			}
 		}
 		if err := a.Flush(); err != nil {
 			return err
 		}
-		if n == limit {
+		if n == f.limit {
 			return nil
 		}
 	}
 	if n == 0 {
-		a.Inform("no key matches " + format.Brief(pattern))
+		f.informNone(a)
 	}
 	return nil
+}
+
+func (f scanFlags) informNone(a *cli.App) { a.Inform("no key matches " + format.Brief(f.pattern)) }
+
+// sortedNames prints the keys in the order of their bytes, once all are known.
+func (f scanFlags) sortedNames(ctx context.Context, a *cli.App, s *client.Session) error {
+	var keys []string
+	for page, err := range s.Scan(ctx, f.pattern) {
+		if err != nil {
+			return err
+		}
+		keys = append(keys, page.Keys...)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	if f.limit > 0 {
+		keys = keys[:min(f.limit, len(keys))]
+	}
+	for _, key := range keys {
+		if err := a.Queue(format.Key{Key: key}); err != nil {
+			return err
+		}
+	}
+	if len(keys) == 0 {
+		f.informNone(a)
+	}
+	return a.Flush()
+}
+
+// ScanKeys is [entries.Scan] with errors that name the pattern, and that say so if the store
+// knows no SCAN.
+func ScanKeys(pattern string) entries.Keys {
+	return func(r *entries.Reader) iter.Seq2[string, error] {
+		return func(yield func(string, error) bool) {
+			for key, err := range entries.Scan(pattern)(r) {
+				if !yield(key, explain.DescribeScan(client.Scan(pattern, nil), err)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ReadError returns the error with which the reading of entries ended, with the key that it is
+// about.
+func ReadError(e entries.Entry, err error) error {
+	if e.Key == "" {
+		return err
+	}
+	return explain.Describe(client.Get(e.Key), err)
 }

@@ -35,7 +35,7 @@ type watchFlags struct {
 	keepGoing            bool
 	buffer               int
 	audit, retryFor      config.Text
-	keysFrom             config.Text
+	keysFrom, field      config.Text
 	show                 format.Show
 }
 
@@ -51,6 +51,13 @@ until interrupted. Keys are exact; the store knows no patterns.
 When the connection was lost, watch connects again and prints the value of each key
 (resync), after a gap if changes are missing or may be: continuity is proven, lost or
 unknown.
+
+With --field PATH an event is printed only when that field of a JSON value has changed:
+its old and its new value. A PATH is .config.mode, .list[2] or .config["odd name"]; a dot
+is the whole value. A field of a missing key, or of a value that is not JSON, is missing.
+-n counts, and --until is about, these changes: set means that the field exists, value=V
+that it is the string V, or V as JSON. The raw form has the old and the new JSON in place
+of the value, - for a field that is missing.
 
 With CMD, run CMD for each event, one at a time, with the event as JSON on its standard
 input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment. The
@@ -77,6 +84,7 @@ and the watch, and fg continues both.`,
 	fs.BoolVar(&f.failOnGap, "fail-on-gap", false, "end with exit code 10 when continuity is not proven")
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD exits with another code than 0")
 	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
+	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
 	cli.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
 	fs.Var(&f.retryFor, "retry-for", "give up after `DURATION` without a connection (default: never)")
@@ -171,6 +179,10 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 	if err := cli.CheckShow(f.show, a.Output); err != nil {
 		return err
 	}
+	field, err := newFieldView(a, string(f.field))
+	if err != nil {
+		return err
+	}
 	if len(keys) == 0 {
 		return explain.Usagef("no key: want watch KEY...")
 	}
@@ -199,7 +211,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 			defer cancel()
 		}
 		defer cli.CollectLess()()
-		v := viewer{app: a, f: f, until: until, command: command, runner: child.NewRunner()}
+		v := viewer{app: a, f: f, field: field, until: until, command: command, runner: child.NewRunner()}
 		defer v.runner.Close()
 		a.Out.Measure(rows(keys)...)
 		err = v.run(ctx, w)
@@ -227,6 +239,7 @@ func leaveWatch(a *cli.App, w *client.Watch) {
 type viewer struct {
 	app     *cli.App
 	f       watchFlags
+	field   *fieldView // nil without --field
 	until   condition
 	command []string
 	runner  *child.Runner
@@ -300,7 +313,14 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 				cli.NotePattern(v.app, e.Key)
 			}
 		}
-		if err := v.show(e); err != nil {
+		judged, shown, news := e, format.FieldChange{}, true
+		if v.field != nil {
+			shown, judged, news = v.field.see(e)
+		}
+		if !news {
+			continue
+		}
+		if err := v.show(e, shown); err != nil {
 			return endReason(err), err
 		}
 		change := e.Kind == client.EventSet || e.Kind == client.EventDelete || e.Kind == client.EventOther
@@ -313,7 +333,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 				return endReason(explain.ErrGap), explain.ErrGap
 			}
 		case e.Kind == client.EventError, e.Kind == client.EventUnaudited:
-		case e.Kind != client.EventOther && (change || !v.f.noInitial) && v.until(e):
+		case judged.Kind != client.EventOther && (change || !v.f.noInitial) && v.until(judged):
 			return "until", nil
 		case v.f.count > 0 && v.changes >= v.f.count:
 			return "count", nil
@@ -352,8 +372,8 @@ func endReason(err error) string {
 	return "error"
 }
 
-// show prints an event, or runs the command for it.
-func (v *viewer) show(e client.Event) error {
+// show prints an event, or runs the command for it. field is that of --field.
+func (v *viewer) show(e client.Event, field format.FieldChange) error {
 	if e.Kind == client.EventInitial && v.f.noInitial {
 		return nil
 	}
@@ -363,7 +383,7 @@ func (v *viewer) show(e client.Event) error {
 	result := format.Event{
 		Op: string(e.Kind), Key: e.Key, Version: cli.Version(e.Version), Time: e.Time,
 		Value: e.Value, HasValue: e.HasValue, Word: e.Word,
-		Continuity: string(e.Continuity), From: e.From, To: e.To, Show: v.f.show,
+		Continuity: string(e.Continuity), From: e.From, To: e.To, Show: v.f.show, Field: field,
 	}
 	if e.Kind == client.EventError || e.Kind == client.EventUnaudited {
 		result.Message = explain.Message(e.Err)

@@ -1,0 +1,159 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// editorScript writes an editor: a shell script that gets the file as $1 and, at its n-th run,
+// n as $n.
+func editorScript(t *testing.T, body string) (env []string) {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "editor")
+	text := "#!/bin/sh\nrun=" + dir + "/run\nn=$(cat \"$run\" 2>/dev/null || echo 0); n=$((n+1)); echo $n > \"$run\"\n" + body + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"VISUAL=" + file, "TMPDIR=" + dir}
+}
+
+// keptText returns the text of the file that an error names, or of none.
+func keptText(t *testing.T, screen string) (text string, kept bool) {
+	t.Helper()
+	name := regexp.MustCompile(`your text is in (\S+)`).FindStringSubmatch(screen)
+	if name == nil {
+		return "", false
+	}
+	data, err := os.ReadFile(name[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data), true
+}
+
+// TestEditAsks types answers to the question what to do with a text that is no JSON.
+func TestEditAsks(t *testing.T) {
+	const question = "not JSON: line 2, column 8: invalid character 'x' looking for beginning of value. Edit again, write it as it is, or quit? [e/w/q] "
+	for _, tt := range []struct {
+		name   string
+		answer string
+		code   int
+		value  string // in the end
+		kept   string // the text in a file; empty: none
+	}{
+		{"edit", "e\n", 0, `{"a":2}`, ""},
+		{"write", "w\n", 0, "{\n  \"a\": x\n}", ""},
+		{"quit", "q\n", 1, `{"a":1}`, "{\n  \"a\": x\n}\n"},
+		{"nothing", "\n", 1, `{"a":1}`, "{\n  \"a\": x\n}\n"},
+		{"end", "\x04", 1, `{"a":1}`, "{\n  \"a\": x\n}\n"},
+		{"interrupt", "\x03", 130, `{"a":1}`, "{\n  \"a\": x\n}\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t)
+			put(t, store, "cfg", `{"a":1}`)
+			env := editorScript(t, `if [ $n = 1 ]; then v=x; else v=2; fi; printf '{\n  "a": %s\n}\n' $v > "$1"`)
+			s := converse(t, env, nil, "-u", store.URL(), "edit", "cfg")
+			s.await(question)
+			s.typeIn(tt.answer)
+			if code := s.end(); code != tt.code {
+				t.Errorf("exit code %d, want %d: %s", code, tt.code, s.screen())
+			}
+			if got := contents(store)["cfg"]; got != tt.value {
+				t.Errorf("the store holds %q, want %q", got, tt.value)
+			}
+			if text, kept := keptText(t, s.screen()); text != tt.kept || kept != (tt.kept != "") {
+				t.Errorf("kept %q, want %q: %s", text, tt.kept, s.screen())
+			}
+		})
+	}
+}
+
+// TestEditHasTheTerminal: the editor reads what is typed, and its Ctrl-C is its own.
+func TestEditHasTheTerminal(t *testing.T) {
+	store := emulator.Start(t)
+	put(t, store, "k", "old")
+	env := editorScript(t, `trap 'echo caught' INT; echo ready; read -r line; read -r line; printf '%s\n' "$line" > "$1"`)
+	s := converse(t, env, nil, "-u", store.URL(), "edit", "k", "--lock", "l")
+	s.cmd.Stdout = nil
+	s.await("editing k with ")
+	s.typeIn("first\nsecond\n")
+	if code := s.end(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.screen())
+	}
+	if got := contents(store); got["k"] != "second" || len(got) != 1 {
+		t.Errorf("the store holds %q", got)
+	}
+	if left, err := filepath.Glob(filepath.Join(strings.TrimPrefix(env[1], "TMPDIR="), "sscli-edit-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// TestEditWaitsForALock says what it waits for, and begins when the lock is free.
+func TestEditWaitsForALock(t *testing.T) {
+	store := emulator.Start(t)
+	put(t, store, "k", "old")
+	put(t, store, "l", "somebody")
+	env := editorScript(t, `echo new > "$1"`)
+	s := converse(t, env, nil, "-u", store.URL(), "edit", "k", "--lock", "l")
+	s.await(`waiting for lock "l", held by "somebody"`)
+	if strings.Contains(s.screen(), "editing") {
+		t.Errorf("the editor runs without the lock: %s", s.screen())
+	}
+	remove(store, "l")
+	if code := s.end(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.screen())
+	}
+	if got := contents(store)["k"]; got != "new" {
+		t.Errorf("the store holds %q", got)
+	}
+}
+
+// TestEditInProtectedContext asks before anything is sent.
+func TestEditInProtectedContext(t *testing.T) {
+	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
+		store := emulator.Start(t)
+		put(t, store, "k", "old")
+		s := converse(t, append(protectedContext(t, store), editorScript(t, `echo new > "$1"`)...), nil, "edit", "k")
+		s.await(`edit "k": context prod is protected. Continue? [y/N] `)
+		if n := store.State().Connections; n != 0 {
+			t.Errorf("%d connections before the answer", n)
+		}
+		s.typeIn(answer)
+		if got := s.end(); got != code {
+			t.Errorf("%q: exit code %d: %s", answer, got, s.screen())
+		}
+		if got, want := contents(store)["k"], map[int]string{0: "new", 2: "old"}[code]; got != want {
+			t.Errorf("%q: the store holds %q", answer, got)
+		}
+	}
+}
+
+// TestEditInTheShell edits on a line of a shell, which then goes on.
+func TestEditInTheShell(t *testing.T) {
+	store := emulator.Start(t)
+	put(t, store, "k", "old")
+	u := seat{server: store, env: editorScript(t, `read -r line; echo "$line" > "$1"`)}.start(t)
+	u.ready()
+	u.types("edit k\r")
+	u.seesWithin("editing k with ")
+	u.types("typed\n")
+	u.ready()
+	if got := contents(store)["k"]; got != "typed" {
+		t.Errorf("the store holds %q:\n%s", got, u.screen)
+	}
+	if got := u.runs("get k"); !strings.HasPrefix(got, "typed\n") {
+		t.Errorf("the next line prints %q", got)
+	}
+	if n := store.State().Connections; n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}

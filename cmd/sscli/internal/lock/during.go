@@ -1,0 +1,33 @@
+package lock
+
+import (
+	"context"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+)
+
+// Hold acquires a lock for another command, waiting while another holds it, and renews it until
+// release is called. While it is held nothing is printed: the terminal is the command's. The
+// errors are those of `lock hold`.
+func Hold(ctx context.Context, a *cli.App, s *client.Session, so client.Options, name string) (l *client.Lock, release func() error, err error) {
+	f := lockFlags{name: name, conflict: explain.CodeNo}
+	o, err := f.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Holder = newHolder(a)
+	reportWaiting(a, &o)
+	waiting, held := o.OnTrouble, false // the functions are called one at a time
+	o.OnLease = func(client.Lease) { held = true }
+	o.OnTrouble = func(err error) {
+		if !held {
+			waiting(err)
+		}
+	}
+	if l, err = s.Lock(ctx, name, o); err != nil {
+		return nil, nil, lockError(a, f, err)
+	}
+	return l, func() error { return lockError(a, f, releaseLock(a, l, so.Timeout)) }, nil
+}

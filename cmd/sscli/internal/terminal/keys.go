@@ -1,0 +1,78 @@
+package terminal
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Keys is a terminal that passes on each key as it is typed, and shows none.
+type Keys struct {
+	tty    *os.File
+	before *term.State // nil: the terminal is as it was
+}
+
+// OpenKeys opens the terminal that sscli was started from. The error is an *[Error].
+func OpenKeys() (*Keys, error) {
+	tty, err := openTerminal()
+	if err != nil {
+		return nil, &Error{err}
+	}
+	return &Keys{tty: tty}, nil
+}
+
+// Raw has the terminal pass on keys, those too that are signals otherwise.
+func (k *Keys) Raw() error {
+	return k.control(func(fd int) (err error) {
+		if k.before == nil {
+			k.before, err = term.MakeRaw(fd)
+		}
+		return err
+	})
+}
+
+// Restore undoes Raw.
+func (k *Keys) Restore() error {
+	return k.control(func(fd int) (err error) {
+		if k.before != nil {
+			err = term.Restore(fd, k.before)
+			k.before = nil
+		}
+		return err
+	})
+}
+
+// control calls f with the descriptor: not Fd, after which a read could not be ended.
+func (k *Keys) control(f func(fd int) error) error {
+	conn, err := k.tty.SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlErr := conn.Control(func(fd uintptr) { err = f(int(fd)) })
+	return errors.Join(controlErr, err)
+}
+
+// Close undoes Raw and closes the terminal.
+func (k *Keys) Close() error { return errors.Join(k.Restore(), k.tty.Close()) }
+
+// Read calls f with what is typed, until f returns false, [Keys.Interrupt] is called, or the
+// terminal is gone. What f is given is its own.
+func (k *Keys) Read(f func([]byte) bool) error {
+	for {
+		b := make([]byte, 256)
+		n, err := k.tty.Read(b)
+		switch {
+		case n > 0 && !f(b[:n]):
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case err != nil:
+			return named(err)
+		}
+	}
+}
+
+// Interrupt ends Read, and reports whether it can. If it cannot, the next key ends it.
+func (k *Keys) Interrupt() bool { return k.tty.SetReadDeadline(time.Now()) == nil }

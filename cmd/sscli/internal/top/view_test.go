@@ -1,0 +1,290 @@
+package top
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/format"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/views.golden")
+
+func begin() time.Time { return time.UnixMilli(1_700_000_000_000).UTC() }
+
+func versionAt(at time.Time) client.Version {
+	return client.Version{Wall: at.UnixMilli(), Counter: 1, Node: "StateStore"}
+}
+
+func event(kind client.EventKind, key, value string, at time.Time) client.Event {
+	return client.Event{Kind: kind, Key: key, Value: []byte(value), HasValue: kind != client.EventDelete, Version: versionAt(at), Time: at}
+}
+
+// example is a model with a key of each sort, and the time of its last event.
+func example() (*model, time.Time) {
+	m := newModel("mqtt://127.0.0.1:1883")
+	m.tapped = true
+	m.patterns, m.interval, m.scanned = []string{"*"}, 5*time.Second, begin().Add(2*time.Second)
+	for _, e := range []client.Event{
+		event(client.EventInitial, "thermostat/1", `{"temp":21.5,"mode":"auto"}`, begin().Add(-3*time.Hour)),
+		event(client.EventInitial, "two words", "a\tb\x1b[2J", begin().Add(-50*time.Hour)),
+		event(client.EventInitial, "binary", "\xff\xfe\x01", begin().Add(-70*time.Second)),
+		event(client.EventInitial, "long", strings.Repeat("x", 500), begin()),
+		event(client.EventInitial, "lock", "job-7:ABCDEFGH", begin()),
+		{Kind: client.EventInitial, Key: "missing", Time: begin()},
+		event(client.EventInitial, "gone", "1", begin()),
+		event(client.EventDelete, "gone", "", begin().Add(time.Second)),
+		event(client.EventInitial, "wide 漢字", "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字", begin()),
+	} {
+		e.Time = begin()
+		m.happened(e)
+	}
+	m.rows["gone"].changed = begin().Add(time.Second)
+	for i := 1; i <= 4; i++ {
+		at := begin().Add(time.Duration(i) * time.Second)
+		m.happened(event(client.EventSet, "lock", "job-7:ABCDEFGH", at))
+	}
+	now := begin().Add(4500 * time.Millisecond)
+	for range 25 {
+		m.happened(event(client.EventSet, "counter", "7", now.Add(-time.Second)))
+	}
+	m.refuse([]string{"secret"}, "the store answered: not authorized")
+	return m, now
+}
+
+// TestViews compares screens of all sizes and states with testdata/views.golden.
+func TestViews(t *testing.T) {
+	var all strings.Builder
+	show := func(name string, width, height int, change func(m *model, now time.Time)) {
+		m, now := example()
+		if change != nil {
+			change(m, now)
+		}
+		fmt.Fprintf(&all, "== %s, %d columns\n", name, width)
+		for _, l := range m.view(width, height, now) {
+			mark := [...]string{plain: " ", bold: "*", faint: "-", inverse: ">", alert: "!"}[l.style]
+			all.WriteString(strings.TrimRight(mark+l.text, " ") + "\n")
+		}
+	}
+	keys := func(typed string) func(*model, time.Time) {
+		return func(m *model, now time.Time) {
+			parsed, _ := parseKeys([]byte(typed))
+			for _, k := range parsed {
+				m.view(80, 14, now)
+				m.typed(k, now)
+			}
+		}
+	}
+	for _, width := range []int{40, 80, 120} {
+		show("table", width, 13, nil)
+		show("open", width, 16, keys("lll/lock\r\x1b[B\r"))
+		show("away", width, 6, func(m *model, _ time.Time) {
+			m.happened(client.Event{Kind: client.EventDown, Time: begin(), Err: errors.New("read tcp: connection reset by peer")})
+		})
+		show("help", width, 20, keys("?"))
+		show("no SCAN", width, 5, func(m *model, _ time.Time) { m.noScan = true })
+	}
+	show("first screen", 80, 6, func(m *model, _ time.Time) { m.rows, m.scanned = map[string]*row{}, time.Time{} })
+	show("empty store", 80, 6, func(m *model, _ time.Time) { m.rows = map[string]*row{} })
+	show("typing a filter", 80, 6, keys("/WOR"))
+	show("nothing passes", 80, 6, keys("/zzz\r"))
+	show("too many", 80, 5, func(m *model, _ time.Time) { m.left = 41 })
+	show("scan error", 80, 5, func(m *model, _ time.Time) { m.scanErr = "no reply within 10s" })
+	show("end", 80, 6, keys("G"))
+	show("JSON", 40, 20, keys("/therm\r\r"))
+	show("refused", 80, 8, keys("/secret\r\r"))
+	show("too small", 12, 3, nil)
+	const golden = "testdata/views.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(all.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(all.String(), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Whatever the keys and values are, and whatever is typed, a screen has as many lines as the
+// terminal, none wider than it, and nothing that a terminal obeys.
+func FuzzView(f *testing.F) {
+	f.Add("key", []byte("value"), "\r", uint8(80), uint8(24))
+	f.Add("\x1b[2J漢", []byte(`{"a":[1,2],"b":"\u001b\t"}`), "/k\rs\x1b[B\r?", uint8(20), uint8(4))
+	f.Add("k", []byte("漢字\t\n\r\x00"), "\rjjG", uint8(21), uint8(5))
+	f.Fuzz(func(t *testing.T, name string, value []byte, typed string, width, height uint8) {
+		m, now := example()
+		m.happened(client.Event{Kind: client.EventSet, Key: name, Value: value, HasValue: true, Time: now, Version: client.Version{Wall: 1, Node: name}})
+		m.happened(client.Event{Kind: client.EventOther, Key: name, Word: string(value), Time: now})
+		m.happened(client.Event{Kind: client.EventDown, Time: now, Err: errors.New(name)})
+		m.selected = name
+		m.rows[name].packets = []string{format.Escape(value)}
+		keys, _ := parseKeys([]byte(typed))
+		for _, k := range append([]key{keyOther}, keys...) {
+			m.typed(k, now)
+			lines := m.view(int(width), int(height), now)
+			if len(lines) > int(height) || height >= smallestHeight && width >= smallestWidth && len(lines) != int(height) {
+				t.Fatalf("%d lines on a screen of %d", len(lines), height)
+			}
+			for _, l := range lines {
+				if n := format.Columns(l.text); n > int(width) {
+					t.Errorf("%d columns on a screen of %d: %q", n, width, l.text)
+				}
+				if !utf8.ValidString(l.text) || strings.ContainsFunc(l.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+					t.Errorf("not safe on a terminal: %q", l.text)
+				}
+			}
+		}
+	})
+}
+
+func TestSortAndFilter(t *testing.T) {
+	m, now := example()
+	names := func() string {
+		var all []string
+		for _, r := range m.shown(now) {
+			all = append(all, r.key)
+		}
+		return strings.Join(all, ",")
+	}
+	for _, step := range []struct{ keys, want string }{
+		{"", "binary,counter,gone,lock,long,missing,secret,thermostat/1,two words,wide 漢字"},
+		{"r", "wide 漢字,two words,thermostat/1,secret,missing,long,lock,gone,counter,binary"},
+		{"rs", "lock,counter,gone,long,wide 漢字,binary,thermostat/1,two words,missing,secret"},
+		{"s", "counter,lock,gone,binary,long,missing,secret,thermostat/1,two words,wide 漢字"},
+		{"s/LO", "lock,long"},
+		{"\x7f\x7fword\r", "two words"},
+		{"\x1b", "binary,counter,gone,lock,long,missing,secret,thermostat/1,two words,wide 漢字"},
+		{"/q\r/\x15漢\r", "wide 漢字"},
+	} {
+		keys, _ := parseKeys([]byte(step.keys))
+		for _, k := range keys {
+			if act := m.typed(k, now); act != actNothing {
+				t.Errorf("%q does %v", step.keys, act)
+			}
+		}
+		if got := names(); got != step.want {
+			t.Errorf("after %q:\ngot  %s\nwant %s", step.keys, got, step.want)
+		}
+	}
+}
+
+// The selection stays on its key, and on the screen, whatever comes between.
+func TestSelection(t *testing.T) {
+	m := newModel("")
+	for i := range 100 {
+		m.happened(event(client.EventInitial, fmt.Sprintf("k%03d", i), "v", begin()))
+	}
+	typed := func(s string) {
+		keys, _ := parseKeys([]byte(s))
+		for _, k := range keys {
+			m.typed(k, begin())
+		}
+	}
+	expect := func(key string) {
+		t.Helper()
+		lines := m.view(80, 14, begin())
+		n := 0
+		for _, l := range lines {
+			if l.style == inverse {
+				n++
+				if !strings.HasPrefix(l.text, key) {
+					t.Errorf("selected is %q, want %s", l.text, key)
+				}
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d lines are selected, want %s", n, key)
+		}
+	}
+	expect("k000")
+	typed("jjj")
+	expect("k003")
+	for i := range 50 {
+		m.happened(event(client.EventInitial, fmt.Sprintf("a%03d", i), "v", begin()))
+	}
+	expect("k003")
+	typed("G")
+	expect("k099")
+	typed("\x1b[5~k")
+	expect("k087")
+	typed("s")
+	expect("k087")
+	typed("gk")
+	expect("a000")
+	if act := m.typed('q', begin()); act != actQuit {
+		t.Errorf("q does %v", act)
+	}
+}
+
+func TestRate(t *testing.T) {
+	var r rate
+	now := begin()
+	for i := range 30 {
+		r.add(now.Add(time.Duration(i) * 100 * time.Millisecond))
+	}
+	for after, want := range map[time.Duration]float64{3 * time.Second: 3, 9 * time.Second: 3, 10 * time.Second: 2, 12 * time.Second: 0, time.Hour: 0} {
+		if got := r.perSecond(now.Add(after)); got != want {
+			t.Errorf("after %s: %v writes per second, want %v", after, got, want)
+		}
+	}
+}
+
+// A value that is written again is taken for a lock, until another one comes or it is gone.
+func TestLease(t *testing.T) {
+	m := newModel("")
+	now := begin()
+	r := m.add("lock")
+	expect := func(wantLock bool, wantEvery time.Duration, wantBar string) {
+		t.Helper()
+		every, _, isLock := r.lease(now)
+		if bar := r.bar(now); isLock != wantLock || every != wantEvery || bar != wantBar {
+			t.Errorf("after %s: lock %v, every %s, %q; want %v, %s, %q", now.Sub(begin()), isLock, every, bar, wantLock, wantEvery, wantBar)
+		}
+	}
+	m.happened(event(client.EventInitial, "lock", "a", now))
+	expect(false, 0, "")
+	for range 3 {
+		now = now.Add(2 * time.Second)
+		m.happened(event(client.EventSet, "lock", "a", now))
+	}
+	expect(true, 2*time.Second, "[##########] 2s")
+	now = now.Add(3 * time.Second)
+	expect(true, 2*time.Second, "[#####.....] 2s")
+	m.happened(event(client.EventSet, "lock", "a", now)) // a late one
+	now = now.Add(time.Hour)
+	expect(true, 3*time.Second, "[..........] 3s")
+	m.happened(event(client.EventSet, "lock", "b", now))
+	expect(false, 0, "")
+	for range 3 {
+		now = now.Add(time.Second)
+		m.happened(event(client.EventSet, "lock", "b", now))
+	}
+	expect(true, time.Second, "[##########] 1s")
+	m.happened(event(client.EventDelete, "lock", "", now))
+	expect(false, 0, "")
+}
+
+// What is kept of a key is bounded.
+func TestBounded(t *testing.T) {
+	m := newModel("")
+	for range 3 * maxHistory {
+		m.happened(event(client.EventSet, "k", strings.Repeat("x", 3*mostLine), begin()))
+	}
+	r := m.rows["k"]
+	if len(r.history) != maxHistory || len(r.history[0].value) != mostLine {
+		t.Errorf("%d changes, the first with %d bytes", len(r.history), len(r.history[0].value))
+	}
+}

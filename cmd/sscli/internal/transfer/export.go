@@ -1,0 +1,233 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/batch"
+	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/entries"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+)
+
+// NewExport returns the command `sscli export`.
+func NewExport(a *cli.App) *cobra.Command {
+	var file config.Text
+	var exact bool
+	cmd := &cobra.Command{
+		Use:     "export [PATTERN|KEY...]",
+		Short:   "Write keys and values as JSON Lines",
+		GroupID: cli.GroupStore,
+		Long: `Write keys with their values and versions, one JSON object a line, as sscli import and
+sscli batch --load take them. Without an operand these are all keys.
+
+An operand with *, ? or [ is a pattern, as sscli scan has it; every other operand is a
+key. With --exact all operands are keys. The exit code is 1 if such a key is missing.
+
+The form is json unless -o names another one; raw and template are those of get for
+several keys. A pipe does not show that its writer ended early: use -f FILE, which is
+all or nothing, or set -o pipefail.
+
+The store has no snapshot: each value is as it was when it was read. At the end stderr
+says which keys were written (by the store's clock, compared with this one's) or deleted
+meanwhile. A key that appears after its page of the scan is not seen. What the store
+does not tell is not in the file either: when a key expires, and the fencing token that
+protects it. A lock is a key like any other, and without its expiry nobody holds it for
+ever: export what you mean to import.`,
+		Example:           "  sscli export 'thermostat/*' > thermostat.jsonl\n  sscli export -f backup.jsonl\n  sscli export -c site-a | sscli import -c site-b -",
+		ValidArgsFunction: complete.Keys(a, 0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return export(a, cmd.Context(), cli.UnprotectAll(args), exact, string(file))
+		},
+	}
+	cmd.Flags().VarP(&file, "file", "f", "write to `FILE`, all or nothing")
+	cmd.Flags().BoolVar(&exact, "exact", false, "all operands are keys, none is a pattern")
+	return cmd
+}
+
+// keysOf returns the keys that operands stand for. named are those that were named one by one.
+func keysOf(operands []string, exact bool) (keys entries.Keys, named map[string]bool, err error) {
+	if len(operands) == 0 {
+		operands, exact = []string{"*"}, false
+	}
+	named = make(map[string]bool)
+	var sources []entries.Keys
+	for _, o := range operands {
+		pattern := !exact && strings.ContainsAny(o, "*?[")
+		c := client.Get(o)
+		if pattern {
+			c = client.Scan(o, nil)
+		}
+		if err := c.Check(); err != nil {
+			return nil, nil, &explain.UsageError{Err: err}
+		}
+		if pattern {
+			sources = append(sources, verb.ScanKeys(o))
+		} else {
+			named[o] = true
+			sources = append(sources, entries.List(o))
+		}
+	}
+	return entries.Join(sources...), named, nil
+}
+
+// readOptions are the options of reading with the connection options o.
+func readOptions(a *cli.App, o client.Options) entries.Options {
+	return entries.Options{
+		Timeout: cmp.Or(o.Timeout, client.DefaultTimeout),
+		Trouble: func(err error) { a.Warn(explain.Message(err)+"; connecting again", "") },
+	}
+}
+
+func export(a *cli.App, ctx context.Context, operands []string, exact bool, file string) (err error) {
+	keys, named, err := keysOf(operands, exact)
+	if err != nil {
+		return err
+	}
+	e := exporter{app: a, named: named, out: a.Out, began: time.Now()}
+	form := "json"
+	if a.Settings.Sources["output"] == "--output" {
+		form = a.Output
+	}
+	w := io.Writer(a.Stdout)
+	if file != "" {
+		if err := a.Settings.Broker(); err != nil {
+			return err // before the file is touched
+		}
+		f, createErr := atomicfile.Create(file, 0o666)
+		if createErr != nil {
+			return &explain.OutputError{Err: createErr, File: true}
+		}
+		defer func() {
+			if err == nil || errors.Is(err, explain.ErrNo) {
+				if commitErr := f.Commit(); commitErr != nil {
+					err = &explain.OutputError{Err: commitErr, File: true}
+				}
+				return
+			}
+			err = errors.Join(err, f.Discard())
+		}()
+		w, e.toFile = f, true
+	}
+	if e.toFile || form != a.Output {
+		if e.out, err = format.New(w, format.Options{Output: form}); err != nil {
+			return err
+		}
+	}
+	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
+		defer progress(a, e.toFile, e.progress)()
+		return e.run(ctx, s, keys, o)
+	})
+}
+
+// An exporter prints entries.
+type exporter struct {
+	app    *cli.App
+	out    *format.Printer
+	toFile bool
+	named  map[string]bool // keys whose absence is a result
+	began  time.Time
+
+	keys, bytes atomic.Int64 // for the progress
+	sum         format.ExportSummary
+	refused     error // of the first key that could not be read
+}
+
+func (e *exporter) progress() string {
+	n, took := e.keys.Load(), time.Since(e.began)
+	return fmt.Sprintf("%d keys, %.0f/s, %.1f MB", n, float64(n)/took.Seconds(), float64(e.bytes.Load())/1e6)
+}
+
+// run prints what keys hold, and at the end a summary.
+func (e *exporter) run(ctx context.Context, s *client.Session, keys entries.Keys, o client.Options) error {
+	r := entries.Read(ctx, s, keys, readOptions(e.app, o))
+	defer r.Close()
+	err := e.read(r)
+	if flushErr := e.out.Flush(); flushErr != nil && err == nil {
+		err = e.outputError(flushErr)
+	}
+	e.sum.Keys, e.sum.Bytes, e.sum.Elapsed = int(e.keys.Load()), e.bytes.Load(), time.Since(e.began)
+	if !e.app.Settings.Quiet {
+		e.app.Say(e.sum)
+	}
+	switch {
+	case err != nil:
+		return err
+	case e.refused != nil:
+		return e.refused
+	case e.sum.Missing > 0:
+		return explain.ErrNo
+	}
+	return nil
+}
+
+func (e *exporter) outputError(err error) error {
+	return &explain.OutputError{Err: err, File: e.toFile}
+}
+
+func (e *exporter) read(r *entries.Reader) error {
+	for {
+		if !r.Ready() {
+			if err := e.out.Flush(); err != nil {
+				return e.outputError(err)
+			}
+		}
+		got, err := r.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return verb.ReadError(got, err)
+		case got.Err != nil:
+			e.sum.Refused++
+			verb.Refuse(e.app, &e.refused, got.Key, got.Err)
+			continue
+		case !got.Found && !e.named[got.Key]:
+			e.sum.Saw(got.Key, true)
+			continue
+		case !got.Found:
+			e.sum.Missing++
+		default:
+			e.keys.Add(1)
+			e.bytes.Add(int64(len(got.Value)))
+			if since(got.Version, e.began) {
+				e.sum.Saw(got.Key, false)
+			}
+		}
+		line := format.Get{Key: got.Key, Found: got.Found, Value: got.Value, Version: cli.Version(got.Version), Many: true}
+		if err := e.out.Queue(line); err != nil {
+			return e.outputError(err)
+		}
+	}
+}
+
+// since reports whether a version is of a time or later. A version has no more than
+// milliseconds.
+func since(v client.Version, t time.Time) bool {
+	return !v.IsZero() && !v.Time().Before(t.Truncate(time.Millisecond))
+}
+
+// progress shows a live line until end is called. There is none while results go to a terminal,
+// unless silent says that none are printed.
+func progress(a *cli.App, silent bool, text func() string) (end func()) {
+	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
+		return func() {}
+	}
+	_, end = cli.Live(a, batch.ProgressInterval, text)
+	return end
+}

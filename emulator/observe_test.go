@@ -1,0 +1,218 @@
+package emulator_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// observations are lines of what a server told of.
+type observations struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (all *observations) add(o emulator.Observation) {
+	line := fmt.Sprintf("%s %s", o.Kind, o.ClientID)
+	if o.Username != "" {
+		line += "(" + o.Username + ")"
+	}
+	switch {
+	case o.Redis != nil:
+		line += " " + o.Redis.Name
+		for _, k := range o.Redis.Keys {
+			line += " " + string(k)
+		}
+		why, missed := o.Redis.Missed()
+		switch text, refused := o.Redis.Refused(); {
+		case refused:
+			line += ": refused, " + text
+		case missed:
+			line += ": no, " + why
+		default:
+			line += ": " + o.Redis.Summary()
+		}
+	case o.Kind == emulator.ObservedRequest || o.Kind == emulator.ObservedExpiry:
+		for _, w := range o.Words {
+			line += " " + string(w)
+		}
+		line += string(o.Key) + ": " + string(o.Outcome)
+		if o.Cause != "" {
+			line += ", " + o.Cause
+		}
+		if o.Topic != "" {
+			line += " to " + o.Topic
+		}
+	default:
+		if o.Remote == "" || o.MQTT == 0 {
+			line += " (no address)"
+		}
+		line += " " + o.Reason
+	}
+	if len(o.Version) > 0 {
+		line += " versioned"
+	}
+	for _, n := range o.Notified {
+		line += " >" + n.ClientID
+	}
+	all.mu.Lock()
+	all.lines = append(all.lines, line)
+	all.mu.Unlock()
+}
+
+func (all *observations) expect(t *testing.T, want ...string) {
+	t.Helper()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if diff := cmp.Diff(want, all.lines); diff != "" {
+		t.Errorf("observed (-want +got):\n%s", diff)
+	}
+	all.lines = nil
+}
+
+func TestObserve(t *testing.T) {
+	var seen observations
+	s := emulator.Start(t, emulator.Options{
+		Observe:    seen.add,
+		CheckLogin: func(user string, password []byte) bool { return string(password) == "right" },
+	})
+	login := func(password string) func(*packets.Connect) {
+		return func(c *packets.Connect) {
+			c.UsernameFlag, c.PasswordFlag, c.Username, c.Password = true, true, "ann", []byte(password)
+		}
+	}
+	dial(t, s, "x").hello(login("wrong"))
+	w := connect(t, s, "w", login("right"))
+	w.do("KEYNOTIFY k", "+OK")
+	seen.expect(t,
+		"refusal x bad username or password",
+		"connect w(ann) ",
+		"request w(ann) KEYNOTIFY k: ok to clients/w/response")
+
+	c := connect(t, s, "c", login("right"))
+	c.do("SET k v NX PX 1000", "+OK")
+	c.do("SET k v NX", ":-1")
+	s.FastForward(time.Second)
+	c.do("GET k", "$-1")
+	seen.expect(t,
+		"connect c(ann) ",
+		"request c(ann) SET k v NX PX 1000: ok to clients/c/response versioned >w",
+		"request c(ann) SET k v NX: no, exists to clients/c/response versioned",
+		"expire k: ok versioned >w",
+		"request c(ann) GET k: no, missing to clients/c/response")
+
+	// What gets no reply.
+	for _, change := range []func(p *packets.Publish){
+		func(p *packets.Publish) { p.QoS = 0 },
+		func(p *packets.Publish) { p.Properties.ResponseTopic = "" },
+		func(p *packets.Publish) { p.Properties.CorrelationData = nil },
+	} {
+		p := c.publication("GET", "k")
+		change(p)
+		c.send(p)
+	}
+	c.expect("PUBACK 0x00", "PUBACK 0x00")
+	seen.expect(t,
+		"request c(ann) GET k: ignored, QoS 0, not 1",
+		"request c(ann) GET k: ignored, no response topic",
+		"request c(ann) GET k: ignored, no correlation data")
+
+	// How clients go.
+	c.send(&packets.Disconnect{Properties: &packets.Properties{}})
+	c.ended()
+	again := connect(t, s, "w", login("right"))
+	s.DropAll()
+	again.ended()
+	last := connect(t, s, "last", login("right"))
+	last.conn.Close()
+	await(t, s, func(st emulator.State) bool { return st.Clients == 0 })
+	seen.expect(t,
+		"disconnect c(ann) normal disconnection",
+		"disconnect w(ann) session taken over",
+		"connect w(ann) ",
+		"disconnect w(ann) cut off",
+		"connect last(ann) ",
+		"disconnect last(ann) connection lost: closed by the client")
+}
+
+// Requests that wait for their time are observed when the store has them, or when they are
+// too old for it.
+func TestObserveLater(t *testing.T) {
+	var seen observations
+	s := emulator.Start(t, emulator.Options{Observe: seen.add, Latency: 2 * time.Second})
+	c := connect(t, s, "c")
+	p := c.publication("GET", "old")
+	p.Properties.MessageExpiry = pointer(uint32(1))
+	c.send(p)
+	c.ask("GET k")
+	c.expect("PUBACK 0x00", "PUBACK 0x00")
+	seen.expect(t, "connect c ")
+	s.FastForward(3 * time.Second)
+	c.expect("reply $-1")
+	seen.expect(t,
+		"request c GET old: ignored, its message expiry had passed",
+		"request c GET k: no, missing to clients/c/response")
+}
+
+// Commands of Redis clients are observed as they were typed, each with what the store did
+// for it, and none with a password.
+func TestObserveRedis(t *testing.T) {
+	var seen observations
+	var bytes strings.Builder
+	s, c := startWithRedis(t, emulator.Options{Observe: func(o emulator.Observation) {
+		seen.add(o)
+		if o.Redis != nil {
+			fmt.Fprintf(&bytes, "%q %q %q", o.Redis.Keys, o.Redis.Value, o.Redis.Options)
+		}
+	}})
+	w := connect(t, s, "w")
+	w.do("KEYNOTIFY k", "+OK")
+	seen.expect(t, "connect w ", "request w KEYNOTIFY k: ok to clients/w/response")
+	c.expect(t, "+OK\r\n", "SET", "k", "1", "NX", "PX", "1000")
+	c.expect(t, "$-1\r\n", "SET", "k", "1", "NX")
+	c.expect(t, ":2\r\n", "INCR", "k")
+	c.expect(t, "$1\r\n2\r\n", "GET", "k")
+	c.expect(t, "+OK\r\n", "MSET", "k", "3", "j", "3")
+	c.expect(t, ":-1\r\n", "SS.VDEL", "k", "4")
+	c.expect(t, "+OK\r\n", "MULTI")
+	c.expect(t, "+QUEUED\r\n", "APPEND", "k", "4")
+	c.expect(t, "+QUEUED\r\n", "DEL", "j")
+	c.expect(t, "*2\r\n:2\r\n:1\r\n", "EXEC")
+	c.expect(t, "+PONG\r\n", "PING")
+	for _, name := range []string{"AUTH", "AUHT"} {
+		if err := c.send(name, "hunter2"); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := c.frame(); err != nil || f[0] != '-' {
+			t.Fatalf("%q, %v", f, err)
+		}
+	}
+	s.FastForward(2 * time.Second)
+	c.expect(t, "+PONG\r\n", "PING")
+	seen.expect(t,
+		"redis redis-1 set k: OK versioned >w",
+		"redis redis-1 set k: no, exists versioned",
+		"redis redis-1 incr k: 2 versioned >w",
+		"redis redis-1 get k: 1 byte versioned",
+		"redis redis-1 mset k j: OK versioned >w",
+		"redis redis-1 ss.vdel k: no, another value versioned",
+		"redis redis-1 multi: OK",
+		"redis redis-1 append k: 2 versioned >w",
+		"redis redis-1 del j: 1 versioned",
+		"redis redis-1 exec: 2 items",
+		"redis redis-1 ping: PONG",
+		"redis redis-1 auth: refused, AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+		"redis redis-1 auht: refused, unknown command 'AUHT'",
+		"redis redis-1 ping: PONG")
+	if regexp.MustCompile("hunter").MatchString(bytes.String()) {
+		t.Errorf("a password was observed: %s", bytes.String())
+	}
+}

@@ -1,0 +1,71 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// EditConflict is how a text differs from the value that was written while it was edited, for
+// standard error.
+type EditConflict struct {
+	Key    string
+	Theirs []byte        // the value now
+	Ours   []byte        // the value that was not written
+	Fields []FieldChange // from theirs to ours, of two JSON values; empty for other values
+}
+
+func (c EditConflict) fields() object {
+	fields := make(list, len(c.Fields))
+	for i, f := range c.Fields {
+		fields[i] = f.fields()
+	}
+	return object{
+		{"op", "edit_conflict"}, {"key", c.Key}, {"old", string(c.Theirs)}, {"new", string(c.Ours)},
+		{"fields", when(len(fields) > 0, fields)},
+	}
+}
+
+func (c EditConflict) human(dst []byte, s *style) []byte {
+	return c.text(dst, s.faint.Sprint("sscli:"))
+}
+
+func (c EditConflict) raw(dst []byte) []byte { return c.text(dst, "sscli:") }
+
+func (c EditConflict) text(dst []byte, prefix string) []byte {
+	dst = fmt.Appendf(append(dst, prefix...), " from the value of %s as it is now to your text:\n", BriefWord(c.Key))
+	for _, f := range c.Fields {
+		dst = fmt.Appendf(dst, "    %s  %s\n", f.path(), f.arrow())
+	}
+	if len(c.Fields) > 0 {
+		return dst
+	}
+	theirs, ours := differingLines(c.Theirs, c.Ours)
+	dst = appendMarked(dst, "  - ", theirs)
+	return appendMarked(dst, "  + ", ours)
+}
+
+// differingLines returns the lines of two texts between those at the beginning and at the end
+// that are the same.
+func differingLines(a, b []byte) (inA, inB [][]byte) {
+	x, y := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
+	for len(x) > 0 && len(y) > 0 && bytes.Equal(x[0], y[0]) {
+		x, y = x[1:], y[1:]
+	}
+	for len(x) > 0 && len(y) > 0 && bytes.Equal(x[len(x)-1], y[len(y)-1]) {
+		x, y = x[:len(x)-1], y[:len(y)-1]
+	}
+	return x, y
+}
+
+// mostMarked is the most lines of each side that a conflict shows.
+const mostMarked = 20
+
+func appendMarked(dst []byte, mark string, lines [][]byte) []byte {
+	for i, line := range lines {
+		if i == mostMarked {
+			return fmt.Appendf(dst, "%s… (%d more lines)\n", mark, len(lines)-i)
+		}
+		dst = append(append(append(dst, mark...), Escape(line)...), '\n')
+	}
+	return dst
+}

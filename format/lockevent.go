@@ -1,0 +1,199 @@
+package format
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// LockEvent is a line of `lock trace`: what happened to a lock, or to a key that it guards.
+type LockEvent struct {
+	What  string // see package history
+	Event string // of the watch: initial, set, delete, other, gap, resync or error
+
+	Name  string // of the lock or, if Guard, the key
+	Guard bool
+
+	Held     bool   // after the event
+	Holder   string // of the lock now or, if it is free now, the last
+	NoHolder bool   // Holder is not known
+	Before   string // the holder before, of a lock that changed hands
+	Token    Version
+	Time     time.Time
+
+	For     time.Duration // how long the lock was held, or free, until now; for a renewal, and for held, so far
+	AtLeast bool          // For counts from when the trace began to see it
+	Unknown bool          // For is not known
+
+	Renewals int           // by the holder, as far as seen
+	Every    time.Duration // the mean time between them; 0: not known
+
+	Inferred bool   // What does not follow from the event alone
+	Why      string // what it was inferred from, or what is not known; may be empty
+
+	Word       string    // for other: the store's name of the operation
+	Continuity string    // for gap and resync
+	From, To   time.Time // for gap
+}
+
+// has reports whether the event is about a holder.
+func (e LockEvent) has() bool {
+	return !e.Guard && !e.NoHolder && e.What != "free" && e.What != "gap" && e.What != "lost"
+}
+
+func (e LockEvent) fields() object {
+	name := "name"
+	if e.Guard {
+		name = "key"
+	}
+	known := e.What != "gap" && e.What != "lost" && !e.Guard
+	was := "held_ms"
+	if e.What == "acquired" || e.What == "taken_over" || e.What == "free" {
+		was = "free_ms"
+	}
+	timed := known && !e.Unknown
+	return object{
+		{"op", "lock_trace"},
+		{"what", e.What},
+		{name, e.Name},
+		{"held", when(known, e.Held)},
+		{"holder", when(e.has(), e.Holder)},
+		{"before", nonEmpty(e.Before)},
+		{"token", versionField(e.Token)},
+		{was, when(timed, milliseconds(e.For))},
+		{"at_least", when(timed && e.AtLeast, true)},
+		{"renewals", when(known && e.Renewals > 0, e.Renewals)},
+		{"renewal_interval_ms", when(known && e.Every > 0, milliseconds(e.Every))},
+		{"inferred", e.Inferred},
+		{"why", nonEmpty(e.Why)},
+		{"event", e.Event},
+		{"word", nonEmpty(e.Word)},
+		{"continuity", nonEmpty(e.Continuity)},
+		{"from", when(!e.From.IsZero(), rfc3339(e.From))},
+		{"to", when(!e.To.IsZero(), rfc3339(e.To))},
+		{"time", rfc3339(e.Time)},
+	}
+}
+
+// whatWidth is the length of the longest of the words below.
+const whatWidth = len("changed hands")
+
+func (e LockEvent) human(dst []byte, s *style) []byte {
+	what := strings.ReplaceAll(e.What, "_", " ")
+	padded := what + strings.Repeat(" ", max(0, whatWidth-len(what)))
+	switch e.What {
+	case "expired", "taken_over", "changed_hands", "deleted", "gap", "lost", "other":
+		padded = s.warning.Sprint(padded)
+	}
+	dst = append(dst, s.faint.Sprint(e.Time.UTC().Format("15:04:05.000"))...)
+	dst = append(append(dst, "  "...), padded...)
+	part := func(text string) { dst = append(append(dst, "  "...), text...) }
+	part(s.key.Sprint(Word(e.Name)))
+	if e.What == "gap" {
+		part(s.warning.Sprint("continuity " + e.Continuity + ", not watched from " + e.From.UTC().Format("15:04:05.000") + " to " + e.To.UTC().Format("15:04:05.000")))
+		return append(dst, '\n')
+	}
+	switch {
+	case e.has() && e.Before != "":
+		part("by " + Brief(e.Holder) + " from " + Brief(e.Before))
+	case e.has():
+		part("by " + Brief(e.Holder))
+	case e.NoHolder && !e.Guard:
+		part("by an unknown holder")
+	}
+	var notes []string
+	if e.What == "renewed" || e.Renewals > 0 {
+		notes = append(notes, renewedTimes(e.Renewals, e.Every))
+	}
+	if text := e.duration(); text != "" {
+		notes = append(notes, text)
+	}
+	if e.Why != "" {
+		why := string(appendText(nil, e.Why))
+		if e.Inferred {
+			why = "inferred: " + why
+		}
+		notes = append(notes, why)
+	}
+	if len(notes) > 0 {
+		part("(" + strings.Join(notes, "; ") + ")")
+	}
+	if !none(e.Token) {
+		word := "token "
+		if e.Guard {
+			word = "version "
+		}
+		part(s.faint.Sprint(string(appendVersion([]byte(word), e.Token, ""))))
+	}
+	return append(dst, '\n')
+}
+
+// renewedTimes says how often a lock was renewed.
+func renewedTimes(n int, every time.Duration) string {
+	text := "renewed once"
+	if n != 1 {
+		text = fmt.Sprintf("renewed %d times", n)
+	}
+	if every > 0 {
+		text += ", every " + Span(every)
+	}
+	return text
+}
+
+// Renewing says in one line how often a lock was renewed, and how long ago the last renewal
+// was. It is printable.
+func (e LockEvent) Renewing(ago time.Duration) string {
+	return BriefWord(e.Name) + " held by " + Brief(e.Holder) + ": " + renewedTimes(e.Renewals, e.Every) + ", last " + Age(ago)
+}
+
+// duration says how long the lock was held or free.
+func (e LockEvent) duration() string {
+	if e.Unknown || e.Guard {
+		return ""
+	}
+	state := "held"
+	switch e.What {
+	case "acquired", "taken_over", "free":
+		state = "free"
+	case "lost", "other":
+		return ""
+	}
+	text := state + " for "
+	if e.AtLeast {
+		text += "at least "
+	}
+	if e.What == "changed_hands" {
+		return "before that " + text + Span(e.For)
+	}
+	return text + Span(e.For)
+}
+
+// raw writes what happened, the lock or key, the holder, the token, how long the lock was
+// held or free in milliseconds, and `inferred` or `seen`. For a gap it writes the word, the
+// lock, the continuity, and when the gap began and ended.
+func (e LockEvent) raw(dst []byte) []byte {
+	dst = append(append(dst, e.What...), '\t')
+	dst = append(AppendEscape(dst, e.Name), '\t')
+	if e.What == "gap" {
+		dst = append(append(dst, e.Continuity...), '\t')
+		dst = append(appendTime(dst, e.From), '\t')
+		return append(appendTime(dst, e.To), '\n')
+	}
+	if e.has() {
+		dst = AppendEscape(dst, e.Holder)
+	} else {
+		dst = append(dst, '-')
+	}
+	dst = appendVersion(append(dst, '\t'), e.Token, "-")
+	dst = append(dst, '\t')
+	if e.duration() == "" {
+		dst = append(dst, '-')
+	} else {
+		dst = strconv.AppendInt(dst, e.For.Milliseconds(), 10)
+	}
+	if e.Inferred {
+		return append(dst, "\tinferred\n"...)
+	}
+	return append(dst, "\tseen\n"...)
+}

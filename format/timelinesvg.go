@@ -1,0 +1,238 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// The measures of the picture, in pixels.
+const (
+	svgWidth   = 1000
+	svgLabels  = 210 // from the left to where the time begins
+	svgRight   = 20
+	svgTop     = 74
+	svgLane    = 26
+	svgBar     = 14 // the height of a hold
+	svgMarkup  = 8  // half the width of a mark for a write
+	svgText    = 17 // from the top of a lane to the foot of its text
+	svgBottom  = 44
+	svgLegends = 8
+)
+
+// SVG draws the timeline as a picture that stands alone: it loads nothing.
+func (t Timeline) SVG() []byte {
+	lanes := len(t.Guards)
+	for _, k := range t.Locks {
+		lanes += len(k.Holders) + 1
+	}
+	p := &picture{t: t, whole: max(t.To.Sub(t.From), time.Millisecond), bottom: svgTop + lanes*svgLane}
+	height := p.bottom + svgBottom
+	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="system-ui, 'DejaVu Sans', sans-serif" font-size="12" fill="#1f2328">`, svgWidth, height, svgWidth, height)
+	var names []string
+	for _, k := range t.Locks {
+		names = append(names, label(Word(k.Name)))
+	}
+	title := "Locks " + strings.Join(names, ", ")
+	if len(names) == 1 {
+		title = "Lock " + names[0]
+	}
+	p.printf(`<title>%s</title>`, markup(title))
+	p.printf(`<defs><pattern id="gap" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff" fill-opacity="0.7"/><rect width="2" height="6" fill="#9a6700"/></pattern></defs>`)
+	p.printf(`<rect width="%d" height="%d" fill="#fff"/>`, svgWidth, height)
+	p.printf(`<text x="16" y="26" font-size="16" font-weight="600">%s</text>`, markup(label(title)))
+	p.printf(`<text x="16" y="44" fill="#59636e">%s to %s UTC, %s</text>`, t.From.UTC().Format("2006-01-02 15:04:05"), t.To.UTC().Format("15:04:05"), Span(t.To.Sub(t.From)))
+	p.ticks()
+	y := svgTop
+	for i, k := range t.Locks {
+		p.name(y, k.Name)
+		top := y
+		y += svgLane
+		for j, h := range k.Holders {
+			p.printf(`<text x="28" y="%d">%s</text>`, y+svgText, markup(h.label()))
+			for _, d := range h.Holds {
+				p.hold(y, d, palette[(i+j)%len(palette)])
+			}
+			y += svgLane
+		}
+		if len(k.Holders) > 0 {
+			top += svgLane
+		}
+		p.gaps(top, y, k.Gaps)
+		p.printf(`<path d="M16 %dH%d" stroke="#d1d9e0"/>`, y, svgWidth-svgRight)
+	}
+	for _, g := range t.Guards {
+		p.name(y, g.Key)
+		p.gaps(y, y+svgLane, g.Gaps)
+		for _, at := range g.Writes {
+			p.triangle(y, at, "#1f2328")
+		}
+		for _, at := range g.Removed {
+			p.triangle(y, at, "none")
+		}
+		y += svgLane
+	}
+	p.legend(height - 16)
+	p.printf(`</svg>`)
+	return p.out.Bytes()
+}
+
+// palette are the colors of holders; a lane has a label too.
+var palette = [...]string{"#0969da", "#1a7f37", "#8250df", "#bf8700", "#bc4c00", "#3192aa"}
+
+// A picture is an SVG that is being written.
+type picture struct {
+	t      Timeline
+	whole  time.Duration
+	bottom int
+	out    bytes.Buffer
+	used   [len(marks)]bool
+}
+
+func (p *picture) printf(text string, args ...any) {
+	fmt.Fprintf(&p.out, text, args...)
+	p.out.WriteByte('\n')
+}
+
+// x returns where a time is.
+func (p *picture) x(at time.Time) float64 {
+	const columns = svgWidth - svgLabels - svgRight
+	return svgLabels + columns*min(max(float64(at.Sub(p.t.From))/float64(p.whole), 0), 1)
+}
+
+// name writes the name of a lock or a key.
+func (p *picture) name(y int, name string) {
+	p.printf(`<text x="16" y="%d" font-weight="600">%s</text>`, y+svgText, markup(label(Word(name))))
+}
+
+// ticks draws the axis: at most ten round times.
+func (p *picture) ticks() {
+	step := tickStep(p.whole)
+	for at := p.t.From.Truncate(step).Add(step); at.Before(p.t.To); at = at.Add(step) {
+		form := "15:04:05"
+		if step < time.Second {
+			form = "15:04:05.000"
+		}
+		x := p.x(at)
+		p.printf(`<path d="M%.1f %dV%d" stroke="#eaeef2"/>`, x, svgTop-6, p.bottom)
+		if x < svgWidth-svgRight-30 && x > svgLabels+20 {
+			p.printf(`<text x="%.1f" y="%d" text-anchor="middle" font-size="10" fill="#59636e">%s</text>`, x, svgTop-10, at.UTC().Format(form))
+		}
+	}
+}
+
+// tickStep returns the time between the ticks of an axis: the shortest of a list of round
+// times of which at most ten fit.
+func tickStep(whole time.Duration) time.Duration {
+	for step := time.Millisecond; ; step *= 10 {
+		for _, n := range []time.Duration{1, 2, 5} {
+			d := n * step
+			if step >= 10*time.Second { // minutes and hours are not decimal
+				break
+			}
+			if whole/d < 10 {
+				return d
+			}
+		}
+		if step < 10*time.Second {
+			continue
+		}
+		for _, d := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour} {
+			if whole/d < 10 {
+				return d
+			}
+		}
+		const day = 24 * time.Hour
+		return (whole/(10*day) + 1) * day
+	}
+}
+
+func (p *picture) hold(y int, d Hold, color string) {
+	top := y + (svgLane-svgBar)/2
+	from, to := p.x(d.From), p.x(d.To)
+	p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s" fill-opacity="0.75"/>`, from, top, max(to-from, 2), svgBar, color)
+	p.used[markHeld] = true
+	for _, at := range d.Renewals {
+		p.printf(`<path d="M%.1f %dv%d" stroke="#fff" stroke-width="1.5"/>`, p.x(at), top, svgBar)
+		p.used[markRenewed] = true
+	}
+	middle := y + svgLane/2
+	switch m, ok := endMark(d.End); {
+	case !ok:
+		return
+	case m == markExpired:
+		p.cross(to, middle)
+		p.used[m] = true
+	case m == markReleased:
+		p.printf(`<path d="M%.1f %dv%d" stroke="%s" stroke-width="3"/>`, to, top-3, svgBar+6, color)
+		p.used[m] = true
+	default:
+		p.printf(`<text x="%.1f" y="%d" fill="#d1242f" font-weight="700">%c</text>`, to+2, middle+4, marks[m].char)
+		p.used[m] = true
+	}
+}
+
+func (p *picture) cross(x float64, y int) {
+	p.printf(`<path d="M%.1f %dl10 10m-10 0l10 -10" stroke="#d1242f" stroke-width="2.5"/>`, x-5, y-5)
+}
+
+func (p *picture) gaps(top, bottom int, all []Interval) {
+	for _, g := range all {
+		from := p.x(g.From)
+		p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="url(#gap)" fill-opacity="0.6"/>`, from, top, max(p.x(g.To)-from, 2), bottom-top)
+		p.used[markGap] = true
+	}
+}
+
+func (p *picture) triangle(y int, at time.Time, fill string) {
+	p.printf(`<path d="M%.1f %dl5 9h-10z" fill="%s" stroke="#1f2328"/>`, p.x(at), y+svgMarkup, fill)
+	p.used[markWritten] = p.used[markWritten] || fill != "none"
+	p.used[markRemoved] = p.used[markRemoved] || fill == "none"
+}
+
+// legend explains the marks that are in the picture.
+func (p *picture) legend(y int) {
+	x := 16
+	word := func(text string) {
+		p.printf(`<text x="%d" y="%d" font-size="11" fill="#59636e">%s</text>`, x+26, y, text)
+		x += 26 + svgLegends*len(text) + 18
+	}
+	for i, m := range marks {
+		if !p.used[i] {
+			continue
+		}
+		switch i {
+		case markHeld, markRenewed:
+			p.printf(`<rect x="%d" y="%d" width="20" height="10" rx="2" fill="#59636e" fill-opacity="0.75"/>`, x, y-9)
+			if i == markRenewed {
+				p.printf(`<path d="M%d %dv10" stroke="#fff" stroke-width="1.5"/>`, x+10, y-9)
+			}
+		case markReleased:
+			p.printf(`<path d="M%d %dv14" stroke="#59636e" stroke-width="3"/>`, x+16, y-11)
+		case markExpired:
+			p.cross(float64(x+12), y-4)
+		case markGap:
+			p.printf(`<rect x="%d" y="%d" width="20" height="12" fill="url(#gap)"/>`, x, y-10)
+		case markWritten:
+			p.printf(`<path d="M%d %dl5 9h-10z" fill="#1f2328" stroke="#1f2328"/>`, x+12, y-9)
+		case markRemoved:
+			p.printf(`<path d="M%d %dl5 9h-10z" fill="none" stroke="#1f2328"/>`, x+12, y-9)
+		default:
+			p.printf(`<text x="%d" y="%d" fill="#d1242f" font-weight="700">%c</text>`, x+8, y, m.char)
+		}
+		word(m.meaning)
+	}
+}
+
+// markup escapes a text for XML, which cannot have control characters at all.
+func markup(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, text)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(text)
+}

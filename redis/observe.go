@@ -1,0 +1,150 @@
+package redis
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Seen is a command of a client as the server saw it, for [Options.Observe]. What it holds
+// is lent until the function returns.
+type Seen struct {
+	Who  *Caller
+	Name string // of the command, in lower case, such as set or config|get; at most 32 bytes of an unknown one
+
+	// Keys are those among the arguments. Value is the one that is set or compared, and
+	// Options are the arguments after the keys without it: both are nil for a command without
+	// keys, whose arguments may be a password.
+	Keys    [][]byte
+	Value   []byte
+	Options [][]byte
+
+	Reply   []byte // RESP2 or RESP3, as the client speaks it
+	Version []byte // that came with the reply of a store that is not an [Engine]; empty: none
+	Took    time.Duration
+	Store   bool // the command uses the store
+	Locked  bool // the engine is locked
+}
+
+// observe tells of a command that has replied. cmd is nil if there is none of that name; began
+// is zero if it was refused.
+func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
+	s := Seen{Who: &c.who, Reply: c.w[min(c.mark, len(c.w)):], Version: c.version, Locked: c.locked}
+	c.version = nil
+	if !began.IsZero() {
+		s.Took = time.Since(began)
+	}
+	if cmd == nil {
+		s.Name = strings.ToLower(printable(args[0], 32))
+	} else {
+		s.Name, s.Store = cmd.fullName(), cmd.flags&usesStore != 0
+		s.arguments(cmd, args)
+	}
+	c.s.opts.Observe(s)
+}
+
+// arguments takes the arguments of a command with keys apart.
+func (s *Seen) arguments(cmd *command, args [][]byte) {
+	for key := range cmd.keys(args) {
+		s.Keys = append(s.Keys, key)
+	}
+	if cmd.first != 1 || cmd.last != 1 {
+		return
+	}
+	at := 0 // where the value is
+	switch cmd.name {
+	case "set", "setnx", "getset", "append", "delifeq", "ss.set", "ss.vdel":
+		at = 2
+	case "setex", "psetex", "setrange":
+		at = 3
+	}
+	for i := 2; i < len(args); i++ {
+		if i == at {
+			s.Value = args[i]
+		} else {
+			s.Options = append(s.Options, args[i])
+		}
+	}
+}
+
+// Refused returns the text of the reply if it is an error.
+func (s *Seen) Refused() (text string, refused bool) {
+	if len(s.Reply) == 0 || s.Reply[0] != '-' {
+		return "", false
+	}
+	text = strings.TrimPrefix(firstLine(s.Reply[1:]), "ERR ")
+	text, _, _ = strings.Cut(text, ", with args beginning with") // one may be a password
+	return text, true
+}
+
+// Missed says that the reply is a no, and why: a key is missing, or a condition was not met.
+func (s *Seen) Missed() (why string, missed bool) {
+	reply := string(s.Reply)
+	null := reply == "$-1\r\n" || reply == "_\r\n" || reply == "*-1\r\n"
+	switch s.Name {
+	case "get", "getdel", "getex", "ss.get", "ss.version":
+		return "missing", null
+	case "set":
+		if null && hasWord(s.Options, "nx") {
+			return "exists", true
+		}
+		return "missing", null && hasWord(s.Options, "xx")
+	case "setnx", "msetnx":
+		return "exists", reply == ":0\r\n"
+	case "del", "unlink", "exists", "delex", "delifeq", "ss.del":
+		return "missing", reply == ":0\r\n"
+	case "ss.set":
+		return "exists", strings.HasPrefix(reply, "*2\r\n:-1\r\n")
+	case "ss.vdel":
+		if reply == ":-1\r\n" {
+			return "another value", true
+		}
+		return "missing", reply == ":0\r\n"
+	case "exec":
+		return "a watched key changed", null
+	}
+	return "", false
+}
+
+func hasWord(words [][]byte, lower string) bool {
+	for _, w := range words {
+		if equalFold(w, lower) {
+			return true
+		}
+	}
+	return false
+}
+
+// Summary is the reply in a few words: a status or a number as it is, of what is longer the
+// size.
+func (s *Seen) Summary() string {
+	if len(s.Reply) == 0 {
+		return "no reply"
+	}
+	line := firstLine(s.Reply[1:])
+	n, err := strconv.Atoi(line)
+	switch kind := s.Reply[0]; {
+	case kind == '_', n < 0 && kind != ':':
+		return "nil"
+	case err != nil, kind == ':':
+		return line
+	case kind == '$', kind == '=':
+		return count(n, "byte")
+	default:
+		return count(n, "item")
+	}
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
+}
+
+// firstLine returns a line of a reply without its end.
+func firstLine(b []byte) string {
+	line, _, _ := bytes.Cut(b, []byte("\r\n"))
+	return string(line)
+}
