@@ -56,7 +56,7 @@ func (c Command) Check() error { return c.err }
 // newCommand checks what the store is known to refuse in any case.
 func newCommand(effect effect, read reader, verb, key string, rest ...string) Command {
 	c := Command{
-		words:  append([]string{verb, key}, rest...),
+		words:  append(append(make([]string, 0, 2+len(rest)), verb, key), rest...),
 		effect: effect,
 		read:   read,
 	}

@@ -142,11 +142,11 @@ func TestLockLostAtOnce(t *testing.T) {
 func TestLockOldNews(t *testing.T) {
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
 		l := lockIt(t, s, LockOptions{})
-		tell := func(n wire.Notification, v wire.Version) {
-			s.notice(s.feed, "l", mqtt.Message{
-				Payload: wire.AppendNotification(nil, n),
-				User:    []mqtt.Property{{Name: wire.PropTimestamp, Value: v.String()}},
-			})
+		tell := func(e Event) {
+			e.Key = "l"
+			r := receiver{s: s, feed: s.feed}
+			r.tell(s.routes[e.Key].watches, e)
+			r.drained()
 			synctest.Wait()
 		}
 		old, now := l.Token(), l.Token()
@@ -156,12 +156,12 @@ func TestLockOldNews(t *testing.T) {
 		l.w.mu.Lock()
 		l.w.keys["l"].base = wire.Version{}
 		l.w.mu.Unlock()
-		tell(wire.Notification{Op: wire.OpSet, Value: []byte("other"), HasValue: true}, old)
-		tell(wire.Notification{Op: wire.OpDelete}, old)
+		tell(Event{Kind: EventSet, Value: []byte("other"), HasValue: true, Version: old})
+		tell(Event{Kind: EventDelete, Version: old})
 		if err := l.Context().Err(); err != nil {
 			t.Fatal(context.Cause(l.Context()))
 		}
-		tell(wire.Notification{Op: wire.OpDelete}, now)
+		tell(Event{Kind: EventDelete, Version: now})
 		lostBy(t, l, LossDeleted, time.Now())
 		l.Release(t.Context())
 	})

@@ -22,7 +22,7 @@ func (s *Session) dialSlowly(ctx context.Context, filters []string, f *flight) (
 func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *mqtt.Conn, secret []byte, err error) {
 	s.mu.Lock()
 	s.feed++
-	feed := s.feed
+	r := &receiver{s: s, feed: s.feed}
 	s.mu.Unlock()
 	o := mqtt.Options{
 		Address:   s.o.Address,
@@ -35,8 +35,10 @@ func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *
 		Username:  s.o.Username,
 		KeepAlive: s.o.KeepAlive,
 		Subscribe: filters,
-		OnMessage: func(m mqtt.Message) { s.deliver(feed, m) },
 		Tap:       s.o.Trace,
+
+		OnPublication: r.message,
+		OnDrained:     r.drained,
 
 		AwaitConnack: s.o.NoPipelining || s.slow,
 		HoldAcks:     s.brief,

@@ -61,14 +61,15 @@ func (f *flight) reset() {
 
 // early is used as mqtt.Options.Early of an attempt.
 func (f *flight) early(s *Session) (mqtt.EarlyMessage, error) {
-	p, err := s.prepare(f.ctx, f.command)
-	if err != nil {
+	p := &pending{s: s, command: f.command, expiry: expiry(f.ctx), done: make(chan struct{})}
+	if err := p.begin(nil); err != nil {
 		return mqtt.EarlyMessage{}, err
 	}
+	m := p.message(new(draft))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.p = p
-	return mqtt.EarlyMessage{Message: p.message, Acked: p.acked, Answered: p.done}, nil
+	return mqtt.EarlyMessage{Message: m, Acked: p.acked, Answered: p.done}, nil
 }
 
 // on sets the connection that the last attempt made.
@@ -108,7 +109,7 @@ func (p *pending) instead(err error) error {
 	if p == nil {
 		return err
 	}
-	p.s.finish(p.id, mqtt.Message{}, err)
+	p.s.finish(p.id, err)
 	<-p.done
 	// CONNACK announced the maximum size before the broker closed the connection.
 	if tooLarge, ok := errors.AsType[*mqtt.TooLargeError](p.err); ok {

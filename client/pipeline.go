@@ -4,36 +4,45 @@ import (
 	"context"
 	"errors"
 	"sync"
-
-	"github.com/sscli/sscli/client/mqtt"
+	"time"
 )
 
 // A Pipeline keeps several requests in flight: at most one for each key, because the store
 // promises no order between outstanding requests, and at most as many as its window.
 // Several goroutines may use it. Requests for one key that the same goroutine sends go out
-// in the order of the calls of Send.
+// in the order of the calls of Send and Queue.
 type Pipeline struct {
 	s      *Session
-	window chan struct{} // one element for each request in flight
+	window int
+	onWait func() // nil = none
 
 	mu     sync.Mutex
 	busy   map[string]*InFlight // by key
-	pauses bool                 // after a loss
-	losses int                  // without a Resume
-	resume chan struct{}        // closed when losses is 0 again; nil while it is 0
-	end    error                // of Stop
+	losses int
+	freed  chan struct{} // closed when a request ends; nil = nobody waits for that
+	caller *caller       // of the last Send; nil if none of its requests is in flight
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
-	done   chan struct{}
-	result Result
-	err    error
+	pending
+	pipe *Pipeline
+
+	// Guarded by pipe.mu.
+	over bool
+	told chan struct{} // closed when over is set; nil until somebody asks for it
+}
+
+// A caller is a context whose end ends the requests that were sent with it.
+type caller struct {
+	ctx      context.Context
+	requests int // in flight; guarded by Pipeline.mu
+	stop     func() bool
 }
 
 // Pipeline returns a pipeline with a window of at least one request.
 func (s *Session) Pipeline(window int) *Pipeline {
-	return &Pipeline{s: s, window: make(chan struct{}, max(window, 1)), busy: make(map[string]*InFlight)}
+	return &Pipeline{s: s, window: max(window, 1), busy: make(map[string]*InFlight)}
 }
 
 // Send sends a request as soon as the window has room and no other request for the same
@@ -41,143 +50,176 @@ func (s *Session) Pipeline(window int) *Pipeline {
 // has Options.Timeout. An error means that nothing was sent; it is an error of
 // [Session.Do].
 func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
+	f, err := p.Queue(ctx, c)
+	p.Flush()
+	return f, err
+}
+
+// Queue is Send for one of several requests that are known already: it may leave the
+// request to be sent by Flush, or by a later call, together with others. When it has to
+// wait, it flushes first.
+func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	f := &InFlight{done: make(chan struct{})}
+	f := &InFlight{pipe: p}
 	if err := p.reserve(ctx, c.Key(), f); err != nil {
 		return nil, err
 	}
-	if err := p.unpaused(ctx); err != nil {
-		p.release(c.Key(), f)
+	f.begins(p.s, c)
+	f.ended, f.waits = f.end, p.waits
+	if err := f.send(ctx); err != nil {
+		p.free(f, c.Key())
 		return nil, err
 	}
-	if !p.s.hold() {
-		p.release(c.Key(), f)
-		return nil, mqtt.ErrClosed
+	if ctx.Err() != nil {
+		p.s.finish(f.id, context.Cause(ctx)) // the caller may have looked for it before
 	}
-	limited, cancel := context.WithTimeout(ctx, p.s.o.Timeout)
-	started, err := p.s.send(limited, c)
-	if err != nil {
-		cancel()
-		p.release(c.Key(), f)
-		p.s.wg.Done()
-		return nil, err
-	}
-	started.then(limited, func(r Result, err error) {
-		f.result, f.err = r, err
-		cancel()
-		p.noteLoss(f.err) // before another request has its place
-		p.release(c.Key(), f)
-		p.s.wg.Done()
-	})
 	return f, nil
 }
 
-// PauseAfterLoss makes Send wait once a write got no usable answer, until Resume was called
-// for each such write. So nothing is sent that assumes what the lost answer would have said.
-func (p *Pipeline) PauseAfterLoss() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.pauses = true
-}
-
-// Resume notes that the caller knows what became of one write without a usable answer.
-func (p *Pipeline) Resume() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.losses--; p.losses == 0 {
-		close(p.resume)
-		p.resume = nil
-	}
-}
-
-// Stop makes every Send that waits after a loss, and all later ones, return err.
-func (p *Pipeline) Stop(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.end = err
-	if p.resume != nil {
-		close(p.resume)
-		p.resume = make(chan struct{})
-	}
-}
-
-func (p *Pipeline) noteLoss(err error) {
-	if _, lost := errors.AsType[*LostAnswerError](err); !lost {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.pauses {
-		return
-	}
-	if p.losses++; p.losses == 1 {
-		p.resume = make(chan struct{})
-	}
-}
-
-// unpaused waits until there is no loss without a Resume.
-func (p *Pipeline) unpaused(ctx context.Context) error {
-	for {
-		p.mu.Lock()
-		resume, end := p.resume, p.end
-		p.mu.Unlock()
-		if end != nil || resume == nil {
-			return end
-		}
-		select {
-		case <-resume:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+// send sends the request, on a new connection if there is none.
+func (f *InFlight) send(ctx context.Context) error {
+	conn := f.s.alive()
+	if conn == nil {
+		f.pipe.waits()
+		f.deadline = time.Now().Add(f.s.o.Timeout)
+		limited, cancel := context.WithDeadline(ctx, f.deadline)
+		defer cancel()
+		var err error
+		if conn, err = f.s.connection(limited); err != nil {
+			return err
 		}
 	}
+	return f.start(ctx, conn)
 }
 
-// reserve waits until the key is free, and then until the window has room.
+// OnWait has f called before Send or Queue waits: for a key, for the window, for room at the
+// broker, or for a new connection. Call OnWait before the first request.
+func (p *Pipeline) OnWait(f func()) { p.onWait = f }
+
+// waits comes before a wait.
+func (p *Pipeline) waits() {
+	p.Flush() // or what is awaited may never come
+	if p.onWait != nil {
+		p.onWait()
+	}
+}
+
+// Flush sends what Queue has left. It does not wait.
+func (p *Pipeline) Flush() {
+	if conn := p.s.alive(); conn != nil {
+		conn.Flush()
+	}
+}
+
+// Losses returns how many writes got no usable answer so far. A write counts before another
+// request has its place.
+func (p *Pipeline) Losses() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.losses
+}
+
+// Busy returns the request for a key that is in flight, or nil.
+func (p *Pipeline) Busy(key string) *InFlight {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy[key]
+}
+
+// reserve waits until the key is free and the window has room.
 func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 	for {
 		p.mu.Lock()
-		before := p.busy[key]
-		if before == nil {
+		if p.busy[key] == nil && len(p.busy) < p.window {
 			p.busy[key] = f
+			f.caller = p.calledBy(ctx)
+			p.mu.Unlock()
+			return nil
 		}
+		if p.freed == nil {
+			p.freed = make(chan struct{})
+		}
+		freed := p.freed
 		p.mu.Unlock()
-		if before == nil {
-			break
-		}
+		p.waits()
 		select {
-		case <-before.done:
+		case <-freed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	select {
-	case p.window <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		p.free(key, f)
-		return context.Cause(ctx)
+}
+
+// calledBy counts one more request of a context. The caller holds p.mu.
+func (p *Pipeline) calledBy(ctx context.Context) *caller {
+	if p.caller == nil || p.caller.ctx.Done() != ctx.Done() {
+		c := &caller{ctx: ctx}
+		c.stop = context.AfterFunc(ctx, func() { p.s.finishAll(func(q *pending) bool { return q.caller == c }, context.Cause(ctx)) })
+		p.caller = c
+	}
+	p.caller.requests++
+	return p.caller
+}
+
+// free gives back what reserve has taken.
+func (p *Pipeline) free(f *InFlight, key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.busy, key)
+	if f.caller.requests--; f.caller.requests == 0 {
+		f.caller.stop()
+		if p.caller == f.caller {
+			p.caller = nil
+		}
+	}
+	f.over = true
+	if f.told != nil {
+		close(f.told)
+	}
+	if p.freed != nil {
+		close(p.freed)
+		p.freed = nil
 	}
 }
 
-func (p *Pipeline) release(key string, f *InFlight) {
-	<-p.window
-	p.free(key, f)
+// end is called when the outcome is known.
+func (f *InFlight) end() {
+	p := f.pipe
+	if _, lost := errors.AsType[*LostAnswerError](f.err); lost {
+		p.mu.Lock()
+		p.losses++
+		p.mu.Unlock()
+	}
+	p.free(f, f.command.Key())
 }
 
-func (p *Pipeline) free(key string, f *InFlight) {
-	p.mu.Lock()
-	delete(p.busy, key)
-	p.mu.Unlock()
-	close(f.done)
+// Over reports whether Wait would not block.
+func (f *InFlight) Over() bool {
+	f.pipe.mu.Lock()
+	defer f.pipe.mu.Unlock()
+	return f.over
 }
 
 // Done returns a channel that is closed when Wait no longer blocks.
-func (f *InFlight) Done() <-chan struct{} { return f.done }
+func (f *InFlight) Done() <-chan struct{} {
+	f.pipe.mu.Lock()
+	defer f.pipe.mu.Unlock()
+	if f.told == nil {
+		f.told = make(chan struct{})
+		if f.over {
+			close(f.told)
+		}
+	}
+	return f.told
+}
 
 // Wait waits for the result. It returns the errors of [Session.Do].
 func (f *InFlight) Wait() (Result, error) {
-	<-f.done
+	if !f.Over() {
+		f.pipe.Flush()
+		<-f.Done()
+	}
 	return f.result, f.err
 }

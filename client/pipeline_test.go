@@ -345,6 +345,69 @@ func TestPipelineBreak(t *testing.T) {
 	}
 }
 
+// What Queue has left goes out with Flush, with Wait, and before Queue waits.
+func TestPipelineQueue(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	store.Intercept(always(emulator.Action{DelayReply: time.Hour}))
+	waits := 0
+	p := s.Pipeline(3)
+	p.OnWait(func() { waits++ })
+	queue := func(ctx context.Context, key string) (*client.InFlight, error) {
+		return p.Queue(ctx, client.Set(key, nil, client.SetOptions{}))
+	}
+	a := must(queue(t.Context(), "a"))(t)
+	must(queue(t.Context(), "b"))(t)
+	p.Flush()
+	await(t, store, func(s emulator.State) bool { return s.Delayed == 2 })
+	if f := p.Busy("a"); f != a || a.Over() {
+		t.Errorf("a is answered by %p, want %p; over: %v", f, a, a.Over())
+	}
+	must(queue(t.Context(), "c"))(t)
+	if waits != 0 {
+		t.Errorf("Queue waited %d times with room in the window", waits)
+	}
+	ended, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	go func() {
+		await(t, store, func(s emulator.State) bool { return s.Delayed == 3 })
+		cancel(enough)
+	}()
+	if _, err := queue(ended, "d"); err != enough || waits == 0 {
+		t.Errorf("Queue waited %d times: %v", waits, err)
+	}
+	store.FastForward(time.Hour)
+	must(a.Wait())(t)
+	if f := p.Busy("a"); f != nil || !a.Over() {
+		t.Errorf("a is busy: %v; over: %v", f, a.Over())
+	}
+	store.Intercept(nil)
+	must(must(queue(t.Context(), "e"))(t).Wait())(t)
+}
+
+// A lost write counts before another request has its place.
+func TestPipelineLosses(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	s := dial(t, store, client.Options{Timeout: 100 * time.Millisecond})
+	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: r.Key() != "c"} })
+	p := s.Pipeline(1)
+	lost := must(p.Send(t.Context(), client.Set("a", nil, client.SetOptions{})))(t)
+	read := must(p.Send(t.Context(), client.Get("b")))(t)
+	if n := p.Losses(); n != 1 {
+		t.Errorf("%d losses once another request has the place of a lost one, want 1", n)
+	}
+	_, err := lost.Wait()
+	as[*client.LostAnswerError](t, err)
+	if _, err := read.Wait(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	must(must(p.Send(t.Context(), client.Set("c", nil, client.SetOptions{})))(t).Wait())(t)
+	if n := p.Losses(); n != 1 {
+		t.Errorf("%d losses, want 1: neither a lost read nor an answered write is one", n)
+	}
+}
+
 func BenchmarkDo(b *testing.B) {
 	store, s := open(b)
 	if _, err := store.Set("k", "1234"); err != nil {

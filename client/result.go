@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -49,23 +50,24 @@ func typed[R Result](r Result, err error) (R, error) {
 }
 
 // newResult reads an answer in the order of protocol.md 1.7. now is the local time
-// for judging the store's clock.
-func newResult(c Command, m mqtt.Message, rtt time.Duration, now time.Time) (Result, error) {
+// for judging the store's clock. The result shares no memory with m.
+func newResult(c Command, m *mqtt.Publication, rtt time.Duration, now time.Time) (Result, error) {
 	info := ReplyInfo{RTT: rtt}
-	if v, ok := m.Property(wire.PropProtocol); ok && v != "1" && !strings.HasPrefix(v, "1.") {
+	if v, ok := m.Property(wire.PropProtocol); ok && string(v) != "1" && !bytes.HasPrefix(v, []byte("1.")) {
 		return nil, &AnswerError{fmt.Errorf("unsupported protocol version %.32q, want 1.x", v)}
 	}
 	status, err := statusOf(m, &info)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := wire.ParseReply(m.Payload)
+	payload := bytes.Clone(m.Payload)
+	answer, err := wire.ParseReply(payload)
 	if err == nil && answer.StoreError() != nil {
 		return nil, answer.StoreError()
 	}
 	if status != 200 && status != 204 {
 		text, _ := m.Property(wire.PropStatusMessage)
-		return nil, &StatusError{Status: status, Message: text}
+		return nil, &StatusError{Status: status, Message: string(text)}
 	}
 	if err != nil {
 		return nil, &AnswerError{err}
@@ -74,7 +76,7 @@ func newResult(c Command, m mqtt.Message, rtt time.Duration, now time.Time) (Res
 		info.Notes = append(info.Notes, "the answer is "+answer.Note)
 	}
 	if text, ok := m.Property(wire.PropTimestamp); ok {
-		if info.Version, err = wire.ParseVersion(text); err != nil {
+		if info.Version, err = wire.ParseVersion(string(text)); err != nil {
 			return nil, &AnswerError{err}
 		}
 	} else if c.Verb() == wire.VerbSet && isOK(answer.Value) || c.Verb() == wire.VerbGet && answer.Value.Kind == wire.Blob {
@@ -83,24 +85,27 @@ func newResult(c Command, m mqtt.Message, rtt time.Duration, now time.Time) (Res
 	if ahead := info.Version.Time().Sub(now); ahead > wire.MaxDrift {
 		info.Warnings = append(info.Warnings, fmt.Sprintf("the version is %v ahead of the local clock: the local clock is slow, or one of the store's writers was fast", ahead.Round(time.Millisecond)))
 	}
-	if ct := m.ContentType; ct != "" && ct != wire.ContentType && !strings.HasPrefix(ct, wire.ContentType+";") && !strings.HasPrefix(ct, wire.ContentType+"+") {
+	if ct := string(m.ContentType); ct != "" && ct != wire.ContentType && !strings.HasPrefix(ct, wire.ContentType+";") && !strings.HasPrefix(ct, wire.ContentType+"+") {
 		info.Notes = append(info.Notes, fmt.Sprintf("the answer's content type is %.80q", ct))
 	}
 	r := c.read(answer.Value, info)
 	if r == nil {
-		return nil, &AnswerError{fmt.Errorf("%s was answered with %.80q", c.Verb(), m.Payload)}
+		return nil, &AnswerError{fmt.Errorf("%s was answered with %.80q", c.Verb(), payload)}
 	}
 	return r, nil
 }
 
 // statusOf reads `__stat`, which the published protocol does not promise.
-func statusOf(m mqtt.Message, info *ReplyInfo) (int, error) {
+func statusOf(m *mqtt.Publication, info *ReplyInfo) (int, error) {
 	text, ok := m.Property(wire.PropStatus)
 	if !ok {
 		info.Notes = append(info.Notes, "the answer has no "+wire.PropStatus)
 		return 200, nil
 	}
-	status, err := strconv.Atoi(text)
+	if string(text) == wire.StatusOK {
+		return 200, nil
+	}
+	status, err := strconv.Atoi(string(text))
 	if err != nil {
 		return 0, &AnswerError{fmt.Errorf("%s is %.32q, want a number", wire.PropStatus, text)}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -18,7 +19,11 @@ import (
 type Session struct {
 	o     Options
 	clock *wire.Clock
-	wg    sync.WaitGroup // goroutines and calls that Close waits for; nothing is added once life has ended
+	nonce [8]byte // random; in the correlation data of every request
+
+	notifyTopic []byte         // how the topics of its notifications begin
+	drafts      sync.Pool      // of *draft
+	wg          sync.WaitGroup // goroutines and calls that Close waits for; nothing is added once life has ended
 
 	brief bool // closed after the first answer, as by Once
 
@@ -32,11 +37,14 @@ type Session struct {
 	refused     error               // why the session must not connect again
 	loose       time.Time           // time of the last abandoned CONNECT, which may still take us over
 	tried       []byte              // the password or token that the broker last granted or refused
-	outstanding map[string]*pending // by correlation data
+	requests    uint64              // counts them
+	outstanding map[uint64]*pending // by number
+	alarm       *time.Timer         // for the requests with a deadline; nil until there is one
+	alarmAt     time.Time           // not after any of their deadlines; zero = not set
 	feed        uint64              // counts the connections
 	notify      bool                // the next connection subscribes to notifications
 	notified    bool                // conn has subscribed to notifications
-	routes      map[string][]*Watch // by key; slices are replaced, never changed
+	routes      map[string]route    // by key
 	watcher     *watcher            // nil until the first watch
 }
 
@@ -66,10 +74,12 @@ func newSession(o Options) (*Session, error) {
 	s := &Session{
 		o:           o,
 		clock:       wire.NewClock(uuid.NewString(), time.Now),
+		notifyTopic: []byte(wire.NotifyTopic(o.ClientID, "")),
 		dialing:     make(chan struct{}, 1),
-		outstanding: make(map[string]*pending),
-		routes:      make(map[string][]*Watch),
+		outstanding: make(map[uint64]*pending),
+		routes:      make(map[string]route),
 	}
+	rand.Read(s.nonce[:]) // never returns an error
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -102,6 +112,9 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	s.end()
 	conn := s.conn
+	if s.alarm != nil {
+		s.alarm.Stop()
+	}
 	s.mu.Unlock()
 	var err error
 	if conn != nil {
@@ -116,7 +129,21 @@ func (s *Session) Close() error {
 
 // connection returns the connection, a new one if the last was lost.
 func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
+	if conn := s.alive(); conn != nil {
+		return conn, nil
+	}
 	return s.connect(ctx, nil)
+}
+
+// alive returns the connection if it is usable, else nil.
+func (s *Session) alive() *mqtt.Conn {
+	s.mu.Lock()
+	conn, refused := s.conn, s.refused
+	s.mu.Unlock()
+	if conn == nil || refused != nil || conn.Err() != nil || s.life.Err() != nil {
+		return nil
+	}
+	return conn
 }
 
 // connect is like connection, and sends f with a new one unless f is nil.
@@ -224,6 +251,10 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 func (s *Session) hold() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.holdLocked()
+}
+
+func (s *Session) holdLocked() bool {
 	if s.life.Err() != nil {
 		return false
 	}
@@ -311,24 +342,31 @@ func isTakenOver(err error) bool {
 type pending struct {
 	s       *Session
 	command Command
-	conn    *mqtt.Conn // guarded by Session.mu; nil until it is the session's
-	id      string     // correlation data
+	id      uint64 // its number
 	ts      Version
 	sent    time.Time
 	expiry  time.Duration
-	expires time.Time    // guarded by Session.mu
-	message mqtt.Message // what to send again while no store is listening
-	copies  int          // sent and not acknowledged; guarded by Session.mu
-	taken   bool         // the broker has passed the request on; guarded by Session.mu
-	nobody  time.Time    // of the first PUBACK that nobody subscribes to requests; zero = none came; guarded by Session.mu
+	// deadline is when the session ends the wait for the answer; zero = it does not.
+	deadline time.Time
+	caller   *caller // of a Pipeline; nil = none
 
-	// The goroutine that removes the request from Session.outstanding sets answer or err
-	// and closes done.
-	done   chan struct{}
-	rtt    time.Duration
-	answer mqtt.Message
+	correlation [16]byte // the number and Session.nonce
+
+	// Guarded by Session.mu.
+	conn    *mqtt.Conn // nil until it is the session's
+	expires time.Time
+	unsent  bool      // nobody but start ends it, because start will say why it was not sent
+	copies  int       // sent and not acknowledged
+	taken   bool      // the broker has passed the request on
+	nobody  time.Time // of the first PUBACK that nobody subscribes to requests; zero = none came
+
+	// The goroutine that removes the request from Session.outstanding sets result or err,
+	// then closes done, or calls ended.
+	result Result
 	err    error
-	ended  func() // called after that; guarded by Session.mu
+	done   chan struct{}
+	ended  func() // must not block; nil = done is closed
+	waits  func() // called before a wait for room; nil = none
 }
 
 // Do sends a request and waits for its reply until ctx ends or, without a deadline, for
@@ -372,65 +410,187 @@ func (s *Session) send(ctx context.Context, c Command) (*pending, error) {
 	return s.sendOn(ctx, conn, c)
 }
 
-// sendOn sends a request on a given connection.
+// sendOn sends a request on a given connection; ctx has a deadline. The caller waits for it.
 func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pending, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	p, err := s.prepare(ctx, c)
-	if err != nil {
+	p := &pending{s: s, command: c, expiry: expiry(ctx), done: make(chan struct{})}
+	if err := p.start(ctx, conn); err != nil {
 		return nil, err
 	}
-	p.on(conn)
-	if err = conn.Publish(ctx, p.message, p.acked); err != nil {
-		s.take(p.id)
-		return nil, err
-	}
-	s.expireAfter(p, p.expiry)
+	conn.Flush()
 	return p, nil
 }
 
-// prepare makes a request and adds it to Session.outstanding; ctx has a deadline.
-func (s *Session) prepare(ctx context.Context, c Command) (*pending, error) {
-	ts := c.timestamp
-	if ts.IsZero() {
-		var err error
-		if ts, err = s.clock.Tick(); err != nil {
-			return nil, fmt.Errorf("the local clock: %w", err)
-		}
+// begins makes p a request that the session ends after Options.Timeout. The caller sets
+// ended.
+func (p *pending) begins(s *Session, c Command) {
+	p.s, p.command, p.expiry = s, c, roundUp(s.o.Timeout)
+}
+
+// start sends a request on a connection, with the next Flush. It waits for room, within ctx
+// and until p.deadline. After an error the request was not sent, and will not end.
+func (p *pending) start(ctx context.Context, conn *mqtt.Conn) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	var id [16]byte
-	rand.Read(id[:]) // never returns an error
-	p := &pending{
-		s:       s,
-		command: c,
-		id:      string(id[:]),
-		ts:      ts,
-		sent:    time.Now(),
-		expiry:  expiry(ctx),
-		copies:  1,
-		done:    make(chan struct{}),
+	p.unsent = true
+	if err := p.begin(conn); err != nil {
+		return err
 	}
-	p.message = mqtt.Message{
-		Topic:         wire.RequestTopic,
-		Payload:       wire.AppendRequest(nil, c.words...),
-		ResponseTopic: s.o.ResponseTopic,
-		Correlation:   id[:],
-		ContentType:   wire.ContentType,
-		Expiry:        p.expiry,
-		User:          s.properties(c, ts),
+	s := p.s
+	d, ok := s.drafts.Get().(*draft)
+	if !ok {
+		d = new(draft)
+	}
+	m := p.message(d)
+	err := conn.Queue(&m, p.acked)
+	if err == mqtt.ErrFull {
+		err = p.publish(ctx, conn, m)
+	}
+	s.drafts.Put(d)
+	if err != nil {
+		p.abandon()
+		return err
 	}
 	s.mu.Lock()
-	s.outstanding[p.id] = p
+	p.unsent = false
+	s.expectBy(p.deadline)
 	s.mu.Unlock()
-	return p, nil
+	if err := conn.Err(); err != nil {
+		s.finish(p.id, err) // lose may have come while it was unsent
+	}
+	return nil
+}
+
+// publish waits for room and sends a request.
+func (p *pending) publish(ctx context.Context, conn *mqtt.Conn, m mqtt.Message) error {
+	if p.waits != nil {
+		p.waits()
+	}
+	if !p.deadline.IsZero() {
+		limited, cancel := context.WithDeadline(ctx, p.deadline)
+		defer cancel()
+		ctx = limited
+	}
+	err := conn.Publish(ctx, m, p.acked)
+	p.startExpiry(p.expiry)
+	return err
+}
+
+// begin stamps a request and adds it to Session.outstanding. conn is the connection that it
+// is about to be sent on, nil for one that is being made.
+func (p *pending) begin(conn *mqtt.Conn) error {
+	s := p.s
+	p.ts = p.command.timestamp
+	if p.ts.IsZero() {
+		var err error
+		if p.ts, err = s.clock.Tick(); err != nil {
+			return fmt.Errorf("the local clock: %w", err)
+		}
+	}
+	p.sent, p.copies = time.Now(), 1
+	p.expires, p.conn = p.sent.Add(p.expiry), conn
+	if p.ended != nil && p.deadline.IsZero() {
+		p.deadline = p.sent.Add(s.o.Timeout)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.ended != nil && !s.holdLocked() {
+		return ErrClosed
+	}
+	s.requests++
+	p.id = s.requests
+	s.outstanding[p.id] = p
+	return nil
+}
+
+// abandon removes a request that was not sent.
+func (p *pending) abandon() {
+	if p.s.take(p.id) != nil && p.ended != nil {
+		p.s.wg.Done()
+	}
+}
+
+// expectBy has the session end a request at its deadline, unless that is zero. The caller
+// holds mu.
+func (s *Session) expectBy(deadline time.Time) {
+	if !deadline.IsZero() && (s.alarmAt.IsZero() || deadline.Before(s.alarmAt)) {
+		s.setAlarm(deadline)
+	}
+}
+
+// setAlarm has overdue called. The caller holds mu.
+func (s *Session) setAlarm(at time.Time) {
+	s.alarmAt = at
+	if s.alarm == nil {
+		s.alarm = time.AfterFunc(time.Until(at), s.overdue)
+		return
+	}
+	s.alarm.Reset(time.Until(at))
+}
+
+// overdue ends the requests whose deadlines have passed.
+func (s *Session) overdue() {
+	now := time.Now()
+	s.mu.Lock()
+	var late []uint64
+	var next time.Time
+	for id, p := range s.outstanding {
+		switch {
+		case p.deadline.IsZero() || p.unsent:
+		case !p.deadline.After(now):
+			late = append(late, id)
+		case next.IsZero() || p.deadline.Before(next):
+			next = p.deadline
+		}
+	}
+	s.alarmAt = next
+	if !next.IsZero() && s.life.Err() == nil {
+		s.setAlarm(next)
+	}
+	s.mu.Unlock()
+	for _, id := range late {
+		s.finish(id, context.DeadlineExceeded)
+	}
+}
+
+// A draft is memory for a message, used again when the connection has encoded it.
+type draft struct {
+	properties []mqtt.Property
+	payload    []byte
+}
+
+// keptDraft is the size up to which the payload of a draft is kept, in bytes.
+const keptDraft = 64 << 10
+
+// message returns a request as a message. It lies in d until d is used again.
+func (p *pending) message(d *draft) mqtt.Message {
+	if cap(d.payload) > keptDraft {
+		d.payload = nil
+	}
+	d.properties = p.s.appendProperties(d.properties[:0], p.command, p.ts)
+	d.payload = wire.AppendRequest(d.payload[:0], p.command.words...)
+	binary.LittleEndian.PutUint64(p.correlation[:], p.id)
+	copy(p.correlation[8:], p.s.nonce[:])
+	return mqtt.Message{
+		Topic:         wire.RequestTopic,
+		Payload:       d.payload,
+		ResponseTopic: p.s.o.ResponseTopic,
+		Correlation:   p.correlation[:],
+		ContentType:   wire.ContentType,
+		Expiry:        p.expiry,
+		User:          d.properties,
+	}
 }
 
 // expiry returns the Message Expiry Interval of a request: the time to the deadline of
 // ctx, rounded up to whole seconds, at least one.
 func expiry(ctx context.Context) time.Duration {
 	deadline, _ := ctx.Deadline()
-	return max((time.Until(deadline)+time.Second-1)/time.Second*time.Second, time.Second)
+	return roundUp(time.Until(deadline))
+}
+
+func roundUp(d time.Duration) time.Duration {
+	return max((d+time.Second-1)/time.Second*time.Second, time.Second)
 }
 
 // on sets the connection of the request.
@@ -450,14 +610,14 @@ const (
 // acked takes the outcome of the PUBLISH.
 func (p *pending) acked(err error) {
 	switch {
-	case errors.Is(err, mqtt.ErrNoSubscribers):
+	case err == mqtt.ErrNoSubscribers:
 		p.unheard()
 		return
 	case err != nil:
-		p.s.finish(p.id, mqtt.Message{}, err)
+		p.s.finish(p.id, err)
 		return
 	}
-	p.s.expireAfter(p, p.expiry)
+	p.startExpiry(p.expiry)
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	p.copies, p.taken = p.copies-1, true
@@ -477,7 +637,7 @@ func (p *pending) unheard() {
 	switch {
 	case another: // decides
 	case left <= 0:
-		p.s.finish(p.id, mqtt.Message{}, &NoStoreError{})
+		p.s.finish(p.id, &NoStoreError{})
 	default:
 		time.AfterFunc(min(storeRetry, left), p.sendAgain)
 	}
@@ -502,15 +662,15 @@ func (p *pending) sendAgain() {
 	ctx, cancel := context.WithTimeout(p.s.life, storePatience)
 	defer cancel()
 	if err := p.publishAgain(ctx, conn); err != nil {
-		p.s.finish(p.id, mqtt.Message{}, err)
+		p.s.finish(p.id, err)
 	}
 }
 
 // publishAgain publishes another copy of a request. The error means that it was not sent.
 func (p *pending) publishAgain(ctx context.Context, conn *mqtt.Conn) error {
-	m := p.message
-	m.Expiry = max(wholeSeconds(time.Until(p.sent.Add(p.expiry))), time.Second)
-	p.s.expireAfter(p, m.Expiry)
+	m := p.message(new(draft))
+	m.Expiry = roundUp(time.Until(p.sent.Add(p.expiry)))
+	p.startExpiry(m.Expiry)
 	p.addCopies(1)
 	err := conn.Publish(ctx, m, p.acked)
 	if err != nil {
@@ -532,16 +692,18 @@ func (p *pending) isUnheard() bool {
 	return !p.nobody.IsZero() && !p.taken && p.copies == 0
 }
 
-// expireAfter counts a request's expiry from now. The broker starts counting when the
+// startExpiry counts a request's expiry from now. The broker starts counting when the
 // request arrives, which is after any wait for its Receive Maximum and before its PUBACK.
-func (s *Session) expireAfter(p *pending, expiry time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.expires = time.Now().Add(expiry)
+func (p *pending) startExpiry(expiry time.Duration) {
+	expires := time.Now().Add(expiry)
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.expires = expires
 }
 
-func (s *Session) properties(c Command, ts Version) []mqtt.Property {
-	props := append(make([]mqtt.Property, 0, 7),
+// appendProperties appends the user properties of a request.
+func (s *Session) appendProperties(props []mqtt.Property, c Command, ts Version) []mqtt.Property {
+	props = append(props,
 		mqtt.Property{Name: wire.PropTimestamp, Value: ts.String()},
 		mqtt.Property{Name: wire.PropSource, Value: s.o.ClientID},
 		mqtt.Property{Name: wire.PropProtocol, Value: wire.ProtocolVersion},
@@ -558,21 +720,57 @@ func (s *Session) properties(c Command, ts Version) []mqtt.Property {
 	return props
 }
 
-// deliver takes a message from the connection with a number. A reply that nobody waits for
-// (late or duplicate) is dropped; the connection acknowledges it.
-func (s *Session) deliver(feed uint64, m mqtt.Message) {
-	if m.Topic == s.o.ResponseTopic {
-		s.finish(string(m.Correlation), m, nil)
+// A receiver takes the messages of one connection. What they bring is known at once, and
+// who waits for it is woken once for all messages of one read.
+type receiver struct {
+	s        *Session
+	feed     uint64     // the number of the connection
+	answered []*pending // by the messages of this read
+	notified []*Watch   // by the messages of this read
+	key      []byte     // of a notification; reused
+}
+
+// message takes a message. A reply that nobody waits for (late or duplicate) is dropped; the
+// connection acknowledges it.
+func (r *receiver) message(m *mqtt.Publication) {
+	if string(m.Topic) == r.s.o.ResponseTopic {
+		r.reply(m)
 		return
 	}
 	// Notifications may come without a subscription (protocol.md 1.2).
-	if id, key, ok := wire.ParseNotifyTopic(m.Topic); ok && id == s.o.ClientID {
-		s.notice(feed, key, m)
+	key, ok := r.s.notifiedKey(r.key[:0], m.Topic)
+	if r.key = key; ok {
+		r.notice(key, m)
 	}
 }
 
+// reply takes the answer to a request.
+func (r *receiver) reply(m *mqtt.Publication) {
+	id := m.Correlation
+	if len(id) != 16 || string(id[8:]) != string(r.s.nonce[:]) {
+		return
+	}
+	if p := r.s.take(binary.LittleEndian.Uint64(id)); p != nil {
+		p.judge(m)
+		r.answered = append(r.answered, p)
+	}
+}
+
+// drained wakes who waits for what the messages brought.
+func (r *receiver) drained() {
+	for i, p := range r.answered {
+		p.end()
+		r.answered[i] = nil
+	}
+	for i, w := range r.notified {
+		w.wakeUp()
+		r.notified[i] = nil
+	}
+	r.answered, r.notified = r.answered[:0], r.notified[:0]
+}
+
 // take removes a request from Session.outstanding; nil if it is not there.
-func (s *Session) take(id string) *pending {
+func (s *Session) take(id uint64) *pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.outstanding[id]
@@ -580,44 +778,56 @@ func (s *Session) take(id string) *pending {
 	return p
 }
 
-func (s *Session) finish(id string, m mqtt.Message, err error) {
+// finish ends a request without an answer, unless it has ended. err says why.
+func (s *Session) finish(id uint64, err error) {
 	if p := s.take(id); p != nil {
-		p.rtt = time.Since(p.sent)
-		p.answer, p.err = m, err
-		close(p.done)
-		if p.ended != nil {
-			p.ended()
-		}
+		p.err = p.unanswered(err)
+		p.end()
 	}
 }
 
-// whenDone calls f once done is closed, on the goroutine that closes it or on this one. f
-// must not block.
-func (p *pending) whenDone(f func()) {
-	p.s.mu.Lock()
-	_, open := p.s.outstanding[p.id]
-	if open {
-		p.ended = f
+// end tells who waits that result or err is set.
+func (p *pending) end() {
+	if p.ended == nil {
+		close(p.done)
+		return
 	}
-	p.s.mu.Unlock()
-	if !open {
-		<-p.done // about to be closed
-		f()
+	p.ended()
+	p.s.wg.Done() // of begin
+}
+
+// judge sets the outcome of a request that was answered.
+func (p *pending) judge(m *mqtt.Publication) {
+	now := time.Now()
+	r, err := newResult(p.command, m, now.Sub(p.sent), now)
+	if err != nil {
+		p.err = p.judgeAnswer(err)
+		return
+	}
+	p.result = r
+	if version := r.Info().Version; !version.IsZero() {
+		// A version too far ahead leaves the clock alone; the result warns of it.
+		_ = p.s.clock.Observe(version)
 	}
 }
 
 // lose ends the requests of a lost connection.
 func (s *Session) lose(conn *mqtt.Conn) {
+	s.finishAll(func(p *pending) bool { return p.conn == conn }, conn.Err())
+}
+
+// finishAll ends requests without an answer. which is called with mu locked.
+func (s *Session) finishAll(which func(*pending) bool, err error) {
 	s.mu.Lock()
-	var gone []string
+	var gone []uint64
 	for id, p := range s.outstanding {
-		if p.conn == conn {
+		if !p.unsent && which(p) {
 			gone = append(gone, id)
 		}
 	}
 	s.mu.Unlock()
 	for _, id := range gone {
-		s.finish(id, mqtt.Message{}, conn.Err())
+		s.finish(id, err)
 	}
 }
 
@@ -626,44 +836,23 @@ func (p *pending) wait(ctx context.Context) (Result, error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		p.s.finish(p.id, mqtt.Message{}, context.Cause(ctx))
+		p.s.finish(p.id, context.Cause(ctx))
 		<-p.done // a reply may have come first
 	}
-	if p.err != nil {
-		return nil, p.unanswered()
-	}
-	r, err := newResult(p.command, p.answer, p.rtt, time.Now())
-	if err != nil {
-		return nil, p.judgeAnswer(err)
-	}
-	if version := r.Info().Version; !version.IsZero() {
-		// A version too far ahead leaves the clock alone; the result warns of it.
-		_ = p.s.clock.Observe(version)
-	}
-	return r, nil
+	return p.result, p.err
 }
 
-// then calls f with the outcome of a request, at the latest when ctx ends. It calls f on
-// the goroutine that knows it first, so f must not block.
-func (p *pending) then(ctx context.Context, f func(Result, error)) {
-	stop := context.AfterFunc(ctx, func() { p.s.finish(p.id, mqtt.Message{}, context.Cause(ctx)) })
-	p.whenDone(func() {
-		stop()
-		f(p.wait(ctx))
-	})
-}
-
-// unanswered returns the error of a request without an answer: a LostAnswerError for a
-// write that may have been applied.
-func (p *pending) unanswered() error {
-	if refused, ok := errors.AsType[*mqtt.ReasonError](p.err); ok && refused.Packet == "PUBACK" {
-		return p.err
+// unanswered returns the error of a request that got no answer because of err: a
+// LostAnswerError for a write that may have been applied.
+func (p *pending) unanswered(err error) error {
+	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok && refused.Packet == "PUBACK" {
+		return err
 	}
 	switch {
-	case p.isUnheard() && errors.Is(p.err, context.DeadlineExceeded):
+	case p.isUnheard() && errors.Is(err, context.DeadlineExceeded):
 		return &NoStoreError{}
 	case p.isUnheard() || p.command.effect == effectNone:
-		return p.err
+		return err
 	}
-	return p.lost(p.err)
+	return p.lost(err)
 }

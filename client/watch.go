@@ -1,10 +1,13 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
@@ -39,13 +42,19 @@ type Watch struct {
 
 	mu     sync.Mutex
 	keys   map[string]*watchedKey
-	ready  bool   // all keys have been read once
-	feed   uint64 // of the connection whose notifications count
-	queue  []Event
-	head   int // of queue
+	ready  bool      // all keys have been read once
+	feed   uint64    // of the connection whose notifications count
+	queue  [][]Event // not yet taken by the consumer; each part has room for partEvents
+	spare  [][]Event // empty parts, at most keptParts
 	err    error
 	wake   chan struct{} // something changed for the consumer; capacity 1
 	outage time.Time     // when the connection was lost; zero while the watch is up
+
+	held atomic.Int64 // events in queue and in taken
+
+	// Owned by the consumer, which takes one part of the queue after the other.
+	taken []Event
+	next  int // of taken
 
 	// Owned by the watcher.
 	names    []string   // the keys
@@ -62,7 +71,8 @@ type Watch struct {
 type watchedKey struct {
 	state
 	base   Version   // of the last GET; older versions are known already
-	recent []change  // the last few, to recognize duplicates
+	recent []change  // the last few, to recognize duplicates; a ring once it is full
+	oldest int       // of recent, once it is full
 	proven time.Time // when the last GET was sent that found what was known
 
 	// While a GET is outstanding the events of its key are held back.
@@ -179,27 +189,45 @@ func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
+// The queue consists of parts, so that it can grow without being copied.
+const (
+	partEvents = 128
+	keptParts  = 8
+)
+
 // pop returns the next event if there is one. The error is why there will be no more.
 func (w *Watch) pop() (e Event, ok bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.head == len(w.queue) {
-		return Event{}, false, w.err
+	if w.next == len(w.taken) {
+		w.mu.Lock()
+		if cap(w.taken) > 0 && len(w.spare) < keptParts {
+			w.spare = append(w.spare, w.taken[:0])
+		}
+		w.taken, w.next = nil, 0
+		if len(w.queue) == 0 {
+			err = w.err
+			w.mu.Unlock()
+			return Event{}, false, err
+		}
+		w.taken = w.queue[0]
+		w.queue = slices.Delete(w.queue, 0, 1)
+		w.mu.Unlock()
 	}
-	e = w.queue[w.head]
-	w.queue[w.head] = Event{}
-	w.head++
-	if w.head == len(w.queue) {
-		w.queue, w.head = w.queue[:0], 0
-	}
+	e = w.taken[w.next]
+	w.taken[w.next] = Event{}
+	w.next++
+	w.held.Add(-1)
 	return e, true, nil
 }
 
-// Ready reports whether Next has an event, or the end, without waiting.
+// Ready reports whether Next has an event, or the end, without waiting. Like Next, it is for
+// the consumer only.
 func (w *Watch) Ready() bool {
+	if w.next < len(w.taken) {
+		return true
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.head < len(w.queue) || w.err != nil
+	return len(w.queue) > 0 || w.err != nil
 }
 
 // Close ends the watch. It asks the store to stop the notifications of keys that no other
@@ -231,11 +259,12 @@ func (w *Watch) endLocked(err error) {
 		return
 	}
 	w.err = err
-	w.signal()
+	w.wakeUp()
 	w.v.post(func() { w.v.leave(w, nil) })
 }
 
-func (w *Watch) signal() {
+// wakeUp wakes the consumer.
+func (w *Watch) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -271,6 +300,7 @@ func (w *Watch) attach(feed uint64) {
 
 // broken begins an outage: nothing is known since the last sign of life.
 func (w *Watch) broken(since time.Time, err error) {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.feed = 0
@@ -291,6 +321,7 @@ func (w *Watch) broken(since time.Time, err error) {
 
 // up ends an outage, or the join: all keys have been read.
 func (w *Watch) up() {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ready = true
@@ -302,6 +333,7 @@ func (w *Watch) up() {
 
 // drop ends what is watched of a key. It reports whether the key was still to be read.
 func (w *Watch) drop(key string, err error) bool {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := w.keys[key]
@@ -312,6 +344,7 @@ func (w *Watch) drop(key string, err error) bool {
 
 // unaudited says why an audit could not be made.
 func (w *Watch) unaudited(err error) {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.push(Event{Kind: EventUnaudited, Time: time.Now(), Err: err})
@@ -320,6 +353,7 @@ func (w *Watch) unaudited(err error) {
 // sync takes the answer to the GET of a join or a resync, which was sent at a time, and
 // ends the holding back.
 func (w *Watch) sync(key string, r GetResult, sent time.Time) {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k, now := w.keys[key], time.Now()
@@ -345,6 +379,7 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) {
 
 // compare takes the answer to the GET of an audit, which was sent at a time.
 func (w *Watch) compare(key string, r GetResult, sent time.Time) {
+	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k, now := w.keys[key], time.Now()
@@ -368,21 +403,32 @@ func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 
 // The caller of the methods below holds w.mu.
 
-// push hands an event to the consumer.
+// push hands an event to the consumer. The caller wakes it, perhaps after several.
 func (w *Watch) push(e Event) {
 	if w.err != nil {
 		return
 	}
-	if len(w.queue)-w.head >= w.o.Buffer {
+	if w.held.Load() >= int64(w.o.Buffer) {
 		w.endLocked(ErrOverflow)
 		return
 	}
-	if w.head > 1024 && w.head > len(w.queue)/2 {
-		w.queue = slices.Delete(w.queue, 0, w.head)
-		w.head = 0
+	w.held.Add(1)
+	last := len(w.queue) - 1
+	if last < 0 || len(w.queue[last]) == partEvents {
+		w.queue = append(w.queue, w.newPart())
+		last++
 	}
-	w.queue = append(w.queue, e)
-	w.signal()
+	w.queue[last] = append(w.queue[last], e)
+}
+
+func (w *Watch) newPart() []Event {
+	last := len(w.spare) - 1
+	if last < 0 {
+		return make([]Event, 0, partEvents)
+	}
+	part := w.spare[last]
+	w.spare = w.spare[:last]
+	return part
 }
 
 // take handles a notification.
@@ -402,14 +448,16 @@ func (w *Watch) take(k *watchedKey, e Event) {
 			return
 		}
 		c := change{e.Kind, e.Version}
-		if slices.ContainsFunc(k.recent, func(r change) bool { return r.kind == c.kind && r.version.Equal(c.version) }) {
+		if slices.ContainsFunc(k.recent, func(r change) bool { return r.version.Equal(c.version) && r.kind == c.kind }) {
 			return
 		}
 		const remembered = 8
-		if len(k.recent) == remembered {
-			k.recent = slices.Delete(k.recent, 0, 1)
+		if len(k.recent) < remembered {
+			k.recent = append(k.recent, c)
+		} else {
+			k.recent[k.oldest] = c
+			k.oldest = (k.oldest + 1) % remembered
 		}
-		k.recent = append(k.recent, c)
 	}
 	if e.Kind == EventSet || e.Kind == EventDelete {
 		k.state = state{e.Kind == EventSet, e.Version}
@@ -455,16 +503,58 @@ func (k *watchedKey) knows(found state) bool {
 	})
 }
 
-// notice passes a notification on to the watches of its key. feed is the number of the
-// connection.
-func (s *Session) notice(feed uint64, key string, m mqtt.Message) {
+// A route is where the notifications of a key go.
+type route struct {
+	key     string
+	watches []*Watch // never changed
+}
+
+// notifiedKey appends the key in the topic of a notification for this client; ok is false
+// for any other topic.
+func (s *Session) notifiedKey(dst, topic []byte) (key []byte, ok bool) {
+	digits, ok := bytes.CutPrefix(topic, s.notifyTopic)
+	if !ok {
+		// Hexadecimal digits may be of either case.
+		id, key, ok := wire.ParseNotifyTopic(string(topic))
+		return append(dst, key...), ok && id == s.o.ClientID
+	}
+	key, err := hex.AppendDecode(dst, digits)
+	return key, err == nil
+}
+
+// notice passes a notification on to the watches of its key.
+func (r *receiver) notice(key []byte, m *mqtt.Publication) {
 	if m.Retained {
 		return // the store's are not: somebody else has left it with the broker
 	}
+	r.s.mu.Lock()
+	to := r.s.routes[string(key)]
+	r.s.mu.Unlock()
+	if len(to.watches) > 0 {
+		r.tell(to.watches, newEvent(to.key, m))
+	}
+}
+
+// tell passes an event on to the watches of its key.
+func (r *receiver) tell(watches []*Watch, e Event) {
+	for _, w := range watches {
+		w.mu.Lock()
+		if k := w.keys[e.Key]; k != nil && w.feed == r.feed {
+			w.take(k, e)
+		}
+		w.mu.Unlock()
+		if !slices.Contains(r.notified, w) {
+			r.notified = append(r.notified, w)
+		}
+	}
+}
+
+// newEvent reads a notification. The event shares no memory with m.
+func newEvent(key string, m *mqtt.Publication) Event {
 	e := Event{Kind: EventOther, Key: key, Time: time.Now()}
 	if text, ok := m.Property(wire.PropTimestamp); ok {
 		// If it cannot be read, the version is unknown, and the event still counts.
-		if v, err := wire.ParseVersion(text); err == nil {
+		if v, err := wire.ParseVersion(string(text)); err == nil {
 			e.Version = v
 		}
 	}
@@ -473,20 +563,14 @@ func (s *Session) notice(feed uint64, key string, m mqtt.Message) {
 	case err != nil:
 		e.Word = string(m.Payload)
 	case n.Op == wire.OpSet:
-		e.Kind, e.Value, e.HasValue = EventSet, n.Value, n.HasValue
+		e.Kind = EventSet
 	case n.Op == wire.OpDelete:
 		e.Kind = EventDelete
 	default:
-		e.Word, e.Value, e.HasValue = string(n.Op), n.Value, n.HasValue
+		e.Word = string(n.Op)
 	}
-	s.mu.Lock()
-	watches := s.routes[key]
-	s.mu.Unlock()
-	for _, w := range watches {
-		w.mu.Lock()
-		if k := w.keys[key]; k != nil && w.feed == feed {
-			w.take(k, e)
-		}
-		w.mu.Unlock()
+	if e.Kind != EventDelete && n.HasValue {
+		e.Value, e.HasValue = append(make([]byte, 0, len(n.Value)), n.Value...), true
 	}
+	return e
 }

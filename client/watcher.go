@@ -214,7 +214,7 @@ func (v *watcher) route(keys []string) {
 	defer v.s.mu.Unlock()
 	for _, key := range keys {
 		if g := v.keys[key]; g != nil && len(g.watches) > 0 {
-			v.s.routes[key] = slices.Clone(g.watches)
+			v.s.routes[key] = route{key, slices.Clone(g.watches)}
 		} else {
 			delete(v.s.routes, key)
 		}
@@ -405,19 +405,16 @@ func (v *watcher) serve(conn *mqtt.Conn, requests <-chan *keyRequest) {
 }
 
 func (v *watcher) send(conn *mqtt.Conn, q *keyRequest) {
-	ctx, cancel := context.WithTimeout(v.s.life, v.s.o.Timeout)
-	answered := func(r Result, err error) {
-		cancel()
-		v.post(func() { v.answered(conn, q, r, err) })
-	}
 	q.sent = time.Now()
-	p, err := v.s.sendOn(ctx, conn, q.command)
-	if err != nil {
-		answered(nil, err)
+	p := new(pending)
+	p.begins(v.s, q.command)
+	q.sending.Store(p)
+	p.ended = func() { v.post(func() { v.answered(conn, q, p.result, p.err) }) }
+	if err := p.start(v.s.life, conn); err != nil {
+		v.post(func() { v.answered(conn, q, nil, err) })
 		return
 	}
-	q.sending.Store(p)
-	p.then(ctx, answered)
+	conn.Flush()
 }
 
 // answered takes the outcome of a request.

@@ -50,8 +50,8 @@ func (d Difference) fields() object {
 		{"key", d.Key},
 		{"old", when(d.Old != nil, string(d.Old))},
 		{"new", when(d.New != nil, string(d.New))},
-		{"old_version", versionFields(d.OldVersion)},
-		{"version", versionFields(d.NewVersion)},
+		{"old_version", versionField(d.OldVersion)},
+		{"version", versionField(d.NewVersion)},
 		{"fields", when(len(fields) > 0, fields)},
 	}
 }

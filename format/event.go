@@ -38,13 +38,13 @@ func (e Event) isChange() bool { return !e.isState() && !e.isTrouble() && e.Op !
 func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
 
 func (e Event) fields() object {
-	o := append(make(object, 0, 8), // room for these and the time
+	o := append(make(object, 0, 9), // room for these and the time
 		field{"op", e.Op},
 		field{"key", when(e.Op != "unaudited", e.Key)},
 		field{"found", when(e.isState(), e.HasValue)},
 		field{"value", when(e.HasValue, string(e.Value))},
 		field{"word", nonEmpty(e.Word)},
-		field{"version", versionFields(e.Version)},
+		field{"version", versionField(e.Version)},
 		field{"continuity", nonEmpty(e.Continuity)},
 		field{"message", nonEmpty(e.Message)},
 	)
@@ -52,9 +52,9 @@ func (e Event) fields() object {
 		o = append(o, field{"field", c.Path}, field{"old", when(c.Old != "", jsonText(c.Old))}, field{"new", when(c.New != "", jsonText(c.New))})
 	}
 	if e.Op == "gap" {
-		o = append(o, field{"from", rfc3339(e.From)}, field{"to", rfc3339(e.To)}, field{"outage_ms", milliseconds(e.To.Sub(e.From))})
+		o = append(o, field{"from", e.From}, field{"to", e.To}, field{"outage_ms", milliseconds(e.To.Sub(e.From))})
 	}
-	return append(o, field{"time", rfc3339(e.Time)})
+	return append(o, field{"time", e.Time})
 }
 
 func (e Event) human(dst []byte, s *style) []byte { return s.row(dst, e) }
@@ -172,7 +172,7 @@ type End struct {
 }
 
 func (e End) fields() object {
-	return object{{"op", "end"}, {"reason", e.Reason}, {"events", e.Events}, {"time", rfc3339(e.Time)}}
+	return object{{"op", "end"}, {"reason", e.Reason}, {"events", e.Events}, {"time", e.Time}}
 }
 
 func (e End) human(dst []byte, s *style) []byte {

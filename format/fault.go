@@ -61,7 +61,7 @@ func (w Warning) fields() object {
 		{"line", when(w.Line > 0, w.Line)},
 		{"message", valid(w.Message)},
 		{"hint", nonEmpty(valid(w.Hint))},
-		{"time", when(!w.Time.IsZero(), rfc3339(w.Time))},
+		{"time", when(!w.Time.IsZero(), w.Time)},
 	}
 }
 

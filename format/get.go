@@ -20,7 +20,7 @@ func (g Get) fields() object {
 		{"key", g.Key},
 		{"found", g.Found},
 		{"value", when(g.Found && !g.VersionOnly, string(g.Value))},
-		{"version", versionFields(g.Version)},
+		{"version", versionField(g.Version)},
 		{"rtt_ms", rtt(g.RTT)},
 	}
 }

@@ -12,7 +12,7 @@ type Clock struct {
 }
 
 func (c Clock) fields() object {
-	return object{{"op", "hlc_" + c.Op}, {"version", versionFields(c.Version)}}
+	return object{{"op", "hlc_" + c.Op}, {"version", versionField(c.Version)}}
 }
 
 func (c Clock) human(dst []byte, s *style) []byte {
@@ -47,7 +47,7 @@ type Compare struct {
 }
 
 func (c Compare) fields() object {
-	o := object{{"op", "hlc_compare"}, {"a", versionFields(c.A)}, {"b", versionFields(c.B)}, {"order", c.Order}}
+	o := object{{"op", "hlc_compare"}, {"a", versionField(c.A)}, {"b", versionField(c.B)}, {"order", c.Order}}
 	if !none(c.A) && !none(c.B) {
 		o = append(o, field{"wall_difference_ms", c.A.Time().Sub(c.B.Time()).Milliseconds()})
 	}

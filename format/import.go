@@ -76,7 +76,7 @@ type ImportPlan struct {
 }
 
 func (p ImportPlan) fields() object {
-	return object{{"op", "import"}, {"key", p.Key}, {"action", p.Action}, {"version", versionFields(p.Version)}}
+	return object{{"op", "import"}, {"key", p.Key}, {"action", p.Action}, {"version", versionField(p.Version)}}
 }
 
 func (p ImportPlan) human(dst []byte, s *style) []byte { return s.row(dst, p) }

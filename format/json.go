@@ -13,7 +13,7 @@ import (
 )
 
 // The fields of a result form a tree, for the json output and for templates. Its leaves
-// are bool, int, int64, uint64, float64, null, and string for any bytes.
+// are bool, int, int64, uint64, float64, null, time.Time, Version, and string for any bytes.
 type (
 	// An object is ordered. A field whose value is nil is omitted.
 	object []field
@@ -98,6 +98,10 @@ func appendJSON(dst []byte, value any) []byte {
 		return appendString(dst, v)
 	case text:
 		return appendJSON(dst, string(v))
+	case time.Time:
+		return append(appendTime(append(dst, '"'), v), '"')
+	case Version:
+		return appendObject(dst, versionObject(v))
 	case jsonText:
 		return appendJSONText(dst, string(v))
 	case object:
@@ -157,6 +161,11 @@ func appendJSONText(dst []byte, value string) []byte {
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {
+		if n := plain(s[i:], `"\`); n > 0 {
+			dst = append(dst, s[i:i+n]...)
+			i += n
+			continue
+		}
 		size, printable := nextRune(s, i)
 		switch c := s[i]; {
 		case c == '"' || c == '\\':

@@ -21,7 +21,7 @@ func (l Lock) fields() object {
 		{"op", "lock_" + l.Op},
 		{"name", l.Name},
 		{"holder", l.Holder},
-		{"token", versionFields(l.Token)},
+		{"token", versionField(l.Token)},
 		{"ttl_ms", when(l.TTL != 0, l.TTL.Milliseconds())},
 	}
 }
@@ -118,7 +118,7 @@ func (l LockStatus) fields() object {
 		{"name", l.Name},
 		{"held", l.Held},
 		{"holder", held(l.Holder)},
-		{"token", held(versionFields(l.Token))},
+		{"token", held(versionField(l.Token))},
 		{"age_ms", when(l.Held && !none(l.Token), milliseconds(l.Age))},
 		{"age_by", when(l.Held && !none(l.Token), by)},
 		{"observed_ms", when(observed, l.Renewals.Observed.Milliseconds())},

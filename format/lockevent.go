@@ -60,7 +60,7 @@ func (e LockEvent) fields() object {
 		{"held", when(known, e.Held)},
 		{"holder", when(e.has(), e.Holder)},
 		{"before", nonEmpty(e.Before)},
-		{"token", versionFields(e.Token)},
+		{"token", versionField(e.Token)},
 		{was, when(timed, milliseconds(e.For))},
 		{"at_least", when(timed && e.AtLeast, true)},
 		{"renewals", when(known && e.Renewals > 0, e.Renewals)},

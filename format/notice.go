@@ -14,7 +14,7 @@ func (n Notice) fields() object {
 		{"op", "notice"},
 		{"line", when(n.Line > 0, n.Line)},
 		{"message", valid(n.Message)},
-		{"time", when(!n.Time.IsZero(), rfc3339(n.Time))},
+		{"time", when(!n.Time.IsZero(), n.Time)},
 	}
 }
 

@@ -40,6 +40,11 @@ const hexDigits = "0123456789abcdef"
 // appendEscaped also puts a backslash before each of the characters in special.
 func appendEscaped[T Bytes](dst []byte, b T, special string) []byte {
 	for i := 0; i < len(b); {
+		if n := plain(b[i:], special); n > 0 {
+			dst = append(dst, b[i:i+n]...)
+			i += n
+			continue
+		}
 		size, printable := nextRune(b, i)
 		switch c := b[i]; {
 		case !printable:
@@ -54,6 +59,17 @@ func appendEscaped[T Bytes](dst []byte, b T, special string) []byte {
 		i += size
 	}
 	return dst
+}
+
+// plain returns how many bytes at the beginning of b are printable ASCII and not special.
+func plain[T Bytes](b T, special string) int {
+	for i := range len(b) {
+		c := b[i]
+		if c < ' ' || c >= 0x7f || len(special) > 0 && c == special[0] || len(special) > 1 && c == special[1] {
+			return i
+		}
+	}
+	return len(b)
 }
 
 func appendEscapedByte(dst []byte, c byte) []byte {

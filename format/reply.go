@@ -46,7 +46,7 @@ func (r Reply) fields() object {
 		{"op", "call"},
 		{"request", request},
 		{"reply", r.Value.tree()},
-		{"version", versionFields(r.Version)},
+		{"version", versionField(r.Version)},
 		{"rtt_ms", rtt(r.RTT)},
 	}
 }

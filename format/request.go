@@ -52,7 +52,7 @@ func (r Request) fields() object {
 	o = append(o,
 		field{"options", nonEmpty(r.Options)}, field{"fence", nonEmpty(r.Fence)},
 		field{"outcome", r.Outcome}, field{"result", nonEmpty(valid(r.Result))}, field{"cause", nonEmpty(valid(r.Cause))},
-		field{"version", versionFields(r.Version)}, field{"notified", r.Notified},
+		field{"version", versionField(r.Version)}, field{"notified", r.Notified},
 	)
 	d := r.Detail
 	if d == nil {
@@ -164,7 +164,7 @@ type Expiry struct {
 
 func (e Expiry) fields() object {
 	return object{
-		{"op", "expire"}, {"time", rfc3339(e.Time)}, {"key", e.Key}, {"version", versionFields(e.Version)}, {"notified", e.Notified},
+		{"op", "expire"}, {"time", rfc3339(e.Time)}, {"key", e.Key}, {"version", versionField(e.Version)}, {"notified", e.Notified},
 	}
 }
 

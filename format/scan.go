@@ -53,7 +53,7 @@ func (k LongKey) fields() object {
 		{"op", "scan"},
 		{"key", k.Key},
 		{"size", k.Size},
-		{"version", versionFields(k.Version)},
+		{"version", versionField(k.Version)},
 		{"preview", k.Preview},
 		{"cut", when(k.cut(), true)},
 	}

@@ -17,7 +17,7 @@ func (r Set) fields() object {
 		{"key", r.Key},
 		{"applied", r.Applied},
 		{"reason", when(!r.Applied, nonEmpty(r.Reason))},
-		{"version", versionFields(r.Version)},
+		{"version", versionField(r.Version)},
 		{"rtt_ms", rtt(r.RTT)},
 	}
 }

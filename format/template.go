@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+	"time"
 )
 
 // A text is a string of a result that a template prints on a terminal. It is escaped
@@ -35,8 +36,8 @@ func (e *templateError) Unwrap() error { return e.err }
 func parseTemplate(source string) (*template.Template, error) {
 	t, err := template.New(templateName).Funcs(template.FuncMap{
 		"json":   func(v any) string { return string(appendJSON(nil, v)) },
-		"quote":  func(v any) string { return Quote(plain(v)) },
-		"base64": func(v any) string { return base64.StdEncoding.EncodeToString([]byte(plain(v))) },
+		"quote":  func(v any) string { return Quote(unescaped(v)) },
+		"base64": func(v any) string { return base64.StdEncoding.EncodeToString([]byte(unescaped(v))) },
 		"blank":  blank,
 	}).Parse(source)
 	if err != nil {
@@ -134,8 +135,8 @@ func badField(path []string) string {
 	return ""
 }
 
-// plain returns a template's argument as a string, unescaped.
-func plain(v any) string {
+// unescaped returns a template's argument as a string, unescaped.
+func unescaped(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -209,6 +210,10 @@ func (p *Printer) templateData(value any) any {
 		return items
 	case null:
 		return nil
+	case time.Time:
+		return p.templateData(string(appendTime(nil, v)))
+	case Version:
+		return p.templateData(versionObject(v))
 	case jsonText:
 		return p.templateData(string(appendJSONText(nil, string(v))))
 	case string:

@@ -61,7 +61,7 @@ func deletion(op, key string, n int64, reason string, version Version, took time
 		{"deleted", n > 0},
 		{"count", n},
 		{"reason", nonEmpty(reason)},
-		{"version", versionFields(version)},
+		{"version", versionField(version)},
 		{"rtt_ms", rtt(took)},
 	}
 }

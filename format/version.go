@@ -24,22 +24,23 @@ func none(v Version) bool {
 	return ok && z.IsZero()
 }
 
-func versionFields(v Version) any {
+// versionField returns v as a leaf of the tree, nil for none.
+func versionField(v Version) any {
 	if none(v) {
 		return nil
 	}
+	return v
+}
+
+// versionObject is what a Version is in the json output.
+func versionObject(v Version) object {
 	wall, counter, node := v.Parts()
+	t := v.Time()
 	return object{
-		{"hlc", v.String()}, {"wall_ms", wall}, {"counter", counter}, {"node", node}, {"time", timeField(v.Time())},
+		{"hlc", v.String()}, {"wall_ms", wall}, {"counter", counter}, {"node", node},
+		{"time", when(t.Year() >= 0 && t.Year() <= 9999, t)}, // RFC 3339 has no other years
 	}
 }
-
-// timeField returns nil for a year that RFC 3339 cannot represent.
-func timeField(t time.Time) any {
-	return when(t.Year() >= 0 && t.Year() <= 9999, rfc3339(t))
-}
-
-func rfc3339(t time.Time) string { return string(appendTime(nil, t)) }
 
 // appendVersion appends v, or absent if there is none. It escapes v, as the node is text
 // from the network.
@@ -50,8 +51,14 @@ func appendVersion(dst []byte, v Version, absent string) []byte {
 	return AppendEscape(dst, v.String())
 }
 
+func rfc3339(t time.Time) string { return string(appendTime(nil, t)) }
+
 func appendTime(dst []byte, t time.Time) []byte {
-	return t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z07:00")
+	// Milliseconds are not a layout that package time is quick with.
+	t = t.UTC()
+	dst = t.AppendFormat(dst, time.RFC3339)
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return append(dst[:len(dst)-len("Z")], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
 }
 
 // Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. The longer the

@@ -30,17 +30,19 @@ func ParseEntry(line string) (Entry, error) {
 	if !utf8.ValidString(line) {
 		return Entry{}, errors.New("not UTF-8; put other bytes into key_b64 and value_b64")
 	}
-	var raw json.RawMessage
-	if err := json.Unmarshal([]byte(line), &raw); err != nil {
+	if !json.Valid([]byte(line)) { // looks at the line once, Unmarshal twice
+		var raw json.RawMessage
+		err := json.Unmarshal([]byte(line), &raw)
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return Entry{}, fmt.Errorf("byte %d: JSON: %w", syntax.Offset, err)
 		}
 		return Entry{}, fmt.Errorf("JSON: %w", err)
 	}
-	if raw[0] != '{' {
-		return Entry{}, fmt.Errorf("want a JSON object, got %s", kindOf(string(raw)))
+	line = strings.Trim(line, jsonSpace)
+	if line[0] != '{' {
+		return Entry{}, fmt.Errorf("want a JSON object, got %s", kindOf(line))
 	}
-	got, err := members(string(raw))
+	got, err := members(line)
 	if err != nil {
 		return Entry{}, err
 	}

@@ -104,12 +104,15 @@ func (r *Reader) logical() (Line, error) {
 		case err != nil:
 			return Line{}, err
 		}
-		s.line(string(r.text[start:]))
+		line.Text = string(r.text[start:])
+		s.line(line.Text)
 		if s.quote == 0 {
+			if start > 0 {
+				line.Text = string(r.text)
+			}
 			break
 		}
 	}
-	line.Text = string(r.text)
 	if text, ok := strings.CutSuffix(line.Text, "\n"); ok {
 		line.Text = strings.TrimSuffix(text, "\r")
 	}

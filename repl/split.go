@@ -66,7 +66,17 @@ func (s *splitter) line(line string) {
 		if !s.open && body[i] == '#' {
 			break
 		}
-		s.byte(body[i], s.pos+i)
+		n := s.plain(body[i:])
+		switch i += n; {
+		case n > 0 && !s.open && (i == len(body) || isBlank(body[i])):
+			s.addWord(Word{Text: body[i-n : i]})
+		case n > 0:
+			s.open = true
+			s.word = append(s.word, body[i-n:i]...)
+		}
+		if i < len(body) {
+			s.byte(body[i], s.pos+i)
+		}
 	}
 	switch {
 	case s.quote == 0:
@@ -79,6 +89,25 @@ func (s *splitter) line(line string) {
 	}
 	s.pos += len(line)
 }
+
+// plain returns how many bytes at the beginning of text mean only themselves here.
+func (s *splitter) plain(text string) int {
+	special := " \t\"'"
+	switch {
+	case s.escape:
+		return 0
+	case s.quote == '"':
+		special = `"\`
+	case s.quote != 0:
+		special = "'"
+	}
+	if n := strings.IndexAny(text, special); n >= 0 {
+		return n
+	}
+	return len(text)
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // byte takes a byte of the line, at offset at.
 func (s *splitter) byte(c byte, at int) {
@@ -97,7 +126,7 @@ func (s *splitter) byte(c byte, at int) {
 		s.quote = 0
 	case s.quote != 0:
 		s.word = append(s.word, c)
-	case c == ' ' || c == '\t':
+	case isBlank(c):
 		s.endWord()
 	case c == '"' || c == '\'':
 		s.open, s.quoted = true, true
@@ -126,9 +155,16 @@ func (s *splitter) unquote() {
 
 func (s *splitter) endWord() {
 	if s.open {
-		s.words = append(s.words, Word{Text: string(s.word), Quoted: s.quoted})
+		s.addWord(Word{Text: string(s.word), Quoted: s.quoted})
 	}
 	s.word, s.open, s.quoted = s.word[:0], false, false
+}
+
+func (s *splitter) addWord(w Word) {
+	if s.words == nil {
+		s.words = make([]Word, 0, 3) // as in set KEY VALUE
+	}
+	s.words = append(s.words, w)
 }
 
 // finish returns the words. It reports an open quote rather than an error before it:

@@ -58,9 +58,10 @@ const outFull = 1 << 20
 
 // pending is a packet that waits for its acknowledgement.
 type pending struct {
-	packet string   // "PUBACK", which holds an element of quota, or "SUBACK"
-	topics []string // the topics that may be refused
-	done   func(error)
+	packet  byte     // packets.PUBACK, which holds an element of quota, or packets.SUBACK
+	topic   string   // of a publish, which may be refused
+	filters []string // of a SUBSCRIBE; each may be refused
+	done    func(error)
 }
 
 // Limits are the limits that the broker announced in CONNACK.
@@ -137,8 +138,9 @@ func (c *Conn) Close() error {
 
 // Publish sends a message with QoS 1. It waits only for room: in the broker's Receive
 // Maximum, and in the buffer if the broker reads slowly. It returns once the message is
-// queued for the writer. After an error the message was not sent and acked is not called;
-// the error is a *TooLargeError, the end of ctx, or how the connection ended.
+// queued for the writer, and does not keep its memory. After an error the message was not
+// sent and acked is not called; the error is a *TooLargeError, the end of ctx, or how the
+// connection ended.
 //
 // acked is called exactly once and must not block. Its argument is nil if the broker
 // accepted the message, ErrNoSubscribers if it accepted it and nobody will get it, a
@@ -150,6 +152,7 @@ func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error 
 	select {
 	case c.quota <- struct{}{}:
 	default:
+		c.Flush() // or the acknowledgements that make room may never come
 		select {
 		case c.quota <- struct{}{}:
 		case <-ctx.Done():
@@ -163,13 +166,52 @@ func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error 
 		return err
 	}
 	defer c.mu.Unlock()
-	if _, _, err := c.publish(m, acked); err != nil {
+	if _, _, err := c.publish(&m, acked); err != nil {
 		<-c.quota
 		return err
 	}
 	c.signal()
 	return nil
 }
+
+// ErrFull means that a message was not queued because there is no room for it.
+var ErrFull = errors.New("too much is unacknowledged or unsent")
+
+// Queue is [Conn.Publish] for one of several messages: the message may wait for Flush, to
+// share a write with others. Queue itself does not wait: without room the error is ErrFull.
+func (c *Conn) Queue(m *Message, acked func(error)) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	select {
+	case c.quota <- struct{}{}:
+	default:
+		return ErrFull
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.over()
+	if err == nil && len(c.out) >= outFull {
+		err = ErrFull
+	}
+	if err == nil {
+		_, _, err = c.publish(m, acked)
+	}
+	if err != nil {
+		<-c.quota
+		return err
+	}
+	if len(c.out) >= enough {
+		c.signal() // the writer can begin
+	}
+	return nil
+}
+
+// enough is the number of bytes in out that are worth a write.
+const enough = 16 << 10
+
+// Flush sends what was queued. It does not wait.
+func (c *Conn) Flush() { c.signal() }
 
 // lockWithRoom waits for room in out and locks c.mu. After an error c.mu is unlocked.
 func (c *Conn) lockWithRoom(ctx context.Context) error {
@@ -236,10 +278,10 @@ func (c *Conn) send(cps ...*packets.ControlPacket) error {
 // The caller of over, publish, register, enqueue, signal and settle holds c.mu.
 
 // publish queues a checked message and returns its Packet Identifier and size.
-func (c *Conn) publish(m Message, acked func(error)) (id uint16, size int, err error) {
-	id = c.register(pending{packet: "PUBACK", topics: []string{m.Topic}, done: acked})
+func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err error) {
+	id = c.register(pending{packet: packets.PUBACK, topic: m.Topic, done: acked})
 	before := len(c.out)
-	if c.out, err = appendPublish(c.out, &m, id, c.limits.MaxPacketSize); err != nil {
+	if c.out, err = appendPublish(c.out, m, id, c.limits.MaxPacketSize); err != nil {
 		delete(c.pending, id)
 		return 0, 0, err
 	}
@@ -420,10 +462,19 @@ func (c *Conn) writeError(err error) error {
 
 func (c *Conn) readLoop() error {
 	defer close(c.read) // after fail has the reason
-	if err := c.readPackets(); err != nil {
+	err := c.readPackets()
+	c.drained()
+	if err != nil {
 		c.fail(err)
 	}
 	return nil
+}
+
+// drained comes after the messages of one read.
+func (c *Conn) drained() {
+	if c.o.OnDrained != nil {
+		c.o.OnDrained()
+	}
 }
 
 func (c *Conn) readPackets() error {
@@ -431,7 +482,7 @@ func (c *Conn) readPackets() error {
 	if n := c.o.MaxPacketSize; n > 0 {
 		limit = int(min(n, maxRemaining))
 	}
-	r := packetReader{r: bufio.NewReaderSize(lifeSigns{c}, 16<<10), limit: limit}
+	r := packetReader{r: bufio.NewReaderSize(lifeSigns{c}, readBuffer), limit: limit}
 	for granted := false; ; {
 		in, err := r.next()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -453,7 +504,7 @@ func (c *Conn) readPackets() error {
 		case packets.PUBLISH:
 			err = c.message(&in.publish)
 		case packets.PUBACK:
-			err = c.acknowledged(in.puback.id, "PUBACK", []byte{in.puback.code}, in.puback.reason)
+			err = c.published(in.puback)
 		default:
 			var final error
 			if granted, final, err = c.control(in.other, granted); final != nil {
@@ -482,7 +533,7 @@ func (c *Conn) control(cp *packets.ControlPacket, granted bool) (now bool, final
 		}
 		return true, nil, c.granted(p.Properties)
 	case *packets.Suback:
-		return granted, nil, c.acknowledged(p.PacketID, "SUBACK", p.Reasons, p.Properties.ReasonString)
+		return granted, nil, c.subscribed(p)
 	case *packets.Pingresp:
 		return granted, nil, nil
 	case *packets.Disconnect:
@@ -510,6 +561,7 @@ type lifeSigns struct {
 }
 
 func (l lifeSigns) Read(b []byte) (int, error) {
+	l.c.drained()
 	l.c.release()
 	n, err := l.c.nc.Read(b)
 	if n > 0 {
@@ -564,13 +616,13 @@ func (c *Conn) granted(props *packets.Properties) error {
 
 var errQoS0 = errors.New("the broker grants QoS 0 only, the store wants QoS 1")
 
-func (c *Conn) message(p *publication) error {
+func (c *Conn) message(p *Publication) error {
 	switch {
 	case p.QoS > 1:
 		return &MalformedError{"a PUBLISH with QoS 2, which nobody subscribed to"}
 	case p.QoS == 1 && p.id == 0:
 		return &MalformedError{"a PUBLISH with packet identifier 0"}
-	case p.Topic == "":
+	case len(p.Topic) == 0:
 		return &MalformedError{"a PUBLISH with a topic alias, which was not granted"}
 	}
 	if p.QoS == 1 {
@@ -579,8 +631,11 @@ func (c *Conn) message(p *publication) error {
 			return err
 		}
 	}
-	if c.o.OnMessage != nil {
-		c.o.OnMessage(p.Message)
+	switch {
+	case c.o.OnPublication != nil:
+		c.o.OnPublication(p)
+	case c.o.OnMessage != nil:
+		c.o.OnMessage(p.Message())
 	}
 	return nil
 }
@@ -621,41 +676,60 @@ func (c *Conn) release() {
 	}
 }
 
-// acknowledged passes the outcome to the waiting publish or SUBSCRIBE. It ignores an
-// acknowledgement that nobody waits for, because brokers repeat themselves.
-func (c *Conn) acknowledged(id uint16, packet string, codes []byte, reason string) error {
-	c.mu.Lock()
-	p, ok := c.pending[id]
-	if ok && (packet != p.packet || len(codes) != len(p.topics)) {
-		c.mu.Unlock()
-		return &MalformedError{fmt.Sprintf("%s with %d reason codes where a %s with %d was due", packet, len(codes), p.packet, len(p.topics))}
+// published passes the outcome to the waiting publish.
+func (c *Conn) published(ack puback) error {
+	p, err := c.acknowledged(ack.id, packets.PUBACK, 1)
+	if err != nil || p.done == nil {
+		return err
 	}
-	delete(c.pending, id)
-	c.settle()
-	c.mu.Unlock()
-	if !ok {
-		return nil
+	c.inFlight.Add(-1)
+	<-c.quota
+	switch {
+	case ack.code >= 0x80:
+		p.done(&ReasonError{Packet: "PUBACK", Code: ack.code, Text: ack.reason, Topic: p.topic})
+	case ack.code == reasonNoSubscribers:
+		p.done(ErrNoSubscribers)
+	default:
+		p.done(nil)
 	}
-	if packet == "PUBACK" {
-		c.inFlight.Add(-1)
-		<-c.quota
+	return nil
+}
+
+// subscribed passes the outcome to the waiting SUBSCRIBE.
+func (c *Conn) subscribed(ack *packets.Suback) error {
+	p, err := c.acknowledged(ack.PacketID, packets.SUBACK, len(ack.Reasons))
+	if err != nil || p.done == nil {
+		return err
 	}
-	for i, code := range codes {
+	for i, code := range ack.Reasons {
 		if code >= 0x80 {
-			p.done(&ReasonError{Packet: packet, Code: code, Text: reason, Topic: p.topics[i]})
+			p.done(&ReasonError{Packet: "SUBACK", Code: code, Text: ack.Properties.ReasonString, Topic: p.filters[i]})
 			return nil
 		}
-		if packet == "SUBACK" && code == 0 {
+		if code == 0 {
 			p.done(errQoS0)
 			return nil
 		}
 	}
-	if packet == "PUBACK" && codes[0] == reasonNoSubscribers {
-		p.done(ErrNoSubscribers)
-		return nil
-	}
 	p.done(nil)
 	return nil
+}
+
+// acknowledged returns what waits for an acknowledgement with so many reason codes. It
+// returns no error and nothing if nothing waits for it, because brokers repeat themselves.
+func (c *Conn) acknowledged(id uint16, packet byte, codes int) (pending, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, ok := c.pending[id]
+	if !ok {
+		return pending{}, nil
+	}
+	if want := max(len(p.filters), 1); packet != p.packet || codes != want {
+		return pending{}, &MalformedError{fmt.Sprintf("%s with %d reason codes where a %s with %d was due", packetName(packet), codes, packetName(p.packet), want)}
+	}
+	delete(c.pending, id)
+	c.settle()
+	return p, nil
 }
 
 // keepAliveLoop pings often enough that neither side takes the other for dead.

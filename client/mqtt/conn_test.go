@@ -751,6 +751,48 @@ func TestOutcomesAtClose(t *testing.T) {
 	}
 }
 
+// TestQueue checks that queued messages share a write, that Queue does not wait, and that
+// OnDrained comes once after the messages of one read.
+func TestQueue(t *testing.T) {
+	address := hostile(t, func(p *peer) {
+		p.accept("\x21\x00\x02") // Receive Maximum
+		first, second := p.read(packets.PUBLISH), p.read(packets.PUBLISH)
+		p.send(publish("t", "one", 1) + publish("t", "two", 2) + puback(first.PacketID(), 0) + puback(second.PacketID(), 0))
+		p.silence()
+	})
+	var messages []string
+	drained := make(chan int, 100)
+	conn := dial(t, address, mqtt.Options{
+		OnPublication: func(m *mqtt.Publication) { messages = append(messages, string(m.Payload)) },
+		OnDrained:     func() { drained <- len(messages) },
+	})
+	outcome := make(chan error, 3)
+	acked := func(err error) { outcome <- err }
+	m := request("x")
+	for range conn.Limits().ReceiveMaximum {
+		if err := conn.Queue(&m, acked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.Queue(&m, acked); err != mqtt.ErrFull {
+		t.Errorf("beyond the Receive Maximum: %v, want ErrFull", err)
+	}
+	conn.Flush()
+	for n := 0; n < 2; {
+		if n = wait(t, "the messages", drained); n == 1 {
+			t.Error("OnDrained was called between two messages of one read")
+		}
+	}
+	for range 2 {
+		if err := wait(t, "PUBACK", outcome); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := conn.Queue(&m, acked); err != nil {
+		t.Errorf("after two PUBACKs: %v", err)
+	}
+}
+
 func BenchmarkPublish(b *testing.B) {
 	server := emulator.Start(b)
 	conn, err := mqtt.Dial(b.Context(), mqtt.Options{Address: server.Addr().String(), ClientID: "bench"})

@@ -65,6 +65,16 @@ type Options struct {
 	// and must not call Close, which waits for it.
 	OnMessage func(Message)
 
+	// OnPublication is OnMessage without a copy: it gets the message where it was read to.
+	// With it, OnMessage is not called.
+	OnPublication func(*Publication)
+
+	// OnDrained is called when all messages that one read from the network brought have
+	// been handed over, before the connection reads again, and when it has ended. A receiver
+	// that hands messages on to another goroutine then needs to wake it only once for all
+	// of them. The conditions of OnMessage apply.
+	OnDrained func()
+
 	// Tap is called for every packet sent or received, by several goroutines that hold
 	// locks: it must not block, and must not call the connection.
 	Tap func(Event)
@@ -364,7 +374,7 @@ func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}
 		c.mu.Unlock()
 		return nil, err
 	}
-	id, size, refused := c.publish(m.Message, m.Acked)
+	id, size, refused := c.publish(&m.Message, m.Acked)
 	switch {
 	case refused != nil:
 	case c.quota == nil:
@@ -392,6 +402,6 @@ func (c *Conn) subscribe(filters []string, granted chan<- error) (*packets.Contr
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p.PacketID = c.register(pending{packet: "SUBACK", topics: filters, done: func(err error) { granted <- err }})
+	p.PacketID = c.register(pending{packet: packets.SUBACK, filters: filters, done: func(err error) { granted <- err }})
 	return cp, nil
 }

@@ -54,9 +54,10 @@ func (m *Message) check() error {
 		return err
 	}
 	size := 64 + len(m.Topic) + len(m.ResponseTopic) + len(m.Correlation) + len(m.ContentType)
-	for _, p := range m.User {
-		if err := checkLength(fmt.Sprintf("user property %.32q", p.Name), max(len(p.Name), len(p.Value))); err != nil {
-			return err
+	for i := range m.User {
+		p := &m.User[i]
+		if n := max(len(p.Name), len(p.Value)); n > math.MaxUint16 {
+			return checkLength(fmt.Sprintf("user property %.32q", p.Name), n)
 		}
 		size += 5 + len(p.Name) + len(p.Value)
 	}
@@ -70,7 +71,7 @@ func checkTopic(what, topic string) error {
 	switch {
 	case topic == "":
 		return fmt.Errorf("the %s is empty", what)
-	case strings.ContainsAny(topic, "+#\x00") || !utf8.ValidString(topic):
+	case strings.IndexByte(topic, '+') >= 0 || strings.IndexByte(topic, '#') >= 0 || strings.IndexByte(topic, 0) >= 0 || !utf8.ValidString(topic):
 		return fmt.Errorf("%s %.64q: expected UTF-8 without +, # and NUL", what, topic)
 	}
 	return checkLength(what, len(topic))

@@ -59,8 +59,13 @@ func appendPacket(dst []byte, cp *packets.ControlPacket, limit int) ([]byte, err
 type packetReader struct {
 	r     *bufio.Reader
 	limit int    // bytes after the fixed header
-	body  []byte // reused
+	body  []byte // of a packet that does not fit into r; reused
+	in    incoming
 }
+
+// readBuffer is the size of the buffer between the network and a packetReader. Up to this
+// size, a packet is decoded where it lies in the buffer.
+const readBuffer = 64 << 10
 
 // firstChunk is how much memory an announced length alone can cost. Beyond it memory grows
 // with the bytes that arrive.
@@ -74,17 +79,22 @@ const keepBody = 1 << 20
 type incoming struct {
 	kind    byte // such as packets.PUBLISH
 	size    int  // with its fixed header
-	publish publication
+	publish Publication
 	puback  puback
 	other   *packets.ControlPacket // nil for PUBLISH and PUBACK
 }
 
 // name returns the name of the packet in MQTT 5.
-func (in *incoming) name() string {
-	return (&packets.ControlPacket{FixedHeader: packets.FixedHeader{Type: in.kind}}).PacketType()
+func (in *incoming) name() string { return packetName(in.kind) }
+
+func packetName(kind byte) string {
+	return (&packets.ControlPacket{FixedHeader: packets.FixedHeader{Type: kind}}).PacketType()
 }
 
-func (p *packetReader) next() (in incoming, err error) {
+// next reads a packet, which is valid until the next call.
+func (p *packetReader) next() (*incoming, error) {
+	p.in = incoming{}
+	in := &p.in
 	first, err := p.r.ReadByte()
 	if err != nil {
 		return in, err
@@ -103,16 +113,17 @@ func (p *packetReader) next() (in incoming, err error) {
 		return in, &MalformedError{fmt.Sprintf("it announces %d bytes, more than the %d that were allowed", n, p.limit)}
 	}
 	in.size = 1 + digits + n
-	if err := p.read(n); err != nil {
+	body, err := p.take(n)
+	if err != nil {
 		return in, err
 	}
 	switch in.kind {
 	case packets.PUBLISH:
-		in.publish, err = decodePublish(first&0xF, p.body)
+		in.publish, err = decodePublish(first&0xF, body)
 	case packets.PUBACK:
-		in.puback, err = decodePuback(p.body)
+		in.puback, err = decodePuback(body)
 	default:
-		err = unpack(in.other, p.body)
+		err = unpack(in.other, body)
 	}
 	if err != nil {
 		return in, &MalformedError{fmt.Sprintf("%s of %d bytes: %v", in.name(), n, noEOF(err))}
@@ -212,6 +223,20 @@ func readLength(r io.ByteReader) (n, digits int, err error) {
 		}
 	}
 	return 0, 0, errLength
+}
+
+// take returns the next n bytes, which are valid until the next call.
+func (p *packetReader) take(n int) ([]byte, error) {
+	if n > p.r.Size() {
+		err := p.read(n)
+		return p.body, err
+	}
+	body, err := p.r.Peek(n)
+	if err != nil {
+		return nil, noEOF(err)
+	}
+	_, err = p.r.Discard(n) // of what was peeked at
+	return body, err
 }
 
 // read fills p.body with n bytes.

@@ -102,7 +102,7 @@ func FuzzMessage(f *testing.F) {
 			if in.size != len(wire) || in.publish.id != id {
 				t.Errorf("%s: size %d, want %d; packet identifier %d, want %d", how, in.size, len(wire), in.publish.id, id)
 			}
-			if got := in.publish.Message; !equal(got, m) {
+			if got := in.publish.Message(); !equal(got, m) {
 				t.Errorf("%s:\ngot  %.100q\nwant %.100q", how, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", m))
 			}
 		}

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func (in *incoming) event() Event {
 	e := Event{Time: time.Now(), Type: in.name(), Size: in.size}
 	switch in.kind {
 	case packets.PUBLISH:
-		m := in.publish.Message
+		m := in.publish.Message()
 		e.ID, e.Message, e.Duplicate = in.publish.id, &m, in.publish.duplicate
 	case packets.PUBACK:
 		e.ID, e.Detail = in.puback.id, reasonDetail(e.Type, in.puback.code, &packets.Properties{ReasonString: in.puback.reason})
@@ -37,10 +38,14 @@ func (in *incoming) event() Event {
 	return e
 }
 
-// publishEvent returns the Event of a sent PUBLISH.
-func publishEvent(m Message, id uint16, size int) Event {
-	m.QoS = 1
-	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &m}
+// publishEvent returns the Event of a sent PUBLISH. The caller of Publish may use the memory
+// of m again, so the event has a copy.
+func publishEvent(m *Message, id uint16, size int) Event {
+	c := &Message{
+		Topic: m.Topic, ResponseTopic: m.ResponseTopic, ContentType: m.ContentType, Expiry: m.Expiry, QoS: 1,
+		Payload: bytes.Clone(m.Payload), Correlation: bytes.Clone(m.Correlation), User: append([]Property(nil), m.User...),
+	}
+	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: c}
 }
 
 // pubackEvent returns the Event of a sent PUBACK.

@@ -23,31 +23,39 @@ type Notification struct {
 // ParseNotification parses the payload of a NOTIFY message: two words, or four
 // with the value. The error is a *[SyntaxError].
 func ParseNotification(payload []byte) (Notification, error) {
-	words, err := ParseRequest(payload)
+	var room [4][]byte
+	words, err := AppendWords(room[:0], payload)
 	if err != nil {
 		return Notification{}, err
 	}
-	if !strings.EqualFold(string(words[0]), "NOTIFY") {
+	if !isWord(words[0], "NOTIFY") {
 		return Notification{}, failWord(payload, 0, "NOTIFY")
 	}
 	if len(words) != 2 && len(words) != 4 {
 		p := parser{data: payload}
 		return Notification{}, p.fail("NOTIFY and an operation, with VALUE and the value or without")
 	}
-	n := Notification{Op: Op(words[1])}
-	switch strings.ToUpper(string(words[1])) {
-	case "SET":
+	var n Notification
+	switch {
+	case isWord(words[1], "SET"):
 		n.Op = OpSet
-	case "DEL", "DELETE", "EXPIRED":
+	case isWord(words[1], "DEL"), isWord(words[1], "DELETE"), isWord(words[1], "EXPIRED"):
 		n.Op = OpDelete
+	default:
+		n.Op = Op(words[1])
 	}
 	if len(words) == 4 {
-		if !strings.EqualFold(string(words[2]), "VALUE") {
+		if !isWord(words[2], "VALUE") {
 			return Notification{}, failWord(payload, 2, "VALUE")
 		}
 		n.Value, n.HasValue = words[3], true
 	}
 	return n, nil
+}
+
+// isWord reports whether a word is the one in upper case, in either case.
+func isWord(word []byte, upper string) bool {
+	return string(word) == upper || strings.EqualFold(string(word), upper)
 }
 
 // AppendNotification appends the payload of a NOTIFY message.

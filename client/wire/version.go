@@ -82,7 +82,26 @@ func (v Version) String() string {
 	if v.text != "" {
 		return v.text
 	}
-	return fmt.Sprintf("%015d:%05d:%s", v.Wall, v.Counter, v.Node)
+	if v.Wall < 0 {
+		return fmt.Sprintf("%015d:%05d:%s", v.Wall, v.Counter, v.Node)
+	}
+	// As above, and quicker: each request has a version.
+	b := make([]byte, 0, 64)
+	b = append(appendPadded(b, uint64(v.Wall), 15), ':')
+	b = append(appendPadded(b, v.Counter, 5), ':')
+	return string(append(b, v.Node...))
+}
+
+// appendPadded appends n with at least so many digits.
+func appendPadded(dst []byte, n uint64, digits int) []byte {
+	var text [20]byte
+	at := len(text)
+	for ; n > 0 || digits > 0; digits-- {
+		at--
+		text[at] = '0' + byte(n%10)
+		n /= 10
+	}
+	return append(dst, text[at:]...)
 }
 
 // IsZero reports whether there is no version.
@@ -91,11 +110,19 @@ func (v Version) IsZero() bool { return v.Wall == 0 && v.Counter == 0 && v.Node 
 // Compare orders by wall clock, then counter, then node as bytes (protocol.md 3.5). The
 // padding of the text does not matter.
 func (v Version) Compare(o Version) int {
-	return cmp.Or(cmp.Compare(v.Wall, o.Wall), cmp.Compare(v.Counter, o.Counter), cmp.Compare(v.Node, o.Node))
+	switch {
+	case v.Wall != o.Wall:
+		return cmp.Compare(v.Wall, o.Wall)
+	case v.Counter != o.Counter:
+		return cmp.Compare(v.Counter, o.Counter)
+	}
+	return cmp.Compare(v.Node, o.Node)
 }
 
 // Equal reports whether both are the same reading.
-func (v Version) Equal(o Version) bool { return v.Compare(o) == 0 }
+func (v Version) Equal(o Version) bool {
+	return v.Wall == o.Wall && v.Counter == o.Counter && v.Node == o.Node
+}
 
 // Parts returns the wall clock in milliseconds since the Unix epoch, the counter and the
 // node. It lets packages use a Version without importing this one.

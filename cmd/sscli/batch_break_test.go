@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -239,6 +241,51 @@ func TestBatchSendsNothingAfterLoss(t *testing.T) {
 	r := runBatch(t, store.Addr().String(), "--inflight", "2", "-t", "300ms", script)
 	if _, sent := store.Get("c"); sent || r.code != 11 || r.resume != 1 || r.counts["unknown"] != 2 {
 		t.Errorf("line 3 was sent: %v; %+v", sent, r)
+	}
+}
+
+// TestBatchShowsResults checks that results are written before a batch waits, whatever it
+// waits for.
+func TestBatchShowsResults(t *testing.T) {
+	t.Parallel()
+	for _, then := range []string{"sleep 1h", "get slow", "set a 2\nget slow", "get slow\nget slow", "get slow\ncall GET b", ""} {
+		t.Run(then, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t)
+			store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: r.Key() == "slow"} })
+			lines, stdin := io.Pipe()
+			out, stdout, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stderr.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: lines, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+			ended := make(chan error)
+			go func() {
+				defer stdout.Close()
+				ended <- execute(a, ctx, "sscli", []string{"batch", "-", "--inflight", "4", "-u", "mqtt://" + store.Addr().String()})
+			}()
+			if _, err := io.WriteString(stdin, "set a 1\n"+then+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			result := bufio.NewReader(out)
+			for range 1 + strings.Count(then, "set ") {
+				if line, err := result.ReadString('\n'); err != nil || !strings.HasPrefix(line, "OK\t") {
+					t.Errorf("got %q, %v", line, err)
+				}
+			}
+			cancel()
+			if err := <-ended; err == nil {
+				t.Error("the batch ended well")
+			}
+			stdin.Close()
+		})
 	}
 }
 

@@ -108,11 +108,12 @@ its value. Keys that were missing (found is false) are skipped.`,
 
 // newBatch returns a batch that has not run.
 func newBatch(a *cli.App, f batchFlags) *batch {
-	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]func() verb.Verb)}
+	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]*lineVerb)}
 	for _, anew := range verb.Makers() {
-		v := anew()
-		for _, name := range append([]string{v.Name()}, v.Aliases...) {
-			b.verbs[name] = anew
+		v := &lineVerb{anew: anew, plain: anew()}
+		b.flagsOf(v.plain)
+		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
+			b.verbs[name] = v
 		}
 	}
 	return b
@@ -166,12 +167,17 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, hangUp()) }()
 	b.session = session
+	defer cli.CollectLess()()
 	return b.run(ctx, source)
 }
 
 // confirm asks once for all writes of the batch, at the first line that writes.
 func (b *batch) confirm(ctx context.Context, req verb.Request) error {
+	if !b.app.Settings.Protected {
+		return nil
+	}
 	if what := req.Writes(); what != "" {
+		b.flush() // what is known comes before the question
 		return b.app.ConfirmAll(ctx, what)
 	}
 	return nil
@@ -220,11 +226,11 @@ func (b *batch) writes(words []repl.Word) bool {
 	for len(args) > 1 && lineword.Is(args[0]) {
 		args = lineword.Command(args)
 	}
-	anew, ok := b.verbs[strings.ToLower(cli.Unprotect(args[0]))]
+	known, ok := b.verbs[strings.ToLower(cli.Unprotect(args[0]))]
 	if !ok {
 		return false
 	}
-	v := anew()
+	v := known.anew()
 	if v.Writes == nil {
 		return false
 	}
@@ -240,8 +246,8 @@ func (b *batch) writes(words []repl.Word) bool {
 type batch struct {
 	app     *cli.App
 	flags   batchFlags
-	verbs   map[string]func() verb.Verb // by name and alias
-	set     client.SetOptions           // of every line, with --load
+	verbs   map[string]*lineVerb // by name and alias
+	set     client.SetOptions    // of every line, with --load
 	session *client.Session
 	budget  time.Duration // the timeout of each request
 	in      cli.Source    // reads values

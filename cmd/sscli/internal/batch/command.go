@@ -21,12 +21,14 @@ import (
 // can run.
 func (b *batch) command(args []string) (verb.Request, func(context.Context) error, error) {
 	name, rest := args[0], args[1:]
-	if anew, ok := b.verbs[name]; ok {
-		return b.request(anew(), rest)
+	v, ok := b.verbs[name]
+	if !ok {
+		name = strings.ToLower(cli.Unprotect(name))
+		v, ok = b.verbs[name]
 	}
-	name = strings.ToLower(cli.Unprotect(name))
-	if anew, ok := b.verbs[name]; ok {
-		return b.request(anew(), rest)
+	if ok {
+		req, err := b.request(v, rest)
+		return req, nil, err
 	}
 	run := func(f func(context.Context, []string) error) (verb.Request, func(context.Context) error, error) {
 		return verb.Request{}, func(ctx context.Context) error { return f(ctx, rest) }, nil
@@ -86,37 +88,52 @@ func alone(cmd *cobra.Command) func(context.Context, []string) error {
 	}
 }
 
-// request reads the flags and operands of a verb.
-func (b *batch) request(v verb.Verb, args []string) (verb.Request, func(context.Context) error, error) {
-	if v.Flags != nil && (hasFlags(args) || v.Name() == "get") {
-		fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
-		fs.SetOutput(io.Discard)
+// A lineVerb is a verb as lines use it.
+type lineVerb struct {
+	anew  func() verb.Verb // for a line with flags
+	plain verb.Verb        // for all lines without
+}
+
+// flagsOf defines the flags of a verb, with the values that they have in a batch.
+func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
+	fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	if v.Flags != nil {
 		v.Flags(fs)
-		// In a batch every result is a line.
-		if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
-			if err := lines.Value.Set("true"); err != nil {
-				return verb.Request{}, nil, err
-			}
+	}
+	// In a batch every result is a line.
+	if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
+		_ = lines.Value.Set("true") // a bool takes it
+	}
+	return fs
+}
+
+// request reads the flags and operands of a verb.
+func (b *batch) request(known *lineVerb, args []string) (verb.Request, error) {
+	v := known.plain
+	if hasFlags(args) {
+		v = known.anew()
+		fs := b.flagsOf(v)
+		if v.Flags == nil {
+			return verb.Request{}, explain.Usagef("%s: unknown flag: %.64s", v.Name(), args[slices.IndexFunc(args, isFlag)])
 		}
 		err := fs.Parse(args)
 		if err == nil {
 			err = cli.UnprotectFlags(fs)
 		}
 		if err != nil {
-			return verb.Request{}, nil, explain.Usagef("%s: %s", v.Name(), cli.FlagError(err))
+			return verb.Request{}, explain.Usagef("%s: %s", v.Name(), cli.FlagError(err))
 		}
 		args = fs.Args()
-	} else if v.Flags == nil && hasFlags(args) {
-		return verb.Request{}, nil, explain.Usagef("%s: unknown flag: %.64s", v.Name(), args[slices.IndexFunc(args, isFlag)])
 	}
 	req, err := v.Parse(args, b.in)
 	if err != nil {
-		return verb.Request{}, nil, err
+		return verb.Request{}, err
 	}
-	return req, nil, req.Check(b.app.Output)
+	return req, req.Check(b.app.Output)
 }
 
-// hasFlags reports whether there is anything for a flag parser. To skip it saves time.
+// hasFlags reports whether there is anything for a flag parser.
 func hasFlags(args []string) bool { return slices.ContainsFunc(args, isFlag) }
 
 func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -18,35 +17,35 @@ import (
 // lastReplies is how long replies to what is under way are awaited after a signal.
 const lastReplies = time.Second
 
-// A sentLine is a line of a batch whose request is under way.
-type sentLine struct {
+// A pendingLine is a line of a batch that has no result yet.
+type pendingLine struct {
 	line batchLine
 	req  verb.Request
-	f    *client.InFlight // nil if nothing was sent
-	err  error            // then why
-	// Or this is no line: idle is told once all lines before have had their results,
-	// whether the batch goes on, and over is closed when the printing is collect's again.
-	idle chan<- bool
-	over <-chan struct{}
+	run  func(context.Context) error // for a line that is not a request
+	f    *client.InFlight            // nil if nothing was sent
+	err  error                       // then why
 
 	reply client.Result
 	holds string // what to say of a write whose answer was lost and that holds
 }
 
-// A window runs lines with several under way at a time. The goroutine of pipelined
-// reads lines and sends; the goroutine of collect prints results, in the order of the lines.
-// While one waits for the other to be idle only the other prints.
+// A window runs lines with several under way at a time. It prints results as soon as it is
+// their turn, sends lines as long as there is room, and waits only when it can do neither.
+// Requests and results that are known by then share a write.
 type window struct {
 	*batch
-	stopped atomic.Bool // send no more
-	pipe    *client.Pipeline
-	queue   chan *sentLine
+	pipe     *client.Pipeline
+	lines    *lineReader
+	underWay []*pendingLine // in the order of the lines
+	next     *pendingLine   // was read, and cannot run yet; nil if there is none
+	losses   int            // lost answers that were looked into
+	over     bool           // no more lines are read or sent
 }
 
 // pipelined runs lines with several under way.
 func (b *batch) pipelined(ctx context.Context, lines *lineReader) {
-	w := &window{batch: b, pipe: b.session.Pipeline(b.flags.inflight), queue: make(chan *sentLine, b.flags.inflight)}
-	w.pipe.PauseAfterLoss() // no line is sent after a lost answer before that is looked into
+	w := &window{batch: b, pipe: b.session.Pipeline(b.flags.inflight), lines: lines}
+	w.pipe.OnWait(w.flushOrEnd)
 	// After a signal the replies to what is under way may come still.
 	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -55,191 +54,200 @@ func (b *batch) pipelined(ctx context.Context, lines *lineReader) {
 			cancel(context.Cause(ctx))
 		}
 	})()
-	var collecting sync.WaitGroup
-	collecting.Go(func() { w.collect(ctx) })
-	w.send(ctx, requests, lines)
-	close(w.queue)
-	collecting.Wait()
-}
-
-// send reads lines and sends them, until there are no more or the batch has ended.
-func (w *window) send(ctx, requests context.Context, lines *lineReader) {
-	for !w.stopped.Load() {
-		line, err := lines.next(ctx)
-		if err == io.EOF {
-			return
-		}
-		var req verb.Request
-		var run func(context.Context) error
-		if err == nil {
-			req, run, err = w.parse(line)
-		}
-		if err != nil {
-			w.queue <- &sentLine{line: line, err: err}
-			if !w.flags.keepGoing && err != errNothing || line.end {
-				return
-			}
-			continue
-		}
-		if run == nil && w.mayOverlap(req) {
-			if err := w.confirm(ctx, req); err != nil {
-				w.queue <- &sentLine{line: line, err: err}
-				if !w.flags.keepGoing {
-					return
-				}
-				continue
-			}
-			f, err := w.pipe.Send(requests, req.Commands[0])
-			if err == errStopped {
-				return
-			}
-			w.queue <- &sentLine{line: line, req: req, f: f, err: err}
-			continue
-		}
-		if !w.apart(func() bool {
-			w.echo(line)
-			w.app.Line = line.number
-			return w.report(ctx, line, w.carryOut(ctx, req, run, context.Cause(ctx)))
-		}) {
-			return
-		}
-	}
-}
-
-// apart runs do while nothing else is under way, unless the batch has ended.
-func (w *window) apart(do func() bool) bool {
-	idle, over := make(chan bool), make(chan struct{})
-	defer close(over)
-	w.queue <- &sentLine{idle: idle, over: over}
-	return <-idle && do()
-}
-
-// errStopped is the error of a line that was not sent because the batch has ended.
-var errStopped = errors.New("the batch has ended")
-
-// stop ends the sending.
-func (w *window) stop() {
-	w.stopped.Store(true)
-	w.pipe.Stop(errStopped)
-}
-
-// mayOverlap tells whether a request may be under way together with requests of other
-// lines: one for one key.
-func (w *window) mayOverlap(req verb.Request) bool {
-	return len(req.Commands) == 1 && req.Carry == nil && !req.Alone && !req.Force
-}
-
-// collect prints the results of lines in their order. What has come is written
-// before it waits for more.
-func (w *window) collect(ctx context.Context) {
 	for {
-		var s *sentLine
-		var ok bool
-		select {
-		case s, ok = <-w.queue:
-		default:
-			w.flushOrStop()
-			s, ok = <-w.queue
-		}
-		if !ok {
+		switch {
+		case w.finishFirst(ctx), w.begin(ctx, requests):
+		case w.over && len(w.underWay) == 0:
 			return
-		}
-		lines, lost := w.settle(ctx, s)
-		for _, s := range lines {
-			w.finish(ctx, s)
-		}
-		for range lost {
-			w.pipe.Resume()
-		}
-	}
-}
-
-// flushOrStop ends the batch when results cannot be written; its end says so.
-func (w *window) flushOrStop() {
-	if !w.flush() {
-		w.stop()
-	}
-}
-
-// settle waits for the answer to a line. If it was lost, so were probably others: what
-// became of them all is looked into together. It returns the lines whose outcome is known
-// now, and how many of their answers were lost.
-func (w *window) settle(ctx context.Context, s *sentLine) (lines []*sentLine, losses int) {
-	if !w.await(s) {
-		return []*sentLine{s}, 0
-	}
-	batch := []*sentLine{s}
-	for more := true; more; {
-		select {
-		case next, ok := <-w.queue:
-			if more = ok; ok {
-				batch = append(batch, next)
-			}
 		default:
-			more = false
+			w.wait(ctx)
 		}
 	}
-	var looking sync.WaitGroup
-	for _, s := range batch {
-		if lost := w.await(s); lost {
-			losses++
-			looking.Go(func() {
-				answer, _ := errors.AsType[*client.LostAnswerError](s.err)
-				s.reply, s.holds, s.err = verb.LookInto(ctx, answer, w.budget, w.session.ReadBack)
-			})
+}
+
+// finishFirst prints the result of the first line under way, and reports whether it has one.
+func (w *window) finishFirst(ctx context.Context) bool {
+	if len(w.underWay) == 0 || w.underWay[0].f != nil && !w.underWay[0].f.Over() {
+		return false
+	}
+	first := w.underWay[0]
+	if !first.await() {
+		w.underWay[0] = nil
+		w.underWay = w.underWay[1:]
+		w.finish(ctx, first)
+		return true
+	}
+	lines := w.underWay
+	w.underWay = nil
+	w.settle(ctx, lines)
+	for _, l := range lines {
+		w.finish(ctx, l)
+	}
+	return true
+}
+
+// begin reads a line, or takes the one that had to wait, and runs it if it may run now. It
+// reports whether there is anything new. No line is sent after a lost answer before that is
+// looked into.
+func (w *window) begin(ctx, requests context.Context) bool {
+	if w.over || len(w.underWay) == w.flags.inflight || w.pipe.Losses() > w.losses {
+		return false
+	}
+	if w.next == nil && !w.read(ctx) {
+		return false
+	}
+	l := w.next
+	if l.err == nil {
+		l.err = context.Cause(ctx)
+		l.line.end = l.err != nil
+	}
+	switch {
+	case l.err != nil:
+		l.req = verb.Request{} // so that finish does not describe it as sent
+	case !l.overlaps():
+		if len(w.underWay) > 0 {
+			return false
 		}
+		if w.flushOrEnd(); w.over {
+			return true
+		}
+		w.next = nil
+		w.echo(l.line)
+		w.app.Line = l.line.number
+		w.end(!w.report(ctx, l.line, w.carryOut(ctx, l.req, l.run, nil)))
+		return true
+	case w.pipe.Busy(l.req.Commands[0].Key()) != nil:
+		return false
+	default:
+		if l.err = w.confirm(ctx, l.req); l.err != nil {
+			l.req = verb.Request{}
+			break
+		}
+		l.f, l.err = w.pipe.Queue(requests, l.req.Commands[0])
+	}
+	w.next = nil
+	w.underWay = append(w.underWay, l)
+	w.end(l.err != nil && l.err != errNothing && !w.flags.keepGoing || l.line.end)
+	return true
+}
+
+// read reads the next line if there is one already, and reports whether there is.
+func (w *window) read(ctx context.Context) bool {
+	line, ok, err := w.lines.ready(ctx)
+	if err == io.EOF {
+		w.over = true
+	}
+	if !ok || err == io.EOF {
+		return false
+	}
+	l := &pendingLine{line: line, err: err}
+	if err == nil {
+		l.req, l.run, l.err = w.parse(line)
+	}
+	w.next = l
+	return true
+}
+
+// end ends the sending if ended is true.
+func (w *window) end(ended bool) { w.over = w.over || ended }
+
+// overlaps reports whether a request may be under way together with those of other lines:
+// one for one key.
+func (l *pendingLine) overlaps() bool {
+	return l.run == nil && len(l.req.Commands) == 1 && l.req.Carry == nil && !l.req.Alone && !l.req.Force
+}
+
+// wait writes what is known so far and waits until there is anything new.
+func (w *window) wait(ctx context.Context) {
+	w.pipe.Flush()
+	w.flushOrEnd()
+	var first, busy <-chan struct{}
+	if len(w.underWay) > 0 {
+		first = w.underWay[0].f.Done()
+	}
+	var more <-chan struct{}
+	var interrupted <-chan struct{}
+	if !w.over && len(w.underWay) < w.flags.inflight && w.pipe.Losses() == w.losses {
+		switch {
+		case w.next == nil:
+			more, interrupted = w.lines.more, ctx.Done()
+		case w.next.overlaps():
+			interrupted = ctx.Done()
+			if f := w.pipe.Busy(w.next.req.Commands[0].Key()); f != nil {
+				busy = f.Done()
+			} else {
+				return
+			}
+		}
+	}
+	if first == nil && more == nil && busy == nil {
+		return // the batch has just ended
+	}
+	select {
+	case <-first:
+	case <-busy:
+	case <-more:
+	case <-interrupted:
+	}
+}
+
+// flushOrEnd ends the batch when results cannot be written; its end says so.
+func (w *window) flushOrEnd() {
+	w.end(!w.flush())
+}
+
+// settle waits for the answers to lines of which the first was lost. If one was lost, so
+// were probably others: what became of them all is looked into together.
+func (w *window) settle(ctx context.Context, lines []*pendingLine) {
+	w.flushOrEnd()
+	var looking sync.WaitGroup
+	for _, l := range lines {
+		if !l.await() {
+			continue
+		}
+		w.losses++
+		looking.Go(func() {
+			answer, _ := errors.AsType[*client.LostAnswerError](l.err)
+			l.reply, l.holds, l.err = verb.LookInto(ctx, answer, w.budget, w.session.ReadBack)
+		})
 	}
 	looking.Wait()
-	return batch, losses
 }
 
-// await waits for the answer and tells whether it was lost.
-func (w *window) await(s *sentLine) (lost bool) {
-	if s.f != nil {
-		select {
-		case <-s.f.Done():
-		default:
-			w.flushOrStop()
-		}
-		s.reply, s.err = s.f.Wait()
+// await waits for the answer and reports whether it was lost.
+func (l *pendingLine) await() (lost bool) {
+	if l.f != nil {
+		l.reply, l.err = l.f.Wait()
 	}
-	return explain.IsA[*client.LostAnswerError](s.err)
+	return explain.IsA[*client.LostAnswerError](l.err)
 }
 
 // hasMore reports whether the reply says something beside its result.
-func (s *sentLine) hasMore() bool {
-	return s.reply != nil && len(s.reply.Info().Warnings)+len(s.reply.Info().Notes) > 0
+func (l *pendingLine) hasMore() bool {
+	return l.reply != nil && len(l.reply.Info().Warnings)+len(l.reply.Info().Notes) > 0
 }
 
 // finish prints the result of a line.
-func (w *window) finish(ctx context.Context, s *sentLine) {
-	if s.idle != nil {
-		w.flushOrStop()
-		s.idle <- !w.stopped.Load()
-		<-s.over
-		return
-	}
-	w.echo(s.line)
-	w.app.Line = s.line.number
+func (w *window) finish(ctx context.Context, l *pendingLine) {
+	w.echo(l.line)
+	w.app.Line = l.line.number
 	var result format.Result
-	err := s.err
-	if s.f != nil {
-		if s.holds != "" || s.hasMore() {
-			w.flushOrStop()
+	err := l.err
+	if l.f != nil {
+		if l.holds != "" || l.hasMore() {
+			w.flushOrEnd()
 		}
-		if s.holds != "" {
-			w.app.Warn(s.holds, "")
+		if l.holds != "" {
+			w.app.Warn(l.holds, "")
 		}
-		result, err = verb.Judge(w.app, s.req, 0, s.reply, s.err)
-	} else if len(s.req.Commands) > 0 {
-		err = explain.Describe(s.req.Commands[0], err)
+		result, err = verb.Judge(w.app, l.req, 0, l.reply, l.err)
+	} else if len(l.req.Commands) > 0 {
+		err = explain.Describe(l.req.Commands[0], err)
 	}
 	if result != nil && !w.flags.silent {
 		if queueErr := w.app.Queue(result); queueErr != nil {
 			err = queueErr
 		}
 	}
-	if !w.report(ctx, s.line, err) {
-		w.stop()
-	}
+	w.end(!w.report(ctx, l.line, err))
 }

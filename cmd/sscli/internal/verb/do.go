@@ -79,9 +79,10 @@ func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Req
 		defer close(queue)
 		p := s.Pipeline(manyInFlight)
 		for _, c := range req.Commands {
-			f, err := p.Send(limited, c)
+			f, err := p.Queue(limited, c)
 			queue <- sent{f, err}
 		}
+		p.Flush()
 	}()
 	var first *explain.ExitError
 	var no error

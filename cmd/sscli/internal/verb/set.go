@@ -57,7 +57,8 @@ func (o *SetFlags) Bind(fs *pflag.FlagSet) {
 }
 
 // parse reads the operands of `set`.
-func (o *SetFlags) parse(args []string, in cli.Source) (Request, error) {
+func (flags *SetFlags) parse(args []string, in cli.Source) (Request, error) {
+	o := *flags // and what the operands add
 	if len(args) == 0 {
 		return Request{}, explain.Usagef("missing KEY and VALUE")
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // A Verb is a command that sends requests to the store. The command line and a batch use it
-// the same way: first Flags, then Parse. A Verb holds the values of its flags, so each use needs
-// a new one, from one of [Makers].
+// the same way: first Flags, then Parse. A Verb holds the values of its flags, so each use with
+// flags needs a new one, from one of [Makers].
 type Verb struct {
 	use     string   // as cobra has it: the name first
 	Aliases []string // other names
@@ -30,7 +30,7 @@ type Verb struct {
 
 	// Flags defines the verb's own flags; nil if there are none.
 	Flags func(*pflag.FlagSet)
-	// Parse turns the operands into a request. in reads a value from a file or from standard
+	// Parse turns the operands into a request, and does not change the values of the flags. in reads a value from a file or from standard
 	// input, and is called only if an operand or a flag says so. The error is a usage error, or
 	// in's.
 	Parse func(args []string, in cli.Source) (Request, error)

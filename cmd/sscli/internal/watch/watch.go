@@ -207,6 +207,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
 			defer cancel()
 		}
+		defer cli.CollectLess()()
 		v := viewer{app: a, f: f, field: field, until: until, command: command, runner: child.NewRunner()}
 		defer v.runner.Close()
 		a.Out.Measure(rows(keys)...)
