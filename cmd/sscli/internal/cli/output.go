@@ -195,6 +195,9 @@ func (a *App) Flush() error {
 	return nil
 }
 
+// ErrOutputGone is the cause with which the context of UntilClosed ends.
+var ErrOutputGone = errors.New("standard output was closed")
+
 // Version returns a version for a result: nil, which shows nothing, for the zero Version.
 func Version(v client.Version) format.Version {
 	if v.IsZero() {

@@ -7,8 +7,8 @@
 //		}
 //	}
 //
-// [History.See] is a function from events to statements: it has no clock and no network, and
-// the times are those of the events. [Read] makes events of a recorded stream. A [Chart]
+// [History.See] is a function from events to statements. It has no clock and no network: the
+// times come with the events. [Read] makes events of a recorded stream. A [Chart]
 // collects the statements for a timeline.
 //
 // A notification says that a key has a new value, or none, and no more. What follows from

@@ -162,13 +162,16 @@ func (r *lockRun) run(ctx context.Context, so client.Options) error {
 		env := lockedEnviron(r.app, so.Address, r.lock)
 		end, err = r.guarded.Run(append(env, fence.EnvFenceFile+"="+r.file.Path))
 	}
-	lost := context.Cause(r.lock.Context()) // before Release ends it too
 	close(over)
 	helpers.Wait() // from here on only this goroutine prints
 	for len(r.notices) > 0 {
 		r.print(<-r.notices)
 	}
 	released := releaseLock(r.app, r.lock, so.Timeout)
+	lost := context.Cause(r.lock.Context()) // read last: the loss may become known during the release
+	if !errors.Is(lost, client.ErrLockLost) {
+		lost = nil // the release has ended it
+	}
 	if end.Left {
 		r.app.Warn("processes that the command had left behind were ended", "")
 	}

@@ -88,8 +88,11 @@ func (f *traceFlags) check() error {
 			continue
 		}
 		var err error
-		if *d.to, err = config.ParseDuration(string(d.text)); err != nil || *d.to <= 0 {
-			return explain.Usagef("%s %.32q: want a duration such as 500ms or 2m", d.flag, string(d.text))
+		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
+			return explain.Usagef("%s: %w", d.flag, err)
+		}
+		if *d.to <= 0 {
+			return explain.Usagef("%s %s: must be greater than 0", d.flag, d.text)
 		}
 	}
 	for _, name := range f.names {
@@ -156,6 +159,8 @@ var (
 
 // watch takes the events of the broker.
 func (t *tracer) watch(ctx context.Context, s *client.Session) error {
+	ctx, stop := cli.UntilClosed(ctx, t.app.Stdout)
+	defer stop()
 	t.app.Saw(t.f.names...)
 	w, err := s.Watch(ctx, append(slices.Clone(t.f.names), t.f.guards...), client.WatchOptions{})
 	if err != nil {
@@ -359,6 +364,8 @@ func (t *tracer) finish(err error) error {
 		reason, err = "count", nil
 	case explain.IsA[*signals.Interrupted](err):
 		reason = "interrupted"
+	case errors.Is(err, cli.ErrOutputGone):
+		return t.draw(nil)
 	case explain.IsA[*explain.OutputError](err):
 		return err
 	}
@@ -369,23 +376,27 @@ func (t *tracer) finish(err error) error {
 	if ended.IsZero() {
 		ended = time.Now()
 	}
+	if t.chart != nil {
+		t.chart.Until(ended)
+	}
 	if printed := t.app.Emit(format.End{Reason: reason, Events: t.changes, Time: ended}); printed != nil {
 		return printed
 	}
-	if t.chart == nil {
-		return err
-	}
-	t.chart.Until(ended)
-	timeline := t.chart.Timeline()
 	if t.f.timeline {
-		if printed := t.app.Emit(timeline); printed != nil {
+		if printed := t.app.Emit(t.chart.Timeline()); printed != nil {
 			return printed
 		}
 	}
-	if t.f.svg != "" {
-		if written := atomicfile.Write(string(t.f.svg), timeline.SVG(), 0o666); written != nil {
-			return &explain.OutputError{Err: written, File: true}
-		}
+	return t.draw(err)
+}
+
+// draw writes the picture, if one is wanted, and returns err if there is no other error.
+func (t *tracer) draw(err error) error {
+	if t.f.svg == "" {
+		return err
+	}
+	if written := atomicfile.Write(string(t.f.svg), t.chart.Timeline().SVG(), 0o666); written != nil {
+		return &explain.OutputError{Err: written, File: true}
 	}
 	return err
 }

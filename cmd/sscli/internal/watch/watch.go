@@ -22,11 +22,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Causes for the end of a watch, besides signals and errors.
-var (
-	errForOver    = errors.New("the time of --for is over")
-	errOutputGone = errors.New("standard output was closed")
-)
+// errForOver ends a watch, as signals and errors do.
+var errForOver = errors.New("the time of --for is over")
 
 type watchFlags struct {
 	count                int
@@ -200,7 +197,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 	}
 	defer func() { err = errors.Join(err, hangUp()) }()
 
-	ctx, stop := untilClosed(ctx, a.Stdout)
+	ctx, stop := cli.UntilClosed(ctx, a.Stdout)
 	defer stop()
 	w, err := s.Watch(ctx, keys, options)
 	if err == nil {
@@ -219,7 +216,7 @@ func run(a *cli.App, ctx context.Context, f watchFlags, keys, command []string) 
 	switch {
 	case errors.Is(err, errForOver) && f.until != "":
 		return explain.ErrNo
-	case errors.Is(err, errForOver), errors.Is(err, errOutputGone):
+	case errors.Is(err, errForOver), errors.Is(err, cli.ErrOutputGone):
 		return nil
 	}
 	return err
@@ -258,7 +255,7 @@ func rows(keys []string) (rows []format.Row) {
 // run shows events until something ends the watch, and says what.
 func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 	reason, err := v.loop(ctx, w)
-	if errors.Is(err, errOutputGone) {
+	if errors.Is(err, cli.ErrOutputGone) {
 		return err
 	}
 	if v.refused != nil && (err == nil || errors.Is(err, errForOver)) {

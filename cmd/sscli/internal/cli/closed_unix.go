@@ -1,6 +1,6 @@
 //go:build unix
 
-package watch
+package cli
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// untilClosed returns a context that ends, with errOutputGone as its cause, when
+// UntilClosed returns a context that ends, with ErrOutputGone as its cause, when
 // nobody can read what is written to f any more, also while nothing is written.
-func untilClosed(parent context.Context, f *os.File) (context.Context, context.CancelFunc) {
+func UntilClosed(parent context.Context, f *os.File) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	end, wake, err := os.Pipe()
 	if err != nil {
@@ -28,7 +28,7 @@ func untilClosed(parent context.Context, f *os.File) (context.Context, context.C
 			case err == unix.EINTR:
 				continue
 			case err == nil && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0:
-				cancel(errOutputGone)
+				cancel(ErrOutputGone)
 			}
 			return
 		}
