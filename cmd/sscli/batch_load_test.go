@@ -67,7 +67,7 @@ func TestBytesSurviveSavingAndLoading(t *testing.T) {
 	run(first, "batch", file("lines", lines.String()), "--inflight", "16")
 	var reads strings.Builder
 	for key := range strings.Lines(run(first, "scan", "-o", "raw")) {
-		// The escapes of scan are those of double quotes in a batch.
+		// Double quotes in a batch have the same escapes as the output of scan.
 		fmt.Fprintf(&reads, "get \"%s\"\n", strings.ReplaceAll(strings.TrimSuffix(key, "\n"), `"`, `\"`))
 	}
 	saved := run(first, "batch", file("reads", reads.String()), "--inflight", "16", "-o", "json")

@@ -119,8 +119,8 @@ func newBatch(a *cli.App, f batchFlags) *batch {
 	return b
 }
 
-// runFrom connects and runs the lines of a file, or of standard input for "-". name is that of
-// the command.
+// runFrom connects and runs the lines of a file, or of standard input for "-". name is the
+// command's name.
 func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	a, f := b.app, b.flags
 	b.in = func(name string) ([]byte, error) {

@@ -10,9 +10,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// InContext returns an App for a second connection: that of a named context, as -c would find
-// it, with the flags of this command line that are not about the connection. source is the flag
-// that names the context. The errors are those of [App.ConfigureConnection].
+// InContext returns an App for a second connection, to the broker of a named context: as with
+// -c, and with the flags of this command line that are not about the connection. source is the
+// flag that names the context. It returns the errors of [App.ConfigureConnection].
 func InContext(ctx context.Context, a *App, fs *pflag.FlagSet, name, source string) (*App, error) {
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(given)

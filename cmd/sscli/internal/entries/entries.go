@@ -55,7 +55,7 @@ func List(keys ...string) Keys {
 	})
 }
 
-// Of returns the keys of a sequence. It is called by another goroutine than that of Next.
+// Of returns the keys of a sequence, which runs in the reader's own goroutine.
 func Of(keys iter.Seq2[string, error]) Keys {
 	return func(*Reader) iter.Seq2[string, error] { return keys }
 }
@@ -107,8 +107,8 @@ func Join(sources ...Keys) Keys {
 type Options struct {
 	// Timeout is how long a lost connection may stay away.
 	Timeout time.Duration
-	// Trouble is called when the connection is lost, before it is made again. It may be
-	// called by another goroutine than that of Next. May be nil.
+	// Trouble is called when the connection is lost, before it is made again, by the caller
+	// of Next or by the reader's own goroutine. May be nil.
 	Trouble func(error)
 }
 
@@ -181,7 +181,7 @@ func (r *Reader) Ready() bool {
 }
 
 // Next returns the next entry, and io.EOF after the last. Any other error ends the reading. If
-// it is about one GET, as that of a connection that stayed away, the entry has the key.
+// it is about one GET, such as a connection that stayed away, the entry has the key.
 func (r *Reader) Next() (Entry, error) {
 	if r.head == nil {
 		item, ok := <-r.queue

@@ -9,8 +9,8 @@ import (
 )
 
 // Hold acquires a lock for another command, waiting while another holds it, and renews it until
-// release is called. While it is held nothing is printed: the terminal is the command's. The
-// errors are those of `lock hold`.
+// release is called. While it is held nothing is printed: the terminal is the command's. It
+// returns the errors of `lock hold`.
 func Hold(ctx context.Context, a *cli.App, s *client.Session, so client.Options, name string) (l *client.Lock, release func() error, err error) {
 	f := lockFlags{name: name, conflict: explain.CodeNo}
 	o, err := f.options()

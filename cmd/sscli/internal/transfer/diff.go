@@ -33,7 +33,7 @@ func NewDiff(a *cli.App) *cobra.Command {
 		Short:   "Compare keys with a file or another store",
 		GroupID: cli.GroupStore,
 		Long: `Print the keys whose values differ: between a file that sscli export wrote (old) and the
-store (new), or between the store (old) and that of another context (--to, new). The
+store (new), or between the store (old) and the store of another context (--to, new). The
 exit code is 1 if there are any, and 0 if there are none.
 
 A key is added (+), removed (-) or changed (~). Of JSON values, an object or an array on
