@@ -204,6 +204,9 @@ func (e *editing) keepFile(err error) error {
 	if readErr == nil && bytes.Equal(text, e.doc.text) {
 		return errors.Join(err, e.removeFile())
 	}
+	if refused, ok := errors.AsType[*client.StoreError](err); ok && refused.Kind() == client.ErrorFenceRequired {
+		err = &explain.NextError{Err: err, Hint: "sscli edit " + format.Word(e.key) + " --lock LOCK, with the lock that protects the key"}
+	}
 	kept := &keptError{err: err, file: e.file}
 	if refused, ok := errors.AsType[*explain.NotWrittenError](err); ok {
 		refused.Hint = "sscli set " + format.Word(e.key) + " -f " + format.Word(e.file) + " writes it all the same"

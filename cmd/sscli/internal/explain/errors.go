@@ -134,6 +134,16 @@ type NotWrittenError struct {
 
 func (e *NotWrittenError) Error() string { return e.Why }
 
+// A NextError is an error for which a command knows better than the table what to type next.
+type NextError struct {
+	Err  error
+	Hint string // the next thing to type
+}
+
+func (e *NextError) Error() string { return Message(e.Err) }
+
+func (e *NextError) Unwrap() error { return e.Err }
+
 // A ProtectedError is a write in a protected context that was not confirmed. Nothing was sent.
 type ProtectedError struct {
 	Context string // the name of the context

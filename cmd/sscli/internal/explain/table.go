@@ -74,6 +74,9 @@ func Fault(err error) format.Fault {
 	if n, ok := errors.AsType[*NotWrittenError](err); ok {
 		f.Hint = n.Hint
 	}
+	if n, ok := errors.AsType[*NextError](err); ok {
+		f.Hint = n.Hint
+	}
 	if r, ok := errors.AsType[*requestError](err); ok && f.Kind == "unknown_command" && r.verb != strings.ToUpper(r.verb) {
 		f.Hint = "the store knows verbs in upper case: sscli call " + strings.ToUpper(r.verb)
 	}
