@@ -53,6 +53,8 @@ func (s *style) apply(parameters string) error {
 			s.color = "#a5d6a7"
 		case "33":
 			s.color = "#ffcb6b"
+		case "36":
+			s.color = "#89ddff"
 		case "39":
 			s.color = ""
 		default:
