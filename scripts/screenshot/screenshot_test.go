@@ -62,7 +62,7 @@ func normal(text string) string {
 		{`\d{13}:\d+:StateStore`, "VERSION"},
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`, "TIME"},
 		{`\(\d+m?s ago\)`, "(AGE)"},
-		{`\d+m?s ago *`, "AGE "}, // a cell of a table
+		{`\d+m?s ago(</tspan>)? *`, "AGE$1 "}, // a cell of a table
 		{`\d\d:\d\d:\d\d\.\d{3}`, "CLOCK"},
 	} {
 		text = regexp.MustCompile(c[0]).ReplaceAllString(text, c[1])
