@@ -107,7 +107,7 @@ func runLocked(a *cli.App, ctx context.Context, f lockFlags, command []string) (
 		if err != nil {
 			return lockError(a, f, err)
 		}
-		return r.run(ctx, so)
+		return r.run(ctx, s, so)
 	})
 }
 
@@ -146,7 +146,7 @@ type notice struct {
 
 // run runs the command and releases the lock. ctx counts until the command starts: a signal
 // ends it too, and is passed on to the command.
-func (r *lockRun) run(ctx context.Context, so client.Options) error {
+func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options) error {
 	over := make(chan struct{})
 	var helpers sync.WaitGroup
 	helpers.Go(func() { r.report(over) })
@@ -167,7 +167,7 @@ func (r *lockRun) run(ctx context.Context, so client.Options) error {
 	for len(r.notices) > 0 {
 		r.print(<-r.notices)
 	}
-	released := releaseLock(r.app, r.lock, so.Timeout)
+	released := releaseLock(r.app, s, r.lock, so.Timeout)
 	lost := context.Cause(r.lock.Context()) // read last: the loss may become known during the release
 	if !errors.Is(lost, client.ErrLockLost) {
 		lost = nil // the release has ended it
