@@ -22,6 +22,7 @@ type cell struct {
 	right bool         // aligned to the right; not for the last cell
 	least int          // columns that it takes at least, for cells below it that are longer
 	whole bool         // never cut: for errors, and for keys that people copy
+	cut   bool         // cut to the room that the other columns leave; in all rows or none
 }
 
 // columns lays out rows that come one by one. A column becomes wider with its cells, and
@@ -36,14 +37,14 @@ type columns struct {
 const gap = 2
 
 // begin starts a table, unless rows of this kind are being printed already.
-func (c *columns) begin(r Row) {
+func (c *columns) begin(r Row, s *style) {
 	kind := reflect.TypeOf(r)
 	if c.kind == kind {
 		return
 	}
 	*c = columns{kind: kind}
-	if t, ok := r.(interface{ titles() []string }); ok {
-		c.titles = t.titles()
+	if t, ok := r.(interface{ titles(s *style) []string }); ok {
+		c.titles = t.titles(s)
 		for i, title := range c.titles {
 			c.widen(i, Columns(title))
 		}
@@ -72,6 +73,20 @@ func most(terminal int) int {
 	return terminal / 2
 }
 
+// leastRoom is what a cell that is cut has in any case: then the row wraps.
+const leastRoom = 24
+
+// room returns how wide column i of a terminal can be beside the others.
+func (c *columns) room(i, terminal int) int {
+	room := terminal
+	for j, width := range c.widths {
+		if j != i {
+			room -= min(width, most(terminal)) + gap
+		}
+	}
+	return max(room, leastRoom)
+}
+
 // appendRow appends a row. On a terminal of the given width, if that is not 0, it cuts the
 // last cell rather than let it wrap.
 func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
@@ -80,7 +95,10 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 		c.titles = nil
 		above := make([]cell, len(titles))
 		for i, title := range titles {
-			above[i] = cell{text: title, right: i < len(cells) && cells[i].right}
+			above[i] = cell{text: title}
+			if i < len(cells) {
+				above[i].right, above[i].cut = cells[i].right, cells[i].cut
+			}
 		}
 		dst = c.appendRow(dst, above, terminal)
 	}
@@ -93,8 +111,13 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 				x.text = Cut(x.text, terminal)
 			}
 		}
+		room := most(terminal)
+		if x.cut && terminal > 0 {
+			room = c.room(i, terminal)
+			x.text = Cut(x.text, room)
+		}
 		width := Columns(x.text)
-		fill := max(min(c.widths[i], most(terminal))-width, 0)
+		fill := max(min(c.widths[i], room)-width, 0)
 		if x.right {
 			pad += fill
 		}
@@ -124,7 +147,7 @@ func appendPainted(dst []byte, paint *color.Color, text string) []byte {
 func (p *Printer) Measure(rows ...Row) {
 	p.style.columns = columns{}
 	for _, r := range rows {
-		p.style.columns.begin(r)
+		p.style.columns.begin(r, &p.style)
 		p.style.columns.measure(r.cells(&p.style))
 	}
 }
@@ -132,7 +155,7 @@ func (p *Printer) Measure(rows ...Row) {
 // row appends a row of a table.
 func (s *style) row(dst []byte, r Row) []byte {
 	width, _ := s.size()
-	s.columns.begin(r)
+	s.columns.begin(r, s)
 	return s.columns.appendRow(dst, r.cells(s), width)
 }
 

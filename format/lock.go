@@ -146,11 +146,15 @@ func (l LockStatus) human(dst []byte, s *style) []byte {
 	return append(append(dst, l.Renewals.String()...), '\n')
 }
 
-func (l LockStatus) titles() []string {
+func (l LockStatus) titles(s *style) []string {
+	titles := []string{"NAME", "HOLDER", "AGE"}
 	if l.Renewals.Observed != 0 {
-		return []string{"NAME", "HOLDER", "AGE", "RENEWALS"}
+		titles = append(titles, "RENEWALS")
 	}
-	return []string{"NAME", "HOLDER", "AGE"}
+	if s.isWide() {
+		titles = append(titles, "TOKEN")
+	}
+	return titles
 }
 
 func (l LockStatus) cells(s *style) []cell {
@@ -159,9 +163,9 @@ func (l LockStatus) cells(s *style) []cell {
 	}
 	name := cell{text: Word(l.Name), paint: s.key}
 	if !l.Held {
-		return []cell{name, {text: "(free)", paint: s.faint}}
+		return []cell{name, {text: "(free)", paint: s.faint, cut: true}}
 	}
-	row := []cell{name, {text: Brief(l.Holder)}, {text: "unknown", paint: s.faint, right: true}}
+	row := []cell{name, {text: Brief(l.Holder), cut: true}, {text: "unknown", paint: s.faint, right: true}}
 	if !none(l.Token) {
 		row[2].text = age(l.Age)
 	}
@@ -169,7 +173,7 @@ func (l LockStatus) cells(s *style) []cell {
 		row = append(row, cell{text: l.Renewals.String(), whole: true})
 	}
 	if s.isWide() && !none(l.Token) {
-		row = append(row, cell{text: "token " + string(appendVersion(nil, l.Token, "")), paint: s.faint})
+		row = append(row, cell{text: string(appendVersion(nil, l.Token, "")), paint: s.faint})
 	}
 	return row
 }

@@ -61,7 +61,7 @@ func (k LongKey) fields() object {
 
 func (k LongKey) human(dst []byte, s *style) []byte { return s.row(dst, k) }
 
-func (k LongKey) titles() []string { return []string{"SIZE", "WRITTEN", "KEY", "VALUE"} }
+func (k LongKey) titles(*style) []string { return []string{"SIZE", "WRITTEN", "KEY", "VALUE"} }
 
 func (k LongKey) cells(s *style) []cell {
 	written := "unknown"

@@ -84,7 +84,8 @@ func TestLockTraceLive(t *testing.T) {
 		text = regexp.MustCompile(rule.pattern).ReplaceAllString(text, rule.with)
 	}
 	trace, chart, _ := strings.Cut(text, "CLOCK  end")
-	const want = `CLOCK  free           build
+	const want = `sscli: waiting for changes of lock "build"; Ctrl-C ends
+CLOCK  free           build
 CLOCK  acquired       build  by "\x1b[31mjob-7"  (free for at least DUR)  token TOKEN
 CLOCK  released       build  by "\x1b[31mjob-7"  (renewed N times, every DUR; held for DUR; inferred: deleted DUR after the last renewal, before the next was overdue)  token TOKEN
 CLOCK  acquired       build  by "b"  (free for DUR)  token TOKEN

@@ -29,5 +29,5 @@ func Hold(ctx context.Context, a *cli.App, s *client.Session, so client.Options,
 	if l, err = s.Lock(ctx, name, o); err != nil {
 		return nil, nil, lockError(a, f, err)
 	}
-	return l, func() error { return lockError(a, f, releaseLock(a, l, so.Timeout)) }, nil
+	return l, func() error { return lockError(a, f, releaseLock(a, s, l, so.Timeout)) }, nil
 }

@@ -71,8 +71,11 @@ func hold(a *cli.App, ctx context.Context, s *client.Session, so client.Options,
 		return err
 	}
 	defer func() {
-		lost := errors.Is(context.Cause(l.Context()), client.ErrLockLost)
-		release := releaseLock(a, l, so.Timeout)
+		lost := errors.Is(err, client.ErrLockLost)
+		if lost { // said before the release, which takes a moment
+			err = &explain.ExitError{Code: a.Fault(err), Err: err}
+		}
+		release := releaseLock(a, s, l, so.Timeout)
 		switch {
 		case release != nil && err == nil:
 			err = release
@@ -115,21 +118,38 @@ func offer(to chan<- error, err error) {
 	}
 }
 
+// lostRelease is how long the release of a lock may take that was not renewed in time: it is
+// about to expire, and the command should end.
+const lostRelease = time.Second
+
 // releaseLock releases a lock, also after a signal, and warns if that did not work. A lock
-// that is known to be lost is no error.
-func releaseLock(a *cli.App, l *client.Lock, timeout time.Duration) error {
-	lost := errors.Is(context.Cause(l.Context()), client.ErrLockLost)
+// that is known to be lost is no error; nothing is tried for it while there is no connection.
+func releaseLock(a *cli.App, s *client.Session, l *client.Lock, timeout time.Duration) error {
+	cause := context.Cause(l.Context())
+	lost := errors.Is(cause, client.ErrLockLost)
+	late := l.Lease().TermIn() <= 0 // perhaps the loss is not known yet
 	limit := min(twoTimeouts(timeout), l.Timing().Interval+2*time.Second+timeout)
+	switch {
+	case (lost || late) && s.Err() != nil:
+		limit = 0
+	case late:
+		limit = min(limit, lostRelease)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	err := l.Release(ctx)
+	name := format.Brief(l.Name())
 	switch {
 	case err == nil || lost && errors.Is(err, client.ErrNotHolder):
 		return nil
 	case errors.Is(err, client.ErrNotHolder):
 		a.Warn(explain.Message(err)+"; it should have been held until now", "")
+	case limit == 0:
+		if e, ok := errors.AsType[*client.LockLostError](cause); !ok || e.Loss == client.LossNoRenewal {
+			a.Warn("lock "+name+" is not released, because the broker is away; it expires by itself", "")
+		}
 	default:
-		a.Warn(fmt.Sprintf("the release of lock %s is not confirmed (%s); it expires within %v", format.Brief(l.Name()), explain.Message(err), l.Timing().TTL), "")
+		a.Warn(fmt.Sprintf("the release of lock %s is not confirmed (%s); it expires by itself", name, explain.Message(err)), "")
 	}
 	return err
 }

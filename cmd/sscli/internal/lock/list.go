@@ -37,7 +37,8 @@ and the age is wrong by the difference between the local clock and the store's.`
 				return err
 			}
 			names := cli.UnprotectAll(args)
-			if len(names) == 0 {
+			all := len(names) == 0
+			if all {
 				names = []string{"*"}
 			}
 			for _, name := range names {
@@ -46,7 +47,7 @@ and the age is wrong by the difference between the local clock and the store's.`
 				}
 			}
 			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
-				return listLocks(a, cmd.Context(), s, names, d)
+				return listLocks(a, cmd.Context(), s, names, all, d)
 			})
 		},
 	}
@@ -58,7 +59,8 @@ and the age is wrong by the difference between the local clock and the store's.`
 func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[") }
 
 // listLocks prints the locks with these names, and those that match the patterns among them.
-func listLocks(a *cli.App, ctx context.Context, s *client.Session, operands []string, observe time.Duration) error {
+// all says that no operand was given.
+func listLocks(a *cli.App, ctx context.Context, s *client.Session, operands []string, all bool, observe time.Duration) error {
 	var names []string
 	found := make(map[string]bool) // of names: true if it was named
 	for _, operand := range operands {
@@ -80,6 +82,9 @@ func listLocks(a *cli.App, ctx context.Context, s *client.Session, operands []st
 				}
 			}
 		}
+	}
+	if all && len(names) > 0 {
+		a.Inform("the store does not say which keys are locks: each key is listed as one; a PATTERN such as 'locks/*' lists fewer")
 	}
 	a.Saw(names...)
 	readings, err := look(a, ctx, s, names, observe)

@@ -2,11 +2,13 @@ package lock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
 
@@ -23,10 +25,22 @@ before.`,
 		Example: `  sscli lock release build --holder "job-$CI_JOB_ID"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return heldStep(a, cmd, args, &f, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
-				return format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)}, s.ReleaseLock(ctx, f.name, o)
+				return format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)}, notReleased(s.ReleaseLock(ctx, f.name, o))
 			})
 		},
 	}
 	f.bindHolder(cmd.Flags())
 	return cmd
+}
+
+// notReleased adds to the error of a lock that the holder did not have what to do next.
+func notReleased(err error) error {
+	e, ok := errors.AsType[*client.NotHolderError](err)
+	switch {
+	case !ok:
+		return err
+	case !e.Status.Held:
+		return &explain.NextError{Err: err, Hint: "there is nothing to release; read again what it protects, as another may have held it"}
+	}
+	return &explain.NextError{Err: err, Hint: "use the --holder that it was acquired with: sscli lock status " + format.BriefWord(e.Status.Name) + " shows who holds it"}
 }

@@ -38,11 +38,11 @@ lock reads it. SSCLI_LOCK_NAME and SSCLI_LOCK_HOLDER name the lock and its holde
 sscli in CMD connects to the same broker.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock run nightly --try -- make report || echo busy\n  sscli lock run valve -- sscli set valve open --fence lock",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n := cmd.ArgsLenAtDash()
-			if n != 1 || len(args) < 2 {
-				return explain.Usagef("want lock run NAME -- CMD...")
-			}
+			dash := cmd.ArgsLenAtDash()
 			args = cli.UnprotectAll(args)
+			if err := checkRun(args, dash); err != nil {
+				return err
+			}
 			f.name = args[0]
 			return runLocked(a, cmd.Context(), f, args[1:])
 		},
@@ -52,6 +52,34 @@ sscli in CMD connects to the same broker.`,
 	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: user@host:pid:random)")
 	cmd.Flags().Var(&f.grace, "grace", "time between TERM and KILL as a `DURATION` (default: a quarter of the TTL, at most 5s)")
 	return cmd
+}
+
+// checkRun says what is missing or too much in the operands of lock run. dash is how many
+// there are before the --; -1: there is none.
+func checkRun(args []string, dash int) error {
+	wrong := func(what string, name string, command []string) error {
+		hint := "sscli lock run " + format.BriefWord(name) + " --"
+		for _, word := range command {
+			hint += " " + format.BriefWord(word)
+		}
+		return &explain.UsageError{Err: errors.New(what), Hint: hint}
+	}
+	example := []string{"./deploy.sh"}
+	switch {
+	case len(args) == 0:
+		return wrong("missing NAME and -- CMD", "deploy", example)
+	case dash == 0:
+		return wrong("missing NAME before --", "deploy", args)
+	case len(args) == 1:
+		return wrong("missing -- CMD: the command to run under the lock", args[0], example)
+	case dash < 0:
+		return wrong("missing -- before the command", args[0], args[1:])
+	case dash == len(args):
+		return wrong("missing -- CMD: one lock, and after -- the command to run under it", args[0], args[1:])
+	case dash > 1:
+		return wrong(fmt.Sprintf("%d words before --: want one NAME", dash), args[0], args[dash:])
+	}
+	return nil
 }
 
 func runLocked(a *cli.App, ctx context.Context, f lockFlags, command []string) (err error) {
@@ -107,7 +135,7 @@ func runLocked(a *cli.App, ctx context.Context, f lockFlags, command []string) (
 		if err != nil {
 			return lockError(a, f, err)
 		}
-		return r.run(ctx, so)
+		return r.run(ctx, s, so)
 	})
 }
 
@@ -146,7 +174,7 @@ type notice struct {
 
 // run runs the command and releases the lock. ctx counts until the command starts: a signal
 // ends it too, and is passed on to the command.
-func (r *lockRun) run(ctx context.Context, so client.Options) error {
+func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options) error {
 	over := make(chan struct{})
 	var helpers sync.WaitGroup
 	helpers.Go(func() { r.report(over) })
@@ -167,7 +195,7 @@ func (r *lockRun) run(ctx context.Context, so client.Options) error {
 	for len(r.notices) > 0 {
 		r.print(<-r.notices)
 	}
-	released := releaseLock(r.app, r.lock, so.Timeout)
+	released := releaseLock(r.app, s, r.lock, so.Timeout)
 	lost := context.Cause(r.lock.Context()) // read last: the loss may become known during the release
 	if !errors.Is(lost, client.ErrLockLost) {
 		lost = nil // the release has ended it

@@ -102,7 +102,7 @@ func (f *traceFlags) check() error {
 	}
 	switch {
 	case len(f.names) == 0 && f.from == "":
-		return explain.Usagef("0 operands: want lock trace NAME...")
+		return explain.Usagef("missing NAME")
 	case f.from != "" && f.forDur != "":
 		return explain.Usagef("--from and --for: want one of them")
 	case f.count < 0:
@@ -171,6 +171,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 		defer cancel()
 		_ = w.Close(limited) // the registrations end with the session at the latest
 	}()
+	t.app.Inform(t.waits())
 	if t.f.duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, t.f.duration, errTraceOver)
@@ -202,6 +203,21 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 			return err
 		}
 	}
+}
+
+// waits says what the trace waits for, and what ends it.
+func (t *tracer) waits() string {
+	text := "waiting for changes of lock " + format.Brief(t.f.names[0])
+	if n := len(t.f.names); n > 1 {
+		text = fmt.Sprintf("waiting for changes of %d locks", n)
+	}
+	switch {
+	case t.f.duration > 0:
+		return text + " for " + t.f.duration.String()
+	case t.f.count > 0:
+		return text // -n ends it, or a signal
+	}
+	return text + "; Ctrl-C ends"
 }
 
 // warn prints a warning after what happened before it.
