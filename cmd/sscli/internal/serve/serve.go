@@ -89,6 +89,11 @@ answers the requests of the other clients.`,
 			for i := range args {
 				args[i] = cli.Unprotect(args[i])
 			}
+			if !f.attach {
+				if err := checkListen(cmd.Flags()); err != nil {
+					return err
+				}
+			}
 			if f.data.check != "" {
 				if len(args) > 0 || f.attach {
 					return explain.Usagef("--data-check together with a command or --attach: it serves nothing")
