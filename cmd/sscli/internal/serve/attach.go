@@ -19,7 +19,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
-	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -66,13 +65,9 @@ func checkListen(fs *pflag.FlagSet) error {
 		default:
 			return explain.Usagef("--%s is for a connection; serve makes one only with --attach", name)
 		}
-		address, ok := suggest.Quoted(net.JoinHostPort(host, port))
-		if !ok {
-			address = "HOST:PORT"
-		}
 		return &explain.UsageError{
 			Err:  fmt.Errorf("--%s is for a connection; serve listens on --listen", name),
-			Hint: "sscli serve --listen " + address,
+			Hint: "sscli serve --listen " + format.Word(net.JoinHostPort(host, port)),
 		}
 	}
 	return nil

@@ -243,7 +243,11 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 		return dataError(err)
 	}
 	if err != nil {
-		return &explain.UsageError{Err: err, Hint: "another --listen, such as 127.0.0.1:0 for any free port"}
+		hint := "another --listen, such as 127.0.0.1:0 for any free port"
+		if _, portErr := strconv.ParseUint(o.Listen, 10, 16); portErr == nil {
+			hint = "--listen 127.0.0.1:" + o.Listen
+		}
+		return &explain.UsageError{Err: err, Hint: hint}
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	if err := accounts.start(a, server.Now); err != nil {
