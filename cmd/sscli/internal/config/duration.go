@@ -34,14 +34,14 @@ func (e *NoUnitError) Error() string {
 }
 
 // MeantDuration returns the duration that a text may stand for that [ParseDuration] refuses: 10s
-// for 10, 24h for 1d. It is empty if there is none.
+// for 10, 24h for 1d. It is empty if that cannot be told.
 func MeantDuration(text string) string {
 	number := strings.TrimRight(text, "dw")
 	n, err := strconv.ParseUint(number, 10, 16)
 	switch unit := text[len(number):]; {
 	case err != nil:
 		return ""
-	case unit == "":
+	case unit == "" && n < 1000: // more are probably milliseconds
 		return number + "s"
 	case unit == "d":
 		return fmt.Sprintf("%dh", 24*n)
