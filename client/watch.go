@@ -40,15 +40,16 @@ type Watch struct {
 	v *watcher
 	o WatchOptions
 
-	mu     sync.Mutex
-	keys   map[string]*watchedKey
-	ready  bool      // all keys have been read once
-	feed   uint64    // of the connection whose notifications count
-	queue  [][]Event // not yet taken by the consumer; each part has room for partEvents
-	spare  [][]Event // empty parts, at most keptParts
-	err    error
-	wake   chan struct{} // something changed for the consumer; capacity 1
-	outage time.Time     // when the connection was lost; zero while the watch is up
+	mu      sync.Mutex
+	keys    map[string]*watchedKey
+	ready   bool      // all keys have been read once
+	feed    uint64    // of the connection whose notifications count
+	queue   [][]Event // not yet taken by the consumer; each part has room for partEvents
+	spare   [][]Event // empty parts, at most keptParts
+	err     error
+	wake    chan struct{} // something changed for the consumer; capacity 1
+	outage  time.Time     // when the connection was lost; zero while the watch is up
+	trouble error         // the newest error of the outage; nil while the watch is up
 
 	held atomic.Int64 // events in queue and in taken
 
@@ -303,7 +304,7 @@ func (w *Watch) broken(since time.Time, err error) {
 	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.feed = 0
+	w.feed, w.trouble = 0, err
 	if w.outage.IsZero() {
 		w.outage = since
 		w.push(Event{Kind: EventDown, Time: time.Now(), Err: err})
@@ -326,9 +327,25 @@ func (w *Watch) up() {
 	defer w.mu.Unlock()
 	w.ready = true
 	if !w.outage.IsZero() {
-		w.outage = time.Time{}
+		w.outage, w.trouble = time.Time{}, nil
 		w.push(Event{Kind: EventUp, Time: time.Now()})
 	}
+}
+
+// stillAway notes why there is still no connection.
+func (w *Watch) stillAway(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trouble = err
+}
+
+// Trouble returns the newest error of the outage that the watch is in: why the connection was
+// lost, or why the last attempt to connect failed. It is nil while there is no outage. It may be
+// called concurrently.
+func (w *Watch) Trouble() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.trouble
 }
 
 // drop ends what is watched of a key. It reports whether the key was still to be read.

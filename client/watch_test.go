@@ -509,3 +509,29 @@ func TestWatchThatWasQuietStillTriesAgain(t *testing.T) {
 	server.DropAll()
 	wantEvents(t, w, `down`, `gap k unknown`, `resync k unknown`, `up`)
 }
+
+// TestWatchTrouble: while the broker is away, Trouble is what the last attempt to connect came
+// to, and not why the connection was lost.
+func TestWatchTrouble(t *testing.T) {
+	server := emulator.Start(t)
+	w := startWatch(t, watchSession(t, Options{Address: server.Addr().String()}), WatchOptions{}, "a")
+	wantEvents(t, w, `initial a`)
+	if err := w.Trouble(); err != nil {
+		t.Errorf("nothing is wrong, and the trouble is %v", err)
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantEvents(t, w, `down`)
+	deadline := time.After(20 * time.Second)
+	for tick := time.Tick(time.Millisecond); ; {
+		if _, refused := errors.AsType[*mqtt.DialError](w.Trouble()); refused {
+			return
+		}
+		select {
+		case <-tick:
+		case <-deadline:
+			t.Fatalf("the trouble is still %v", w.Trouble())
+		}
+	}
+}

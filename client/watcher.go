@@ -274,7 +274,9 @@ func (v *watcher) connected(conn *mqtt.Conn, feed uint64, err error) {
 		for w := range v.watches {
 			if final || w.joined != nil {
 				v.fail(w, err)
+				continue
 			}
+			w.stillAway(err)
 		}
 		v.reconnect()
 		return

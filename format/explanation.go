@@ -81,7 +81,7 @@ func (e Explanation) human(dst []byte, s *style) []byte {
 		e.compare(line)
 	}
 	if e.Found {
-		fence := "the key's cannot be read"
+		fence := "the key's token cannot be read"
 		if !none(e.AtLeast) {
 			fence += "; if every write carries the newest token of the lock, at least " + string(appendVersion(nil, e.AtLeast, ""))
 		}

@@ -266,9 +266,12 @@ func TestPingGoesFirst(t *testing.T) {
 		}
 	}}
 	conn := dial(t, address, o)
-	full, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	for conn.Publish(full, mqtt.Message{Topic: "t", Payload: make([]byte, 300<<10)}, func(error) {}) == nil {
+	publish := func() error { // until the buffers of the kernel, and ours, are full
+		stuck, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		return conn.Publish(stuck, mqtt.Message{Topic: "t", Payload: make([]byte, 300<<10)}, func(error) {})
+	}
+	for publish() == nil {
 	}
 	wait(t, "PINGREQ", asked)
 	conn.Close()

@@ -45,7 +45,7 @@ func networkCases() map[string][]networkCase {
 		"explain":               {{args: "a --lock l", talks: true}},
 		"lock":                  {{}},
 		"lock acquire":          {{args: "l --holder h --try", talks: true}},
-		"lock hold":             {{args: "l --try", talks: true}},
+		"lock hold":             {{args: "held --try", talks: true}},
 		"lock run":              {{args: "l2 -- true", talks: true}, {args: "l3 --embedded -- true", own: true}},
 		"lock list":             {{talks: true}, {args: "l --observe 20ms", talks: true}},
 		"lock trace":            {{args: "l --for 20ms", talks: true}},
@@ -127,7 +127,7 @@ func straced(t *testing.T, program, url, stdin string, args ...string) []string 
 	cmd.Stdin, cmd.Dir = strings.NewReader(stdin), dir
 	cmd.Env = []string{"EDITOR=true", "HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
 	said, err := cmd.CombinedOutput()
-	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{explain.CodeNo, explain.CodeUsage, explain.CodeConnection, explain.CodeLockLost}, exit.ExitCode()) {
+	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{explain.CodeNo, explain.CodeUsage, explain.CodeConnection, explain.CodeFencing, explain.CodeLockLost}, exit.ExitCode()) {
 		t.Fatalf("%q: %v\n%s", args, err, said)
 	}
 	trace, err := os.ReadFile(out)
@@ -154,6 +154,8 @@ func TestNoOtherNetwork(t *testing.T) {
 	if got := straced(t, program, "mqtt://127.0.0.1:1", "", "get", "a"); !slices.Equal(got, []string{"127.0.0.1:1"}) {
 		t.Fatalf("a connection to 127.0.0.1:1 was seen as %q", got)
 	}
+
+	straced(t, program, server.URL(), "", "set", "held", "another")
 
 	root := cli.NewRoot(newApp())
 	root.InitDefaultHelpCmd()

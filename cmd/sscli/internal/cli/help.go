@@ -28,10 +28,12 @@ func setHelp(a *App, root *cobra.Command) {
 		if text == "" {
 			text = cmd.Short + "."
 		}
+		width := helpWidth(a)
+		text = fill(text, width)
 		if cmd.IsAdditionalHelpTopicCommand() {
 			text += "\n"
 		} else {
-			text += "\n\n" + usage(cmd, helpWidth(a))
+			text += "\n\n" + usage(cmd, width)
 		}
 		// There is no place to report an error to, as in cobra.
 		_, _ = io.WriteString(cmd.OutOrStdout(), text)

@@ -36,6 +36,14 @@ func (o *Outage) Trouble(a *App, err error, doing string) {
 	o.say(a, o.why+"; "+doing)
 }
 
+// Note takes a newer error of the outage, for the next line. It does nothing if err is nil or the
+// broker is not away.
+func (o *Outage) Note(err error) {
+	if err != nil && o.Away() {
+		o.why = explain.Message(err)
+	}
+}
+
 // Still prints how long the broker has been away, if it is and a line is due.
 func (o *Outage) Still(a *App, doing string) {
 	if o.Away() && time.Since(o.told) >= OutageInterval {

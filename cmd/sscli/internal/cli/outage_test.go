@@ -30,6 +30,8 @@ func TestOutage(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(OutageInterval)
+		o.Note(nil)
+		o.Note(errors.New("no such host"))
 		o.Still(a, "waiting")
 		o.Still(a, "waiting")
 		o.Over(a, ", all is well")
@@ -41,7 +43,7 @@ func TestOutage(t *testing.T) {
 			"warning: 2000-01-01T00:00:00.000Z connection refused; trying again",
 			"warning: 2000-01-01T00:00:10.000Z the broker has not answered for 10s: connection refused; trying again",
 			"warning: 2000-01-01T00:00:20.000Z the broker has not answered for 20s: connection refused; trying again",
-			"warning: 2000-01-01T00:00:35.000Z the broker has not answered for 35s: connection refused; waiting",
+			"warning: 2000-01-01T00:00:35.000Z the broker has not answered for 35s: no such host; waiting",
 			"2000-01-01T00:00:35.000Z the broker answers again after 35s, all is well",
 		}
 		if got := strings.ReplaceAll(out.String(), "sscli: ", ""); got != strings.Join(want, "\n")+"\n" {

@@ -87,7 +87,7 @@ func (c *checkup) climb(ctx context.Context, write bool) (err error) {
 		return err
 	}
 	if !write {
-		return c.skip("write", "clock, writes, notifications, SCAN and the dialect need --write")
+		return c.skip("write", "not tested without --write: clock, writes, notifications, SCAN, dialect")
 	}
 	return c.scratch(ctx)
 }

@@ -320,7 +320,7 @@ func (e *editing) store(ctx context.Context, value []byte) error {
 		return err
 	}
 	if e.lock == nil && now.Found {
-		e.app.Inform("a write by another client within the last round trip would have been overwritten unseen; --lock NAME closes that window")
+		e.app.Inform("another client's write a moment ago could be lost; --lock NAME prevents it")
 	}
 	return nil
 }

@@ -150,6 +150,7 @@ var explained = []struct {
 	{"lost", 3, lostError(mqtt.ErrKeepAlive)},
 	{"lost", 3, lostError(reasonError("DISCONNECT", 0x8B))},
 	{"disconnected", 3, reasonError("SUBACK", 0x80)},
+	{"not_written", 1, &NotWrittenError{Why: "the key changed"}},
 	{"file", 2, &fs.PathError{Op: "write", Path: "x", Err: fs.ErrPermission}},
 }
 

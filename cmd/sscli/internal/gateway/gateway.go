@@ -72,7 +72,7 @@ loopback needs it, or --tls-client-ca, or --redis-insecure.`,
 	fs.StringArrayVar(&f.watch, "watch", nil, "`KEY` whose changes go to patterns and __keyevent@0__ channels; may be given several times")
 	fs.StringVar(&f.notify, "notify-keyspace-events", "", "`FLAGS` of Redis, such as KEA, for which events clients are notified (default: none)")
 	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
-	fs.Var(&f.cert, "tls-cert", "PEM `FILE` with the server's certificate and those up to its CA: serves TLS")
+	fs.Var(&f.cert, "tls-cert", "PEM `FILE` with the server's certificate and its intermediate certificates: serves TLS")
 	fs.Var(&f.key, "tls-key", "PEM `FILE` with the key of --tls-cert")
 	fs.Var(&f.clientCA, "tls-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
 	fs.BoolVar(&f.insecure, "redis-insecure", false, "let everybody in who can reach the address")

@@ -102,8 +102,8 @@ func outputHelp() string {
 }
 
 // outputForms is the beginning of outputHelp.
-const outputForms = `human     for people; the default on a terminal; it may change; a value is JSON, text or a
-          hex dump by what it is, or by --show text, json, hex or quoted
+const outputForms = `human     for people; the default on a terminal; it may change; JSON is indented, text is
+          shown as it is, other bytes as a hex dump; --show selects another form
 raw       for pipes and scripts; the default elsewhere; get of one key prints the bytes of
           the value and nothing else; any other result is a line of fields separated by
           tabs, with C escapes; after a write these are the reply and the version, or - if
@@ -112,8 +112,8 @@ json      one object a line, also for errors (on stderr); bytes that are not UTF
           are in a field whose name ends in _b64
 template=TEXT
           a Go template over the fields of the JSON object, as in
-          -o 'template={{.key}} {{.version.wall_ms}}'; to name a field that no result has is an
-          error; {{.value}} gives the bytes, {{base64 .value}}, {{json .value}} and
+          -o 'template={{.key}} {{.version.wall_ms}}'; a field that no result has is an error;
+          {{.value}} gives the bytes, {{base64 .value}}, {{json .value}} and
           {{quote .value}} write them in another way
 
 raw, json, template and the exit codes are contracts. Results go to stdout, everything

@@ -21,7 +21,7 @@ type redisFlags struct {
 func (f *redisFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.listen, "redis", "`HOST:PORT` to listen on for Redis clients too; port 0 is any free one")
 	fs.Var(&f.notify, "notify-keyspace-events", "`FLAGS` of the notifications to Redis clients, such as KEA (default: none)")
-	fs.BoolVar(&f.insecure, "redis-insecure", false, "let anybody use an address of --redis that is not loopback")
+	fs.BoolVar(&f.insecure, "redis-insecure", false, "allow clients without a login on an address of --redis that is not loopback")
 }
 
 // check refuses flags that do not go together, and a port that anybody could reach. login

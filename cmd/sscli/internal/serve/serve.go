@@ -47,7 +47,8 @@ func New(a *cli.App) *cobra.Command {
 		GroupID:     cli.GroupServe,
 		Annotations: map[string]string{cli.Offline: ""}, // but for --attach
 		Long: `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
-when it is ready. What it holds is gone when it ends, or kept in the file of --data.
+when it is ready. Its data is lost when it ends, unless --data names
+a file for it.
 
 With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and exit with
 the exit code of CMD. With --ws, SSCLI_WS_URL is the URL of the WebSocket. Ctrl-C reaches
@@ -115,7 +116,7 @@ answers the requests of the other clients.`,
 	fs := cmd.Flags()
 	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 is any free one (default 127.0.0.1:1883, with TLS 127.0.0.1:8883, with CMD 127.0.0.1:0)")
 	fs.Var(&f.selfSigned, "self-signed", "`DIR` with certificates for TLS, which are made if they are not there")
-	fs.Var(&f.cert, "listen-cert", "PEM `FILE` with the server's certificate and those up to its CA: serves TLS")
+	fs.Var(&f.cert, "listen-cert", "PEM `FILE` with the server's certificate and its intermediate certificates: serves TLS")
 	fs.Var(&f.key, "listen-key", "PEM `FILE` with the key of --listen-cert")
 	fs.Var(&f.clientCA, "listen-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
 	fs.Var(&f.ws, "ws", "`HOST:PORT` to listen on for WebSockets too, at the path /mqtt")

@@ -288,7 +288,7 @@ func (m *model) typed(k key, now time.Time) action {
 	case m.help:
 		m.help = false // any key
 		return actNothing
-	case k == 'q':
+	case k == 'q' && !m.opened:
 		return actQuit
 	case k == '?' || k == 'h':
 		m.help = true
@@ -318,7 +318,7 @@ func (m *model) typedFilter(k key) {
 
 func (m *model) typedOpen(k key) {
 	switch k {
-	case keyEscape, keyEnter, keyBackspace:
+	case keyEscape, keyEnter, keyBackspace, 'q':
 		m.opened = false
 	case keyUp, 'k':
 		m.scroll--

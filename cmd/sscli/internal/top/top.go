@@ -47,12 +47,13 @@ func New(a *cli.App) *cobra.Command {
 second, and of locks the holder and the lease as far as it can be seen. Without an operand
 it shows all keys.
 
-An operand with * ? or [ is a pattern, as scan has it. The store does not tell of new keys,
+An operand with * ? or [ is a pattern, as in scan. The store does not tell of new keys,
 so a scan finds them, every 5s or --every. A broker that does not know SCAN can only show
 keys that are named.
 
 Keys: arrows select, Enter opens a key with its history since top began, its value and its
-packets, / filters, s sorts, ? lists all keys, q quits. Ctrl-Z stops top, fg goes on.
+packets, / filters, s sorts, ? lists all keys, q goes back or quits. Ctrl-Z suspends top,
+fg resumes it.
 
 A value that is written again and again is taken for a lock, and the value for its holder.
 The bar is full at a renewal and empty after three of the longest pauses that were seen: the

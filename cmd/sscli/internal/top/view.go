@@ -67,8 +67,8 @@ func cut(lines []line, width, height int) []line {
 // head says what is shown, and what is wrong.
 func (m *model) head(width int, now time.Time) []line {
 	text := format.Count(len(m.rows), "key")
-	if m.filter != "" || m.typing {
-		text += ", filtered"
+	if m.filter != "" {
+		text = fmt.Sprintf("%d of %s", len(m.shown(now)), text)
 	}
 	brief := text
 	if m.interval > 0 && !m.noScan {
@@ -103,9 +103,9 @@ func (m *model) foot() line {
 	case m.typing:
 		return line{text: "filter: " + format.Escape(m.filter) + "_   Enter keeps it, Esc clears it", style: plain}
 	case m.help:
-		return line{text: "any key goes back", style: faint}
+		return line{text: "press any key to go back", style: faint}
 	case m.opened:
-		return line{text: "Esc back  arrows scroll  ? help  q quit", style: faint}
+		return line{text: "q Esc back  arrows scroll  ? help", style: faint}
 	case m.filter != "":
 		return line{text: "filter: " + format.Escape(m.filter) + "   Esc clears it  ? help  q quit", style: faint}
 	default:
@@ -121,10 +121,11 @@ func helpLines() []line {
 		"Page Home End  move further",
 		"Enter   open it: value, history, packets",
 		"/       filter by a part of the key",
-		"s, r    sort: key, written, writes; turn",
-		"Ctrl-Z  stop, fg goes on",
+		"s       sort by key, age or writes",
+		"r       reverse the order",
+		"Ctrl-Z  suspend; fg resumes",
 		"Ctrl-L  draw again",
-		"q       quit",
+		"q       go back, or quit",
 		"",
 		"W/S     writes per second, of 10 seconds",
 		"LEASE   A value that is written again is",
@@ -349,7 +350,7 @@ func (r *row) details(width int, now time.Time) []line {
 		add(r.history[i].text())
 	}
 	if r.tapped {
-		title("PACKETS of this connection, the latest first")
+		title("PACKETS of this connection, by seconds since top began, the latest first")
 	}
 	for i := len(r.packets) - 1; i >= 0; i-- {
 		add(r.packets[i])

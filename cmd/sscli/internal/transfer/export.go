@@ -36,8 +36,8 @@ func NewExport(a *cli.App) *cobra.Command {
 		Long: `Write keys with their values and versions, one JSON object a line, as sscli import and
 sscli batch --load take them. Without an operand these are all keys.
 
-An operand with *, ? or [ is a pattern, as sscli scan has it; every other operand is a
-key. With --exact all operands are keys. The exit code is 1 if such a key is missing.
+An operand with *, ? or [ is a pattern, as in sscli scan; any other operand is a key.
+With --exact all operands are keys. The exit code is 1 if such a key is missing.
 
 The form is json unless -o names another one; raw and template are those of get for
 several keys. A pipe does not show that its writer ended early: use -f FILE, which is

@@ -39,9 +39,10 @@ line is a JSON object with key and value, as get -o json prints it; lines of key
 were missing (found is false) are skipped. Versions in the file are not used: every key
 gets a new one. Other keys are left alone.
 
-The first error stops the import and gives the exit code. stderr then says from which
-line to continue: --from-line. After a lost connection each line is reported as applied,
-refused or unknown, as in a batch.
+The first error stops the import and gives the exit code. Up to --inflight later lines
+are under way then; they are still carried out. stderr says from which line to continue
+(--from-line) and how many later lines were done already. After a lost connection each
+line is reported as applied, refused or unknown, as in a batch.
 
 The result is one line with the number of keys. The raw form has, separated by tabs, the
 numbers of lines that were applied, exist already (--only-new), were refused, are unknown
@@ -67,8 +68,7 @@ Whether a fencing token would pass cannot be known without writing.`,
 				err = errors.Join(err, a.Emit(format.ImportSummary{Batch: sum}))
 			}
 			if ran && sum.Resume > 0 {
-				a.Warn(fmt.Sprintf("the import ended before its input did, at line %d", sum.Resume),
-					fmt.Sprintf("the same command with --from-line %d", sum.Resume))
+				a.Warn(stopped(sum), fmt.Sprintf("the same command with --from-line %d", sum.Resume))
 			}
 			return err
 		},
@@ -81,6 +81,27 @@ Whether a fencing token would pass cannot be known without writing.`,
 	fs.IntVar(&o.Inflight, "inflight", defaultInflight, "keep up to `N` writes under way")
 	fs.IntVar(&o.From, "from-line", 1, "begin with line `N`")
 	return cmd
+}
+
+// stopped says where an import with a line to continue from stopped. Lines that were under way
+// then have had their results, and count as done if they were applied or exist already.
+func stopped(sum format.BatchSummary) string {
+	later := 0
+	for _, r := range sum.Ahead {
+		later += r.Last - r.First + 1
+	}
+	if later == 0 {
+		return fmt.Sprintf("the import stopped at line %d", sum.Resume)
+	}
+	outcome := "was refused"
+	if sum.Unknown > 0 || sum.Refused == 0 {
+		outcome = "failed" // its error says how
+	}
+	were := "were"
+	if later == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf("line %d %s; %s %s done already", sum.Resume, outcome, format.Count(later, "later line"), were)
 }
 
 // fileSide returns the lines of a file of JSON lines, from line first on, as one side of a

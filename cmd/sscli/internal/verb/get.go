@@ -21,8 +21,8 @@ func newGet() Verb {
 		short: "Print values and their versions",
 		long: `Print the value of a key and its version. The exit code is 1 if a key is missing.
 
-On a terminal a value is JSON, text or a hex dump by what it is, and cut at a screen;
---show decides otherwise.
+On a terminal, JSON is indented, text is shown as it is, and other bytes as a hex dump.
+A long value is cut after one screen. --show selects another form.
 
 In the raw form one key gives the bytes of its value and nothing else. Several keys
 give one line each: KEY, VERSION and VALUE, separated by tabs, with C escapes. The
@@ -31,7 +31,7 @@ VERSION of a missing key is -.`,
 		Flags: func(fs *pflag.FlagSet) {
 			fs.VarP(&file, "file", "f", "write the value to `FILE`, all or nothing, and print the version")
 			fs.BoolVar(&versionOnly, "version-only", false, "print the version without the value")
-			fs.BoolVar(&lines, "lines", false, "print a line, as for several keys, also for one key")
+			fs.BoolVar(&lines, "lines", false, "print one line per key even for a single key")
 			cli.BindShow(fs, &show)
 		},
 		Parse: func(args []string, _ cli.Source) (Request, error) {

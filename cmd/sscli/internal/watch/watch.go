@@ -280,6 +280,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 		}
 		e, err := v.next(ctx, w)
 		if errors.Is(err, errStillAway) {
+			v.outage.Note(w.Trouble())
 			v.outage.Still(v.app, "connecting again")
 			continue
 		}

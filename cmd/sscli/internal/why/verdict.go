@@ -73,14 +73,14 @@ func (f facts) judge() format.Explanation {
 		return decide(passes, ruleUnfenced, "a missing key has no fence; once written with the token, it refuses every older one, and every write without one", "")
 	case f.token.IsZero() && f.lock == "":
 		return decide(unknown, "", "if the key was ever written with a token, a write without one is refused, and that cannot be read",
-			"sscli explain "+key+" --lock LOCK --fence TOKEN, with the lock that protects the key")
+			"sscli explain "+key+" --lock LOCK, with the lock that protects the key")
 	case f.token.IsZero():
 		e.Assumes = true
 		return decide(refused, ruleRequired, "if the key is written under lock "+lock+", it is fenced, and refuses every write without a token", run)
 	case f.version.IsZero():
 		return decide(unknown, "", "the store sent no version of the key to compare the token with", "")
 	case f.token.Compare(f.version) >= 0:
-		return decide(passes, ruleNewer, "the token is newer than the last write of the key, so the key has no newer one, unless somebody made one up", "")
+		return decide(passes, ruleNewer, "the token is newer than the last write of the key, so the key has no newer one, unless a client wrote with an invented token", "")
 	case f.lock == "":
 		return decide(unknown, "", "the key was written after the token was issued, and whether that was with a newer token cannot be read",
 			"sscli explain "+key+" --lock LOCK --fence "+format.Word(f.token.String())+", with the lock that protects the key")
