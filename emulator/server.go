@@ -201,8 +201,11 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the address is taken: %w", address, err)
+		return nil, fmt.Errorf("listen on %s: %w", address, syscall.EADDRINUSE)
 	case err != nil:
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err // the address is in the message already
+		}
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	case s.opts.TLS != nil:
 		return tls.NewListener(ln, s.opts.TLS), nil

@@ -862,7 +862,7 @@ func TestTakenAddress(t *testing.T) {
 		other.Close()
 		t.Fatal("the address is taken")
 	}
-	if want := fmt.Sprintf("listen on %s: the address is taken: ", s.Addr()); !strings.HasPrefix(err.Error(), want) {
+	if want := fmt.Sprintf("listen on %s: address already in use", s.Addr()); !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %q, want it to begin with %q", err, want)
 	}
 }

@@ -75,7 +75,7 @@ func execute(a *cli.App, ctx context.Context, name string, args []string) error 
 	if complete.IsRequest(args) {
 		complete.Register(a, root)
 	}
-	if err := cli.CheckHelp(root, protected); err != nil {
+	if err := cli.CheckHelp(a, root, protected); err != nil {
 		cli.GuessForm(a, protected)
 		return err
 	}

@@ -149,6 +149,9 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 		}
 		defer file.Close()
 		source = file
+		if err := checkCommands(file, f); err != nil {
+			return err
+		}
 		if err := b.confirmFile(ctx, file, name); err != nil {
 			return err
 		}
@@ -169,6 +172,22 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	b.session = session
 	defer cli.CollectLess()()
 	return b.run(ctx, source)
+}
+
+// checkCommands refuses a file of JSON lines, which only --load and import take. What cannot be read
+// twice is not looked at.
+func checkCommands(file *os.File, f batchFlags) error {
+	if info, err := file.Stat(); f.load || err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	first := make([]byte, 1)
+	if n, _ := file.ReadAt(first, 0); n == 0 || first[0] != '{' {
+		return nil // an error is that of the next read
+	}
+	return &explain.UsageError{
+		Err:  fmt.Errorf("%s has JSON lines, no commands", format.BriefWord(file.Name())),
+		Hint: "sscli import " + format.Word(file.Name()),
+	}
 }
 
 // confirm asks once for all writes of the batch, at the first line that writes.

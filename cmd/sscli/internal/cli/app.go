@@ -136,16 +136,22 @@ func (a *App) configured(settings config.Settings, err error) error {
 	return err
 }
 
-// warnOverride warns that variables override the chosen context: on a terminal once a day, and
-// with --verbose each time. A script has set the variables itself.
+// warnOverride warns that variables override the chosen context: on a terminal once a day for the
+// context and the values of the variables, and with --verbose each time. A script has set the
+// variables itself.
 func warnOverride(a *App, o config.Override) {
 	verb := "overrides"
 	if len(o.Variables) > 1 {
 		verb = "override"
 	}
 	warning := fmt.Sprintf("%s %s the chosen context %s", strings.Join(o.Variables, ", "), verb, o.Context)
+	about := warning
+	for _, name := range o.Variables {
+		value, _ := a.Env(name)
+		about += "\n" + value
+	}
 	terminal := term.IsTerminal(int(a.Stdout.Fd())) && term.IsTerminal(int(a.Stderr.Fd()))
-	if a.Settings.Verbose > 0 || terminal && !a.Settings.Quiet && !config.Told(a.Env, warning, time.Now()) {
+	if a.Settings.Verbose > 0 || terminal && !a.Settings.Quiet && !config.Told(a.Env, about, time.Now()) {
 		a.Warn(warning, "")
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // HelpWidth is the number of columns that help has at most.
@@ -59,6 +62,13 @@ func helpCommand(a *App, root, cmd *cobra.Command) {
 		about, rest, err := root.Find(args)
 		if err != nil {
 			about, rest = root, args
+		}
+		if len(rest) > 0 && about == root {
+			isShown := shown(a)
+			topic := func(path string) bool { return isShown(strings.TrimPrefix(path, "help ")) }
+			if meant := suggest.Command("help", UnprotectAll(rest), topic); meant.Hint != "" {
+				return &explain.UsageError{Err: fmt.Errorf("unknown command %.64q", Unprotect(rest[0])), Hint: meant.Hint}
+			}
 		}
 		if len(rest) > 0 {
 			return unknownCommand(a, about, rest)

@@ -21,6 +21,9 @@ func unknownCommand(a *App, cmd *cobra.Command, words []string) error {
 	under := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "sscli"), " ")
 	path := strings.TrimSpace("sscli " + under)
 	meant := suggest.Command(under, words, exists)
+	if !cmd.HasSubCommands() {
+		return &explain.UsageError{Err: fmt.Errorf("%.64q after %s, which has no commands of its own", words[0], under), Hint: path + " --help"}
+	}
 	what := "unknown command"
 	if under != "" {
 		what = "unknown " + under + " command"

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -29,4 +31,22 @@ type NoUnitError struct {
 
 func (e *NoUnitError) Error() string {
 	return fmt.Sprintf("%.32q has no unit: %.32sms or %.32ss?", e.Text, e.Text, e.Text)
+}
+
+// MeantDuration returns the duration that a text may stand for that [ParseDuration] refuses: 10s
+// for 10, 24h for 1d. It is empty if that cannot be told.
+func MeantDuration(text string) string {
+	number := strings.TrimRight(text, "dw")
+	n, err := strconv.ParseUint(number, 10, 16)
+	switch unit := text[len(number):]; {
+	case err != nil:
+		return ""
+	case unit == "" && n < 1000: // more are probably milliseconds
+		return number + "s"
+	case unit == "d":
+		return fmt.Sprintf("%dh", 24*n)
+	case unit == "w":
+		return fmt.Sprintf("%dh", 7*24*n)
+	}
+	return ""
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // spread replaces the url of a layer by the settings that it stands for: host, port, tls,
@@ -32,7 +34,13 @@ func (l *layer) spread() error {
 	}
 	u, err := parseURL(text)
 	if err != nil {
-		return &Error{source, err.Error()}
+		wrong := &Error{source, err.Error()}
+		if meant, plain := suggest.Quoted("mqtt://" + text); plain && !strings.Contains(text, "://") {
+			if _, err := parseURL(meant); err == nil {
+				return &SchemeError{Err: wrong, Meant: meant}
+			}
+		}
+		return wrong
 	}
 	l.set("host", u.host, source)
 	l.set("port", u.port, source)
@@ -43,6 +51,16 @@ func (l *layer) spread() error {
 	}
 	return nil
 }
+
+// A SchemeError is a URL without mqtt:// or another scheme.
+type SchemeError struct {
+	Err   *Error
+	Meant string // the URL with mqtt://
+}
+
+func (e *SchemeError) Error() string { return e.Err.Error() }
+
+func (e *SchemeError) Unwrap() error { return e.Err }
 
 // webSocketPath is a setting that only a URL can have, not a flag.
 const webSocketPath = "websocket path"

@@ -173,7 +173,7 @@ With none in place of NAME no context is chosen.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 
 			name := cli.Unprotect(args[0])
-			return editContexts(a, cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {
+			err := editContexts(a, cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {
 				if name == config.None {
 					all.Chosen = ""
 				} else if _, err := all.Find(name, "context use", file); err != nil {
@@ -183,9 +183,34 @@ With none in place of NAME no context is chosen.`,
 				}
 				return shownContext("use", all.Chosen, *all), nil
 			})
+			if err == nil && name != config.None {
+				warnOverridden(a, cmd, name)
+			}
+			return err
 		},
 		ValidArgsFunction: completeContext(a),
 	}
+}
+
+// warnOverridden warns that variables override the context that was just chosen.
+func warnOverridden(a *cli.App, cmd *cobra.Command, name string) {
+	config.Forget(a.Env) // what was said of the context before it
+	// An error is that of the next command, which needs the settings.
+	s, _ := config.Resolve(cmd.Flags(), a.Env)
+	variables, what := s.Override.Variables, "it"
+	switch other, _ := a.Env("SSCLI_CONTEXT"); {
+	case other != "" && other != name:
+		variables = []string{"SSCLI_CONTEXT"}
+	case s.Override.Context != name:
+		return
+	case s.Context == name:
+		what = "a part of it"
+	}
+	verb := "is set and overrides"
+	if len(variables) > 1 {
+		verb = "are set and override"
+	}
+	a.Warn(fmt.Sprintf("%s %s %s", strings.Join(variables, ", "), verb, what), "unset "+strings.Join(variables, " "))
 }
 
 // contextRemove returns the command `sscli context rm`.

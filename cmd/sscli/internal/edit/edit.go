@@ -62,30 +62,29 @@ every write to it needs a token. A key that expires no longer does once it was e
 	return cmd
 }
 
-// editorWords returns the command of the editor. Its words are written as in a line of a batch.
-func editorWords(a *cli.App) ([]string, error) {
+// editorWords returns the command of the editor, and the variable that names it, if one does. Its words are written as in a line of a batch.
+func editorWords(a *cli.App) (command []string, source string, err error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		line, _ := a.Env(name)
 		words, err := repl.Split(line)
 		if err != nil {
-			return nil, explain.Usagef("%s: %w", name, err)
+			return nil, name, explain.Usagef("%s: %w", name, err)
 		}
-		var command []string
 		for _, w := range words {
 			command = append(command, w.Text)
 		}
 		if len(command) > 0 {
-			return command, nil
+			return command, name, nil
 		}
 	}
 	if runtime.GOOS == "windows" {
-		return []string{"notepad"}, nil
+		return []string{"notepad"}, "", nil
 	}
-	return []string{"vi"}, nil
+	return []string{"vi"}, "", nil
 }
 
 func run(ctx context.Context, a *cli.App, key, lockName string) error {
-	command, err := editorWords(a)
+	command, source, err := editorWords(a)
 	if err != nil {
 		return err
 	}
@@ -109,7 +108,7 @@ func run(ctx context.Context, a *cli.App, key, lockName string) error {
 	}
 	a.Saw(key)
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) (err error) {
-		e := editing{app: a, session: s, options: o, key: key, command: command}
+		e := editing{app: a, session: s, options: o, key: key, command: command, source: source}
 		if lockName != "" {
 			l, release, err := lock.Hold(ctx, a, s, o, lockName)
 			if err != nil {
@@ -129,6 +128,7 @@ type editing struct {
 	options client.Options
 	key     string
 	command []string
+	source  string       // the variable that names the editor; empty for the default
 	lock    *client.Lock // nil without --lock
 
 	before client.GetResult // the key when it was read first
@@ -235,6 +235,9 @@ func (e *editing) edit(ctx context.Context) ([]byte, error) {
 	for {
 		code, err := runner.Run(child.Command{Args: append(e.command[:len(e.command):len(e.command)], e.file)})
 		if err != nil {
+			if e.source != "" {
+				err = fmt.Errorf("%s: %w", e.source, err)
+			}
 			return nil, err
 		}
 		if ctx.Err() != nil {

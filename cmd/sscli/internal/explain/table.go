@@ -65,6 +65,9 @@ func Fault(err error) format.Fault {
 			f.Hint = "sscli context set " + name + " with another --" + flag
 		}
 	}
+	if s, ok := errors.AsType[*config.SchemeError](err); ok && s.Err.Source == "--url" {
+		f.Hint = "-u " + s.Meant
+	}
 	if c, ok := errors.AsType[*config.NoBrokerError](err); ok && len(c.Contexts) > 0 {
 		f.Hint = "sscli context use " + c.Contexts[0] + ", or -c " + c.Contexts[0] + " with this command"
 	}

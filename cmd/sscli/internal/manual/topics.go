@@ -73,7 +73,7 @@ func environmentHelp() string {
 	var b strings.Builder
 	b.WriteString("In order of precedence, a setting comes from a flag, the context that -c names, an\nSSCLI_ variable, the chosen context, or an AIO_ variable. sscli context show prints every\nsetting and its source.\n\n" +
 		"Some settings belong together. The source that names the host hides the port and the TLS\nsetting of all sources after it. A certificate and its key belong together in the same\nway, and so do the ways to log in.\n\n" +
-		"If a flag or an SSCLI_ variable names a broker, the whole chosen context is ignored. A\nline on stderr says when a variable overrides a context; -q leaves it out.\n\n")
+		"If a flag or an SSCLI_ variable names a broker, the whole chosen context is ignored. If a\nvariable overrides a context, sscli context use says so on stderr. Other commands say it on a\nterminal, once a day for a context and a value, and with -v each time. -q leaves it out.\n\n")
 	vars := config.Variables()
 	names := make([]string, 0, len(vars))
 	for name := range vars {

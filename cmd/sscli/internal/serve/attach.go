@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
+	"net/url"
 	"os"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
@@ -33,6 +36,38 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	for _, name := range refused {
 		if fs.Changed(name) {
 			return explain.Usagef("--attach together with --%s: with --attach the broker is the one that the connection flags name", name)
+		}
+	}
+	return nil
+}
+
+// checkListen refuses the flags of a connection: only --attach makes one. Variables and contexts
+// are for the other commands, so they do not matter.
+func checkListen(fs *pflag.FlagSet) error {
+	for _, name := range config.ConnectionFlags() {
+		if !fs.Changed(name) {
+			continue
+		}
+		host, port := "127.0.0.1", "1883"
+		value := fs.Lookup(name).Value.String()
+		switch name {
+		case "host":
+			host = value
+			if fs.Changed("port") {
+				port = fs.Lookup("port").Value.String()
+			}
+		case "port":
+			port = value
+		case "url":
+			if u, err := url.Parse(value); err == nil && u.Hostname() != "" {
+				host, port = u.Hostname(), cmp.Or(u.Port(), port)
+			}
+		default:
+			return explain.Usagef("--%s is for a connection; serve makes one only with --attach", name)
+		}
+		return &explain.UsageError{
+			Err:  fmt.Errorf("--%s is for a connection; serve listens on --listen", name),
+			Hint: "sscli serve --listen " + format.Word(net.JoinHostPort(host, port)),
 		}
 	}
 	return nil
@@ -73,12 +108,12 @@ func attach(a *cli.App, ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return fmt.Errorf("attach: %w", err)
 	}
-	url, err := f.redis.serve(attached, served)
+	redisURL, err := f.redis.serve(attached, served)
 	if err == nil {
 		err = a.Emit(format.Serving{URL: a.Settings.URL()})
 	}
-	if err == nil && url != "" {
-		err = a.Emit(format.Serving{URL: url})
+	if err == nil && redisURL != "" {
+		err = a.Emit(format.Serving{URL: redisURL})
 	}
 	if err != nil {
 		return errors.Join(err, attached.Close())

@@ -90,6 +90,11 @@ answers the requests of the other clients.`,
 			for i := range args {
 				args[i] = cli.Unprotect(args[i])
 			}
+			if !f.attach {
+				if err := checkListen(cmd.Flags()); err != nil {
+					return err
+				}
+			}
 			if f.data.check != "" {
 				if len(args) > 0 || f.attach {
 					return explain.Usagef("--data-check together with a command or --attach: it serves nothing")
@@ -239,7 +244,11 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 		return dataError(err)
 	}
 	if err != nil {
-		return &explain.UsageError{Err: err, Hint: "another --listen, such as 127.0.0.1:0 for any free port"}
+		hint := "another --listen, such as 127.0.0.1:0 for any free port"
+		if _, portErr := strconv.ParseUint(o.Listen, 10, 16); portErr == nil {
+			hint = "--listen 127.0.0.1:" + o.Listen
+		}
+		return &explain.UsageError{Err: err, Hint: hint}
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	if err := accounts.start(a, server.Now); err != nil {

@@ -171,7 +171,7 @@ func habits() []habit {
 		{"", "subscribe psubscribe sub listen notify notifications tail follow stream observe monitor events log logs poll", "watch KEY...", ""},
 		{"", "wait", "watch KEY --until set", ""},
 		{"", "publish pub", "set KEY VALUE", "the state store has keys and no channels"},
-		{"", "ttl pttl expiretime pexpiretime", "", "the protocol cannot tell a key's expiry"},
+		{"", "ttl pttl expiretime pexpiretime", "lock status KEY, if KEY is a lock", "the protocol cannot tell a key's expiry"},
 		{"", "expire pexpire expireat pexpireat touch", "set KEY VALUE --ttl 10m", expiry},
 		{"", "persist", "set KEY VALUE, without --ttl", expiry},
 		{"", "incr decr incrby decrby incrbyfloat append setrange setbit cas", guarded, inPlace},
@@ -218,6 +218,9 @@ func habits() []habit {
 		{"lock", "keep wait maintain", "lock hold NAME", ""},
 		{"lock", anyWord, "lock run NAME -- CMD..., or sscli lock hold NAME", ""},
 		{"lock", "trace watch log logs history events monitor follow", "lock trace NAME | watch NAME", ""},
+
+		// Help
+		{"help", "locks locking lease leases mutex fencing fence token tokens", "help lock", ""},
 
 		// The connection and the broker
 		{"", "auth login logout signin acl user users role roles connect credentials password", connection, ""},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -119,7 +120,11 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return &explain.UsageError{Err: err}
+		usage := &explain.UsageError{Err: err}
+		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) {
+			usage.Hint = "sscli diff --to " + name
+		}
+		return usage
 	}
 	defer file.Close()
 	for e, err := range batch.Entries(ctx, file, 1) {

@@ -202,6 +202,9 @@ func (e *exporter) read(r *entries.Reader) error {
 			continue
 		case !got.Found:
 			e.sum.Missing++
+			if strings.HasSuffix(got.Key, ".json") || strings.HasSuffix(got.Key, ".jsonl") {
+				e.app.Warn("no key is named "+format.Brief(got.Key), "sscli export -f "+format.Word(got.Key))
+			}
 		default:
 			e.keys.Add(1)
 			e.bytes.Add(int64(len(got.Value)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -115,7 +116,16 @@ func (f scanFlags) names(ctx context.Context, a *cli.App, s *client.Session) err
 	return nil
 }
 
-func (f scanFlags) informNone(a *cli.App) { a.Inform("no key matches " + format.Brief(f.pattern)) }
+// informNone says that no key matches, and how to ask for the beginning of keys.
+func (f scanFlags) informNone(a *cli.App) {
+	text := "no key matches " + format.Brief(f.pattern)
+	if !strings.ContainsAny(f.pattern, "*?[") {
+		if format.Word(f.pattern) == f.pattern && !strings.Contains(f.pattern, "'") { // quotes do not change it
+			text += "; keys that begin with it: scan '" + f.pattern + "*'"
+		}
+	}
+	a.Inform(text)
+}
 
 // sortedNames prints the keys in the order of their bytes, once all are known.
 func (f scanFlags) sortedNames(ctx context.Context, a *cli.App, s *client.Session) error {

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -67,7 +68,7 @@ func (flags *SetFlags) parse(args []string, in cli.Source) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	if err := o.words(rest); err != nil {
+	if err := o.words(key, rest); err != nil {
 		return Request{}, err
 	}
 	options, err := o.Options()
@@ -99,7 +100,7 @@ func SetRequest(key string, value []byte, options client.SetOptions) Request {
 }
 
 // words reads options that are written as the protocol writes them, after the value.
-func (o *SetFlags) words(rest []string) error {
+func (o *SetFlags) words(key string, rest []string) error {
 	for len(rest) > 0 {
 		switch word := cli.Unprotect(rest[0]); strings.ToUpper(word) {
 		case wire.OptionNX:
@@ -117,6 +118,17 @@ func (o *SetFlags) words(rest []string) error {
 				return explain.Usagef("PX %q: %w", rest[1], err)
 			}
 			rest = rest[1:]
+		case "EX":
+			ttl := "10s"
+			if len(rest) > 1 {
+				if n, err := strconv.ParseUint(cli.Unprotect(rest[1]), 10, 32); err == nil {
+					ttl = fmt.Sprintf("%ds", n)
+				}
+			}
+			return &explain.UsageError{
+				Err:  fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word),
+				Hint: "sscli set " + format.Word(key) + " VALUE --ttl " + ttl,
+			}
 		default:
 			return explain.Usagef("%.64q after the value: want NX, NEX or PX MS, and quotes around a value with spaces", word)
 		}
@@ -149,7 +161,11 @@ func (o *SetFlags) Options() (client.SetOptions, error) {
 	case o.ttl != "":
 		options.TTL, err = config.ParseDuration(string(o.ttl))
 		if err != nil {
-			return options, explain.Usagef("--ttl: %w", err)
+			usage := &explain.UsageError{Err: fmt.Errorf("--ttl: %w", err)}
+			if meant := config.MeantDuration(string(o.ttl)); meant != "" {
+				usage.Hint = "--ttl " + meant
+			}
+			return options, usage
 		}
 		if options.TTL < time.Millisecond || options.TTL%time.Millisecond != 0 {
 			return options, explain.Usagef("--ttl %s: want whole milliseconds, at least 1ms", o.ttl)

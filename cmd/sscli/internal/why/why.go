@@ -46,8 +46,15 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
   sscli explain valve/position    # would a write without a token pass?`,
 		ValidArgsFunction: complete.Keys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return explain.Usagef("%d operands: want explain KEY", len(args))
+			switch len(args) {
+			case 0:
+				return explain.Usagef("missing KEY")
+			case 1:
+			default:
+				return &explain.UsageError{
+					Err:  fmt.Errorf("%.64q after KEY: want one KEY, and its lock as --lock LOCK", cli.Unprotect(args[1])),
+					Hint: "--lock " + format.Word(cli.Unprotect(args[1])),
+				}
 			}
 			f := facts{key: cli.Unprotect(args[0]), lock: string(lock)}
 			if err := client.Get(f.key).Check(); err != nil {
