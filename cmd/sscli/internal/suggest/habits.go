@@ -207,7 +207,7 @@ func habits() []habit {
 		{"lease", "list", "lock list | lock status NAME", ""},
 		{"lease", "timetolive", "lock status NAME", "the protocol cannot tell a key's expiry"},
 		{"", "session sessions", "lock list | lock status NAME", ""},
-		{"lock", "list ls", "scan [PATTERN], then sscli lock status NAME", "a lock is a key, and the store does not know which keys are locks"},
+		{"lock", "ls", "lock list", ""},
 		{"lock", "show get info who owner holder check inspect describe state test", "lock status NAME", ""},
 		{"lock", "take obtain grab create new set add lock nx", "lock acquire NAME", ""},
 		{"lock", "try trylock", "lock acquire NAME --try", ""},
