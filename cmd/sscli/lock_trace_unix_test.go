@@ -119,13 +119,13 @@ func TestInstrumentsInShell(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"lock acquire build --holder job-7 -o raw", "VERSION"},
 		{"lock list b* -o raw", "build	held	job-7	VERSION	AGE"},
-		{"lock list -o template={{.name}}", "build"},
+		{"lock list -q -o template={{.name}}", "build"},
 		{"lock list nobody -o raw", "nobody	free	-	-	-"},
 		{"set artifact 1 -o raw", "OK	VERSION"},
 		{"explain artifact --lock build -o raw", "refused	fencing_required	VERSION	VERSION	VERSION"},
-		{"explain artifact -o template={{.hint}}", "sscli explain artifact --lock LOCK --fence TOKEN, with the lock that protects the key"},
-		{"lock trace build --guards artifact --for 20ms -o raw", "held	build	job-7	VERSION	-	seen\nend	for"},
-		{"lock trace", "sscli: 0 operands: want lock trace NAME...\n  try: lock trace NAME...  (help lock trace)\n(exit code 2)"},
+		{"explain artifact -o template={{.hint}}", "sscli explain artifact --lock LOCK, with the lock that protects the key"},
+		{"lock trace build --guards artifact --for 20ms -o raw -q", "held	build	job-7	VERSION	-	seen\nend	for"},
+		{"lock trace", "sscli: missing NAME\n  try: lock trace NAME...  (help lock trace)\n(exit code 2)"},
 	} {
 		got := scrubScreen(u.runs(tt.line))
 		got = regexp.MustCompile(`VERSION +\d+$`).ReplaceAllString(got, "VERSION AGE")

@@ -72,7 +72,7 @@ func TestShellCommands(t *testing.T) {
 		{"# nothing", ""},
 		{"set a", "sscli: no value: want VALUE, - for standard input, or -f FILE\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
 		{"ls 'a*'", "sscli: unknown command \"ls\"\n  try: scan 'a*'\n(exit code 2)"},
-		{"ttl a", "sscli: unknown command \"ttl\": the protocol cannot tell a key's expiry\n  try: help\n(exit code 2)"},
+		{"ttl a", "sscli: unknown command \"ttl\": the protocol cannot tell a key's expiry\n  try: lock status a, if a is a lock\n(exit code 2)"},
 		{"lock show a", "sscli: unknown lock command \"show\"\n  try: lock status a\n(exit code 2)"},
 		{"auth", "sscli: unknown command \"auth\"\n  try: help connection\n(exit code 2)"},
 		{"sett a", "sscli: unknown command \"sett\"\n  try: help set\n(exit code 2)"},
