@@ -42,7 +42,7 @@ type cutting struct {
 	left int
 	cut  sync.Once
 
-	drip int // bytes that come one by one, so that CONNACK and SUBACK do not come together
+	drips bool // until SUBACK bytes come one by one, so that it does not come with CONNACK
 }
 
 func (s *scissors) dial(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
@@ -64,7 +64,7 @@ func (s *scissors) dial(dial func(context.Context, string, string) (net.Conn, er
 		case 3:
 			c.left = s.rng.IntN(40000)
 		case 4:
-			c.drip = 80
+			c.drips = true
 		}
 		time.AfterFunc(time.Duration(s.rng.Int64N(int64(4*time.Second))), c.sever)
 		return c, nil
@@ -125,8 +125,9 @@ func (c *cutting) take(n int) int {
 }
 
 func (c *cutting) Read(p []byte) (int, error) {
-	if c.drip > 0 && len(p) > 0 { // there is one reader
-		c.drip--
+	// Later it would delay notifications: what was done before a watch began, to a key that
+	// is missing then, would be an event of that watch.
+	if c.drips && len(p) > 0 && c.s.begins() {
 		p = p[:1]
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -145,6 +146,13 @@ func (c *cutting) Write(p []byte) (int, error) {
 		return n, net.ErrClosed
 	}
 	return c.Conn.Write(p)
+}
+
+// begins reports whether the connection waits for CONNACK or SUBACK.
+func (s *scissors) begins() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stage == "CONNECT" || s.stage == "SUBSCRIBE"
 }
 
 func (s *scissors) total() int {
