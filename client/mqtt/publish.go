@@ -190,7 +190,7 @@ func (f *fields) properties() int {
 	return f.at + n
 }
 
-// property reads one property of a PUBLISH. value is that of a User Property; other values are
+// property reads one property of a PUBLISH. value is the value of a User Property; other values are
 // in part, or in number.
 func (f *fields) property() (kind byte, part, value []byte, number uint32) {
 	switch kind = f.byte(); kind {

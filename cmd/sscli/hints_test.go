@@ -19,7 +19,7 @@ import (
 
 // badHint returns what a hint recommends that sscli does not have; empty if it has everything. A
 // command in a hint follows the word sscli, and its flags follow the command up to a semicolon.
-// Other flags must be those of some command.
+// Other flags must belong to some command.
 func badHint(root *cobra.Command, hint string) string {
 	var cmd *cobra.Command // that the words are about; nil: none yet
 	words := strings.Fields(hint)

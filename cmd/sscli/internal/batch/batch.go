@@ -182,7 +182,7 @@ func checkCommands(file *os.File, f batchFlags) error {
 	}
 	first := make([]byte, 1)
 	if n, _ := file.ReadAt(first, 0); n == 0 || first[0] != '{' {
-		return nil // an error is that of the next read
+		return nil // the next read reports an error
 	}
 	return &explain.UsageError{
 		Err:  fmt.Errorf("%s has JSON lines, no commands", format.BriefWord(file.Name())),

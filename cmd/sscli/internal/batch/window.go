@@ -151,7 +151,7 @@ func (w *window) read(ctx context.Context) bool {
 // end ends the sending if ended is true.
 func (w *window) end(ended bool) { w.over = w.over || ended }
 
-// overlaps reports whether a request may be under way together with those of other lines:
+// overlaps reports whether a request may be under way together with requests of other lines:
 // one for one key.
 func (l *pendingLine) overlaps() bool {
 	return l.run == nil && len(l.req.Commands) == 1 && l.req.Carry == nil && !l.req.Alone && !l.req.Force

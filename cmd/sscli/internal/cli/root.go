@@ -134,7 +134,7 @@ func runAlone(ctx context.Context, a *App, name string, args ...string) error {
 	return cmd.RunE(cmd, args)
 }
 
-// The groups of commands in help. In a group the order is that of the command table.
+// The groups of commands in help. A group has the order of the command table.
 const (
 	GroupStore = "store" // keys and locks
 	GroupDebug = "debug" // what looks closer

@@ -95,7 +95,7 @@ func safe(shell, script string) (string, error) {
 }
 
 // quotesVariable is the environment variable by which a script says that it quotes candidates.
-// PowerShell's script, and those of old installations, do not.
+// PowerShell's script, and the scripts of old installations, do not.
 const quotesVariable = "SSCLI_COMPLETION_QUOTES"
 
 // changes lists what to replace in cobra's script for a shell, and by what.

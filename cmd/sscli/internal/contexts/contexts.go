@@ -195,7 +195,7 @@ With none in place of NAME no context is chosen.`,
 // warnOverridden warns that variables override the context that was just chosen.
 func warnOverridden(a *cli.App, cmd *cobra.Command, name string) {
 	config.Forget(a.Env) // what was said of the context before it
-	// An error is that of the next command, which needs the settings.
+	// The next command, which needs the settings, reports an error.
 	s, _ := config.Resolve(cmd.Flags(), a.Env)
 	variables, what := s.Override.Variables, "it"
 	switch other, _ := a.Env("SSCLI_CONTEXT"); {

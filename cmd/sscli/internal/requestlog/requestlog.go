@@ -13,7 +13,7 @@
 //	}
 //
 // The log is nil unless it was asked for, so that a server without one need not look at it.
-// Each line is written before the server goes on: none is lost, and whoever reads the log
+// Each line is written before the server goes on: none is lost, and a reader of the log
 // slowly makes the server slow. Passwords are in no line; keys and values are escaped.
 package requestlog
 
@@ -57,7 +57,7 @@ type Log struct {
 	out *format.Printer
 }
 
-// Open returns the log, or nil if there is to be none. With JSON, everything else on standard
+// Open returns the log, or nil if nothing is logged. With JSON, everything else on standard
 // error is JSON from now on, too.
 func (f Flags) Open(a *cli.App) (*Log, error) {
 	level := a.Settings.Verbose

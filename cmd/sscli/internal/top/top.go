@@ -485,7 +485,7 @@ func (l *live) joined(ctx context.Context, j joined) {
 	}
 }
 
-// errAgain says that keys are to be tried again.
+// errAgain says that the keys must be tried again.
 var errAgain = errors.New("again")
 
 // retryPause is the time between two attempts to watch named keys.
