@@ -66,9 +66,10 @@ func isStd(path string) bool {
 // their last word.
 const arrows = `
 client/wire
-client/mqtt
+client/slots
+client/mqtt          client/slots
 client/wait
-client               client/mqtt client/wait client/wire
+client               client/mqtt client/slots client/wait client/wire
 emulator/broker
 emulator/store       client/wire
 emulator/disk

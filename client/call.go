@@ -38,4 +38,4 @@ func Call(words []string, o WriteOptions) Command {
 	return c.with(o)
 }
 
-func readCall(v wire.Value, info ReplyInfo) Result { return CallResult{ReplyInfo: info, Value: v} }
+func readCall(v wire.Value, info *ReplyInfo) Result { return CallResult{ReplyInfo: *info, Value: v.Clone()} }

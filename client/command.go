@@ -20,8 +20,8 @@ type Command struct {
 }
 
 // A reader converts an answer to a result. It returns nil for an answer that the verb
-// cannot have.
-type reader func(wire.Value, ReplyInfo) Result
+// cannot have. The result must not share the memory of the answer, which is used again.
+type reader func(wire.Value, *ReplyInfo) Result
 
 // effect is how the key looks after a command was applied.
 type effect int

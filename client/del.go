@@ -16,11 +16,11 @@ func (DelResult) isResult() {}
 
 // Del deletes a key; its result is a [DelResult]. A missing key is not an error.
 func Del(key string, o WriteOptions) Command {
-	return newCommand(effectDelete, func(v wire.Value, info ReplyInfo) Result {
+	return newCommand(effectDelete, func(v wire.Value, info *ReplyInfo) Result {
 		if !isCount(v, 0) {
 			return nil
 		}
-		return DelResult{ReplyInfo: info, Deleted: v.Int > 0}
+		return DelResult{ReplyInfo: *info, Deleted: v.Int > 0}
 	}, wire.VerbDel, key).with(o)
 }
 

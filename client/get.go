@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/sscli/sscli/client/wire"
@@ -17,11 +18,11 @@ func (GetResult) isResult() {}
 
 // Get reads a key; its result is a [GetResult]. A missing key is not an error.
 func Get(key string) Command {
-	return newCommand(effectNone, func(v wire.Value, info ReplyInfo) Result {
+	return newCommand(effectNone, func(v wire.Value, info *ReplyInfo) Result {
 		if v.Kind != wire.Blob && v.Kind != wire.Null {
 			return nil
 		}
-		return GetResult{ReplyInfo: info, Value: v.Text, Found: v.Kind == wire.Blob}
+		return GetResult{ReplyInfo: *info, Value: bytes.Clone(v.Text), Found: v.Kind == wire.Blob}
 	}, wire.VerbGet, key)
 }
 

@@ -20,9 +20,9 @@ func keyNotifyStop(key string) Command {
 
 // readKeyNotify is generous: whether a repeated KEYNOTIFY is answered with OK or a
 // number is not known.
-func readKeyNotify(v wire.Value, info ReplyInfo) Result {
+func readKeyNotify(v wire.Value, info *ReplyInfo) Result {
 	if !isOK(v) && !isCount(v, 0) {
 		return nil
 	}
-	return keyNotifyResult{info}
+	return keyNotifyResult{*info}
 }

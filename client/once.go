@@ -62,14 +62,21 @@ func (f *flight) reset() {
 // early is used as mqtt.Options.Early of an attempt.
 func (f *flight) early(s *Session) (mqtt.EarlyMessage, error) {
 	p := &pending{s: s, command: f.command, expiry: expiry(f.ctx), done: make(chan struct{})}
-	if err := p.begin(nil); err != nil {
+	p.onAck = p.acked
+	if err := p.stamp(); err != nil {
+		return mqtt.EarlyMessage{}, err
+	}
+	s.mu.Lock()
+	err := p.begin(nil)
+	s.mu.Unlock()
+	if err != nil {
 		return mqtt.EarlyMessage{}, err
 	}
 	m := p.message(new(draft))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.p = p
-	return mqtt.EarlyMessage{Message: m, Acked: p.acked, Answered: p.done}, nil
+	return mqtt.EarlyMessage{Message: m, Acked: p.onAck, Answered: p.done}, nil
 }
 
 // on sets the connection that the last attempt made.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,9 +17,10 @@ type Pipeline struct {
 	window int
 	onWait func() // nil = none
 
+	losses atomic.Int64
+
 	mu     sync.Mutex
 	busy   map[string]*InFlight // by key
-	losses int
 	freed  chan struct{} // closed when a request ends; nil = nobody waits for that
 	caller *caller       // of the last Send; nil if none of its requests is in flight
 }
@@ -27,10 +29,8 @@ type Pipeline struct {
 type InFlight struct {
 	pending
 	pipe *Pipeline
-
-	// Guarded by pipe.mu.
-	over bool
-	told chan struct{} // closed when over is set; nil until somebody asks for it
+	over atomic.Bool   // set with pipe.mu locked
+	told chan struct{} // closed when over is set; nil until somebody asks for it; guarded by pipe.mu
 }
 
 // A caller is a context whose end ends the requests that were sent with it.
@@ -59,15 +59,26 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 // request to be sent by Flush, or by a later call, together with others. When it has to
 // wait, it flushes first.
 func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
+	return p.QueueAgain(ctx, c, nil)
+}
+
+// QueueAgain is Queue with memory that the caller no longer needs: used is a request of the
+// same pipeline whose Wait has returned, or nil. The result may be used, for the new request.
+func (p *Pipeline) QueueAgain(ctx context.Context, c Command, used *InFlight) (*InFlight, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	f := &InFlight{pipe: p}
+	f := used
+	if f != nil && f.Over() && f.spare.Load() {
+		*f = InFlight{pipe: p, pending: pending{ended: f.ended, waits: f.waits, onAck: f.onAck}}
+	} else {
+		f = &InFlight{pipe: p}
+		f.ended, f.waits = f.end, p.waits
+	}
 	if err := p.reserve(ctx, c.Key(), f); err != nil {
 		return nil, err
 	}
-	f.begins(p.s, c)
-	f.ended, f.waits = f.end, p.waits
+	f.begins(p.s, &c)
 	if err := f.send(ctx); err != nil {
 		p.free(f, c.Key())
 		return nil, err
@@ -115,11 +126,7 @@ func (p *Pipeline) Flush() {
 
 // Losses returns how many writes got no usable answer so far. A write counts before another
 // request has its place.
-func (p *Pipeline) Losses() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.losses
-}
+func (p *Pipeline) Losses() int { return int(p.losses.Load()) }
 
 // Busy returns the request for a key that is in flight, or nil.
 func (p *Pipeline) Busy(key string) *InFlight {
@@ -174,10 +181,10 @@ func (p *Pipeline) free(f *InFlight, key string) {
 			p.caller = nil
 		}
 	}
-	f.over = true
 	if f.told != nil {
 		close(f.told)
 	}
+	f.over.Store(true) // who sees this may use f again
 	if p.freed != nil {
 		close(p.freed)
 		p.freed = nil
@@ -188,19 +195,13 @@ func (p *Pipeline) free(f *InFlight, key string) {
 func (f *InFlight) end() {
 	p := f.pipe
 	if _, lost := errors.AsType[*LostAnswerError](f.err); lost {
-		p.mu.Lock()
-		p.losses++
-		p.mu.Unlock()
+		p.losses.Add(1)
 	}
 	p.free(f, f.command.Key())
 }
 
 // Over reports whether Wait would not block.
-func (f *InFlight) Over() bool {
-	f.pipe.mu.Lock()
-	defer f.pipe.mu.Unlock()
-	return f.over
-}
+func (f *InFlight) Over() bool { return f.over.Load() }
 
 // Done returns a channel that is closed when Wait no longer blocks.
 func (f *InFlight) Done() <-chan struct{} {
@@ -208,7 +209,7 @@ func (f *InFlight) Done() <-chan struct{} {
 	defer f.pipe.mu.Unlock()
 	if f.told == nil {
 		f.told = make(chan struct{})
-		if f.over {
+		if f.over.Load() {
 			close(f.told)
 		}
 	}

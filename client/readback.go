@@ -48,7 +48,7 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	}
 	r := ReadBackResult{Outcome: judge(lost.Command, lost.Timestamp, now), Now: now}
 	if r.Outcome == Fulfilled && now.Found {
-		r.Result = lost.Command.read(wire.Value{Kind: wire.SimpleString, Text: []byte("OK")}, now.ReplyInfo)
+		r.Result = lost.Command.read(wire.Value{Kind: wire.SimpleString, Text: []byte("OK")}, &now.ReplyInfo)
 	}
 	return r, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
@@ -49,25 +48,23 @@ func typed[R Result](r Result, err error) (R, error) {
 	return r.(R), nil
 }
 
-// newResult reads an answer in the order of protocol.md 1.7. now is the local time
-// for judging the store's clock. The result shares no memory with m.
-func newResult(c Command, m *mqtt.Publication, rtt time.Duration, now time.Time) (Result, error) {
-	info := ReplyInfo{RTT: rtt}
-	if v, ok := m.Property(wire.PropProtocol); ok && string(v) != "1" && !bytes.HasPrefix(v, []byte("1.")) {
+// newResult reads an answer in the order of protocol.md 1.7, and completes info. r is what
+// received it. The result shares no memory with m.
+func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, r *receiver) (Result, error) {
+	p := readProperties(m)
+	if v := p.protocol; v != nil && string(v) != "1" && !bytes.HasPrefix(v, []byte("1.")) {
 		return nil, &AnswerError{fmt.Errorf("unsupported protocol version %.32q, want 1.x", v)}
 	}
-	status, err := statusOf(m, &info)
+	status, err := p.statusCode(info)
 	if err != nil {
 		return nil, err
 	}
-	payload := bytes.Clone(m.Payload)
-	answer, err := wire.ParseReply(payload)
+	answer, err := wire.ParseReply(m.Payload)
 	if err == nil && answer.StoreError() != nil {
 		return nil, answer.StoreError()
 	}
 	if status != 200 && status != 204 {
-		text, _ := m.Property(wire.PropStatusMessage)
-		return nil, &StatusError{Status: status, Message: string(text)}
+		return nil, &StatusError{Status: status, Message: string(p.message)}
 	}
 	if err != nil {
 		return nil, &AnswerError{err}
@@ -75,39 +72,70 @@ func newResult(c Command, m *mqtt.Publication, rtt time.Duration, now time.Time)
 	if answer.Note != "" {
 		info.Notes = append(info.Notes, "the answer is "+answer.Note)
 	}
-	if text, ok := m.Property(wire.PropTimestamp); ok {
-		if info.Version, err = wire.ParseVersion(string(text)); err != nil {
+	if p.timestamp != nil {
+		if info.Version, err = r.parseVersion(p.timestamp); err != nil {
 			return nil, &AnswerError{err}
 		}
 	} else if c.Verb() == wire.VerbSet && isOK(answer.Value) || c.Verb() == wire.VerbGet && answer.Value.Kind == wire.Blob {
 		info.Warnings = append(info.Warnings, "the store sent no version")
 	}
-	if ahead := info.Version.Time().Sub(now); ahead > wire.MaxDrift {
+	if !r.isNear(info.Version) {
+		ahead := info.Version.Time().Sub(r.at)
 		info.Warnings = append(info.Warnings, fmt.Sprintf("the version is %v ahead of the local clock: the local clock is slow, or one of the store's writers was fast", ahead.Round(time.Millisecond)))
 	}
-	if ct := string(m.ContentType); ct != "" && ct != wire.ContentType && !strings.HasPrefix(ct, wire.ContentType+";") && !strings.HasPrefix(ct, wire.ContentType+"+") {
+	if ct := m.ContentType; len(ct) > 0 && string(ct) != wire.ContentType && !bytes.HasPrefix(ct, []byte(wire.ContentType+";")) && !bytes.HasPrefix(ct, []byte(wire.ContentType+"+")) {
 		info.Notes = append(info.Notes, fmt.Sprintf("the answer's content type is %.80q", ct))
 	}
-	r := c.read(answer.Value, info)
-	if r == nil {
-		return nil, &AnswerError{fmt.Errorf("%s was answered with %.80q", c.Verb(), payload)}
+	result := c.read(answer.Value, info)
+	if result == nil {
+		return nil, &AnswerError{fmt.Errorf("%s was answered with %.80q", c.Verb(), m.Payload)}
 	}
-	return r, nil
+	return result, nil
 }
 
-// statusOf reads `__stat`, which the published protocol does not promise.
-func statusOf(m *mqtt.Publication, info *ReplyInfo) (int, error) {
-	text, ok := m.Property(wire.PropStatus)
-	if !ok {
-		info.Notes = append(info.Notes, "the answer has no "+wire.PropStatus)
-		return 200, nil
+// replyProperties are the user properties of a reply; nil if it does not have one. They lie in
+// the reply.
+type replyProperties struct {
+	timestamp, status, message, protocol []byte
+}
+
+// readProperties reads the properties of a reply. Of several with one name, the first counts.
+func readProperties(m *mqtt.Publication) (p replyProperties) {
+	for name, value := range m.Properties() {
+		var to *[]byte
+		switch string(name) {
+		case wire.PropTimestamp:
+			to = &p.timestamp
+		case wire.PropStatus:
+			to = &p.status
+		case wire.PropStatusMessage:
+			to = &p.message
+		case wire.PropProtocol:
+			to = &p.protocol
+		default:
+			continue
+		}
+		if *to == nil {
+			*to = value
+		}
 	}
-	if string(text) == wire.StatusOK {
+	return p
+}
+
+// statusCode reads `__stat`, which the published protocol does not promise.
+func (p *replyProperties) statusCode(info *ReplyInfo) (int, error) {
+	switch string(p.status) {
+	case wire.StatusOK:
 		return 200, nil
+	case "":
+		if p.status == nil {
+			info.Notes = append(info.Notes, "the answer has no "+wire.PropStatus)
+			return 200, nil
+		}
 	}
-	status, err := strconv.Atoi(string(text))
+	status, err := strconv.Atoi(string(p.status))
 	if err != nil {
-		return 0, &AnswerError{fmt.Errorf("%s is %.32q, want a number", wire.PropStatus, text)}
+		return 0, &AnswerError{fmt.Errorf("%s is %.32q, want a number", wire.PropStatus, p.status)}
 	}
 	return status, nil
 }

@@ -38,11 +38,11 @@ var errEmptyPattern = errors.New("the pattern is empty; * matches all keys")
 
 // readPage reads an array that holds the array of keys and, if there are more pages, the
 // token.
-func readPage(v wire.Value, info ReplyInfo) Result {
+func readPage(v wire.Value, info *ReplyInfo) Result {
 	if v.Kind != wire.Array || len(v.Items) < 1 || len(v.Items) > 2 || v.Items[0].Kind != wire.Array {
 		return nil
 	}
-	r := ScanResult{ReplyInfo: info, Keys: make([]string, 0, len(v.Items[0].Items))}
+	r := ScanResult{ReplyInfo: *info, Keys: make([]string, 0, len(v.Items[0].Items))}
 	for _, key := range v.Items[0].Items {
 		if key.Kind != wire.Blob {
 			return nil

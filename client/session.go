@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/slots"
 	"github.com/sscli/sscli/client/wire"
 )
 
@@ -22,7 +24,7 @@ type Session struct {
 	nonce [8]byte // random; in the correlation data of every request
 
 	notifyTopic []byte         // how the topics of its notifications begin
-	drafts      sync.Pool      // of *draft
+	properties  []byte         // encoded: the user properties that every request has, but the timestamp
 	wg          sync.WaitGroup // goroutines and calls that Close waits for; nothing is added once life has ended
 
 	brief bool // closed after the first answer, as by Once
@@ -37,8 +39,8 @@ type Session struct {
 	refused     error               // why the session must not connect again
 	loose       time.Time           // time of the last abandoned CONNECT, which may still take us over
 	tried       []byte              // the password or token that the broker last granted or refused
-	requests    uint64              // counts them
-	outstanding map[uint64]*pending // by number
+	outstanding slots.Table[uint64, *pending]
+	draft       draft               // of the next request
 	alarm       *time.Timer         // for the requests with a deadline; nil until there is one
 	alarmAt     time.Time           // not after any of their deadlines; zero = not set
 	feed        uint64              // counts the connections
@@ -76,8 +78,10 @@ func newSession(o Options) (*Session, error) {
 		clock:       wire.NewClock(uuid.NewString(), time.Now),
 		notifyTopic: []byte(wire.NotifyTopic(o.ClientID, "")),
 		dialing:     make(chan struct{}, 1),
-		outstanding: make(map[uint64]*pending),
 		routes:      make(map[string]route),
+	}
+	for _, p := range [...]mqtt.Property{{Name: wire.PropSource, Value: o.ClientID}, {Name: wire.PropProtocol, Value: wire.ProtocolVersion}, {Name: wire.PropPartition, Value: o.ClientID}} {
+		s.properties = mqtt.AppendProperty(s.properties, p.Name, p.Value)
 	}
 	rand.Read(s.nonce[:]) // never returns an error
 	s.life, s.end = context.WithCancel(context.Background())
@@ -140,10 +144,15 @@ func (s *Session) alive() *mqtt.Conn {
 	s.mu.Lock()
 	conn, refused := s.conn, s.refused
 	s.mu.Unlock()
-	if conn == nil || refused != nil || conn.Err() != nil || s.life.Err() != nil {
+	if conn == nil || refused != nil || s.life.Err() != nil {
 		return nil
 	}
-	return conn
+	select {
+	case <-conn.Done():
+		return nil
+	default:
+		return conn
+	}
 }
 
 // connect is like connection, and sends f with a new one unless f is nil.
@@ -365,8 +374,13 @@ type pending struct {
 	result Result
 	err    error
 	done   chan struct{}
-	ended  func() // must not block; nil = done is closed
-	waits  func() // called before a wait for room; nil = none
+	ended  func()      // must not block; nil = done is closed
+	waits  func()      // called before a wait for room; nil = none
+	onAck  func(error) // acked
+
+	// spare is set once the connection has no more use for the memory: every copy was
+	// acknowledged.
+	spare atomic.Bool
 }
 
 // Do sends a request and waits for its reply until ctx ends or, without a deadline, for
@@ -413,6 +427,7 @@ func (s *Session) send(ctx context.Context, c Command) (*pending, error) {
 // sendOn sends a request on a given connection; ctx has a deadline. The caller waits for it.
 func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pending, error) {
 	p := &pending{s: s, command: c, expiry: expiry(ctx), done: make(chan struct{})}
+	p.onAck = p.acked
 	if err := p.start(ctx, conn); err != nil {
 		return nil, err
 	}
@@ -422,8 +437,11 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*pend
 
 // begins makes p a request that the session ends after Options.Timeout. The caller sets
 // ended.
-func (p *pending) begins(s *Session, c Command) {
-	p.s, p.command, p.expiry = s, c, roundUp(s.o.Timeout)
+func (p *pending) begins(s *Session, c *Command) {
+	p.s, p.command, p.expiry = s, *c, roundUp(s.o.Timeout)
+	if p.onAck == nil {
+		p.onAck = p.acked
+	}
 }
 
 // start sends a request on a connection, with the next Flush. It waits for room, within ctx
@@ -432,37 +450,34 @@ func (p *pending) start(ctx context.Context, conn *mqtt.Conn) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	p.unsent = true
-	if err := p.begin(conn); err != nil {
+	if err := p.stamp(); err != nil {
 		return err
 	}
 	s := p.s
-	d, ok := s.drafts.Get().(*draft)
-	if !ok {
-		d = new(draft)
-	}
-	m := p.message(d)
-	err := conn.Queue(&m, p.acked)
-	if err == mqtt.ErrFull {
-		err = p.publish(ctx, conn, m)
-	}
-	s.drafts.Put(d)
+	s.mu.Lock()
+	err := p.begin(conn)
 	if err != nil {
-		p.abandon()
+		s.mu.Unlock()
 		return err
 	}
-	s.mu.Lock()
-	p.unsent = false
-	s.expectBy(p.deadline)
-	s.mu.Unlock()
-	if err := conn.Err(); err != nil {
-		s.finish(p.id, err) // lose may have come while it was unsent
+	m := p.message(&s.draft)
+	switch err = conn.Queue(&m, p.onAck); err {
+	case nil:
+		s.expectBy(p.deadline)
+	case mqtt.ErrFull:
+		p.unsent = true
+	default:
+		p.abandon()
 	}
-	return nil
+	s.mu.Unlock()
+	if err == mqtt.ErrFull {
+		return p.publish(ctx, conn)
+	}
+	return err
 }
 
-// publish waits for room and sends a request.
-func (p *pending) publish(ctx context.Context, conn *mqtt.Conn, m mqtt.Message) error {
+// publish waits for room and sends a request that is begun and unsent.
+func (p *pending) publish(ctx context.Context, conn *mqtt.Conn) error {
 	if p.waits != nil {
 		p.waits()
 	}
@@ -471,41 +486,56 @@ func (p *pending) publish(ctx context.Context, conn *mqtt.Conn, m mqtt.Message) 
 		defer cancel()
 		ctx = limited
 	}
-	err := conn.Publish(ctx, m, p.acked)
-	p.startExpiry(p.expiry)
-	return err
-}
-
-// begin stamps a request and adds it to Session.outstanding. conn is the connection that it
-// is about to be sent on, nil for one that is being made.
-func (p *pending) begin(conn *mqtt.Conn) error {
+	err := conn.Publish(ctx, p.message(new(draft)), p.onAck)
 	s := p.s
-	p.ts = p.command.timestamp
-	if p.ts.IsZero() {
-		var err error
-		if p.ts, err = s.clock.Tick(); err != nil {
-			return fmt.Errorf("the local clock: %w", err)
-		}
-	}
-	p.sent, p.copies = time.Now(), 1
-	p.expires, p.conn = p.sent.Add(p.expiry), conn
-	if p.ended != nil && p.deadline.IsZero() {
-		p.deadline = p.sent.Add(s.o.Timeout)
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.ended != nil && !s.holdLocked() {
-		return ErrClosed
+	if err != nil {
+		p.abandon()
+		s.mu.Unlock()
+		return err
 	}
-	s.requests++
-	p.id = s.requests
-	s.outstanding[p.id] = p
+	p.unsent, p.expires = false, time.Now().Add(p.expiry)
+	s.expectBy(p.deadline)
+	s.mu.Unlock()
+	if err := conn.Err(); err != nil {
+		s.finish(p.id, err) // lose may have come while it was unsent
+	}
 	return nil
 }
 
-// abandon removes a request that was not sent.
+// stamp takes the request's timestamp from the clock, unless it has one, and starts its time.
+func (p *pending) stamp() error {
+	p.sent = time.Now()
+	if p.ts = p.command.timestamp; p.ts.IsZero() {
+		var err error
+		if p.ts, err = p.s.clock.TickAt(p.sent); err != nil {
+			return fmt.Errorf("the local clock: %w", err)
+		}
+	}
+	return nil
+}
+
+// begin adds a request to Session.outstanding. conn is the connection that it is about to be
+// sent on, nil for one that is being made. The caller holds mu.
+func (p *pending) begin(conn *mqtt.Conn) error {
+	s := p.s
+	p.copies = 1
+	p.expires, p.conn = p.sent.Add(p.expiry), conn
+	if p.ended != nil {
+		if p.deadline.IsZero() {
+			p.deadline = p.sent.Add(s.o.Timeout)
+		}
+		if !s.holdLocked() {
+			return ErrClosed
+		}
+	}
+	p.id = s.outstanding.Add(p)
+	return nil
+}
+
+// abandon removes a request that was not sent. The caller holds mu.
 func (p *pending) abandon() {
-	if p.s.take(p.id) != nil && p.ended != nil {
+	if _, ok := p.s.outstanding.Take(p.id); ok && p.ended != nil {
 		p.s.wg.Done()
 	}
 }
@@ -534,7 +564,7 @@ func (s *Session) overdue() {
 	s.mu.Lock()
 	var late []uint64
 	var next time.Time
-	for id, p := range s.outstanding {
+	for id, p := range s.outstanding.All() {
 		switch {
 		case p.deadline.IsZero() || p.unsent:
 		case !p.deadline.After(now):
@@ -555,7 +585,9 @@ func (s *Session) overdue() {
 
 // A draft is memory for a message, used again when the connection has encoded it.
 type draft struct {
-	properties []mqtt.Property
+	timestamp  []byte
+	properties []byte          // encoded
+	more       []mqtt.Property // that few requests have
 	payload    []byte
 }
 
@@ -567,18 +599,31 @@ func (p *pending) message(d *draft) mqtt.Message {
 	if cap(d.payload) > keptDraft {
 		d.payload = nil
 	}
-	d.properties = p.s.appendProperties(d.properties[:0], p.command, p.ts)
-	d.payload = wire.AppendRequest(d.payload[:0], p.command.words...)
+	s, c := p.s, &p.command
+	d.timestamp, _ = p.ts.AppendText(d.timestamp[:0]) // has no error
+	d.properties = append(mqtt.AppendProperty(d.properties[:0], wire.PropTimestamp, d.timestamp), s.properties...)
+	d.more = d.more[:0]
+	if c.fence != "" {
+		d.more = append(d.more, mqtt.Property{Name: wire.PropFence, Value: c.fence})
+	}
+	if c.persist {
+		d.more = append(d.more, mqtt.Property{Name: wire.PropPersist, Value: "true"})
+	}
+	if s.o.HighPriority {
+		d.more = append(d.more, mqtt.Property{Name: wire.PropHighPriority})
+	}
+	d.payload = wire.AppendRequest(d.payload[:0], c.words...)
 	binary.LittleEndian.PutUint64(p.correlation[:], p.id)
-	copy(p.correlation[8:], p.s.nonce[:])
+	copy(p.correlation[8:], s.nonce[:])
 	return mqtt.Message{
 		Topic:         wire.RequestTopic,
 		Payload:       d.payload,
-		ResponseTopic: p.s.o.ResponseTopic,
+		ResponseTopic: s.o.ResponseTopic,
 		Correlation:   p.correlation[:],
 		ContentType:   wire.ContentType,
 		Expiry:        p.expiry,
-		User:          d.properties,
+		Encoded:       d.properties,
+		User:          d.more,
 	}
 }
 
@@ -617,10 +662,18 @@ func (p *pending) acked(err error) {
 		p.s.finish(p.id, err)
 		return
 	}
-	p.startExpiry(p.expiry)
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	s := p.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Time{}
+	if p.conn != nil {
+		now = p.conn.LastReceived() // the PUBACK
+	} else {
+		now = time.Now()
+	}
+	p.expires = now.Add(p.expiry)
 	p.copies, p.taken = p.copies-1, true
+	p.spare.Store(p.copies == 0 && p.nobody.IsZero())
 }
 
 // unheard takes a PUBACK that nobody subscribes to requests: the broker has discarded this
@@ -650,7 +703,8 @@ func (p *pending) sendAgain() {
 	}
 	defer p.s.wg.Done()
 	p.s.mu.Lock()
-	conn, waiting := p.conn, p.s.outstanding[p.id] == p
+	conn := p.conn
+	_, waiting := p.s.outstanding.Get(p.id)
 	p.s.mu.Unlock()
 	switch {
 	case !waiting:
@@ -672,7 +726,7 @@ func (p *pending) publishAgain(ctx context.Context, conn *mqtt.Conn) error {
 	m.Expiry = roundUp(time.Until(p.sent.Add(p.expiry)))
 	p.startExpiry(m.Expiry)
 	p.addCopies(1)
-	err := conn.Publish(ctx, m, p.acked)
+	err := conn.Publish(ctx, m, p.onAck)
 	if err != nil {
 		p.addCopies(-1)
 	}
@@ -701,38 +755,27 @@ func (p *pending) startExpiry(expiry time.Duration) {
 	p.expires = expires
 }
 
-// appendProperties appends the user properties of a request.
-func (s *Session) appendProperties(props []mqtt.Property, c Command, ts Version) []mqtt.Property {
-	props = append(props,
-		mqtt.Property{Name: wire.PropTimestamp, Value: ts.String()},
-		mqtt.Property{Name: wire.PropSource, Value: s.o.ClientID},
-		mqtt.Property{Name: wire.PropProtocol, Value: wire.ProtocolVersion},
-		mqtt.Property{Name: wire.PropPartition, Value: s.o.ClientID})
-	if c.fence != "" {
-		props = append(props, mqtt.Property{Name: wire.PropFence, Value: c.fence})
-	}
-	if c.persist {
-		props = append(props, mqtt.Property{Name: wire.PropPersist, Value: "true"})
-	}
-	if s.o.HighPriority {
-		props = append(props, mqtt.Property{Name: wire.PropHighPriority})
-	}
-	return props
-}
-
 // A receiver takes the messages of one connection. What they bring is known at once, and
 // who waits for it is woken once for all messages of one read.
 type receiver struct {
-	s        *Session
-	feed     uint64     // the number of the connection
-	answered []*pending // by the messages of this read
-	notified []*Watch   // by the messages of this read
-	key      []byte     // of a notification; reused
+	s       *Session
+	feed    uint64  // the number of the connection
+	version Version // the last one that was received
+	key     []byte  // of a notification; reused
+
+	// Of the messages of this read.
+	at       time.Time // when the first was looked at; zero = there is none yet
+	seen     Version   // the greatest version of a reply that the clock must pass; zero = none
+	answered []*pending
+	notified []*Watch
 }
 
 // message takes a message. A reply that nobody waits for (late or duplicate) is dropped; the
 // connection acknowledges it.
 func (r *receiver) message(m *mqtt.Publication) {
+	if r.at.IsZero() {
+		r.at = time.Now()
+	}
 	if string(m.Topic) == r.s.o.ResponseTopic {
 		r.reply(m)
 		return
@@ -751,16 +794,50 @@ func (r *receiver) reply(m *mqtt.Publication) {
 		return
 	}
 	if p := r.s.take(binary.LittleEndian.Uint64(id)); p != nil {
-		p.judge(m)
+		r.judge(p, m)
 		r.answered = append(r.answered, p)
 	}
 }
 
-// drained wakes who waits for what the messages brought.
+// judge sets the outcome of a request that was answered.
+func (r *receiver) judge(p *pending, m *mqtt.Publication) {
+	info := ReplyInfo{RTT: r.at.Sub(p.sent)}
+	result, err := newResult(&p.command, m, &info, r)
+	if err != nil {
+		p.err = p.judgeAnswer(err)
+		return
+	}
+	p.result = result
+	if v := info.Version; v.Compare(r.seen) > 0 && r.isNear(v) {
+		r.seen = v
+	}
+}
+
+// isNear reports whether a version is so near that the clock may follow it. A version too far
+// ahead leaves the clock alone; the result warns of it.
+func (r *receiver) isNear(v Version) bool { return v.Time().Sub(r.at) <= wire.MaxDrift }
+
+// parseVersion parses a version of a message.
+func (r *receiver) parseVersion(text []byte) (Version, error) {
+	v, err := wire.ReadVersion(text, r.version)
+	if err == nil {
+		r.version = v
+	}
+	return v, err
+}
+
+// drained comes after the messages of one read. The clock passes the greatest of their
+// versions, and with it all of them, before anybody who waits for the messages can send
+// another request.
 func (r *receiver) drained() {
+	r.at = time.Time{}
+	if !r.seen.IsZero() {
+		_ = r.s.clock.Observe(r.seen) // it is near
+		r.seen = Version{}
+	}
 	for i, p := range r.answered {
-		p.end()
 		r.answered[i] = nil
+		p.end()
 	}
 	for i, w := range r.notified {
 		w.wakeUp()
@@ -773,8 +850,7 @@ func (r *receiver) drained() {
 func (s *Session) take(id uint64) *pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.outstanding[id]
-	delete(s.outstanding, id)
+	p, _ := s.outstanding.Take(id)
 	return p
 }
 
@@ -792,23 +868,9 @@ func (p *pending) end() {
 		close(p.done)
 		return
 	}
-	p.ended()
-	p.s.wg.Done() // of begin
-}
-
-// judge sets the outcome of a request that was answered.
-func (p *pending) judge(m *mqtt.Publication) {
-	now := time.Now()
-	r, err := newResult(p.command, m, now.Sub(p.sent), now)
-	if err != nil {
-		p.err = p.judgeAnswer(err)
-		return
-	}
-	p.result = r
-	if version := r.Info().Version; !version.IsZero() {
-		// A version too far ahead leaves the clock alone; the result warns of it.
-		_ = p.s.clock.Observe(version)
-	}
+	s := p.s
+	p.ended() // p may be used again after this
+	s.wg.Done() // of begin
 }
 
 // lose ends the requests of a lost connection.
@@ -820,7 +882,7 @@ func (s *Session) lose(conn *mqtt.Conn) {
 func (s *Session) finishAll(which func(*pending) bool, err error) {
 	s.mu.Lock()
 	var gone []uint64
-	for id, p := range s.outstanding {
+	for id, p := range s.outstanding.All() {
 		if !p.unsent && which(p) {
 			gone = append(gone, id)
 		}

@@ -57,11 +57,11 @@ func Set(key string, value []byte, o SetOptions) Command {
 	return c
 }
 
-func readSet(v wire.Value, info ReplyInfo) Result {
+func readSet(v wire.Value, info *ReplyInfo) Result {
 	if !isOK(v) && !(v.Kind == wire.Integer && v.Int == -1) {
 		return nil
 	}
-	return SetResult{ReplyInfo: info, Applied: isOK(v)}
+	return SetResult{ReplyInfo: *info, Applied: isOK(v)}
 }
 
 func isOK(v wire.Value) bool { return v.Kind == wire.SimpleString && string(v.Text) == "OK" }

@@ -19,11 +19,11 @@ func (VDelResult) isResult() {}
 // VDel deletes a key if it holds value; its result is a [VDelResult]. A key that is
 // missing or holds another value is not an error.
 func VDel(key string, value []byte, o WriteOptions) Command {
-	return newCommand(effectDelete, func(v wire.Value, info ReplyInfo) Result {
+	return newCommand(effectDelete, func(v wire.Value, info *ReplyInfo) Result {
 		if !isCount(v, -1) {
 			return nil
 		}
-		return VDelResult{ReplyInfo: info, Deleted: v.Int > 0, Found: v.Int != 0}
+		return VDelResult{ReplyInfo: *info, Deleted: v.Int > 0, Found: v.Int != 0}
 	}, wire.VerbVDel, key, string(value)).with(o)
 }
 

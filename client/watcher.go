@@ -409,7 +409,7 @@ func (v *watcher) serve(conn *mqtt.Conn, requests <-chan *keyRequest) {
 func (v *watcher) send(conn *mqtt.Conn, q *keyRequest) {
 	q.sent = time.Now()
 	p := new(pending)
-	p.begins(v.s, q.command)
+	p.begins(v.s, &q.command)
 	q.sending.Store(p)
 	p.ended = func() { v.post(func() { v.answered(conn, q, p.result, p.err) }) }
 	if err := p.start(v.s.life, conn); err != nil {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/client/slots"
 )
 
 // A Conn is an open MQTT 5 connection. It may be used by several goroutines.
@@ -37,15 +39,15 @@ type Conn struct {
 	acksHeld int // owned by the reader: acknowledgements in out that the writer was not woken for
 
 	mu      sync.Mutex
-	err     error         // why the connection is over
-	out     []byte        // encoded, not yet written
-	acks    int           // acknowledgements in out
-	ping    bool          // send a PINGREQ before out
-	room    chan struct{} // closed and replaced when the writer takes out; nil = nobody waits
-	closing bool          // no more packets; the writer closes the connection when out is empty
-	pending map[uint16]pending
-	lastID  uint16
-	early   struct { // the message of Options.Early, if it went out before CONNACK
+	err     error                        // why the connection is over
+	out     []byte                       // encoded, not yet written
+	acks    int                          // acknowledgements in out
+	ping    bool                         // send a PINGREQ before out
+	room    chan struct{}                // closed and replaced when the writer takes out; nil = nobody waits
+	closing bool                         // no more packets; the writer closes the connection when out is empty
+	pending slots.Table[uint16, pending] // by Packet Identifier
+	topics  [2]string                    // the topic and response topic of the last publish, which need no second check
+	early   struct {                     // the message of Options.Early, if it went out before CONNACK
 		id   uint16
 		size int // 0 = it did not
 	}
@@ -146,9 +148,6 @@ func (c *Conn) Close() error {
 // accepted the message, ErrNoSubscribers if it accepted it and nobody will get it, a
 // *ReasonError if it refused it, or how the connection ended before the PUBACK came.
 func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error {
-	if err := m.check(); err != nil {
-		return err
-	}
 	select {
 	case c.quota <- struct{}{}:
 	default:
@@ -180,9 +179,6 @@ var ErrFull = errors.New("too much is unacknowledged or unsent")
 // Queue is [Conn.Publish] for one of several messages: the message may wait for Flush, to
 // share a write with others. Queue itself does not wait: without room the error is ErrFull.
 func (c *Conn) Queue(m *Message, acked func(error)) error {
-	if err := m.check(); err != nil {
-		return err
-	}
 	select {
 	case c.quota <- struct{}{}:
 	default:
@@ -249,7 +245,7 @@ func (c *Conn) Subscribe(ctx context.Context, filters ...string) error {
 	}
 	if err := c.send(cp); err != nil {
 		c.mu.Lock()
-		delete(c.pending, cp.PacketID())
+		c.pending.Take(cp.PacketID())
 		c.mu.Unlock()
 		return err
 	}
@@ -277,12 +273,15 @@ func (c *Conn) send(cps ...*packets.ControlPacket) error {
 
 // The caller of over, publish, register, enqueue, signal and settle holds c.mu.
 
-// publish queues a checked message and returns its Packet Identifier and size.
+// publish checks and queues a message and returns its Packet Identifier and size.
 func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err error) {
+	if err := c.check(m); err != nil {
+		return 0, 0, err
+	}
 	id = c.register(pending{packet: packets.PUBACK, topic: m.Topic, done: acked})
 	before := len(c.out)
 	if c.out, err = appendPublish(c.out, m, id, c.limits.MaxPacketSize); err != nil {
-		delete(c.pending, id)
+		c.pending.Take(id)
 		return 0, 0, err
 	}
 	c.inFlight.Add(1)
@@ -291,6 +290,17 @@ func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err 
 		c.o.Tap(publishEvent(m, id, size))
 	}
 	return id, size, nil
+}
+
+// check checks a message; most have the topics of the one before.
+func (c *Conn) check(m *Message) error {
+	if topics := [2]string{m.Topic, m.ResponseTopic}; topics != c.topics {
+		if err := m.checkTopics(); err != nil {
+			return err
+		}
+		c.topics = topics
+	}
+	return m.checkRest()
 }
 
 func (c *Conn) over() error {
@@ -302,15 +312,7 @@ func (c *Conn) over() error {
 
 // register returns a free Packet Identifier. There always is one, because quota and the
 // few subscriptions need less than 65535.
-func (c *Conn) register(p pending) uint16 {
-	for {
-		c.lastID++
-		if _, used := c.pending[c.lastID]; c.lastID != 0 && !used {
-			c.pending[c.lastID] = p
-			return c.lastID
-		}
-	}
-}
+func (c *Conn) register(p pending) uint16 { return c.pending.Add(p) }
 
 func (c *Conn) enqueueAll(cps []*packets.ControlPacket) error {
 	for _, cp := range cps {
@@ -336,7 +338,7 @@ func (c *Conn) enqueue(cp *packets.ControlPacket) error {
 
 // settle tells drain that every publish is acknowledged.
 func (c *Conn) settle() {
-	if !c.closing || len(c.pending) > 0 {
+	if !c.closing || c.pending.Len() > 0 {
 		return
 	}
 	select {
@@ -370,11 +372,11 @@ func (c *Conn) fail(err error) {
 	}
 	c.err = err
 	waiting := c.pending
-	c.pending = make(map[uint16]pending)
+	c.pending = slots.Table[uint16, pending]{}
 	close(c.done)
 	c.mu.Unlock()
 	c.nc.Close() // its error would add nothing to err
-	for _, p := range waiting {
+	for _, p := range waiting.All() {
 		p.done(err)
 	}
 }
@@ -596,12 +598,12 @@ func (c *Conn) granted(props *packets.Properties) error {
 	c.limits = limits
 	c.quota = make(chan struct{}, min(limits.ReceiveMaximum, 1<<16-1-spare))
 	var tooLarge func(error)
-	if p, ok := c.pending[c.early.id]; ok && c.early.size > 0 {
+	if p, ok := c.pending.Get(c.early.id); ok && c.early.size > 0 {
 		// The early message was sent before the limits were known.
 		if c.early.size <= limits.MaxPacketSize {
 			c.quota <- struct{}{} // the first element, so there is room
 		} else {
-			delete(c.pending, c.early.id)
+			c.pending.Take(c.early.id)
 			c.inFlight.Add(-1)
 			tooLarge = p.done
 		}
@@ -720,14 +722,14 @@ func (c *Conn) subscribed(ack *packets.Suback) error {
 func (c *Conn) acknowledged(id uint16, packet byte, codes int) (pending, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, ok := c.pending[id]
+	p, ok := c.pending.Get(id)
 	if !ok {
 		return pending{}, nil
 	}
 	if want := max(len(p.filters), 1); packet != p.packet || codes != want {
 		return pending{}, &MalformedError{fmt.Sprintf("%s with %d reason codes where a %s with %d was due", packetName(packet), codes, packetName(p.packet), want)}
 	}
-	delete(c.pending, id)
+	c.pending.Take(id)
 	c.settle()
 	return p, nil
 }

@@ -150,7 +150,6 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		read:     make(chan struct{}),
 		settled:  make(chan struct{}),
 		connack:  make(chan struct{}),
-		pending:  make(map[uint16]pending),
 		started:  time.Now(),
 		limits:   Limits{ReceiveMaximum: math.MaxUint16, MaxPacketSize: maxPacket, KeepAlive: o.keepAlive()},
 	}

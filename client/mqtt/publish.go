@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"time"
 
@@ -69,6 +70,7 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 			props += 1 + 2 + n
 		}
 	}
+	props += len(m.Encoded)
 	for i := range m.User {
 		props += 1 + 2 + len(m.User[i].Name) + 2 + len(m.User[i].Value)
 	}
@@ -95,9 +97,9 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 	if len(m.Correlation) > 0 {
 		dst = appendString(append(dst, propCorrelation), m.Correlation)
 	}
+	dst = append(dst, m.Encoded...)
 	for i := range m.User {
-		dst = appendString(append(dst, propUser), m.User[i].Name)
-		dst = appendString(dst, m.User[i].Value)
+		dst = AppendProperty(dst, m.User[i].Name, m.User[i].Value)
 	}
 	return append(dst, m.Payload...), nil
 }
@@ -246,11 +248,23 @@ func decodePublish(flags byte, body []byte) (Publication, error) {
 	return p, nil
 }
 
+// Properties iterates over the names and values of the user properties, in the order of the
+// wire.
+func (p *Publication) Properties() iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		f := fields{body: p.properties}
+		for f.at < len(f.body) {
+			if kind, name, value, _ := f.property(); kind == propUser && !yield(name, value) {
+				return
+			}
+		}
+	}
+}
+
 // Property returns the first user property with a given name.
 func (p *Publication) Property(name string) (value []byte, ok bool) {
-	f := fields{body: p.properties}
-	for f.at < len(f.body) {
-		if kind, part, value, _ := f.property(); kind == propUser && string(part) == name {
+	for n, value := range p.Properties() {
+		if string(n) == name {
 			return value, true
 		}
 	}
@@ -269,17 +283,22 @@ func (p *Publication) Message() Message {
 		m.Correlation = bytes[:n:n]
 	}
 	m.Payload = append(bytes, p.Payload...)[len(bytes):]
-	text := string(p.properties)
-	m.User = make([]Property, 0, 4)
-	f := fields{body: p.properties}
+	m.User = appendUser(make([]Property, 0, 4), p.properties)
+	return m
+}
+
+// appendUser appends a copy of the User Properties of a PUBLISH.
+func appendUser(dst []Property, properties []byte) []Property {
+	text := string(properties)
+	f := fields{body: properties}
 	for f.at < len(f.body) {
 		if kind, name, value, _ := f.property(); kind == propUser {
 			from := f.at - len(value) // the value is last, after its length
 			end := from - 2
-			m.User = append(m.User, Property{Name: text[end-len(name) : end], Value: text[from:f.at]})
+			dst = append(dst, Property{Name: text[end-len(name) : end], Value: text[from:f.at]})
 		}
 	}
-	return m
+	return dst
 }
 
 // decodePuback decodes the body of a PUBACK, which may end early (MQTT 5, 3.4.2.1).

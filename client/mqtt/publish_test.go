@@ -193,6 +193,14 @@ func FuzzAppendPublish(f *testing.F) {
 		if want := pahoPublish(t, m, id); !bytes.Equal(got, want) {
 			t.Errorf("got  %.200x\nwant %.200x", got, want)
 		}
+		encoded := m
+		encoded.Encoded, encoded.User = AppendProperty(nil, name, []byte(value)), m.User[1:]
+		if same, err := appendPublish(nil, &encoded, id, maxPacket); err != nil || !bytes.Equal(same, got) {
+			t.Errorf("with a property that is encoded: got %.200x, %v\nwant %.200x", same, err, got)
+		}
+		if event := publishEvent(&encoded, id, len(got)); !reflect.DeepEqual(event.Message.User, m.User) {
+			t.Errorf("the trace has %q, want %q", event.Message.User, m.User)
+		}
 		size := len(got)
 		if _, err := appendPublish(nil, &m, id, size); err != nil {
 			t.Errorf("a limit of its size: %v", err)

@@ -43,7 +43,7 @@ func (in *incoming) event() Event {
 func publishEvent(m *Message, id uint16, size int) Event {
 	c := &Message{
 		Topic: m.Topic, ResponseTopic: m.ResponseTopic, ContentType: m.ContentType, Expiry: m.Expiry, QoS: 1,
-		Payload: bytes.Clone(m.Payload), Correlation: bytes.Clone(m.Correlation), User: append([]Property(nil), m.User...),
+		Payload: bytes.Clone(m.Payload), Correlation: bytes.Clone(m.Correlation), User: append(appendUser(nil, m.Encoded), m.User...),
 	}
 	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: c}
 }

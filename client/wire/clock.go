@@ -35,10 +35,13 @@ func NewClock(node string, now func() time.Time) *Clock {
 
 // Tick returns a reading greater than all before it, for a message to send. The errors are
 // ErrDrift and ErrCounterOverflow; after an error the clock has not moved.
-func (c *Clock) Tick() (Version, error) {
+func (c *Clock) Tick() (Version, error) { return c.TickAt(c.now()) }
+
+// TickAt is Tick for a caller that has just read the wall clock.
+func (c *Clock) TickAt(wall time.Time) (Version, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.now().UnixMilli()
+	now := wall.UnixMilli()
 	if now > c.last.Wall {
 		return c.move(now, 0, now)
 	}

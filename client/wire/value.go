@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -53,6 +55,16 @@ func ParseValue(payload []byte) (Value, error) {
 		return Value{}, p.fail("the end of the message")
 	}
 	return v, nil
+}
+
+// Clone returns a copy of v that shares no memory with it.
+func (v Value) Clone() Value {
+	v.Text = bytes.Clone(v.Text)
+	v.Items = slices.Clone(v.Items)
+	for i := range v.Items {
+		v.Items[i] = v.Items[i].Clone()
+	}
+	return v
 }
 
 // AppendValue appends the encoding of v. Null is encoded as `$-1`, as the store

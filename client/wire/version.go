@@ -22,7 +22,7 @@ type Version struct {
 	Counter uint64 // orders readings within one millisecond
 	Node    string // the clock's name; holds no colon
 
-	text string // as received, so that it can be sent back unmodified
+	text string // as received, so that it can be sent back unmodified; empty if that is what String makes of the rest
 }
 
 // A VersionError says why a text is not an HLC.
@@ -46,6 +46,10 @@ func ParseVersion(text string) (Version, error) {
 	if !ok || !ok2 || strings.Contains(node, ":") {
 		return Version{}, &VersionError{text, hlcForm}
 	}
+	if v, ok := parsePadded(wall, counter); ok {
+		v.Node = node
+		return v, nil
+	}
 	v := Version{Node: node, text: text}
 	var err error
 	if v.Wall, err = strconv.ParseInt(wall, 10, 64); err != nil {
@@ -55,6 +59,49 @@ func ParseVersion(text string) (Version, error) {
 		return Version{}, &VersionError{text, "a counter of 0 to 2^64-1 between the colons"}
 	}
 	return v, nil
+}
+
+// The numbers of a version have at least so many digits where versions are padded
+// (protocol.md 3.1).
+const (
+	wallDigits    = 15
+	counterDigits = 5
+)
+
+// parsePadded parses the numbers of a version if they are as String writes them, and the wall
+// clock has no more digits than it needs in the next 29,000 years.
+func parsePadded[T string | []byte](wall, counter T) (v Version, ok bool) {
+	if len(wall) != wallDigits || len(counter) < counterDigits || len(counter) > 18 || len(counter) > counterDigits && counter[0] == '0' {
+		return Version{}, false
+	}
+	w, okWall := parseDigits(wall)
+	c, okCounter := parseDigits(counter)
+	return Version{Wall: int64(w), Counter: c}, okWall && okCounter
+}
+
+// parseDigits parses at most 18 digits.
+func parseDigits[T string | []byte](text T) (n uint64, ok bool) {
+	for i := range len(text) {
+		digit := text[i] - '0'
+		if digit > 9 {
+			return 0, false
+		}
+		n = 10*n + uint64(digit)
+	}
+	return n, true
+}
+
+// ReadVersion is [ParseVersion] for a stream of versions, most of which come from one clock: it
+// allocates nothing if text is padded and its node is the one of last.
+func ReadVersion(text []byte, last Version) (Version, error) {
+	const node = wallDigits + 1 + counterDigits + 1
+	if len(text) >= node && text[wallDigits] == ':' && text[node-1] == ':' && last.Node != "" && string(text[node:]) == last.Node {
+		if v, ok := parsePadded(text[:wallDigits], text[wallDigits+1:node-1]); ok {
+			v.Node = last.Node
+			return v, nil
+		}
+	}
+	return ParseVersion(string(text))
 }
 
 // ParseToken parses a fencing token that a person typed. To catch typing errors it is
@@ -82,14 +129,23 @@ func (v Version) String() string {
 	if v.text != "" {
 		return v.text
 	}
-	if v.Wall < 0 {
-		return fmt.Sprintf("%015d:%05d:%s", v.Wall, v.Counter, v.Node)
+	return string(v.append(make([]byte, 0, 64)))
+}
+
+// AppendText appends what String returns. Its error is always nil.
+func (v Version) AppendText(dst []byte) ([]byte, error) { return v.append(dst), nil }
+
+func (v Version) append(dst []byte) []byte {
+	switch {
+	case v.text != "":
+		return append(dst, v.text...)
+	case v.Wall < 0:
+		return fmt.Appendf(dst, "%015d:%05d:%s", v.Wall, v.Counter, v.Node)
 	}
 	// As above, and quicker: each request has a version.
-	b := make([]byte, 0, 64)
-	b = append(appendPadded(b, uint64(v.Wall), 15), ':')
-	b = append(appendPadded(b, v.Counter, 5), ':')
-	return string(append(b, v.Node...))
+	dst = append(appendPadded(dst, uint64(v.Wall), wallDigits), ':')
+	dst = append(appendPadded(dst, v.Counter, counterDigits), ':')
+	return append(dst, v.Node...)
 }
 
 // appendPadded appends n with at least so many digits.

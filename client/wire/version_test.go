@@ -206,10 +206,18 @@ func TestBadVersionJSONLeavesTheVersion(t *testing.T) {
 func FuzzVersion(f *testing.F) {
 	f.Add("001696374425000:00001:StateStore", "1696374425000:1:StateStore")
 	f.Add("1000:5:A", "1000:10:A")
+	f.Add("001696374425000:00001:StateStore", "001696374425000:100001:StateStore")
+	f.Add("999999999999999:999999999999999999:StateStore", "999999999999999:012345:StateStore")
 	f.Add("-5:0:", "+5:18446744073709551615:\"<&\u2028")
 	f.Add("9223372036854775807:0:\xff", "1:2:3:4")
 	f.Fuzz(func(t *testing.T, textA, textB string) {
 		a, err := wire.ParseVersion(textA)
+		last, _ := wire.ParseVersion(textB)
+		for _, last := range []wire.Version{last, a} {
+			if read, readErr := wire.ReadVersion([]byte(textA), last); read != a || (readErr == nil) != (err == nil) {
+				t.Fatalf("%q after %q is read as %+v, %v, and parsed as %+v, %v", textA, textB, read, readErr, a, err)
+			}
+		}
 		token, tokenErr := wire.ParseToken(textA)
 		if err != nil {
 			if err := versionError(a, err); err != nil {
@@ -223,8 +231,8 @@ func FuzzVersion(f *testing.F) {
 		if tokenErr == nil && (token != a || token.Wall < 0 || token.Node == "" || !utf8.ValidString(textA)) {
 			t.Fatalf("token %+v, version %+v", token, a)
 		}
-		if a.String() != textA {
-			t.Fatalf("%q became %q", textA, a.String())
+		if text, _ := a.AppendText([]byte("x")); a.String() != textA || string(text) != "x"+textA {
+			t.Fatalf("%q became %q, %q", textA, a.String(), text)
 		}
 		if padded := pad(a); !mustVersion(t, padded).Equal(a) {
 			t.Fatalf("%q is not %q", padded, textA)
