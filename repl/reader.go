@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -35,14 +36,19 @@ type Reader struct {
 	MaxBytes int // limit of a logical line; NewReader sets it to 64 MiB
 
 	in     *bufio.Reader
+	unread string // what was read and is not yet a line
 	number int    // of physical lines read
-	text   []byte // the logical line so far
 	err    error  // why reading has ended
+	words  []Word // memory for the words of the next lines
 }
+
+// readSize is how many bytes a Reader reads at a time. The lines of one read share one piece of
+// memory.
+const readSize = 32 << 10
 
 // NewReader returns a Reader that reads from r.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{MaxBytes: 64 << 20, in: bufio.NewReader(r)}
+	return &Reader{MaxBytes: 64 << 20, in: bufio.NewReaderSize(r, readSize)}
 }
 
 // Next returns the next line that has words, and io.EOF after the last.
@@ -64,19 +70,17 @@ func (r *Reader) Next() (Line, error) {
 // that is not blank, without splitting it into words.
 func (r *Reader) NextText() (Line, error) {
 	for {
-		r.text = r.text[:0]
 		line := Line{Number: r.number + 1}
-		err := r.physical()
+		text, err := r.physical(0)
 		if err == ErrTooLong {
-			r.err = io.EOF
 			return line, &LineError{line.Number, err}
 		}
 		if err != nil {
 			return Line{}, err
 		}
-		text := bytes.TrimSuffix(bytes.TrimSuffix(r.text, []byte("\n")), []byte("\r"))
-		if len(bytes.TrimSpace(text)) > 0 {
-			line.Text = string(text)
+		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+		if strings.TrimSpace(text) != "" {
+			line.Text = text
 			return line, nil
 		}
 	}
@@ -87,31 +91,32 @@ func (r *Reader) Lines() int { return r.number }
 
 // logical reads a logical line, which may have no words.
 func (r *Reader) logical() (Line, error) {
-	var s splitter
-	r.text = r.text[:0]
+	if cap(r.words) < commonWords && r.number > 0 {
+		r.words = make([]Word, 0, 256) // for many lines, as there are more than one
+	}
+	s := splitter{words: r.words[:0]}
 	line := Line{Number: r.number + 1}
+	var before []byte // the physical lines of it before the last one
 	for {
-		start := len(r.text)
-		err := r.physical()
+		text, err := r.physical(len(before))
 		switch {
 		case err == io.EOF && s.quote != 0:
-			line.Text = string(r.text)
-			opened := line.Number + bytes.Count(r.text[:s.at], []byte("\n"))
+			line.Text = string(before)
+			opened := line.Number + bytes.Count(before[:s.at], []byte("\n"))
 			return line, &LineError{opened, ErrIncomplete}
 		case err == ErrTooLong:
-			r.err = io.EOF
 			return line, &LineError{line.Number, err}
 		case err != nil:
 			return Line{}, err
 		}
-		line.Text = string(r.text[start:])
-		s.line(line.Text)
+		s.line(text)
 		if s.quote == 0 {
-			if start > 0 {
-				line.Text = string(r.text)
+			if line.Text = text; before != nil {
+				line.Text = string(append(before, text...))
 			}
 			break
 		}
+		before = append(before, text...)
 	}
 	if text, ok := strings.CutSuffix(line.Text, "\n"); ok {
 		line.Text = strings.TrimSuffix(text, "\r")
@@ -120,31 +125,47 @@ func (r *Reader) logical() (Line, error) {
 	if err != nil {
 		return line, &LineError{line.Number, err}
 	}
-	line.Words = words
+	if len(words) > 0 {
+		line.Words = slices.Clip(words)
+		r.words = words[len(words):]
+	}
 	return line, nil
 }
 
-// physical appends the next physical line to r.text. The last line of a stream needs no
-// line end.
-func (r *Reader) physical() error {
-	start := len(r.text)
-	for r.err == nil {
-		chunk, err := r.in.ReadSlice('\n')
-		if len(r.text)+len(chunk) > r.MaxBytes {
-			return ErrTooLong
+// physical returns the next physical line, with its line end. The last line of a stream needs
+// no line end. before is the number of bytes that the logical line has already.
+func (r *Reader) physical(before int) (string, error) {
+	var begun []byte // the beginning of a line that needs several reads
+	for {
+		part, rest, whole := strings.Cut(r.unread, "\n")
+		if whole {
+			part = r.unread[:len(part)+1]
 		}
-		r.text = append(r.text, chunk...)
-		if err == nil {
+		r.unread = rest
+		switch {
+		case before+len(begun)+len(part) > r.MaxBytes:
+			r.unread, r.err = "", io.EOF
+			return "", ErrTooLong
+		case whole && begun == nil:
 			r.number++
-			return nil
+			return part, nil
 		}
-		if err != bufio.ErrBufferFull {
-			r.err = err
+		begun = append(begun, part...)
+		switch {
+		case whole, r.err == io.EOF && len(begun) > 0:
+			r.number++
+			return string(begun), nil
+		case r.err != nil:
+			return "", r.err
 		}
+		r.read()
 	}
-	if r.err == io.EOF && len(r.text) > start {
-		r.number++
-		return nil
-	}
-	return r.err
+}
+
+// read reads what there is.
+func (r *Reader) read() {
+	_, r.err = r.in.Peek(1)
+	read, _ := r.in.Peek(r.in.Buffered()) // all of it is buffered
+	r.unread = string(read)
+	_, _ = r.in.Discard(len(read))
 }

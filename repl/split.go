@@ -101,10 +101,15 @@ func (s *splitter) plain(text string) int {
 	case s.quote != 0:
 		special = "'"
 	}
-	if n := strings.IndexAny(text, special); n >= 0 {
-		return n
+	// Not farther, or the search for one of them would pass over many others again and again.
+	const farthest = 1024
+	n := min(len(text), farthest)
+	for i := range len(special) {
+		if at := strings.IndexByte(text[:n], special[i]); at >= 0 {
+			n = at
+		}
 	}
-	return len(text)
+	return n
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
@@ -160,9 +165,12 @@ func (s *splitter) endWord() {
 	s.word, s.open, s.quoted = s.word[:0], false, false
 }
 
+// commonWords is how many words a line has that sets a key to a value.
+const commonWords = 3
+
 func (s *splitter) addWord(w Word) {
 	if s.words == nil {
-		s.words = make([]Word, 0, 3) // as in set KEY VALUE
+		s.words = make([]Word, 0, commonWords)
 	}
 	s.words = append(s.words, w)
 }
