@@ -37,8 +37,11 @@ func (SetResult) isResult() {}
 
 // Set stores a value; its result is a [SetResult]. A condition that was not met is
 // not an error.
-func Set(key string, value []byte, o SetOptions) Command {
-	rest := append(make([]string, 0, 4), string(value))
+func Set(key string, value []byte, o SetOptions) Command { return SetText(key, string(value), o) }
+
+// SetText is [Set] for a value that is a string, which it does not copy.
+func SetText(key, value string, o SetOptions) Command {
+	rest := append(make([]string, 0, 4), value)
 	if o.Condition != Always {
 		rest = append(rest, string(o.Condition))
 	}

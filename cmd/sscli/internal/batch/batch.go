@@ -238,10 +238,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File, name string) err
 
 // writes reports whether a line writes.
 func (b *batch) writes(words []repl.Word) bool {
-	args := make([]string, 0, len(words))
-	for _, w := range words {
-		args = append(args, cli.Protect(w.Text, w.Quoted))
-	}
+	args := b.protect(words)
 	for len(args) > 1 && lineword.Is(args[0]) {
 		args = lineword.Command(args)
 	}
@@ -272,6 +269,7 @@ type batch struct {
 	in      cli.Source    // reads values
 	stderr  io.Writer     // standard error, above the line of progress if there is one
 	tally   tally
+	args    []string // memory for the words of the next lines
 
 	ran       bool          // the lines were begun
 	took      time.Duration // all lines
@@ -372,14 +370,23 @@ func (b *batch) parse(line batchLine) (req verb.Request, run func(context.Contex
 		if !e.Found {
 			return verb.Request{}, nil, errNothing
 		}
-		req = verb.SetRequest(e.Key, e.Value, b.set)
+		req = verb.SetRequest(e.Key, string(e.Value), b.set)
 		return req, nil, req.Check(b.app.Output)
 	}
-	args := make([]string, 0, len(line.words))
-	for _, w := range line.words {
+	return b.command(b.protect(line.words))
+}
+
+// protect returns words as a flag parser must get them.
+func (b *batch) protect(words []repl.Word) []string {
+	if cap(b.args) < len(words) {
+		b.args = make([]string, 0, max(256, len(words)))
+	}
+	args := b.args[:0:len(words)]
+	b.args = b.args[len(words):len(words)]
+	for _, w := range words {
 		args = append(args, cli.Protect(w.Text, w.Quoted))
 	}
-	return b.command(args)
+	return args
 }
 
 // line runs one line.

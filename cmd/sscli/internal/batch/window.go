@@ -23,6 +23,7 @@ type pendingLine struct {
 	req  verb.Request
 	run  func(context.Context) error // for a line that is not a request
 	f    *client.InFlight            // nil if nothing was sent
+	used *client.InFlight            // of a line that was finished; its memory can be used again
 	err  error                       // then why
 
 	reply client.Result
@@ -38,6 +39,7 @@ type window struct {
 	lines    *lineReader
 	underWay []*pendingLine // in the order of the lines
 	next     *pendingLine   // was read, and cannot run yet; nil if there is none
+	spare    []*pendingLine // whose memory can be used again
 	losses   int            // lost answers that were looked into
 	over     bool           // no more lines are read or sent
 }
@@ -75,6 +77,7 @@ func (w *window) finishFirst(ctx context.Context) bool {
 		w.underWay[0] = nil
 		w.underWay = w.underWay[1:]
 		w.finish(ctx, first)
+		w.spare = append(w.spare, first)
 		return true
 	}
 	lines := w.underWay
@@ -123,7 +126,7 @@ func (w *window) begin(ctx, requests context.Context) bool {
 			l.req = verb.Request{}
 			break
 		}
-		l.f, l.err = w.pipe.Queue(requests, l.req.Commands[0])
+		l.f, l.err = w.pipe.QueueAgain(requests, l.req.Commands[0], l.used)
 	}
 	w.next = nil
 	w.underWay = append(w.underWay, l)
@@ -140,7 +143,11 @@ func (w *window) read(ctx context.Context) bool {
 	if !ok || err == io.EOF {
 		return false
 	}
-	l := &pendingLine{line: line, err: err}
+	l := new(pendingLine)
+	if last := len(w.spare) - 1; last >= 0 {
+		l, w.spare = w.spare[last], w.spare[:last]
+	}
+	*l = pendingLine{line: line, err: err, used: l.f}
 	if err == nil {
 		l.req, l.run, l.err = w.parse(line)
 	}
@@ -224,7 +231,11 @@ func (l *pendingLine) await() (lost bool) {
 
 // hasMore reports whether the reply says something beside its result.
 func (l *pendingLine) hasMore() bool {
-	return l.reply != nil && len(l.reply.Info().Warnings)+len(l.reply.Info().Notes) > 0
+	if l.reply == nil {
+		return false
+	}
+	info := l.reply.Info()
+	return len(info.Warnings)+len(info.Notes) > 0
 }
 
 // finish prints the result of a line.

@@ -90,21 +90,22 @@ func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 
 // Value takes the operand VALUE from the words after the key: the content of the file if
 // there is one, else the first word. rest is the words after it.
-func Value(words []string, file string, in Source) (value []byte, rest []string, err error) {
+func Value(words []string, file string, in Source) (value string, rest []string, err error) {
+	var data []byte
 	switch {
 	case file != "":
-		value, err = in(file)
+		data, err = in(file)
 		if explain.IsA[*fs.PathError](err) && file != "-" {
 			err = &explain.UsageError{Err: fmt.Errorf("-f: %w", err)}
 		}
-		return value, words, err
+		return string(data), words, err
 	case len(words) == 0:
-		return nil, nil, explain.Usagef("no value: want VALUE, - for standard input, or -f FILE")
+		return "", nil, explain.Usagef("no value: want VALUE, - for standard input, or -f FILE")
 	case words[0] == "-":
-		value, err = in("-")
-		return value, words[1:], err
+		data, err = in("-")
+		return string(data), words[1:], err
 	}
-	return []byte(Unprotect(words[0])), words[1:], nil
+	return Unprotect(words[0]), words[1:], nil
 }
 
 // NotePattern says of a key that does not exist and looks like a pattern that it is none.

@@ -87,7 +87,7 @@ func get(a *cli.App) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return verb.Do(a, cmd.Context(), verb.Request{
 			Commands: []client.Command{client.Get(*key)},
-			Show: func(_ int, result client.Result) (format.Result, bool, error) {
+			Show: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
 				r := result.(client.GetResult)
 				value, found := r.Value, r.Found
 				switch {
@@ -130,7 +130,7 @@ func set(a *cli.App) *cobra.Command {
 		}
 		return verb.Do(a, cmd.Context(), verb.Request{
 			Commands: []client.Command{client.Set(*key, data, client.SetOptions{})},
-			Show: func(_ int, r client.Result) (format.Result, bool, error) {
+			Show: func(_ *client.Command, r client.Result) (format.Result, bool, error) {
 				return nil, r.(client.SetResult).Applied, nil
 			},
 		})
@@ -146,7 +146,7 @@ func del(a *cli.App) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return verb.Do(a, cmd.Context(), verb.Request{
 			Commands: []client.Command{client.Del(*key, client.WriteOptions{})},
-			Show: func(_ int, r client.Result) (format.Result, bool, error) {
+			Show: func(_ *client.Command, r client.Result) (format.Result, bool, error) {
 				return nil, r.(client.DelResult).Deleted, nil
 			},
 		})

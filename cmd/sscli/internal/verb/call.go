@@ -46,7 +46,7 @@ func anyRequest(words []string, options client.WriteOptions) Request {
 	return Request{
 		Commands: []client.Command{client.Call(words, options)},
 		Alone:    true,
-		Show: func(_ int, result client.Result) (format.Result, bool, error) {
+		Show: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
 			r := result.(client.CallResult)
 			shown := make([][]byte, len(words))
 			for i, w := range words {

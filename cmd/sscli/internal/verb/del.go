@@ -35,10 +35,10 @@ func newDel() Verb {
 				req.Commands = append(req.Commands, client.Del(key, options))
 				req.Rows = append(req.Rows, format.Del{Key: key, Many: len(args) > 1})
 			}
-			req.Show = func(i int, result client.Result) (format.Result, bool, error) {
+			req.Show = func(c *client.Command, result client.Result) (format.Result, bool, error) {
 				r := result.(client.DelResult)
 				return format.Del{
-					Key: cli.Unprotect(args[i]), Deleted: r.Deleted, Version: cli.Version(r.Version), RTT: r.RTT, Many: len(args) > 1,
+					Key: c.Key(), Deleted: r.Deleted, Version: cli.Version(r.Version), RTT: r.RTT, Many: len(args) > 1,
 				}, r.Deleted, nil
 			}
 			return req, nil

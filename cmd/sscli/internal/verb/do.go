@@ -149,10 +149,11 @@ func Judge(a *cli.App, req Request, i int, reply client.Result, err error) (form
 		return nil, nil // read back: the key is gone, and there is no result to print
 	}
 	cli.Attend(a, reply.Info())
+	c := &req.Commands[i]
 	if isMissing(reply) {
-		cli.NotePattern(a, req.Commands[i].Key())
+		cli.NotePattern(a, c.Key())
 	}
-	result, yes, err := req.Show(i, reply)
+	result, yes, err := req.Show(c, reply)
 	if err == nil && !yes {
 		err = explain.ErrNo
 	}

@@ -47,7 +47,7 @@ VERSION of a missing key is -.`,
 				req.Commands = append(req.Commands, client.Get(key))
 				req.Rows = append(req.Rows, format.Get{Key: key, Many: many})
 			}
-			req.Show = func(i int, result client.Result) (format.Result, bool, error) {
+			req.Show = func(c *client.Command, result client.Result) (format.Result, bool, error) {
 				r := result.(client.GetResult)
 				if r.Found && file != "" {
 					if err := atomicfile.Write(string(file), r.Value, 0o666); err != nil {
@@ -55,7 +55,7 @@ VERSION of a missing key is -.`,
 					}
 				}
 				return format.Get{
-					Key: cli.Unprotect(args[i]), Found: r.Found, Value: r.Value, Version: cli.Version(r.Version), RTT: r.RTT,
+					Key: c.Key(), Found: r.Found, Value: r.Value, Version: cli.Version(r.Version), RTT: r.RTT,
 					Many: many, VersionOnly: versionOnly || file != "", Show: show,
 				}, r.Found, nil
 			}

@@ -81,22 +81,29 @@ func (flags *SetFlags) parse(args []string, in cli.Source) (Request, error) {
 }
 
 // SetRequest returns the request that sets a key to a value.
-func SetRequest(key string, value []byte, options client.SetOptions) Request {
-	reason := "exists"
+func SetRequest(key, value string, options client.SetOptions) Request {
+	show := showSet
 	if options.Condition == client.NEX {
-		reason = "differs"
+		show = showSetNEX
 	}
-	return Request{
-		Commands: []client.Command{client.Set(key, value, options)},
-		Show: func(_ int, answer client.Result) (format.Result, bool, error) {
-			r := answer.(client.SetResult)
-			result := format.Set{Key: key, Applied: r.Applied, Version: cli.Version(r.Version), RTT: r.RTT}
-			if !r.Applied {
-				result.Reason = reason
-			}
-			return result, r.Applied, nil
-		},
+	return Request{Commands: []client.Command{client.SetText(key, value, options)}, Show: show}
+}
+
+func showSet(c *client.Command, answer client.Result) (format.Result, bool, error) {
+	return setResult(c, answer.(client.SetResult), "exists")
+}
+
+func showSetNEX(c *client.Command, answer client.Result) (format.Result, bool, error) {
+	return setResult(c, answer.(client.SetResult), "differs")
+}
+
+// setResult returns the result of a SET, with the reason for which it would not be applied.
+func setResult(c *client.Command, r client.SetResult, reason string) (format.Result, bool, error) {
+	result := format.Set{Key: c.Key(), Applied: r.Applied, Version: cli.Version(r.Version), RTT: r.RTT}
+	if !r.Applied {
+		result.Reason = reason
 	}
+	return result, r.Applied, nil
 }
 
 // words reads options that are written as the protocol writes them, after the value.

@@ -42,9 +42,9 @@ func newVDel() Verb {
 				return Request{}, err
 			}
 			return Request{
-				Commands: []client.Command{client.VDel(key, value, options)},
+				Commands: []client.Command{client.VDel(key, []byte(value), options)},
 				Force:    fence.Force,
-				Show: func(_ int, result client.Result) (format.Result, bool, error) {
+				Show: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
 					r := result.(client.VDelResult)
 					return format.VDel{Key: key, Deleted: r.Deleted, Found: r.Found, Version: cli.Version(r.Version), RTT: r.RTT}, r.Deleted, nil
 				},

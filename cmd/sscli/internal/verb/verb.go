@@ -54,9 +54,9 @@ type Request struct {
 	Force    bool             // --force-fence; there is one command then
 	Alone    bool             // the effect is unknown: in a batch nothing else may be under way
 
-	// Show turns the reply to the i-th command into a result; yes is false for a "no". A nil
+	// Show turns the reply to one of the commands into a result; yes is false for a "no". A nil
 	// result prints nothing.
-	Show func(i int, r client.Result) (result format.Result, yes bool, err error)
+	Show func(c *client.Command, r client.Result) (result format.Result, yes bool, err error)
 
 	// Carry, unless nil, carries out the whole request: several exchanges, each of which
 	// depends on the one before. Commands is the first of them.
