@@ -18,7 +18,9 @@ func (CallResult) isResult() {}
 // yet; its result is a [CallResult]. [Session.ReadBack] can say something about a lost
 // answer only if the verb is a known one.
 func Call(words []string, o WriteOptions) Command {
-	c := Command{words: slices.Clone(words), effect: effectUnknown, read: readCall}
+	c := Command{effect: effectUnknown, read: readCall}
+	c.count = copy(c.first[:], words)
+	c.more = slices.Clone(words[c.count:])
 	if len(words) == 0 {
 		c.err = invalid("the request is empty, it needs at least a verb")
 		return c
@@ -38,4 +40,6 @@ func Call(words []string, o WriteOptions) Command {
 	return c.with(o)
 }
 
-func readCall(v wire.Value, info *ReplyInfo) Result { return CallResult{ReplyInfo: *info, Value: v.Clone()} }
+func readCall(v wire.Value, info *ReplyInfo) Result {
+	return CallResult{ReplyInfo: *info, Value: v.Clone()}
+}

@@ -9,14 +9,16 @@ import (
 // A Command is a request as a value: a verb with its arguments. [Get], [Set], [Del],
 // [VDel], [Scan] and [Call] return one.
 type Command struct {
-	words   []string // verb first
-	fence   string   // the `__ft` to send; empty = none
+	first   [3]string // the verb, the key and the value, as far as it has them
+	count   int       // of the words in first
+	more    []string  // the words after them
+	fence   string    // the `__ft` to send; empty = none
 	persist bool
 	effect  effect
 	read    reader
 	err     error // why it cannot be sent
 
-	timestamp Version // the `__ts` to send; zero = the clock's next
+	timestamp *Version // the `__ts` to send; nil = the clock's next
 }
 
 // A reader converts an answer to a result. It returns nil for an answer that the verb
@@ -24,7 +26,7 @@ type Command struct {
 type reader func(wire.Value, *ReplyInfo) Result
 
 // effect is how the key looks after a command was applied.
-type effect int
+type effect byte
 
 const (
 	effectNone    effect = iota // it only reads
@@ -34,33 +36,29 @@ const (
 )
 
 // Verb returns the first word of the request.
-func (c Command) Verb() string {
-	if len(c.words) == 0 {
-		return ""
-	}
-	return c.words[0]
-}
+func (c Command) Verb() string { return c.first[0] }
 
 // Key returns the key of the command; empty if it has none.
-func (c Command) Key() string {
-	if len(c.words) < 2 {
-		return ""
+func (c Command) Key() string { return c.first[1] }
+
+// words returns all words. Those of most commands lie in c.
+func (c *Command) words() []string {
+	if len(c.more) == 0 {
+		return c.first[:c.count]
 	}
-	return c.words[1]
+	return append(c.first[:c.count:c.count], c.more...)
 }
 
 // Check returns why the command cannot be sent, or nil. The error is an
 // *[InvalidError].
 func (c Command) Check() error { return c.err }
 
-// newCommand checks what the store is known to refuse in any case.
-func newCommand(effect effect, read reader, verb, key string, rest ...string) Command {
-	c := Command{
-		words:  append(append(make([]string, 0, 2+len(rest)), verb, key), rest...),
-		effect: effect,
-		read:   read,
-	}
-	if key == "" {
+// newCommand returns a command of these words, the verb first. It checks what the store is known
+// to refuse in any case.
+func newCommand(effect effect, read reader, words ...string) Command {
+	c := Command{effect: effect, read: read}
+	c.count = copy(c.first[:], words)
+	if c.first[1] == "" {
 		c.err = &InvalidError{errEmptyKey}
 	}
 	return c
@@ -76,10 +74,14 @@ type WriteOptions struct {
 }
 
 func (c Command) with(o WriteOptions) Command {
+	c.set(o)
+	return c
+}
+
+func (c *Command) set(o WriteOptions) {
 	if !o.Fence.IsZero() {
 		c.fence = o.Fence.String()
 	}
-	return c
 }
 
 // WithFence returns the command with another fencing token; the zero Version means

@@ -21,8 +21,8 @@ type Pipeline struct {
 
 	mu     sync.Mutex
 	busy   map[string]*InFlight // by key
-	freed  chan struct{} // closed when a request ends; nil = nobody waits for that
-	caller *caller       // of the last Send; nil if none of its requests is in flight
+	freed  chan struct{}        // closed when a request ends; nil = nobody waits for that
+	caller *caller              // of the last Send; nil if none of its requests is in flight
 }
 
 // An InFlight is a request that a [Pipeline] has sent.

@@ -87,7 +87,7 @@ func judge(c Command, sent Version, now GetResult) Outcome {
 		return OutcomeUnknown
 	case now.Version.Compare(sent) <= 0:
 		return NotApplied
-	case c.asksForValueOnly() && bytes.Equal(now.Value, []byte(c.words[2])):
+	case c.asksForValueOnly() && bytes.Equal(now.Value, []byte(c.first[2])):
 		return Fulfilled
 	}
 	return OutcomeUnknown
@@ -96,7 +96,7 @@ func judge(c Command, sent Version, now GetResult) Outcome {
 // asksForValueOnly reports whether a command is a SET without options. Whether a condition
 // was met, an expiry set or a fencing token stored cannot be read back.
 func (c Command) asksForValueOnly() bool {
-	return c.effect == effectPut && len(c.words) == 3 && c.fence == "" && !c.persist
+	return c.effect == effectPut && c.count == 3 && len(c.more) == 0 && c.fence == "" && !c.persist
 }
 
 // judgeAnswer returns the error of an answer that is not a result: for a write, a

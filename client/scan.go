@@ -24,9 +24,9 @@ func (ScanResult) isResult() {}
 // SCAN: one that does not answers with a *[StoreError] of the kind
 // [ErrorUnknownCommand].
 func Scan(pattern string, token []byte) Command {
-	c := Command{words: []string{wire.VerbScan, pattern}, read: readPage}
+	c := Command{first: [3]string{wire.VerbScan, pattern}, count: 2, read: readPage}
 	if token != nil {
-		c.words = append(c.words, string(token))
+		c.first[2], c.count = string(token), 3
 	}
 	if pattern == "" {
 		c.err = &InvalidError{errEmptyPattern}

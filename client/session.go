@@ -36,18 +36,18 @@ type Session struct {
 
 	mu          sync.Mutex
 	conn        *mqtt.Conn
-	refused     error               // why the session must not connect again
-	loose       time.Time           // time of the last abandoned CONNECT, which may still take us over
-	tried       []byte              // the password or token that the broker last granted or refused
+	refused     error     // why the session must not connect again
+	loose       time.Time // time of the last abandoned CONNECT, which may still take us over
+	tried       []byte    // the password or token that the broker last granted or refused
 	outstanding slots.Table[uint64, *pending]
-	draft       draft               // of the next request
-	alarm       *time.Timer         // for the requests with a deadline; nil until there is one
-	alarmAt     time.Time           // not after any of their deadlines; zero = not set
-	feed        uint64              // counts the connections
-	notify      bool                // the next connection subscribes to notifications
-	notified    bool                // conn has subscribed to notifications
-	routes      map[string]route    // by key
-	watcher     *watcher            // nil until the first watch
+	draft       draft            // of the next request
+	alarm       *time.Timer      // for the requests with a deadline; nil until there is one
+	alarmAt     time.Time        // not after any of their deadlines; zero = not set
+	feed        uint64           // counts the connections
+	notify      bool             // the next connection subscribes to notifications
+	notified    bool             // conn has subscribed to notifications
+	routes      map[string]route // by key
+	watcher     *watcher         // nil until the first watch
 }
 
 // Dial connects to the broker and subscribes to the response topic, within ctx
@@ -506,11 +506,13 @@ func (p *pending) publish(ctx context.Context, conn *mqtt.Conn) error {
 // stamp takes the request's timestamp from the clock, unless it has one, and starts its time.
 func (p *pending) stamp() error {
 	p.sent = time.Now()
-	if p.ts = p.command.timestamp; p.ts.IsZero() {
-		var err error
-		if p.ts, err = p.s.clock.TickAt(p.sent); err != nil {
-			return fmt.Errorf("the local clock: %w", err)
-		}
+	if given := p.command.timestamp; given != nil {
+		p.ts = *given
+		return nil
+	}
+	var err error
+	if p.ts, err = p.s.clock.TickAt(p.sent); err != nil {
+		return fmt.Errorf("the local clock: %w", err)
 	}
 	return nil
 }
@@ -612,7 +614,7 @@ func (p *pending) message(d *draft) mqtt.Message {
 	if s.o.HighPriority {
 		d.more = append(d.more, mqtt.Property{Name: wire.PropHighPriority})
 	}
-	d.payload = wire.AppendRequest(d.payload[:0], c.words...)
+	d.payload = wire.AppendRequest(d.payload[:0], c.words()...)
 	binary.LittleEndian.PutUint64(p.correlation[:], p.id)
 	copy(p.correlation[8:], s.nonce[:])
 	return mqtt.Message{
@@ -869,7 +871,7 @@ func (p *pending) end() {
 		return
 	}
 	s := p.s
-	p.ended() // p may be used again after this
+	p.ended()   // p may be used again after this
 	s.wg.Done() // of begin
 }
 

@@ -41,14 +41,14 @@ func Set(key string, value []byte, o SetOptions) Command { return SetText(key, s
 
 // SetText is [Set] for a value that is a string, which it does not copy.
 func SetText(key, value string, o SetOptions) Command {
-	rest := append(make([]string, 0, 4), value)
+	c := newCommand(effectPut, readSet, wire.VerbSet, key, value)
 	if o.Condition != Always {
-		rest = append(rest, string(o.Condition))
+		c.more = append(c.more, string(o.Condition))
 	}
 	if o.TTL != 0 {
-		rest = append(rest, wire.OptionPX, strconv.FormatInt(o.TTL.Milliseconds(), 10))
+		c.more = append(c.more, wire.OptionPX, strconv.FormatInt(o.TTL.Milliseconds(), 10))
 	}
-	c := newCommand(effectPut, readSet, wire.VerbSet, key, rest...).with(o.WriteOptions)
+	c.set(o.WriteOptions)
 	c.persist = o.Persist
 	switch {
 	case c.err != nil:

@@ -35,7 +35,7 @@ func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	c := Set(key, nil, SetOptions{TTL: ttl})
-	c.timestamp = wire.Version{Wall: time.Now().Add(-skewAge).UnixMilli(), Node: uuid.NewString()}
+	c.timestamp = &wire.Version{Wall: time.Now().Add(-skewAge).UnixMilli(), Node: uuid.NewString()}
 	p, err := s.send(ctx, c)
 	if err != nil {
 		return Skew{}, err

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -22,7 +23,7 @@ type Version struct {
 	Counter uint64 // orders readings within one millisecond
 	Node    string // the clock's name; holds no colon
 
-	text string // as received, so that it can be sent back unmodified; empty if that is what String makes of the rest
+	text string // as received, so that it can be sent back unmodified; empty for the padded form, plain for the one without padding
 }
 
 // A VersionError says why a text is not an HLC.
@@ -46,7 +47,7 @@ func ParseVersion(text string) (Version, error) {
 	if !ok || !ok2 || strings.Contains(node, ":") {
 		return Version{}, &VersionError{text, hlcForm}
 	}
-	if v, ok := parsePadded(wall, counter); ok {
+	if v, ok := parseForm(wall, counter); ok {
 		v.Node = node
 		return v, nil
 	}
@@ -68,19 +69,36 @@ const (
 	counterDigits = 5
 )
 
-// parsePadded parses the numbers of a version if they are as String writes them, and the wall
-// clock has no more digits than it needs in the next 29,000 years.
-func parsePadded[T string | []byte](wall, counter T) (v Version, ok bool) {
-	if len(wall) != wallDigits || len(counter) < counterDigits || len(counter) > 18 || len(counter) > counterDigits && counter[0] == '0' {
-		return Version{}, false
+// plain as the text of a version stands for the text without padding. No version is written
+// like this.
+const plain = "plain"
+
+// parseForm parses the numbers of a version in one of the two forms that are written in
+// practice, padded or plain, with at most 18 digits each. The text of the form need not be kept.
+func parseForm[T string | []byte](wall, counter T) (v Version, ok bool) {
+	padded := len(wall) == wallDigits && len(counter) >= counterDigits && (counter[0] != '0' || len(counter) == counterDigits)
+	if !padded {
+		if !isPlain(wall) || !isPlain(counter) {
+			return Version{}, false
+		}
+		v.text = plain
 	}
 	w, okWall := parseDigits(wall)
 	c, okCounter := parseDigits(counter)
-	return Version{Wall: int64(w), Counter: c}, okWall && okCounter
+	v.Wall, v.Counter = int64(w), c
+	return v, okWall && okCounter
+}
+
+// isPlain reports whether digits have no padding.
+func isPlain[T string | []byte](digits T) bool {
+	return len(digits) > 0 && (digits[0] != '0' || len(digits) == 1)
 }
 
 // parseDigits parses at most 18 digits.
 func parseDigits[T string | []byte](text T) (n uint64, ok bool) {
+	if len(text) > 18 {
+		return 0, false
+	}
 	for i := range len(text) {
 		digit := text[i] - '0'
 		if digit > 9 {
@@ -92,13 +110,15 @@ func parseDigits[T string | []byte](text T) (n uint64, ok bool) {
 }
 
 // ReadVersion is [ParseVersion] for a stream of versions, most of which come from one clock: it
-// allocates nothing if text is padded and its node is the one of last.
+// rarely allocates if the node is the one of last, which was parsed too.
 func ReadVersion(text []byte, last Version) (Version, error) {
-	const node = wallDigits + 1 + counterDigits + 1
-	if len(text) >= node && text[wallDigits] == ':' && text[node-1] == ':' && last.Node != "" && string(text[node:]) == last.Node {
-		if v, ok := parsePadded(text[:wallDigits], text[wallDigits+1:node-1]); ok {
-			v.Node = last.Node
-			return v, nil
+	if rest, ok := bytes.CutSuffix(text, []byte(last.Node)); ok && last.Node != "" {
+		wall, counter, _ := bytes.Cut(rest, []byte(":"))
+		if digits, ok := bytes.CutSuffix(counter, []byte(":")); ok {
+			if v, ok := parseForm(wall, digits); ok {
+				v.Node = last.Node
+				return v, nil
+			}
 		}
 	}
 	return ParseVersion(string(text))
@@ -126,7 +146,7 @@ func ParseToken(text string) (Version, error) {
 // the form with the wall clock padded to 15 and the counter to 5 digits, which sorts as
 // text like the versions do (protocol.md 3.1).
 func (v Version) String() string {
-	if v.text != "" {
+	if v.text != "" && v.text != plain {
 		return v.text
 	}
 	return string(v.append(make([]byte, 0, 64)))
@@ -137,6 +157,10 @@ func (v Version) AppendText(dst []byte) ([]byte, error) { return v.append(dst), 
 
 func (v Version) append(dst []byte) []byte {
 	switch {
+	case v.text == plain:
+		dst = append(strconv.AppendInt(dst, v.Wall, 10), ':')
+		dst = append(strconv.AppendUint(dst, v.Counter, 10), ':')
+		return append(dst, v.Node...)
 	case v.text != "":
 		return append(dst, v.text...)
 	case v.Wall < 0:
