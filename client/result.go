@@ -48,10 +48,10 @@ func typed[R Result](r Result, err error) (R, error) {
 	return r.(R), nil
 }
 
-// newResult reads an answer in the order of protocol.md 1.7, and completes info. r is what
+// newResult reads an answer in the order of protocol.md 1.7, and completes r.info. r is what
 // received it. The result shares no memory with m.
-func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, r *receiver) (Result, error) {
-	p := readProperties(m)
+func newResult(c *Command, m *mqtt.Publication, r *receiver) (Result, error) {
+	info, p := &r.info, readProperties(m)
 	if v := p.protocol; v != nil && string(v) != "1" && !bytes.HasPrefix(v, []byte("1.")) {
 		return nil, &AnswerError{fmt.Errorf("unsupported protocol version %.32q, want 1.x", v)}
 	}

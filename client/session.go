@@ -767,6 +767,7 @@ type receiver struct {
 
 	// Of the messages of this read.
 	at       time.Time // when the first was looked at; zero = there is none yet
+	info     ReplyInfo // of the reply that is being judged
 	seen     Version   // the greatest version of a reply that the clock must pass; zero = none
 	answered []*pending
 	notified []*Watch
@@ -803,14 +804,14 @@ func (r *receiver) reply(m *mqtt.Publication) {
 
 // judge sets the outcome of a request that was answered.
 func (r *receiver) judge(p *pending, m *mqtt.Publication) {
-	info := ReplyInfo{RTT: r.at.Sub(p.sent)}
-	result, err := newResult(&p.command, m, &info, r)
+	r.info = ReplyInfo{RTT: r.at.Sub(p.sent)}
+	result, err := newResult(&p.command, m, r)
 	if err != nil {
 		p.err = p.judgeAnswer(err)
 		return
 	}
 	p.result = result
-	if v := info.Version; v.Compare(r.seen) > 0 && r.isNear(v) {
+	if v := r.info.Version; v.Compare(r.seen) > 0 && r.isNear(v) {
 		r.seen = v
 	}
 }

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"encoding"
 	"fmt"
 	"time"
 )
@@ -48,7 +49,17 @@ func appendVersion(dst []byte, v Version, absent string) []byte {
 	if none(v) {
 		return append(dst, absent...)
 	}
-	return AppendEscape(dst, v.String())
+	appender, ok := v.(encoding.TextAppender)
+	if !ok {
+		return AppendEscape(dst, v.String())
+	}
+	// Most texts need no escape, and no string of their own.
+	before := len(dst)
+	dst, err := appender.AppendText(dst)
+	if text := dst[before:]; err != nil || plain(text, `\`) < len(text) {
+		return AppendEscape(dst[:before], v.String())
+	}
+	return dst
 }
 
 func rfc3339(t time.Time) string { return string(appendTime(nil, t)) }

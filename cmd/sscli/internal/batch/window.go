@@ -143,16 +143,24 @@ func (w *window) read(ctx context.Context) bool {
 	if !ok || err == io.EOF {
 		return false
 	}
-	l := new(pendingLine)
-	if last := len(w.spare) - 1; last >= 0 {
-		l, w.spare = w.spare[last], w.spare[:last]
-	}
-	*l = pendingLine{line: line, err: err, used: l.f}
-	if err == nil {
+	l := w.newLine()
+	if l.line, l.err = line, err; err == nil {
 		l.req, l.run, l.err = w.parse(line)
 	}
 	w.next = l
 	return true
+}
+
+// newLine returns a line without content.
+func (w *window) newLine() *pendingLine {
+	last := len(w.spare) - 1
+	if last < 0 {
+		return new(pendingLine)
+	}
+	l := w.spare[last]
+	w.spare = w.spare[:last]
+	*l = pendingLine{used: l.f}
+	return l
 }
 
 // end ends the sending if ended is true.
