@@ -171,6 +171,7 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	defer func() { err = errors.Join(err, hangUp()) }()
 	b.session = session
 	defer cli.CollectLess()()
+	defer cli.OneCore(a)()
 	return b.run(ctx, source)
 }
 
