@@ -767,6 +767,7 @@ type receiver struct {
 
 	// Of the messages of this read.
 	at       time.Time // when the first was looked at; zero = there is none yet
+	wall     int64     // at, in milliseconds since the Unix epoch
 	info     ReplyInfo // of the reply that is being judged
 	seen     Version   // the greatest version of a reply that the clock must pass; zero = none
 	answered []*pending
@@ -778,6 +779,7 @@ type receiver struct {
 func (r *receiver) message(m *mqtt.Publication) {
 	if r.at.IsZero() {
 		r.at = time.Now()
+		r.wall = r.at.UnixMilli()
 	}
 	if string(m.Topic) == r.s.o.ResponseTopic {
 		r.reply(m)
@@ -818,7 +820,9 @@ func (r *receiver) judge(p *pending, m *mqtt.Publication) {
 
 // isNear reports whether a version is so near that the clock may follow it. A version too far
 // ahead leaves the clock alone; the result warns of it.
-func (r *receiver) isNear(v Version) bool { return v.Time().Sub(r.at) <= wire.MaxDrift }
+func (r *receiver) isNear(v Version) bool {
+	return v.Wall <= r.wall || uint64(v.Wall)-uint64(r.wall) <= uint64(wire.MaxDrift.Milliseconds())
+}
 
 // parseVersion parses a version of a message.
 func (r *receiver) parseVersion(text []byte) (Version, error) {

@@ -27,9 +27,8 @@ type Conn struct {
 	wake    chan struct{} // out has something to write; capacity 1
 	done    chan struct{} // closed by fail
 	read    chan struct{} // closed when the reader has ended
-	connack chan struct{} // closed when the login is granted; limits and quota are set by then
+	connack chan struct{} // closed when the login is granted; limits are set by then
 	limits  Limits
-	quota   chan struct{} // one element for each unacknowledged publish
 	settled chan struct{} // closed when closing, and every publish is acknowledged
 
 	sent, received atomic.Int64 // when bytes were last sent and received, since started
@@ -47,6 +46,9 @@ type Conn struct {
 	closing bool                         // no more packets; the writer closes the connection when out is empty
 	pending slots.Table[uint16, pending] // by Packet Identifier
 	topics  [2]string                    // the topic and response topic of the last publish, which need no second check
+	quota   int                          // how many publishes may be unacknowledged; 0 = not known yet
+	unacked int                          // publishes that are unacknowledged, or have a place among these
+	queue   []chan struct{}              // closed when the publish that waits for a place has it; in the order of the publishes
 	early   struct {                     // the message of Options.Early, if it went out before CONNACK
 		id   uint16
 		size int // 0 = it did not
@@ -60,7 +62,7 @@ const outFull = 1 << 20
 
 // pending is a packet that waits for its acknowledgement.
 type pending struct {
-	packet  byte     // packets.PUBACK, which holds an element of quota, or packets.SUBACK
+	packet  byte     // packets.PUBACK, which has a place among the unacked, or packets.SUBACK
 	topic   string   // of a publish, which may be refused
 	filters []string // of a SUBSCRIBE; each may be refused
 	done    func(error)
@@ -148,29 +150,53 @@ func (c *Conn) Close() error {
 // accepted the message, ErrNoSubscribers if it accepted it and nobody will get it, a
 // *ReasonError if it refused it, or how the connection ended before the PUBACK came.
 func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error {
-	select {
-	case c.quota <- struct{}{}:
-	default:
-		c.Flush() // or the acknowledgements that make room may never come
-		select {
-		case c.quota <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-c.done:
-			return c.Err()
-		}
+	if err := c.takePlace(ctx); err != nil {
+		return err
 	}
 	if err := c.lockWithRoom(ctx); err != nil {
-		<-c.quota
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.leavePlace()
 		return err
 	}
 	defer c.mu.Unlock()
 	if _, _, err := c.publish(&m, acked); err != nil {
-		<-c.quota
+		c.leavePlace()
 		return err
 	}
 	c.signal()
 	return nil
+}
+
+// takePlace waits for a place among the unacknowledged publishes.
+func (c *Conn) takePlace(ctx context.Context) error {
+	c.mu.Lock()
+	if c.unacked < c.quota {
+		c.unacked++
+		c.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	c.queue = append(c.queue, turn)
+	c.mu.Unlock()
+	c.Flush() // or the acknowledgements that make room may never come
+	var err error
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-c.done:
+		err = c.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.queue, turn); i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
+	} else {
+		c.leavePlace() // which it was given in the meantime
+	}
+	return err
 }
 
 // ErrFull means that a message was not queued because there is no room for it.
@@ -179,24 +205,18 @@ var ErrFull = errors.New("too much is unacknowledged or unsent")
 // Queue is [Conn.Publish] for one of several messages: the message may wait for Flush, to
 // share a write with others. Queue itself does not wait: without room the error is ErrFull.
 func (c *Conn) Queue(m *Message, acked func(error)) error {
-	select {
-	case c.quota <- struct{}{}:
-	default:
-		return ErrFull
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.over()
-	if err == nil && len(c.out) >= outFull {
-		err = ErrFull
-	}
-	if err == nil {
-		_, _, err = c.publish(m, acked)
-	}
-	if err != nil {
-		<-c.quota
+	if err := c.over(); err != nil {
 		return err
 	}
+	if c.unacked >= c.quota || len(c.out) >= outFull {
+		return ErrFull
+	}
+	if _, _, err := c.publish(m, acked); err != nil {
+		return err
+	}
+	c.unacked++
 	if len(c.out) >= enough {
 		c.signal() // the writer can begin
 	}
@@ -271,7 +291,17 @@ func (c *Conn) send(cps ...*packets.ControlPacket) error {
 	return nil
 }
 
-// The caller of over, publish, register, enqueue, signal and settle holds c.mu.
+// The caller of over, leavePlace, publish, register, enqueue, signal and settle holds c.mu.
+
+// leavePlace gives the place of a publish to the next one that waits.
+func (c *Conn) leavePlace() {
+	if len(c.queue) == 0 {
+		c.unacked--
+		return
+	}
+	close(c.queue[0])
+	c.queue = slices.Delete(c.queue, 0, 1)
+}
 
 // publish checks and queues a message and returns its Packet Identifier and size.
 func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err error) {
@@ -596,12 +626,12 @@ func (c *Conn) granted(props *packets.Properties) error {
 	const spare = 100
 	c.mu.Lock()
 	c.limits = limits
-	c.quota = make(chan struct{}, min(limits.ReceiveMaximum, 1<<16-1-spare))
+	c.quota = min(limits.ReceiveMaximum, 1<<16-1-spare)
 	var tooLarge func(error)
 	if p, ok := c.pending.Get(c.early.id); ok && c.early.size > 0 {
 		// The early message was sent before the limits were known.
 		if c.early.size <= limits.MaxPacketSize {
-			c.quota <- struct{}{} // the first element, so there is room
+			c.unacked++ // the first, so there is room
 		} else {
 			c.pending.Take(c.early.id)
 			c.inFlight.Add(-1)
@@ -684,8 +714,6 @@ func (c *Conn) published(ack puback) error {
 	if err != nil || p.done == nil {
 		return err
 	}
-	c.inFlight.Add(-1)
-	<-c.quota
 	switch {
 	case ack.code >= 0x80:
 		p.done(&ReasonError{Packet: "PUBACK", Code: ack.code, Text: ack.reason, Topic: p.topic})
@@ -730,6 +758,10 @@ func (c *Conn) acknowledged(id uint16, packet byte, codes int) (pending, error) 
 		return pending{}, &MalformedError{fmt.Sprintf("%s with %d reason codes where a %s with %d was due", packetName(packet), codes, packetName(p.packet), want)}
 	}
 	c.pending.Take(id)
+	if packet == packets.PUBACK {
+		c.inFlight.Add(-1)
+		c.leavePlace()
+	}
 	c.settle()
 	return p, nil
 }

@@ -376,10 +376,10 @@ func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}
 	id, size, refused := c.publish(&m.Message, m.Acked)
 	switch {
 	case refused != nil:
-	case c.quota == nil:
+	case c.quota == 0:
 		c.early.id, c.early.size = id, size
 	default:
-		c.quota <- struct{}{} // the first, for which there is room
+		c.unacked++ // the first, for which there is room
 	}
 	c.signal()
 	c.mu.Unlock()

@@ -192,7 +192,7 @@ func checkCommands(file *os.File, f batchFlags) error {
 }
 
 // confirm asks once for all writes of the batch, at the first line that writes.
-func (b *batch) confirm(ctx context.Context, req verb.Request) error {
+func (b *batch) confirm(ctx context.Context, req *verb.Request) error {
 	if !b.app.Settings.Protected {
 		return nil
 	}
@@ -403,7 +403,7 @@ func (b *batch) line(ctx context.Context, line batchLine) error {
 // carryOut runs what parse returned.
 func (b *batch) carryOut(ctx context.Context, req verb.Request, run func(context.Context) error, err error) error {
 	if err == nil {
-		err = b.confirm(ctx, req)
+		err = b.confirm(ctx, &req)
 	}
 	switch {
 	case err != nil:

@@ -122,7 +122,7 @@ func (w *window) begin(ctx, requests context.Context) bool {
 	case w.pipe.Busy(l.req.Commands[0].Key()) != nil:
 		return false
 	default:
-		if l.err = w.confirm(ctx, l.req); l.err != nil {
+		if l.err = w.confirm(ctx, &l.req); l.err != nil {
 			l.req = verb.Request{}
 			break
 		}
@@ -259,7 +259,7 @@ func (w *window) finish(ctx context.Context, l *pendingLine) {
 		if l.holds != "" {
 			w.app.Warn(l.holds, "")
 		}
-		result, err = verb.Judge(w.app, l.req, 0, l.reply, l.err)
+		result, err = verb.Judge(w.app, &l.req, 0, l.reply, l.err)
 	} else if len(l.req.Commands) > 0 {
 		err = explain.Describe(l.req.Commands[0], err)
 	}

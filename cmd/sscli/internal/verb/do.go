@@ -125,7 +125,7 @@ func Finish(a *cli.App, ctx context.Context, req Request, i int, reply client.Re
 	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
 		reply, err = settle(a, ctx, lost, budget, back)
 	}
-	result, err := Judge(a, req, i, reply, err)
+	result, err := Judge(a, &req, i, reply, err)
 	if err != nil && !errors.Is(err, explain.ErrNo) {
 		return err
 	}
@@ -141,7 +141,7 @@ func Finish(a *cli.App, ctx context.Context, req Request, i int, reply client.Re
 
 // Judge turns the reply to the i-th command of a request into a result. Besides a result the
 // error is nil or [explain.ErrNo].
-func Judge(a *cli.App, req Request, i int, reply client.Result, err error) (format.Result, error) {
+func Judge(a *cli.App, req *Request, i int, reply client.Result, err error) (format.Result, error) {
 	if err != nil {
 		return nil, explain.Describe(req.Commands[i], err)
 	}
