@@ -192,6 +192,7 @@ func TestLayers(t *testing.T) {
 		disk     = module + "/emulator/disk"
 		format   = module + "/format"
 		redis    = module + "/redis"
+		slots    = module + "/client/slots"
 		repl     = module + "/repl"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
@@ -220,7 +221,9 @@ func TestLayers(t *testing.T) {
 		{"wire stands on the standard library alone", func(p string) bool { return p == wire }, all,
 			func(i string) bool { return !isStd(i) }},
 		{"mqtt knows no store", func(p string) bool { return p == mqtt }, all,
-			func(i string) bool { return own(i) || flags(i) }},
+			func(i string) bool { return own(i) && i != slots || flags(i) }},
+		{"slots stands on the standard library alone", func(p string) bool { return p == slots }, all,
+			func(i string) bool { return !isStd(i) }},
 		// The emulator is tested with paho's own clients.
 		{"of paho only the packets", func(p string) bool { return ships(p) && !under(p, emulator) }, tests,
 			func(i string) bool { return under(i, paho) && i != paho+"/packets" }},

@@ -548,7 +548,7 @@ func (r *receiver) notice(key []byte, m *mqtt.Publication) {
 	to := r.s.routes[string(key)]
 	r.s.mu.Unlock()
 	if len(to.watches) > 0 {
-		r.tell(to.watches, newEvent(to.key, m))
+		r.tell(to.watches, r.newEvent(to.key, m))
 	}
 }
 
@@ -567,11 +567,11 @@ func (r *receiver) tell(watches []*Watch, e Event) {
 }
 
 // newEvent reads a notification. The event shares no memory with m.
-func newEvent(key string, m *mqtt.Publication) Event {
-	e := Event{Kind: EventOther, Key: key, Time: time.Now()}
+func (r *receiver) newEvent(key string, m *mqtt.Publication) Event {
+	e := Event{Kind: EventOther, Key: key, Time: r.at}
 	if text, ok := m.Property(wire.PropTimestamp); ok {
 		// If it cannot be read, the version is unknown, and the event still counts.
-		if v, err := wire.ParseVersion(string(text)); err == nil {
+		if v, err := r.parseVersion(text); err == nil {
 			e.Version = v
 		}
 	}

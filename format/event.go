@@ -37,24 +37,44 @@ func (e Event) isChange() bool { return !e.isState() && !e.isTrouble() && e.Op !
 // isTrouble reports whether the event is about the watch, rather than about the key.
 func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
 
-func (e Event) fields() object {
-	o := append(make(object, 0, 9), // room for these and the time
-		field{"op", e.Op},
-		field{"key", when(e.Op != "unaudited", e.Key)},
-		field{"found", when(e.isState(), e.HasValue)},
-		field{"value", when(e.HasValue, string(e.Value))},
-		field{"word", nonEmpty(e.Word)},
-		field{"version", versionField(e.Version)},
-		field{"continuity", nonEmpty(e.Continuity)},
-		field{"message", nonEmpty(e.Message)},
-	)
+func (e Event) fields() object { return collect(e) }
+
+func (e Event) members(m *members) {
+	m.text("op", e.Op)
+	if e.Op != "unaudited" {
+		m.text("key", e.Key)
+	}
+	if e.isState() {
+		m.bool("found", e.HasValue)
+	}
+	if e.HasValue {
+		m.bytes("value", e.Value)
+	}
+	if e.Word != "" {
+		m.text("word", e.Word)
+	}
+	m.version("version", e.Version)
+	if e.Continuity != "" {
+		m.text("continuity", e.Continuity)
+	}
+	if e.Message != "" {
+		m.text("message", e.Message)
+	}
 	if c := e.Field; c.Path != "" && !e.isTrouble() && e.Op != "gap" {
-		o = append(o, field{"field", c.Path}, field{"old", when(c.Old != "", jsonText(c.Old))}, field{"new", when(c.New != "", jsonText(c.New))})
+		m.text("field", c.Path)
+		if c.Old != "" {
+			m.add("old", jsonText(c.Old))
+		}
+		if c.New != "" {
+			m.add("new", jsonText(c.New))
+		}
 	}
 	if e.Op == "gap" {
-		o = append(o, field{"from", e.From}, field{"to", e.To}, field{"outage_ms", milliseconds(e.To.Sub(e.From))})
+		m.time("from", e.From)
+		m.time("to", e.To)
+		m.float("outage_ms", milliseconds(e.To.Sub(e.From)))
 	}
-	return append(o, field{"time", e.Time})
+	m.time("time", e.Time)
 }
 
 func (e Event) human(dst []byte, s *style) []byte { return s.row(dst, e) }

@@ -64,7 +64,8 @@ type Printer struct {
 	terminal bool
 	style    style
 	template *template.Template
-	buf      []byte // queued results
+	buf      []byte  // queued results
+	members  members // of the result that is being encoded
 }
 
 // New returns a Printer that writes to w. The error is about o.Output.
@@ -144,6 +145,12 @@ func (p *Printer) encode(dst []byte, r Result) ([]byte, error) {
 	case p.output == "human":
 		return r.human(dst, &p.style), nil
 	case p.output == "json":
+		if r, ok := r.(streamed); ok {
+			p.members.dst = append(dst, '{')
+			r.members(&p.members)
+			dst, p.members.dst = p.members.dst, nil
+			return append(dst, "}\n"...), nil
+		}
 		return append(appendObject(dst, r.fields()), '\n'), nil
 	case p.template == nil, isDiagnostic(r):
 		return r.raw(dst), nil

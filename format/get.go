@@ -14,15 +14,17 @@ type Get struct {
 	Show        Show          // how the human form shows the value
 }
 
-func (g Get) fields() object {
-	return object{
-		{"op", "get"},
-		{"key", g.Key},
-		{"found", g.Found},
-		{"value", when(g.Found && !g.VersionOnly, string(g.Value))},
-		{"version", versionField(g.Version)},
-		{"rtt_ms", rtt(g.RTT)},
+func (g Get) fields() object { return collect(g) }
+
+func (g Get) members(m *members) {
+	m.text("op", "get")
+	m.text("key", g.Key)
+	m.bool("found", g.Found)
+	if g.Found && !g.VersionOnly {
+		m.bytes("value", g.Value)
 	}
+	m.version("version", g.Version)
+	m.rtt("rtt_ms", g.RTT)
 }
 
 func (g Get) human(dst []byte, s *style) []byte {

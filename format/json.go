@@ -54,27 +54,13 @@ func member(name, s string) (string, string) {
 }
 
 func appendObject(dst []byte, o object) []byte {
-	dst = append(dst, '{')
-	first := true
+	m := members{dst: append(dst, '{')}
 	for _, f := range o {
-		if f.value == nil {
-			continue
+		if f.value != nil {
+			m.add(f.name, f.value)
 		}
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = append(dst, '"')
-		if s, ok := f.value.(string); ok {
-			name, text := member(f.name, s)
-			dst = append(append(dst, name...), `":`...)
-			dst = appendString(dst, text)
-			continue
-		}
-		dst = append(append(dst, f.name...), `":`...)
-		dst = appendJSON(dst, f.value)
 	}
-	return append(dst, '}')
+	return append(m.dst, '}')
 }
 
 // appendJSON appends a value of the tree, or what templateData makes of one.
@@ -89,7 +75,7 @@ func appendJSON(dst []byte, value any) []byte {
 	case uint64:
 		return strconv.AppendUint(dst, v, 10)
 	case float64:
-		return strconv.AppendFloat(dst, v, 'f', -1, 64)
+		return appendFloat(dst, v)
 	case string:
 		if !utf8.ValidString(v) {
 			_, text := member("", v)
@@ -101,7 +87,7 @@ func appendJSON(dst []byte, value any) []byte {
 	case time.Time:
 		return append(appendTime(append(dst, '"'), v), '"')
 	case Version:
-		return appendObject(dst, versionObject(v))
+		return appendVersionObject(dst, v)
 	case jsonText:
 		return appendJSONText(dst, string(v))
 	case object:
@@ -132,6 +118,8 @@ func appendJSON(dst []byte, value any) []byte {
 	return append(dst, "null"...)
 }
 
+func appendFloat(dst []byte, f float64) []byte { return strconv.AppendFloat(dst, f, 'f', -1, 64) }
+
 // appendJSONText appends a valid JSON value. Numbers stay as they are written.
 func appendJSONText(dst []byte, value string) []byte {
 	for i := 0; i < len(value); i++ {
@@ -158,7 +146,7 @@ func appendJSONText(dst []byte, value string) []byte {
 
 // appendString escapes what is not safe on a terminal. Unlike encoding/json it escapes
 // nothing for the sake of HTML.
-func appendString(dst []byte, s string) []byte {
+func appendString[T Bytes](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {
 		if n := plain(s[i:], `"\`); n > 0 {
@@ -179,7 +167,7 @@ func appendString(dst []byte, s string) []byte {
 		case c == '\t':
 			dst = append(dst, `\t`...)
 		default:
-			r, _ := utf8.DecodeRuneInString(s[i:])
+			r, _ := utf8.DecodeRuneInString(string(s[i : i+size]))
 			dst = appendUnicode(dst, r)
 		}
 		i += size

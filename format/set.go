@@ -11,15 +11,17 @@ type Set struct {
 	RTT     time.Duration // 0: not measured
 }
 
-func (r Set) fields() object {
-	return object{
-		{"op", "set"},
-		{"key", r.Key},
-		{"applied", r.Applied},
-		{"reason", when(!r.Applied, nonEmpty(r.Reason))},
-		{"version", versionField(r.Version)},
-		{"rtt_ms", rtt(r.RTT)},
+func (r Set) fields() object { return collect(r) }
+
+func (r Set) members(m *members) {
+	m.text("op", "set")
+	m.text("key", r.Key)
+	m.bool("applied", r.Applied)
+	if !r.Applied && r.Reason != "" {
+		m.text("reason", r.Reason)
 	}
+	m.version("version", r.Version)
+	m.rtt("rtt_ms", r.RTT)
 }
 
 func (r Set) human(dst []byte, s *style) []byte {

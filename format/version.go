@@ -33,16 +33,6 @@ func versionField(v Version) any {
 	return v
 }
 
-// versionObject is what a Version is in the json output.
-func versionObject(v Version) object {
-	wall, counter, node := v.Parts()
-	t := v.Time()
-	return object{
-		{"hlc", v.String()}, {"wall_ms", wall}, {"counter", counter}, {"node", node},
-		{"time", when(t.Year() >= 0 && t.Year() <= 9999, t)}, // RFC 3339 has no other years
-	}
-}
-
 // appendVersion appends v, or absent if there is none. It escapes v, as the node is text
 // from the network.
 func appendVersion(dst []byte, v Version, absent string) []byte {
