@@ -110,10 +110,11 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 
 // request reads the flags and operands of a verb.
 func (b *batch) request(known *lineVerb, args []string) (verb.Request, error) {
-	v := known.plain
+	v := &known.plain
 	if hasFlags(args) {
-		v = known.anew()
-		fs := b.flagsOf(v)
+		fresh := known.anew()
+		v = &fresh
+		fs := b.flagsOf(*v)
 		if v.Flags == nil {
 			return verb.Request{}, explain.Usagef("%s: unknown flag: %.64s", v.Name(), args[slices.IndexFunc(args, isFlag)])
 		}

@@ -58,8 +58,7 @@ func (o *SetFlags) Bind(fs *pflag.FlagSet) {
 }
 
 // parse reads the operands of `set`.
-func (flags *SetFlags) parse(args []string, in cli.Source) (Request, error) {
-	o := *flags // and what the operands add
+func (o *SetFlags) parse(args []string, in cli.Source) (Request, error) {
 	if len(args) == 0 {
 		return Request{}, explain.Usagef("missing KEY and VALUE")
 	}
@@ -68,8 +67,12 @@ func (flags *SetFlags) parse(args []string, in cli.Source) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	if err := o.words(key, rest); err != nil {
-		return Request{}, err
+	if len(rest) > 0 {
+		more := *o // and what the operands add
+		o = &more
+		if err := o.words(key, rest); err != nil {
+			return Request{}, err
+		}
 	}
 	options, err := o.Options()
 	if err != nil {
