@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -229,7 +230,9 @@ func TestPipelineClose(t *testing.T) {
 	}
 }
 
-// What a pipeline answers is what a map would, for each key in the order of Send.
+// What a pipeline answers is what a map would, for each key in the order of Send. Requests are
+// told apart although they use the memory of earlier ones, whose PUBACK or second reply may
+// come later.
 func TestPipelineModel(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
@@ -245,9 +248,22 @@ func TestPipelineModel(t *testing.T) {
 			c     client.Command
 			check func(client.Result) bool
 		}
-		var steps []step
+		var steps []step // not yet checked
+		var used *client.InFlight
+		reused := 0
+		checkFirst := func() {
+			st := steps[0]
+			steps = steps[1:]
+			if r, err := st.f.Wait(); err != nil || !st.check(r) {
+				t.Errorf("%s %s: got %+v, %v", st.c.Verb(), st.c.Key(), r, err)
+			}
+			used = st.f
+		}
 		p := s.Pipeline(32)
 		for i := range 2000 {
+			if len(steps) == 40 {
+				checkFirst()
+			}
 			key, value := fmt.Sprint("key", rnd.IntN(50)), fmt.Sprint(rnd.IntN(3))
 			before, found := model[key]
 			var c client.Command
@@ -289,12 +305,17 @@ func TestPipelineModel(t *testing.T) {
 				}
 				check = func(r client.Result) bool { return count(r) == want }
 			}
-			steps = append(steps, step{must(p.Send(t.Context(), c))(t), c, check})
-		}
-		for i, st := range steps {
-			if r, err := st.f.Wait(); err != nil || !st.check(r) {
-				t.Errorf("%d: %s %s: got %+v, %v", i, st.c.Verb(), st.c.Key(), r, err)
+			f := must(p.QueueAgain(t.Context(), c, used))(t)
+			if f == used {
+				reused++
 			}
+			steps, used = append(steps, step{f, c, check}), nil
+		}
+		for len(steps) > 0 {
+			checkFirst()
+		}
+		if reused == 0 {
+			t.Error("no memory was used again")
 		}
 		keys := slices.Concat(must(scan(t, s, "*"))(t)...)
 		for _, key := range keys {
@@ -342,6 +363,73 @@ func TestPipelineBreak(t *testing.T) {
 	}
 	if lost == 0 || lost > 16 {
 		t.Errorf("%d answers were lost", lost)
+	}
+}
+
+// The memory of a request is used again unless its PUBACK may still come.
+func TestPipelineAgain(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{NoPuback: r.Key() == "a"} })
+	p := s.Pipeline(1)
+	again := func(key string, used *client.InFlight) *client.InFlight {
+		f := must(p.QueueAgain(t.Context(), client.Set(key, nil, client.SetOptions{}), used))(t)
+		must(f.Wait())(t)
+		return f
+	}
+	a := again("a", nil)
+	b := again("b", a)
+	c := again("c", b)
+	if b == a || c != b {
+		t.Errorf("b has the memory of a: %v, c that of b: %v; want only the second", b == a, c == b)
+	}
+}
+
+// A result stays as it is when its connection reads on.
+func TestPipelineResultsStay(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	p := s.Pipeline(64)
+	value := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), 50) }
+	var got, called []*client.InFlight
+	for i := range 2000 {
+		must(store.Set(fmt.Sprint(i), value(i)))(t)
+		got = append(got, must(p.Queue(t.Context(), client.Get(fmt.Sprint(i))))(t))
+		called = append(called, must(p.Queue(t.Context(), client.Call([]string{"GET", fmt.Sprint(i)}, client.WriteOptions{})))(t))
+	}
+	for i := range got {
+		if r := must(got[i].Wait())(t).(client.GetResult); string(r.Value) != value(i) {
+			t.Errorf("%d: got %q", i, r.Value)
+		}
+		if r := must(called[i].Wait())(t).(client.CallResult); string(r.Value.Text) != value(i) {
+			t.Errorf("%d: the call got %q", i, r.Value.Text)
+		}
+	}
+}
+
+// The clock passes every version that was received before another request is stamped.
+func TestPipelineClock(t *testing.T) {
+	t.Parallel()
+	store, ahead := emulator.Start(t, emulator.Options{Skew: 30 * time.Second}), client.Version{}
+	var seen recorder
+	s := dial(t, store, client.Options{Trace: seen.record})
+	p := s.Pipeline(16)
+	for i := range 200 {
+		f := must(p.Queue(t.Context(), client.Set(fmt.Sprint(i), nil, client.SetOptions{})))(t)
+		if i%16 == 15 {
+			if version := must(f.Wait())(t).Info().Version; version.Compare(ahead) > 0 {
+				ahead = version
+			}
+			must(s.Set(t.Context(), "stamped", nil, client.SetOptions{}))(t)
+			sent := seen.requests()
+			text, _ := sent[len(sent)-1].Property("__ts")
+			if stamp := must(client.ParseVersion(text))(t); stamp.Compare(ahead) <= 0 {
+				t.Fatalf("the timestamp %v is not after the version %v", stamp, ahead)
+			}
+		}
+	}
+	if time.Until(ahead.Time()) < 20*time.Second {
+		t.Errorf("the store's clock was not ahead: %v", ahead)
 	}
 }
 
