@@ -243,6 +243,7 @@ type viewer struct {
 	changes int
 	refused error // of the first key that is no longer watched
 	outage  cli.Outage
+	result  format.Event // of the event that is being shown
 }
 
 // rows are events as far as they are known before, to align their columns.
@@ -378,18 +379,18 @@ func (v *viewer) show(e client.Event, field format.FieldChange) error {
 	if e.Kind == client.EventOther {
 		v.app.Warn(fmt.Sprintf("a notification for %s says %s, which sscli does not know", format.Brief(e.Key), format.Brief(e.Word)), "")
 	}
-	result := format.Event{
+	v.result = format.Event{
 		Op: string(e.Kind), Key: e.Key, Version: cli.Version(e.Version), Time: e.Time,
 		Value: e.Value, HasValue: e.HasValue, Word: e.Word,
 		Continuity: string(e.Continuity), From: e.From, To: e.To, Show: v.f.show, Field: field,
 	}
 	if e.Kind == client.EventError || e.Kind == client.EventUnaudited {
-		result.Message = explain.Message(e.Err)
+		v.result.Message = explain.Message(e.Err)
 	}
 	if len(v.command) == 0 {
-		return v.app.Queue(result)
+		return v.app.Queue(&v.result)
 	}
-	return v.exec(result)
+	return v.exec(v.result)
 }
 
 // exec runs the command for one event.
