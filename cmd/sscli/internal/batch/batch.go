@@ -358,8 +358,9 @@ func (b *batch) echo(line batchLine) {
 // errNothing is a line of --load whose key was missing, so there is nothing to load.
 var errNothing = errors.New("nothing to load")
 
-// parse reads a line. It returns a request, or run for a line that is not a request.
-func (b *batch) parse(line batchLine) (req verb.Request, run func(context.Context) error, err error) {
+// parse reads a line. It returns a request, which may lie in room, or run for a line that is not
+// a request.
+func (b *batch) parse(line batchLine, room []client.Command) (req verb.Request, run func(context.Context) error, err error) {
 	if line.err != nil {
 		return verb.Request{}, nil, line.err
 	}
@@ -371,10 +372,10 @@ func (b *batch) parse(line batchLine) (req verb.Request, run func(context.Contex
 		if !e.Found {
 			return verb.Request{}, nil, errNothing
 		}
-		req = verb.SetRequest(e.Key, string(e.Value), b.set)
+		req = verb.SetRequest(e.Key, string(e.Value), b.set, room)
 		return req, nil, req.Check(b.app.Output)
 	}
-	return b.command(b.protect(line.words))
+	return b.command(b.protect(line.words), room)
 }
 
 // protect returns words as a flag parser must get them.
@@ -396,7 +397,7 @@ func (b *batch) line(ctx context.Context, line batchLine) error {
 		return err
 	}
 	b.app.Line = line.number
-	req, run, err := b.parse(line)
+	req, run, err := b.parse(line, nil)
 	return b.carryOut(ctx, req, run, err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineword"
@@ -19,7 +20,7 @@ import (
 
 // command reads the words of a line: a request of a verb, or run for anything else that a batch
 // can run.
-func (b *batch) command(args []string) (verb.Request, func(context.Context) error, error) {
+func (b *batch) command(args []string, room []client.Command) (verb.Request, func(context.Context) error, error) {
 	name, rest := args[0], args[1:]
 	v, ok := b.verbs[name]
 	if !ok {
@@ -27,7 +28,7 @@ func (b *batch) command(args []string) (verb.Request, func(context.Context) erro
 		v, ok = b.verbs[name]
 	}
 	if ok {
-		req, err := b.request(v, rest)
+		req, err := b.request(v, rest, room)
 		return req, nil, err
 	}
 	run := func(f func(context.Context, []string) error) (verb.Request, func(context.Context) error, error) {
@@ -109,7 +110,7 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 }
 
 // request reads the flags and operands of a verb.
-func (b *batch) request(known *lineVerb, args []string) (verb.Request, error) {
+func (b *batch) request(known *lineVerb, args []string, room []client.Command) (verb.Request, error) {
 	v := &known.plain
 	if hasFlags(args) {
 		fresh := known.anew()
@@ -127,7 +128,7 @@ func (b *batch) request(known *lineVerb, args []string) (verb.Request, error) {
 		}
 		args = fs.Args()
 	}
-	req, err := v.Parse(args, b.in)
+	req, err := v.Parse(args, b.in, room)
 	if err != nil {
 		return verb.Request{}, err
 	}
@@ -141,6 +142,6 @@ func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
 // words runs the command of a line word.
 func (b *batch) words(ctx context.Context, args []string) error {
-	req, run, err := b.command(args)
+	req, run, err := b.command(args, nil)
 	return b.carryOut(ctx, req, run, err)
 }

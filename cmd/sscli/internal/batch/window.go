@@ -24,6 +24,7 @@ type pendingLine struct {
 	run  func(context.Context) error // for a line that is not a request
 	f    *client.InFlight            // nil if nothing was sent
 	used *client.InFlight            // of a line that was finished; its memory can be used again
+	room []client.Command            // likewise
 	err  error                       // then why
 
 	reply client.Result
@@ -145,7 +146,7 @@ func (w *window) read(ctx context.Context) bool {
 	}
 	l := w.newLine()
 	if l.line, l.err = line, err; err == nil {
-		l.req, l.run, l.err = w.parse(line)
+		l.req, l.run, l.err = w.parse(line, l.room[:0])
 	}
 	w.next = l
 	return true
@@ -159,7 +160,7 @@ func (w *window) newLine() *pendingLine {
 	}
 	l := w.spare[last]
 	w.spare = w.spare[:last]
-	*l = pendingLine{used: l.f}
+	*l = pendingLine{used: l.f, room: l.req.Commands}
 	return l
 }
 

@@ -306,7 +306,7 @@ func (e *editing) store(ctx context.Context, value []byte) error {
 		}
 		o.Fence = e.lock.Token()
 	}
-	req := verb.SetRequest(e.key, string(value), o)
+	req := verb.SetRequest(e.key, string(value), o, nil)
 	limited, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
 	reply, err := verb.Carry(e.app, limited, e.session.Do, req)

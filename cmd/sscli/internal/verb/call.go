@@ -22,7 +22,7 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 		group:   cli.GroupDebug,
 		Flags:   fence.Bind,
 		Writes:  func(operands []string) bool { return len(operands) > 0 && changesVerb(operands[0]) },
-		Parse: func(args []string, _ cli.Source) (Request, error) {
+		Parse: func(args []string, _ cli.Source, _ []client.Command) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing ARG")
 			}

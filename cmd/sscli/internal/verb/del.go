@@ -19,7 +19,7 @@ func newDel() Verb {
 		example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore",
 		Flags:   fence.Bind,
 		Writes:  always,
-		Parse: func(args []string, _ cli.Source) (Request, error) {
+		Parse: func(args []string, _ cli.Source, room []client.Command) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing KEY")
 			}
@@ -30,7 +30,7 @@ func newDel() Verb {
 			if fence.Force && len(args) > 1 {
 				return Request{}, explain.Usagef("--force-fence with %d keys: want one key", len(args))
 			}
-			req := Request{Force: fence.Force}
+			req := Request{Force: fence.Force, Commands: room}
 			for _, key := range cli.UnprotectAll(args) {
 				req.Commands = append(req.Commands, client.Del(key, options))
 				req.Rows = append(req.Rows, format.Del{Key: key, Many: len(args) > 1})

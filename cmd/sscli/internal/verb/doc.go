@@ -7,7 +7,7 @@
 //	v := makeVerb() // one of Makers()
 //	v.Flags(flags)  // may be nil
 //	…
-//	req, err := v.Parse(operands, source)
+//	req, err := v.Parse(operands, source, nil)
 //	…
 //	err = verb.Do(a, ctx, req)
 //

@@ -34,14 +34,14 @@ VERSION of a missing key is -.`,
 			fs.BoolVar(&lines, "lines", false, "print one line per key even for a single key")
 			cli.BindShow(fs, &show)
 		},
-		Parse: func(args []string, _ cli.Source) (Request, error) {
+		Parse: func(args []string, _ cli.Source, room []client.Command) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing KEY")
 			}
 			if file != "" && len(args) > 1 {
 				return Request{}, explain.Usagef("-f with %d keys: want one key", len(args))
 			}
-			req := Request{View: show}
+			req := Request{View: show, Commands: room}
 			many := lines || len(args) > 1
 			for _, key := range cli.UnprotectAll(args) {
 				req.Commands = append(req.Commands, client.Get(key))

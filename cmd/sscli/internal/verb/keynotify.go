@@ -17,7 +17,7 @@ func newKeyNotify() Verb {
 		short:   "Send KEYNOTIFY and print the reply",
 		example: "  sscli keynotify setpoint",
 		Hidden:  true,
-		Parse: func(args []string, _ cli.Source) (Request, error) {
+		Parse: func(args []string, _ cli.Source, _ []client.Command) (Request, error) {
 			if len(args) == 0 || len(args) > 2 || (len(args) == 2 && !strings.EqualFold(args[1], wire.OptionStop)) {
 				return Request{}, explain.Usagef("want KEY, or KEY STOP")
 			}

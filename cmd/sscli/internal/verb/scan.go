@@ -57,7 +57,7 @@ first (size), or in the order of their bytes (key). Each key is then listed once
 			fs.BoolVarP(&f.long, "long", "l", false, "print size, age and the first bytes of each value too")
 			fs.Var(&f.sort, "sort", "sort by `ORDER`: age, size or key")
 		},
-		Parse: func(args []string, _ cli.Source) (Request, error) {
+		Parse: func(args []string, _ cli.Source, _ []client.Command) (Request, error) {
 			if len(args) > 1 {
 				return Request{}, explain.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(args))
 			}

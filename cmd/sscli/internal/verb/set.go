@@ -58,7 +58,7 @@ func (o *SetFlags) Bind(fs *pflag.FlagSet) {
 }
 
 // parse reads the operands of `set`.
-func (o *SetFlags) parse(args []string, in cli.Source) (Request, error) {
+func (o *SetFlags) parse(args []string, in cli.Source, room []client.Command) (Request, error) {
 	if len(args) == 0 {
 		return Request{}, explain.Usagef("missing KEY and VALUE")
 	}
@@ -78,18 +78,18 @@ func (o *SetFlags) parse(args []string, in cli.Source) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	req := SetRequest(key, value, options)
+	req := SetRequest(key, value, options, room)
 	req.Force = o.Force
 	return req, nil
 }
 
-// SetRequest returns the request that sets a key to a value.
-func SetRequest(key, value string, options client.SetOptions) Request {
+// SetRequest returns the request that sets a key to a value. room is as for [Verb.Parse].
+func SetRequest(key, value string, options client.SetOptions, room []client.Command) Request {
 	show := showSet
 	if options.Condition == client.NEX {
 		show = showSetNEX
 	}
-	return Request{Commands: []client.Command{client.SetText(key, value, options)}, Show: show}
+	return Request{Commands: append(room, client.SetText(key, value, options)), Show: show}
 }
 
 func showSet(c *client.Command, answer client.Result) (format.Result, bool, error) {

@@ -25,7 +25,7 @@ func newVDel() Verb {
 			fs.VarP(&file, "file", "f", "read the value from `FILE`")
 			fence.Bind(fs)
 		},
-		Parse: func(args []string, in cli.Source) (Request, error) {
+		Parse: func(args []string, in cli.Source, room []client.Command) (Request, error) {
 			if len(args) == 0 {
 				return Request{}, explain.Usagef("missing KEY and VALUE")
 			}
@@ -42,7 +42,7 @@ func newVDel() Verb {
 				return Request{}, err
 			}
 			return Request{
-				Commands: []client.Command{client.VDel(key, []byte(value), options)},
+				Commands: append(room, client.VDel(key, []byte(value), options)),
 				Force:    fence.Force,
 				Show: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
 					r := result.(client.VDelResult)

@@ -30,10 +30,11 @@ type Verb struct {
 
 	// Flags defines the verb's own flags; nil if there are none.
 	Flags func(*pflag.FlagSet)
-	// Parse turns the operands into a request, and does not change the values of the flags. in reads a value from a file or from standard
-	// input, and is called only if an operand or a flag says so. The error is a usage error, or
-	// in's.
-	Parse func(args []string, in cli.Source) (Request, error)
+	// Parse turns the operands into a request, and does not change the values of the flags. in
+	// reads a value from a file or from standard input, and is called only if an operand or a
+	// flag says so. room is empty; its memory may become the request's. The error is a usage
+	// error, or in's.
+	Parse func(args []string, in cli.Source, room []client.Command) (Request, error)
 	// Writes reports whether a line with these operands may change the store, without
 	// reading a value. nil for a verb that only reads.
 	Writes func(operands []string) bool
@@ -106,7 +107,7 @@ func verbCommand(a *cli.App, v Verb) *cobra.Command {
 		GroupID:           cmp.Or(v.group, cli.GroupStore),
 		ValidArgsFunction: complete.Keys(a, v.keys),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req, err := v.Parse(args, func(name string) ([]byte, error) { return a.Read(cmd.Context(), name, "the value") })
+			req, err := v.Parse(args, func(name string) ([]byte, error) { return a.Read(cmd.Context(), name, "the value") }, nil)
 			if err != nil {
 				return err
 			}
