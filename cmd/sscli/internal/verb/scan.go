@@ -58,6 +58,7 @@ first (size), or in the order of their bytes (key). Each key is then listed once
 			fs.Var(&f.sort, "sort", "sort by `ORDER`: age, size or key")
 		},
 		Parse: func(args []string, _ cli.Source, _ []client.Command) (Request, error) {
+			f := f // the pattern is this line's
 			if len(args) > 1 {
 				return Request{}, explain.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(args))
 			}
