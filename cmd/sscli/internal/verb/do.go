@@ -153,6 +153,9 @@ func Judge(a *cli.App, req *Request, i int, reply client.Result, err error) (for
 	if isMissing(reply) {
 		cli.NotePattern(a, c.Key())
 	}
+	if req.Replaces {
+		a.Signals.Heed()
+	}
 	result, yes, err := req.Show(c, reply)
 	if err == nil && !yes {
 		err = explain.ErrNo
