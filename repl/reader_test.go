@@ -110,6 +110,28 @@ func TestReaderFaultyLine(t *testing.T) {
 	}
 }
 
+// TestReaderLongWords has words that several reads bring, with quotes in the middle.
+func TestReaderLongWords(t *testing.T) {
+	for _, n := range []int{1000, 1023, 1024, 1025, 3000, readSize - 6, readSize, 3 * readSize} {
+		long := strings.Repeat("x", n)
+		in := "set a " + long + `"y z"'#'` + long + " # " + long + "\nget " + long + "\r\nget b"
+		want := []Line{
+			{Number: 1, Words: []Word{{"set", false}, {"a", false}, {long + "y z#" + long, true}}},
+			{Number: 2, Words: plain("get", long)},
+			{Number: 3, Words: plain("get", "b")},
+		}
+		for _, stream := range []io.Reader{strings.NewReader(in), iotest.HalfReader(strings.NewReader(in))} {
+			lines, faults := all(t, NewReader(stream))
+			for i := range lines {
+				lines[i].Text = ""
+			}
+			if !cmp.Equal(want, lines) || len(faults) > 0 {
+				t.Errorf("%d bytes: got %d lines, which differ, and %v", n, len(lines), faults)
+			}
+		}
+	}
+}
+
 func TestReaderLongLine(t *testing.T) {
 	value := strings.Repeat("0123456789\n", 20_000)
 	lines, faults := all(t, NewReader(strings.NewReader("set a '"+value+"'\n")))
@@ -155,12 +177,17 @@ func TestReaderDoesNotReadAhead(t *testing.T) {
 	}
 }
 
-// FuzzReader checks that Split finds the same words in a line as the Reader.
+// FuzzReader checks that Split finds the same words in a line as the Reader, and that the lines
+// do not depend on the reads.
 func FuzzReader(f *testing.F) {
 	f.Add("get a\r\nset a 'x\ny' # c\n\"\\q\"\n'")
 	f.Add("a\r")
 	f.Fuzz(func(t *testing.T, in string) {
-		lines, _ := all(t, NewReader(strings.NewReader(in)))
+		lines, faults := all(t, NewReader(strings.NewReader(in)))
+		bytewise, bytewiseFaults := all(t, NewReader(iotest.OneByteReader(strings.NewReader(in))))
+		if diff := cmp.Diff(lines, bytewise) + cmp.Diff(faults, bytewiseFaults); diff != "" {
+			t.Errorf("%q, in one read and in many (-one +many):\n%s", in, diff)
+		}
 		for _, line := range lines {
 			words, err := Split(line.Text)
 			if err != nil {
