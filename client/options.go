@@ -62,7 +62,8 @@ type Options struct {
 	Timeout      time.Duration // for contexts without a deadline; 0 = DefaultTimeout
 	KeepAlive    time.Duration // whole seconds; 0 = mqtt.DefaultKeepAlive
 
-	// Trace is called for every packet, by several goroutines. It must not block.
+	// Trace is called for every packet, by several goroutines. It must not block, nor use the
+	// session.
 	Trace func(TraceEvent)
 }
 

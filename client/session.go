@@ -461,7 +461,11 @@ func (p *pending) start(ctx context.Context, conn *mqtt.Conn) error {
 		return err
 	}
 	m := p.message(&s.draft)
-	switch err = conn.Queue(&m, p.onAck); err {
+	err = conn.Queue(&m, p.onAck)
+	if cap(s.draft.payload) > keptDraft {
+		s.draft.payload = nil
+	}
+	switch err {
 	case nil:
 		s.expectBy(p.deadline)
 	case mqtt.ErrFull:
@@ -585,7 +589,7 @@ func (s *Session) overdue() {
 	}
 }
 
-// A draft is memory for a message, used again when the connection has encoded it.
+// A draft is memory for a message, until the connection has encoded it.
 type draft struct {
 	timestamp  []byte
 	properties []byte          // encoded
@@ -593,14 +597,11 @@ type draft struct {
 	payload    []byte
 }
 
-// keptDraft is the size up to which the payload of a draft is kept, in bytes.
+// keptDraft is the size up to which a session keeps the payload of its draft, in bytes.
 const keptDraft = 64 << 10
 
 // message returns a request as a message. It lies in d until d is used again.
 func (p *pending) message(d *draft) mqtt.Message {
-	if cap(d.payload) > keptDraft {
-		d.payload = nil
-	}
 	s, c := p.s, &p.command
 	d.timestamp, _ = p.ts.AppendText(d.timestamp[:0]) // has no error
 	d.properties = append(mqtt.AppendProperty(d.properties[:0], wire.PropTimestamp, d.timestamp), s.properties...)
@@ -667,15 +668,18 @@ func (p *pending) acked(err error) {
 	s := p.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Time{}
-	if p.conn != nil {
-		now = p.conn.LastReceived() // the PUBACK
-	} else {
-		now = time.Now()
-	}
-	p.expires = now.Add(p.expiry)
+	p.expires = p.lastReceived().Add(p.expiry)
 	p.copies, p.taken = p.copies-1, true
 	p.spare.Store(p.copies == 0 && p.nobody.IsZero())
+}
+
+// lastReceived returns when something last came on the connection of a request. The caller
+// holds mu.
+func (p *pending) lastReceived() time.Time {
+	if p.conn == nil {
+		return time.Now() // the connection is being made
+	}
+	return p.conn.LastReceived()
 }
 
 // unheard takes a PUBACK that nobody subscribes to requests: the broker has discarded this
