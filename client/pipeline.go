@@ -181,10 +181,11 @@ func (p *Pipeline) free(f *InFlight, key string) {
 			p.caller = nil
 		}
 	}
-	if f.told != nil {
-		close(f.told)
-	}
+	told := f.told
 	f.over.Store(true) // who sees this may use f again
+	if told != nil {
+		close(told)
+	}
 	if p.freed != nil {
 		close(p.freed)
 		p.freed = nil

@@ -388,23 +388,26 @@ func TestPipelineAgain(t *testing.T) {
 // A result stays as it is when its connection reads on.
 func TestPipelineResultsStay(t *testing.T) {
 	t.Parallel()
-	store, s := open(t)
-	p := s.Pipeline(64)
-	value := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), 50) }
-	var got, called []*client.InFlight
-	for i := range 2000 {
-		must(store.Set(fmt.Sprint(i), value(i)))(t)
-		got = append(got, must(p.Queue(t.Context(), client.Get(fmt.Sprint(i))))(t))
-		called = append(called, must(p.Queue(t.Context(), client.Call([]string{"GET", fmt.Sprint(i)}, client.WriteOptions{})))(t))
-	}
-	for i := range got {
-		if r := must(got[i].Wait())(t).(client.GetResult); string(r.Value) != value(i) {
-			t.Errorf("%d: got %q", i, r.Value)
+	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		p := s.Pipeline(64)
+		value := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), 50) }
+		queue := func(c client.Command) *client.InFlight { return must(p.Queue(t.Context(), c))(t) }
+		var got, called []*client.InFlight
+		for i := range 2000 {
+			key := fmt.Sprint(i)
+			queue(client.Set(key, []byte(value(i)), client.SetOptions{}))
+			got = append(got, queue(client.Get(key)))
+			called = append(called, queue(client.Call([]string{"GET", key}, client.WriteOptions{})))
 		}
-		if r := must(called[i].Wait())(t).(client.CallResult); string(r.Value.Text) != value(i) {
-			t.Errorf("%d: the call got %q", i, r.Value.Text)
+		for i := range got {
+			if r := must(got[i].Wait())(t).(client.GetResult); string(r.Value) != value(i) {
+				t.Errorf("%d: got %q", i, r.Value)
+			}
+			if r := must(called[i].Wait())(t).(client.CallResult); string(r.Value.Text) != value(i) {
+				t.Errorf("%d: the call got %q", i, r.Value.Text)
+			}
 		}
-	}
+	})
 }
 
 // The clock passes every version that was received before another request is stamped.
