@@ -17,7 +17,7 @@ type Message struct {
 	ContentType   string
 	Expiry        time.Duration // Message Expiry Interval, rounded up to seconds; 0 = none
 	User          []Property    // User Properties in the order of the wire
-	Encoded       []byte        // of a message to send: User Properties before those of User; see AppendProperty
+	Encoded       []byte        // of a message to send: more User Properties, ahead of User; see AppendProperty
 	QoS           byte          // of a received message; Publish always uses QoS 1
 	Retained      bool          // of a received message: the broker kept it from before the subscription
 }
