@@ -434,6 +434,19 @@ func TestTokens(t *testing.T) {
 	c.ended()
 }
 
+// TestAuthenticationMethod: a server that asks for no token takes any of K8S-SAT, and knows no
+// other method [MQTT-4.12.0-1].
+func TestAuthenticationMethod(t *testing.T) {
+	s := emulator.Start(t)
+	for method, want := range map[string]byte{"K8S-SAT": 0, "OTHER": 0x8c} {
+		c := dial(t, s, "c")
+		ack := c.hello(func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = method, []byte("x") })
+		if ack.ReasonCode != want {
+			t.Errorf("%s: CONNACK %#x, want %#x", method, ack.ReasonCode, want)
+		}
+	}
+}
+
 func TestRefuseConnect(t *testing.T) {
 	s := emulator.Start(t)
 	s.RefuseConnect(func(id, _ string) byte {

@@ -166,8 +166,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	if c.Version == version5 {
 		out = binary.AppendUvarint(out, uint64(props))
 		if m.expires {
-			left, _ := m.remaining(c.b.now())
-			left = max(left, 1) // one that was sent before is sent again
+			left, _ := m.remaining(c.b.now()) // perhaps 0: what was sent before is sent again
 			out = binary.BigEndian.AppendUint32(append(out, propMessageExpiry), left)
 		}
 		if alias > 0 {

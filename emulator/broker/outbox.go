@@ -150,10 +150,11 @@ const (
 	// drain is how long a closing connection has for what is in its outbox.
 	drain = time.Second
 
-	// linger is how long a closed connection waits for the client to close its side.
-	// Without, a client that was still sending would get a reset, which can overtake the
-	// DISCONNECT.
-	linger = 200 * time.Millisecond
+	// linger is how long a closed connection waits for the client to close its side, or to send
+	// more, but not longer than lingerMost. Without, a client that was still sending would get a
+	// reset, which can overtake the DISCONNECT.
+	linger     = 200 * time.Millisecond
+	lingerMost = 5 * time.Second
 )
 
 // writeLoop is the client's writer.

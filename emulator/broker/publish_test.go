@@ -157,6 +157,43 @@ func TestReceiveMaximum(t *testing.T) {
 	sub.nothing()
 }
 
+// TestReceiveMaximumOfBroker: the client's send quota begins anew with each connection, and
+// PUBCOMP for a message of an earlier one does not make it larger (4.9).
+func TestReceiveMaximumOfBroker(t *testing.T) {
+	s := start(t, broker.Options{ReceiveMaximum: 2})
+	send := func(c *client, id uint16) {
+		c.send(&packets.Publish{Topic: "t", QoS: 2, PacketID: id, Properties: &packets.Properties{}})
+	}
+	release := func(c *client, id uint16) {
+		c.send(&packets.Pubrel{PacketID: id, Properties: &packets.Properties{}})
+		c.expect(fmt.Sprintf("PUBCOMP %d 0x00", id))
+	}
+	c := connect(t, s, "c", lasting)
+	for id := range uint16(2) {
+		send(c, id+1)
+		c.expect(fmt.Sprintf("PUBREC %d 0x10", id+1))
+	}
+	c.conn.Close()
+	c = resume(t, s, "c")
+	send(c, 3)
+	c.expect("PUBREC 3 0x10")
+	send(c, 4)
+	c.expect("PUBREC 4 0x10")
+	release(c, 3)
+	send(c, 5)
+	c.expect("PUBREC 5 0x10")
+	release(c, 1) // the broker cannot tell that it is an old one, nor can the client
+	release(c, 4)
+	release(c, 5)
+	release(c, 2)
+	for id := range uint16(2) {
+		send(c, id+6)
+		c.expect(fmt.Sprintf("PUBREC %d 0x10", id+6))
+	}
+	send(c, 8)
+	c.ended("DISCONNECT 0x93")
+}
+
 // TestMaximumPacketSize: what is larger than the client takes is as if it had been
 // delivered [MQTT-3.1.2-24], [MQTT-3.1.2-25].
 func TestMaximumPacketSize(t *testing.T) {

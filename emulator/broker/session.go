@@ -230,11 +230,12 @@ func (c *Client) acknowledgement(kind byte, body []byte) *Error {
 	}
 	s := c.session
 	if kind == typePubrel {
-		code := byte(Success)
-		if _, ok := s.received[p.id]; !ok {
-			code = packetIDNotFound
+		code := byte(packetIDNotFound)
+		if _, ok := s.received[p.id]; ok {
+			code = Success
+			delete(s.received, p.id)
+			c.unacked = max(0, c.unacked-1) // the message may have come in an earlier connection
 		}
-		delete(s.received, p.id)
 		c.ack(typePubcomp, p.id, code) // [MQTT-4.3.3-11]
 		return nil
 	}
