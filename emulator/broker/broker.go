@@ -59,6 +59,12 @@ type Options struct {
 	MaxRetained      int // retained messages; 0: 100000
 	MaxRetainedBytes int // and their bytes, about; 0: 256 MiB
 
+	// MaxBytes is what all clients together make the broker keep, about: sessions, messages,
+	// packets on their way in and out. Beyond it CONNECT, SUBSCRIBE and messages to keep are
+	// refused with 0x97, and a client that has more of it than its share is disconnected with 0x97
+	// when it asks for more. 0: 1 GiB.
+	MaxBytes int
+
 	Version string       // for $SYS/broker/version
 	Log     *slog.Logger // nil: silent
 }
@@ -76,6 +82,7 @@ func (o *Options) setDefaults() {
 	}{
 		{&o.Outbox, 1 << 16}, {&o.OutboxBytes, 256 << 20}, {&o.Queue, 1 << 16}, {&o.QueueBytes, 64 << 20},
 		{&o.MaxSessions, 100_000}, {&o.MaxSubscriptions, 10_000}, {&o.MaxRetained, 100_000}, {&o.MaxRetainedBytes, 256 << 20},
+		{&o.MaxBytes, 1 << 30},
 	} {
 		if *d.limit <= 0 {
 			*d.limit = d.value
@@ -98,6 +105,8 @@ type Stats struct {
 	Subscriptions int
 	Retained      int
 
+	Kept int // bytes that clients make the broker keep, about; see Options.MaxBytes
+
 	MessagesReceived, MessagesSent uint64 // PUBLISH packets
 	BytesReceived, BytesSent       uint64
 }
@@ -117,7 +126,9 @@ type Broker struct {
 	generation uint64            // changes with each subscription
 	routes     map[string]*route // by topic
 	stats      Stats
+	routeBytes int
 	retained   int    // bytes
+	kept       int    // bytes of all kinds; see budget.go
 	sequence   uint64 // of retained messages
 	sysSubs    int    // subscriptions to $SYS
 	sysDue     *Appointment
@@ -187,7 +198,7 @@ func (b *Broker) Unlock() {
 // Stats returns the present figures. It wants the lock.
 func (b *Broker) Stats() Stats {
 	st := b.stats
-	st.Connections, st.Sessions = len(b.clients), len(b.sessions)
+	st.Connections, st.Sessions, st.Kept = len(b.clients), len(b.sessions), b.kept
 	return st
 }
 

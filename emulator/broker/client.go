@@ -39,6 +39,7 @@ type Client struct {
 	flight    []byte
 	unwritten []byte // the rest of flight
 	spare     []byte // for out
+	queued    int    // bytes of out and flight, about
 	writing   bool
 	turn      bool      // of the writer
 	dirty     bool      // in Broker.dirty
@@ -59,6 +60,10 @@ type Client struct {
 	aliases     map[string]uint16
 	aliasTopics []string          // by alias
 	topics      map[uint16][]byte // by the client's alias
+
+	// What else is charged for the connection; see budget.go.
+	buffered int // memory of packets that are read
+	aliased  int // topics of both sides' aliases
 
 	in     publishPacket
 	live   message
@@ -143,6 +148,7 @@ func (c *Client) readLoop() {
 			c.cut()
 		}
 		delete(b.clients, c)
+		c.settle()
 		b.changed = true
 		b.Unlock()
 		// An error would only repeat that the connection is gone.
@@ -175,6 +181,11 @@ func (c *Client) readLoop() {
 			return
 		}
 		buf, to = makeRoom(buf, used, to)
+		if !c.buffer(len(buf)) {
+			buf = nil
+			c.discard()
+			return
+		}
 	}
 }
 
@@ -366,7 +377,7 @@ func (c *Client) goodbyeOf(body []byte) *Error {
 		s.expiry = p.expiry
 	}
 	if p.code == Success {
-		s.will = nil // [MQTT-3.14.4-3]
+		s.setWill(nil) // [MQTT-3.14.4-3]
 	}
 	c.ending, c.ended = true, End{ByClient: true, Code: p.code}
 	c.detach()

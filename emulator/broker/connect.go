@@ -187,6 +187,12 @@ func (c *Client) attach(v Verdict) *Error {
 	if p.hasWill && !c.may(string(p.willTopic), true) {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "the topic of the will is not for this client"})
 	}
+	var last *will
+	cost := sessionOverhead + len(c.ID)
+	if p.hasWill {
+		last = newWill(p)
+		cost += last.msg.cost()
+	}
 	c.keepAlive = time.Duration(p.keepAlive) * time.Second
 	serverKeepAlive := false
 	if limit := b.opts.KeepAlive; p.version == version5 && limit > 0 && (c.keepAlive == 0 || c.keepAlive > limit) {
@@ -200,7 +206,7 @@ func (c *Client) attach(v Verdict) *Error {
 		s.client.end(sessionTakenOver, "")
 	}
 	s := b.sessions[c.ID]
-	if s == nil && len(b.sessions) >= b.opts.MaxSessions {
+	if s == nil && (len(b.sessions) >= b.opts.MaxSessions || !b.affords(cost)) || s != nil && last != nil && !b.affords(last.msg.cost()) {
 		return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many sessions"})
 	}
 	if s != nil && p.cleanStart { // [MQTT-3.1.2-4]
@@ -222,10 +228,7 @@ func (c *Client) attach(v Verdict) *Error {
 	default:
 		s.expiry = neverExpires
 	}
-	s.will = nil
-	if p.hasWill {
-		s.will = newWill(p)
-	}
+	s.setWill(last)
 	c.mayHave = identifiers
 	if n := int(p.props.receiveMaximum); n > 0 {
 		c.mayHave = n
@@ -238,7 +241,7 @@ func (c *Client) attach(v Verdict) *Error {
 	}
 	c.packet(typeConnack<<4, connack)
 	c.connack = len(c.out)
-	c.connect = nil
+	c.connect, c.login.Password, c.login.Data = nil, nil, nil
 	b.stats.Clients++
 	b.changed = true
 	if b.opts.Connected != nil {

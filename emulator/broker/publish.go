@@ -95,6 +95,7 @@ func (c *Client) publish(first byte, body []byte) *Error {
 	}
 	if code < UnspecifiedError {
 		s.received[p.id] = struct{}{}
+		b.charge(receivedOverhead)
 	} else {
 		c.unacked--
 	}
@@ -121,6 +122,10 @@ func (c *Client) resolveAlias(p *publishPacket) *Error {
 			if c.topics == nil {
 				c.topics = make(map[uint16][]byte)
 			}
+			if !c.b.affords(len(p.topic)) {
+				return &Error{QuotaExceeded, "the broker's memory for topic aliases is exhausted"}
+			}
+			c.remember(len(p.topic) - len(c.topics[alias]))
 			c.topics[alias] = bytes.Clone(p.topic)
 		}
 		return nil
