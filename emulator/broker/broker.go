@@ -22,6 +22,10 @@ type Options struct {
 	// filter; nil: everybody may. The filter of a shared subscription begins with $share.
 	Authorize func(c *Client, topic string, write bool) bool
 
+	// Refuse are topic filters that nobody may subscribe to, compared character by character:
+	// SUBACK 0x80.
+	Refuse []string
+
 	// Topic is the topic of Handle. No message to it reaches a subscriber or is retained. A
 	// will to it is dropped.
 	Topic string
@@ -50,8 +54,8 @@ type Options struct {
 	TopicAliasMaximum uint16        // of the broker; 0: 64
 	KeepAlive         time.Duration // the longest, in whole seconds; clients that ask for more are told; 0: any
 
-	Outbox           int // packets that may wait for a connected client; 0: 65536
-	OutboxBytes      int // and their bytes, about; 0: 256 MiB
+	Outbox           int // packets that may wait for a connected client; 0: 262144, which all retained ones fit in
+	OutboxBytes      int // and their bytes, with those that are not acknowledged, about; 0: 256 MiB
 	Queue            int // messages that are kept for a session whose client is away; 0: 65536
 	QueueBytes       int // and their bytes, about; 0: 64 MiB
 	MaxSessions      int // of clients that are there, and that are away; 0: 100000
@@ -80,7 +84,7 @@ func (o *Options) setDefaults() {
 		limit *int
 		value int
 	}{
-		{&o.Outbox, 1 << 16}, {&o.OutboxBytes, 256 << 20}, {&o.Queue, 1 << 16}, {&o.QueueBytes, 64 << 20},
+		{&o.Outbox, 1 << 18}, {&o.OutboxBytes, 256 << 20}, {&o.Queue, 1 << 16}, {&o.QueueBytes, 64 << 20},
 		{&o.MaxSessions, 100_000}, {&o.MaxSubscriptions, 10_000}, {&o.MaxRetained, 100_000}, {&o.MaxRetainedBytes, 256 << 20},
 		{&o.MaxBytes, 1 << 30},
 	} {

@@ -41,6 +41,9 @@ func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) b
 	if !ok {
 		return filterInvalid
 	}
+	if slices.Contains(b.opts.Refuse, filter) {
+		return UnspecifiedError
+	}
 	if !c.may(filter, false) {
 		return NotAuthorized
 	}
