@@ -486,8 +486,12 @@ func decodeConnect(body []byte) (*connectPacket, *Error) {
 		}
 		p.willTopic = f.text()
 		p.willBody = f.binary()
-		if f.err == nil && !validTopic(p.willTopic) {
-			f.fail(&Error{TopicNameInvalid, "the topic of the will is empty or has wildcards"})
+		switch {
+		case f.err != nil:
+		case len(p.willTopic) == 0: // [MQTT-4.7.3-1]
+			f.fail(violation("the topic of the will is empty"))
+		case !validTopic(p.willTopic):
+			f.fail(&Error{TopicNameInvalid, "the topic of the will has wildcards"})
 		}
 		if f.err == nil && hasWildcard(p.willProps.responseTopic) { // [MQTT-3.3.2-14]
 			f.fail(violation("a response topic with wildcards"))
