@@ -217,6 +217,21 @@ func TestMaximumPacketSize(t *testing.T) {
 	pub.publish("t", 1, "2", 0)
 	sub.expect("t q1: 1", "t q1: 2")
 	sub.nothing()
+	// What is sent again is measured by the new connection, and makes room if it is too large.
+	away := connect(t, s, "away", lasting)
+	away.subscribe("u", 2)
+	for qos := range byte(2) {
+		pub.publish("u", qos+1, strings.Repeat("x", 120), 0)
+		away.read()
+	}
+	away.conn.Close()
+	away = resume(t, s, "away", receiveMaximum(1), func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(100)) })
+	pub.publish("u", 1, "1", 0)
+	away.expect("u q1: 1")
+	away.nothing()
+	away.conn.Close()
+	away = resume(t, s, "away")
+	away.nothing()
 }
 
 // TestMessageExpiry: what is left of it is passed on [MQTT-3.3.2-6], and what is over is
@@ -330,6 +345,25 @@ func TestKeptMessages(t *testing.T) {
 	sub = resume(t, s, "sub")
 	for i := range 200 {
 		sub.expect(fmt.Sprintf("t/%d q%d: %d", i%3, 1+i%2, i))
+	}
+	sub.nothing()
+	sub.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
+	for i := range 200 { // those that expire make room
+		pub.publish("t", 1, "short", 0, expiry(uint32(5+i%2*10)))
+	}
+	pub.publish("t", 1, "too much", 0x97)
+	s.advance(5 * time.Second)
+	for range 100 {
+		pub.publish("t", 1, "in their place", 0)
+	}
+	pub.publish("t", 1, "too much", 0x97)
+	sub = resume(t, s, "sub")
+	for range 100 {
+		sub.expect("t q1: short")
+	}
+	for range 100 {
+		sub.expect("t q1: in their place")
 	}
 	sub.nothing()
 	pub.publish("t", 1, "there is room", 0)

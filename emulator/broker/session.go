@@ -35,12 +35,11 @@ func (b *Broker) newSession(id string) *session {
 }
 
 // wake ends the absence of the session's client. A will that waited is not sent
-// [MQTT-3.1.3-9].
+// [MQTT-3.1.3-9]: the connection brings its own, or none.
 func (s *session) wake() {
 	s.b.Cancel(s.ends)
 	s.b.Cancel(s.willDue)
 	s.ends, s.willDue = nil, nil
-	s.setWill(nil)
 	s.window.again = s.window.lo
 }
 
