@@ -254,7 +254,7 @@ func (c *Client) packets(p []byte, n int) (used int, quick, ok bool) {
 		b.Unlock()
 	}()
 	c.lastRead = time.Now()
-	b.batch = c.lastRead
+	b.batch = c.lastRead.Add(b.agenda.forward)
 	b.stats.BytesReceived += uint64(n)
 	for !c.ending && !c.cutOff {
 		if used == len(p) {

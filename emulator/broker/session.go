@@ -116,7 +116,7 @@ const (
 )
 
 // deliver sends a message to a session's client, or keeps it.
-func (s *session) deliver(d delivery) outcome {
+func (s *session) deliver(d *delivery) outcome {
 	c := s.client
 	switch {
 	case c == nil && (d.qos == 0 || d.transient || s.expiry == 0):
@@ -127,7 +127,7 @@ func (s *session) deliver(d delivery) outcome {
 		if !c.room() {
 			return notKept
 		}
-		if !c.appendPublish(&d, 0, false) {
+		if !c.appendPublish(d, 0, false) {
 			return tooLarge
 		}
 		return delivered
@@ -135,19 +135,25 @@ func (s *session) deliver(d delivery) outcome {
 		if !c.room() {
 			return s.deliver(d) // the client is away now
 		}
-		return s.launch(&d)
-	case !c.fits(&d):
+		return s.launch(d)
+	case !c.fits(d):
 		return tooLarge
 	case !c.room():
 		return s.deliver(d)
 	}
-	d.msg = d.msg.keep()
-	s.pending.push(d)
+	s.await(d)
 	return delivered
 }
 
+// await has a message wait.
+func (s *session) await(d *delivery) {
+	waiting := *d
+	waiting.msg = d.msg.keep()
+	s.pending.push(waiting)
+}
+
 // keep is for a client that is away.
-func (s *session) keep(d delivery) outcome {
+func (s *session) keep(d *delivery) outcome {
 	o := &s.b.opts
 	full := func() bool { return s.pending.len()+s.window.busy >= o.Queue || s.pending.bytes >= o.QueueBytes }
 	if full() {
@@ -158,8 +164,7 @@ func (s *session) keep(d delivery) outcome {
 		s.b.log.Warn("the session is full", "client", s.id)
 		return noRoom
 	}
-	d.msg = d.msg.keep()
-	s.pending.push(d)
+	s.await(d)
 	return delivered
 }
 
@@ -287,7 +292,7 @@ func (b *Broker) deliverShared(g *group, m *message) outcome {
 			if sub.id != 0 {
 				d.ids = []int{sub.id}
 			}
-			if last = sub.session.deliver(d); last == delivered {
+			if last = sub.session.deliver(&d); last == delivered {
 				return delivered
 			}
 		}

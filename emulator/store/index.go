@@ -159,6 +159,9 @@ func (x *index) from(key []byte, yield func(Entry) bool) {
 
 // next returns where the record is that expires next, or 0.
 func (x *index) next() ref {
+	if x.expiries.Len() == 0 {
+		return 0
+	}
 	first, _ := x.expiries.Min()
 	return first.ref
 }

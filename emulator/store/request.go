@@ -84,7 +84,7 @@ func (s *Store) stamps(c *call, needTimestamp, takesFence bool) string {
 
 // ahead tells whether a reading is more than a minute ahead of the store.
 func (s *Store) ahead(v stamp) bool {
-	return v.wall > s.now.Add(wire.MaxDrift).UnixMilli()
+	return v.wall > s.millis+wire.MaxDrift.Milliseconds()
 }
 
 // guard checks a token, the zero stamp if there is none, against the key's fence
