@@ -66,7 +66,7 @@ func (c *Client) publish(first byte, body []byte) *Error {
 			return err
 		}
 	}
-	if hasWildcard(p.props.responseTopic) { // [MQTT-3.3.2-14]
+	if !p.last.again && hasWildcard(p.props.responseTopic) { // [MQTT-3.3.2-14]
 		return violation("a response topic with wildcards")
 	}
 	s := c.session
