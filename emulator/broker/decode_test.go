@@ -335,7 +335,7 @@ func FuzzWindow(f *testing.F) {
 		var order []uint16
 		for i, op := range ops {
 			if op%2 == 0 && !w.full() {
-				id := w.add(delivery{ids: []int{i}})
+				_, id := w.add(&delivery{ids: []int{i}})
 				if _, taken := model[id]; taken || id == 0 {
 					t.Fatalf("packet id %d is given again", id)
 				}
@@ -374,7 +374,7 @@ func TestWindowWithGaps(t *testing.T) {
 		if w.full() {
 			t.Fatalf("the window is full with %d deliveries", w.busy)
 		}
-		id := w.add(delivery{ids: []int{i}})
+		_, id := w.add(&delivery{ids: []int{i}})
 		if _, taken := stuck[id]; taken || id == 0 {
 			t.Fatalf("packet id %d is given again", id)
 		}
@@ -399,7 +399,7 @@ func TestWindowWithGaps(t *testing.T) {
 		t.Errorf("%d are left", w.busy)
 	}
 	for range identifiers {
-		w.add(delivery{})
+		w.add(&delivery{})
 	}
 	if !w.full() {
 		t.Error("all identifiers are in use, and there is another")

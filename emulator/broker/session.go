@@ -175,7 +175,7 @@ func (s *session) launch(d *delivery) outcome {
 	if !c.appendPublish(d, identifier(s.window.hi), false) {
 		return tooLarge
 	}
-	flying := *d
+	flying, _ := s.window.add(d)
 	if s.expiry == 0 && d.group == nil {
 		flying.transient = true
 	}
@@ -184,7 +184,6 @@ func (s *session) launch(d *delivery) outcome {
 	} else {
 		flying.msg = d.msg.keep()
 	}
-	s.window.add(flying)
 	c.quota--
 	return delivered
 }

@@ -93,7 +93,11 @@ func (s *Store) guard(token stamp, r ref) string {
 	if r == 0 {
 		return ""
 	}
-	fence, fenced := parseStamp(s.index.entry(r).Fence())
+	text := s.index.entry(r).Fence()
+	if len(text) == 0 {
+		return ""
+	}
+	fence, fenced := parseStamp(text)
 	switch {
 	case !fenced:
 		return ""
