@@ -2,11 +2,9 @@ package serve
 
 import (
 	"net"
-	"runtime"
 
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/emulator"
@@ -46,18 +44,6 @@ func (f redisFlags) check(login bool) error {
 		return nil
 	}
 	return explain.Usagef("--redis %s: anybody who reaches that address could use the store: want --users, or --redis-insecure", f.listen)
-}
-
-// spareCore has a server for Redis clients run on one core of two: the other one is for the
-// clients. Of many connections with one request each, several are ready at a time. For each time
-// Go wakes a second thread, which costs more than the few microseconds of its work. A server that
-// computes for its clients or waits for a disk keeps both cores, as does one with GOMAXPROCS set.
-func (f redisFlags) spareCore(a *cli.App, o emulator.Options) {
-	_, chosen := a.Env("GOMAXPROCS")
-	busy := o.TLS != nil || o.CheckLogin != nil || o.VerifyToken != nil || o.Data.File != ""
-	if f.listen != "" && !chosen && !busy && runtime.GOMAXPROCS(0) == 2 {
-		runtime.GOMAXPROCS(1)
-	}
 }
 
 // serve lets Redis clients use an attached store.

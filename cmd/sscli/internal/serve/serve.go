@@ -239,7 +239,6 @@ func run(a *cli.App, ctx context.Context, f serveFlags, args []string) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, accounts.close()) }()
-	f.redis.spareCore(a, o)
 	server, err := emulator.New(o)
 	if explain.IsA[*emulator.DataError](err) {
 		return dataError(err)

@@ -1,10 +1,8 @@
 package serve
 
 import (
-	"crypto/tls"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/child"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -27,30 +24,6 @@ func TestEnviron(t *testing.T) {
 	for _, kv := range env {
 		if strings.Contains(kv, "elsewhere") {
 			t.Errorf("%s was left", kv)
-		}
-	}
-}
-
-// TestSpareCore: a server for Redis clients leaves one of two cores to them, unless it needs both.
-func TestSpareCore(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for _, test := range []struct {
-		name, redis, chosen string
-		o                   emulator.Options
-		cores, want         int
-	}{
-		{name: "two", redis: "127.0.0.1:0", cores: 2, want: 1},
-		{name: "three", redis: "127.0.0.1:0", cores: 3, want: 3},
-		{name: "no Redis clients", cores: 2, want: 2},
-		{name: "chosen", redis: "127.0.0.1:0", chosen: "2", cores: 2, want: 2},
-		{name: "TLS", redis: "127.0.0.1:0", o: emulator.Options{TLS: new(tls.Config)}, cores: 2, want: 2},
-		{name: "file", redis: "127.0.0.1:0", o: emulator.Options{Data: emulator.Data{File: "f"}}, cores: 2, want: 2},
-	} {
-		a := &cli.App{Env: func(string) (string, bool) { return test.chosen, test.chosen != "" }}
-		runtime.GOMAXPROCS(test.cores)
-		redisFlags{listen: config.Text(test.redis)}.spareCore(a, test.o)
-		if got := runtime.GOMAXPROCS(0); got != test.want {
-			t.Errorf("%s: runs on %d of %d cores, want %d", test.name, got, test.cores, test.want)
 		}
 	}
 }
