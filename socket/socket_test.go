@@ -13,7 +13,7 @@ import (
 )
 
 // pair returns both ends of a TCP connection, and one as a Conn.
-func pair(t *testing.T) (peer, nc *net.TCPConn, c *socket.Conn) {
+func pair(t testing.TB) (peer, nc *net.TCPConn, c *socket.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,25 +145,7 @@ func TestOnlyTCP(t *testing.T) {
 
 // BenchmarkEcho is a byte there and back. It allocates nothing.
 func BenchmarkEcho(b *testing.B) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer ln.Close()
-	peer, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer peer.Close()
-	nc, err := ln.Accept()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer nc.Close()
-	c := socket.New(nc)
-	if c == nil {
-		b.Skip("there is no Conn on this system")
-	}
+	peer, _, c := pair(b)
 	buf := make([]byte, 1)
 	b.ReportAllocs()
 	for b.Loop() {
