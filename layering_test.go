@@ -70,10 +70,11 @@ client/slots
 client/mqtt          client/slots
 client/wait
 client               client/mqtt client/slots client/wait client/wire
-emulator/broker
+socket
+emulator/broker      socket
 emulator/store       client/wire
 emulator/disk
-redis
+redis                socket
 emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store redis
 format
 repl                 format
@@ -124,7 +125,7 @@ const rooms = module + "/cmd/sscli/internal/"
 // drawn reads arrows.
 func drawn(t *testing.T) map[string][]string {
 	full := func(name string) string {
-		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "redis", "repl"}, name) {
+		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "redis", "repl", "socket"}, name) {
 			return module + "/" + name
 		}
 		return rooms + name
@@ -194,6 +195,7 @@ func TestLayers(t *testing.T) {
 		redis    = module + "/redis"
 		slots    = module + "/client/slots"
 		repl     = module + "/repl"
+		socket   = module + "/socket"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
 		cobra    = "github.com/spf13/cobra"
@@ -233,16 +235,18 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, emulator, format, repl, cmd) || flags(i) }},
 		{"emulator and client agree on bytes only", func(p string) bool { return under(p, emulator) }, all,
 			func(i string) bool { return i == client || under(i, format, repl, cmd) || flags(i) }},
-		{"redis stands on the standard library alone", func(p string) bool { return p == redis }, all,
-			func(i string) bool { return !isStd(i) && i != redis }},
+		{"socket stands on the standard library alone", func(p string) bool { return p == socket }, all,
+			func(i string) bool { return !isStd(i) }},
+		{"redis stands on the standard library and socket", func(p string) bool { return p == redis }, all,
+			func(i string) bool { return !isStd(i) && i != redis && i != socket }},
 		{"store stands on the standard library, wire and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool { return !isStd(i) && i != wire && i != btree }},
 		{"disk stands on the standard library and bbolt", func(p string) bool { return p == disk }, direct,
 			func(i string) bool { return !isStd(i) && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
-		{"broker stands on the standard library, without its HTTP", func(p string) bool { return p == broker }, all,
-			func(i string) bool { return !isStd(i) && !own(i) || own(i) && i != broker || i == "net/http" }},
+		{"broker stands on the standard library, without its HTTP, and socket", func(p string) bool { return p == broker }, all,
+			func(i string) bool { return !isStd(i) && i != broker && i != socket || i == "net/http" }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, color and the widths of characters", func(p string) bool { return p == format }, direct,

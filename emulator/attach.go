@@ -57,7 +57,7 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 	}
 	a := &Attached{opts: opts, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	changed := opts.Changed
-	opts.Changed = func(c store.Change) {
+	opts.Changed = func(c *store.Change) {
 		a.port.changed(c)
 		if changed != nil {
 			changed(c)

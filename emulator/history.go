@@ -41,7 +41,7 @@ const (
 )
 
 // add remembers a change.
-func (h *history) add(c store.Change) {
+func (h *history) add(c *store.Change) {
 	if len(h.slots) < maxChanges {
 		h.slots = append(h.slots, pastChange{})
 	}

@@ -100,7 +100,7 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 	j.changed.L = lock
 	told := o.Changed
 	o.Keep = d.keeps
-	o.Changed = func(c store.Change) {
+	o.Changed = func(c *store.Change) {
 		j.add(c)
 		if told != nil {
 			told(c)
@@ -131,7 +131,7 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 }
 
 // add takes a change of the store. The lock is held.
-func (j *journal) add(c store.Change) {
+func (j *journal) add(c *store.Change) {
 	b := &j.next.batch
 	switch {
 	case c.Kept:

@@ -58,7 +58,7 @@ func (p *redisPort) close() error {
 }
 
 // changed tells Redis clients of a change.
-func (p *redisPort) changed(c store.Change) {
+func (p *redisPort) changed(c *store.Change) {
 	if p == nil {
 		return
 	}
@@ -248,7 +248,7 @@ func (l serverLock) Unlock() {
 }
 
 // note is told of each change of the store.
-func (s *Server) note(c store.Change) {
+func (s *Server) note(c *store.Change) {
 	s.history.add(c)
 	s.port.changed(c)
 }

@@ -327,7 +327,11 @@ func (s *Server) now() time.Time {
 	if !s.stopped.IsZero() {
 		return s.stopped
 	}
-	return s.broker.Now().Add(s.opts.Skew)
+	now := s.broker.Now()
+	if s.opts.Skew != 0 {
+		now = now.Add(s.opts.Skew)
+	}
+	return now
 }
 
 // at has something done when the store's clock shows that time.

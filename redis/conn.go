@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sscli/sscli/socket"
 )
 
 // A conn is one client. What is not said to be guarded belongs to the goroutine that reads
@@ -17,6 +19,7 @@ import (
 type conn struct {
 	s                *Server
 	nc               net.Conn
+	fast             *socket.Conn // nil: not a plain TCP connection
 	id               int64
 	who              Caller
 	since            time.Time
@@ -93,15 +96,19 @@ const (
 )
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, since: time.Now(), lastActive: time.Now(), lastCommand: "NULL", channels: subscribed{}, patterns: subscribed{}}
+	c := &conn{s: s, nc: nc, fast: socket.New(nc), since: time.Now(), lastActive: time.Now(), lastCommand: "NULL", channels: subscribed{}, patterns: subscribed{}}
 	c.out.wake.L = &c.out.mu
 	return c
 }
 
 // serve reads requests until the connection ends.
 func (c *conn) serve() error {
+	var from io.Reader = c.nc
+	if c.fast != nil {
+		from = c.fast
+	}
 	for {
-		if err := c.in.fill(c.nc); err != nil {
+		if err := c.in.fill(from); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
@@ -219,7 +226,7 @@ func (o *output) write(c *conn) {
 		o.mu.Unlock()
 		err := c.s.settle()
 		if err == nil {
-			_, err = c.nc.Write(p)
+			err = c.write(p)
 		}
 		o.mu.Lock()
 		if err != nil {
@@ -231,6 +238,19 @@ func (o *output) write(c *conn) {
 	}
 	o.writing = false
 	o.wake.Broadcast()
+}
+
+// write writes replies and messages.
+func (c *conn) write(p []byte) error {
+	if c.fast != nil {
+		n, err := c.fast.TryWrite(p)
+		if err != nil || n == len(p) {
+			return err
+		}
+		p = p[n:]
+	}
+	_, err := c.nc.Write(p)
+	return err
 }
 
 // settle waits until the changes made so far are kept.

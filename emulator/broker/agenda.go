@@ -51,7 +51,7 @@ func (q *appointments) Pop() any {
 // now reads the clock once for all packets of a batch.
 func (b *Broker) now() time.Time {
 	if !b.batch.IsZero() {
-		return b.batch.Add(b.agenda.forward)
+		return b.batch
 	}
 	return time.Now().Add(b.agenda.forward)
 }
@@ -80,7 +80,7 @@ func (b *Broker) Cancel(a *Appointment) {
 // in the order of time, and while the clock shows its time. Keep Alive goes by real
 // time. Advance wants the lock.
 func (b *Broker) Advance(d time.Duration) {
-	b.agenda.armed = time.Time{}
+	b.agenda.armed, b.batch = time.Time{}, time.Time{}
 	target := b.now().Add(d)
 	for len(b.agenda.queue) > 0 && !b.agenda.queue[0].due.After(target) {
 		if wait := b.agenda.queue[0].due.Sub(b.now()); wait > 0 {

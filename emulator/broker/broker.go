@@ -129,6 +129,7 @@ type Broker struct {
 	tree       node
 	generation uint64            // changes with each subscription
 	routes     map[string]*route // by topic
+	last       *route            // of Publish
 	stats      Stats
 	routeBytes int
 	retained   int    // bytes
@@ -139,7 +140,7 @@ type Broker struct {
 	started    time.Time
 	dirty      []*Client // with something in the outbox
 	changed    bool      // since Changed was called
-	batch      time.Time // when the packets at hand were read; zero: none are
+	batch      time.Time // of the clock, when the packets at hand were read; zero: none are
 	own        message
 	agenda     agenda
 	listeners  []net.Listener

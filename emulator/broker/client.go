@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/sscli/sscli/socket"
 )
 
 // A Client is one connection of a client. Its methods want the lock.
@@ -23,7 +25,7 @@ type Client struct {
 
 	b    *Broker
 	nc   net.Conn
-	fast *directWriter // nil: not a plain TCP connection
+	fast *socket.Conn // nil: not a plain TCP connection
 
 	session    *session // nil: before CONNECT was accepted, and after the end
 	login      *Login   // nil: before CONNECT
@@ -108,7 +110,7 @@ func (c *Client) Cut() { c.cut() }
 
 // connection serves a new connection.
 func (b *Broker) connection(nc net.Conn) {
-	c := &Client{b: b, nc: nc, fast: newDirectWriter(nc), lastRead: time.Now()}
+	c := &Client{b: b, nc: nc, fast: socket.New(nc), lastRead: time.Now()}
 	c.ready.L = &b.mu
 	b.Lock()
 	defer b.Unlock()
@@ -157,14 +159,18 @@ func (c *Client) readLoop() {
 	b.mu.Lock()
 	c.readDeadline(connectTimeout)
 	b.mu.Unlock()
+	var from io.Reader = c.nc
+	if c.fast != nil {
+		from = c.fast
+	}
 	buf := make([]byte, firstBuffer)
 	to := 0        // the end of what was read and not processed
 	quick := false // nothing was sent since the last read
 	for {
 		if quick && c.fast != nil {
-			c.fast.acknowledgeQuickly()
+			c.fast.AcknowledgeQuickly()
 		}
-		n, err := c.nc.Read(buf[to:])
+		n, err := from.Read(buf[to:])
 		to += n
 		if err != nil && n == 0 {
 			if errors.Is(err, os.ErrDeadlineExceeded) && c.silent() {
@@ -272,7 +278,7 @@ func (c *Client) packets(p []byte, n int) (used int, quick, ok bool) {
 		b.Unlock()
 	}()
 	now := time.Now()
-	b.batch = now
+	b.batch = now.Add(b.agenda.forward)
 	b.stats.BytesReceived += uint64(n)
 	for !c.ending && !c.cutOff {
 		if used == len(p) {

@@ -278,16 +278,20 @@ type properties struct {
 	// Where Message Expiry Interval and Topic Alias are in raw, which are not passed on, and
 	// the first User Property.
 	expiryAt, aliasAt, userAt int
+
+	correlationAt int // where in raw the Correlation Data is
 }
 
 // properties takes the properties of a packet.
 func (f *fields) properties(p *properties, allowed propertySet) {
-	*p = properties{requestProblem: 1}
-	raw := f.take(f.varint())
-	if f.err != nil {
-		return
+	if raw := f.take(f.varint()); f.err == nil {
+		p.take(f, raw, allowed)
 	}
-	p.raw = raw
+}
+
+// take takes properties apart. f is told what is wrong.
+func (p *properties) take(f *fields, raw []byte, allowed propertySet) {
+	*p = properties{requestProblem: 1, raw: raw}
 	q := fields{body: raw}
 	for q.left() > 0 {
 		if rest := raw[q.at:]; rest[0] == propUser && p.seen.has(propUser) { // one of many
@@ -357,6 +361,7 @@ func (f *fields) property(p *properties, allowed propertySet) {
 		p.responseTopic = f.text()
 	case propCorrelation:
 		p.correlation = f.binary()
+		p.correlationAt = f.at - len(p.correlation)
 	case propSubscriptionID:
 		if p.subscriptionID = f.varint(); p.subscriptionID == 0 {
 			f.fail(violation("subscription identifier 0")) // MQTT 5, 3.8.2.1.2
@@ -515,6 +520,8 @@ type publishPacket struct {
 	topic       []byte // empty: its alias stands for it
 	props       properties
 	payload     []byte
+
+	last familiar
 }
 
 // decode reads a PUBLISH. known is a topic that need not be checked again.
@@ -526,7 +533,7 @@ func (p *publishPacket) decode(version, first byte, body, known []byte) *Error {
 		p.id = f.packetID()
 	}
 	if version == version5 {
-		f.properties(&p.props, publishProperties)
+		p.last.take(&f, &p.props)
 	} else {
 		p.props = properties{}
 	}

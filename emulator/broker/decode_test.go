@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"unicode/utf8"
 
@@ -132,6 +133,40 @@ func FuzzPublish(f *testing.F) {
 			[]any{userAgain, text(again.contentType), text(again.responseTopic), text(again.correlation), again.seen & setOf(propMessageExpiry, propTopicAlias)})
 		if again.seen != p.props.seen&^setOf(propMessageExpiry, propTopicAlias) {
 			t.Errorf("%b is passed on of %b", again.seen, p.props.seen)
+		}
+	})
+}
+
+// FuzzFamiliar has a client send two PUBLISHes that differ a little. What the first one was must
+// not show in the second.
+func FuzzFamiliar(f *testing.F) {
+	request := &packets.Publish{Topic: "t", QoS: 1, PacketID: 7, Payload: []byte("x"), Properties: &packets.Properties{
+		MessageExpiry: number(uint32(9)), ResponseTopic: "r", CorrelationData: []byte("12"), User: []packets.User{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}},
+	}}
+	body := wire(f, request)
+	for at := range body {
+		f.Add(body, uint(at), byte(1))
+		f.Add(body, uint(at), byte(0xFF))
+	}
+	f.Fuzz(func(t *testing.T, body []byte, at uint, other byte) {
+		const first = typePublish<<4 | 2
+		var p publishPacket
+		if len(body) == 0 || p.decode(version5, first, body, nil) != nil {
+			return
+		}
+		second := bytes.Clone(body)
+		second[at%uint(len(body))] ^= other
+		for _, next := range [][]byte{second, body, second} {
+			var fresh publishPacket
+			want := fresh.decode(version5, first, next, nil)
+			got := p.decode(version5, first, next, nil)
+			same(t, "error", want, got)
+			if want != nil {
+				return
+			}
+			seen := p
+			fresh.last, seen.last = familiar{}, familiar{}
+			same(t, "PUBLISH", fmt.Sprintf("%+v", fresh), fmt.Sprintf("%+v", seen))
 		}
 	})
 }
@@ -300,7 +335,7 @@ func FuzzWindow(f *testing.F) {
 		var order []uint16
 		for i, op := range ops {
 			if op%2 == 0 && !w.full() {
-				id := w.add(delivery{ids: []int{i}})
+				_, id := w.add(&delivery{ids: []int{i}})
 				if _, taken := model[id]; taken || id == 0 {
 					t.Fatalf("packet id %d is given again", id)
 				}
@@ -339,7 +374,7 @@ func TestWindowWithGaps(t *testing.T) {
 		if w.full() {
 			t.Fatalf("the window is full with %d deliveries", w.busy)
 		}
-		id := w.add(delivery{ids: []int{i}})
+		_, id := w.add(&delivery{ids: []int{i}})
 		if _, taken := stuck[id]; taken || id == 0 {
 			t.Fatalf("packet id %d is given again", id)
 		}
@@ -364,7 +399,7 @@ func TestWindowWithGaps(t *testing.T) {
 		t.Errorf("%d are left", w.busy)
 	}
 	for range identifiers {
-		w.add(delivery{})
+		w.add(&delivery{})
 	}
 	if !w.full() {
 		t.Error("all identifiers are in use, and there is another")

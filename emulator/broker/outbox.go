@@ -133,7 +133,7 @@ func (c *Client) handOver() {
 
 // writeDirect writes as much as the socket takes at once.
 func (c *Client) writeDirect() {
-	n, err := c.fast.write(c.unwritten)
+	n, err := c.fast.TryWrite(c.unwritten)
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.unwritten = c.unwritten[n:]

@@ -66,7 +66,7 @@ func (c *Client) publish(first byte, body []byte) *Error {
 			return err
 		}
 	}
-	if hasWildcard(p.props.responseTopic) { // [MQTT-3.3.2-14]
+	if !p.last.again && hasWildcard(p.props.responseTopic) { // [MQTT-3.3.2-14]
 		return violation("a response topic with wildcards")
 	}
 	s := c.session
@@ -227,7 +227,7 @@ func (b *Broker) spread(m *message, r *route, origin *session) (sum Delivered) {
 	targets, groups := r.targets, r.groups // a client that is disconnected changes the route
 	for i := range targets {
 		t := &targets[i]
-		sum.count(t.session.deliver(delivery{
+		sum.count(t.session.deliver(&delivery{
 			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]
 		}))
 	}
@@ -249,13 +249,17 @@ type Message struct {
 // Publish sends a message to all who are subscribed to its topic, as one of nobody's. It
 // wants the lock.
 func (b *Broker) Publish(topic []byte, m Message) Delivered {
-	r := b.routes[string(topic)] // whose topic is valid
+	r := b.last // the replies to a client all have the same topic
+	if r == nil || r.topic != string(topic) {
+		r = b.routes[string(topic)] // whose topic is valid
+	}
 	if r == nil || r.generation != b.generation {
 		if !validTopic(topic) {
 			return Delivered{}
 		}
 		r = b.route(topic)
 	}
+	b.last = r
 	b.own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
 	return b.spread(&b.own, r, nil)
 }
@@ -272,5 +276,5 @@ func (c *Client) Send(topic string, m Message) bool {
 	}
 	b := c.b
 	b.own = message{topic: topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
-	return c.session.deliver(delivery{msg: &b.own, qos: m.QoS, transient: true}) != tooLarge
+	return c.session.deliver(&delivery{msg: &b.own, qos: m.QoS, transient: true}) != tooLarge
 }

@@ -122,7 +122,7 @@ const (
 )
 
 // deliver sends a message to a session's client, or keeps it.
-func (s *session) deliver(d delivery) outcome {
+func (s *session) deliver(d *delivery) outcome {
 	c := s.client
 	switch {
 	case c == nil && (d.qos == 0 || d.transient || s.expiry == 0):
@@ -133,7 +133,7 @@ func (s *session) deliver(d delivery) outcome {
 		if !c.room() {
 			return notKept
 		}
-		if !c.appendPublish(&d, 0, false) {
+		if !c.appendPublish(d, 0, false) {
 			return tooLarge
 		}
 		return delivered
@@ -141,18 +141,18 @@ func (s *session) deliver(d delivery) outcome {
 		if !c.room() {
 			return s.deliver(d) // the client is away now
 		}
-		return s.launch(&d)
-	case !c.fits(&d):
+		return s.launch(d)
+	case !c.fits(d):
 		return tooLarge
 	case !c.room():
 		return s.deliver(d)
 	}
-	s.enqueue(d)
+	s.enqueue(*d)
 	return delivered
 }
 
 // keep is for a client that is away.
-func (s *session) keep(d delivery) outcome {
+func (s *session) keep(d *delivery) outcome {
 	o := &s.b.opts
 	full := func() bool {
 		return s.pending.len()+s.window.busy >= o.Queue || s.held >= o.QueueBytes ||
@@ -165,7 +165,7 @@ func (s *session) keep(d delivery) outcome {
 		s.b.log.Warn("the session is full", "client", s.id)
 		return noRoom
 	}
-	s.enqueue(d)
+	s.enqueue(*d)
 	return delivered
 }
 
@@ -176,7 +176,7 @@ func (s *session) launch(d *delivery) outcome {
 	if !c.appendPublish(d, identifier(s.window.hi), false) {
 		return tooLarge
 	}
-	flying := *d
+	flying, _ := s.window.add(d)
 	if s.expiry == 0 && d.group == nil {
 		flying.transient = true
 	}
@@ -185,8 +185,7 @@ func (s *session) launch(d *delivery) outcome {
 	} else {
 		flying.msg = d.msg.keep()
 	}
-	s.charge(&flying)
-	s.window.add(flying)
+	s.charge(flying)
 	c.quota--
 	return delivered
 }
@@ -297,7 +296,7 @@ func (b *Broker) deliverShared(g *group, m *message) outcome {
 			if sub.id != 0 {
 				d.ids = []int{sub.id}
 			}
-			if last = sub.session.deliver(d); last == delivered {
+			if last = sub.session.deliver(&d); last == delivered {
 				return delivered
 			}
 		}

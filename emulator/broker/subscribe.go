@@ -26,7 +26,7 @@ func (c *Client) subscribe(body []byte) *Error {
 	c.packet(typeSuback<<4, append(reply, codes...)) // [MQTT-3.8.4-1], [MQTT-3.8.4-6]
 	for _, d := range retained {
 		if s := c.session; s != nil {
-			s.deliver(d)
+			s.deliver(&d)
 		}
 	}
 	c.b.changed = true

@@ -43,8 +43,9 @@ func (w *window) shrink() {
 	w.again = max(w.again, w.lo)
 }
 
-// add takes a delivery and returns its packet identifier. The window is not full.
-func (w *window) add(d delivery) uint16 {
+// add takes a copy of a delivery, which it returns with its packet identifier. The window is
+// not full.
+func (w *window) add(d *delivery) (flying *delivery, id uint16) {
 	if n := w.hi - w.lo; n >= uint64(len(w.ring)) {
 		ring := make([]delivery, max(16, 2*len(w.ring)))
 		for i := w.lo; i < w.hi; i++ {
@@ -52,14 +53,15 @@ func (w *window) add(d delivery) uint16 {
 		}
 		w.ring = ring
 	}
-	d.state = sent
-	*w.at(w.hi) = d
+	flying = w.at(w.hi)
+	*flying = *d
+	flying.state = sent
 	if w.again == w.hi {
 		w.again++
 	}
 	w.hi++
 	w.busy++
-	return identifier(w.hi - 1)
+	return flying, identifier(w.hi - 1)
 }
 
 // find returns the place of a packet identifier's delivery.

@@ -132,14 +132,15 @@ func (s *Store) remove(r ref, cause Cause, clientID string, seen stamp) []byte {
 func (s *Store) changed(c Change) {
 	if s.opts.Changed != nil {
 		c.Time, c.Clock = s.now, s.clock.wall
-		s.opts.Changed(c)
+		s.change = c
+		s.opts.Changed(&s.change)
 	}
 }
 
 // nextVersion returns the store's next version as text, greater than all it gave before and
 // than seen (protocol.md 3.2, 3.4).
 func (s *Store) nextVersion(seen stamp) []byte {
-	s.clock.next(s.now.UnixMilli(), seen)
+	s.clock.next(s.millis, seen)
 	s.version = s.clock.appendText(s.version[:0], s.opts.Node, s.opts.Variants.PaddedVersions)
 	return s.version
 }

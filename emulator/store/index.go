@@ -27,9 +27,14 @@ type index struct {
 	expiries *btree.BTreeG[expiry]
 	hint     btree.PathHint // keys often come in ascending order
 
-	touched byte   // of records; without a use, reading them would be left out
-	wanted  []byte // the key of the ref that is wanted
-	joined  []byte // a record in the making; used again
+	// Records that need not be looked for. None of them has moved or was removed.
+	last     ref   // the one that was found last; 0: none
+	expected []ref // those that come next
+	touched  []ref // memory of expected
+
+	sum    byte   // of touched records; without a use, reading them would be left out
+	wanted []byte // the key of the ref that is wanted
+	joined []byte // a record in the making; used again
 }
 
 // An expiry is a record that expires, and when: records that expire at the same time do so in
@@ -63,7 +68,11 @@ func (x *index) clear() {
 		return a.at < b.at || a.at == b.at && bytes.Compare(x.key(a.ref), x.key(b.ref)) < 0
 	}, options)
 	x.hint = btree.PathHint{}
+	x.forget()
 }
+
+// forget is for when a record moves or is removed.
+func (x *index) forget() { x.last, x.expected = 0, nil }
 
 func (x *index) len() int { return len(x.byHash) + len(x.others) }
 
@@ -79,23 +88,37 @@ func (x *index) key(r ref) []byte {
 
 // find returns where the record of a key is, or 0.
 func (x *index) find(key []byte) ref {
-	if r := x.byHash[x.hash(key)]; r != 0 && bytes.Equal(x.entry(r).Key(), key) {
-		return r
+	if x.holds(x.last, key) {
+		return x.last
 	}
-	return x.others[string(key)]
+	if len(x.expected) > 0 && x.holds(x.expected[0], key) {
+		x.last, x.expected = x.expected[0], x.expected[1:]
+		return x.last
+	}
+	r := x.byHash[x.hash(key)]
+	if !x.holds(r, key) {
+		r = x.others[string(key)]
+	}
+	x.last = r
+	return r
 }
 
-// touch brings the records of keys into the processor's cache. In a large store each is a wait
+// holds tells whether the record of a key is at r.
+func (x *index) holds(r ref, key []byte) bool { return r != 0 && bytes.Equal(x.entry(r).Key(), key) }
+
+// touch brings the records of keys into the processor's cache, in the order in which they will be
+// looked for. In a large store each is a wait
 // for the memory. In a loop that does nothing else the processor waits for several at once,
 // which makes a pipeline of 64 requests a quarter cheaper.
 func (x *index) touch(keys [][]byte) {
-	var sum byte
+	x.touched = x.touched[:0]
 	for _, key := range keys {
 		if r := x.byHash[x.hash(key)]; r != 0 {
-			sum += x.arena.bytes(r)[0]
+			x.sum += x.arena.bytes(r)[0]
+			x.touched = append(x.touched, r)
 		}
 	}
-	x.touched = sum
+	x.expected = x.touched
 }
 
 // put writes the record of a key in place of the one at r, or where there is room when r is
@@ -131,6 +154,7 @@ func (x *index) move(old, r ref) {
 	x.ordered.SetHint(r, &x.hint)
 	if old != 0 {
 		x.arena.free(old)
+		x.forget()
 	}
 }
 
@@ -145,6 +169,7 @@ func (x *index) remove(r ref) {
 		delete(x.others, string(e.Key()))
 	}
 	x.arena.free(r)
+	x.forget()
 	if x.len() == 0 && len(x.arena.blocks) > manyBlocks {
 		x.clear() // maps do not shrink by themselves
 	}
@@ -159,6 +184,9 @@ func (x *index) from(key []byte, yield func(Entry) bool) {
 
 // next returns where the record is that expires next, or 0.
 func (x *index) next() ref {
+	if x.expiries.Len() == 0 {
+		return 0
+	}
 	first, _ := x.expiries.Min()
 	return first.ref
 }

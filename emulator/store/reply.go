@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/sscli/sscli/client/wire"
 )
@@ -50,25 +51,34 @@ func (r Response) with(version []byte) Response {
 	return r
 }
 
-// The values of properties that do not change.
-var (
-	statusOK        = []byte(wire.StatusOK)
-	protocolVersion = []byte(wire.ProtocolVersion)
-)
+// replyProperties are what every reply carries (protocol.md 1.6). Only the version differs from
+// one reply to the next.
+type replyProperties struct {
+	bare      []Property // of replies without a version
+	versioned []Property // of replies with one
+	version   *Property  // in versioned
+}
 
-// replyProperties returns what every reply carries (protocol.md 1.6).
-func (s *Store) replyProperties(version []byte) []Property {
-	p := s.properties[:0]
-	if !s.opts.Variants.NoStatus {
-		p = append(p, Property{wire.PropStatus, statusOK})
+func newReplyProperties(v Variants) (p replyProperties) {
+	if !v.NoStatus {
+		p.bare = append(p.bare, Property{wire.PropStatus, []byte(wire.StatusOK)})
 	}
-	if len(version) > 0 {
-		p = append(p, Property{wire.PropTimestamp, version})
+	at := len(p.bare)
+	if !v.NoProtocolVersion {
+		p.bare = append(p.bare, Property{wire.PropProtocol, []byte(wire.ProtocolVersion)})
 	}
-	if !s.opts.Variants.NoProtocolVersion {
-		p = append(p, Property{wire.PropProtocol, protocolVersion})
-	}
+	p.versioned = slices.Insert(slices.Clone(p.bare), at, Property{Name: wire.PropTimestamp})
+	p.version = &p.versioned[at]
 	return p
+}
+
+// of returns the properties of a reply. They are good until the next call.
+func (p *replyProperties) of(version []byte) []Property {
+	if len(version) == 0 {
+		return p.bare
+	}
+	p.version.Value = version
+	return p.versioned
 }
 
 // word is how a verb or option word counts.

@@ -84,7 +84,7 @@ func (s *Store) stamps(c *call, needTimestamp, takesFence bool) string {
 
 // ahead tells whether a reading is more than a minute ahead of the store.
 func (s *Store) ahead(v stamp) bool {
-	return v.wall > s.now.Add(wire.MaxDrift).UnixMilli()
+	return v.wall > s.millis+wire.MaxDrift.Milliseconds()
 }
 
 // guard checks a token, the zero stamp if there is none, against the key's fence
@@ -93,7 +93,11 @@ func (s *Store) guard(token stamp, r ref) string {
 	if r == 0 {
 		return ""
 	}
-	fence, fenced := parseStamp(s.index.entry(r).Fence())
+	text := s.index.entry(r).Fence()
+	if len(text) == 0 {
+		return ""
+	}
+	fence, fenced := parseStamp(text)
 	switch {
 	case !fenced:
 		return ""

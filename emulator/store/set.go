@@ -84,8 +84,7 @@ func (s *Store) set(c *call) Response {
 	renewal := false
 	if r != 0 {
 		e := s.index.entry(r)
-		same := bytes.Equal(e.Value(), value)
-		met := !opts.nx && (!opts.nex || same)
+		met := !opts.nx && (!opts.nex || bytes.Equal(e.Value(), value))
 		if !met && s.opts.Variants.ConditionBeforeFence {
 			return s.count(c, -1).with(e.Version())
 		}
@@ -98,7 +97,7 @@ func (s *Store) set(c *call) Response {
 		if opts.px == 0 && s.opts.Variants.KeepTTL {
 			u.deadline = e.deadline()
 		}
-		renewal = opts.nex && same
+		renewal = opts.nex
 	}
 	if s.full(r) {
 		return s.refuse(c, wire.TextQuota)

@@ -25,8 +25,9 @@ type Options struct {
 	Keep func(key []byte, persist bool) bool
 
 	// Changed is called for each change, in order, before the method that makes it returns;
-	// nil is nobody. What the Change lends is good during that call. It must not call the store.
-	Changed func(Change)
+	// nil is nobody. The Change, and what it lends, is good during that call. It must not call
+	// the store.
+	Changed func(*Change)
 
 	// Observe is called for each request, each write of [Store.Apply] that was not refused,
 	// and each expiry, in order, after Changed; nil is nobody. What the Observation lends is
@@ -40,6 +41,8 @@ type Options struct {
 type Store struct {
 	opts          Options
 	now           time.Time // one reading for all of a call
+	millis        int64     // now, since the Unix epoch
+	micros        int64     // the same
 	clock         clock
 	index         *index
 	watchers      map[string][]watcher           // by key, in the order they came
@@ -51,7 +54,8 @@ type Store struct {
 	words      [][]byte
 	version    []byte
 	page       []Entry
-	properties [3]Property
+	change     Change
+	properties replyProperties
 }
 
 // A Response is the answer to a request.
@@ -90,6 +94,8 @@ func New(opts Options) *Store {
 		index:    newIndex(),
 		watchers: make(map[string][]watcher),
 		watching: make(map[string]map[string]struct{}),
+
+		properties: newReplyProperties(opts.Variants),
 	}
 }
 
@@ -107,7 +113,7 @@ func (s *Store) Do(req *Request, dst []byte) Response {
 	} else {
 		r = s.answerObserved(&c)
 	}
-	r.Properties = s.replyProperties(r.Version)
+	r.Properties = s.properties.of(r.Version)
 	return r
 }
 

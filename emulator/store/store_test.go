@@ -27,7 +27,7 @@ type lab struct {
 func newLab(opts store.Options) *lab {
 	l := &lab{now: time.UnixMilli(base)}
 	opts.Now = func() time.Time { return l.now }
-	opts.Changed = func(c store.Change) {
+	opts.Changed = func(c *store.Change) {
 		l.changes = append(l.changes, fmt.Sprintf("%s %s %s %q %s", c.Entry.Key(), c.Cause, c.ClientID, c.Entry.Value(), c.Version))
 	}
 	l.Store = store.New(opts)

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package broker
+package socket
 
 // quickAck is nil where a socket cannot be asked to acknowledge at once.
 var quickAck func(fd uintptr)
