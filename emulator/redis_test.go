@@ -206,7 +206,10 @@ func TestRedisRefusals(t *testing.T) {
 	for _, r := range []struct{ command, want string }{
 		{"LPUSH k v", "ERR unknown command 'LPUSH', the state store holds strings only"},
 		{"hset k f v", "ERR unknown command 'hset', the state store holds strings only"},
-		{"SETBIT k 1 1", "ERR unknown command 'SETBIT', the state store holds strings only"},
+		{"SETBIT k 1 1", "ERR unknown command 'SETBIT', with args beginning with: 'k' '1' '1' "},
+		{"MONITOR", "ERR unsupported: MONITOR is not here; start sscli with -v to see the commands of all clients"},
+		{"CLUSTER SLOTS", "ERR This instance has cluster support disabled"},
+		{"FUNCTION LOAD x", "ERR unsupported: scripts are not run here"},
 		{"EVAL x 0", "ERR unsupported: scripts are not run here"},
 		{"script load x", "ERR unsupported: scripts are not run here"},
 		{"SELECT 1", "ERR DB index is out of range"},
@@ -300,7 +303,7 @@ func TestRedisProtocol(t *testing.T) {
 		}
 	})
 	t.Run("errors close", func(t *testing.T) {
-		for _, bad := range []string{"*1\r\n:1\r\n", "*9999999\r\n", "*1\r\n$999999999999\r\n", "set \"a\r\n"} {
+		for _, bad := range []string{"*1\r\n:1\r\n", "*9999999999\r\n", "*1\r\n$999999999999\r\n", "set \"a\r\n"} {
 			c := dial()
 			if _, err := c.nc.Write([]byte(bad)); err != nil {
 				t.Fatal(err)
