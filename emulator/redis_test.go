@@ -206,7 +206,7 @@ func TestRedisRefusals(t *testing.T) {
 	for _, r := range []struct{ command, want string }{
 		{"LPUSH k v", "ERR unknown command 'LPUSH', the state store holds strings only"},
 		{"hset k f v", "ERR unknown command 'hset', the state store holds strings only"},
-		{"SETBIT k 1 1", "ERR unknown command 'SETBIT', with args beginning with: 'k' '1' '1' "},
+		{"LCS k l", "ERR unknown command 'LCS', with args beginning with: 'k' 'l' "},
 		{"MONITOR", "ERR unsupported: MONITOR is not here; start sscli with -v to see the commands of all clients"},
 		{"CLUSTER SLOTS", "ERR This instance has cluster support disabled"},
 		{"FUNCTION LOAD x", "ERR unsupported: scripts are not run here"},

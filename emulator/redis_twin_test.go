@@ -282,6 +282,7 @@ func (tw *twin) command() []string {
 			o = append(o, tw.pick2(nil, []string{"match", tw.pattern()}, []string{tw.cases("type"), tw.pick("string", "STRING", "list")}, []string{"match"})...)
 			return cmd("scan", o...)
 		},
+		func() []string { return tw.bits() },
 		func() []string { return tw.harness() },
 		func() []string { return cmd("strlen", key()) },
 		func() []string { return cmd("getrange", key(), tw.number(), tw.number()) },
@@ -355,6 +356,22 @@ func (tw *twin) command() []string {
 	return kinds[tw.rand.IntN(len(kinds))]()
 }
 
+// bits makes a command for bits. It has keys of its own, as a SETBIT that changes nothing changes the
+// encoding in Redis.
+func (tw *twin) bits() []string {
+	key := tw.pick("b0", "b1")
+	offset := tw.pick("0", "1", "7", "8", "100", "-1", "x", "4294967296")
+	return tw.pick2(
+		[]string{tw.cases("getbit"), key, tw.pick(offset, "4294967295")},
+		[]string{tw.cases("setbit"), key, offset, tw.pick("0", "1", "1", "2", "-1", "10", "x", "01")},
+		[]string{"get", key},
+		[]string{"set", key, tw.value()},
+		[]string{"append", key, tw.value()},
+		[]string{"del", key},
+		[]string{"expire", key, tw.seconds()},
+	)
+}
+
 // harness makes a command that test suites and clients send besides those that they are about.
 func (tw *twin) harness() []string {
 	return tw.pick2(
@@ -387,7 +404,11 @@ func (tw *twin) step() {
 	c := tw.clients[tw.rand.IntN(len(tw.clients))]
 	switch n := tw.rand.IntN(100); {
 	case n < 70 || c.multi && n < 85:
-		tw.ask(c, tw.command())
+		args := tw.command()
+		if c.multi && len(args) > 1 && strings.EqualFold(args[1], "refcount") {
+			args[1] = "encoding" // Redis counts the reference of a queued command
+		}
+		tw.ask(c, args)
 	case n < 76:
 		tw.subscribe(c)
 	case n < 80:
@@ -598,6 +619,10 @@ func (tw *twin) compare(c *twinClient, args []string, got [2][][]byte) {
 		if same {
 			return
 		}
+	}
+	// Messages may stand between the parts of an array.
+	if whole := bytes.Join(got[0], nil); bytes.Contains(whole, []byte("pmessage")) && nearTimes(whole, bytes.Join(got[1], nil)) {
+		return
 	}
 	tw.t.Errorf("after %d commands: %q (resp3 %t)\nredis-server %q\nemulator     %q\n%s", tw.sent, args, c.resp3, got[0], got[1], strings.Join(tw.log, "\n"))
 }

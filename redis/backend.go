@@ -77,15 +77,16 @@ type Put struct {
 	Made       Making
 }
 
-// A Making is how a value was made, as far as OBJECT ENCODING of Redis shows it. An engine
+// A Making is how a value was made, as far as OBJECT of Redis shows it. An engine
 // keeps it with the value.
 type Making byte
 
 // The makings.
 const (
 	Whole   Making = iota // by a command that sets the value
-	Edited                // in place, by APPEND or SETRANGE
+	Edited                // in place, by APPEND, SETRANGE or SETBIT
 	Counted               // by INCRBYFLOAT
+	Copied                // by COPY, of a Whole or Copied one
 )
 
 // A Verb is what an operation does. Verbs are those of the state store's protocol.

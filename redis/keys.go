@@ -202,6 +202,9 @@ func runCopy(c *conn, args [][]byte) {
 		c.integer(0)
 		return
 	}
+	if e.Made == Whole {
+		e.Made = Copied
+	}
 	if c.putMade(e.Made, to, e.Value, e.Expires, true) {
 		c.event(generic, "copy_to", to)
 		c.integer(1)

@@ -57,7 +57,7 @@ func (e Entry) encoding() string {
 	switch {
 	case e.Made == Edited || len(e.Value) > longestEmbedded:
 		return "raw"
-	case isInt && e.Made == Whole:
+	case isInt && e.Made != Counted:
 		return "int"
 	default:
 		return "embstr"

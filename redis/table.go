@@ -89,7 +89,7 @@ type table struct {
 
 func newTable() table {
 	t := table{byName: make(map[string]*command)}
-	for _, rows := range [][]*command{stringCommands(), keyCommands(), expiryCommands(), objectCommands(), storeCommands(), scriptCommands(), pubsubCommands(), transactionCommands(), connectionCommands(), serverCommands()} {
+	for _, rows := range [][]*command{stringCommands(), bitCommands(), keyCommands(), expiryCommands(), objectCommands(), storeCommands(), scriptCommands(), pubsubCommands(), transactionCommands(), connectionCommands(), serverCommands()} {
 		t.rows = append(t.rows, rows...)
 	}
 	for _, cmd := range t.rows {
