@@ -314,9 +314,9 @@ func (c *conn) describe(of *conn) string {
 	if flags == "" {
 		flags = "N"
 	}
-	request, unread := 0, 0
-	if c == of {
-		request, unread = of.in.waiting()
+	request, unread, free := 0, 0, 0
+	if c == of { // another's reader is not ours to look at
+		request, unread, free = of.in.fullness()
 	}
 	resp := 2
 	if of.pushes.Load() {
@@ -329,7 +329,7 @@ func (c *conn) describe(of *conn) string {
 	pending := of.out.length()
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=0 rbs=%d rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
 		of.id, address(of.nc.RemoteAddr()), address(of.nc.LocalAddr()), of.id, of.name, int(time.Since(of.since).Seconds()), int((time.Since(of.s.started) - time.Duration(of.active.Load())).Seconds()),
-		flags, len(of.channels), len(of.patterns), of.waiting.Load(), request+unread, len(of.in.buf)-unread, request, smallBuffer, pending, smallBuffer+pending, of.lastCommand, user, resp, of.library[0], of.library[1])
+		flags, len(of.channels), len(of.patterns), of.waiting.Load(), request+unread, free, request, smallBuffer, pending, smallBuffer+pending, of.lastCommand, user, resp, of.library[0], of.library[1])
 }
 
 func runClientInfo(c *conn, _ [][]byte) {

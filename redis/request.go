@@ -44,8 +44,11 @@ type requestReader struct {
 	size       int // of the last request
 }
 
-// waiting returns the length of the request that is being run, and of what has come after it.
-func (r *requestReader) waiting() (request, unread int) { return r.size, r.end - r.begin }
+// fullness returns the length of the request that is being run, of what has come after it, and
+// of the rest of the buffer.
+func (r *requestReader) fullness() (request, unread, free int) {
+	return r.size, r.end - r.begin, len(r.buf) - (r.end - r.begin)
+}
 
 // span is where an argument is, from the begin of its request.
 type span struct{ from, to int }
