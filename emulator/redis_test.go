@@ -146,6 +146,17 @@ func TestRedisTransactionSeesMQTT(t *testing.T) {
 	}
 }
 
+// TestRedisIdle: a key is idle from its last write on.
+func TestRedisIdle(t *testing.T) {
+	s, c := startWithRedis(t, emulator.Options{})
+	c.expect(t, "+OK\r\n", "SET", "k", "v")
+	c.expect(t, ":0\r\n", "OBJECT", "IDLETIME", "k")
+	s.FastForward(time.Hour)
+	c.expect(t, "$1\r\nv\r\n", "GET", "k")
+	c.expect(t, ":3600\r\n", "OBJECT", "IDLETIME", "k")
+	c.expect(t, "$-1\r\n", "OBJECT", "IDLETIME", "no key")
+}
+
 // TestRedisStoreCommands: versions and fencing tokens.
 func TestRedisStoreCommands(t *testing.T) {
 	s, c := startWithRedis(t, emulator.Options{})

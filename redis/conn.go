@@ -457,8 +457,13 @@ func (c *conn) note(cmd *command) {
 	c.s.mu.Unlock()
 }
 
-// now is the store's clock in milliseconds.
-func (c *conn) now() int64 { return c.s.engine.Now().UnixMilli() }
+// now is the store's clock in milliseconds, or ours if the store is far.
+func (c *conn) now() int64 {
+	if c.s.engine == nil {
+		return time.Now().UnixMilli()
+	}
+	return c.s.engine.Now().UnixMilli()
+}
 
 func equalFold(b []byte, lower string) bool {
 	return len(b) == len(lower) && bytes.EqualFold(b, []byte(lower))

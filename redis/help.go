@@ -104,6 +104,9 @@ func objectHelp() *command {
 		"FREQ <key>",
 		"    Return the access frequency index of the <key>. The returned integer is",
 		"    proportional to the logarithm of the recent access frequency of the key.",
+		"IDLETIME <key>",
+		"    Return the idle time of the <key>, that is the approximated number of",
+		"    seconds elapsed since the last access to the key.",
 		"REFCOUNT <key>",
 		"    Return the number of references of the value associated with the specified",
 		"    <key>.")

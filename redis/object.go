@@ -1,5 +1,10 @@
 package redis
 
+import (
+	"bytes"
+	"strconv"
+)
+
 // What OBJECT and MEMORY tell of a key. Values are bytes here: the encodings are those that Redis
 // would choose, for clients and tests that ask for them.
 
@@ -22,6 +27,7 @@ func objectCommands() []*command {
 		{name: "object", arity: -2, group: "generic", since: "2.2.3", summary: "A container for object introspection commands", subs: []*command{
 			object("encoding", "2.2.3", "Tell how Redis would store the value", func(c *conn, e Entry) { c.text(e.encoding()) }),
 			object("refcount", "2.2.3", "Get the number of references that Redis would have to the value", func(c *conn, e Entry) { c.integer(e.references()) }),
+			object("idletime", "2.2.3", "Get the seconds since the last write", func(c *conn, e Entry) { c.integer(e.idle(c.now())) }),
 			object("freq", "4.0.0", "Refused: accesses are not counted", func(c *conn, _ Entry) { c.error(textNoFrequency) }),
 			objectHelp(),
 		}},
@@ -70,6 +76,17 @@ func (e Entry) references() int64 {
 		return sharedReferences
 	}
 	return 1
+}
+
+// idle is how many seconds ago the value was written, at a time in milliseconds: reads are not
+// remembered.
+func (e Entry) idle(now int64) int64 {
+	wall, _, _ := bytes.Cut(e.Version, []byte{':'})
+	written, err := strconv.ParseInt(string(wall), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(now-written, 0) / 1000
 }
 
 // entryOverhead is about what a key needs beside its bytes.
