@@ -174,18 +174,18 @@ func (tw *twin) number() string {
 
 // times are in seconds: none of them comes while the test runs, or all are over.
 func (tw *twin) seconds() string {
-	return tw.pick("10000", "20000", "30000", "-1", "0", "x", "9223372036854775807", "9223372036854775", "-9223372036854775808")
+	return tw.pick("10000", "20000", "30000", "-1", "0", "x", "9223372036854775807", "9223372036854775", "9223372036854776", "-9223372036854775808", "-9223372036854775", "-9223372036854776", "9223370399119966", "")
 }
 
 func (tw *twin) millis() string {
-	return tw.pick("10000000", "20000000", "-1", "0", "1.5", "9223372036854775807")
+	return tw.pick("10000000", "20000000", "-1", "0", "1.5", "9223372036854775807", "9223372036854770000", "-9223372036854775808", "9223372036854775808")
 }
 
 func (tw *twin) at(unit int, past bool) string {
 	if !past {
-		return tw.pick(strconv.Itoa(4102444800*unit), strconv.Itoa(4102448400*unit), "0", "-5", "9223372036854775807")
+		return tw.pick(strconv.Itoa(4102444800*unit), strconv.Itoa(4102448400*unit), "0", "-5", "9223372036854775807", "9223372036854770000", "-9223372036854775808", "-9223372036854776")
 	}
-	return tw.pick(strconv.Itoa(4102444800*unit), strconv.Itoa(4102448400*unit), strconv.Itoa(1000*unit), "0", "-5", "9223372036854775807")
+	return tw.pick(strconv.Itoa(4102444800*unit), strconv.Itoa(4102448400*unit), strconv.Itoa(1000*unit), "0", "-5", "9223372036854775807", "9223372036854770000", "-9223372036854775808", "-9223372036854776")
 }
 
 func (tw *twin) pattern() string {
