@@ -232,11 +232,11 @@ func (r *requestReader) arguments() ([][]byte, error) {
 		r.args = append(r.args, r.buf[r.begin+s.from:r.begin+s.to:r.begin+s.to])
 	}
 	r.begin, r.pos, r.size = r.begin+r.pos, 0, r.pos
-	if cap(r.spans) > smallBuffer {
-		r.spans = nil
-		defer func() { r.args = nil }() // the next request takes new memory
+	args := r.args
+	if cap(r.spans) > smallBuffer { // the next request takes new memory
+		r.spans, r.args = nil, nil
 	}
-	return r.args, nil
+	return args, nil
 }
 
 // inline reads a request that somebody typed: words, perhaps in quotes.
