@@ -41,12 +41,9 @@ func run(name string, args []string) int {
 	// Of the names of commands. cobra has these for all of a program.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
 	a := newApp()
-	ctx, stop := context.Background(), func() {}
-	if !signals.IsHarmless(args) {
-		ctx, a.Signals, stop = signals.Notify(ctx)
-	}
+	ctx, asked := signals.Notify(context.Background(), args)
+	a.Signals = asked
 	err := execute(a, ctx, name, args)
-	stop()
 	code := a.Report(err)
 	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
 		e.Reraise()

@@ -113,7 +113,11 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 		})
 		return now
 	})
-	args := append(strings.Fields(form.command), "-u", store.URL(), "-i", "me", "-t", "300ms")
+	timeout := "300ms" // is waited for
+	if answered {
+		timeout = "30s"
+	}
+	args := append(strings.Fields(form.command), "-u", store.URL(), "-i", "me", "-t", timeout)
 	code, printed := runQuietly(t, args)
 	if after != nil {
 		after.Stop()

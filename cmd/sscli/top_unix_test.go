@@ -156,6 +156,7 @@ func TestTopBrokerRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.seesWithin("away since")
+	u.seesWithin("connecting again: connect to") // not why the connection was lost
 	u.seesRow("k", "old")
 	server = listen(t, addr)
 	defer server.Close()

@@ -213,7 +213,7 @@ func TestExportSurvivesABrokenConnection(t *testing.T) {
 	})
 	file := filepath.Join(t.TempDir(), "file")
 	code, _, stderr := runHere(t, nil, "export", "-u", store.URL(), "-f", file)
-	if code != 0 || cuts.Load() < 3 || !strings.Contains(stderr, "; connecting again\n") || !strings.Contains(stderr, "sscli: 500 keys, ") {
+	if code != 0 || cuts.Load() < 3 || !strings.Contains(stderr, "; connecting again\n") || !strings.Contains(stderr, "the broker answers again after ") || !strings.Contains(stderr, "sscli: 500 keys, ") {
 		t.Fatalf("exit code %d after %d cuts: %s", code, cuts.Load(), stderr)
 	}
 	if code, _, stderr := runHere(t, nil, "import", file, "-u", copied.URL()); code != 0 {

@@ -104,6 +104,7 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 	if a.Shell != nil || !s.AskPass || a.password != nil || s.Embedded || s.Broker() != nil {
 		return nil
 	}
+	a.Signals.Heed()
 	password, err := terminal.AskSecret(ctx, a.Stderr, fmt.Sprintf("Password of %s at %s: ", format.Escape(s.Username), s.Address))
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Sources["askpass"], err)

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 	"github.com/sscli/sscli/format"
 )
@@ -61,6 +64,33 @@ func (o *Outage) Over(a *App, more string) {
 	}
 	*o = Outage{}
 }
+
+// Report is Trouble for an error, and Over for nil.
+func (o *Outage) Report(a *App, err error, doing string) {
+	if err == nil {
+		o.Over(a, "")
+		return
+	}
+	o.Trouble(a, err, doing)
+}
+
+// Next returns the next event of a watch. While it waits it prints how long the broker has been
+// away, if it is.
+func (o *Outage) Next(ctx context.Context, a *App, w *client.Watch, doing string) (client.Event, error) {
+	for o.Away() {
+		limited, cancel := context.WithTimeoutCause(ctx, OutageInterval, errStillAway)
+		e, err := w.Next(limited)
+		cancel()
+		if !errors.Is(err, errStillAway) {
+			return e, err
+		}
+		o.Note(w.Trouble())
+		o.Still(a, doing)
+	}
+	return w.Next(ctx)
+}
+
+var errStillAway = errors.New("the broker is still away")
 
 // lasted returns how long the broker has been away, to be printed.
 func (o *Outage) lasted() time.Duration {

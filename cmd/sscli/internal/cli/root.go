@@ -42,9 +42,7 @@ fencing tokens.`,
 			if err := UnprotectFlags(cmd.Flags()); err != nil {
 				return explain.Usagef("%w", err)
 			}
-			if a.Signals != nil {
-				<-a.Signals.Heeded
-			}
+			a.Signals.Await()
 			if version || isOffline(cmd) {
 				return a.configureRun(cmd.Flags())
 			}

@@ -68,20 +68,22 @@ func Scan(pattern string) Keys {
 			var token []byte
 			for again := true; again; {
 				again = false
+				asked := time.Now()
 				for page, err := range r.session.ScanFrom(r.ctx, pattern, token) {
 					if err != nil {
-						if again = r.outage.wait(r.ctx, err); !again {
+						if again = r.outage.wait(r.ctx, asked, err); !again {
 							yield("", err)
 						}
 						break
 					}
-					r.outage.over()
+					r.outage.over(asked)
 					for _, key := range page.Keys {
 						if !yield(key, nil) {
 							return
 						}
 					}
 					token = page.Next
+					asked = time.Now()
 				}
 			}
 		}
@@ -107,8 +109,9 @@ func Join(sources ...Keys) Keys {
 type Options struct {
 	// Timeout is how long a lost connection may stay away.
 	Timeout time.Duration
-	// Trouble is called when the connection is lost, before it is made again, by the caller
-	// of Next or by the reader's own goroutine. May be nil.
+	// Trouble is called with each error of an outage, before the request is sent again, and
+	// with nil when a request was answered after it: once at a time, by the caller of Next or
+	// by the reader's own goroutine. May be nil.
 	Trouble func(error)
 }
 
@@ -129,6 +132,7 @@ type Reader struct {
 // A sent is a key whose GET is under way.
 type sent struct {
 	key string
+	at  time.Time
 	f   *client.InFlight // nil if nothing was sent
 	err error            // then why
 	end error            // of the keys: there are no more
@@ -142,7 +146,7 @@ func Read(ctx context.Context, s *client.Session, keys Keys, o Options) *Reader 
 		defer close(r.queue)
 		pipe := s.Pipeline(Window)
 		for key, err := range keys(r) {
-			item := sent{key: key, end: err}
+			item := sent{key: key, at: time.Now(), end: err}
 			if err == nil {
 				item.f, item.err = pipe.Send(r.ctx, client.Get(key))
 			}
@@ -203,12 +207,13 @@ func (r *Reader) Next() (Entry, error) {
 	if item.f != nil {
 		reply, err = item.f.Wait()
 	}
-	for err != nil && r.outage.wait(r.ctx, err) {
+	for err != nil && r.outage.wait(r.ctx, item.at, err) {
+		item.at = time.Now()
 		reply, err = r.session.Do(r.ctx, client.Get(item.key))
 	}
 	switch {
 	case err == nil:
-		r.outage.over()
+		r.outage.over(item.at)
 		e.GetResult = reply.(client.GetResult)
 	case r.ctx.Err() != nil:
 		return Entry{}, context.Cause(r.ctx)

@@ -94,7 +94,7 @@ func hold(a *cli.App, ctx context.Context, s *client.Session, so client.Options,
 	for {
 		select {
 		case err := <-troubles:
-			reportTrouble(a, &outage, err, giveUpIn(l))
+			outage.Report(a, err, giveUpIn(l))
 		case <-tick.C:
 			outage.Still(a, giveUpIn(l))
 		case <-l.Context().Done():

@@ -171,7 +171,7 @@ func reportWaiting(a *cli.App, o *client.LockOptions) {
 		a.Inform(waitingFor(s, time.Since(began)))
 	}
 	var outage cli.Outage
-	o.OnTrouble = func(err error) { reportTrouble(a, &outage, err, "trying again") }
+	o.OnTrouble = func(err error) { outage.Report(a, err, "trying again") }
 }
 
 // waitingFor says which lock is waited for, who holds it, and when its holder last acquired or
@@ -188,15 +188,6 @@ func waitingFor(s client.LockStatus, waited time.Duration) string {
 		text += fmt.Sprintf(", acquired or renewed %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
 	}
 	return text
-}
-
-// reportTrouble prints an error of a lock's request; nil says that there was a good answer since.
-func reportTrouble(a *cli.App, outage *cli.Outage, err error, doing string) {
-	if err == nil {
-		outage.Over(a, "")
-		return
-	}
-	outage.Trouble(a, err, doing)
 }
 
 // lockError makes of an error with a lock what the user is told. A busy lock has the exit

@@ -120,8 +120,9 @@ func observeLocks(a *cli.App, ctx context.Context, s *client.Session, names []st
 	for _, name := range names {
 		seen[name] = &observer{since: time.Now()}
 	}
+	var outage cli.Outage
 	for {
-		e, err := w.Next(limited)
+		e, err := outage.Next(limited, a, w, "connecting again")
 		if errors.Is(err, errObserved) {
 			break
 		}
@@ -130,7 +131,9 @@ func observeLocks(a *cli.App, ctx context.Context, s *client.Session, names []st
 		}
 		switch e.Kind {
 		case client.EventDown:
-			a.Warn(fmt.Sprintf("%v; connecting again", e.Err), "")
+			outage.Trouble(a, e.Err, "connecting again")
+		case client.EventUp:
+			outage.Over(a, "")
 		case client.EventError:
 			refused[e.Key] = e.Err
 		default:

@@ -240,7 +240,7 @@ func (r *lockRun) report(over <-chan struct{}) {
 		case n := <-r.notices:
 			r.print(n)
 		case err := <-r.troubles:
-			reportTrouble(r.app, &r.outage, err, r.termIn())
+			r.outage.Report(r.app, err, r.termIn())
 		case <-tick.C:
 			if lost != nil {
 				r.outage.Still(r.app, r.termIn())

@@ -145,6 +145,7 @@ type tracer struct {
 	began   bool           // there was an event
 	ended   time.Time      // of a recording; zero: now
 	changes int
+	outage  cli.Outage
 	refused error  // of the first key that is no longer watched
 	still   func() // clears the live line; nil: there is none
 
@@ -184,17 +185,20 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 			}
 			t.live()
 		}
-		e, err := w.Next(ctx)
+		e, err := t.outage.Next(ctx, t.app, w, "connecting again")
 		if err != nil {
 			return err
 		}
 		switch e.Kind {
 		case client.EventDown:
-			t.warn(fmt.Sprintf("%v; connecting again", e.Err))
+			t.clear()
+			t.outage.Trouble(t.app, e.Err, "connecting again")
 		case client.EventUp:
-			t.warn("connected again, all keys are watched")
+			t.clear()
+			t.outage.Over(t.app, ", all keys are watched")
 		case client.EventError:
-			t.warn(fmt.Sprintf("%v; the other keys are still watched", e.Err))
+			t.clear()
+			t.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
 			if t.refused == nil {
 				t.refused = e.Err
 			}
@@ -220,11 +224,10 @@ func (t *tracer) waits() string {
 	return text + "; Ctrl-C ends"
 }
 
-// warn prints a warning after what happened before it.
-func (t *tracer) warn(text string) {
+// clear has a warning printed after what happened before it.
+func (t *tracer) clear() {
 	t.quiet()
 	_ = t.app.Flush() // its error comes again
-	t.app.Warn(text, "")
 }
 
 // read takes the events of a recording.

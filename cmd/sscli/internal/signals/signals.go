@@ -1,8 +1,7 @@
 // Package signals turns the signals that ask sscli to end into the end of a context.
 //
-//	ctx, asked, stop := signals.Notify(context.Background())
+//	ctx, asked := signals.Notify(context.Background(), os.Args[1:])
 //	err := work(ctx) // ends with an *Interrupted as the cause
-//	stop()
 //
 // The first SIGINT, SIGTERM or SIGHUP ends the context, so that the work can be tidied
 // up; the second one ends the process. Signals that sscli was started to ignore, as by
@@ -15,6 +14,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // An Interrupted is the signal that asked sscli to end, as an error.
@@ -40,25 +40,77 @@ func (e *Interrupted) Reraise() {
 	}
 }
 
-// IsHarmless reports whether a command line does nothing that a signal could leave half
+// grace is how long a get runs before it catches signals: longer than a get takes on a
+// local broker, and too short for anybody to notice. Catching them takes threads, which
+// cost a tenth of the time of such a get, and a get that is killed leaves nothing half
 // done.
-func IsHarmless(args []string) bool {
-	if len(args) == 0 {
-		return false // a shell
-	}
-	switch args[0] {
-	case "version", "hlc", "help", "completion":
-		return true
-	}
-	return false
-}
+const grace = 10 * time.Millisecond
 
-// Signals are the signals that ask sscli to end.
+// Signals are the signals that ask sscli to end. A nil *Signals catches none.
 type Signals struct {
-	Heeded <-chan struct{} // closed once they are caught
+	catch func() // catches the signals; at once if they are caught
+	late  bool   // catch is called after grace
 
 	mu          sync.Mutex
 	interrupted func() // what an interrupt does instead; nil = it asks for the end too
+}
+
+// Notify returns a context that ends, with an *[Interrupted] as its cause, at the first
+// signal that asks for the end. A second one ends the process. Signals are caught from
+// now on, for a get from a few milliseconds later, and never for a command line that does
+// nothing that a signal could leave half done; the Signals are nil then.
+func Notify(parent context.Context, args []string) (context.Context, *Signals) {
+	name := "shell"
+	if len(args) > 0 {
+		name = args[0]
+	}
+	switch name {
+	case "version", "hlc", "help", "completion":
+		return parent, nil
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	s := &Signals{late: name == "get"}
+	s.catch = sync.OnceFunc(func() { s.start(cancel) })
+	if s.late {
+		time.AfterFunc(grace, s.catch)
+	} else {
+		go s.catch() // while the command line is parsed
+	}
+	return ctx, s
+}
+
+// start catches signals, and has another goroutine wait for them.
+func (s *Signals) start(cancel context.CancelCauseFunc) {
+	came := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) { // as nohup(1) and the background jobs of a script have it
+			signal.Notify(came, sig)
+		}
+	}
+	go func() {
+		for sig := range came {
+			if s.diverted(sig) {
+				continue
+			}
+			signal.Stop(came)
+			cancel(&Interrupted{sig.(syscall.Signal)})
+			return
+		}
+	}()
+}
+
+// Await returns once signals are caught, or at once if there is time for that.
+func (s *Signals) Await() {
+	if s != nil && !s.late {
+		s.catch()
+	}
+}
+
+// Heed returns once signals are caught. What follows has something to tidy up.
+func (s *Signals) Heed() {
+	if s != nil {
+		s.catch()
+	}
 }
 
 // Interrupts has SIGINT call f, from another goroutine, instead of asking for the end;
@@ -79,43 +131,4 @@ func (s *Signals) diverted(sig os.Signal) bool {
 	}
 	f()
 	return true
-}
-
-// Notify returns a context that ends, with an *[Interrupted] as its cause, at the first
-// signal that asks for the end. A second one ends the process. Catching signals takes a
-// thread of its own, which starts while the command line is parsed; Heeded tells when.
-func Notify(parent context.Context) (context.Context, *Signals, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	came := make(chan os.Signal, 1)
-	ready := make(chan struct{})
-	asked := &Signals{Heeded: ready}
-	done := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-			if !signal.Ignored(s) { // as nohup(1) and the background jobs of a script have it
-				signal.Notify(came, s)
-			}
-		}
-		close(ready)
-		for {
-			select {
-			case s := <-came:
-				if asked.diverted(s) {
-					continue
-				}
-				signal.Stop(came)
-				cancel(&Interrupted{s.(syscall.Signal)})
-			case <-done:
-			}
-			return
-		}
-	}()
-	return ctx, asked, func() {
-		signal.Stop(came)
-		close(done)
-		<-ended
-		cancel(nil)
-	}
 }

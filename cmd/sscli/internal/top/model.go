@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/explain"
 )
 
 // A model is what is known of the keys, and how the user looks at it.
@@ -139,15 +140,19 @@ func (m *model) add(key string) *row {
 	return r
 }
 
+// stillAway takes a newer error of the outage, if there is an outage and err is not nil.
+func (m *model) stillAway(err error) {
+	if m.away != "" && err != nil {
+		m.away = explain.Message(err)
+	}
+}
+
 // happened takes an event of a watch.
 func (m *model) happened(e client.Event) {
 	switch e.Kind {
 	case client.EventDown:
-		m.gone = e.Time
-		m.away = "the connection is lost"
-		if e.Err != nil {
-			m.away = e.Err.Error()
-		}
+		m.gone, m.away = e.Time, "the connection is lost"
+		m.stillAway(e.Err)
 		return
 	case client.EventUp:
 		m.away = ""

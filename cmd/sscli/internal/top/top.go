@@ -292,6 +292,7 @@ func (l *live) loop(ctx context.Context, s *screen) error {
 				r.packets = keepLast(append(r.packets, p.text), maxPackets)
 			}
 		}
+		m.stillAway(l.trouble())
 		return s.draw(func(width, height int) []line { return m.view(width, height, now) })
 	}
 	if err := draw(); err != nil {
@@ -412,6 +413,16 @@ func (l *live) scanned(ctx context.Context, sc scanned) error {
 		l.watch(ctx, fresh, false)
 	}
 	l.forget(time.Now())
+	return nil
+}
+
+// trouble returns the newest error of an outage, or nil. All watches have one connection.
+func (l *live) trouble() error {
+	for _, b := range l.batches {
+		if err := b.watch.Trouble(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

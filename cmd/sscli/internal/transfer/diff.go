@@ -160,7 +160,14 @@ func (d *differ) withStore(ctx context.Context, other *cli.App, name string) err
 			r := entries.Read(ctx, s, verb.ScanKeys(d.pattern), readOptions(d.app, o))
 			defer r.Close()
 			reading := readOptions(other, otherOptions)
-			reading.Trouble = func(err error) { d.app.Warn(explain.Message(d.newName(err))+"; connecting again", "") }
+			var outage cli.Outage
+			reading.Trouble = func(err error) {
+				if err == nil {
+					outage.Over(d.app, ", context "+name)
+					return
+				}
+				outage.Trouble(d.app, d.newName(err), "connecting again")
+			}
 			inner = d.run(ctx, d.storeSide(r), otherSession, reading)
 			return nil
 		})

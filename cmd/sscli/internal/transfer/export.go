@@ -88,9 +88,10 @@ func keysOf(operands []string, exact bool) (keys entries.Keys, named map[string]
 
 // readOptions are the options of reading with the connection options o.
 func readOptions(a *cli.App, o client.Options) entries.Options {
+	var outage cli.Outage
 	return entries.Options{
 		Timeout: cmp.Or(o.Timeout, client.DefaultTimeout),
-		Trouble: func(err error) { a.Warn(explain.Message(err)+"; connecting again", "") },
+		Trouble: func(err error) { outage.Report(a, err, "connecting again") },
 	}
 }
 

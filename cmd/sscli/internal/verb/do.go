@@ -152,6 +152,9 @@ func Judge(a *cli.App, req Request, i int, reply client.Result, err error) (form
 	if isMissing(reply) {
 		cli.NotePattern(a, req.Commands[i].Key())
 	}
+	if req.Replaces {
+		a.Signals.Heed()
+	}
 	result, yes, err := req.Show(i, reply)
 	if err == nil && !yes {
 		err = explain.ErrNo

@@ -41,7 +41,7 @@ VERSION of a missing key is -.`,
 			if file != "" && len(args) > 1 {
 				return Request{}, explain.Usagef("-f with %d keys: want one key", len(args))
 			}
-			req := Request{View: show}
+			req := Request{View: show, Replaces: file != ""}
 			many := lines || len(args) > 1
 			for _, key := range cli.UnprotectAll(args) {
 				req.Commands = append(req.Commands, client.Get(key))

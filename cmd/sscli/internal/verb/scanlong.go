@@ -40,9 +40,10 @@ func wireVersion(k format.LongKey) client.Version {
 // values prints the keys with what is known of their values, or sorted by that. A key that
 // cannot be read is an error, and the others are still printed.
 func (f scanFlags) values(ctx context.Context, a *cli.App, s *client.Session) error {
+	var outage cli.Outage
 	r := entries.Read(ctx, s, ScanKeys(f.pattern), entries.Options{
 		Timeout: cmp.Or(a.Settings.Timeout, client.DefaultTimeout),
-		Trouble: func(err error) { a.Warn(explain.Message(err)+"; connecting again", "") },
+		Trouble: func(err error) { outage.Report(a, err, "connecting again") },
 	})
 	defer r.Close()
 	l := listing{app: a, long: f.long, limit: f.limit}

@@ -53,6 +53,7 @@ type Request struct {
 	Commands []client.Command // at least one; sent in order
 	Force    bool             // --force-fence; there is one command then
 	Alone    bool             // the effect is unknown: in a batch nothing else may be under way
+	Replaces bool             // Show replaces a file
 
 	// Show turns the reply to the i-th command into a result; yes is false for a "no". A nil
 	// result prints nothing.

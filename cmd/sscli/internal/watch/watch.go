@@ -278,12 +278,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 				return endReason(err), err
 			}
 		}
-		e, err := v.next(ctx, w)
-		if errors.Is(err, errStillAway) {
-			v.outage.Note(w.Trouble())
-			v.outage.Still(v.app, "connecting again")
-			continue
-		}
+		e, err := v.outage.Next(ctx, v.app, w, "connecting again")
 		if err != nil {
 			return endReason(err), err
 		}
@@ -337,19 +332,6 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 			return "count", nil
 		}
 	}
-}
-
-// errStillAway says that it is time to tell how long the broker has been away.
-var errStillAway = errors.New("the broker is still away")
-
-// next returns the next event, or errStillAway.
-func (v *viewer) next(ctx context.Context, w *client.Watch) (client.Event, error) {
-	if v.outage.Away() {
-		limited, cancel := context.WithTimeoutCause(ctx, cli.OutageInterval, errStillAway)
-		defer cancel()
-		ctx = limited
-	}
-	return w.Next(ctx)
 }
 
 func endReason(err error) string {
