@@ -13,12 +13,7 @@ func objectCommands() []*command {
 	object := func(name, since, summary string, run func(c *conn, e Entry)) *command {
 		return &command{name: name, arity: 3, flags: read, first: 2, last: 2, step: 1, group: "generic", since: since, args: "key:key", summary: summary,
 			run: func(c *conn, args [][]byte) {
-				e, found, ok := c.peek(args[2])
-				switch {
-				case !ok:
-				case !found:
-					c.null()
-				default:
+				if e, there := c.peek(args[2]); there {
 					run(c, e)
 				}
 			}}
@@ -41,13 +36,19 @@ func objectCommands() []*command {
 
 const textNoFrequency = "An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
 
-// peek looks a key up without an event; ok is false after an error reply.
-func (c *conn) peek(key []byte) (e Entry, found, ok bool) {
+// peek looks a key up without an event. If it is not there, peek replies with nil or with the
+// error.
+func (c *conn) peek(key []byte) (e Entry, there bool) {
+	ok := true
 	if c.s.engine == nil {
-		return c.remoteRead(key)
+		e, there, ok = c.remoteRead(key)
+	} else {
+		e, there = c.s.engine.Lookup(key)
 	}
-	e, found = c.s.engine.Lookup(key)
-	return e, found, true
+	if ok && !there {
+		c.null()
+	}
+	return e, there
 }
 
 const (
@@ -107,12 +108,7 @@ func runMemoryUsage(c *conn, args [][]byte) {
 			return
 		}
 	}
-	e, found, ok := c.peek(args[2])
-	switch {
-	case !ok:
-	case !found:
-		c.null()
-	default:
+	if e, there := c.peek(args[2]); there {
 		c.integer(int64(entryOverhead + len(args[2]) + len(e.Value) + len(e.Version)))
 	}
 }
