@@ -29,10 +29,13 @@ var (
 //   - KEYS and SCAN are in the order of the keys, RANDOMKEY is random;
 //   - of several patterns that match a message, Redis tells in the order of its hash table;
 //   - ids of connections;
+//   - a SETBIT that changes no bit leaves the encoding as it is, and OBJECT REFCOUNT counts no
+//     references of queued commands;
 //   - HELP leaves out the subcommands that are not here, see TestRedisHelp.
 //
 // Not compared, because the store is none of Redis's: other types, scripts, databases, empty
-// keys, INFO, COMMAND, CLIENT INFO and LIST.
+// keys, INFO, COMMAND. For CLIENT INFO and LIST see TestRedisClientList, for what is not a
+// well-formed request and for CLIENT REPLY see TestRedisProtocolTwin.
 func TestRedisTwin(t *testing.T) {
 	seed := *twinSeed
 	if seed == 0 {
