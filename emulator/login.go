@@ -41,7 +41,7 @@ func (s *Server) login(l *broker.Login) broker.Verdict {
 		}
 	}
 	switch {
-	case s.opts.VerifyToken != nil && l.Method != "" && l.Method != methodSAT:
+	case l.Method != "" && l.Method != methodSAT: // MQTT 5, 4.12.0-1
 		return broker.Verdict{Code: broker.BadAuthMethod, Text: "want " + methodSAT}
 	case s.opts.VerifyToken != nil && l.Method != "":
 		return s.verify(l)

@@ -53,7 +53,12 @@ type Options struct {
 
 	MaxPacketSize  uint32 // of packets from clients; 0: no limit
 	ReceiveMaximum uint16 // requests that a client may have unacknowledged; 0: 1024
-	Outbox         int    // packets that may wait for a client; 0: 65536
+	Outbox         int    // packets that may wait for a client; 0: 262144
+	Limits         Limits // of the broker
+
+	// RefuseFilters are topic filters that nobody may subscribe to, as they are written: SUBACK
+	// 0x80.
+	RefuseFilters []string
 
 	Variants Variants
 	Log      *slog.Logger // nil: silent
@@ -63,6 +68,20 @@ type Options struct {
 	// is called with the server locked, in the order in which things happened: it must not
 	// call the server, and whatever time it takes, all clients wait.
 	Observe func(Observation)
+}
+
+// Limits are bounds of the broker on what clients can make it do and keep. What a zero value
+// stands for, and what happens to those who want more, is with the fields of the same name of
+// broker.Options.
+type Limits struct {
+	KeepAlive         time.Duration // in whole seconds
+	TopicAliasMaximum uint16
+
+	OutboxBytes                   int
+	Queue, QueueBytes             int
+	MaxSessions, MaxSubscriptions int
+	MaxRetained, MaxRetainedBytes int
+	MaxBytes                      int
 }
 
 // A Login is whom a token is for.
@@ -152,6 +171,11 @@ func New(opts Options) (*Server, error) {
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
 		ReceiveMaximum: opts.ReceiveMaximum, MaxPacketSize: opts.MaxPacketSize, Outbox: opts.Outbox,
+		Refuse:    opts.RefuseFilters,
+		KeepAlive: opts.Limits.KeepAlive, TopicAliasMaximum: opts.Limits.TopicAliasMaximum,
+		OutboxBytes: opts.Limits.OutboxBytes, Queue: opts.Limits.Queue, QueueBytes: opts.Limits.QueueBytes,
+		MaxSessions: opts.Limits.MaxSessions, MaxSubscriptions: opts.Limits.MaxSubscriptions,
+		MaxRetained: opts.Limits.MaxRetained, MaxRetainedBytes: opts.Limits.MaxRetainedBytes, MaxBytes: opts.Limits.MaxBytes,
 		Version: "sscli emulator", Log: opts.Log,
 	}
 	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {

@@ -434,6 +434,58 @@ func TestTokens(t *testing.T) {
 	c.ended()
 }
 
+// TestAuthenticationMethod: a server that asks for no token takes any of K8S-SAT, and knows no
+// other method [MQTT-4.12.0-1].
+func TestAuthenticationMethod(t *testing.T) {
+	s := emulator.Start(t)
+	for method, want := range map[string]byte{"K8S-SAT": 0, "OTHER": 0x8c} {
+		c := dial(t, s, "c")
+		ack := c.hello(func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = method, []byte("x") })
+		if ack.ReasonCode != want {
+			t.Errorf("%s: CONNACK %#x, want %#x", method, ack.ReasonCode, want)
+		}
+	}
+}
+
+// TestLimits: those of the broker are the server's options.
+func TestLimits(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{ReceiveMaximum: 20, RefuseFilters: []string{"test/nosubscribe"}, Limits: emulator.Limits{
+		KeepAlive: time.Minute, TopicAliasMaximum: 7, MaxSubscriptions: 2, Queue: 1, MaxRetained: 1, MaxSessions: 2,
+	}})
+	c := dial(t, s, "c")
+	p := c.hello(func(p *packets.Connect) {
+		p.KeepAlive, p.Properties.SessionExpiryInterval = 120, new(uint32)
+		*p.Properties.SessionExpiryInterval = 60
+	}).Properties
+	if p.ServerKeepAlive == nil || *p.ServerKeepAlive != 60 || *p.TopicAliasMaximum != 7 || *p.ReceiveMaximum != 20 {
+		t.Errorf("CONNACK %+v", p)
+	}
+	subscribe := func(filters ...string) string {
+		subs := make([]packets.SubOptions, len(filters))
+		for i, f := range filters {
+			subs[i] = packets.SubOptions{Topic: f, QoS: 1}
+		}
+		c.send(&packets.Subscribe{PacketID: 1, Subscriptions: subs, Properties: &packets.Properties{}})
+		return fmt.Sprintf("% x", c.receive().Content.(*packets.Suback).Reasons)
+	}
+	if got := subscribe("test/nosubscribe", "t", "test/#", "c"); got != "80 01 01 97" {
+		t.Errorf("SUBACK %s", got)
+	}
+	c.conn.Close()
+	s.Await(t.Context(), func(st emulator.State) bool { return st.Connections == 0 })
+	d := connect(t, s, "d")
+	publish := func(topic string, retain bool) byte {
+		d.send(&packets.Publish{Topic: topic, QoS: 1, PacketID: 1, Retain: retain, Payload: []byte("x"), Properties: &packets.Properties{}})
+		return d.receive().Content.(*packets.Puback).ReasonCode
+	}
+	if a, b, e, f := publish("t", false), publish("t", false), publish("a", true), publish("b", true); a != 0 || b != 0x97 || e != 0x10 || f != 0x97 {
+		t.Errorf("PUBACK %#x %#x, retained %#x %#x", a, b, e, f)
+	}
+	if ack := dial(t, s, "e").hello(); ack.ReasonCode != 0x97 {
+		t.Errorf("CONNACK %#x", ack.ReasonCode)
+	}
+}
+
 func TestRefuseConnect(t *testing.T) {
 	s := emulator.Start(t)
 	s.RefuseConnect(func(id, _ string) byte {

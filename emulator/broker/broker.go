@@ -22,6 +22,10 @@ type Options struct {
 	// filter; nil: everybody may. The filter of a shared subscription begins with $share.
 	Authorize func(c *Client, topic string, write bool) bool
 
+	// Refuse are topic filters that nobody may subscribe to, compared character by character:
+	// SUBACK 0x80.
+	Refuse []string
+
 	// Topic is the topic of Handle. No message to it reaches a subscriber or is retained. A
 	// will to it is dropped.
 	Topic string
@@ -50,14 +54,20 @@ type Options struct {
 	TopicAliasMaximum uint16        // of the broker; 0: 64
 	KeepAlive         time.Duration // the longest, in whole seconds; clients that ask for more are told; 0: any
 
-	Outbox           int // packets that may wait for a connected client; 0: 65536
-	OutboxBytes      int // and their bytes, about; 0: 256 MiB
+	Outbox           int // packets that may wait for a connected client; 0: 262144, which all retained ones fit in
+	OutboxBytes      int // and their bytes, with those that are not acknowledged, about; 0: 256 MiB
 	Queue            int // messages that are kept for a session whose client is away; 0: 65536
 	QueueBytes       int // and their bytes, about; 0: 64 MiB
 	MaxSessions      int // of clients that are there, and that are away; 0: 100000
 	MaxSubscriptions int // of one session; 0: 10000
 	MaxRetained      int // retained messages; 0: 100000
 	MaxRetainedBytes int // and their bytes, about; 0: 256 MiB
+
+	// MaxBytes is what all clients together make the broker keep, about: sessions, messages,
+	// packets on their way in and out. Beyond it CONNECT, SUBSCRIBE and messages to keep are
+	// refused with 0x97, and a client that has more of it than its share is disconnected with 0x97
+	// when it asks for more. 0: 1 GiB.
+	MaxBytes int
 
 	Version string       // for $SYS/broker/version
 	Log     *slog.Logger // nil: silent
@@ -74,8 +84,9 @@ func (o *Options) setDefaults() {
 		limit *int
 		value int
 	}{
-		{&o.Outbox, 1 << 16}, {&o.OutboxBytes, 256 << 20}, {&o.Queue, 1 << 16}, {&o.QueueBytes, 64 << 20},
+		{&o.Outbox, 1 << 18}, {&o.OutboxBytes, 256 << 20}, {&o.Queue, 1 << 16}, {&o.QueueBytes, 64 << 20},
 		{&o.MaxSessions, 100_000}, {&o.MaxSubscriptions, 10_000}, {&o.MaxRetained, 100_000}, {&o.MaxRetainedBytes, 256 << 20},
+		{&o.MaxBytes, 1 << 30},
 	} {
 		if *d.limit <= 0 {
 			*d.limit = d.value
@@ -98,6 +109,8 @@ type Stats struct {
 	Subscriptions int
 	Retained      int
 
+	Kept int // bytes that clients make the broker keep, about; see Options.MaxBytes
+
 	MessagesReceived, MessagesSent uint64 // PUBLISH packets
 	BytesReceived, BytesSent       uint64
 }
@@ -117,7 +130,9 @@ type Broker struct {
 	generation uint64            // changes with each subscription
 	routes     map[string]*route // by topic
 	stats      Stats
+	routeBytes int
 	retained   int    // bytes
+	kept       int    // bytes of all kinds; see budget.go
 	sequence   uint64 // of retained messages
 	sysSubs    int    // subscriptions to $SYS
 	sysDue     *Appointment
@@ -187,7 +202,7 @@ func (b *Broker) Unlock() {
 // Stats returns the present figures. It wants the lock.
 func (b *Broker) Stats() Stats {
 	st := b.stats
-	st.Connections, st.Sessions = len(b.clients), len(b.sessions)
+	st.Connections, st.Sessions, st.Kept = len(b.clients), len(b.sessions), b.kept
 	return st
 }
 

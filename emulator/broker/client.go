@@ -30,7 +30,7 @@ type Client struct {
 	connect    *connectPacket
 	challenged bool          // AUTH 0x18 was sent, and an AUTH is to come
 	keepAlive  time.Duration // 0: none
-	lastRead   time.Time
+	lastRead   time.Time     // when the last whole packet was read
 
 	// What goes to the client; see outbox.go.
 	out       []byte
@@ -39,11 +39,12 @@ type Client struct {
 	flight    []byte
 	unwritten []byte // the rest of flight
 	spare     []byte // for out
+	queued    int    // bytes of out and flight, about
 	writing   bool
-	turn      bool // of the writer
-	dirty     bool // in Broker.dirty
-	ending    bool // what is in the outbox is sent, and nothing more
-	left      bool // that was done: the client has a moment to close its side
+	turn      bool      // of the writer
+	dirty     bool      // in Broker.dirty
+	ending    bool      // what is in the outbox is sent, and nothing more
+	left      time.Time // when that was done: the client has a moment to close its side
 	cutOff    bool
 	ended     End
 	ready     sync.Cond
@@ -51,7 +52,7 @@ type Client struct {
 	// Flow (MQTT 5, 4.9).
 	quota   int // how many more deliveries with QoS 1 and 2 may be sent
 	mayHave int // the client's Receive Maximum
-	unacked int // messages for the handler that are not acknowledged
+	unacked int // messages of this connection without PUBACK, PUBCOMP or a PUBREC that refuses
 
 	maxPacket   int // of packets to the client; 0: none
 	aliasMax    uint16
@@ -59,6 +60,10 @@ type Client struct {
 	aliases     map[string]uint16
 	aliasTopics []string          // by alias
 	topics      map[uint16][]byte // by the client's alias
+
+	// What else is charged for the connection; see budget.go.
+	buffered int // memory of packets that are read
+	aliased  int // topics of both sides' aliases
 
 	in     publishPacket
 	live   message
@@ -83,7 +88,7 @@ type End struct {
 // Ended returns why the connection ended. Before that it is the zero End.
 func (c *Client) Ended() End { return c.ended }
 
-// LastRead returns when packets of the client were read last, on the real clock.
+// LastRead returns when the last whole packet of the client was read, on the real clock.
 func (c *Client) LastRead() time.Time { return c.lastRead }
 
 // Remote returns the address of the client.
@@ -143,6 +148,7 @@ func (c *Client) readLoop() {
 			c.cut()
 		}
 		delete(b.clients, c)
+		c.settle()
 		b.changed = true
 		b.Unlock()
 		// An error would only repeat that the connection is gone.
@@ -175,6 +181,11 @@ func (c *Client) readLoop() {
 			return
 		}
 		buf, to = makeRoom(buf, used, to)
+		if !c.buffer(len(buf)) {
+			buf = nil
+			c.discard()
+			return
+		}
 	}
 }
 
@@ -215,7 +226,7 @@ func (c *Client) silent() bool {
 	c.b.Lock()
 	defer c.b.Unlock()
 	switch {
-	case c.cutOff, c.left:
+	case c.cutOff, !c.left.IsZero():
 		return false
 	case c.ending:
 		return true // until goodbye sets another limit
@@ -233,13 +244,20 @@ func (c *Client) silent() bool {
 	return true
 }
 
-// discard reads until the client closes its side, or the limit of goodbye.
+// discard reads until the client closes its side, or the limit of goodbye. A client that
+// goes on sending has not come to the DISCONNECT yet, and gets more time.
 func (c *Client) discard() {
 	buf := make([]byte, firstBuffer)
 	for {
 		if _, err := c.nc.Read(buf); err != nil {
 			return
 		}
+		c.b.mu.Lock()
+		if !c.left.IsZero() && !c.b.closed {
+			// Read returns the same error.
+			_ = c.nc.SetReadDeadline(time.Now().Add(min(linger, lingerMost-time.Since(c.left))))
+		}
+		c.b.mu.Unlock()
 	}
 }
 
@@ -253,8 +271,8 @@ func (c *Client) packets(p []byte, n int) (used int, quick, ok bool) {
 		quick = !c.dirty && !c.writing
 		b.Unlock()
 	}()
-	c.lastRead = time.Now()
-	b.batch = c.lastRead
+	now := time.Now()
+	b.batch = now
 	b.stats.BytesReceived += uint64(n)
 	for !c.ending && !c.cutOff {
 		if used == len(p) {
@@ -274,6 +292,11 @@ func (c *Client) packets(p []byte, n int) (used int, quick, ok bool) {
 		if size == 0 || size > len(p)-used {
 			return used, false, true
 		}
+		if c.Version == version5 && size > 1+varintLength(len(body))+len(body) { // [MQTT-1.5.5-1]
+			c.wrong(malformed("a length of more digits than it needs"))
+			return used, false, false
+		}
+		c.lastRead = now
 		if err := c.process(p[used], body); err != nil {
 			c.wrong(err)
 			return used, false, false
@@ -354,7 +377,7 @@ func (c *Client) goodbyeOf(body []byte) *Error {
 		s.expiry = p.expiry
 	}
 	if p.code == Success {
-		s.will = nil // [MQTT-3.14.4-3]
+		s.setWill(nil) // [MQTT-3.14.4-3]
 	}
 	c.ending, c.ended = true, End{ByClient: true, Code: p.code}
 	c.detach()
@@ -428,7 +451,7 @@ func (c *Client) goodbye() {
 	}
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	c.left = true
+	c.left = time.Now()
 	half, ok := nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		_ = nc.Close()

@@ -187,11 +187,26 @@ func (c *Client) attach(v Verdict) *Error {
 	if p.hasWill && !c.may(string(p.willTopic), true) {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "the topic of the will is not for this client"})
 	}
+	var last *will
+	cost := sessionOverhead + len(c.ID)
+	if p.hasWill {
+		last = newWill(p)
+		cost += last.msg.cost()
+	}
+	c.keepAlive = time.Duration(p.keepAlive) * time.Second
+	serverKeepAlive := false
+	if limit := b.opts.KeepAlive; p.version == version5 && limit > 0 && (c.keepAlive == 0 || c.keepAlive > limit) {
+		c.keepAlive, serverKeepAlive = limit, true
+	}
+	connack := c.connackBody(v, serverKeepAlive)
+	if !c.takes(len(connack)) { // [MQTT-3.1.2-24]
+		return c.refuse(Verdict{Code: packetTooLarge})
+	}
 	if s := b.sessions[c.ID]; s != nil && s.client != nil {
 		s.client.end(sessionTakenOver, "")
 	}
 	s := b.sessions[c.ID]
-	if s == nil && len(b.sessions) >= b.opts.MaxSessions {
+	if s == nil && (len(b.sessions) >= b.opts.MaxSessions || !b.affords(cost)) || s != nil && last != nil && !b.affords(last.msg.cost()) {
 		return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many sessions"})
 	}
 	if s != nil && p.cleanStart { // [MQTT-3.1.2-4]
@@ -213,24 +228,20 @@ func (c *Client) attach(v Verdict) *Error {
 	default:
 		s.expiry = neverExpires
 	}
-	s.will = nil
-	if p.hasWill {
-		s.will = newWill(p)
-	}
+	s.setWill(last)
 	c.mayHave = identifiers
 	if n := int(p.props.receiveMaximum); n > 0 {
 		c.mayHave = n
 	}
 	c.quota = c.mayHave
 	c.aliasMax = min(p.props.topicAliasMax, maxOutgoingAliases)
-	c.keepAlive = time.Duration(p.keepAlive) * time.Second
-	serverKeepAlive := false
-	if limit := b.opts.KeepAlive; p.version == version5 && limit > 0 && (c.keepAlive == 0 || c.keepAlive > limit) {
-		c.keepAlive, serverKeepAlive = limit, true
-	}
 	c.readDeadline(c.keepAlive + c.keepAlive/2)
-	c.sendConnack(v, present, serverKeepAlive)
-	c.connect = nil
+	if present {
+		connack[0] = 1
+	}
+	c.packet(typeConnack<<4, connack)
+	c.connack = len(c.out)
+	c.connect, c.login.Password, c.login.Data = nil, nil, nil
 	b.stats.Clients++
 	b.changed = true
 	if b.opts.Connected != nil {
@@ -243,17 +254,11 @@ func (c *Client) attach(v Verdict) *Error {
 // maxOutgoingAliases bounds the topics that the broker remembers for a client.
 const maxOutgoingAliases = 256
 
-// sendConnack tells the client that it is connected, and what is not as it asked for or
-// as MQTT presumes (MQTT 5, 3.2.2.3).
-func (c *Client) sendConnack(v Verdict, present, serverKeepAlive bool) {
-	var flags byte
-	if present {
-		flags = 1
-	}
+// connackBody is the body of the CONNACK that accepts the client, with no session present: it
+// says what is not as the client asked for or as MQTT presumes (MQTT 5, 3.2.2.3).
+func (c *Client) connackBody(v Verdict, serverKeepAlive bool) []byte {
 	if c.Version == version4 {
-		c.packet(typeConnack<<4, []byte{flags, 0})
-		c.connack = len(c.out)
-		return
+		return []byte{0, 0}
 	}
 	o := &c.b.opts
 	props := binary.BigEndian.AppendUint16([]byte{propReceiveMaximum}, o.ReceiveMaximum)
@@ -273,8 +278,7 @@ func (c *Client) sendConnack(v Verdict, present, serverKeepAlive bool) {
 			props = appendString(append(props, propAuthData), v.Data)
 		}
 	}
-	c.packet(typeConnack<<4, append(binary.AppendUvarint([]byte{flags, Success}, uint64(len(props))), props...))
-	c.connack = len(c.out)
+	return append(binary.AppendUvarint([]byte{0, Success}, uint64(len(props))), props...)
 }
 
 func tlsOf(nc any) *tls.Conn {

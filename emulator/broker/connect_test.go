@@ -28,6 +28,8 @@ func TestFirstPacket(t *testing.T) {
 		"MQTT 6":              {"\x10\x0e\x00\x04MQTT\x06\x02\x00\x3c\x00\x00\x01c", []string{"CONNACK 0x84"}},
 		"the reserved flag":   {"\x10\x0e\x00\x04MQTT\x05\x03\x00\x3c\x00\x00\x01c", []string{"CONNACK 0x81"}},
 		"a will with QoS 3":   {"\x10\x14\x00\x04MQTT\x05\x1e\x00\x3c\x00\x00\x01c\x00\x00\x01w\x00\x00", []string{"CONNACK 0x81"}},
+		"a will for no topic": {"\x10\x13\x00\x04MQTT\x05\x06\x00\x3c\x00\x00\x01c\x00\x00\x00\x00\x00", []string{"CONNACK 0x82"}},
+		"a will for topics":   {"\x10\x14\x00\x04MQTT\x05\x06\x00\x3c\x00\x00\x01c\x00\x00\x01#\x00\x00", []string{"CONNACK 0x90"}},
 		"no will with QoS 1":  {"\x10\x0e\x00\x04MQTT\x05\x0a\x00\x3c\x00\x00\x01c", []string{"CONNACK 0x81"}},
 		"no will, retained":   {"\x10\x0e\x00\x04MQTT\x05\x22\x00\x3c\x00\x00\x01c", []string{"CONNACK 0x81"}},
 		"bytes at the end":    {"\x10\x0f\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x01cx", []string{"CONNACK 0x81"}},
@@ -75,6 +77,9 @@ func TestProtocolErrors(t *testing.T) {
 		"response topic with wildcard [MQTT-3.3.2-14]":    {"\x30\x09\x00\x01t\x04\x08\x00\x01#x", "0x82"},
 		"subscription identifier [MQTT-3.3.4-6]":          {"\x30\x07\x00\x01t\x02\x0b\x01x", "0x81"},
 		"payload format 2 (3.3.2.3.2)":                    {"\x30\x07\x00\x01t\x02\x01\x02x", "0x82"},
+		"length in a byte too many [MQTT-1.5.5-1]":        {"\xc0\x80\x00", "0x81"},
+		"properties' length in two [MQTT-1.5.5-1]":        {"\x30\x06\x00\x01t\x80\x00x", "0x81"},
+		"identifier in a byte too many [MQTT-1.5.5-1]":    {"\x82\x0a\x00\x01\x03\x0b\x81\x00\x00\x01t\x00", "0x81"},
 		"flags of SUBSCRIBE [MQTT-3.8.1-1]":               {"\x80\x07\x00\x01\x00\x00\x01t\x00", "0x81"},
 		"SUBSCRIBE without filter [MQTT-3.8.3-2]":         {"\x82\x03\x00\x01\x00", "0x82"},
 		"reserved options [MQTT-3.8.3-5]":                 {"\x82\x07\x00\x01\x00\x00\x01t\x40", "0x81"},
@@ -122,6 +127,35 @@ func TestConnack(t *testing.T) {
 	}
 	other.nothing()
 	c.nothing()
+}
+
+// TestConnackSize: a client that takes no CONNACK with what the broker has to say is refused,
+// if it takes that, and nothing larger is sent [MQTT-3.1.2-24], [MQTT-3.2.0-1].
+func TestConnackSize(t *testing.T) {
+	var connected []string
+	s := start(t, broker.Options{
+		Connected:    func(c *broker.Client) { connected = append(connected, c.ID) },
+		Disconnected: func(c *broker.Client) { connected = append(connected, "gone "+c.ID) },
+	})
+	for size := range uint32(30) {
+		c := dial(t, s, "c")
+		c.send(c.connection(func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(size + 1) }))
+		switch size++; {
+		case size < 5:
+			c.ended()
+		case size < 11: // a fixed header, two codes, and two properties of three bytes
+			c.ended("CONNACK 0x95")
+		default:
+			c.expect("CONNACK 0x00")
+			c.send(&packets.Disconnect{Properties: &packets.Properties{}})
+			c.ended()
+		}
+	}
+	s.Lock()
+	defer s.Unlock()
+	if want := 2 * (30 - 10); len(connected) != want || s.Stats().Clients != 0 {
+		t.Errorf("connected and disconnected: %q, want %d; %d clients", connected, want, s.Stats().Clients)
+	}
 }
 
 // TestTakeOver: [MQTT-3.1.4-3].

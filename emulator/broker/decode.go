@@ -137,11 +137,14 @@ func (f *fields) varint() int {
 	for shift := 0; shift <= 21; shift += 7 {
 		b := f.byte()
 		n |= int(b&0x7F) << shift
+		if b == 0 && shift > 0 { // [MQTT-1.5.5-1]
+			break
+		}
 		if b < 0x80 {
 			return n
 		}
 	}
-	f.fail(malformed("a number of more than four digits"))
+	f.fail(malformed("a number of more digits than it needs, or than four"))
 	return 0
 }
 
@@ -322,8 +325,7 @@ func (f *fields) property(p *properties, allowed propertySet) {
 	at := f.at
 	kind := f.byte()
 	if kind > highestKnownProperty || !allowed.has(kind) {
-		// A property that exists, but not for this packet, is a Protocol Error; a number that
-		// no property has makes the packet malformed (MQTT 5, 2.2.2.2).
+		// MQTT 5, 2.2.2.2, whether or not another packet has that property.
 		f.fail(malformed(fmt.Sprintf("property 0x%02X is not for this packet", kind)))
 		return
 	}
@@ -445,7 +447,7 @@ func decodeConnect(body []byte) (*connectPacket, *Error) {
 		return nil, f.err
 	}
 	switch {
-	case string(name) == "MQIsdp" && p.version == 3, string(name) == "MQTT" && p.version < version4:
+	case string(name) == "MQIsdp", string(name) == "MQTT" && p.version < version4:
 		p.version = version4 // answered in the words of 3.1.1
 		return p, &Error{UnsupportedVersion, "this is MQTT 3.1; MQTT 5 and 3.1.1 are served"}
 	case string(name) != "MQTT":
@@ -484,8 +486,12 @@ func decodeConnect(body []byte) (*connectPacket, *Error) {
 		}
 		p.willTopic = f.text()
 		p.willBody = f.binary()
-		if f.err == nil && !validTopic(p.willTopic) {
-			f.fail(&Error{TopicNameInvalid, "the topic of the will is empty or has wildcards"})
+		switch {
+		case f.err != nil:
+		case len(p.willTopic) == 0: // [MQTT-4.7.3-1]
+			f.fail(violation("the topic of the will is empty"))
+		case !validTopic(p.willTopic):
+			f.fail(&Error{TopicNameInvalid, "the topic of the will has wildcards"})
 		}
 		if f.err == nil && hasWildcard(p.willProps.responseTopic) { // [MQTT-3.3.2-14]
 			f.fail(violation("a response topic with wildcards"))

@@ -381,3 +381,23 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestRoutesBounded: what is remembered of topics that are published to has a limit.
+func TestRoutesBounded(t *testing.T) {
+	b := New(Options{})
+	defer b.Close()
+	b.Lock()
+	defer b.Unlock()
+	topic := bytes.Repeat([]byte("x"), 60_000)
+	for i := range 3000 {
+		topic[0], topic[1] = 'a'+byte(i%26), 'a'+byte(i/26)
+		b.route(topic)
+		kept := 0
+		for name := range b.routes {
+			kept += len(name)
+		}
+		if kept > maxRouteBytes+len(topic) {
+			t.Fatalf("%d bytes after %d topics", kept, i+1)
+		}
+	}
+}

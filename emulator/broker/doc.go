@@ -30,5 +30,8 @@
 // When there is no room the publisher gets PUBACK or PUBREC 0x97. Messages with QoS 0 are
 // not kept. Sessions and messages are gone when the process ends.
 //
+// What all clients together make the broker keep has a limit too, [Options].MaxBytes. Beyond
+// it, who asks for more gets 0x97.
+//
 // The tests name the sections of the standard that they hold the package to.
 package broker

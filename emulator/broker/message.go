@@ -12,6 +12,7 @@ type message struct {
 	payload []byte
 	qos     byte
 	retain  bool
+	holders int      // deliveries that were charged for it
 	kept    *message // that outlives the packet that this one is a part of; itself perhaps
 
 	received   time.Time // when the Message Expiry Interval began
@@ -34,7 +35,7 @@ func (m *message) keep() *message {
 		bytes := make([]byte, 0, len(m.props)+len(m.payload))
 		bytes = append(append(bytes, m.props...), m.payload...)
 		k.props, k.payload = bytes[:len(m.props):len(m.props)], bytes[len(m.props):]
-		k.kept = &k
+		k.kept, k.holders = &k, 0
 		m.kept = &k
 	}
 	return m.kept
@@ -49,6 +50,9 @@ func (m *message) remaining(now time.Time) (seconds uint32, ok bool) {
 	}
 	return m.expiry - uint32(passed), true
 }
+
+// ends is when the Message Expiry Interval has passed.
+func (m *message) ends() time.Time { return m.received.Add(time.Duration(m.expiry) * time.Second) }
 
 // over reports whether the Message Expiry Interval has passed.
 func (m *message) over(now time.Time) bool {
@@ -138,7 +142,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	if c.aliasMax > 0 {
 		if alias, known = c.aliases[topic]; known {
 			topic = ""
-		} else {
+		} else if c.b.affords(0) {
 			alias = c.nextAlias%c.aliasMax + 1
 		}
 	}
@@ -166,8 +170,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	if c.Version == version5 {
 		out = binary.AppendUvarint(out, uint64(props))
 		if m.expires {
-			left, _ := m.remaining(c.b.now())
-			left = max(left, 1) // one that was sent before is sent again
+			left, _ := m.remaining(c.b.now()) // perhaps 0: what was sent before is sent again
 			out = binary.BigEndian.AppendUint32(append(out, propMessageExpiry), left)
 		}
 		if alias > 0 {
@@ -189,9 +192,9 @@ func (c *Client) assignAlias(topic string, alias uint16) {
 		c.aliases = make(map[string]uint16)
 		c.aliasTopics = make([]string, c.aliasMax)
 	}
-	if old := c.aliasTopics[alias-1]; old != "" {
-		delete(c.aliases, old)
-	}
+	old := c.aliasTopics[alias-1]
+	delete(c.aliases, old)
+	c.remember(len(topic) - len(old))
 	c.aliases[topic], c.aliasTopics[alias-1] = alias, topic
 	c.nextAlias = alias % c.aliasMax
 }

@@ -254,10 +254,24 @@ func FuzzBroker(f *testing.F) {
 		s.await(t, func(st broker.Stats) bool {
 			return st.Subscriptions == subscriptions && st.Retained == len(m.retained) && st.Sessions == len(m.sessions)
 		})
+		// Nothing is left of sessions that end and messages that are no longer retained.
+		for id := range m.sessions {
+			next := dial(t, s, id)
+			next.hello()
+			for _, r := range m.retained {
+				next.publish(r.topic, 0, "", 0, retain)
+			}
+			next.nothing()
+			next.conn.(*net.TCPConn).SetLinger(0)
+			next.conn.Close()
+		}
 		for _, c := range clients {
 			c.conn.(*net.TCPConn).SetLinger(0)
 			c.conn.Close()
 		}
+		s.await(t, func(st broker.Stats) bool {
+			return st.Connections == 0 && (st.Kept == 0 || len(m.sessions) == 0)
+		})
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 func (c *Client) begin(size int) []byte {
 	c.touch()
 	c.waiting++
+	c.queue(size)
 	c.b.stats.BytesSent += uint64(size)
 	return c.out
 }
@@ -28,11 +29,11 @@ func (c *Client) touch() {
 
 // full reports whether nothing more may wait for the client.
 func (c *Client) full() bool {
-	n, bytes := c.waiting, len(c.out)
+	n, bytes := c.waiting, c.holds()
 	if s := c.session; s != nil {
-		n, bytes = n+s.pending.len(), bytes+s.pending.bytes
+		n += s.pending.len()
 	}
-	return n >= c.b.opts.Outbox || bytes >= c.b.opts.OutboxBytes
+	return n >= c.b.opts.Outbox || bytes >= c.b.opts.OutboxBytes || c.greedy(bytes)
 }
 
 // room reports whether another packet may wait for the client, which is disconnected if
@@ -53,6 +54,7 @@ func (c *Client) room() bool {
 // drop empties the outbox but for a CONNACK, which comes before any other packet
 // [MQTT-3.2.0-1].
 func (c *Client) drop() {
+	c.queue(c.connack - len(c.out))
 	c.out = c.out[:c.connack]
 	c.waiting = 0
 }
@@ -113,6 +115,7 @@ const keepBuffer = 256 << 10
 
 // unload gives back the buffer that was written.
 func (c *Client) unload() {
+	c.queue(-len(c.flight))
 	if cap(c.flight) <= keepBuffer {
 		c.spare = c.flight[:0]
 	}
@@ -150,10 +153,11 @@ const (
 	// drain is how long a closing connection has for what is in its outbox.
 	drain = time.Second
 
-	// linger is how long a closed connection waits for the client to close its side.
-	// Without, a client that was still sending would get a reset, which can overtake the
-	// DISCONNECT.
-	linger = 200 * time.Millisecond
+	// linger is how long a closed connection waits for the client to close its side, or to send
+	// more, but not longer than lingerMost. Without, a client that was still sending would get a
+	// reset, which can overtake the DISCONNECT.
+	linger     = 200 * time.Millisecond
+	lingerMost = 5 * time.Second
 )
 
 // writeLoop is the client's writer.

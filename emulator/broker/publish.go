@@ -76,7 +76,7 @@ func (c *Client) publish(first byte, body []byte) *Error {
 			return nil
 		}
 	}
-	if p.qos > 0 && c.Version == version5 && c.unacked+len(s.received) >= int(b.opts.ReceiveMaximum) {
+	if p.qos > 0 && c.Version == version5 && c.unacked >= int(b.opts.ReceiveMaximum) {
 		return &Error{receiveMaxExceeded, "more messages than the Receive Maximum are not acknowledged"} // MQTT 5, 3.3.4
 	}
 	if p.qos > 0 {
@@ -90,12 +90,14 @@ func (c *Client) publish(first byte, body []byte) *Error {
 		c.Ack(p.id, code)
 		return nil
 	}
-	c.unacked--
-	if code < UnspecifiedError || code == Later {
-		s.received[p.id] = struct{}{}
-	}
 	if code == Later {
 		code = Success
+	}
+	if code < UnspecifiedError {
+		s.received[p.id] = struct{}{}
+		b.charge(receivedOverhead)
+	} else {
+		c.unacked--
 	}
 	c.ack(typePubrec, p.id, code)
 	return nil
@@ -120,6 +122,10 @@ func (c *Client) resolveAlias(p *publishPacket) *Error {
 			if c.topics == nil {
 				c.topics = make(map[uint16][]byte)
 			}
+			if !c.b.affords(len(p.topic)) {
+				return &Error{QuotaExceeded, "the broker's memory for topic aliases is exhausted"}
+			}
+			c.remember(len(p.topic) - len(c.topics[alias]))
 			c.topics[alias] = bytes.Clone(p.topic)
 		}
 		return nil

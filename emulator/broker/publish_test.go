@@ -157,6 +157,43 @@ func TestReceiveMaximum(t *testing.T) {
 	sub.nothing()
 }
 
+// TestReceiveMaximumOfBroker: the client's send quota begins anew with each connection, and
+// PUBCOMP for a message of an earlier one does not make it larger (4.9).
+func TestReceiveMaximumOfBroker(t *testing.T) {
+	s := start(t, broker.Options{ReceiveMaximum: 2})
+	send := func(c *client, id uint16) {
+		c.send(&packets.Publish{Topic: "t", QoS: 2, PacketID: id, Properties: &packets.Properties{}})
+	}
+	release := func(c *client, id uint16) {
+		c.send(&packets.Pubrel{PacketID: id, Properties: &packets.Properties{}})
+		c.expect(fmt.Sprintf("PUBCOMP %d 0x00", id))
+	}
+	c := connect(t, s, "c", lasting)
+	for id := range uint16(2) {
+		send(c, id+1)
+		c.expect(fmt.Sprintf("PUBREC %d 0x10", id+1))
+	}
+	c.conn.Close()
+	c = resume(t, s, "c")
+	send(c, 3)
+	c.expect("PUBREC 3 0x10")
+	send(c, 4)
+	c.expect("PUBREC 4 0x10")
+	release(c, 3)
+	send(c, 5)
+	c.expect("PUBREC 5 0x10")
+	release(c, 1) // the broker cannot tell that it is an old one, nor can the client
+	release(c, 4)
+	release(c, 5)
+	release(c, 2)
+	for id := range uint16(2) {
+		send(c, id+6)
+		c.expect(fmt.Sprintf("PUBREC %d 0x10", id+6))
+	}
+	send(c, 8)
+	c.ended("DISCONNECT 0x93")
+}
+
 // TestMaximumPacketSize: what is larger than the client takes is as if it had been
 // delivered [MQTT-3.1.2-24], [MQTT-3.1.2-25].
 func TestMaximumPacketSize(t *testing.T) {
@@ -180,6 +217,21 @@ func TestMaximumPacketSize(t *testing.T) {
 	pub.publish("t", 1, "2", 0)
 	sub.expect("t q1: 1", "t q1: 2")
 	sub.nothing()
+	// What is sent again is measured by the new connection, and makes room if it is too large.
+	away := connect(t, s, "away", lasting)
+	away.subscribe("u", 2)
+	for qos := range byte(2) {
+		pub.publish("u", qos+1, strings.Repeat("x", 120), 0)
+		away.read()
+	}
+	away.conn.Close()
+	away = resume(t, s, "away", receiveMaximum(1), func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(100)) })
+	pub.publish("u", 1, "1", 0)
+	away.expect("u q1: 1")
+	away.nothing()
+	away.conn.Close()
+	away = resume(t, s, "away")
+	away.nothing()
 }
 
 // TestMessageExpiry: what is left of it is passed on [MQTT-3.3.2-6], and what is over is
@@ -293,6 +345,25 @@ func TestKeptMessages(t *testing.T) {
 	sub = resume(t, s, "sub")
 	for i := range 200 {
 		sub.expect(fmt.Sprintf("t/%d q%d: %d", i%3, 1+i%2, i))
+	}
+	sub.nothing()
+	sub.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
+	for i := range 200 { // those that expire make room
+		pub.publish("t", 1, "short", 0, expiry(uint32(5+i%2*10)))
+	}
+	pub.publish("t", 1, "too much", 0x97)
+	s.advance(5 * time.Second)
+	for range 100 {
+		pub.publish("t", 1, "in their place", 0)
+	}
+	pub.publish("t", 1, "too much", 0x97)
+	sub = resume(t, s, "sub")
+	for range 100 {
+		sub.expect("t q1: short")
+	}
+	for range 100 {
+		sub.expect("t q1: in their place")
 	}
 	sub.nothing()
 	pub.publish("t", 1, "there is room", 0)

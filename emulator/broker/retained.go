@@ -9,53 +9,53 @@ func (b *Broker) retain(m *message) bool {
 	}
 	old := 0
 	if n := b.tree.find(m.topic, false); n != nil && n.retained != nil {
-		old = n.retained.cost()
+		old = n.retained.costRetained()
 	}
 	if !b.retainable(m, old) {
-		b.expireRetained()
-		if !b.retainable(m, old) {
-			return false
-		}
+		return false
 	}
 	n := b.tree.find(m.topic, true)
-	if n.retained != nil {
-		b.retained -= n.retained.cost()
-		b.stats.Retained--
-	}
+	b.removeRetained(n)
 	b.sequence++
 	kept := *m.keep()
-	kept.kept, kept.retainedAs = &kept, b.sequence
+	kept.kept, kept.holders, kept.retainedAs = &kept, 0, b.sequence
 	n.retained = &kept
-	b.retained += kept.cost()
+	if kept.expires {
+		n.expires = b.At(kept.ends(), func() { b.forgetRetained(kept.topic) })
+	}
+	b.retained += kept.costRetained()
+	b.charge(kept.costRetained())
 	b.stats.Retained++
 	b.changed = true
 	return true
 }
 
+// costRetained is what a retained message makes the broker keep, in bytes, about.
+func (m *message) costRetained() int { return m.cost() + levelOverhead*levels(m.topic) }
+
 // retainable reports whether there is room for m in place of one that costs old.
 func (b *Broker) retainable(m *message, old int) bool {
-	return (old > 0 || b.stats.Retained < b.opts.MaxRetained) && b.retained-old+m.cost() <= b.opts.MaxRetainedBytes &&
-		levels(m.topic) <= maxLevels
+	more := m.costRetained() - old
+	return (old > 0 || b.stats.Retained < b.opts.MaxRetained) && b.retained+more <= b.opts.MaxRetainedBytes &&
+		b.affords(more) && levels(m.topic) <= maxLevels
 }
 
+// forgetRetained removes the retained message of a topic, if there is one.
 func (b *Broker) forgetRetained(topic string) {
 	if n := b.tree.find(topic, false); n != nil && n.retained != nil {
-		b.retained -= n.retained.cost()
-		b.stats.Retained--
-		b.changed = true
-		n.retained = nil
+		b.removeRetained(n)
 		n.prune()
 	}
 }
 
-// expireRetained removes the retained messages whose Message Expiry Interval has passed.
-func (b *Broker) expireRetained() {
-	now := b.now()
-	var all []*message
-	b.tree.collectAll(false, &all)
-	for _, m := range all {
-		if m.over(now) {
-			b.forgetRetained(m.topic)
-		}
+func (b *Broker) removeRetained(n *node) {
+	if n.retained == nil {
+		return
 	}
+	b.Cancel(n.expires)
+	b.retained -= n.retained.costRetained()
+	b.charge(-n.retained.costRetained())
+	b.stats.Retained--
+	b.changed = true
+	n.retained, n.expires = nil, nil
 }

@@ -17,6 +17,7 @@ type session struct {
 	received map[uint16]struct{} // ids of messages with QoS 2 that are not released
 	window   window
 	pending  backlog
+	held     int // bytes of the messages in both, about
 
 	will    *will
 	willDue *Appointment // of a client that is away
@@ -29,15 +30,16 @@ const neverExpires = math.MaxUint32
 func (b *Broker) newSession(id string) *session {
 	s := &session{b: b, id: id, subs: make(map[string]*subscription), received: make(map[uint16]struct{})}
 	b.sessions[id] = s
+	b.charge(sessionOverhead + len(id))
 	return s
 }
 
 // wake ends the absence of the session's client. A will that waited is not sent
-// [MQTT-3.1.3-9].
+// [MQTT-3.1.3-9]: the connection brings its own, or none.
 func (s *session) wake() {
 	s.b.Cancel(s.ends)
 	s.b.Cancel(s.willDue)
-	s.ends, s.willDue, s.will = nil, nil, nil
+	s.ends, s.willDue = nil, nil
 	s.window.again = s.window.lo
 }
 
@@ -53,10 +55,10 @@ func (c *Client) detach() {
 	if b.opts.Disconnected != nil {
 		b.opts.Disconnected(c)
 	}
-	s.pending.filter(func(d *delivery) bool { return !d.transient })
+	s.prune(func(d *delivery) bool { return !d.transient })
 	for place := s.window.lo; place < s.window.hi; place++ {
 		if d := s.window.at(place); d.state == sent && d.transient {
-			s.window.finish(place)
+			s.finish(place)
 		}
 	}
 	if s.expiry == 0 {
@@ -85,6 +87,7 @@ func (b *Broker) endSession(s *session) {
 		b.removeSubscription(sub)
 	}
 	delete(b.sessions, s.id)
+	b.charge(-sessionOverhead - len(s.id) - receivedOverhead*len(s.received))
 	s.sendWill() // [MQTT-3.1.2-8]: at the latest now
 	s.passOn()
 }
@@ -98,8 +101,11 @@ func (s *session) passOn() {
 			s.b.deliverShared(d.group, d.msg)
 		}
 	}
+	for s.window.lo < s.window.hi {
+		s.finish(s.window.lo)
+	}
 	for s.pending.len() > 0 {
-		if d := s.pending.pop(); d.group != nil {
+		if d := s.dequeue(); d.group != nil {
 			s.b.deliverShared(d.group, d.msg)
 		}
 	}
@@ -141,25 +147,25 @@ func (s *session) deliver(d delivery) outcome {
 	case !c.room():
 		return s.deliver(d)
 	}
-	d.msg = d.msg.keep()
-	s.pending.push(d)
+	s.enqueue(d)
 	return delivered
 }
 
 // keep is for a client that is away.
 func (s *session) keep(d delivery) outcome {
 	o := &s.b.opts
-	full := func() bool { return s.pending.len()+s.window.busy >= o.Queue || s.pending.bytes >= o.QueueBytes }
-	if full() {
-		now := s.b.now()
-		s.pending.filter(func(d *delivery) bool { return !d.msg.over(now) })
+	full := func() bool {
+		return s.pending.len()+s.window.busy >= o.Queue || s.held >= o.QueueBytes ||
+			!s.b.affords(deliveryOverhead+d.msg.cost())
+	}
+	if now := s.b.now(); full() && s.pending.mayBeOver(now) {
+		s.prune(func(d *delivery) bool { return !d.msg.over(now) })
 	}
 	if full() {
 		s.b.log.Warn("the session is full", "client", s.id)
 		return noRoom
 	}
-	d.msg = d.msg.keep()
-	s.pending.push(d)
+	s.enqueue(d)
 	return delivered
 }
 
@@ -179,6 +185,7 @@ func (s *session) launch(d *delivery) outcome {
 	} else {
 		flying.msg = d.msg.keep()
 	}
+	s.charge(&flying)
 	s.window.add(flying)
 	c.quota--
 	return delivered
@@ -204,11 +211,11 @@ func (s *session) pump() {
 			case c.appendPublish(d, identifier(place), true):
 				c.quota--
 			default: // larger than this connection takes
-				w.finish(place)
+				s.finish(place)
 			}
 			w.again = max(place+1, w.lo)
 		case s.pending.len() > 0 && c.quota > 0 && !w.full():
-			d := s.pending.pop()
+			d := s.dequeue()
 			if d.msg.over(s.b.now()) { // [MQTT-3.3.2-5]
 				continue
 			}
@@ -230,11 +237,13 @@ func (c *Client) acknowledgement(kind byte, body []byte) *Error {
 	}
 	s := c.session
 	if kind == typePubrel {
-		code := byte(Success)
-		if _, ok := s.received[p.id]; !ok {
-			code = packetIDNotFound
+		code := byte(packetIDNotFound)
+		if _, ok := s.received[p.id]; ok {
+			code = Success
+			delete(s.received, p.id)
+			s.b.charge(-receivedOverhead)
+			c.unacked = max(0, c.unacked-1) // the message may have come in an earlier connection
 		}
-		delete(s.received, p.id)
 		c.ack(typePubcomp, p.id, code) // [MQTT-4.3.3-11]
 		return nil
 	}
@@ -250,11 +259,12 @@ func (c *Client) acknowledgement(kind byte, body []byte) *Error {
 	case (kind == typePuback) != (d.qos == 1), kind == typePubcomp && d.state != released:
 		return violation("an acknowledgement that does not fit the QoS of the message")
 	case kind == typePubrec && p.code < UnspecifiedError:
-		d.state, d.msg = released, nil // [MQTT-4.3.3-4]
+		d.state = released // [MQTT-4.3.3-4]
+		s.letGo(d)
 		c.ack(typePubrel, p.id, Success)
 		return nil
 	}
-	if s.window.finish(place) && c.quota < c.mayHave {
+	if s.finish(place) && c.quota < c.mayHave {
 		c.quota++
 	}
 	s.pump()
@@ -309,6 +319,7 @@ func (b *Broker) removeSubscription(sub *subscription) {
 	}
 	delete(sub.session.subs, sub.filter)
 	n.prune()
+	b.charge(-sub.cost())
 	b.generation++
 	b.stats.Subscriptions--
 	b.countSys(sub.filter, -1)

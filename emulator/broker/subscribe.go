@@ -41,16 +41,21 @@ func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) b
 	if !ok {
 		return filterInvalid
 	}
+	if slices.Contains(b.opts.Refuse, filter) {
+		return UnspecifiedError
+	}
 	if !c.may(filter, false) {
 		return NotAuthorized
 	}
 	sub, replaced := s.subs[filter]
 	if !replaced {
-		if len(s.subs) >= b.opts.MaxSubscriptions || levels(rest) > maxLevels {
+		sub = &subscription{session: s, filter: filter}
+		if len(s.subs) >= b.opts.MaxSubscriptions || levels(rest) > maxLevels || !b.affords(sub.cost()) {
 			return QuotaExceeded
 		}
-		sub = &subscription{session: s, filter: filter, at: b.tree.find(rest, true)}
+		sub.at = b.tree.find(rest, true)
 		s.subs[filter] = sub
+		b.charge(sub.cost())
 		b.stats.Subscriptions++
 		b.countSys(filter, 1)
 		if shared {
@@ -68,7 +73,6 @@ func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) b
 	now := b.now()
 	for _, m := range b.tree.retainedFor(rest) {
 		if m.over(now) {
-			b.forgetRetained(m.topic)
 			continue
 		}
 		d := delivery{msg: m, qos: min(m.qos, r.qos), retain: true}

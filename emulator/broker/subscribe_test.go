@@ -244,10 +244,11 @@ func TestWill(t *testing.T) {
 
 	gone(connect(t, s, "back", will("back", 10)))
 	s.advance(9 * time.Second)
-	c = resume(t, s, "back")
+	c = resume(t, s, "back", will("not yet", 0)) // nor is the new will sent at the time of the old one
 	s.advance(20 * time.Second)
 	watch.nothing()
 	gone(c)
+	watch.expect("w/not yet q1: back")
 
 	gone(connect(t, s, "anew", will("anew", 10)))
 	c = connect(t, s, "anew") // which ends the session
@@ -414,6 +415,11 @@ func TestSys(t *testing.T) {
 		if second[topic] == first[topic] || second[topic] == "" {
 			t.Errorf("%s stays %q", topic, first[topic])
 		}
+	}
+	c.nothing()
+	s.advance(10 * time.Second)
+	if third := read(""); third["uptime"] != "45 seconds" {
+		t.Errorf("uptime is %q", third["uptime"])
 	}
 	c.nothing()
 	c.unsubscribe("$SYS/#")

@@ -1,7 +1,9 @@
 package broker_test
 
 import (
+	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +90,81 @@ func TestKeepAlive(t *testing.T) {
 		d.conn.Close()
 		e.conn.Close()
 	})
+}
+
+// TestKeepAliveOfPackets: bytes of a packet that does not end are no packet [MQTT-3.1.2-22].
+func TestKeepAliveOfPackets(t *testing.T) {
+	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p *pipes) {
+		start := time.Now()
+		c := p.dial(t, "c")
+		c.hello(func(p *packets.Connect) { p.KeepAlive = 10 })
+		c.raw("\x30\x7f")
+		for range 14 {
+			time.Sleep(time.Second)
+			c.raw("x")
+		}
+		c.conn.SetReadDeadline(time.Time{})
+		packet, err := packets.ReadPacket(c.conn)
+		if err != nil || c.describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 15*time.Second {
+			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
+		}
+		c.conn.Close()
+	})
+}
+
+// halves is a connection whose two directions end by themselves, as those of TCP do.
+type halves struct {
+	net.Conn // to read
+	out      net.Conn
+	closed   *atomic.Value // the time
+}
+
+func (h halves) Write(p []byte) (int, error)        { return h.out.Write(p) }
+func (h halves) SetWriteDeadline(t time.Time) error { return h.out.SetWriteDeadline(t) }
+func (h halves) CloseWrite() error                  { return h.out.Close() }
+
+func (h halves) Close() error {
+	h.closed.CompareAndSwap(nil, time.Now())
+	return errors.Join(h.out.Close(), h.Conn.Close())
+}
+
+// TestLinger: a client that is still sending when it is disconnected has time to find out
+// why (MQTT 5, 4.13), but not for ever.
+func TestLinger(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bytes int // one each 150 ms
+		want  time.Duration
+	}{
+		"silent":       {0, 200 * time.Millisecond},
+		"sends more":   {10, 1700 * time.Millisecond},
+		"sends always": {100, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p *pipes) {
+				ourIn, theirOut := net.Pipe()
+				theirIn, ourOut := net.Pipe()
+				var closed atomic.Value
+				p.conns <- halves{theirIn, theirOut, &closed}
+				ours := halves{ourIn, ourOut, new(atomic.Value)}
+				defer ours.Close()
+				c := &client{t: t, conn: ours, id: "c"}
+				c.hello()
+				start := time.Now()
+				c.raw("\x00\x00")
+				c.ended("DISCONNECT 0x82")
+				for range tt.bytes {
+					time.Sleep(150 * time.Millisecond)
+					if _, err := ours.Write([]byte("x")); err != nil {
+						break
+					}
+				}
+				time.Sleep(time.Second)
+				if took := closed.Load().(time.Time).Sub(start); took != tt.want {
+					t.Errorf("closed after %v, want %v", took, tt.want)
+				}
+			})
+		})
+	}
 }
 
 // TestConnectTimeout: a connection that says nothing does not stay (MQTT 5, 3.1.4).

@@ -14,6 +14,7 @@ type node struct {
 	subs     []*subscription // whose filter ends here
 	groups   []*group        // of shared subscriptions whose filter ends here
 	retained *message        // of the topic that ends here
+	expires  *Appointment    // of that; nil: it does not
 }
 
 // A subscription is a client's to one filter.
@@ -26,6 +27,11 @@ type subscription struct {
 	asPublished bool
 	id          int    // subscription identifier; 0: none
 	group       *group // nil: not shared
+}
+
+// cost is what a subscription makes the broker keep, in bytes, about.
+func (sub *subscription) cost() int {
+	return subscriptionOverhead + len(sub.filter) + levelOverhead*levels(sub.filter)
 }
 
 // A group is the members of a shared subscription.
@@ -173,8 +179,12 @@ type target struct {
 	ids         []int
 }
 
-// maxRoutes bounds the memory of routes.
-const maxRoutes = 4096
+// maxRoutes and maxRouteBytes bound the memory of routes.
+const (
+	maxRoutes     = 4096
+	maxRouteBytes = 64 << 20
+	targetBytes   = 64
+)
 
 // route returns who gets the messages of a topic.
 func (b *Broker) route(topic []byte) *route {
@@ -183,12 +193,15 @@ func (b *Broker) route(topic []byte) *route {
 		return r
 	}
 	if r == nil {
-		if len(b.routes) >= maxRoutes {
+		if len(b.routes) >= maxRoutes || b.routeBytes > maxRouteBytes {
 			clear(b.routes)
+			b.routeBytes = 0
 		}
 		r = &route{topic: string(topic)}
 		b.routes[r.topic] = r
+		b.routeBytes += len(r.topic)
 	}
+	b.routeBytes -= targetBytes * len(r.targets)
 	r.generation, r.noLocal = b.generation, false
 	r.targets, r.groups = nil, nil
 	b.tree.match(r.topic, func(n *node) {
@@ -198,6 +211,7 @@ func (b *Broker) route(topic []byte) *route {
 		}
 		r.groups = append(r.groups, n.groups...)
 	})
+	b.routeBytes += targetBytes * len(r.targets)
 	return r
 }
 

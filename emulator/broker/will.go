@@ -30,7 +30,8 @@ func (s *session) sendWill() {
 		return
 	}
 	b, m := s.b, s.will.msg
-	s.will, s.willDue = nil, nil
+	s.willDue = nil
+	s.setWill(nil)
 	if m.topic == b.opts.Topic {
 		return // the handler's topic has no subscribers, and a will has nobody to answer
 	}

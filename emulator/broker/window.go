@@ -1,5 +1,7 @@
 package broker
 
+import "time"
+
 // A window holds the deliveries that were sent with QoS 1 or 2 and are not finished, in
 // the order of sending. Their packet identifiers follow from their places, so that an
 // acknowledgement finds its delivery without a search. Since clients acknowledge in
@@ -83,20 +85,25 @@ func (w *window) finish(place uint64) bool {
 type backlog struct {
 	queue []delivery
 	first int
-	bytes int // what their messages take, about
+
+	soonest time.Time // when the first message expires, or did; zero: none does
 }
+
+// mayBeOver reports whether a message may have expired since the last filter.
+func (q *backlog) mayBeOver(now time.Time) bool { return !q.soonest.IsZero() && !now.Before(q.soonest) }
 
 func (q *backlog) len() int { return len(q.queue) - q.first }
 
 func (q *backlog) push(d delivery) {
-	q.bytes += d.msg.cost()
+	if d.msg.expires && (q.soonest.IsZero() || d.msg.ends().Before(q.soonest)) {
+		q.soonest = d.msg.ends()
+	}
 	q.queue = append(q.queue, d)
 }
 
 func (q *backlog) pop() delivery {
 	d := q.queue[q.first]
 	q.queue[q.first] = delivery{}
-	q.bytes -= d.msg.cost()
 	q.first++
 	switch {
 	case q.first == len(q.queue):
@@ -117,6 +124,7 @@ const keepDeliveries = 1024
 
 // filter removes the deliveries that are not wanted.
 func (q *backlog) filter(wanted func(*delivery) bool) {
+	q.soonest = time.Time{}
 	for n := q.len(); n > 0; n-- {
 		if d := q.pop(); wanted(&d) {
 			q.push(d)

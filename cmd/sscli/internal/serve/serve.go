@@ -34,6 +34,7 @@ type serveFlags struct {
 	skew, latency               string
 	maxKeys                     int
 	maxPacket                   uint32
+	limits                      limitFlags
 	attach                      bool
 	data                        dataFlags
 	log                         requestlog.Flags
@@ -76,6 +77,8 @@ notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is its URL. A 
 With --data FILE the store survives a restart and a crash: a write is answered when the
 file has it. --persist asked keeps only the keys that were set with --persist, and those
 that match a --persist-pattern. --data-check reads a file and names what is damaged.
+
+` + limitsHelp + `
 
 With -v, print a line on standard error for each request, and what became of it; with -vv
 more of each, and the clients that come and go. --log-format json makes them JSON.
@@ -132,6 +135,7 @@ answers the requests of the other clients.`,
 	}
 	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: none)")
 	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: none)")
+	f.limits.bind(fs)
 	f.data.bind(fs)
 	f.log.Bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
@@ -160,6 +164,9 @@ func (f serveFlags) options() (emulator.Options, error) {
 		o.Rules = append(o.Rules, rule)
 	}
 	if o.Data, err = f.data.options(); err != nil {
+		return o, err
+	}
+	if err := f.limits.apply(&o); err != nil {
 		return o, err
 	}
 	if err := f.certificates(&o); err != nil {
