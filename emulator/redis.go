@@ -84,7 +84,7 @@ func (p *redisPort) Lookup(key []byte) (redis.Entry, bool) {
 	if !found {
 		return redis.Entry{}, false
 	}
-	return redis.Entry{Value: e.Value(), Version: e.Version(), Expires: e.Expires()}, true
+	return redis.Entry{Value: e.Value(), Version: e.Version(), Expires: e.Expires(), Made: redis.Making(e.Mark())}, true
 }
 
 func (p *redisPort) Keys(from []byte) iter.Seq[[]byte] {
@@ -99,6 +99,7 @@ func (p *redisPort) Keys(from []byte) iter.Seq[[]byte] {
 
 func (p *redisPort) KeyAt(i int) []byte { return p.store.KeyAt(i) }
 func (p *redisPort) Len() int           { return p.store.Len() }
+func (p *redisPort) Expiring() int      { return p.store.Expiring() }
 func (p *redisPort) Restricted() bool   { return p.store.Restricted() }
 
 func (p *redisPort) Allowed(who *redis.Caller, key []byte, write bool) bool {
@@ -121,7 +122,7 @@ func (p *redisPort) Put(who *redis.Caller, put redis.Put) error {
 	if !put.Expires.IsZero() {
 		cause = store.CauseSetPX
 	}
-	w := store.Write{ClientID: who.ID, Username: who.User, Cause: cause, Key: put.Key, Value: put.Value, Expires: put.Expires}
+	w := store.Write{ClientID: who.ID, Username: who.User, Cause: cause, Key: put.Key, Value: put.Value, Expires: put.Expires, Mark: byte(put.Made)}
 	if p.journal != nil { // a Redis client cannot say whether to keep a key: that stays as it is
 		e, found := p.store.Lookup(put.Key)
 		w.Persist = found && e.Persist()

@@ -171,6 +171,10 @@ with r.pipeline() as p:
     except redis.WatchError: pass
 try: r.lpush("l", 1); raise SystemExit("no error")
 except redis.ResponseError as e: assert str(e) == "unknown command 'LPUSH', the state store holds strings only", e
+assert r.set("n", 5) and r.object("encoding", "n") == "int" and r.touch("n", "c") == 1 and r.memory_usage("n") > 0 and r.delete("n") == 1
+assert len(r.command()) == r.command_count() and "client|list" in [c["cmd"] for c in r.client_list()]
+try: redis.cluster.RedisCluster(host=r.connection_pool.connection_kwargs["host"], port=r.connection_pool.connection_kwargs["port"]); raise SystemExit("a cluster")
+except redis.exceptions.RedisClusterException as e: assert "Cluster mode is not enabled" in str(e), e
 assert r.info()["redis_version"] == "7.0.15" and r.info()["statestore_backend"] == "emulator"
 r.config_set("notify-keyspace-events", "KEA"); assert r.config_get("notify*") == {"notify-keyspace-events": "AKE"}
 p = r.pubsub()

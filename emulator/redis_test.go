@@ -146,6 +146,17 @@ func TestRedisTransactionSeesMQTT(t *testing.T) {
 	}
 }
 
+// TestRedisIdle: a key is idle from its last write on.
+func TestRedisIdle(t *testing.T) {
+	s, c := startWithRedis(t, emulator.Options{})
+	c.expect(t, "+OK\r\n", "SET", "k", "v")
+	c.expect(t, ":0\r\n", "OBJECT", "IDLETIME", "k")
+	s.FastForward(time.Hour)
+	c.expect(t, "$1\r\nv\r\n", "GET", "k")
+	c.expect(t, ":3600\r\n", "OBJECT", "IDLETIME", "k")
+	c.expect(t, "$-1\r\n", "OBJECT", "IDLETIME", "no key")
+}
+
 // TestRedisStoreCommands: versions and fencing tokens.
 func TestRedisStoreCommands(t *testing.T) {
 	s, c := startWithRedis(t, emulator.Options{})
@@ -206,7 +217,10 @@ func TestRedisRefusals(t *testing.T) {
 	for _, r := range []struct{ command, want string }{
 		{"LPUSH k v", "ERR unknown command 'LPUSH', the state store holds strings only"},
 		{"hset k f v", "ERR unknown command 'hset', the state store holds strings only"},
-		{"SETBIT k 1 1", "ERR unknown command 'SETBIT', the state store holds strings only"},
+		{"LCS k l", "ERR unknown command 'LCS', with args beginning with: 'k' 'l' "},
+		{"MONITOR", "ERR unsupported: MONITOR is not here; start sscli with -v to see the commands of all clients"},
+		{"CLUSTER SLOTS", "ERR This instance has cluster support disabled"},
+		{"FUNCTION LOAD x", "ERR unsupported: scripts are not run here"},
 		{"EVAL x 0", "ERR unsupported: scripts are not run here"},
 		{"script load x", "ERR unsupported: scripts are not run here"},
 		{"SELECT 1", "ERR DB index is out of range"},
@@ -300,7 +314,7 @@ func TestRedisProtocol(t *testing.T) {
 		}
 	})
 	t.Run("errors close", func(t *testing.T) {
-		for _, bad := range []string{"*1\r\n:1\r\n", "*9999999\r\n", "*1\r\n$999999999999\r\n", "set \"a\r\n"} {
+		for _, bad := range []string{"*1\r\n:1\r\n", "*9999999999\r\n", "*1\r\n$999999999999\r\n", "set \"a\r\n"} {
 			c := dial()
 			if _, err := c.nc.Write([]byte(bad)); err != nil {
 				t.Fatal(err)

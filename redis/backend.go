@@ -47,6 +47,7 @@ type Engine interface {
 	Keys(from []byte) iter.Seq[[]byte] // in the order of their bytes
 	KeyAt(i int) []byte                // the i-th key of Len
 	Len() int                          // how many keys there are
+	Expiring() int                     // how many of them expire
 	Room(n int) error                  // whether n new keys fit
 	Restricted() bool                  // whether Allowed says no to anybody
 	Allowed(who *Caller, key []byte, write bool) bool
@@ -66,13 +67,27 @@ type Entry struct {
 	Value   []byte
 	Version []byte    // an HLC as text
 	Expires time.Time // zero: never
+	Made    Making
 }
 
 // A Put is a new state of a key.
 type Put struct {
 	Key, Value []byte
 	Expires    time.Time // zero: never
+	Made       Making
 }
+
+// A Making is how a value was made, as far as OBJECT of Redis shows it. An engine
+// keeps it with the value.
+type Making byte
+
+// The makings.
+const (
+	Whole   Making = iota // by a command that sets the value
+	Edited                // in place, by APPEND, SETRANGE or SETBIT
+	Counted               // by INCRBYFLOAT
+	Copied                // by COPY, of a Whole or Copied one
+)
 
 // A Verb is what an operation does. Verbs are those of the state store's protocol.
 type Verb int

@@ -62,7 +62,7 @@ func runCommandInfo(c *conn, args [][]byte) {
 		if cmd := c.s.table.named(name); cmd != nil {
 			c.describeCommand(cmd)
 		} else {
-			c.nullArray()
+			c.null()
 		}
 	}
 }

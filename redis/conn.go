@@ -17,25 +17,25 @@ import (
 // A conn is one client. What is not said to be guarded belongs to the goroutine that reads
 // its requests.
 type conn struct {
-	s                *Server
-	nc               net.Conn
-	fast             *socket.Conn // nil: not a plain TCP connection
-	id               int64
-	who              Caller
-	since            time.Time
-	in               requestReader
-	name             []byte    // guarded by Server.mu for others, as library is
-	proven           string    // the user that the connection itself proves to be
-	library          [2]string // name and version, of CLIENT SETINFO
-	resp3            bool
-	known            bool // has logged in, or need not
-	noEvict, noTouch bool
+	s       *Server
+	nc      net.Conn
+	fast    *socket.Conn // nil: not a plain TCP connection
+	id      int64
+	who     Caller
+	since   time.Time
+	in      requestReader
+	name    []byte    // guarded by Server.mu for others, as library is
+	proven  string    // the user that the connection itself proves to be
+	library [2]string // name and version, of CLIENT SETINFO
+	resp3   bool
+	known   bool // has logged in, or need not
 
 	w      []byte // replies, not committed yet
 	kept   []byte // messages among replies that are muted
 	mark   int    // where in w the replies of the running command begin
 	failed bool   // the running command replied with an error
-	muted  bool   // the running command's replies are dropped
+	muted  bool   // replies are dropped, those after silent
+	silent int    // where in w they begin
 	quiet  bool   // CLIENT REPLY OFF
 	skip   int    // CLIENT REPLY SKIP: 2 is for the command that says so, 1 for the next one
 	last   bool   // close after the replies
@@ -49,20 +49,21 @@ type conn struct {
 	abort       bool // EXEC refuses: a command was not queued
 
 	watched map[string]struct{} // guarded by the engine
-	dirty   bool                // the same; a watched key changed
+	dirty   atomic.Bool         // a watched key changed; set with the engine locked
 
 	version []byte // that came with the reply of the store to the running command, for Options.Observe
 
 	channels, patterns subscribed  // guarded by Server.mu for others
 	pushes             atomic.Bool // resp3, for others
 
+	noEvict, noTouch atomic.Bool
+	waiting          atomic.Int64 // commands that wait for EXEC, for others; -1: no transaction
+	active           atomic.Int64 // when the client last sent something, in nanoseconds since Server.started
+
 	out output
 
-	noted *command // the last one that CLIENT LIST knows of
-
-	// Guarded by Server.mu, for CLIENT LIST.
-	lastCommand string
-	lastActive  time.Time
+	noted       *command // the last one that CLIENT LIST knows of
+	lastCommand string   // its name; guarded by Server.mu
 }
 
 // queued is a command that waits for EXEC.
@@ -96,8 +97,10 @@ const (
 )
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, fast: socket.New(nc), since: time.Now(), lastActive: time.Now(), lastCommand: "NULL", channels: subscribed{}, patterns: subscribed{}}
+	c := &conn{s: s, nc: nc, fast: socket.New(nc), since: time.Now(), lastCommand: "NULL", channels: subscribed{}, patterns: subscribed{}}
 	c.out.wake.L = &c.out.mu
+	c.waiting.Store(-1)
+	c.active.Store(int64(time.Since(s.started)))
 	return c
 }
 
@@ -114,6 +117,7 @@ func (c *conn) serve() error {
 			}
 			return err
 		}
+		c.active.Store(int64(time.Since(c.s.started)))
 		err := c.batch()
 		c.release()
 		if !c.flush() {
@@ -323,16 +327,30 @@ func (c *conn) send(message []byte) {
 func (c *conn) run(args [][]byte) {
 	c.begin()
 	cmd, sub := c.s.lookup(args)
-	c.muted = c.quiet || c.skip == 1
-	c.dispatch(cmd, sub, args)
-	if c.muted {
-		c.w = append(c.w[:min(c.mark, len(c.w))], c.kept...)
-		c.kept = c.kept[:0]
+	if c.quiet || c.skip == 1 {
+		c.mute()
 	}
+	c.dispatch(cmd, sub, args)
+	c.unmute()
 	if c.skip > 0 {
 		c.skip--
 	}
 	c.s.commands.Add(1)
+}
+
+// mute drops the replies from here on, also those of a transaction that has begun to reply.
+func (c *conn) mute() {
+	if !c.muted {
+		c.muted, c.silent = true, len(c.w)
+	}
+}
+
+// unmute ends that. Messages that came meanwhile are kept.
+func (c *conn) unmute() {
+	if c.muted {
+		c.w = append(c.w[:c.silent], c.kept...)
+		c.kept, c.muted = c.kept[:0], false
+	}
 }
 
 // dispatch decides what becomes of a request. The order of the checks is Redis's.
@@ -360,12 +378,14 @@ func (c *conn) dispatch(cmd *command, unknownSub bool, args [][]byte) {
 		}
 		return
 	}
+	c.note(cmd)
 	if c.multi && cmd.flags&atOnce == 0 {
 		if !c.enqueue(cmd, args) {
 			c.abort = true
 			c.error("the transaction is too large")
 			return
 		}
+		c.waiting.Store(int64(len(c.queue)))
 		c.status("QUEUED")
 		return
 	}
@@ -377,6 +397,8 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) string {
 	switch {
 	case cmd == nil:
 		return unknownCommand(args)
+	case unknownSub && cmd.otherSub != "":
+		return cmd.otherSub
 	case unknownSub:
 		return "ERR unknown subcommand '" + printable(args[1], 128) + "'. Try " + strings.ToUpper(cmd.name) + " HELP."
 	case cmd.arity > 0 && len(args) != cmd.arity || len(args) < -cmd.arity:
@@ -420,7 +442,6 @@ func (c *conn) perform(cmd *command, args [][]byte) {
 	} else {
 		cmd.run(c, args)
 	}
-	c.note(cmd)
 }
 
 // forbidden says why the engine would refuse a command, if it would: before anything is
@@ -445,19 +466,24 @@ func (c *conn) forbidden(cmd *command, args [][]byte) string {
 	return ""
 }
 
-// note remembers a command for CLIENT LIST, now and then.
+// note remembers a command for CLIENT LIST.
 func (c *conn) note(cmd *command) {
 	if cmd == c.noted {
 		return
 	}
 	c.noted = cmd
 	c.s.mu.Lock()
-	c.lastCommand, c.lastActive = cmd.fullName(), time.Now()
+	c.lastCommand = cmd.fullName()
 	c.s.mu.Unlock()
 }
 
-// now is the store's clock in milliseconds.
-func (c *conn) now() int64 { return c.s.engine.Now().UnixMilli() }
+// now is the store's clock in milliseconds, or ours if the store is far.
+func (c *conn) now() int64 {
+	if c.s.engine == nil {
+		return time.Now().UnixMilli()
+	}
+	return c.s.engine.Now().UnixMilli()
+}
 
 func equalFold(b []byte, lower string) bool {
 	return len(b) == len(lower) && bytes.EqualFold(b, []byte(lower))

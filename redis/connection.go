@@ -31,8 +31,8 @@ func connectionCommands() []*command {
 			client("setinfo", 4, "7.2.0", "attr:string value:string", "Set client or connection specific info", runClientSetInfo),
 			client("reply", 3, "3.2.0", "on-off-skip:string", "Instruct the server whether to reply to commands", runClientReply),
 			client("kill", -3, "2.4.0", "filter:string...", "Kill the connection of a client", runClientKill),
-			client("no-evict", 3, "7.0.0", "enabled:string", "Set client eviction mode for the current connection", runClientSwitch(func(c *conn, on bool) { c.noEvict = on })),
-			client("no-touch", 3, "7.2.0", "enabled:string", "Controls whether commands alter the LRU of keys", runClientSwitch(func(c *conn, on bool) { c.noTouch = on })),
+			client("no-evict", 3, "7.0.0", "enabled:string", "Set client eviction mode for the current connection", runClientSwitch(func(c *conn, on bool) { c.noEvict.Store(on) })),
+			client("no-touch", 3, "7.2.0", "enabled:string", "Controls whether commands alter the LRU of keys", runClientSwitch(func(c *conn, on bool) { c.noTouch.Store(on) })),
 			clientHelp(),
 		}},
 	}
@@ -205,8 +205,10 @@ func runReset(c *conn, _ [][]byte) {
 	}
 	c.speak(false)
 	c.setName(nil)
-	c.quiet, c.skip, c.noEvict, c.noTouch = false, 0, false, false
-	c.muted = false
+	c.quiet, c.skip = false, 0
+	c.noEvict.Store(false)
+	c.noTouch.Store(false)
+	c.unmute()
 	c.become(c.proven, c.s.opts.Login == nil || c.proven != "")
 	c.status("RESET")
 }
@@ -268,12 +270,13 @@ func runClientSetInfo(c *conn, args [][]byte) {
 func runClientReply(c *conn, args [][]byte) {
 	switch {
 	case equalFold(args[2], "on"):
-		c.quiet, c.skip, c.muted = false, 0, false
+		c.quiet, c.skip = false, 0
+		c.unmute()
 		c.ok()
 	case equalFold(args[2], "off"):
-		c.quiet, c.muted = true, true
+		c.quiet = true
+		c.mute()
 	case equalFold(args[2], "skip"):
-		c.muted = c.muted || !c.quiet
 		if !c.quiet {
 			c.skip = 2
 		}
@@ -300,16 +303,22 @@ func runClientSwitch(do func(c *conn, on bool)) func(*conn, [][]byte) {
 // describe is the line of a client in CLIENT LIST. Server.mu is held.
 func (c *conn) describe(of *conn) string {
 	flags := ""
-	if n := of.subscriptions(); n > 0 {
-		flags += "P"
+	for _, f := range []struct {
+		set    bool
+		letter string
+	}{{of.subscriptions() > 0, "P"}, {of.waiting.Load() >= 0, "x"}, {of.dirty.Load(), "d"}, {of.noEvict.Load(), "e"}, {of.noTouch.Load(), "T"}} {
+		if f.set {
+			flags += f.letter
+		}
 	}
 	if flags == "" {
 		flags = "N"
 	}
-	multi, resp := -1, 2
-	if c == of && c.multi {
-		multi = len(c.queue)
+	request, unread, free := 0, 0, 0
+	if c == of { // another's reader is not ours to look at
+		request, unread, free = of.in.fullness()
 	}
+	resp := 2
 	if of.pushes.Load() {
 		resp = 3
 	}
@@ -318,9 +327,9 @@ func (c *conn) describe(of *conn) string {
 		user = defaultUser
 	}
 	pending := of.out.length()
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=%d rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
-		of.id, address(of.nc.RemoteAddr()), address(of.nc.LocalAddr()), of.id, of.name, int(time.Since(of.since).Seconds()), int(time.Since(of.lastActive).Seconds()),
-		flags, len(of.channels), len(of.patterns), multi, smallBuffer, pending, smallBuffer+pending, of.lastCommand, user, resp, of.library[0], of.library[1])
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=0 rbs=%d rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
+		of.id, address(of.nc.RemoteAddr()), address(of.nc.LocalAddr()), of.id, of.name, int(time.Since(of.since).Seconds()), int((time.Since(of.s.started) - time.Duration(of.active.Load())).Seconds()),
+		flags, len(of.channels), len(of.patterns), of.waiting.Load(), request+unread, free, request, smallBuffer, pending, smallBuffer+pending, of.lastCommand, user, resp, of.library[0], of.library[1])
 }
 
 func runClientInfo(c *conn, _ [][]byte) {
@@ -365,7 +374,7 @@ func runClientList(c *conn, args [][]byte) {
 		var ids []int64
 		for _, a := range args[3:] {
 			id, ok := parseInt(a)
-			if !ok || id < 1 {
+			if !ok {
 				c.error("Invalid client ID")
 				return
 			}

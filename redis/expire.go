@@ -109,7 +109,7 @@ func runExpire(u expiryUnit) func(*conn, [][]byte) {
 				c.integer(1)
 			}
 		default:
-			if c.put(key, e.Value, fromMilli(at), false) {
+			if c.putMade(e.Made, key, e.Value, fromMilli(at), false) {
 				c.integer(1)
 				c.event(generic, "expire", key)
 			}
@@ -148,7 +148,7 @@ func runPersist(c *conn, args [][]byte) {
 		c.integer(0)
 		return
 	}
-	if c.put(args[1], e.Value, time.Time{}, false) {
+	if c.putMade(e.Made, args[1], e.Value, time.Time{}, false) {
 		c.event(generic, "persist", args[1])
 		c.integer(1)
 	}

@@ -60,7 +60,9 @@ func configHelp() *command {
 		"SET <directive> <value>",
 		"    Set the configuration <directive> to <value>.",
 		"RESETSTAT",
-		"    Reset statistics reported by the INFO command.")
+		"    Reset statistics reported by the INFO command.",
+		"REWRITE",
+		"    Rewrite the configuration file.")
 }
 
 func commandHelp() *command {
@@ -92,4 +94,27 @@ func pubsubHelp() *command {
 		"NUMSUB [<channel> ...]",
 		"    Return the number of subscribers for the specified channels, excluding",
 		"    pattern subscriptions(default: no channels).")
+}
+
+func objectHelp() *command {
+	return help("generic",
+		"ENCODING <key>",
+		"    Return the kind of internal representation used in order to store the value",
+		"    associated with a <key>.",
+		"FREQ <key>",
+		"    Return the access frequency index of the <key>. The returned integer is",
+		"    proportional to the logarithm of the recent access frequency of the key.",
+		"IDLETIME <key>",
+		"    Return the idle time of the <key>, that is the approximated number of",
+		"    seconds elapsed since the last access to the key.",
+		"REFCOUNT <key>",
+		"    Return the number of references of the value associated with the specified",
+		"    <key>.")
+}
+
+func memoryHelp() *command {
+	return help("server",
+		"USAGE <key> [SAMPLES <count>]",
+		"    Return memory in bytes used by <key> and its value. Nested values are",
+		"    sampled up to <count> times (default: 5, 0 means sample all).")
 }

@@ -21,11 +21,14 @@ func serverCommands() []*command {
 	rows := []*command{
 		{name: "info", arity: -1, flags: loadingOK | staleOK | usesStore, run: runInfo, since: "1.0.0", args: "[section:string...]", summary: "Get information and statistics about the server"},
 		{name: "time", arity: 1, flags: loadingOK | staleOK | fast | usesStore, run: runTime, since: "2.6.0", summary: "Return the current server time"},
+		{name: "role", arity: 1, flags: noScript | loadingOK | staleOK | fast, run: runRole, since: "2.8.12", summary: "Return the role in replication, which is master"},
+		{name: "wait", arity: 3, flags: noScript, run: runWait, since: "3.0.0", args: "numreplicas:integer timeout:integer", summary: "Return the number of replicas, which is 0"},
 		{name: "lolwut", arity: -1, flags: reads | fast, run: runLolwut, since: "5.0.0", args: "[version:integer]", summary: "Display the version"},
 		{name: "config", arity: -2, since: "2.0.0", summary: "A container for server configuration commands", subs: []*command{
 			sub("get", -3, flags|admin, "2.0.0", "parameter:string...", "Get the values of configuration parameters", runConfigGet),
 			sub("set", -4, flags|admin, "2.0.0", "parameter:string value:string...", "Set configuration parameters to the given values", runConfigSet),
 			sub("resetstat", 2, flags|admin, "2.0.0", "", "Reset the stats returned by INFO", runConfigResetStat),
+			sub("rewrite", 2, flags|admin, "2.8.0", "", "Rewrite the configuration file, which there is not", runConfigRewrite),
 			configHelp(),
 		}},
 		{name: "command", arity: -1, flags: loadingOK | staleOK, run: runCommand, since: "2.8.13", summary: "Get array of Redis command details", subs: []*command{
@@ -33,7 +36,7 @@ func serverCommands() []*command {
 			sub("info", -2, loadingOK|staleOK, "2.8.13", "[command-name:string...]", "Get array of specific Redis command details", runCommandInfo),
 			sub("list", -2, loadingOK|staleOK, "7.0.0", "[filterby:string]", "Get an array of Redis command names", runCommandList),
 			sub("docs", -2, loadingOK|staleOK, "7.0.0", "[command-name:string...]", "Get array of specific Redis command documentation", runCommandDocs),
-			sub("getkeys", -3, loadingOK|staleOK, "2.8.13", "command:string [arg:string...]", "Extract keys given a full Redis command", runCommandGetKeys),
+			sub("getkeys", -4, loadingOK|staleOK, "2.8.13", "command:string [arg:string...]", "Extract keys given a full Redis command", runCommandGetKeys),
 			commandHelp(),
 		}},
 	}
@@ -95,7 +98,7 @@ func (c *conn) infoServer() []string {
 	}
 	up := int64(time.Since(c.s.started).Seconds())
 	return []string{
-		"redis_version:" + redisVersion, "redis_mode:standalone", "statestore_backend:" + c.s.opts.Name,
+		"redis_version:" + redisVersion, "redis_git_sha1:00000000", "redis_git_dirty:0", "redis_build_id:0", "redis_mode:standalone", "statestore_backend:" + c.s.opts.Name,
 		"os:" + runtime.GOOS + " " + runtime.GOARCH, "arch_bits:" + strconv.Itoa(strconv.IntSize), "process_id:" + strconv.Itoa(os.Getpid()),
 		"run_id:" + c.s.runID, "tcp_port:" + port, "uptime_in_seconds:" + itoa(up), "uptime_in_days:" + itoa(up/(24*60*60)),
 	}
@@ -116,7 +119,7 @@ func (c *conn) infoClients() []string {
 func infoMemory(*conn) []string {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return []string{"used_memory:" + strconv.FormatUint(m.HeapAlloc, 10), "used_memory_human:" + fmt.Sprintf("%.2fM", float64(m.HeapAlloc)/(1<<20)), "maxmemory:0", "maxmemory_policy:noeviction"}
+	return []string{"used_memory:" + strconv.FormatUint(m.HeapAlloc, 10), "used_memory_human:" + fmt.Sprintf("%.2fM", float64(m.HeapAlloc)/(1<<20)), "maxmemory:0", "maxmemory_policy:noeviction", "mem_allocator:go"}
 }
 
 func (c *conn) infoStats() []string {
@@ -124,6 +127,7 @@ func (c *conn) infoStats() []string {
 	defer c.s.mu.Unlock()
 	return []string{
 		"total_connections_received:" + itoa(c.s.connections.Load()), "total_commands_processed:" + itoa(c.s.commands.Load()),
+		"expired_keys:" + itoa(c.s.expired.Load()), "evicted_keys:0",
 		"pubsub_channels:" + strconv.Itoa(len(c.s.channels.subscribers)), "pubsub_patterns:" + strconv.Itoa(len(c.s.patterns.subscribers)),
 	}
 }
@@ -132,7 +136,29 @@ func (c *conn) infoKeyspace() []string {
 	if c.s.engine == nil || c.s.engine.Len() == 0 {
 		return nil
 	}
-	return []string{"db0:keys=" + strconv.Itoa(c.s.engine.Len()) + ",expires=0,avg_ttl=0"}
+	return []string{"db0:keys=" + strconv.Itoa(c.s.engine.Len()) + ",expires=" + strconv.Itoa(c.s.engine.Expiring()) + ",avg_ttl=0"}
+}
+
+func runRole(c *conn, _ [][]byte) {
+	c.array(3)
+	c.text("master")
+	c.integer(0) // offset
+	c.array(0)   // replicas
+}
+
+// runWait does not wait: there will be no replicas.
+func runWait(c *conn, args [][]byte) {
+	if _, ok := c.integerArg(args[1]); !ok {
+		return
+	}
+	switch timeout, ok := parseInt(args[2]); {
+	case !ok:
+		c.error("timeout is not an integer or out of range")
+	case timeout < 0:
+		c.error("timeout is negative")
+	default:
+		c.integer(0)
+	}
 }
 
 func runTime(c *conn, _ [][]byte) {

@@ -21,6 +21,8 @@ func keyCommands() []*command {
 			group: "string", since: "8.4.0", args: "key:key [condition:string]", summary: "Delete a key if it has a value: DELEX key IFEQ value"},
 		{name: "exists", arity: -2, flags: read | fast, first: 1, last: -1, step: 1, run: runExists, remote: remoteExists,
 			group: "generic", since: "1.0.0", args: "key:key...", summary: "Determine if a key exists"},
+		{name: "touch", arity: -2, flags: read | fast, first: 1, last: -1, step: 1, run: runExists, remote: remoteExists,
+			group: "generic", since: "3.2.1", args: "key:key...", summary: "Count the keys that exist"},
 		{name: "type", arity: 2, flags: read | fast, first: 1, last: 1, step: 1, run: runType,
 			group: "generic", since: "1.0.0", args: "key:key", summary: "Determine the type stored at key"},
 		{name: "rename", arity: 3, flags: write | inOneStep, first: 1, last: 2, step: 1, run: runRename,
@@ -29,6 +31,10 @@ func keyCommands() []*command {
 			group: "generic", since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key, only if the new key does not exist"},
 		{name: "copy", arity: -3, flags: write | denyOOM | inOneStep, first: 1, last: 2, step: 1, run: runCopy,
 			group: "generic", since: "6.2.0", args: "source:key destination:key [replace:string]", summary: "Copy a key"},
+		{name: "move", arity: 3, flags: write | fast, first: 1, last: 1, step: 1, run: runMove,
+			group: "generic", since: "1.0.0", args: "key:key db:integer", summary: "Refused: there is one database"},
+		{name: "swapdb", arity: 3, flags: write | fast, run: runSwapDB,
+			group: "server", since: "4.0.0", args: "index1:integer index2:integer", summary: "Swap database 0 with itself: there is one"},
 		{name: "keys", arity: 2, flags: read, run: runKeys, remote: remoteKeys,
 			group: "generic", since: "1.0.0", args: "pattern:pattern", summary: "Find all keys matching the given pattern"},
 		{name: "scan", arity: -2, flags: read, run: runScan,
@@ -152,8 +158,8 @@ func (c *conn) rename(from, to []byte, nx bool) {
 		c.integer(0)
 		return
 	}
-	value, expires := bytes.Clone(e.Value), e.Expires
-	if !c.remove(from) || !c.put(to, value, expires, true) {
+	e.Value = bytes.Clone(e.Value)
+	if !c.remove(from) || !c.putMade(e.Made, to, e.Value, e.Expires, true) {
 		return
 	}
 	c.event(generic, "rename_from", from)
@@ -196,9 +202,38 @@ func runCopy(c *conn, args [][]byte) {
 		c.integer(0)
 		return
 	}
-	if c.put(to, e.Value, e.Expires, true) {
+	if e.Made == Whole {
+		e.Made = Copied
+	}
+	if c.putMade(e.Made, to, e.Value, e.Expires, true) {
 		c.event(generic, "copy_to", to)
 		c.integer(1)
+	}
+}
+
+// runMove refuses every database, as the only one is where the key is.
+func runMove(c *conn, args [][]byte) {
+	switch db, ok := c.databaseArg(args[2]); {
+	case !ok:
+	case db == 0:
+		c.error(textSameObjects)
+	default:
+		c.error(textDatabase)
+	}
+}
+
+func runSwapDB(c *conn, args [][]byte) {
+	first, ok1 := parseInt(args[1])
+	second, ok2 := parseInt(args[2])
+	switch {
+	case !ok1:
+		c.error("invalid first DB index")
+	case !ok2:
+		c.error("invalid second DB index")
+	case first != 0 || second != 0:
+		c.error(textDatabase)
+	default:
+		c.ok()
 	}
 }
 
@@ -264,7 +299,7 @@ func runRandomKey(c *conn, _ [][]byte) {
 }
 
 func runFlush(c *conn, args [][]byte) {
-	if len(args) > 2 || len(args) == 2 && !equalFold(args[1], "sync") && !equalFold(args[1], "async") {
+	if !flushArg(args[1:]) {
 		c.error(textSyntax)
 		return
 	}

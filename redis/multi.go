@@ -47,12 +47,14 @@ func runMulti(c *conn, _ [][]byte) {
 		return
 	}
 	c.multi = true
+	c.waiting.Store(0)
 	c.ok()
 }
 
 // discard ends a transaction, and the watching of keys.
 func (c *conn) discard() {
 	c.multi, c.abort, c.queue, c.queuedBytes = false, false, nil, 0
+	c.waiting.Store(-1)
 	c.unwatch()
 }
 
@@ -74,7 +76,7 @@ func runExec(c *conn, _ [][]byte) {
 		c.discard()
 		c.fail("EXECABORT Transaction discarded because of previous errors.")
 		return
-	case c.dirty:
+	case c.dirty.Load():
 		c.discard()
 		c.nullArray()
 		return
@@ -121,7 +123,7 @@ func (c *conn) unwatch() {
 	if c.s.engine == nil {
 		return
 	}
-	if len(c.watched) == 0 && !c.dirty {
+	if len(c.watched) == 0 && !c.dirty.Load() {
 		return
 	}
 	if !c.locked {
@@ -134,5 +136,6 @@ func (c *conn) unwatch() {
 			delete(c.s.watched, key)
 		}
 	}
-	c.watched, c.dirty = nil, false
+	c.watched = nil
+	c.dirty.Store(false)
 }

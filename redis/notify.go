@@ -113,8 +113,11 @@ func (s *Server) Changed(ch Change) {
 	if s.engine != nil {
 		s.touch(ch.Key)
 	}
-	if ch.Kind == Own {
+	switch ch.Kind {
+	case Own:
 		return
+	case Expired:
+		s.expired.Add(1)
 	}
 	from := s.active // nil unless there is an engine
 	if ch.New {
@@ -139,7 +142,7 @@ func (s *Server) touch(key []byte) {
 		return
 	}
 	for c := range s.watched[string(key)] {
-		c.dirty = true
+		c.dirty.Store(true)
 	}
 }
 

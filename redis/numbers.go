@@ -32,6 +32,9 @@ func (c *conn) integerArg(arg []byte) (int64, bool) {
 // long double on x86.
 const mantissa = 64
 
+// longestFloat is the length from which on Redis takes no text for a number.
+const longestFloat = 5 << 10
+
 // parseFloat reads a number as INCRBYFLOAT does.
 func parseFloat(text []byte) (*big.Float, bool) {
 	s := string(text)
@@ -44,7 +47,7 @@ func parseFloat(text []byte) (*big.Float, bool) {
 	if len(digits) > 1 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') {
 		base = 0
 	}
-	if strings.Contains(s, "_") || len(s) > 512 || base == 10 && strings.ContainsAny(s, "pPiI") {
+	if strings.Contains(s, "_") || len(s) >= longestFloat || base == 10 && strings.ContainsAny(s, "pPiI") {
 		return nil, false
 	}
 	f, _, err := big.ParseFloat(s, base, mantissa, big.ToNearestEven)

@@ -56,7 +56,7 @@ func (s *Seen) arguments(cmd *command, args [][]byte) {
 	switch cmd.name {
 	case "set", "setnx", "getset", "append", "delifeq", "ss.set", "ss.vdel":
 		at = 2
-	case "setex", "psetex", "setrange":
+	case "setex", "psetex", "setrange", "setbit":
 		at = 3
 	}
 	for i := 2; i < len(args); i++ {
@@ -92,7 +92,7 @@ func (s *Seen) Missed() (why string, missed bool) {
 		return "missing", null && hasWord(s.Options, "xx")
 	case "setnx", "msetnx":
 		return "exists", reply == ":0\r\n"
-	case "del", "unlink", "exists", "delex", "delifeq", "ss.del":
+	case "del", "unlink", "exists", "touch", "delex", "delifeq", "ss.del":
 		return "missing", reply == ":0\r\n"
 	case "ss.set":
 		return "exists", strings.HasPrefix(reply, "*2\r\n:-1\r\n")

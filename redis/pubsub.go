@@ -283,6 +283,10 @@ func runPublish(c *conn, args [][]byte) {
 }
 
 func runPubSubChannels(c *conn, args [][]byte) {
+	if len(args) > 3 {
+		c.error(wrongSubcommand("pubsub", args[1]))
+		return
+	}
 	var names []string
 	c.s.mu.Lock()
 	for name := range c.s.channels.subscribers {

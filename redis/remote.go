@@ -3,7 +3,6 @@ package redis
 import (
 	"bytes"
 	"math/rand/v2"
-	"time"
 )
 
 // What commands do where the store is remote: see the comment of the package.
@@ -134,7 +133,7 @@ func (c *conn) remoteSet(name string, key, value []byte, o setOptions, done, und
 		op.If = IfMissing
 	}
 	if o.time != nil {
-		now := time.Now().UnixMilli()
+		now := c.now()
 		at, ok := c.expiryTime(o.time, o.unit, now, name)
 		if !ok {
 			return

@@ -226,6 +226,8 @@ func TestRemote(t *testing.T) {
 		{"SET k v", "+OK"}, {"GET k", "$1 v"}, {"SET k w NX", "$-1"}, {"SET n w NX EX 100", "+OK"}, {"SETNX k w", ":0"}, {"SETNX m w", ":1"},
 		{"SETEX k 100 v2", "+OK"}, {"PSETEX k 100000 v3", "+OK"}, {"SET k v3 PXAT 9000000000000", "+OK"}, {"SET k v3 EXAT 9000000000", "+OK"},
 		{"MGET k nothing", "*2 $2 v3 $-1"}, {"EXISTS k k nothing", ":2"}, {"STRLEN k", ":2"}, {"GETRANGE k 1 -1", "$1 3"}, {"TYPE k", "+string"}, {"TYPE nothing", "+none"},
+		{"TOUCH k k nothing", ":2"}, {"GETBIT k 1", ":1"}, {"GETBIT nothing 1", ":0"}, {"OBJECT ENCODING k", "$6 embstr"}, {"OBJECT IDLETIME k", ":0"}, {"OBJECT REFCOUNT nothing", "$-1"}, {"MEMORY USAGE nothing", "$-1"},
+		{"FUNCTION FLUSH", "+OK"}, {"SCRIPT EXISTS x", "*1 :0"}, {"ROLE", "*3 $6 master :0 *0"}, {"WAIT 1 0", ":0"}, {"MOVE k 1", "-ERR DB index is out of range"}, {"SWAPDB 0 0", "+OK"},
 		{"DEL k nothing", ":1"}, {"UNLINK m", ":1"}, {"MSET a 1 b 2", "+OK"}, {"DELEX a IFEQ 2", ":0"}, {"DELIFEQ a 1", ":1"}, {"DELIFEQ a 1", ":0"},
 		{"KEYS *", "*2 $1 b $1 n"}, {"DBSIZE", ":2"}, {"KEYS n*", "*1 $1 n"}, {"SCAN 0", "*2 $1 0 *2 $1 b $1 n"},
 		{"SS.SET l me NEX PX 100000", ""}, {"SS.VDEL l you", ":-1"}, {"SS.VDEL l me", ":1"}, {"SS.DEL l", ":0"}, {"SS.GET l", "*-1"}, {"SS.VERSION l", "$-1"},
@@ -252,7 +254,7 @@ func TestRemote(t *testing.T) {
 		}
 		p.expect(c.command, c.want)
 	}
-	for _, name := range []string{"INCR k", "DECR k", "INCRBY k 1", "DECRBY k 1", "INCRBYFLOAT k 1", "APPEND k v", "SETRANGE k 0 v", "MSETNX a b", "RENAME a b",
+	for _, name := range []string{"INCR k", "DECR k", "INCRBY k 1", "DECRBY k 1", "INCRBYFLOAT k 1", "APPEND k v", "SETRANGE k 0 v", "SETBIT k 0 1", "MSETNX a b", "RENAME a b",
 		"RENAMENX a b", "COPY a b", "GETSET k v", "GETDEL k", "GETEX k", "MULTI", "EXEC", "DISCARD", "WATCH k", "UNWATCH", "FLUSHDB", "FLUSHALL"} {
 		p.expect(name, "-ERR unsupported: "+strings.Fields(name)[0]+" cannot be done atomically on a remote state store")
 	}
@@ -263,7 +265,7 @@ func TestRemote(t *testing.T) {
 	f.failWith(redis.Unknown(op, 10*time.Second))
 	p.expect("SET k v", `-UNKNOWN SET "k" got no answer within 10s; it may have been applied`)
 	f.failWith(redis.NotSent())
-	for _, command := range []string{"SET k v", "GET k", "MGET k j", "DEL k", "KEYS *", "SCAN 0", "DBSIZE", "RANDOMKEY", "MSET a b", "SUBSCRIBE __keyspace@0__:k"} {
+	for _, command := range []string{"SET k v", "GET k", "MGET k j", "TOUCH k", "GETBIT k 0", "OBJECT ENCODING k", "MEMORY USAGE k", "DEL k", "KEYS *", "SCAN 0", "DBSIZE", "RANDOMKEY", "MSET a b", "SUBSCRIBE __keyspace@0__:k"} {
 		p.expect(command, "-LOADING the broker cannot be reached; nothing was sent")
 	}
 	f.failWith(errors.New("the quota has been exceeded"))

@@ -2,21 +2,25 @@ package redis
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"io"
 	"math"
 )
 
 // Limits of what a client may send, checked before memory is taken. Those of the form are Redis's.
 const (
-	maxInline = 64 << 10  // bytes of a line
-	maxArgs   = 1 << 20   // arguments of a request
-	maxBulk   = 512 << 20 // bytes of an argument
+	maxInline = 64 << 10      // bytes of a line
+	maxArgs   = math.MaxInt32 // arguments of a request
+	maxBulk   = 512 << 20     // bytes of an argument
+	maxUnread = 1 << 30       // bytes that are not a whole request yet
 
 	// Before a client that must log in has done so.
 	maxArgsStranger = 10
 	maxBulkStranger = 16 << 10
 )
+
+// errTooLong ends a connection without a reply, as Redis does.
+var errTooLong = errors.New("a request is longer than 1 GiB")
 
 // errProtocol is what no connection survives.
 type errProtocol string
@@ -37,6 +41,13 @@ type requestReader struct {
 	bulk       int // length of the next one; -1: not known yet
 	spans      []span
 	args       [][]byte
+	size       int // of the last request
+}
+
+// fullness returns the length of the request that is being run, of what has come after it, and
+// of the rest of the buffer.
+func (r *requestReader) fullness() (request, unread, free int) {
+	return r.size, r.end - r.begin, len(r.buf) - (r.end - r.begin)
 }
 
 // span is where an argument is, from the begin of its request.
@@ -50,6 +61,8 @@ const (
 // fill reads once.
 func (r *requestReader) fill(from io.Reader) error {
 	switch {
+	case r.end-r.begin > maxUnread:
+		return errTooLong
 	case r.begin == r.end:
 		r.begin, r.end = 0, 0
 		if len(r.buf) == 0 || len(r.buf) > largeBuffer {
@@ -193,7 +206,7 @@ func (r *requestReader) arguments() ([][]byte, error) {
 	for r.left > 0 {
 		if r.bulk < 0 {
 			if r.begin+r.pos < r.end && r.buf[r.begin+r.pos] != '$' {
-				return nil, errProtocol(fmt.Sprintf("expected '$', got '%c'", r.buf[r.begin+r.pos]))
+				return nil, errProtocol("expected '$', got '" + string(r.buf[r.begin+r.pos:r.begin+r.pos+1]) + "'")
 			}
 			n, ok, complete, err := r.length("too big bulk count string")
 			if err != nil || !complete {
@@ -218,11 +231,12 @@ func (r *requestReader) arguments() ([][]byte, error) {
 	for _, s := range r.spans {
 		r.args = append(r.args, r.buf[r.begin+s.from:r.begin+s.to:r.begin+s.to])
 	}
-	r.begin, r.pos = r.begin+r.pos, 0
-	if cap(r.spans) > smallBuffer {
-		r.spans = nil
+	r.begin, r.pos, r.size = r.begin+r.pos, 0, r.pos
+	args := r.args
+	if cap(r.spans) > smallBuffer { // the next request takes new memory
+		r.spans, r.args = nil, nil
 	}
-	return r.args, nil
+	return args, nil
 }
 
 // inline reads a request that somebody typed: words, perhaps in quotes.
@@ -236,7 +250,7 @@ func (r *requestReader) inline() (args [][]byte, complete bool, err error) {
 		return nil, false, nil
 	}
 	args, err = splitWords(bytes.TrimSuffix(rest[:i], []byte("\r")))
-	r.begin += i + 1
+	r.begin, r.size = r.begin+i+1, i+1
 	return args, true, err
 }
 

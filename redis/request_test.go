@@ -62,7 +62,7 @@ func TestRequests(t *testing.T) {
 		{in: "set \"a\"b\r\n", err: "unbalanced quotes in request"},
 		{in: "set \"a\r\n", err: "unbalanced quotes in request"},
 		{in: "*x\r\n", err: "invalid multibulk length"},
-		{in: "*2000000\r\n", err: "invalid multibulk length"},
+		{in: "*3000000000\r\n", err: "invalid multibulk length"},
 		{in: "*1\r\n:1\r\n", err: "expected '$', got ':'"},
 		{in: "*1\r\n$-1\r\n", err: "invalid bulk length"},
 		{in: "*1\r\n$01\r\n", err: "invalid bulk length"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"strconv"
+	"strings"
 )
 
 // cursors remember where iterations stand. The cursor of a client is a number, and a
@@ -87,10 +88,13 @@ func (c *conn) scanOptions(words [][]byte) (o scanOptions, ok bool) {
 const mostScanned = 10_000
 
 func runScan(c *conn, args [][]byte) {
-	cursor, err := strconv.ParseUint(string(args[1]), 10, 64)
-	if err != nil {
-		c.error(textCursor)
-		return
+	var cursor uint64
+	if number := strings.TrimPrefix(string(args[1]), "+"); number != "" { // Redis takes nothing for 0
+		var err error
+		if cursor, err = strconv.ParseUint(number, 10, 64); err != nil {
+			c.error(textCursor)
+			return
+		}
 	}
 	o, ok := c.scanOptions(args[2:])
 	if !ok {

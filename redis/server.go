@@ -60,6 +60,7 @@ type Server struct {
 	flags       atomic.Uint32 // class, of notify-keyspace-events
 	commands    atomic.Int64  // that were run
 	connections atomic.Int64  // that were accepted
+	expired     atomic.Int64  // keys of the engine
 
 	// Guarded by the engine.
 	active  *conn // whose commands are being run

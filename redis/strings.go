@@ -72,7 +72,12 @@ func (c *conn) read(key []byte) (e Entry, found, ok bool) {
 // put sets a key; ok is false after an error reply. The events of the command are the
 // caller's, except for a new key's.
 func (c *conn) put(key, value []byte, expires time.Time, isNew bool) (ok bool) {
-	if err := c.s.engine.Put(&c.who, Put{Key: key, Value: value, Expires: expires}); err != nil {
+	return c.putMade(Whole, key, value, expires, isNew)
+}
+
+// putMade is put for a value that was made in another way, or that is kept.
+func (c *conn) putMade(made Making, key, value []byte, expires time.Time, isNew bool) (ok bool) {
+	if err := c.s.engine.Put(&c.who, Put{Key: key, Value: value, Expires: expires, Made: made}); err != nil {
 		c.fail(replyText(err))
 		return false
 	}
@@ -340,11 +345,11 @@ func runGetEX(c *conn, args [][]byte) {
 			c.event(generic, "del", args[1])
 		}
 	case o.time != nil:
-		if c.put(args[1], e.Value, fromMilli(at), false) {
+		if c.putMade(e.Made, args[1], e.Value, fromMilli(at), false) {
 			c.event(generic, "expire", args[1])
 		}
 	case o.persist && !e.Expires.IsZero():
-		if c.put(args[1], e.Value, time.Time{}, false) {
+		if c.putMade(e.Made, args[1], e.Value, time.Time{}, false) {
 			c.event(generic, "persist", args[1])
 		}
 	}
@@ -410,7 +415,7 @@ func runSetRange(c *conn, args [][]byte) {
 	value := make([]byte, max(int64(len(e.Value)), offset+int64(len(part))))
 	copy(value, e.Value)
 	copy(value[offset:], part)
-	if c.put(args[1], value, e.Expires, !found) {
+	if c.putMade(Edited, args[1], value, e.Expires, !found) {
 		c.event(strings_, "setrange", args[1])
 		c.integer(int64(len(value)))
 	}
@@ -423,7 +428,11 @@ func runAppend(c *conn, args [][]byte) {
 		return
 	}
 	value := append(bytes.Clone(e.Value), args[2]...)
-	if c.put(args[1], value, e.Expires, !found) {
+	made := Whole
+	if found {
+		made = Edited
+	}
+	if c.putMade(made, args[1], value, e.Expires, !found) {
 		c.event(strings_, "append", args[1])
 		c.integer(int64(len(value)))
 	}
@@ -487,7 +496,7 @@ func runIncrByFloat(c *conn, args [][]byte) {
 		return
 	}
 	value := formatFloat(n)
-	if c.put(args[1], value, e.Expires, !found) {
+	if c.putMade(Counted, args[1], value, e.Expires, !found) {
 		c.event(strings_, "incrbyfloat", args[1])
 		c.bulk(value)
 	}

@@ -51,8 +51,9 @@ type command struct {
 
 	group, since, args, summary string // for COMMAND DOCS
 
-	parent *command
-	subs   []*command
+	parent   *command
+	subs     []*command
+	otherSub string // the reply to other subcommands; empty: that they are unknown
 }
 
 func (cmd *command) fullName() string {
@@ -88,7 +89,7 @@ type table struct {
 
 func newTable() table {
 	t := table{byName: make(map[string]*command)}
-	for _, rows := range [][]*command{stringCommands(), keyCommands(), expiryCommands(), storeCommands(), pubsubCommands(), transactionCommands(), connectionCommands(), serverCommands()} {
+	for _, rows := range [][]*command{stringCommands(), bitCommands(), keyCommands(), expiryCommands(), objectCommands(), storeCommands(), scriptCommands(), pubsubCommands(), transactionCommands(), connectionCommands(), serverCommands()} {
 		t.rows = append(t.rows, rows...)
 	}
 	for _, cmd := range t.rows {
@@ -140,6 +141,8 @@ func (s *Server) lookup(args [][]byte) (cmd *command, unknownSub bool) {
 
 // The refusals of what is not here.
 const (
+	textNoCluster   = "ERR This instance has cluster support disabled" // what clients look for
+	textNoMonitor   = "ERR unsupported: MONITOR is not here; start sscli with -v to see the commands of all clients"
 	textScripts     = "ERR unsupported: scripts are not run here"
 	textExpiry      = "ERR unsupported: the state store neither tells nor changes an expiry; use SET key value PX ms"
 	textExactKey    = "unsupported: a remote store notifies by exact key: SUBSCRIBE __keyspace@0__:KEY, or start the gateway with --watch KEY"
@@ -161,8 +164,7 @@ func (s *Server) notHere(cmd *command) string {
 }
 
 // otherTypes are the commands of Redis for what the store does not hold.
-const otherTypes = ` bitcount bitfield bitfield_ro bitop bitpos getbit setbit lcs
-blmove blmpop blpop brpop brpoplpush lindex linsert llen lmove lmpop lpop lpos lpush lpushx lrange lrem lset ltrim rpop rpoplpush rpush rpushx
+const otherTypes = ` blmove blmpop blpop brpop brpoplpush lindex linsert llen lmove lmpop lpop lpos lpush lpushx lrange lrem lset ltrim rpop rpoplpush rpush rpushx
 sadd scard sdiff sdiffstore sinter sintercard sinterstore sismember smembers smismember smove spop srandmember srem sscan sunion sunionstore
 bzmpop bzpopmax bzpopmin zadd zcard zcount zdiff zdiffstore zincrby zinter zintercard zinterstore zlexcount zmpop zmscore zpopmax zpopmin zrandmember zrange zrangebylex zrangebyscore zrangestore zrank zrem zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion zunionstore
 hdel hexists hget hgetall hincrby hincrbyfloat hkeys hlen hmget hmset hrandfield hscan hset hsetnx hstrlen hvals
@@ -171,15 +173,27 @@ geoadd geodist geohash geopos georadius georadius_ro georadiusbymember georadius
 xack xadd xautoclaim xclaim xdel xgroup xinfo xlen xpending xrange xread xreadgroup xrevrange xsetid xtrim
 sort sort_ro `
 
-const scriptCommands = ` eval eval_ro evalsha evalsha_ro script fcall fcall_ro function `
+const (
+	runScripts = ` eval eval_ro evalsha evalsha_ro fcall fcall_ro `
+	ofCluster  = ` cluster asking readonly readwrite `
+)
+
+// wrongSubcommand is the text for arguments that a subcommand does not take.
+func wrongSubcommand(of string, name []byte) string {
+	return "unknown subcommand or wrong number of arguments for '" + printable(name, 128) + "'. Try " + strings.ToUpper(of) + " HELP."
+}
 
 // unknownCommand refuses what is not in the table.
 func unknownCommand(args [][]byte) string {
 	name := " " + strings.ToLower(string(args[0])) + " "
 	if !bytes.ContainsAny(args[0], " \n") {
 		switch words := strings.ReplaceAll(otherTypes, "\n", " "); {
-		case strings.Contains(scriptCommands, name):
+		case strings.Contains(runScripts, name):
 			return textScripts
+		case strings.Contains(ofCluster, name):
+			return textNoCluster
+		case name == " monitor ":
+			return textNoMonitor
 		case strings.Contains(words, name):
 			return "ERR unknown command '" + printable(args[0], 128) + "', the state store holds strings only"
 		}

@@ -42,7 +42,8 @@ type Write struct {
 	Value   []byte
 	Expires time.Time // rounded up to the microsecond; zero: never
 	Persist bool
-	Delete  bool // removes the key; Value, Expires and Persist do not matter
+	Mark    byte // 0 to 3: the store keeps it with the key in memory, and gives it no meaning
+	Delete  bool // removes the key; Value, Expires, Persist and Mark do not matter
 }
 
 // Apply changes a key, if the rules that hold for requests allow it, and queues the
@@ -72,7 +73,7 @@ func (s *Store) Apply(w Write) (refusal string) {
 		return wire.TextQuota
 	default:
 		e := s.put(r, update{
-			key: w.Key, value: w.Value, deadline: deadline(w.Expires), persist: w.Persist, cause: w.Cause, clientID: w.ClientID,
+			key: w.Key, value: w.Value, deadline: deadline(w.Expires), persist: w.Persist, mark: w.Mark, cause: w.Cause, clientID: w.ClientID,
 		})
 		s.notifySet(e)
 		version = e.Version()
@@ -87,6 +88,7 @@ type update struct {
 	fence      []byte // empty: the key keeps the one it has
 	deadline   int64  // see Entry
 	persist    bool
+	mark       byte
 	cause      Cause
 	clientID   string
 	seen       stamp // the version will be greater
@@ -103,7 +105,7 @@ func (s *Store) put(r ref, u update) Entry {
 	if r != 0 && len(u.fence) == 0 {
 		u.fence = s.index.entry(r).Fence()
 	}
-	flags, wasKept := byte(0), r != 0 && s.index.entry(r).kept()
+	flags, wasKept := u.mark<<markShift, r != 0 && s.index.entry(r).kept()
 	if u.persist {
 		flags |= flagPersist
 	}

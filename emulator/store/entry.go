@@ -28,6 +28,8 @@ const (
 	flagPersist = 1 << iota
 	flagExpires
 	flagKept // Options.Keep said so
+
+	markShift = 6 // where the two bits of Write.Mark are
 )
 
 // appendRecord appends the record of a key. flagExpires follows from the deadline.
@@ -91,6 +93,9 @@ func (e Entry) Value() []byte { return e.cut(e.value()) }
 
 // Persist tells whether the last write asked for the entry to be kept on disk.
 func (e Entry) Persist() bool { return e.flags()&flagPersist != 0 }
+
+// Mark returns the mark of the write that made the value, see [Write]; 0 for a request's.
+func (e Entry) Mark() byte { return e.flags() >> markShift }
 
 // kept tells whether the entry outlives the store.
 func (e Entry) kept() bool { return e.flags()&flagKept != 0 }

@@ -10,6 +10,9 @@ func (s *Store) KeyAt(i int) []byte {
 	return s.index.key(r)
 }
 
+// Expiring returns how many keys expire.
+func (s *Store) Expiring() int { return s.index.expiries.Len() }
+
 // Expect prepares to look keys up. It changes nothing.
 func (s *Store) Expect(keys [][]byte) { s.index.touch(keys) }
 
