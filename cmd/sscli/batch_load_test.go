@@ -54,7 +54,7 @@ func TestBytesSurviveSavingAndLoading(t *testing.T) {
 		}
 		defer out.Close()
 		a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: out, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}
-		if err := execute(a, t.Context(), "sscli", append([]string{"-q", "-u", store.URL()}, args...)); err != nil {
+		if err := executeLine(a, t.Context(), "sscli", append([]string{"-q", "-u", store.URL()}, args...)); err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
 		printed, err := os.ReadFile(out.Name())

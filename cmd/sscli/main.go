@@ -41,9 +41,10 @@ func run(name string, args []string) int {
 	// Of the names of commands. cobra has these for all of a program.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
 	a := newApp()
-	ctx, asked := signals.Notify(context.Background(), args)
+	root, words := commandLine(a, name, args)
+	ctx, asked := signals.Notify(context.Background(), cli.FirstWord(root, words))
 	a.Signals = asked
-	err := execute(a, ctx, name, args)
+	err := execute(a, ctx, root, words)
 	code := a.Report(err)
 	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
 		e.Reraise()
@@ -56,24 +57,28 @@ func newApp() *cli.App {
 		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 }
 
-// execute runs one command line. name is the name that the program was called by.
-func execute(a *cli.App, ctx context.Context, name string, args []string) error {
-	protected := make([]string, len(args))
+// commandLine returns the commands for a command line, and its words as they read them. name is
+// the name that the program was called by.
+func commandLine(a *cli.App, name string, args []string) (root *cobra.Command, words []string) {
+	words = make([]string, len(args))
 	for i, arg := range args {
-		protected[i] = cli.Protect(arg, false)
+		words[i] = cli.Protect(arg, false)
 	}
-	var root *cobra.Command
 	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestorecli.Name {
 		root = statestorecli.New(a)
-		root.SetArgs(protected)
-	} else {
-		root = cli.NewRootFor(a, protected)
+		root.SetArgs(words)
+		return root, words
 	}
-	if complete.IsRequest(args) {
+	return cli.NewRootFor(a, words), words
+}
+
+// execute runs one command line.
+func execute(a *cli.App, ctx context.Context, root *cobra.Command, words []string) error {
+	if complete.IsRequest(words) {
 		complete.Register(a, root)
 	}
-	if err := cli.CheckHelp(a, root, protected); err != nil {
-		cli.GuessForm(a, protected)
+	if err := cli.CheckHelp(a, root, words); err != nil {
+		cli.GuessForm(a, words)
 		return err
 	}
 	cmd, err := root.ExecuteContextC(ctx)
@@ -81,7 +86,7 @@ func execute(a *cli.App, ctx context.Context, name string, args []string) error 
 		u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
 	}
 	if err != nil && a.Faults == nil {
-		cli.GuessForm(a, protected)
+		cli.GuessForm(a, words)
 	}
 	return err
 }

@@ -1,17 +1,20 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -160,6 +163,12 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 	return ""
 }
 
+// executeLine runs a command line in this process, which catches no signals for it.
+func executeLine(a *cli.App, ctx context.Context, name string, args []string) error {
+	root, words := commandLine(a, name, args)
+	return execute(a, ctx, root, words)
+}
+
 // runQuietly runs sscli in this process and returns its exit code and standard output.
 func runQuietly(t *testing.T, args []string) (code int, printed string) {
 	dir := t.TempDir()
@@ -171,7 +180,7 @@ func runQuietly(t *testing.T, args []string) (code int, printed string) {
 		return f
 	}
 	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
-	code = a.Report(execute(a, t.Context(), "sscli", args))
+	code = a.Report(executeLine(a, t.Context(), "sscli", args))
 	name := a.Stdout.Name()
 	a.Stdout.Close()
 	a.Stderr.Close()
@@ -180,4 +189,30 @@ func runQuietly(t *testing.T, args []string) (code int, printed string) {
 		t.Error(err)
 	}
 	return code, string(text)
+}
+
+// TestInterruptedOnce: a signal is reported once, however many requests it ends.
+func TestInterruptedOnce(t *testing.T) {
+	store := emulator.Start(t)
+	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: stderr, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- executeLine(a, ctx, "sscli", []string{"get", "a", "b", "-u", store.URL()}) }()
+	if err := store.Await(t.Context(), func(s emulator.State) bool { return s.Requests == 2 }); err != nil {
+		t.Fatal(err)
+	}
+	interrupt(&signals.Interrupted{Signal: syscall.SIGINT})
+	if code := a.Report(<-ended); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	printed, err := os.ReadFile(stderr.Name())
+	if want := "sscli: get \"a\": interrupted\n"; err != nil || string(printed) != want {
+		t.Errorf("printed %q, %v; want %q", printed, err, want)
+	}
 }

@@ -35,7 +35,7 @@ func runHere(t *testing.T, env map[string]string, args ...string) (code int, std
 	}
 	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"),
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
-	code = a.Report(execute(a, t.Context(), "sscli", args))
+	code = a.Report(executeLine(a, t.Context(), "sscli", args))
 	var texts [2]string
 	for i, f := range []*os.File{a.Stdout, a.Stderr} {
 		if err := f.Close(); err != nil {

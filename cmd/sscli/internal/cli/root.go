@@ -80,7 +80,7 @@ fencing tokens.`,
 	root.CompletionOptions.DisableDefaultCmd = true // the table has one
 	args = batchForDash(root.PersistentFlags(), args)
 	root.SetArgs(args)
-	if cmd := NewCommand(a, word(args, firstWord(root.PersistentFlags(), args))); cmd != nil {
+	if cmd := NewCommand(a, FirstWord(root, args)); cmd != nil {
 		root.AddCommand(cmd)
 	} else {
 		for _, c := range a.Commands {
@@ -173,6 +173,12 @@ func batchForDash(fs *pflag.FlagSet, args []string) []string {
 		return args
 	}
 	return slices.Insert(slices.Clone(args), i, "batch")
+}
+
+// FirstWord returns the word that may be the name of a command, or "". args are as Protect
+// returns them.
+func FirstWord(root *cobra.Command, args []string) string {
+	return word(args, firstWord(root.PersistentFlags(), args))
 }
 
 // firstWord returns the index of the word that may be the name of a command: the first that is

@@ -1,6 +1,6 @@
 // Package signals turns the signals that ask sscli to end into the end of a context.
 //
-//	ctx, asked := signals.Notify(context.Background(), os.Args[1:])
+//	ctx, asked := signals.Notify(context.Background(), "set")
 //	err := work(ctx) // ends with an *Interrupted as the cause
 //
 // The first SIGINT, SIGTERM or SIGHUP ends the context, so that the work can be tidied
@@ -57,19 +57,16 @@ type Signals struct {
 
 // Notify returns a context that ends, with an *[Interrupted] as its cause, at the first
 // signal that asks for the end. A second one ends the process. Signals are caught from
-// now on, for a get from a few milliseconds later, and never for a command line that does
-// nothing that a signal could leave half done; the Signals are nil then.
-func Notify(parent context.Context, args []string) (context.Context, *Signals) {
-	name := "shell"
-	if len(args) > 0 {
-		name = args[0]
-	}
-	switch name {
+// now on, for a get from a few milliseconds later, and never for a command that does
+// nothing that a signal could leave half done; the Signals are nil then. command is the first
+// word of the command line; empty for a shell.
+func Notify(parent context.Context, command string) (context.Context, *Signals) {
+	switch command {
 	case "version", "hlc", "help", "completion":
 		return parent, nil
 	}
 	ctx, cancel := context.WithCancelCause(parent)
-	s := &Signals{late: name == "get"}
+	s := &Signals{late: command == "get"}
 	s.catch = sync.OnceFunc(func() { s.start(cancel) })
 	if s.late {
 		time.AfterFunc(grace, s.catch)
