@@ -381,7 +381,7 @@ func TestPipelineAgain(t *testing.T) {
 	b := again("b", a)
 	c := again("c", b)
 	if b == a || c != b {
-		t.Errorf("b has the memory of a: %v, c that of b: %v; want only the second", b == a, c == b)
+		t.Errorf("b has the memory of a: %v, c has the memory of b: %v; want only the second", b == a, c == b)
 	}
 }
 

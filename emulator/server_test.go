@@ -447,7 +447,7 @@ func TestAuthenticationMethod(t *testing.T) {
 	}
 }
 
-// TestLimits: those of the broker are the server's options.
+// TestLimits: the limits of the broker are options of the server.
 func TestLimits(t *testing.T) {
 	s := emulator.Start(t, emulator.Options{ReceiveMaximum: 20, RefuseFilters: []string{"test/nosubscribe"}, Limits: emulator.Limits{
 		KeepAlive: time.Minute, TopicAliasMaximum: 7, MaxSubscriptions: 2, Queue: 1, MaxRetained: 1, MaxSessions: 2,

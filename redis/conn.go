@@ -338,7 +338,7 @@ func (c *conn) run(args [][]byte) {
 	c.s.commands.Add(1)
 }
 
-// mute drops the replies from here on, also those of a transaction that has begun to reply.
+// mute drops the replies from here on, also when a transaction has begun to reply.
 func (c *conn) mute() {
 	if !c.muted {
 		c.muted, c.silent = true, len(c.w)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// What OBJECT and MEMORY tell of a key. Values are bytes here: the encodings are those that Redis
+// What OBJECT and MEMORY say about a key. Values are bytes here: the encodings are those that Redis
 // would choose, for clients and tests that ask for them.
 
 func objectCommands() []*command {

@@ -112,7 +112,7 @@ func TestKeepAliveOfPackets(t *testing.T) {
 	})
 }
 
-// halves is a connection whose two directions end by themselves, as those of TCP do.
+// halves is a connection whose two directions end separately, as in TCP.
 type halves struct {
 	net.Conn // to read
 	out      net.Conn
