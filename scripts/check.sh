@@ -232,6 +232,8 @@ else
 	skip shellcheck 'not installed'
 fi
 step 'completions are current' scripts/completions.sh --check
+# In a build for the race detector, package socket makes other system calls.
+step 'go test of servers, without race detector' go test -shuffle=on ./socket ./emulator/broker ./redis
 tests # including the imports between packages, README.md, docs and the tour
 fuzz
 if [ -n "$full" ]; then

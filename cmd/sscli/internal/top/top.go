@@ -47,7 +47,7 @@ func New(a *cli.App) *cobra.Command {
 second, and of locks the holder and the lease as far as it can be seen. Without an operand
 it shows all keys.
 
-An operand with * ? or [ is a pattern, as in scan. The store does not tell of new keys,
+An operand with * ? or [ is a pattern, as in scan. The store does not announce new keys,
 so a scan finds them, every 5s or --every. A broker that does not know SCAN can only show
 keys that are named.
 
