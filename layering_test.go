@@ -63,7 +63,7 @@ func isStd(path string) bool {
 
 // arrows are all imports between the packages that ship, as CONTRIBUTING.md draws them: a
 // package, and those that it may import. Packages below cmd/sscli/internal are named by
-// their last word.
+// their path below it.
 const arrows = `
 client/wire
 client/slots
@@ -80,7 +80,7 @@ format
 repl                 format
 
 atomicfile
-child                signals
+process              signals
 passwd
 signals
 suggest
@@ -88,36 +88,36 @@ terminal             signals
 trace                client/mqtt client/wire format
 config               atomicfile suggest
 certs                atomicfile config
-explain              client client/mqtt client/wire format child config signals terminal
-cli                  client client/mqtt emulator format certs config explain signals suggest terminal trace
-fence                client client/wire config explain
-complete             client format cli config explain
-entries              client client/mqtt client/wait
+fault                client client/mqtt client/wire format process config signals terminal
+app                  client client/mqtt emulator format certs config fault signals suggest terminal trace
+fence                client client/wire config fault
+complete             client format app config fault
+bulkread             client client/mqtt client/wait
 jsonfield            format
 
-verb                 client client/wire format atomicfile cli complete config entries explain fence
-lineword             client/wait format cli config explain
-batch                client client/wait format repl cli explain lineword ping signals verb
-transfer             client format atomicfile batch cli complete config entries explain jsonfield verb
-shell                client client/mqtt client/wire format repl cli complete config explain lineword signals suggest
-history              client format
-lock                 client format atomicfile child cli config explain fence history signals
-edit                 client format repl child cli complete config explain jsonfield lock terminal verb
-watch                client format child cli complete config explain jsonfield signals
-why                  client client/wire format cli complete config explain fence
-serve                client client/mqtt emulator emulator/disk redis format atomicfile certs child cli config explain passwd requestlog
-gateway              client client/wait client/wire redis format certs child cli config explain passwd requestlog
-top                  client client/mqtt client/wait client/wire format cli complete config explain signals terminal trace
-requestlog           client client/wire emulator redis format cli config explain
-doctor               client client/mqtt client/wire format cli explain ping
-bench                client client/wait client/wire format cli config explain terminal
-ping                 client client/wait client/wire format cli config explain
-hlc                  client/wire format cli explain
-contexts             client format cli complete config explain
-manual               format cli config explain
-statestorecli        client format atomicfile cli config explain verb
+verb                 client client/wire format atomicfile app complete config bulkread fault fence
+directive            client/wait format app config fault
+command/batch        client client/wait format repl app fault directive command/ping signals verb
+transfer             client format atomicfile command/batch app complete config bulkread fault jsonfield verb
+command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest
+locklog              client format
+command/lock         client format atomicfile process app config fault fence locklog signals
+command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb
+command/watch        client format process app complete config fault jsonfield signals
+command/explain      client client/wire format app complete config fault fence
+command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process app config fault passwd requestlog
+command/gateway      client client/wait client/wire redis format certs process app config fault passwd requestlog
+command/top          client client/mqtt client/wait client/wire format app complete config fault signals terminal trace
+requestlog           client client/wire emulator redis format app config fault
+command/doctor       client client/mqtt client/wire format app fault command/ping
+command/bench        client client/wait client/wire format app config fault terminal
+command/ping         client client/wait client/wire format app config fault
+command/hlc          client/wire format app fault
+command/contextcmd   client format app complete config fault
+manual               format app config fault
+statestorecli        client format atomicfile app config fault verb
 
-cmd/sscli            format batch bench child cli complete contexts doctor edit explain gateway hlc lock manual ping serve shell signals statestorecli top transfer verb watch why
+cmd/sscli            format command/batch command/bench process app complete command/contextcmd command/doctor command/edit fault command/gateway command/hlc command/lock manual command/ping command/serve command/shell signals statestorecli command/top transfer verb command/watch command/explain
 `
 
 const rooms = module + "/cmd/sscli/internal/"
@@ -125,7 +125,7 @@ const rooms = module + "/cmd/sscli/internal/"
 // drawn reads arrows.
 func drawn(t *testing.T) map[string][]string {
 	full := func(name string) string {
-		if strings.Contains(name, "/") || slices.Contains([]string{"client", "emulator", "format", "redis", "repl", "socket"}, name) {
+		if first, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"client", "cmd", "emulator", "format", "redis", "repl", "socket"}, first) {
 			return module + "/" + name
 		}
 		return rooms + name

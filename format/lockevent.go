@@ -9,7 +9,7 @@ import (
 
 // LockEvent is a line of `lock trace`: what happened to a lock, or to a key that it guards.
 type LockEvent struct {
-	What  string // see package history
+	What  string // see package locklog
 	Event string // of the watch: initial, set, delete, other, gap, resync or error
 
 	Name  string // of the lock or, if Guard, the key

@@ -16,8 +16,8 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/emulator/mosquitto"
@@ -47,7 +47,7 @@ func runBatch(t *testing.T, address string, args ...string) batchReport {
 		}
 		return f
 	}
-	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
 	err := executeLine(a, t.Context(), "sscli", append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
 	r := batchReport{code: a.Report(err), applied: make(map[int]bool), failed: make(map[int]float64), ahead: make(map[int]bool)}
 	for _, f := range []*os.File{a.Stdout, a.Stderr} {
@@ -121,7 +121,7 @@ func (r batchReport) check(t *testing.T, holds func(key string) string) {
 			t.Errorf("line %d is said to be applied and has the error %v", n, code)
 		case r.applied[n] && !now:
 			t.Errorf("line %d is said to be applied, and the store does not have it", n)
-		case code == explain.CodeUnknown:
+		case code == fault.CodeUnknown:
 			unknown++
 		case failed:
 			if refused++; now {
@@ -265,7 +265,7 @@ func TestBatchShowsResults(t *testing.T) {
 			}
 			defer stderr.Close()
 			ctx, cancel := context.WithCancel(t.Context())
-			a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: lines, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+			a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: lines, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
 			ended := make(chan error)
 			go func() {
 				defer stdout.Close()
@@ -310,7 +310,7 @@ func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	}
 	store.FastForward(30 * time.Second)
 	r := <-ended
-	if r.code != explain.CodeStore || r.resume != 3 || r.failed[3] != explain.CodeStore || len(r.failed) != 1 {
+	if r.code != fault.CodeStore || r.resume != 3 || r.failed[3] != fault.CodeStore || len(r.failed) != 1 {
 		t.Errorf("exit code %d, to go on from line %d, errors %v; want line 3 alone", r.code, r.resume, r.failed)
 	}
 	for n := 4; n <= 10; n++ {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // failures are the ways in which a connection goes wrong: what of it stands in the
@@ -104,11 +104,11 @@ func TestFailuresHaveScripts(t *testing.T) {
 			all = append(all, s)
 		}
 	}
-	table := explain.Table()
+	table := fault.Table()
 	listed := make(map[string]bool)
 	for _, f := range failures {
 		listed[f.kind] = true
-		i := slices.IndexFunc(table, func(e explain.Row) bool { return e.Kind == f.kind })
+		i := slices.IndexFunc(table, func(e fault.Row) bool { return e.Kind == f.kind })
 		if i < 0 {
 			t.Errorf("%s: no kind %q", f.what, f.kind)
 			continue
@@ -120,7 +120,7 @@ func TestFailuresHaveScripts(t *testing.T) {
 			t.Errorf("%s: no script expects %q, then \"try: %s\", then [%d]", f.what, f.message, e.Hint, e.Code)
 		}
 	}
-	first := slices.IndexFunc(table, func(e explain.Row) bool { return e.Kind == "token_expired" })
+	first := slices.IndexFunc(table, func(e fault.Row) bool { return e.Kind == "token_expired" })
 	for _, e := range table[first:] {
 		elsewhere, ok := unscripted[e.Kind]
 		if ok {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // otherTools has the commands of other tools, by the path of the command below which users of
@@ -59,7 +59,7 @@ func otherTools() [][2]string {
 // TestHabits shows what each command of other tools leads to. A suggestion must exist; that it is
 // related is for the reader of testdata/habits.golden.
 func TestHabits(t *testing.T) {
-	root := cli.NewRoot(newApp())
+	root := app.NewRoot(newApp())
 	var got strings.Builder
 	seen := make(map[string]bool)
 	for _, tool := range otherTools() {
@@ -74,9 +74,9 @@ func TestHabits(t *testing.T) {
 				continue // sscli has it
 			}
 			a := newApp()
-			r := cli.NewRootFor(a, append(words, "a"))
+			r := app.NewRootFor(a, append(words, "a"))
 			r.SetOut(io.Discard)
-			usage, ok := errors.AsType[*explain.UsageError](r.ExecuteContext(t.Context()))
+			usage, ok := errors.AsType[*fault.UsageError](r.ExecuteContext(t.Context()))
 			if !ok {
 				t.Errorf("%s: want a usage error", line)
 				continue

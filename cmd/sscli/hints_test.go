@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // badHint returns what a hint recommends that sscli does not have; empty if it has everything. A
@@ -75,7 +75,7 @@ func hasFlag(root, cmd *cobra.Command, flag string) bool {
 		in = commands(root)
 	}
 	return name == "--help" || slices.ContainsFunc(in, func(c *cobra.Command) bool {
-		for _, f := range append(cli.OwnFlags(c), cli.SharedFlags(c)...) {
+		for _, f := range append(app.OwnFlags(c), app.SharedFlags(c)...) {
 			if name == "--"+f.Name || name == "-"+f.Shorthand {
 				return true
 			}
@@ -142,7 +142,7 @@ func literals(e ast.Expr) string {
 
 // TestHints wants each command and each flag that a hint names to exist.
 func TestHints(t *testing.T) {
-	root := cli.NewRoot(newApp())
+	root := app.NewRoot(newApp())
 	for _, test := range [][2]string{ // the test sees what it looks for
 		{"sscli lock stat NAME", ""}, {"sscli lok status", "sscli lok"}, {"use --nonsense", "--nonsense"},
 		{"sscli get KEY --wait 1m", "--wait"}, {"sscli lock run NAME --wait 1m; --version-only", ""},
@@ -151,7 +151,7 @@ func TestHints(t *testing.T) {
 			t.Errorf("%s: found %q, want %q", test[0], got, test[1])
 		}
 	}
-	for _, row := range explain.Table() {
+	for _, row := range fault.Table() {
 		if bad := badHint(root, row.Hint); bad != "" {
 			t.Errorf("the hint of %s names %s, which sscli does not have: %s", row.Kind, bad, row.Hint)
 		}

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -209,7 +209,7 @@ func (a *arena) wrap() {
 	cmd := exec.Command(a.self)
 	cmd.Args = []string{"sscli", "lock", "run", "-v", "chaos", "--holder", holder, "--ttl", chaosTTL.String(), "--", "sh", "-c", chaosChild}
 	cmd.Env = append(os.Environ(), "SSCLI_URL="+a.store.URL(), "ARENA="+a.dir, "TMPDIR="+filepath.Join(a.dir, "tmp"), "GORACE=atexit_sleep_ms=0",
-		child.EnvGuardLog+"="+filepath.Join(a.dir, "guards"))
+		process.EnvGuardLog+"="+filepath.Join(a.dir, "guards"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log, err := os.Create(filepath.Join(a.dir, holder+".log"))
 	if err != nil {

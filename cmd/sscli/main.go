@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/child"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/statestorecli"
 	"github.com/sscli/sscli/format"
@@ -29,7 +29,7 @@ var (
 )
 
 func main() {
-	if child.GuardMain() {
+	if process.GuardMain() {
 		return
 	}
 	os.Exit(run(os.Args[0], os.Args[1:]))
@@ -42,7 +42,7 @@ func run(name string, args []string) int {
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
 	a := newApp()
 	root, words := commandLine(a, name, args)
-	ctx, asked := signals.Notify(context.Background(), cli.FirstWord(root, words))
+	ctx, asked := signals.Notify(context.Background(), app.FirstWord(root, words))
 	a.Signals = asked
 	err := execute(a, ctx, root, words)
 	code := a.Report(err)
@@ -52,41 +52,41 @@ func run(name string, args []string) int {
 	return code
 }
 
-func newApp() *cli.App {
-	return &cli.App{Commands: table(), Topics: manual.Topics,
+func newApp() *app.App {
+	return &app.App{Commands: table(), Topics: manual.Topics,
 		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 }
 
 // commandLine returns the commands for a command line, and its words as they read them. name is
 // the name that the program was called by.
-func commandLine(a *cli.App, name string, args []string) (root *cobra.Command, words []string) {
+func commandLine(a *app.App, name string, args []string) (root *cobra.Command, words []string) {
 	words = make([]string, len(args))
 	for i, arg := range args {
-		words[i] = cli.Protect(arg, false)
+		words[i] = app.Protect(arg, false)
 	}
 	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestorecli.Name {
 		root = statestorecli.New(a)
 		root.SetArgs(words)
 		return root, words
 	}
-	return cli.NewRootFor(a, words), words
+	return app.NewRootFor(a, words), words
 }
 
 // execute runs one command line.
-func execute(a *cli.App, ctx context.Context, root *cobra.Command, words []string) error {
+func execute(a *app.App, ctx context.Context, root *cobra.Command, words []string) error {
 	if complete.IsRequest(words) {
 		complete.Register(a, root)
 	}
-	if err := cli.CheckHelp(a, root, words); err != nil {
-		cli.GuessForm(a, words)
+	if err := app.CheckHelp(a, root, words); err != nil {
+		app.GuessForm(a, words)
 		return err
 	}
 	cmd, err := root.ExecuteContextC(ctx)
-	if u, ok := errors.AsType[*explain.UsageError](err); ok && u.Hint == "" {
+	if u, ok := errors.AsType[*fault.UsageError](err); ok && u.Hint == "" {
 		u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
 	}
 	if err != nil && a.Faults == nil {
-		cli.GuessForm(a, words)
+		app.GuessForm(a, words)
 	}
 	return err
 }

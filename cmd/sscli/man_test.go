@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 )
 
 func manualPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := manual.WritePages(cli.NewRoot(newApp()), dir, manual.Edition{Date: "2026-09-21"}); err != nil {
+	if err := manual.WritePages(app.NewRoot(newApp()), dir, manual.Edition{Date: "2026-09-21"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -127,7 +127,7 @@ func straced(t *testing.T, program, url, stdin string, args ...string) []string 
 	cmd.Stdin, cmd.Dir = strings.NewReader(stdin), dir
 	cmd.Env = []string{"EDITOR=true", "HOME=" + dir, "PATH=" + os.Getenv("PATH"), "SSCLI_URL=" + url}
 	said, err := cmd.CombinedOutput()
-	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{explain.CodeNo, explain.CodeUsage, explain.CodeConnection, explain.CodeFencing, explain.CodeLockLost}, exit.ExitCode()) {
+	if exit, failed := err.(*exec.ExitError); err != nil && !failed || failed && !slices.Contains([]int{fault.CodeNo, fault.CodeUsage, fault.CodeConnection, fault.CodeFencing, fault.CodeLockLost}, exit.ExitCode()) {
 		t.Fatalf("%q: %v\n%s", args, err, said)
 	}
 	trace, err := os.ReadFile(out)
@@ -157,7 +157,7 @@ func TestNoOtherNetwork(t *testing.T) {
 
 	straced(t, program, server.URL(), "", "set", "held", "another")
 
-	root := cli.NewRoot(newApp())
+	root := app.NewRoot(newApp())
 	root.InitDefaultHelpCmd()
 
 	cases := networkCases()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/emulator"
@@ -164,7 +164,7 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 }
 
 // executeLine runs a command line in this process, which catches no signals for it.
-func executeLine(a *cli.App, ctx context.Context, name string, args []string) error {
+func executeLine(a *app.App, ctx context.Context, name string, args []string) error {
 	root, words := commandLine(a, name, args)
 	return execute(a, ctx, root, words)
 }
@@ -179,7 +179,7 @@ func runQuietly(t *testing.T, args []string) (code int, printed string) {
 		}
 		return f
 	}
-	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
 	code = a.Report(executeLine(a, t.Context(), "sscli", args))
 	name := a.Stdout.Name()
 	a.Stdout.Close()
@@ -200,7 +200,7 @@ func TestInterruptedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stderr.Close()
-	a := &cli.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: stderr, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: stderr, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- executeLine(a, ctx, "sscli", []string{"get", "a", "b", "-u", store.URL()}) }()

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 )
 
 // TestReference compares docs/commands.md with the command table; -update writes it.
 func TestReference(t *testing.T) {
 	const file = "../../docs/commands.md"
-	root := cli.NewRoot(newApp())
+	root := app.NewRoot(newApp())
 
 	want := reference(root)
 	if *update {
@@ -60,7 +60,7 @@ end.
 		}
 	}
 	b.WriteString("\n## Flags of all commands\n\n")
-	flagTable(&b, cli.SharedFlags(root))
+	flagTable(&b, app.SharedFlags(root))
 	return b.String()
 }
 
@@ -71,7 +71,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if cmd.Parent().HasParent() {
 		level = "###"
 	}
-	fmt.Fprintf(b, "\n%s %s\n\n```text\n%s\n```\n", level, cmd.CommandPath(), cli.UseLine(cmd))
+	fmt.Fprintf(b, "\n%s %s\n\n```text\n%s\n```\n", level, cmd.CommandPath(), app.UseLine(cmd))
 	long := cmd.Long
 	if long == "" {
 		long = cmd.Short + "."
@@ -93,7 +93,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if len(cmd.Aliases) > 0 {
 		fmt.Fprintf(b, "\nAlso: %s.\n", strings.Join(cmd.Aliases, ", "))
 	}
-	if flags := cli.OwnFlags(cmd); len(flags) > 0 {
+	if flags := app.OwnFlags(cmd); len(flags) > 0 {
 		b.WriteString("\n")
 		flagTable(b, flags)
 	}
@@ -105,7 +105,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 func flagTable(b *strings.Builder, flags []*pflag.Flag) {
 	b.WriteString("| flag | |\n| --- | --- |\n")
 	for _, f := range flags {
-		value, usage := cli.FlagHelp(f)
+		value, usage := app.FlagHelp(f)
 		name := "--" + f.Name
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
@@ -151,14 +151,14 @@ func helpText(t *testing.T, cmd *cobra.Command) string {
 // TestHelp bounds what help says of each command: it fits a screen, and shows how the command is
 // used.
 func TestHelp(t *testing.T) {
-	for _, cmd := range commands(cli.NewRoot(newApp())) {
+	for _, cmd := range commands(app.NewRoot(newApp())) {
 		path := cmd.CommandPath()
 		if n := utf8.RuneCountInString(cmd.Short); n == 0 || n > 50 || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: Short has %d characters, want a phrase of 1 to 50: %s", path, n, cmd.Short)
 		}
 		for line := range strings.Lines(helpText(t, cmd)) {
-			if n := utf8.RuneCountInString(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "        ")); n > cli.HelpWidth {
-				t.Errorf("%s: a line of help has %d columns, want at most %d: %s", path, n, cli.HelpWidth, line)
+			if n := utf8.RuneCountInString(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "        ")); n > app.HelpWidth {
+				t.Errorf("%s: a line of help has %d columns, want at most %d: %s", path, n, app.HelpWidth, line)
 			}
 		}
 		if cmd.IsAdditionalHelpTopicCommand() {
@@ -177,7 +177,7 @@ func TestHelp(t *testing.T) {
 
 // TestHelpDefaults: what --help prints of a default says something.
 func TestHelpDefaults(t *testing.T) {
-	for _, cmd := range manual.Documented(cli.NewRoot(newApp())) {
+	for _, cmd := range manual.Documented(app.NewRoot(newApp())) {
 		for line := range strings.Lines(cmd.UsageString()) {
 			if strings.Contains(line, "(default )") || strings.Contains(line, `(default "0s")`) {
 				t.Errorf("%s: %s", cmd.CommandPath(), line)

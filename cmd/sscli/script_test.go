@@ -28,7 +28,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/child"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -36,7 +36,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 func TestMain(m *testing.M) {
-	if child.GuardMain() {
+	if process.GuardMain() {
 		return
 	}
 	// As main does, for the commands that tests run in this process.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -160,7 +160,7 @@ func TestSecrets(t *testing.T) {
 		{"--self-signed", file("password")}, {"--listen-cert", file("token"), "--listen-key", file("password")},
 	} {
 		said, err := exec.Command(program, append(append([]string{"serve"}, args...), "--", "true")...).CombinedOutput()
-		if exit, failed := errors.AsType[*exec.ExitError](err); !failed || exit.ExitCode() != explain.CodeUsage {
+		if exit, failed := errors.AsType[*exec.ExitError](err); !failed || exit.ExitCode() != fault.CodeUsage {
 			t.Errorf("serve %q: %v\n%s", args, err, said)
 		}
 		if names := s.found(string(said)); len(names) > 0 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/shell"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/shell"
 	"github.com/sscli/sscli/emulator"
 )
 

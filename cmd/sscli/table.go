@@ -1,31 +1,31 @@
 package main
 
 import (
-	"github.com/sscli/sscli/cmd/sscli/internal/batch"
-	"github.com/sscli/sscli/cmd/sscli/internal/bench"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/bench"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/doctor"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/edit"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/gateway"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/hlc"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/serve"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/shell"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/top"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/watch"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
-	"github.com/sscli/sscli/cmd/sscli/internal/contexts"
-	"github.com/sscli/sscli/cmd/sscli/internal/doctor"
-	"github.com/sscli/sscli/cmd/sscli/internal/edit"
-	"github.com/sscli/sscli/cmd/sscli/internal/gateway"
-	"github.com/sscli/sscli/cmd/sscli/internal/hlc"
-	"github.com/sscli/sscli/cmd/sscli/internal/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/manual"
-	"github.com/sscli/sscli/cmd/sscli/internal/ping"
-	"github.com/sscli/sscli/cmd/sscli/internal/serve"
-	"github.com/sscli/sscli/cmd/sscli/internal/shell"
-	"github.com/sscli/sscli/cmd/sscli/internal/top"
 	"github.com/sscli/sscli/cmd/sscli/internal/transfer"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
-	"github.com/sscli/sscli/cmd/sscli/internal/watch"
-	"github.com/sscli/sscli/cmd/sscli/internal/why"
 )
 
 // table is the one table of commands: the parser, the shell, help, completion and the
 // manual pages are made from it. The most used come first, in each group of help.
-func table() []cli.Command {
-	return []cli.Command{
+func table() []app.Command {
+	return []app.Command{
 		verb.Command("get"),
 		verb.Command("set"),
 		verb.Command("del"),
@@ -39,7 +39,7 @@ func table() []cli.Command {
 		{Name: "diff", New: transfer.NewDiff},
 
 		{Name: "top", New: top.New},
-		{Name: "explain", New: why.New},
+		{Name: "explain", New: explain.New},
 		{Name: "doctor", New: doctor.New},
 		{Name: "ping", New: ping.New},
 		{Name: "hlc", New: hlc.New},
@@ -50,7 +50,7 @@ func table() []cli.Command {
 		{Name: "serve", New: serve.New},
 		{Name: "gateway", New: gateway.New},
 
-		{Name: "context", New: contexts.New},
+		{Name: "context", New: contextcmd.New},
 		{Name: "shell", New: shell.New},
 		{Name: "batch", New: batch.New},
 		{Name: "completion", New: complete.New},

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/child"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
@@ -64,7 +64,7 @@ func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string)
 	t.Cleanup(cancel)
 	c.cmd = exec.CommandContext(ctx, self, args...)
 	c.cmd.Args[0] = "sscli"
-	c.cmd.Env = append(child.Environ(nil, "SSCLI_URL", "SSCLI_CONTEXT", "SSCLI_CONFIG", "SSCLI_OUTPUT"), "TERM=dumb", "GORACE=atexit_sleep_ms=0", "XDG_CONFIG_HOME=/nowhere")
+	c.cmd.Env = append(process.Environ(nil, "SSCLI_URL", "SSCLI_CONTEXT", "SSCLI_CONFIG", "SSCLI_OUTPUT"), "TERM=dumb", "GORACE=atexit_sleep_ms=0", "XDG_CONFIG_HOME=/nowhere")
 	c.cmd.Env = append(c.cmd.Env, env...)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, &c.out, slave
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -347,7 +347,7 @@ func TestAskPassWrong(t *testing.T) {
 	s := converse(t, nil, nil, "get", "a", "-u", store.URL(), "--username", "ann", "--askpass")
 	s.await(": ")
 	s.typeIn("hunter2\n")
-	if code := s.end(); code != explain.CodeLogin || strings.Contains(s.screen(), "hunter2") {
+	if code := s.end(); code != fault.CodeLogin || strings.Contains(s.screen(), "hunter2") {
 		t.Errorf("exit code %d: %s", code, s.screen())
 	}
 }
@@ -391,7 +391,7 @@ func TestAskPassNoTerminal(t *testing.T) {
 	store := passwordStore(t)
 	cmd := exec.Command(self, "get", "a", "-u", store.URL(), "--username", "ann", "--askpass")
 	cmd.Args[0] = "sscli"
-	cmd.Env = append(child.Environ(nil), "XDG_CONFIG_HOME=/nowhere")
+	cmd.Env = append(process.Environ(nil), "XDG_CONFIG_HOME=/nowhere")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.CombinedOutput()
 	exit, ok := errors.AsType[*exec.ExitError](err)
@@ -449,7 +449,7 @@ func TestReadSecretLine(t *testing.T) {
 			t.Errorf("%q: %q, want an error", typed, got)
 		}
 	}
-	if _, err := terminal.ReadSecretLine(strings.NewReader("sec\x03ret\r")); !explain.IsA[*signals.Interrupted](err) {
+	if _, err := terminal.ReadSecretLine(strings.NewReader("sec\x03ret\r")); !fault.IsA[*signals.Interrupted](err) {
 		t.Errorf("%v, want an interrupt", err)
 	}
 }

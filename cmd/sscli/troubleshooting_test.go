@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // TestTroubleshooting compares the table of docs/troubleshooting.md with the one
@@ -34,7 +34,7 @@ func TestTroubleshooting(t *testing.T) {
 	}
 	var want strings.Builder
 	want.WriteString("| kind | exit code | cause | what to try |\n| --- | --- | --- | --- |\n")
-	for _, e := range explain.Table() {
+	for _, e := range fault.Table() {
 		hint := e.Hint
 		if hint == "" {
 			hint = "–"
@@ -55,7 +55,7 @@ func TestTroubleshooting(t *testing.T) {
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // codeWords writes the codes of the kinds that have several.
-func codeWords(e explain.Row) string {
+func codeWords(e fault.Row) string {
 	switch e.Kind {
 	case "interrupted":
 		return "128+N"

@@ -8,17 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // New returns the command `sscli completion`.
-func New(a *cli.App) *cobra.Command {
-	return cli.Parent(a, &cobra.Command{
+func New(a *app.App) *cobra.Command {
+	return app.Parent(a, &cobra.Command{
 		Use:         "completion",
 		Short:       "Write the completions for a shell",
-		GroupID:     cli.GroupMore,
-		Annotations: map[string]string{cli.Offline: ""},
+		GroupID:     app.GroupMore,
+		Annotations: map[string]string{app.Offline: ""},
 		Long: `Write the script that lets a shell complete the commands, flags, contexts and keys of
 sscli. Packages install the scripts already.`,
 		Example: "  . <(sscli completion bash)\n  sscli completion zsh > ~/.zfunc/_sscli",
@@ -54,14 +54,14 @@ func powershell(root *cobra.Command, w io.Writer, descriptions bool) error {
 }
 
 // script returns the command that writes the completions for a shell.
-func script(a *cli.App, shell, more, example string, write writer) *cobra.Command {
+func script(a *app.App, shell, more, example string, write writer) *cobra.Command {
 	var bare bool
 	cmd := &cobra.Command{
 		Use:     shell,
 		Short:   "Write the completions for " + shell,
 		Long:    strings.TrimSpace("Write the completions for " + shell + ".\n\n" + more),
 		Example: example,
-		Args:    cli.NoArgs,
+		Args:    app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var text bytes.Buffer
 			if err := write(cmd.Root(), &text, !bare); err != nil {
@@ -72,7 +72,7 @@ func script(a *cli.App, shell, more, example string, write writer) *cobra.Comman
 				return err
 			}
 			if _, err := io.WriteString(a.Stdout, script); err != nil {
-				return &explain.OutputError{Err: err}
+				return &fault.OutputError{Err: err}
 			}
 			return nil
 		},

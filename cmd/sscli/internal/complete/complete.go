@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
@@ -25,7 +25,7 @@ func IsRequest(args []string) bool {
 
 // Register gives every command and flag below root its completions. Files are offered only for
 // a value that help calls FILE, and after a CMD.
-func Register(a *cli.App, root *cobra.Command) {
+func Register(a *app.App, root *cobra.Command) {
 	words := config.Words()
 	words["show"] = format.Shows()
 	words["until"] = []string{"set", "delete", "value="}
@@ -50,9 +50,9 @@ func Register(a *cli.App, root *cobra.Command) {
 		switch {
 		case cmd.ValidArgsFunction != nil:
 		case strings.Contains(operands, "NAME...") && cmd.Parent().Name() == "lock":
-			cmd.ValidArgsFunction = names(a, 0, cli.Shell.LocksWith)
+			cmd.ValidArgsFunction = names(a, 0, app.Shell.LocksWith)
 		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
-			cmd.ValidArgsFunction = names(a, 1, cli.Shell.LocksWith)
+			cmd.ValidArgsFunction = names(a, 1, app.Shell.LocksWith)
 		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):
 			cmd.ValidArgsFunction = noOperands
 		}
@@ -89,7 +89,7 @@ const completionKeys = 500
 // error, if no broker is configured, the broker has no SCAN, or it does not answer in time. Keys
 // that a shell would have to quote are left out if its script does not say that it quotes: what
 // others have stored would become a part of the command line.
-func scannedKeys(a *cli.App, cmd *cobra.Command, part string) []string {
+func scannedKeys(a *app.App, cmd *cobra.Command, part string) []string {
 	fits := isPlain
 	if set, _ := a.Env(quotesVariable); set != "" {
 		fits = isText
@@ -184,11 +184,11 @@ func DecodeCandidate(text string) (string, bool) {
 }
 
 // Keys completes operands that are keys: the first most operands, or all if most is 0.
-func Keys(a *cli.App, most int) cobra.CompletionFunc { return names(a, most, cli.Shell.KeysWith) }
+func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app.Shell.KeysWith) }
 
 // names is Keys with the names that sscli's shell knows of. In the user's shell they are the
 // store's keys, which does not know which of them are locks.
-func names(a *cli.App, most int, known func(s cli.Shell, prefix string) []string) cobra.CompletionFunc {
+func names(a *app.App, most int, known func(s app.Shell, prefix string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		// cobra adds a -- at the end; one before it begins a command.
 		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
@@ -202,8 +202,8 @@ func names(a *cli.App, most int, known func(s cli.Shell, prefix string) []string
 			found = scannedKeys(a, cmd, part)
 			return slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) }), cobra.ShellCompDirectiveNoFileComp
 		}
-		for _, key := range known(a.Shell, cli.Unprotect(part)) {
-			if !slices.ContainsFunc(args, func(arg string) bool { return cli.Unprotect(arg) == key }) {
+		for _, key := range known(a.Shell, app.Unprotect(part)) {
+			if !slices.ContainsFunc(args, func(arg string) bool { return app.Unprotect(arg) == key }) {
 				found = append(found, encodeCandidate(key))
 			}
 		}
@@ -215,7 +215,7 @@ func names(a *cli.App, most int, known func(s cli.Shell, prefix string) []string
 const Timeout = 300 * time.Millisecond
 
 // ContextNames completes the name of a context.
-func ContextNames(a *cli.App, cmd *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
+func ContextNames(a *app.App, cmd *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
 	all, _, err := config.Load(cmd.Flags(), a.Env)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

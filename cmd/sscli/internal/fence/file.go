@@ -22,7 +22,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // A File holds the current token of a lock, readable by this user only. Several goroutines
@@ -84,7 +84,7 @@ func (f *File) Remove() error { return os.RemoveAll(filepath.Dir(f.Path)) }
 func currentFence() (wire.Version, error) {
 	path := os.Getenv(EnvFenceFile)
 	if path == "" {
-		return wire.Version{}, &explain.UsageError{
+		return wire.Version{}, &fault.UsageError{
 			Err:  errors.New("--fence lock: this command does not run under lock run: " + EnvFenceFile + " is not set"),
 			Hint: "sscli lock run NAME -- sscli … --fence lock",
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // Flags are the fencing flags of a command that writes.
@@ -29,7 +29,7 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 func (f *Flags) Options() (client.WriteOptions, error) {
 	switch {
 	case f.Force && f.token != "":
-		return client.WriteOptions{}, explain.Usagef("--fence and --force-fence: use one of them")
+		return client.WriteOptions{}, fault.Usagef("--fence and --force-fence: use one of them")
 	case f.token == "":
 		return client.WriteOptions{}, nil
 	}
@@ -45,7 +45,7 @@ func Token(text string) (wire.Version, error) {
 	}
 	token, err := wire.ParseToken(text)
 	if err != nil {
-		return wire.Version{}, &explain.UsageError{Err: err, Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
+		return wire.Version{}, &fault.UsageError{Err: err, Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
 	}
 	return token, nil
 }

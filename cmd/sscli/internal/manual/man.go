@@ -9,24 +9,24 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // NewMan returns the command `sscli man`.
-func NewMan(a *cli.App) *cobra.Command {
+func NewMan(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:         "man DIR",
 		Short:       "Write the manual pages to a directory",
-		GroupID:     cli.GroupMore,
-		Annotations: map[string]string{cli.Offline: ""},
+		GroupID:     app.GroupMore,
+		Annotations: map[string]string{app.Offline: ""},
 		Long: `Write the manual pages to a directory, which is created if it is missing.
 
 There is a page for each command (section 1) and each topic (section 7). Packages
 install the pages already.
 
 The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else today.`,
-		Args:    cli.ExactArgs("DIR"),
+		Args:    app.ExactArgs("DIR"),
 		Example: "  sscli man pages && man pages/sscli-set.1",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -37,18 +37,18 @@ The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else tod
 			if err != nil {
 				return err
 			}
-			return WritePages(cli.NewRoot(a), cli.Unprotect(args[0]), Edition{info.Version, date})
+			return WritePages(app.NewRoot(a), app.Unprotect(args[0]), Edition{info.Version, date})
 		},
 	}
 }
 
 // pageDate returns the date of the pages: SOURCE_DATE_EPOCH
 // (reproducible-builds.org/specs/source-date-epoch), else the date of the build, else today.
-func pageDate(a *cli.App, built string) (string, error) {
+func pageDate(a *app.App, built string) (string, error) {
 	if epoch, _ := a.Env("SOURCE_DATE_EPOCH"); epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)
 		if err != nil {
-			return "", explain.Usagef("SOURCE_DATE_EPOCH %.32q: want seconds since 1970", epoch)
+			return "", fault.Usagef("SOURCE_DATE_EPOCH %.32q: want seconds since 1970", epoch)
 		}
 		return time.Unix(seconds, 0).UTC().Format(time.DateOnly), nil
 	}

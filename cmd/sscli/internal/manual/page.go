@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 )
 
 // page returns the manual page of a command or a topic.
@@ -38,9 +38,9 @@ func page(cmd *cobra.Command, e Edition) []byte {
 		r.text("Also: " + strings.Join(cmd.Aliases, ", ") + ".")
 	}
 	r.commands(cmd)
-	flags := cli.OwnFlags(cmd)
+	flags := app.OwnFlags(cmd)
 	if !cmd.HasParent() {
-		flags = append(flags, cli.SharedFlags(cmd)...)
+		flags = append(flags, app.SharedFlags(cmd)...)
 	}
 	if len(flags) > 0 {
 		r.macro("SH", "OPTIONS")
@@ -107,7 +107,7 @@ func (r *roff) commands(cmd *cobra.Command) {
 // flags lists flags.
 func (r *roff) flags(flags []*pflag.Flag) {
 	for _, f := range flags {
-		value, usage := cli.FlagHelp(f)
+		value, usage := app.FlagHelp(f)
 		line := `\fB` + EscapeRoff("--"+f.Name) + `\fR`
 		if f.Shorthand != "" {
 			line = `\fB` + EscapeRoff("-"+f.Shorthand) + `\fR, ` + line

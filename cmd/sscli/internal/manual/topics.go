@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
 
@@ -45,7 +45,7 @@ At least one of --url, --host, --context and --embedded is required, or one of t
 		for i, name := range section.Flags {
 			flags[i] = fs.Lookup(name)
 		}
-		b.WriteString("\n" + section.Heading + "\n" + cli.Rows(cli.FlagRows(flags), cli.HelpWidth))
+		b.WriteString("\n" + section.Heading + "\n" + app.Rows(app.FlagRows(flags), app.HelpWidth))
 	}
 	b.WriteString(`
 The path of a WebSocket is /mqtt unless the URL has one: ws://host:port/path. In batch, shell,
@@ -61,10 +61,10 @@ func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("The exit codes are a contract; scripts may rely on them.\n\n")
 	var rows [][2]string
-	for _, c := range explain.Codes() {
+	for _, c := range fault.Codes() {
 		rows = append(rows, [2]string{c.Code, c.Meaning})
 	}
-	b.WriteString(cli.Rows(rows, cli.HelpWidth) + "\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
+	b.WriteString(app.Rows(rows, app.HelpWidth) + "\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
 	return b.String()
 }
 
@@ -98,7 +98,7 @@ func outputHelp() string {
 			rows = append(rows, [2]string{op.By, op.Name + ": " + op.Fields})
 		}
 	}
-	return outputForms + "\n\nThe results have the op and the fields:\n\n" + cli.Rows(rows, cli.HelpWidth)
+	return outputForms + "\n\nThe results have the op and the fields:\n\n" + app.Rows(rows, app.HelpWidth)
 }
 
 // outputForms is the beginning of outputHelp.

@@ -6,23 +6,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/format"
 )
 
 // NewVersion returns the command `sscli version`.
-func NewVersion(a *cli.App) *cobra.Command {
+func NewVersion(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:         "version",
 		Short:       "Print the version",
-		GroupID:     cli.GroupMore,
-		Annotations: map[string]string{cli.Offline: ""},
+		GroupID:     app.GroupMore,
+		Annotations: map[string]string{app.Offline: ""},
 		Long: `Print the version of sscli, and the commit that it was built from.
 
 In a build of a checkout, modified says that files differed from the commit. go run records
 no commit, unless with -buildvcs=true. sscli --version prints the same.`,
 		Example: "  sscli version\n  sscli version -o json",
-		Args:    cli.NoArgs,
+		Args:    app.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.Emit(build(a.Build))
 		},

@@ -28,9 +28,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/redis"
@@ -59,7 +59,7 @@ type Log struct {
 
 // Open returns the log, or nil if nothing is logged. With JSON, everything else on standard
 // error is JSON from now on, too.
-func (f Flags) Open(a *cli.App) (*Log, error) {
+func (f Flags) Open(a *app.App) (*Log, error) {
 	level := a.Settings.Verbose
 	if level == 0 && f.form == "" {
 		return nil, nil
@@ -71,13 +71,13 @@ func (f Flags) Open(a *cli.App) (*Log, error) {
 	case f.form == formText && a.Output == formJSON:
 		form = "human"
 	case f.form != "" && f.form != formText:
-		return nil, explain.Usagef("--log-format %.32q: want text or json", string(f.form))
+		return nil, fault.Usagef("--log-format %.32q: want text or json", string(f.form))
 	}
-	out, err := cli.Diagnostics(a, form)
+	out, err := app.Diagnostics(a, form)
 	if err != nil {
 		return nil, err
 	}
-	if a.Faults, err = cli.Diagnostics(a, form); err != nil {
+	if a.Faults, err = app.Diagnostics(a, form); err != nil {
 		return nil, err
 	}
 	return &Log{detailed: level > 1, out: out}, nil

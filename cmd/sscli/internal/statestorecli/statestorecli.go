@@ -9,10 +9,10 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -21,7 +21,7 @@ import (
 const Name = "statestore-cli"
 
 // New returns the root command under that name.
-func New(a *cli.App) *cobra.Command {
+func New(a *app.App) *cobra.Command {
 	var host, ca, cert, key, keyPassword string
 	var port uint16
 	var plain, verbose bool
@@ -34,10 +34,10 @@ func New(a *cli.App) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.HasParent() {
-				return explain.Usagef("%.64q: %s takes no operand", cli.Unprotect(args[0]), cmd.CommandPath())
+				return fault.Usagef("%.64q: %s takes no operand", app.Unprotect(args[0]), cmd.CommandPath())
 			}
-			if err := cli.UnprotectFlags(cmd.Flags()); err != nil {
-				return explain.Usagef("%w", err)
+			if err := app.UnprotectFlags(cmd.Flags()); err != nil {
+				return fault.Usagef("%w", err)
 			}
 			a.Settings = config.Settings{
 				Address: net.JoinHostPort(host, strconv.Itoa(int(port))), TLS: !plain,
@@ -51,12 +51,12 @@ func New(a *cli.App) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return explain.Usagef("unknown command %.64q: want get, set or delete", cli.Unprotect(args[0]))
+				return fault.Usagef("unknown command %.64q: want get, set or delete", app.Unprotect(args[0]))
 			}
-			return explain.Usagef("missing command: want get, set or delete")
+			return fault.Usagef("missing command: want get, set or delete")
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return explain.Usagef("%s", cli.FlagError(err)) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fault.Usagef("%s", app.FlagError(err)) })
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -79,7 +79,7 @@ func keyFlag(cmd *cobra.Command) *string {
 }
 
 // get returns the command `get`.
-func get(a *cli.App) *cobra.Command {
+func get(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "Print a value or write it to a file",
 		Long: "Print a value and a newline, or write the value to a file.\n\nThe exit code is 1 if the key is missing."}
 	key := keyFlag(cmd)
@@ -95,14 +95,14 @@ func get(a *cli.App) *cobra.Command {
 					return nil, false, nil
 				case *file != "":
 					if err := atomicfile.Write(*file, value, 0o666); err != nil {
-						return nil, false, &explain.OutputError{Err: err, File: true}
+						return nil, false, &fault.OutputError{Err: err, File: true}
 					}
 					return nil, true, nil
 				case term.IsTerminal(int(a.Stdout.Fd())):
 					value = format.AppendEscape(nil, value)
 				}
 				if _, err := a.Stdout.Write(append(value, '\n')); err != nil {
-					return nil, true, &explain.OutputError{Err: err}
+					return nil, true, &fault.OutputError{Err: err}
 				}
 				return nil, true, nil
 			},
@@ -112,20 +112,20 @@ func get(a *cli.App) *cobra.Command {
 }
 
 // set returns the command `set`.
-func set(a *cli.App) *cobra.Command {
+func set(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "set", Short: "Store a value"}
 	key := keyFlag(cmd)
 	value := cmd.Flags().String("value", "", "the value")
 	file := cmd.Flags().StringP("valuefile", "f", "", "read the value from `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("value") == (*file != "") {
-			return explain.Usagef("want one of --value and --valuefile")
+			return fault.Usagef("want one of --value and --valuefile")
 		}
 		data := []byte(*value)
 		if *file != "" {
 			var err error
 			if data, err = os.ReadFile(*file); err != nil {
-				return &explain.UsageError{Err: err}
+				return &fault.UsageError{Err: err}
 			}
 		}
 		return verb.Do(a, cmd.Context(), verb.Request{
@@ -139,7 +139,7 @@ func set(a *cli.App) *cobra.Command {
 }
 
 // del returns the command `delete`.
-func del(a *cli.App) *cobra.Command {
+func del(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete", Short: "Delete a key",
 		Long: "Delete a key.\n\nThe exit code is 1 if the key is missing."}
 	key := keyFlag(cmd)

@@ -15,24 +15,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/batch"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/entries"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
 // NewDiff returns the command `sscli diff`.
-func NewDiff(a *cli.App) *cobra.Command {
+func NewDiff(a *app.App) *cobra.Command {
 	var to config.Text
 	cmd := &cobra.Command{
 		Use:     "diff {FILE|--to CONTEXT} [PATTERN]",
 		Short:   "Compare keys with a file or another store",
-		GroupID: cli.GroupStore,
+		GroupID: app.GroupStore,
 		Long: `Print the keys whose values differ: between a file that sscli export wrote (old) and the
 store (new), or between the store (old) and the store of another context (--to, new). The
 exit code is 1 if there are any, and 0 if there are none.
@@ -57,11 +57,11 @@ the names of the keys, and of their values only those that are being compared.`,
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			args = cli.UnprotectAll(args)
+			args = app.UnprotectAll(args)
 			file := ""
 			if to == "" {
 				if len(args) == 0 {
-					return explain.Usagef("nothing to compare with: want FILE, or --to CONTEXT")
+					return fault.Usagef("nothing to compare with: want FILE, or --to CONTEXT")
 				}
 				file, args = args[0], args[1:]
 			}
@@ -70,16 +70,16 @@ the names of the keys, and of their values only those that are being compared.`,
 				pattern, args = args[0], args[1:]
 			}
 			if len(args) > 0 {
-				return explain.Usagef("%.64q after PATTERN: want one pattern, in quotes so that the shell does not expand it to file names", args[0])
+				return fault.Usagef("%.64q after PATTERN: want one pattern, in quotes so that the shell does not expand it to file names", args[0])
 			}
 			if err := client.Scan(pattern, nil).Check(); err != nil {
-				return &explain.UsageError{Err: err}
+				return &fault.UsageError{Err: err}
 			}
 			d := &differ{app: a, pattern: pattern, seen: make(map[string]int)}
 			if file != "" {
 				return d.withFile(cmd.Context(), file)
 			}
-			other, err := cli.InContext(cmd.Context(), a, cmd.Flags(), string(to), "--to")
+			other, err := app.InContext(cmd.Context(), a, cmd.Flags(), string(to), "--to")
 			if err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ the names of the keys, and of their values only those that are being compared.`,
 
 // A differ compares keys.
 type differ struct {
-	app     *cli.App
+	app     *app.App
 	pattern string
 	began   time.Time
 
@@ -116,11 +116,11 @@ type differ struct {
 func (d *differ) withFile(ctx context.Context, name string) error {
 	// Before it is opened, which waits if it is a pipe.
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return explain.Usagef("%s: want a regular file, which is read twice", format.BriefWord(name))
+		return fault.Usagef("%s: want a regular file, which is read twice", format.BriefWord(name))
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		usage := &explain.UsageError{Err: err}
+		usage := &fault.UsageError{Err: err}
 		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) {
 			usage.Hint = "sscli diff --to " + name
 		}
@@ -134,7 +134,7 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 		d.seen[e.Key] = e.Line
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return &explain.UsageError{Err: err}
+		return &fault.UsageError{Err: err}
 	}
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		return d.run(ctx, func(yield func(side, error) bool) {
@@ -152,15 +152,15 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 }
 
 // withStore compares the store with another.
-func (d *differ) withStore(ctx context.Context, other *cli.App, name string) error {
+func (d *differ) withStore(ctx context.Context, other *app.App, name string) error {
 	d.newName = func(err error) error { return fmt.Errorf("context %s: %w", name, err) }
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		var inner error
 		err := other.WithSession(ctx, func(otherSession *client.Session, otherOptions client.Options) error {
-			r := entries.Read(ctx, s, verb.ScanKeys(d.pattern), readOptions(d.app, o))
+			r := bulkread.Read(ctx, s, verb.ScanKeys(d.pattern), readOptions(d.app, o))
 			defer r.Close()
 			reading := readOptions(other, otherOptions)
-			var outage cli.Outage
+			var outage app.Outage
 			reading.Trouble = func(err error) {
 				if err == nil {
 					outage.Over(d.app, ", context "+name)
@@ -171,7 +171,7 @@ func (d *differ) withStore(ctx context.Context, other *cli.App, name string) err
 			inner = d.run(ctx, d.storeSide(r), otherSession, reading)
 			return nil
 		})
-		if err != nil && !explain.IsA[*config.Error](err) { // which names the context itself
+		if err != nil && !fault.IsA[*config.Error](err) { // which names the context itself
 			err = d.newName(err)
 		}
 		return errors.Join(inner, err)
@@ -179,7 +179,7 @@ func (d *differ) withStore(ctx context.Context, other *cli.App, name string) err
 }
 
 // storeSide returns the keys of a reader as the old side, each once.
-func (d *differ) storeSide(r *entries.Reader) iter.Seq2[side, error] {
+func (d *differ) storeSide(r *bulkread.Reader) iter.Seq2[side, error] {
 	return func(yield func(side, error) bool) {
 		for {
 			e, err := r.Next()
@@ -202,7 +202,7 @@ func (d *differ) storeSide(r *entries.Reader) iter.Seq2[side, error] {
 }
 
 // run compares the old side with a store, and prints the differences and a summary.
-func (d *differ) run(ctx context.Context, old iter.Seq2[side, error], s *client.Session, o entries.Options) error {
+func (d *differ) run(ctx context.Context, old iter.Seq2[side, error], s *client.Session, o bulkread.Options) error {
 	d.began = time.Now()
 	end := progress(d.app, false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
 	err := d.known(ctx, old, s, o)
@@ -222,13 +222,13 @@ func (d *differ) run(ctx context.Context, old iter.Seq2[side, error], s *client.
 	case d.refused != nil:
 		return d.refused
 	case d.sum.Added+d.sum.Removed+d.sum.Changed > 0:
-		return explain.ErrNo
+		return fault.ErrNo
 	}
 	return nil
 }
 
 // known compares the keys of the old side.
-func (d *differ) known(ctx context.Context, old iter.Seq2[side, error], s *client.Session, o entries.Options) error {
+func (d *differ) known(ctx context.Context, old iter.Seq2[side, error], s *client.Session, o bulkread.Options) error {
 	pairs := compare(ctx, s, old, o)
 	pairs.name = d.newName
 	defer pairs.close()
@@ -252,9 +252,9 @@ func (d *differ) known(ctx context.Context, old iter.Seq2[side, error], s *clien
 }
 
 // added reads the keys of the new side that the old one does not have.
-func (d *differ) added(ctx context.Context, s *client.Session, o entries.Options) error {
+func (d *differ) added(ctx context.Context, s *client.Session, o bulkread.Options) error {
 	scan := verb.ScanKeys(d.pattern)
-	r := entries.Read(ctx, s, func(r *entries.Reader) iter.Seq2[string, error] {
+	r := bulkread.Read(ctx, s, func(r *bulkread.Reader) iter.Seq2[string, error] {
 		return func(yield func(string, error) bool) {
 			for key, err := range scan(r) {
 				if _, known := d.seen[key]; known && err == nil {
@@ -313,7 +313,7 @@ func (d *differ) pair(p pair) error {
 	case since(p.old.version, d.began), since(p.now.Version, d.began):
 		d.sum.Saw(p.key, false)
 	}
-	found := format.Difference{Key: p.key, OldVersion: cli.Version(p.old.version), NewVersion: cli.Version(p.now.Version)}
+	found := format.Difference{Key: p.key, OldVersion: app.Version(p.old.version), NewVersion: app.Version(p.now.Version)}
 	if p.old.here {
 		found.Old = append([]byte{}, p.old.value...) // never nil, which is a missing key
 	}

@@ -14,25 +14,25 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
-	"github.com/sscli/sscli/cmd/sscli/internal/batch"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/entries"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
 // NewExport returns the command `sscli export`.
-func NewExport(a *cli.App) *cobra.Command {
+func NewExport(a *app.App) *cobra.Command {
 	var file config.Text
 	var exact bool
 	cmd := &cobra.Command{
 		Use:     "export [PATTERN|KEY...]",
 		Short:   "Write keys and values as JSON Lines",
-		GroupID: cli.GroupStore,
+		GroupID: app.GroupStore,
 		Long: `Write keys with their values and versions, one JSON object a line, as sscli import and
 sscli batch --load take them. Without an operand these are all keys.
 
@@ -52,7 +52,7 @@ ever: export what you mean to import.`,
 		Example:           "  sscli export 'thermostat/*' > thermostat.jsonl\n  sscli export -f backup.jsonl\n  sscli export -c site-a | sscli import -c site-b -",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return export(a, cmd.Context(), cli.UnprotectAll(args), exact, string(file))
+			return export(a, cmd.Context(), app.UnprotectAll(args), exact, string(file))
 		},
 	}
 	cmd.Flags().VarP(&file, "file", "f", "write to `FILE`, all or nothing")
@@ -61,12 +61,12 @@ ever: export what you mean to import.`,
 }
 
 // keysOf returns the keys that operands stand for. named are those that were named one by one.
-func keysOf(operands []string, exact bool) (keys entries.Keys, named map[string]bool, err error) {
+func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
 	if len(operands) == 0 {
 		operands, exact = []string{"*"}, false
 	}
 	named = make(map[string]bool)
-	var sources []entries.Keys
+	var sources []bulkread.Keys
 	for _, o := range operands {
 		pattern := !exact && strings.ContainsAny(o, "*?[")
 		c := client.Get(o)
@@ -74,28 +74,28 @@ func keysOf(operands []string, exact bool) (keys entries.Keys, named map[string]
 			c = client.Scan(o, nil)
 		}
 		if err := c.Check(); err != nil {
-			return nil, nil, &explain.UsageError{Err: err}
+			return nil, nil, &fault.UsageError{Err: err}
 		}
 		if pattern {
 			sources = append(sources, verb.ScanKeys(o))
 		} else {
 			named[o] = true
-			sources = append(sources, entries.List(o))
+			sources = append(sources, bulkread.List(o))
 		}
 	}
-	return entries.Join(sources...), named, nil
+	return bulkread.Join(sources...), named, nil
 }
 
 // readOptions are the options of reading with the connection options o.
-func readOptions(a *cli.App, o client.Options) entries.Options {
-	var outage cli.Outage
-	return entries.Options{
+func readOptions(a *app.App, o client.Options) bulkread.Options {
+	var outage app.Outage
+	return bulkread.Options{
 		Timeout: cmp.Or(o.Timeout, client.DefaultTimeout),
 		Trouble: func(err error) { outage.Report(a, err, "connecting again") },
 	}
 }
 
-func export(a *cli.App, ctx context.Context, operands []string, exact bool, file string) (err error) {
+func export(a *app.App, ctx context.Context, operands []string, exact bool, file string) (err error) {
 	keys, named, err := keysOf(operands, exact)
 	if err != nil {
 		return err
@@ -112,12 +112,12 @@ func export(a *cli.App, ctx context.Context, operands []string, exact bool, file
 		}
 		f, createErr := atomicfile.Create(file, 0o666)
 		if createErr != nil {
-			return &explain.OutputError{Err: createErr, File: true}
+			return &fault.OutputError{Err: createErr, File: true}
 		}
 		defer func() {
-			if err == nil || errors.Is(err, explain.ErrNo) {
+			if err == nil || errors.Is(err, fault.ErrNo) {
 				if commitErr := f.Commit(); commitErr != nil {
-					err = &explain.OutputError{Err: commitErr, File: true}
+					err = &fault.OutputError{Err: commitErr, File: true}
 				}
 				return
 			}
@@ -138,7 +138,7 @@ func export(a *cli.App, ctx context.Context, operands []string, exact bool, file
 
 // An exporter prints entries.
 type exporter struct {
-	app    *cli.App
+	app    *app.App
 	out    *format.Printer
 	toFile bool
 	named  map[string]bool // keys whose absence is a result
@@ -155,8 +155,8 @@ func (e *exporter) progress() string {
 }
 
 // run prints what keys hold, and at the end a summary.
-func (e *exporter) run(ctx context.Context, s *client.Session, keys entries.Keys, o client.Options) error {
-	r := entries.Read(ctx, s, keys, readOptions(e.app, o))
+func (e *exporter) run(ctx context.Context, s *client.Session, keys bulkread.Keys, o client.Options) error {
+	r := bulkread.Read(ctx, s, keys, readOptions(e.app, o))
 	defer r.Close()
 	err := e.read(r)
 	if flushErr := e.out.Flush(); flushErr != nil && err == nil {
@@ -172,16 +172,16 @@ func (e *exporter) run(ctx context.Context, s *client.Session, keys entries.Keys
 	case e.refused != nil:
 		return e.refused
 	case e.sum.Missing > 0:
-		return explain.ErrNo
+		return fault.ErrNo
 	}
 	return nil
 }
 
 func (e *exporter) outputError(err error) error {
-	return &explain.OutputError{Err: err, File: e.toFile}
+	return &fault.OutputError{Err: err, File: e.toFile}
 }
 
-func (e *exporter) read(r *entries.Reader) error {
+func (e *exporter) read(r *bulkread.Reader) error {
 	for {
 		if !r.Ready() {
 			if err := e.out.Flush(); err != nil {
@@ -213,7 +213,7 @@ func (e *exporter) read(r *entries.Reader) error {
 				e.sum.Saw(got.Key, false)
 			}
 		}
-		line := format.Get{Key: got.Key, Found: got.Found, Value: got.Value, Version: cli.Version(got.Version), Many: true}
+		line := format.Get{Key: got.Key, Found: got.Found, Value: got.Value, Version: app.Version(got.Version), Many: true}
 		if err := e.out.Queue(line); err != nil {
 			return e.outputError(err)
 		}
@@ -228,10 +228,10 @@ func since(v client.Version, t time.Time) bool {
 
 // progress shows a live line until end is called. There is none while results go to a terminal,
 // unless silent says that none are printed.
-func progress(a *cli.App, silent bool, text func() string) (end func()) {
+func progress(a *app.App, silent bool, text func() string) (end func()) {
 	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
 		return func() {}
 	}
-	_, end = cli.Live(a, batch.ProgressInterval, text)
+	_, end = app.Live(a, batch.ProgressInterval, text)
 	return end
 }

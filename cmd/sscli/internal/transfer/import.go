@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/batch"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -25,7 +25,7 @@ import (
 const defaultInflight = 64
 
 // NewImport returns the command `sscli import`.
-func NewImport(a *cli.App) *cobra.Command {
+func NewImport(a *app.App) *cobra.Command {
 	o := batch.LoadOptions{Name: "import"}
 	var onlyNew, dryRun bool
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -33,7 +33,7 @@ func NewImport(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "import FILE|-",
 		Short:   "Set keys from JSON Lines",
-		GroupID: cli.GroupStore,
+		GroupID: app.GroupStore,
 		Long: `Set keys to values from a file that sscli export wrote, or from standard input (-). Each
 line is a JSON object with key and value, as get -o json prints it; lines of keys that
 were missing (found is false) are skipped. Versions in the file are not used: every key
@@ -53,7 +53,7 @@ replace, same (the key holds this value already, and would get a new version), e
 (--only-new leaves it alone) or skip. The raw form is that word, KEY and VERSION.
 Whether a fencing token would pass cannot be known without writing.`,
 		Example: "  sscli import backup.jsonl --dry-run\n  sscli import backup.jsonl\n  sscli import defaults.jsonl --only-new\n  sscli import backup.jsonl --from-line 1201",
-		Args:    cli.ExactArgs("FILE"),
+		Args:    app.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if onlyNew {
 				if err := set.Set("nx", "true"); err != nil {
@@ -61,7 +61,7 @@ Whether a fencing token would pass cannot be known without writing.`,
 				}
 			}
 			if dryRun {
-				return plan(a, cmd.Context(), cli.Unprotect(args[0]), o, onlyNew)
+				return plan(a, cmd.Context(), app.Unprotect(args[0]), o, onlyNew)
 			}
 			sum, ran, err := batch.Load(a, cmd.Context(), args[0], o)
 			if ran {
@@ -117,18 +117,18 @@ func fileSide(ctx context.Context, source io.Reader, first int) iter.Seq2[side, 
 }
 
 // plan prints what an import would do.
-func plan(a *cli.App, ctx context.Context, from string, o batch.LoadOptions, onlyNew bool) error {
+func plan(a *app.App, ctx context.Context, from string, o batch.LoadOptions, onlyNew bool) error {
 	source := a.Stdin
 	if from != "-" {
 		file, err := os.Open(from)
 		if err != nil {
-			return &explain.UsageError{Err: err}
+			return &fault.UsageError{Err: err}
 		}
 		defer file.Close()
 		source = file
 	} else if a.Shell != nil {
 		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
-		return &explain.UsageError{Err: err, Hint: "import FILE"}
+		return &fault.UsageError{Err: err, Hint: "import FILE"}
 	}
 	began := time.Now()
 	return a.WithSession(ctx, func(s *client.Session, options client.Options) error {
@@ -149,7 +149,7 @@ func plan(a *cli.App, ctx context.Context, from string, o batch.LoadOptions, onl
 			if err != nil {
 				return errors.Join(a.Flush(), err)
 			}
-			result := format.ImportPlan{Key: p.key, Version: cli.Version(p.now.Version)}
+			result := format.ImportPlan{Key: p.key, Version: app.Version(p.now.Version)}
 			switch {
 			case p.now.Err != nil:
 				sum.Refused++

@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/entries"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 )
 
@@ -26,22 +26,22 @@ type side struct {
 type pair struct {
 	key string
 	old side
-	now entries.Entry
+	now bulkread.Entry
 }
 
 // pairs reads a store for the keys of a side.
 type pairs struct {
-	r      *entries.Reader
+	r      *bulkread.Reader
 	olds   chan side // whose keys r has been given
 	cancel context.CancelFunc
 	name   func(error) error // names the store in an error of reading it; nil: not
 }
 
 // compare reads a store for each key of the old side. The order is that of the old side.
-func compare(ctx context.Context, s *client.Session, old iter.Seq2[side, error], o entries.Options) *pairs {
+func compare(ctx context.Context, s *client.Session, old iter.Seq2[side, error], o bulkread.Options) *pairs {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &pairs{olds: make(chan side, 2*entries.Window), cancel: cancel}
-	p.r = entries.Read(ctx, s, entries.Of(func(yield func(string, error) bool) {
+	p := &pairs{olds: make(chan side, 2*bulkread.Window), cancel: cancel}
+	p.r = bulkread.Read(ctx, s, bulkread.Of(func(yield func(string, error) bool) {
 		for side, err := range old {
 			if err != nil {
 				yield("", err)

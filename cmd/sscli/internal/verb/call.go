@@ -3,8 +3,8 @@ package verb
 import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/format"
 )
@@ -19,12 +19,12 @@ func newCall() Verb {
 
 Use it for verbs that sscli does not know. The store expects verbs in upper case.`,
 		example: "  sscli call GET setpoint\n  sscli call SCAN 'colors/*'",
-		group:   cli.GroupDebug,
+		group:   app.GroupDebug,
 		Flags:   fence.Bind,
 		Writes:  func(operands []string) bool { return len(operands) > 0 && changesVerb(operands[0]) },
-		Parse: func(args []string, _ cli.Source, _ []client.Command) (Request, error) {
+		Parse: func(args []string, _ app.Source, _ []client.Command) (Request, error) {
 			if len(args) == 0 {
-				return Request{}, explain.Usagef("missing ARG")
+				return Request{}, fault.Usagef("missing ARG")
 			}
 			options, err := fence.Options()
 			if err != nil {
@@ -32,7 +32,7 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 			}
 			words := make([]string, len(args))
 			for i, arg := range args {
-				words[i] = cli.Unprotect(arg)
+				words[i] = app.Unprotect(arg)
 			}
 			req := anyRequest(words, options)
 			req.Force = fence.Force
@@ -52,7 +52,7 @@ func anyRequest(words []string, options client.WriteOptions) Request {
 			for i, w := range words {
 				shown[i] = []byte(w)
 			}
-			return format.Reply{Words: shown, Value: shownValue(r.Value), Version: cli.Version(r.Version), RTT: r.RTT}, true, nil
+			return format.Reply{Words: shown, Value: shownValue(r.Value), Version: app.Version(r.Version), RTT: r.RTT}, true, nil
 		},
 	}
 }

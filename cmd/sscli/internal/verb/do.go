@@ -7,14 +7,14 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
 
 // Do connects, carries out a request of the command line, and prints its results. The timeout
 // is for all of it. A write in a protected context is confirmed first.
-func Do(a *cli.App, ctx context.Context, req Request) (err error) {
+func Do(a *app.App, ctx context.Context, req Request) (err error) {
 	if err := req.Check(a.Output); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func Do(a *cli.App, ctx context.Context, req Request) (err error) {
 	}
 	s, hangUp, err := a.Dial(limited, o)
 	if err != nil && len(req.Commands) == 1 {
-		return explain.Describe(req.Commands[0], err)
+		return fault.Describe(req.Commands[0], err)
 	} else if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ const manyInFlight = 64
 // DoMany sends the commands of a request over one session and prints the results in the order
 // of the commands. Errors are printed in that order too, and the first gives the exit code.
 // limited bounds the requests, ctx and budget bound reading back a lost write.
-func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Request, budget time.Duration) error {
+func DoMany(a *app.App, ctx, limited context.Context, s *client.Session, req Request, budget time.Duration) error {
 	type sent struct {
 		f   *client.InFlight
 		err error
@@ -84,7 +84,7 @@ func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Req
 		}
 		p.Flush()
 	}()
-	var first *explain.ExitError
+	var first *fault.ExitError
 	var no error
 	for i := 0; i < len(req.Commands); i++ {
 		item := <-queue
@@ -96,15 +96,15 @@ func DoMany(a *cli.App, ctx, limited context.Context, s *client.Session, req Req
 		err = Finish(a, ctx, req, i, reply, err, budget, s.ReadBack)
 		switch {
 		case err == nil:
-		case errors.Is(err, explain.ErrNo):
+		case errors.Is(err, fault.ErrNo):
 			no = err
-		case first != nil && ctx.Err() != nil && !explain.IsA[*explain.UnknownError](err):
+		case first != nil && ctx.Err() != nil && !fault.IsA[*fault.UnknownError](err):
 			// An interruption is printed once, but each write with an unknown outcome is.
 		default:
 			code := a.Fault(err)
 			if first == nil {
-				first = &explain.ExitError{Code: code, Err: err}
-			} else if explain.IsA[*explain.UnknownError](err) {
+				first = &fault.ExitError{Code: code, Err: err}
+			} else if fault.IsA[*fault.UnknownError](err) {
 				first.Err = errors.Join(first.Err, err) // a batch counts the line as unknown
 			}
 		}
@@ -121,44 +121,44 @@ type readBack func(context.Context, *client.LostAnswerError) (client.ReadBackRes
 // Finish prints the reply to the i-th command of a request, or returns its error. If the reply to
 // a write was lost, it first reads the key back: a second timeout of budget, which begins when
 // the broker no longer accepts the request.
-func Finish(a *cli.App, ctx context.Context, req Request, i int, reply client.Result, err error, budget time.Duration, back readBack) error {
+func Finish(a *app.App, ctx context.Context, req Request, i int, reply client.Result, err error, budget time.Duration, back readBack) error {
 	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
 		reply, err = settle(a, ctx, lost, budget, back)
 	}
 	result, err := Judge(a, &req, i, reply, err)
-	if err != nil && !errors.Is(err, explain.ErrNo) {
+	if err != nil && !errors.Is(err, fault.ErrNo) {
 		return err
 	}
 	if printErr := a.Emit(result); printErr != nil {
 		c := req.Commands[i]
-		if e, ok := errors.AsType[*explain.OutputError](printErr); ok {
+		if e, ok := errors.AsType[*fault.OutputError](printErr); ok {
 			e.Done = err == nil && isWrite(c.Verb())
 		}
-		return explain.Describe(c, printErr)
+		return fault.Describe(c, printErr)
 	}
 	return err
 }
 
 // Judge turns the reply to the i-th command of a request into a result. Besides a result the
-// error is nil or [explain.ErrNo].
-func Judge(a *cli.App, req *Request, i int, reply client.Result, err error) (format.Result, error) {
+// error is nil or [fault.ErrNo].
+func Judge(a *app.App, req *Request, i int, reply client.Result, err error) (format.Result, error) {
 	if err != nil {
-		return nil, explain.Describe(req.Commands[i], err)
+		return nil, fault.Describe(req.Commands[i], err)
 	}
 	if reply == nil {
 		return nil, nil // read back: the key is gone, and there is no result to print
 	}
-	cli.Attend(a, reply.Info())
+	app.Attend(a, reply.Info())
 	c := &req.Commands[i]
 	if isMissing(reply) {
-		cli.NotePattern(a, c.Key())
+		app.NotePattern(a, c.Key())
 	}
 	if req.Replaces {
 		a.Signals.Heed()
 	}
 	result, yes, err := req.Show(c, reply)
 	if err == nil && !yes {
-		err = explain.ErrNo
+		err = fault.ErrNo
 	}
 	return result, err
 }
@@ -187,6 +187,6 @@ func isWrite(verb string) bool {
 
 // tracesSteps reports whether to send a request only once the session is established, so that
 // a trace shows each cause before its effect. --no-pipelining=false traces the pipelined form.
-func tracesSteps(a *cli.App, o client.Options) bool {
+func tracesSteps(a *app.App, o client.Options) bool {
 	return o.Trace != nil && a.Settings.Sources["no-pipelining"] == ""
 }

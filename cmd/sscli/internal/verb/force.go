@@ -8,8 +8,8 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/format"
 )
@@ -20,13 +20,13 @@ type carrier func(context.Context, client.Command) (client.Result, error)
 
 // Carry sends the one command of a request. It gets past a fencing token if the request asks
 // for that. The error of a refused token says what is known about it.
-func Carry(a *cli.App, ctx context.Context, do carrier, req Request) (client.Result, error) {
+func Carry(a *app.App, ctx context.Context, do carrier, req Request) (client.Result, error) {
 	c := req.Commands[0]
 	if req.Force {
 		return force(a, ctx, do, c)
 	}
 	reply, err := do(ctx, c)
-	if err != nil && (explain.IsStoreError(wire.ErrorFenceLower)(err) || explain.IsStoreError(wire.ErrorFenceRequired)(err)) {
+	if err != nil && (fault.IsStoreError(wire.ErrorFenceLower)(err) || fault.IsStoreError(wire.ErrorFenceRequired)(err)) {
 		err = aboutFence(a, ctx, do, c, err)
 	}
 	return reply, err
@@ -36,7 +36,7 @@ func Carry(a *cli.App, ctx context.Context, do carrier, req Request) (client.Res
 // a token comes from (protocol.md 4), so force takes the version of the key: it is newer
 // than the token that was stored with it, unless that was made up. Then force takes the
 // present time.
-func force(a *cli.App, ctx context.Context, do carrier, c client.Command) (client.Result, error) {
+func force(a *app.App, ctx context.Context, do carrier, c client.Command) (client.Result, error) {
 	if c.Key() == "" {
 		return do(ctx, c)
 	}
@@ -56,7 +56,7 @@ func force(a *cli.App, ctx context.Context, do carrier, c client.Command) (clien
 		}
 	}
 	reply, err := do(ctx, c.WithFence(token))
-	if explain.IsStoreError(wire.ErrorFenceLower)(err) {
+	if fault.IsStoreError(wire.ErrorFenceLower)(err) {
 		if err := clock.Observe(token); err != nil {
 			return nil, fmt.Errorf("the local clock: %w", err)
 		}
@@ -89,7 +89,7 @@ func (e *fencedError) Unwrap() error { return e.err }
 // key was written, and who holds the lock of the surrounding lock run. The token that
 // protects the key cannot be read (protocol.md 4). With a trace it sends nothing, so that
 // the trace shows the user's request only.
-func aboutFence(a *cli.App, ctx context.Context, do carrier, c client.Command, refused error) error {
+func aboutFence(a *app.App, ctx context.Context, do carrier, c client.Command, refused error) error {
 	if a.Settings.Trace || a.Settings.TraceFile != "" {
 		return refused
 	}
@@ -114,7 +114,7 @@ func aboutFence(a *cli.App, ctx context.Context, do carrier, c client.Command, r
 func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
 
 // aboutLock says who holds the surrounding lock, and how much newer its token is.
-func aboutLock(a *cli.App, name string, held client.GetResult, token string) string {
+func aboutLock(a *app.App, name string, held client.GetResult, token string) string {
 	if !held.Found {
 		return fmt.Sprintf("lock %s is free now", format.Brief(name))
 	}

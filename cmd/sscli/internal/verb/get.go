@@ -4,10 +4,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
 
@@ -32,18 +32,18 @@ VERSION of a missing key is -.`,
 			fs.VarP(&file, "file", "f", "write the value to `FILE`, all or nothing, and print the version")
 			fs.BoolVar(&versionOnly, "version-only", false, "print the version without the value")
 			fs.BoolVar(&lines, "lines", false, "print one line per key even for a single key")
-			cli.BindShow(fs, &show)
+			app.BindShow(fs, &show)
 		},
-		Parse: func(args []string, _ cli.Source, room []client.Command) (Request, error) {
+		Parse: func(args []string, _ app.Source, room []client.Command) (Request, error) {
 			if len(args) == 0 {
-				return Request{}, explain.Usagef("missing KEY")
+				return Request{}, fault.Usagef("missing KEY")
 			}
 			if file != "" && len(args) > 1 {
-				return Request{}, explain.Usagef("-f with %d keys: want one key", len(args))
+				return Request{}, fault.Usagef("-f with %d keys: want one key", len(args))
 			}
 			req := Request{View: show, Replaces: file != "", Commands: room}
 			many := lines || len(args) > 1
-			for _, key := range cli.UnprotectAll(args) {
+			for _, key := range app.UnprotectAll(args) {
 				req.Commands = append(req.Commands, client.Get(key))
 				req.Rows = append(req.Rows, format.Get{Key: key, Many: many})
 			}
@@ -51,11 +51,11 @@ VERSION of a missing key is -.`,
 				r := result.(client.GetResult)
 				if r.Found && file != "" {
 					if err := atomicfile.Write(string(file), r.Value, 0o666); err != nil {
-						return nil, false, &explain.OutputError{Err: err, File: true}
+						return nil, false, &fault.OutputError{Err: err, File: true}
 					}
 				}
 				return format.Get{
-					Key: c.Key(), Found: r.Found, Value: r.Value, Version: cli.Version(r.Version), RTT: r.RTT,
+					Key: c.Key(), Found: r.Found, Value: r.Value, Version: app.Version(r.Version), RTT: r.RTT,
 					Many: many, VersionOnly: versionOnly || file != "", Show: show,
 				}, r.Found, nil
 			}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // newKeyNotify returns the hidden verb `keynotify`, for tests of the protocol. The broker
@@ -17,11 +17,11 @@ func newKeyNotify() Verb {
 		short:   "Send KEYNOTIFY and print the reply",
 		example: "  sscli keynotify setpoint",
 		Hidden:  true,
-		Parse: func(args []string, _ cli.Source, _ []client.Command) (Request, error) {
+		Parse: func(args []string, _ app.Source, _ []client.Command) (Request, error) {
 			if len(args) == 0 || len(args) > 2 || (len(args) == 2 && !strings.EqualFold(args[1], wire.OptionStop)) {
-				return Request{}, explain.Usagef("want KEY, or KEY STOP")
+				return Request{}, fault.Usagef("want KEY, or KEY STOP")
 			}
-			words := []string{wire.VerbKeyNotify, cli.Unprotect(args[0])}
+			words := []string{wire.VerbKeyNotify, app.Unprotect(args[0])}
 			if len(args) == 2 {
 				words = append(words, wire.OptionStop)
 			}

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/entries"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
 
@@ -57,31 +57,31 @@ first (size), or in the order of their bytes (key). Each key is then listed once
 			fs.BoolVarP(&f.long, "long", "l", false, "print size, age and the first bytes of each value too")
 			fs.Var(&f.sort, "sort", "sort by `ORDER`: age, size or key")
 		},
-		Parse: func(args []string, _ cli.Source, _ []client.Command) (Request, error) {
+		Parse: func(args []string, _ app.Source, _ []client.Command) (Request, error) {
 			f := f // the pattern is this line's
 			if len(args) > 1 {
-				return Request{}, explain.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(args))
+				return Request{}, fault.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(args))
 			}
 			if len(args) == 1 {
-				f.pattern = cli.Unprotect(args[0])
+				f.pattern = app.Unprotect(args[0])
 			}
 			if f.limit < -1 || f.limit == 0 {
-				return Request{}, explain.Usagef("--limit %d: want at least 1", f.limit)
+				return Request{}, fault.Usagef("--limit %d: want at least 1", f.limit)
 			}
 			if _, known := sortOrder(f.sort); !known {
-				return Request{}, explain.Usagef("--sort %.32q: want age, size or key", string(f.sort))
+				return Request{}, fault.Usagef("--sort %.32q: want age, size or key", string(f.sort))
 			}
 			first := client.Scan(f.pattern, nil)
 			return Request{
 				Commands: []client.Command{first},
-				Carry: func(ctx context.Context, a *cli.App, s *client.Session) error {
+				Carry: func(ctx context.Context, a *app.App, s *client.Session) error {
 					switch {
 					case f.long || f.sort != "" && f.sort != "key":
 						return f.values(ctx, a, s)
 					case f.sort == "key":
-						return explain.DescribeScan(first, f.sortedNames(ctx, a, s))
+						return fault.DescribeScan(first, f.sortedNames(ctx, a, s))
 					}
-					return explain.DescribeScan(first, f.names(ctx, a, s))
+					return fault.DescribeScan(first, f.names(ctx, a, s))
 				},
 			}, nil
 		},
@@ -89,7 +89,7 @@ first (size), or in the order of their bytes (key). Each key is then listed once
 }
 
 // names prints the keys, each page as it arrives.
-func (f scanFlags) names(ctx context.Context, a *cli.App, s *client.Session) error {
+func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) error {
 	n := 0
 	for page, err := range s.Scan(ctx, f.pattern) {
 		if err != nil {
@@ -118,7 +118,7 @@ func (f scanFlags) names(ctx context.Context, a *cli.App, s *client.Session) err
 }
 
 // informNone says that no key matches, and how to ask for the beginning of keys.
-func (f scanFlags) informNone(a *cli.App) {
+func (f scanFlags) informNone(a *app.App) {
 	text := "no key matches " + format.Brief(f.pattern)
 	if !strings.ContainsAny(f.pattern, "*?[") {
 		if format.Word(f.pattern) == f.pattern && !strings.Contains(f.pattern, "'") { // quotes do not change it
@@ -129,7 +129,7 @@ func (f scanFlags) informNone(a *cli.App) {
 }
 
 // sortedNames prints the keys in the order of their bytes, once all are known.
-func (f scanFlags) sortedNames(ctx context.Context, a *cli.App, s *client.Session) error {
+func (f scanFlags) sortedNames(ctx context.Context, a *app.App, s *client.Session) error {
 	var keys []string
 	for page, err := range s.Scan(ctx, f.pattern) {
 		if err != nil {
@@ -153,13 +153,13 @@ func (f scanFlags) sortedNames(ctx context.Context, a *cli.App, s *client.Sessio
 	return a.Flush()
 }
 
-// ScanKeys is [entries.Scan] with errors that name the pattern, and that say so if the store
+// ScanKeys is [bulkread.Scan] with errors that name the pattern, and that say so if the store
 // knows no SCAN.
-func ScanKeys(pattern string) entries.Keys {
-	return func(r *entries.Reader) iter.Seq2[string, error] {
+func ScanKeys(pattern string) bulkread.Keys {
+	return func(r *bulkread.Reader) iter.Seq2[string, error] {
 		return func(yield func(string, error) bool) {
-			for key, err := range entries.Scan(pattern)(r) {
-				if !yield(key, explain.DescribeScan(client.Scan(pattern, nil), err)) {
+			for key, err := range bulkread.Scan(pattern)(r) {
+				if !yield(key, fault.DescribeScan(client.Scan(pattern, nil), err)) {
 					return
 				}
 			}
@@ -169,9 +169,9 @@ func ScanKeys(pattern string) entries.Keys {
 
 // ReadError returns the error with which the reading of entries ended, with the key that it is
 // about.
-func ReadError(e entries.Entry, err error) error {
+func ReadError(e bulkread.Entry, err error) error {
 	if e.Key == "" {
 		return err
 	}
-	return explain.Describe(client.Get(e.Key), err)
+	return fault.Describe(client.Get(e.Key), err)
 }

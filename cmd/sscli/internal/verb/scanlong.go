@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/entries"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
 
@@ -39,9 +39,9 @@ func wireVersion(k format.LongKey) client.Version {
 
 // values prints the keys with what is known of their values, or sorted by that. A key that
 // cannot be read is an error, and the others are still printed.
-func (f scanFlags) values(ctx context.Context, a *cli.App, s *client.Session) error {
-	var outage cli.Outage
-	r := entries.Read(ctx, s, ScanKeys(f.pattern), entries.Options{
+func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
+	var outage app.Outage
+	r := bulkread.Read(ctx, s, ScanKeys(f.pattern), bulkread.Options{
 		Timeout: cmp.Or(a.Settings.Timeout, client.DefaultTimeout),
 		Trouble: func(err error) { outage.Report(a, err, "connecting again") },
 	})
@@ -50,7 +50,7 @@ func (f scanFlags) values(ctx context.Context, a *cli.App, s *client.Session) er
 	compare, _ := sortOrder(f.sort)
 	var found []format.LongKey
 	for {
-		if !l.waits() && (!r.Ready() || len(l.group) == entries.Window) {
+		if !l.waits() && (!r.Ready() || len(l.group) == bulkread.Window) {
 			if err := l.flush(); err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func (f scanFlags) values(ctx context.Context, a *cli.App, s *client.Session) er
 		if !e.Found {
 			continue
 		}
-		k := format.NewLongKey(e.Key, e.Value, cli.Version(e.Version))
+		k := format.NewLongKey(e.Key, e.Value, app.Version(e.Version))
 		if compare != nil {
 			found = append(found, k)
 		} else if l.add(k); l.n == f.limit {
@@ -99,17 +99,17 @@ func (f scanFlags) values(ctx context.Context, a *cli.App, s *client.Session) er
 }
 
 // Refuse prints why a key could not be read. The first such error gives the exit code.
-func Refuse(a *cli.App, first *error, key string, err error) {
-	code := a.Fault(explain.Describe(client.Get(key), err))
+func Refuse(a *app.App, first *error, key string, err error) {
+	code := a.Fault(fault.Describe(client.Get(key), err))
 	if *first == nil {
-		*first = &explain.ExitError{Code: code, Err: err}
+		*first = &fault.ExitError{Code: code, Err: err}
 	}
 }
 
 // A listing prints keys. In the human form their columns are those of the first window of keys,
 // which are printed together.
 type listing struct {
-	app      *cli.App
+	app      *app.App
 	long     bool
 	limit    int
 	n        int
@@ -125,7 +125,7 @@ func (l *listing) add(k format.LongKey) {
 
 // waits reports whether there are not enough keys yet to align their columns.
 func (l *listing) waits() bool {
-	return l.app.Output == "human" && !l.measured && len(l.group) < entries.Window
+	return l.app.Output == "human" && !l.measured && len(l.group) < bulkread.Window
 }
 
 // flush prints the group.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/format"
 )
@@ -58,12 +58,12 @@ func (o *SetFlags) Bind(fs *pflag.FlagSet) {
 }
 
 // parse reads the operands of `set`.
-func (o *SetFlags) parse(args []string, in cli.Source, room []client.Command) (Request, error) {
+func (o *SetFlags) parse(args []string, in app.Source, room []client.Command) (Request, error) {
 	if len(args) == 0 {
-		return Request{}, explain.Usagef("missing KEY and VALUE")
+		return Request{}, fault.Usagef("missing KEY and VALUE")
 	}
-	key := cli.Unprotect(args[0])
-	value, rest, err := cli.Value(args[1:], string(o.file), in)
+	key := app.Unprotect(args[0])
+	value, rest, err := app.Value(args[1:], string(o.file), in)
 	if err != nil {
 		return Request{}, err
 	}
@@ -102,7 +102,7 @@ func showSetNEX(c *client.Command, answer client.Result) (format.Result, bool, e
 
 // setResult returns the result of a SET, with the reason for which it would not be applied.
 func setResult(c *client.Command, r client.SetResult, reason string) (format.Result, bool, error) {
-	result := format.Set{Key: c.Key(), Applied: r.Applied, Version: cli.Version(r.Version), RTT: r.RTT}
+	result := format.Set{Key: c.Key(), Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
 	if !r.Applied {
 		result.Reason = reason
 	}
@@ -112,35 +112,35 @@ func setResult(c *client.Command, r client.SetResult, reason string) (format.Res
 // words reads options that are written as the protocol writes them, after the value.
 func (o *SetFlags) words(key string, rest []string) error {
 	for len(rest) > 0 {
-		switch word := cli.Unprotect(rest[0]); strings.ToUpper(word) {
+		switch word := app.Unprotect(rest[0]); strings.ToUpper(word) {
 		case wire.OptionNX:
 			o.nx = true
 		case wire.OptionNEX:
 			o.nex = true
 		case wire.OptionPX:
 			if len(rest) == 1 {
-				return explain.Usagef("PX without MS: want PX and milliseconds")
+				return fault.Usagef("PX without MS: want PX and milliseconds")
 			}
 			if o.px != "" {
-				return explain.Usagef("PX twice: want it once")
+				return fault.Usagef("PX twice: want it once")
 			}
-			if err := o.px.Set(cli.Unprotect(rest[1])); err != nil {
-				return explain.Usagef("PX %q: %w", rest[1], err)
+			if err := o.px.Set(app.Unprotect(rest[1])); err != nil {
+				return fault.Usagef("PX %q: %w", rest[1], err)
 			}
 			rest = rest[1:]
 		case "EX":
 			ttl := "10s"
 			if len(rest) > 1 {
-				if n, err := strconv.ParseUint(cli.Unprotect(rest[1]), 10, 32); err == nil {
+				if n, err := strconv.ParseUint(app.Unprotect(rest[1]), 10, 32); err == nil {
 					ttl = fmt.Sprintf("%ds", n)
 				}
 			}
-			return &explain.UsageError{
+			return &fault.UsageError{
 				Err:  fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word),
 				Hint: "sscli set " + format.Word(key) + " VALUE --ttl " + ttl,
 			}
 		default:
-			return explain.Usagef("%.64q after the value: want NX, NEX or PX MS, and quotes around a value with spaces", word)
+			return fault.Usagef("%.64q after the value: want NX, NEX or PX MS, and quotes around a value with spaces", word)
 		}
 		rest = rest[1:]
 	}
@@ -153,7 +153,7 @@ func (o *SetFlags) Options() (client.SetOptions, error) {
 	var err error
 	switch {
 	case o.nx && o.nex:
-		return options, explain.Usagef("NX together with NEX: want one of them")
+		return options, fault.Usagef("NX together with NEX: want one of them")
 	case o.nx:
 		options.Condition = client.NX
 	case o.nex:
@@ -161,24 +161,24 @@ func (o *SetFlags) Options() (client.SetOptions, error) {
 	}
 	switch {
 	case o.px != "" && o.ttl != "":
-		return options, explain.Usagef("PX together with --ttl: want one of them")
+		return options, fault.Usagef("PX together with --ttl: want one of them")
 	case o.px != "":
 		ms, err := strconv.ParseInt(string(o.px), 10, 64)
 		if err != nil || ms < 1 || ms > int64(maxTTL/time.Millisecond) {
-			return options, explain.Usagef("PX %.32q: want a whole number of milliseconds from 1 to %d", o.px, maxTTL/time.Millisecond)
+			return options, fault.Usagef("PX %.32q: want a whole number of milliseconds from 1 to %d", o.px, maxTTL/time.Millisecond)
 		}
 		options.TTL = time.Duration(ms) * time.Millisecond
 	case o.ttl != "":
 		options.TTL, err = config.ParseDuration(string(o.ttl))
 		if err != nil {
-			usage := &explain.UsageError{Err: fmt.Errorf("--ttl: %w", err)}
+			usage := &fault.UsageError{Err: fmt.Errorf("--ttl: %w", err)}
 			if meant := config.MeantDuration(string(o.ttl)); meant != "" {
 				usage.Hint = "--ttl " + meant
 			}
 			return options, usage
 		}
 		if options.TTL < time.Millisecond || options.TTL%time.Millisecond != 0 {
-			return options, explain.Usagef("--ttl %s: want whole milliseconds, at least 1ms", o.ttl)
+			return options, fault.Usagef("--ttl %s: want whole milliseconds, at least 1ms", o.ttl)
 		}
 	}
 	options.WriteOptions, err = o.Flags.Options()

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
 
 // settle finds out what became of a write that got no usable answer. If the key is all
 // that the write asked for, settle warns of it and returns the answer that the store would
 // have given, as far as that can be known; for a key that is gone it is nil.
-func settle(a *cli.App, ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (client.Result, error) {
+func settle(a *app.App, ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (client.Result, error) {
 	if ctx.Err() == nil {
 		a.Note(lost.Error() + "; reading back")
 	}
@@ -30,24 +30,24 @@ func settle(a *cli.App, ctx context.Context, lost *client.LostAnswerError, budge
 // it.
 func LookInto(ctx context.Context, lost *client.LostAnswerError, budget time.Duration, back readBack) (reply client.Result, holds string, err error) {
 	if ctx.Err() != nil {
-		return nil, "", &explain.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
+		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
 	}
 	limited, cancel := context.WithTimeout(ctx, max(time.Until(lost.Expires), 0)+budget)
 	defer cancel()
 	found, err := back(limited, lost)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, "", &explain.UnknownError{Err: context.Cause(ctx), Why: "reading the key back was interrupted"}
+		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "reading the key back was interrupted"}
 	case err == context.DeadlineExceeded:
-		return nil, "", &explain.UnknownError{Err: lost.Err, Within: budget, Why: fmt.Sprintf("the key could not be read back within another %v", budget)}
+		return nil, "", &fault.UnknownError{Err: lost.Err, Within: budget, Why: fmt.Sprintf("the key could not be read back within another %v", budget)}
 	case err != nil:
-		return nil, "", &explain.UnknownError{Err: lost.Err, Within: budget, Why: "reading the key back: " + explain.Message(err)}
+		return nil, "", &fault.UnknownError{Err: lost.Err, Within: budget, Why: "reading the key back: " + fault.Message(err)}
 	case found.Outcome == client.NotApplied:
-		return nil, "", &explain.NotAppliedError{Err: lost.Err, Within: budget}
+		return nil, "", &fault.NotAppliedError{Err: lost.Err, Within: budget}
 	case found.Outcome == client.OutcomeUnknown:
-		return nil, "", &explain.UnknownError{Err: lost.Err, Within: budget, Why: nowIs(lost.Command, found.Now)}
+		return nil, "", &fault.UnknownError{Err: lost.Err, Within: budget, Why: nowIs(lost.Command, found.Now)}
 	}
-	holds = fmt.Sprintf("%s %s: %s; ", format.Verb(lost.Command.Verb()), format.Brief(lost.Command.Key()), explain.NoAnswer(lost.Err, budget))
+	holds = fmt.Sprintf("%s %s: %s; ", format.Verb(lost.Command.Verb()), format.Brief(lost.Command.Key()), fault.NoAnswer(lost.Err, budget))
 	if !found.Now.Found {
 		return nil, holds + "the key is gone, perhaps deleted by another client", nil
 	}

@@ -4,9 +4,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/format"
 )
@@ -25,17 +25,17 @@ func newVDel() Verb {
 			fs.VarP(&file, "file", "f", "read the value from `FILE`")
 			fence.Bind(fs)
 		},
-		Parse: func(args []string, in cli.Source, room []client.Command) (Request, error) {
+		Parse: func(args []string, in app.Source, room []client.Command) (Request, error) {
 			if len(args) == 0 {
-				return Request{}, explain.Usagef("missing KEY and VALUE")
+				return Request{}, fault.Usagef("missing KEY and VALUE")
 			}
-			key := cli.Unprotect(args[0])
-			value, rest, err := cli.Value(args[1:], string(file), in)
+			key := app.Unprotect(args[0])
+			value, rest, err := app.Value(args[1:], string(file), in)
 			if err != nil {
 				return Request{}, err
 			}
 			if len(rest) > 0 {
-				return Request{}, explain.Usagef("%.64q after the value: want vdel KEY VALUE, and quotes around a value with spaces", cli.Unprotect(rest[0]))
+				return Request{}, fault.Usagef("%.64q after the value: want vdel KEY VALUE, and quotes around a value with spaces", app.Unprotect(rest[0]))
 			}
 			options, err := fence.Options()
 			if err != nil {
@@ -46,7 +46,7 @@ func newVDel() Verb {
 				Force:    fence.Force,
 				Show: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
 					r := result.(client.VDelResult)
-					return format.VDel{Key: key, Deleted: r.Deleted, Found: r.Found, Version: cli.Version(r.Version), RTT: r.RTT}, r.Deleted, nil
+					return format.VDel{Key: key, Deleted: r.Deleted, Found: r.Found, Version: app.Version(r.Version), RTT: r.RTT}, r.Deleted, nil
 				},
 			}, nil
 		},

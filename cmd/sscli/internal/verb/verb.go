@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/cli"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
-	"github.com/sscli/sscli/cmd/sscli/internal/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
 
@@ -25,7 +25,7 @@ type Verb struct {
 	long    string
 	example string
 	Hidden  bool   // not in help
-	group   string // in help; empty for cli.GroupStore
+	group   string // in help; empty for app.GroupStore
 	keys    int    // how many operands are keys; 0 for all of them
 
 	// Flags defines the verb's own flags; nil if there are none.
@@ -34,7 +34,7 @@ type Verb struct {
 	// reads a value from a file or from standard input, and is called only if an operand or a
 	// flag says so. room is empty; its memory may become the request's. The error is a usage
 	// error, or in's.
-	Parse func(args []string, in cli.Source, room []client.Command) (Request, error)
+	Parse func(args []string, in app.Source, room []client.Command) (Request, error)
 	// Writes reports whether a line with these operands may change the store, without
 	// reading a value. nil for a verb that only reads.
 	Writes func(operands []string) bool
@@ -62,7 +62,7 @@ type Request struct {
 
 	// Carry, unless nil, carries out the whole request: several exchanges, each of which
 	// depends on the one before. Commands is the first of them.
-	Carry func(ctx context.Context, a *cli.App, s *client.Session) error
+	Carry func(ctx context.Context, a *app.App, s *client.Session) error
 
 	View format.Show  // --show, which only the human form heeds; empty if it was not given
 	Rows []format.Row // the results as far as they are known before, to align their columns
@@ -73,10 +73,10 @@ type Request struct {
 func (r Request) Check(output string) error {
 	for _, c := range r.Commands {
 		if err := c.Check(); err != nil {
-			return &explain.UsageError{Err: err}
+			return &fault.UsageError{Err: err}
 		}
 	}
-	return cli.CheckShow(r.View, output)
+	return app.CheckShow(r.View, output)
 }
 
 // Makers returns, for each verb, a function that makes it.
@@ -85,8 +85,8 @@ func Makers() []func() Verb {
 }
 
 // Command returns the row of the command table for the verb with a name. There must be one.
-func Command(name string) cli.Command {
-	return cli.Command{Name: name, New: func(a *cli.App) *cobra.Command {
+func Command(name string) app.Command {
+	return app.Command{Name: name, New: func(a *app.App) *cobra.Command {
 		for _, anew := range Makers() {
 			if v := anew(); v.Name() == name {
 				return verbCommand(a, v)
@@ -97,7 +97,7 @@ func Command(name string) cli.Command {
 }
 
 // verbCommand returns a verb as a command of the command line.
-func verbCommand(a *cli.App, v Verb) *cobra.Command {
+func verbCommand(a *app.App, v Verb) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               v.use,
 		Aliases:           v.Aliases,
@@ -105,7 +105,7 @@ func verbCommand(a *cli.App, v Verb) *cobra.Command {
 		Long:              v.long,
 		Example:           v.example,
 		Hidden:            v.Hidden,
-		GroupID:           cmp.Or(v.group, cli.GroupStore),
+		GroupID:           cmp.Or(v.group, app.GroupStore),
 		ValidArgsFunction: complete.Keys(a, v.keys),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, err := v.Parse(args, func(name string) ([]byte, error) { return a.Read(cmd.Context(), name, "the value") }, nil)

@@ -1,0 +1,178 @@
+// Package app is what a command gets of the world, as one [App]: the standard streams, the
+// settings, printers for results and errors, questions to the user, and the connection.
+//
+// A command is a row of the command table, a [Command], whose New builds a cobra command
+// around the App:
+//
+//	func New(a *app.App) *cobra.Command {
+//		return &cobra.Command{
+//			Use:     "count KEY",
+//			Short:   "Count the bytes of a value",
+//			GroupID: app.GroupStore,
+//			RunE: func(cmd *cobra.Command, args []string) error {
+//				return a.WithSession(cmd.Context(), func(s *client.Session, o client.Options) error {
+//					r, err := s.Get(cmd.Context(), app.Unprotect(args[0]))
+//					if err != nil {
+//						return err
+//					}
+//					return a.Emit(format.Aside{Text: fmt.Sprint(len(r.Value))})
+//				})
+//			},
+//		}
+//	}
+//
+// When RunE is called the settings are resolved and the printers exist. It returns an
+// error in place of printing it: package fault turns every error into a message, a hint
+// and an exit code. Before it sends a write it calls [App.Confirm].
+//
+// [NewRoot] makes the whole command line of the table. The shell makes one for each of its
+// lines, with an App whose Shell is set.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/format"
+)
+
+// An App is what a command gets of the world. One goroutine uses it, but for Warn, Note
+// and Say, which print whole lines.
+type App struct {
+	Commands []Command               // the command table
+	Topics   func() []*cobra.Command // makes the pages of help that are about no command
+	Build    format.Build            // what the linker has set; empty in a plain build
+
+	Stdin          io.Reader
+	Stdout, Stderr *os.File
+	Env            func(string) (string, bool) // as os.LookupEnv
+	Signals        *signals.Signals            // nil: none are caught
+
+	// Configure fills in what follows.
+
+	Settings config.Settings
+	Output   string          // the form of results: human, raw, json or template=…
+	Out      *format.Printer // prints results
+	Faults   *format.Printer // prints errors and warnings; nil before Configure
+	saying   sync.Mutex      // for one user of Faults at a time
+
+	Flags *pflag.FlagSet // the only ones that hints may name; nil for any
+
+	Streaming bool   // standard input is read by the command itself: no answer can come from it
+	Line      int    // number of the line of a batch that errors are about; 0 = none
+	Shell     Shell  // what the line of a shell shares with others; nil on a command line
+	Refused   string // the first connection flag on the line of a shell, which cannot have one; empty = none
+
+	confirmed  bool   // ConfirmAll was answered with yes
+	declined   bool   // ConfirmAll was answered with no
+	password   []byte // the answer to --askpass, for all connections; nil = not asked yet
+	overridden bool   // that variables override the chosen context was said
+}
+
+// Configure resolves the settings from flags, environment and contexts, and makes the
+// printers. Those are there even if it returns an error, which is of package config.
+func (a *App) Configure(fs *pflag.FlagSet) error {
+	a.Flags = fs
+	if a.Shell != nil {
+		settings, flag, err := a.Shell.Settings().Line(fs)
+		a.Refused = flag
+		return a.configured(settings, err)
+	}
+	return a.configured(config.Resolve(fs, a.Env))
+}
+
+// ConfigureConnection is Configure for a command that connects. With --askpass it also
+// asks for the password, once.
+func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error {
+	if err := a.Configure(fs); err != nil {
+		return err
+	}
+	s := a.Settings
+	if a.Shell != nil || !s.AskPass || a.password != nil || s.Embedded || s.Broker() != nil {
+		return nil
+	}
+	a.Signals.Heed()
+	password, err := terminal.AskSecret(ctx, a.Stderr, fmt.Sprintf("Password of %s at %s: ", format.Escape(s.Username), s.Address))
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Sources["askpass"], err)
+	}
+	a.password = append([]byte{}, password...) // an empty one is not nil: it is asked for once
+	return nil
+}
+
+// configureRun is Configure for a command that does not connect. Settings of the
+// connection and the file of contexts are not looked at, so that nothing wrong there
+// matters.
+func (a *App) configureRun(fs *pflag.FlagSet) error {
+	a.Flags = fs
+	if a.Shell != nil {
+		return a.Configure(fs)
+	}
+	return a.configured(config.ResolveRun(fs, a.Env))
+}
+
+func (a *App) configured(settings config.Settings, err error) error {
+	a.Settings = settings
+	if printErr := a.SetOutput(settings.Output); printErr != nil {
+		source := settings.Sources["output"]
+		return errors.Join(err, &config.Error{Source: source, Why: strings.TrimPrefix(printErr.Error(), "output ")})
+	}
+	if err == nil && settings.Override.Context != "" && !a.overridden {
+		a.overridden = true
+		warnOverride(a, settings.Override)
+	}
+	return err
+}
+
+// warnOverride warns that variables override the chosen context: on a terminal once a day for the
+// context and the values of the variables, and with --verbose each time. A script has set the
+// variables itself.
+func warnOverride(a *App, o config.Override) {
+	verb := "overrides"
+	if len(o.Variables) > 1 {
+		verb = "override"
+	}
+	warning := fmt.Sprintf("%s %s the chosen context %s", strings.Join(o.Variables, ", "), verb, o.Context)
+	about := warning
+	for _, name := range o.Variables {
+		value, _ := a.Env(name)
+		about += "\n" + value
+	}
+	terminal := term.IsTerminal(int(a.Stdout.Fd())) && term.IsTerminal(int(a.Stderr.Fd()))
+	if a.Settings.Verbose > 0 || terminal && !a.Settings.Quiet && !config.Told(a.Env, about, time.Now()) {
+		a.Warn(warning, "")
+	}
+}
+
+// GuessForm makes the printers for a command line that could not be parsed, from the flags
+// in it that can be understood.
+func GuessForm(a *App, args []string) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.ParseErrorsAllowlist.UnknownFlags = true
+	config.Bind(fs)
+	// The user is told already what is wrong with the rest.
+	_ = fs.Parse(args)
+	_ = a.configureRun(fs)
+	a.Flags = nil // of no command
+}
+
+// OnTerminal reports whether standard input and output are a terminal that is free for a
+// shell.
+func (a *App) OnTerminal() bool {
+	in, ok := a.Stdin.(*os.File)
+	return ok && a.Shell == nil && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.Stdout.Fd()))
+}

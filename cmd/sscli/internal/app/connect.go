@@ -1,0 +1,143 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/trace"
+	"github.com/sscli/sscli/emulator"
+)
+
+// A Shell is what the lines of an interactive shell share.
+type Shell interface {
+	// Settings returns the settings that every line begins with.
+	Settings() config.Settings
+	// Broker is App.Broker for a line.
+	Broker(*App) (client.Options, func() error, error)
+	// Session returns the connection of all lines, and makes it if there is none.
+	Session(context.Context) (*client.Session, error)
+	// Saw remembers keys for completion. KeysWith returns the known keys that begin
+	// with prefix.
+	Saw(keys ...string)
+	KeysWith(prefix string) []string
+	// LocksWith returns the names of locks that begin with prefix: those that commands of
+	// lock have named, or the known keys if there are none.
+	LocksWith(prefix string) []string
+}
+
+// WithSession connects, calls f, and disconnects. Connecting has the timeout of the
+// settings, which f finds in o; in a shell the session is the shell's, and stays.
+func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o client.Options) error) (err error) {
+	o, undo, err := a.Broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	s, hangUp, err := a.Dial(limited, o)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hangUp()) }()
+	return f(s, o)
+}
+
+// Broker returns the options to reach the configured broker with. With --embedded it
+// starts the emulator, with --trace-file it opens the file; undo ends that. The error is
+// a *config.NoBrokerError, or a *config.Error about a file.
+func (a *App) Broker() (o client.Options, undo func() error, err error) {
+	if a.Shell != nil {
+		return a.Shell.Broker(a)
+	}
+	s := a.Settings
+	if err := s.Broker(); err != nil {
+		return client.Options{}, nil, err
+	}
+	o = client.Options{
+		Address:       s.Address,
+		Username:      s.Username,
+		ClientID:      s.ClientID,
+		ResponseTopic: s.ResponseTopic,
+		HighPriority:  s.HighPriority,
+		NoPipelining:  s.NoPipelining,
+		Timeout:       s.Timeout,
+	}
+	if o.Timeout == 0 {
+		o.Timeout = client.DefaultTimeout
+	}
+	if s.ClientIDPrefix != "" {
+		o.ClientID = s.ClientIDPrefix + "-" + strings.ToLower(rand.Text()[:16])
+	}
+	if o.Password, err = certs.ReadSecret(s, "password-file", s.PasswordFile); err != nil {
+		return o, nil, err
+	}
+	if s.AskPass {
+		o.Password = a.password
+	}
+	if !s.Embedded {
+		o.TokenFile, o.WebSocket, o.Proxy = s.SATFile, s.WebSocket, s.Proxy
+	}
+	if s.TLS && s.Insecure {
+		a.Warn("the broker's certificate is not verified ("+s.Sources["tls-insecure"]+"): anybody can be the broker", "")
+	}
+	if o.TLS, err = certs.TLSConfig(s); err != nil {
+		return o, nil, err
+	}
+	var closeTrace func() error
+	o.Trace, closeTrace, err = a.Tracer(s.Trace, s.TraceFile)
+	if err != nil {
+		return o, nil, err
+	}
+	if !s.Embedded {
+		return o, closeTrace, nil
+	}
+	server, err := emulator.New(emulator.Options{})
+	if err != nil {
+		return o, nil, errors.Join(err, closeTrace())
+	}
+	o.Address = server.Addr().String()
+	return o, func() error { return errors.Join(server.Close(), closeTrace()) }, nil
+}
+
+// Dial returns a session and a function that closes it. In a shell it is the session of
+// the shell, which stays open.
+func (a *App) Dial(ctx context.Context, o client.Options) (*client.Session, func() error, error) {
+	if a.Shell != nil {
+		s, err := a.Shell.Session(ctx)
+		return s, func() error { return nil }, err
+	}
+	s, err := client.Dial(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, s.Close, nil
+}
+
+// Saw lets a shell remember keys for completion.
+func (a *App) Saw(keys ...string) {
+	if a.Shell != nil {
+		a.Shell.Saw(keys...)
+	}
+}
+
+// Tracer is trace.Open for standard error, if that is wanted, and for a file, if its name
+// is not empty. The error is a *config.Error.
+func (a *App) Tracer(stderr bool, file string) (print func(mqtt.Event), end func() error, err error) {
+	var w io.Writer
+	if stderr {
+		w = a.Stderr
+	}
+	print, end, err = trace.Open(w, file)
+	if err != nil {
+		err = &config.Error{Source: a.Settings.Sources["trace-file"], Why: err.Error()}
+	}
+	return print, end, err
+}

@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// OutageInterval is the least time between two lines about the same outage.
+const OutageInterval = 10 * time.Second
+
+// An Outage tells the user that the broker is away: one line when it goes, then one at most
+// every OutageInterval with how long it has been, and one when it answers again. Each line
+// has a time, for those who read a log later. The zero Outage is a broker that answers. It is
+// used by one goroutine at a time.
+type Outage struct {
+	began time.Time // zero while the broker answers
+	told  time.Time // of the last line
+	why   string    // the newest error
+}
+
+// Away reports whether the broker is away.
+func (o *Outage) Away() bool { return !o.began.IsZero() }
+
+// Trouble notes an error, and prints a line if one is due. doing says what happens next
+// ("trying again").
+func (o *Outage) Trouble(a *App, err error, doing string) {
+	o.why = fault.Message(err)
+	if o.Away() {
+		o.Still(a, doing)
+		return
+	}
+	o.began = time.Now()
+	o.say(a, o.why+"; "+doing)
+}
+
+// Note takes a newer error of the outage, for the next line. It does nothing if err is nil or the
+// broker is not away.
+func (o *Outage) Note(err error) {
+	if err != nil && o.Away() {
+		o.why = fault.Message(err)
+	}
+}
+
+// Still prints how long the broker has been away, if it is and a line is due.
+func (o *Outage) Still(a *App, doing string) {
+	if o.Away() && time.Since(o.told) >= OutageInterval {
+		o.say(a, fmt.Sprintf("the broker has not answered for %v: %s; %s", o.lasted(), o.why, doing))
+	}
+}
+
+// Over prints that the broker answers again, and what else is good again, if it was away.
+func (o *Outage) Over(a *App, more string) {
+	if !o.Away() {
+		return
+	}
+	if !a.Settings.Quiet {
+		a.Say(format.Notice{Message: fmt.Sprintf("the broker answers again after %v%s", o.lasted(), more), Line: a.Line, Time: time.Now()})
+	}
+	*o = Outage{}
+}
+
+// Report is Trouble for an error, and Over for nil.
+func (o *Outage) Report(a *App, err error, doing string) {
+	if err == nil {
+		o.Over(a, "")
+		return
+	}
+	o.Trouble(a, err, doing)
+}
+
+// Next returns the next event of a watch. While it waits it prints how long the broker has been
+// away, if it is.
+func (o *Outage) Next(ctx context.Context, a *App, w *client.Watch, doing string) (client.Event, error) {
+	for o.Away() {
+		limited, cancel := context.WithTimeoutCause(ctx, OutageInterval, errStillAway)
+		e, err := w.Next(limited)
+		cancel()
+		if !errors.Is(err, errStillAway) {
+			return e, err
+		}
+		o.Note(w.Trouble())
+		o.Still(a, doing)
+	}
+	return w.Next(ctx)
+}
+
+var errStillAway = errors.New("the broker is still away")
+
+// lasted returns how long the broker has been away, to be printed.
+func (o *Outage) lasted() time.Duration {
+	d := time.Since(o.began)
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+func (o *Outage) say(a *App, message string) {
+	o.told = time.Now()
+	if !a.Settings.Quiet {
+		a.Say(format.Warning{Message: message, Line: a.Line, Time: o.told})
+	}
+}

@@ -1,0 +1,60 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sscli/sscli/format"
+)
+
+// TestOutage: one line when the broker goes, at most one every ten seconds however often
+// something goes wrong, and one when it answers again. Each has its time.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		faults, err := format.New(&out, format.Options{Output: "raw"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &App{Stdout: os.Stdout, Stderr: os.Stderr, Faults: faults}
+		var o Outage
+		o.Over(a, ", all is well") // it was not away
+		o.Still(a, "waiting")
+		for range 25 { // seconds
+			o.Trouble(a, errors.New("connection refused"), "trying again")
+			time.Sleep(time.Second)
+		}
+		time.Sleep(OutageInterval)
+		o.Note(nil)
+		o.Note(errors.New("no such host"))
+		o.Still(a, "waiting")
+		o.Still(a, "waiting")
+		o.Over(a, ", all is well")
+		o.Over(a, ", all is well")
+		if o.Away() {
+			t.Error("the broker is still away")
+		}
+		want := []string{
+			"warning: 2000-01-01T00:00:00.000Z connection refused; trying again",
+			"warning: 2000-01-01T00:00:10.000Z the broker has not answered for 10s: connection refused; trying again",
+			"warning: 2000-01-01T00:00:20.000Z the broker has not answered for 20s: connection refused; trying again",
+			"warning: 2000-01-01T00:00:35.000Z the broker has not answered for 35s: no such host; waiting",
+			"2000-01-01T00:00:35.000Z the broker answers again after 35s, all is well",
+		}
+		if got := strings.ReplaceAll(out.String(), "sscli: ", ""); got != strings.Join(want, "\n")+"\n" {
+			t.Errorf("got\n%swant\n%s", got, strings.Join(want, "\n"))
+		}
+		a.Settings.Quiet = true
+		out.Reset()
+		o.Trouble(a, errors.New("connection refused"), "trying again")
+		o.Over(a, "")
+		if out.Len() > 0 {
+			t.Errorf("--quiet, and got %s", &out)
+		}
+	})
+}

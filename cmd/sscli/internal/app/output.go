@@ -1,0 +1,256 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// SetOutput makes the printers for a form of output. Empty means human where standard
+// output is a terminal, else raw.
+func (a *App) SetOutput(output string) error {
+	terminal := term.IsTerminal(int(a.Stdout.Fd()))
+	if output == "" {
+		output = "raw"
+		if terminal {
+			output = "human"
+		}
+	}
+	o := format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)}
+	if terminal {
+		o.Size = func() (width, height int) { return terminalSize(a.Stdout) }
+	}
+	out, err := format.New(a.Stdout, o)
+	if err != nil {
+		return err
+	}
+	a.Out, a.Output = out, output
+	a.Faults, err = stderrPrinter(a, output, a.Stderr)
+	return err
+}
+
+// terminalSize returns the columns and rows of a terminal, which may change; 0, 0 if they are
+// not known.
+func terminalSize(f *os.File) (width, height int) {
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return width, height
+}
+
+// stderrPrinter returns a printer to w, which ends at standard error.
+func stderrPrinter(a *App, output string, w io.Writer) (*format.Printer, error) {
+	terminal := term.IsTerminal(int(a.Stderr.Fd()))
+	return format.New(w, format.Options{Output: output, Terminal: terminal, Color: useColor(a, terminal)})
+}
+
+// Diagnostics returns a printer to standard error with its own form of output.
+func Diagnostics(a *App, output string) (*format.Printer, error) {
+	return stderrPrinter(a, output, a.Stderr)
+}
+
+// UsesColor reports whether to use colors on standard output.
+func UsesColor(a *App) bool { return useColor(a, term.IsTerminal(int(a.Stdout.Fd()))) }
+
+// useColor follows no-color.org and the CLICOLOR convention; --color comes first.
+func useColor(a *App, terminal bool) bool {
+	set := func(name string) bool {
+		v, ok := a.Env(name)
+		return ok && v != "" && v != "0"
+	}
+	clicolor, _ := a.Env("CLICOLOR")
+	term, _ := a.Env("TERM")
+	switch {
+	case a.Settings.Color == "always":
+		return true
+	case a.Settings.Color == "never":
+		return false
+	case set("NO_COLOR"):
+		return false
+	case set("CLICOLOR_FORCE"):
+		return true
+	}
+	return terminal && term != "dumb" && clicolor != "0"
+}
+
+// Report prints the error that ended a command, if there is one, and returns the exit code.
+func (a *App) Report(err error) int {
+	if err == nil {
+		return 0
+	}
+	if a.Faults == nil {
+		// The command line was not understood, so nobody asked for another form.
+		p, formErr := stderrPrinter(a, "human", a.Stderr)
+		if formErr != nil {
+			fmt.Fprintln(a.Stderr, "sscli:", err)
+			return fault.CodeUsage
+		}
+		a.Faults = p
+	}
+	return a.Fault(err)
+}
+
+// Fault prints an error and returns its exit code. It prints nothing for a "no", which was
+// a result, and for an *fault.ExitError, which was printed where it happened.
+func (a *App) Fault(err error) int {
+	f, printed := a.Explain(err)
+	if !printed {
+		a.Say(f)
+	}
+	return f.Code
+}
+
+// Explain returns what Fault would print. printed is true if there is nothing to print.
+func (a *App) Explain(err error) (f format.Fault, printed bool) {
+	if errors.Is(err, fault.ErrNo) {
+		return format.Fault{Code: fault.CodeNo}, true
+	}
+	if e, ok := errors.AsType[*fault.ExitError](err); ok {
+		return format.Fault{Code: e.Code}, true
+	}
+	if a.Settings.TLS {
+		err = &fault.OverTLSError{Err: err}
+	}
+	f = fault.Of(err)
+	f.Line = a.Line
+	f.Hint = possible(a, f.Hint)
+	if a.Shell != nil {
+		f.Hint = shellHint(f.Hint)
+	}
+	return f, false
+}
+
+// Warn prints a warning, with the next thing to type if hint is not empty. --quiet
+// silences it.
+func (a *App) Warn(message, hint string) {
+	if !a.Settings.Quiet {
+		a.Say(format.Warning{Message: message, Hint: hint, Line: a.Line})
+	}
+}
+
+// Inform prints what sscli is doing or waiting for, which is no warning.
+func (a *App) Inform(message string) {
+	if !a.Settings.Quiet {
+		a.Say(format.Notice{Message: message, Line: a.Line})
+	}
+}
+
+// Note is Warn for something harmless: only --verbose shows it.
+func (a *App) Note(message string) {
+	if a.Settings.Verbose > 0 {
+		a.Warn(message, "")
+	}
+}
+
+// Say prints on standard error. An error is ignored: there is no place left to report it.
+func (a *App) Say(r format.Result) {
+	a.saying.Lock()
+	defer a.saying.Unlock()
+	_ = a.Faults.Print(r)
+}
+
+// Attend prints the warnings and the notes of a result.
+func Attend(a *App, r client.ReplyInfo) {
+	for _, w := range r.Warnings {
+		a.Warn(w, "")
+	}
+	for _, n := range r.Notes {
+		a.Note(n)
+	}
+}
+
+// Emit prints a result on standard output at once; nil prints nothing. The error is an
+// *fault.OutputError.
+func (a *App) Emit(result format.Result) error {
+	if result == nil {
+		return nil
+	}
+	if err := a.Out.Print(result); err != nil {
+		return &fault.OutputError{Err: err}
+	}
+	return nil
+}
+
+// Queue is Emit for one of several results that are known already: Flush prints them.
+func (a *App) Queue(result format.Result) error {
+	if err := a.Out.Queue(result); err != nil {
+		return &fault.OutputError{Err: err}
+	}
+	return nil
+}
+
+// Flush prints the results that are queued.
+func (a *App) Flush() error {
+	if err := a.Out.Flush(); err != nil {
+		return &fault.OutputError{Err: err}
+	}
+	return nil
+}
+
+// ErrOutputGone is the cause with which the context of UntilClosed ends.
+var ErrOutputGone = errors.New("standard output was closed")
+
+// Version returns a version for a result: nil, which shows nothing, for the zero Version.
+func Version(v client.Version) format.Version {
+	if v.IsZero() {
+		return nil
+	}
+	return v
+}
+
+// possible returns a hint without the parts, which semicolons separate, that name a flag of
+// another command: what the command cannot do is no hint. A flag has the name by which the
+// program was told its value, which the name statestore-cli changes.
+func possible(a *App, hint string) string {
+	if a.Flags == nil {
+		return hint
+	}
+	var parts []string
+	for part := range strings.SplitSeq(hint, "; ") {
+		words := strings.Fields(part)
+		if slices.Contains(words, "sscli") {
+			parts = append(parts, part)
+			continue
+		}
+		fits := true
+		for _, w := range words {
+			name, isFlag := strings.CutPrefix(strings.TrimRight(w, ",:"), "--")
+			if !isFlag || name == "" || a.Flags.Lookup(name) != nil {
+				continue
+			}
+			other, known := strings.CutPrefix(a.Settings.Sources[name], "--")
+			if fits = fits && known && a.Flags.Lookup(other) != nil; fits {
+				part = strings.ReplaceAll(part, "--"+name, "--"+other)
+			}
+		}
+		if fits {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// shellHint returns a hint as it is typed in a shell.
+func shellHint(hint string) string {
+	line, ok := strings.CutPrefix(hint, "sscli ")
+	switch about, help := strings.CutSuffix(line, "--help"); {
+	case !ok || strings.HasPrefix(line, "serve") || strings.HasPrefix(line, "shell") || strings.HasPrefix(line, "-"):
+		if hint == "sscli --help" {
+			return "help"
+		}
+		return hint
+	case help:
+		return strings.TrimSpace("help " + about)
+	}
+	return line
+}

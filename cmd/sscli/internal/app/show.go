@@ -1,0 +1,25 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// BindShow defines --show, which says how the human form shows values.
+func BindShow(fs *pflag.FlagSet, show *format.Show) {
+	fs.Var(show, "show", "show values as `FORM`: text, json, hex or quoted (default: by what they are)")
+}
+
+// CheckShow returns a usage error if --show was given for a form of output that ignores it.
+func CheckShow(show format.Show, output string) error {
+	if show != "" && output != "human" {
+		form, _, _ := strings.Cut(output, "=")
+		return &fault.UsageError{Err: fmt.Errorf("--show %s is for the human form, and the output is %s", show, form), Hint: "-o human"}
+	}
+	return nil
+}

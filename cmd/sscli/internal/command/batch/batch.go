@@ -1,0 +1,421 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/directive"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// batchFlags are the flags of `sscli batch`.
+type batchFlags struct {
+	keepGoing, echo, load bool
+	inflight              int           // lines under way; at least 1
+	from                  int           // the first line to run; at least 1
+	set                   verb.SetFlags // of every line, with load
+	silent                bool          // print no results; they are still counted
+}
+
+// loadFlags lists the flags of `set` that --load has for all lines.
+func loadFlags() []string { return []string{"nx", "nex", "px", "ttl", "persist", "fence"} }
+
+// maxInflight is above any broker's Receive Maximum, which is at most 65535.
+const maxInflight = 1 << 16
+
+// New returns the command `sscli batch`.
+func New(a *app.App) *cobra.Command {
+	f := batchFlags{inflight: 1, from: 1}
+	cmd := &cobra.Command{
+		Use:     "batch [FILE|-]",
+		Short:   "Run commands from a file or standard input",
+		GroupID: app.GroupMore,
+		Long: `Run commands, one a line, over one connection. sscli - is the same as sscli batch -.
+
+A line is written as in the shell: words, double quotes with \n \r \t \\ \" \xHH, single
+quotes, # for a comment. A quote that is open at the end continues on the next line.
+
+Besides get, set, del, vdel, scan, call, ping, hlc and version there are
+    expect CODE CMD...          succeeds if CMD ends with exit code CODE
+    repeat N [INTERVAL] CMD...  runs CMD N times, or until its first error
+    say TEXT...                 prints TEXT to stderr, but not in the raw form
+    sleep DURATION              waits
+    time CMD...                 prints to stderr how long CMD took
+
+In the raw form get always prints a line with key, version and value.
+
+A "no" (exit code 1) is a result: it does not stop the batch, and is the exit code only
+if there is no error. The first error stops the batch and gives the exit code. Errors
+show the number of their line. At the end stderr gets a summary, with the line to
+continue from if the batch ended early. -q leaves out the summary.
+
+Lines run one after the other. With --inflight N up to N lines are under way at a time,
+no two of them with the same key. Results are still in the order of the lines. Lines
+with several keys, scan, call, and lines that send no request wait for all lines before
+them. If a line has an error, the lines after it that were under way still have their
+results, and the summary names them.
+
+With --load each line is a JSON object, as get -o json prints it, and its key is set to
+its value. Keys that were missing (found is false) are skipped.`,
+		Example: "  sscli batch commands.txt\n  printf 'set a 1\\nget a\\n' | sscli -\n" +
+			"  sscli get a b c -o json > backup\n  sscli batch --load backup --inflight 64",
+		Args: app.ExactArgs("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkRange(f.inflight, f.from); err != nil {
+				return err
+			}
+			for _, name := range loadFlags() {
+				if !f.load && cmd.Flags().Changed(name) {
+					return fault.Usagef("--%s without --load: write it in the lines", name)
+				}
+			}
+			b := newBatch(a, f)
+			err := b.runFrom(cmd.Context(), args[0], "batch")
+			if b.ran && !a.Settings.Quiet {
+				a.Say(b.tally.summary(b.took))
+			}
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "continue after an error")
+	fs.BoolVar(&f.echo, "echo", false, "print each line to stderr before its result")
+	fs.IntVar(&f.inflight, "inflight", 1, "run up to `N` lines at a time")
+	fs.IntVar(&f.from, "from-line", 1, "begin with line `N`")
+	fs.BoolVar(&f.load, "load", false, "set keys from JSON lines, as get -o json prints them")
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.set.Bind(all)
+	for _, name := range loadFlags() {
+		flag := all.Lookup(name)
+		flag.Usage = "with --load, for every key: " + flag.Usage
+		fs.AddFlag(flag)
+	}
+	return cmd
+}
+
+// newBatch returns a batch that has not run.
+func newBatch(a *app.App, f batchFlags) *batch {
+	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]*lineVerb)}
+	for _, anew := range verb.Makers() {
+		v := &lineVerb{anew: anew, plain: anew()}
+		b.flagsOf(v.plain)
+		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
+			b.verbs[name] = v
+		}
+	}
+	return b
+}
+
+// runFrom connects and runs the lines of a file, or of standard input for "-". name is the
+// command's name.
+func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
+	a, f := b.app, b.flags
+	b.in = func(name string) ([]byte, error) {
+		if name == "-" && from == "-" {
+			return nil, fault.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
+		}
+		return a.Read(ctx, name, "the value")
+	}
+	if !f.load {
+		a.Flags = nil // the lines have flags of their own
+	} else {
+		if b.set, err = f.set.Options(); err != nil {
+			return err
+		}
+	}
+	if from == "-" && a.Shell != nil {
+		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
+		return &fault.UsageError{Err: err, Hint: name + " FILE"}
+	}
+	source := a.Stdin
+	a.Streaming = from == "-"
+	if from != "-" {
+		file, err := os.Open(app.Unprotect(from))
+		if err != nil {
+			return &fault.UsageError{Err: err}
+		}
+		defer file.Close()
+		source = file
+		if err := checkCommands(file, f); err != nil {
+			return err
+		}
+		if err := b.confirmFile(ctx, file, name); err != nil {
+			return err
+		}
+	}
+	o, undo, err := a.Broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	b.budget = o.Timeout
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	session, hangUp, err := a.Dial(limited, o)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hangUp()) }()
+	b.session = session
+	defer app.CollectLess()()
+	defer app.OneCore(a)()
+	return b.run(ctx, source)
+}
+
+// checkCommands refuses a file of JSON lines, which only --load and import take. What cannot be read
+// twice is not looked at.
+func checkCommands(file *os.File, f batchFlags) error {
+	if info, err := file.Stat(); f.load || err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	first := make([]byte, 1)
+	if n, _ := file.ReadAt(first, 0); n == 0 || first[0] != '{' {
+		return nil // the next read reports an error
+	}
+	return &fault.UsageError{
+		Err:  fmt.Errorf("%s has JSON lines, no commands", format.BriefWord(file.Name())),
+		Hint: "sscli import " + format.Word(file.Name()),
+	}
+}
+
+// confirm asks once for all writes of the batch, at the first line that writes.
+func (b *batch) confirm(ctx context.Context, req *verb.Request) error {
+	if !b.app.Settings.Protected {
+		return nil
+	}
+	if what := req.Writes(); what != "" {
+		b.flush() // what is known comes before the question
+		return b.app.ConfirmAll(ctx, what)
+	}
+	return nil
+}
+
+// confirmFile asks once for all writes of a file, before the first line is sent. If the file
+// cannot be read twice, confirm asks later.
+func (b *batch) confirmFile(ctx context.Context, file *os.File, name string) error {
+	if info, err := file.Stat(); !b.app.Settings.Protected || err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	if b.flags.load {
+		if name == "batch" {
+			name += " --load"
+		}
+		return b.app.ConfirmAll(ctx, name+" "+format.Brief(file.Name()))
+	}
+	count := 0
+	for lines := repl.NewReader(file); ; {
+		line, err := lines.Next()
+		if fault.IsA[*repl.LineError](err) {
+			continue // reported when the line runs
+		}
+		if err != nil {
+			break // io.EOF, or reported when the line runs
+		}
+		if b.writes(line.Words) {
+			count++
+		}
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return &fault.UsageError{Err: err}
+	}
+	if count == 0 {
+		return nil
+	}
+	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Brief(file.Name()), count))
+}
+
+// writes reports whether a line writes.
+func (b *batch) writes(words []repl.Word) bool {
+	args := b.protect(words)
+	for len(args) > 1 && directive.Is(args[0]) {
+		args = directive.Command(args)
+	}
+	known, ok := b.verbs[strings.ToLower(app.Unprotect(args[0]))]
+	if !ok {
+		return false
+	}
+	v := known.anew()
+	if v.Writes == nil {
+		return false
+	}
+	fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	if v.Flags != nil {
+		v.Flags(fs)
+	}
+	return fs.Parse(args[1:]) == nil && v.Writes(app.UnprotectAll(fs.Args()))
+}
+
+// A batch runs lines over one session.
+type batch struct {
+	app     *app.App
+	flags   batchFlags
+	verbs   map[string]*lineVerb // by name and alias
+	set     client.SetOptions    // of every line, with --load
+	session *client.Session
+	budget  time.Duration // the timeout of each request
+	in      app.Source    // reads values
+	stderr  io.Writer     // standard error, above the line of progress if there is one
+	tally   tally
+	args    []string // memory for the words of the next lines
+
+	ran       bool          // the lines were begun
+	took      time.Duration // all lines
+	unwritten error         // why results could not be written; nil so far
+}
+
+// run runs the lines of source. Its error is the first error in the order of the lines, else a
+// "no" if there was one.
+func (b *batch) run(ctx context.Context, source io.Reader) error {
+	source, done := b.showProgress(source)
+	begun := time.Now()
+	b.ran = true
+	lines := readLines(source, b.flags)
+	if b.flags.inflight > 1 || b.flags.silent {
+		b.pipelined(ctx, lines)
+	} else {
+		b.sequential(ctx, lines)
+	}
+	lines.stop()
+	b.app.Line = 0
+	if !b.flush() && b.tally.first == nil {
+		b.tally.first = &fault.ExitError{Code: b.app.Fault(b.unwritten), Err: b.unwritten}
+		b.tally.end(batchLine{}, b.flags.from)
+	}
+	done()
+	b.took = time.Since(begun)
+	if b.tally.first != nil {
+		return b.tally.first
+	}
+	return b.tally.no
+}
+
+// flush writes the queued results, and reports whether all results could be written so far. If
+// not, the end of the batch prints the error.
+func (b *batch) flush() bool {
+	if err := b.app.Flush(); b.unwritten == nil {
+		b.unwritten = err
+	}
+	return b.unwritten == nil
+}
+
+// sequential runs one line after the other.
+func (b *batch) sequential(ctx context.Context, lines *lineReader) {
+	for {
+		line, err := lines.next(ctx)
+		if err == io.EOF {
+			return
+		}
+		b.echo(line)
+		if err == nil {
+			err = b.line(ctx, line)
+		}
+		if !b.report(ctx, line, err) {
+			return
+		}
+	}
+}
+
+// report counts what became of a line, prints its error, and reports whether the batch continues.
+func (b *batch) report(ctx context.Context, line batchLine, err error) bool {
+	b.app.Line = line.number
+	code := 0
+	if err != nil && err != errNothing && !errors.Is(err, fault.ErrNo) {
+		b.flush()
+		code = b.app.Fault(err)
+	}
+	b.tally.count(line, code, err)
+	if code == 0 || b.flags.keepGoing && !line.end && ctx.Err() == nil {
+		return true
+	}
+	// A --from-line after the end of the input leaves no line to continue from.
+	if line.number > 0 || !fault.IsA[*fault.UsageError](err) {
+		b.tally.end(line, b.flags.from)
+	}
+	return false
+}
+
+// echo prints a line as it was written, with escapes for what must not reach a terminal.
+func (b *batch) echo(line batchLine) {
+	if b.flags.echo && line.text != "" {
+		fmt.Fprintln(b.stderr, "> "+strings.ReplaceAll(format.Escape(line.text), `\\`, `\`))
+	}
+}
+
+// errNothing is a line of --load whose key was missing, so there is nothing to load.
+var errNothing = errors.New("nothing to load")
+
+// parse reads a line. It returns a request, which may lie in room, or run for a line that is not
+// a request.
+func (b *batch) parse(line batchLine, room []client.Command) (req verb.Request, run func(context.Context) error, err error) {
+	if line.err != nil {
+		return verb.Request{}, nil, line.err
+	}
+	if b.flags.load {
+		e, err := parseEntry(line.text)
+		if err != nil {
+			return verb.Request{}, nil, err
+		}
+		if !e.Found {
+			return verb.Request{}, nil, errNothing
+		}
+		req = verb.SetRequest(e.Key, string(e.Value), b.set, room)
+		return req, nil, req.Check(b.app.Output)
+	}
+	return b.command(b.protect(line.words), room)
+}
+
+// protect returns words as a flag parser must get them.
+func (b *batch) protect(words []repl.Word) []string {
+	if cap(b.args) < len(words) {
+		b.args = make([]string, 0, max(256, len(words)))
+	}
+	args := b.args[:0:len(words)]
+	b.args = b.args[len(words):len(words)]
+	for _, w := range words {
+		args = append(args, app.Protect(w.Text, w.Quoted))
+	}
+	return args
+}
+
+// line runs one line.
+func (b *batch) line(ctx context.Context, line batchLine) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	b.app.Line = line.number
+	req, run, err := b.parse(line, nil)
+	return b.carryOut(ctx, req, run, err)
+}
+
+// carryOut runs what parse returned.
+func (b *batch) carryOut(ctx context.Context, req verb.Request, run func(context.Context) error, err error) error {
+	if err == nil {
+		err = b.confirm(ctx, &req)
+	}
+	switch {
+	case err != nil:
+		return err
+	case run != nil:
+		return run(ctx)
+	case req.Carry != nil:
+		return req.Carry(ctx, b.app, b.session)
+	case len(req.Commands) > 1:
+		return verb.DoMany(b.app, ctx, ctx, b.session, req, b.budget)
+	}
+	reply, err := verb.Carry(b.app, ctx, b.session.Do, req)
+	return verb.Finish(b.app, ctx, req, 0, reply, err, b.budget, b.session.ReadBack)
+}

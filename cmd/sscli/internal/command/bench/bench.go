@@ -1,0 +1,363 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	randv2 "math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+)
+
+// benchFlags are the flags of `sscli bench`.
+type benchFlags struct {
+	clients, inflight, size, keys int
+	count                         int64   // requests; 0 for no limit
+	length, mix                   string  // length is a duration
+	rate                          float64 // requests a second; 0 for as many as possible
+}
+
+// New returns the command `sscli bench`.
+func New(a *app.App) *cobra.Command {
+	var f benchFlags
+	cmd := &cobra.Command{
+		Use:     "bench",
+		Short:   "Measure throughput and latency",
+		GroupID: app.GroupDebug,
+		Long: `Measure requests per second, and percentiles of the latency for each verb and for all.
+
+Without --rate, each of --clients times --inflight workers sends its next request when it
+has the reply to the last one. With --rate, requests are due at fixed times, and a
+latency counts from the time when the request was due. So a store that stops for a second
+shows as many slow requests and not as one.
+
+The keys begin with ` + benchPrefix + ` and random characters. They are written before
+the measurement and deleted after it, also after Ctrl-C. They expire in any case.`,
+		Example: "  sscli bench --clients 4 --inflight 16 --for 30s\n  sscli bench -n 100000 --mix get=80,set=20 --rate 2000 -o json",
+		Args:    app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := newBenchmark(a, f)
+			if err != nil {
+				return err
+			}
+			if err := a.Confirm(cmd.Context(), "bench"); err != nil {
+				return err
+			}
+			return b.run(cmd.Context())
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&f.clients, "clients", 1, "open `N` connections")
+	fs.IntVar(&f.inflight, "inflight", 1, "keep `N` requests under way on each connection")
+	fs.Int64VarP(&f.count, "count", "n", 0, "stop after `N` requests")
+	fs.StringVar(&f.length, "for", "", "stop after `DURATION` (10s without -n)")
+	fs.IntVar(&f.size, "size", 64, "write values of `BYTES` bytes")
+	fs.IntVar(&f.keys, "keys", 1000, "use `N` keys")
+	fs.StringVar(&f.mix, "mix", "get=80,set=20", "`VERB=WEIGHT,…` of get, set and del")
+	fs.Float64Var(&f.rate, "rate", 0, "send `N` requests a second, due at fixed times")
+	return cmd
+}
+
+// The limits keep a typing error from filling the memory.
+const (
+	benchPrefix     = "sscli/bench/"
+	maxBenchWorkers = 100_000
+	maxBenchKeys    = 10_000_000
+	maxBenchSize    = 256 << 20
+	// benchSpare is how long keys outlive a benchmark that could not delete them.
+	benchSpare = 10 * time.Minute
+)
+
+// A benchmark sends requests and measures.
+type benchmark struct {
+	a      *app.App
+	f      benchFlags
+	length time.Duration // 0 for no limit
+	verbs  []string      // each as often as its weight says
+	prefix string
+	value  []byte
+
+	sessions []*client.Session
+	began    time.Time
+	sent     atomic.Int64
+	answered atomic.Int64
+	results  map[string]*measurement // by verb
+
+	mu    sync.Mutex
+	first error // the first error of a request
+}
+
+// newBenchmark checks the flags. The error is a usage error.
+func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
+	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: benchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
+	switch {
+	case f.clients < 1 || f.inflight < 1 || f.clients > maxBenchWorkers || f.inflight > maxBenchWorkers/f.clients:
+		return nil, fault.Usagef("--clients %d --inflight %d: want at least 1 each, and at most %d together", f.clients, f.inflight, maxBenchWorkers)
+	case f.count < 0:
+		return nil, fault.Usagef("-n %d: want at least 1", f.count)
+	case f.size < 0 || f.size > maxBenchSize:
+		return nil, fault.Usagef("--size %d: want 0 to %d", f.size, maxBenchSize)
+	case f.keys < 1 || f.keys > maxBenchKeys:
+		return nil, fault.Usagef("--keys %d: want 1 to %d", f.keys, maxBenchKeys)
+	case f.rate < 0 || math.IsInf(f.rate, 0) || math.IsNaN(f.rate) || f.rate > 1e9:
+		return nil, fault.Usagef("--rate %v: want a number of requests a second", f.rate)
+	}
+	if f.length != "" {
+		var err error
+		if b.length, err = config.ParseDuration(f.length); err != nil {
+			return nil, fault.Usagef("--for: %v", err)
+		}
+		if b.length <= 0 {
+			return nil, fault.Usagef("--for %s: must be greater than 0", f.length)
+		}
+	} else if f.count == 0 {
+		b.length = 10 * time.Second
+	}
+	var err error
+	if b.verbs, err = parseMix(f.mix); err != nil {
+		return nil, fault.Usagef("--mix: %w", err)
+	}
+	for _, verb := range b.verbs {
+		b.results[verb] = newMeasurement()
+	}
+	b.value = make([]byte, f.size)
+	rand.Read(b.value) // never returns an error
+	return b, nil
+}
+
+// key returns the i-th key.
+func (b *benchmark) key(i int) string { return b.prefix + strconv.Itoa(i) }
+
+// command returns a request with a verb.
+func (b *benchmark) command(verb string, key string) client.Command {
+	switch verb {
+	case "get":
+		return client.Get(key)
+	case "del":
+		return client.Del(key, client.WriteOptions{})
+	}
+	return client.Set(key, b.value, client.SetOptions{TTL: (b.length + benchSpare).Truncate(time.Millisecond)})
+}
+
+// run connects, writes the keys, measures, prints, and deletes the keys.
+func (b *benchmark) run(ctx context.Context) (err error) {
+	o, undo, err := b.a.Broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.dial(ctx, o); err != nil {
+		return err
+	}
+	defer func() {
+		if cleanErr := b.clean(ctx); err == nil {
+			err = cleanErr
+		}
+	}()
+	if slices.Contains(b.verbs, "get") || slices.Contains(b.verbs, "del") {
+		if err := b.each(ctx, func(key string) client.Command { return b.command("set", key) }); err != nil {
+			return fmt.Errorf("bench: write the keys: %w", err)
+		}
+	}
+	elapsed := b.measure(ctx)
+	if err := b.print(elapsed); err != nil {
+		return err
+	}
+	if due := int64(b.f.rate * elapsed.Seconds()); b.f.count == 0 && b.sent.Load() < due-due/50 {
+		b.a.Warn(fmt.Sprintf("%d requests were due, but only %d were sent; the latencies leave out the others", due, b.sent.Load()),
+			"use more --clients or --inflight, or a lower --rate")
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if b.first != nil {
+		return fmt.Errorf("bench: %w", b.first)
+	}
+	return nil
+}
+
+// dial opens the connections, each with another client id.
+func (b *benchmark) dial(ctx context.Context, o client.Options) error {
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	base := o.ClientID
+	for i := range b.f.clients {
+		if base != "" && i > 0 {
+			o.ClientID = fmt.Sprintf("%s-%d", base, i)
+		}
+		s, err := client.Dial(limited, o)
+		if err != nil {
+			return err
+		}
+		b.sessions = append(b.sessions, s)
+	}
+	return nil
+}
+
+// close closes the connections.
+func (b *benchmark) close() (err error) {
+	for _, s := range b.sessions {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// manyAtOnce is the number of keys that are written or deleted at a time, before and after the
+// measurement.
+const manyAtOnce = 64
+
+// each sends a command for every key, and returns the first error.
+func (b *benchmark) each(ctx context.Context, command func(key string) client.Command) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p := b.sessions[0].Pipeline(manyAtOnce)
+	var wg sync.WaitGroup
+	for i := range b.f.keys {
+		f, err := p.Send(ctx, command(b.key(i)))
+		if err != nil {
+			cancel(err)
+			break
+		}
+		wg.Go(func() {
+			if _, err := f.Wait(); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// clean deletes the keys, also after a signal.
+func (b *benchmark) clean(ctx context.Context) error {
+	limit := 10*time.Second + time.Duration(b.f.keys)*time.Millisecond
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	err := b.each(limited, func(key string) client.Command { return client.Del(key, client.WriteOptions{}) })
+	if err != nil {
+		return fmt.Errorf("bench: delete the keys, which begin with %s and expire within %v: %w", b.prefix, b.length+benchSpare, err)
+	}
+	return nil
+}
+
+// measure runs the workers and returns how long they took.
+func (b *benchmark) measure(ctx context.Context) time.Duration {
+	var cancel context.CancelFunc = func() {}
+	measuring := ctx
+	if b.length > 0 {
+		measuring, cancel = context.WithTimeout(ctx, b.length)
+	}
+	defer cancel()
+	progress := b.progress()
+	b.began = time.Now()
+	var wg sync.WaitGroup
+	for _, s := range b.sessions {
+		for range b.f.inflight {
+			wg.Go(func() { b.work(ctx, measuring, s) })
+		}
+	}
+	wg.Wait()
+	elapsed := time.Since(b.began)
+	progress()
+	return elapsed
+}
+
+// work sends one request after the other until measuring ends. The end of ctx also ends the
+// request that is under way.
+func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
+	for measuring.Err() == nil {
+		n := b.sent.Add(1)
+		if b.f.count > 0 && n > b.f.count {
+			return
+		}
+		due := time.Now()
+		if b.f.rate > 0 {
+			due = b.began.Add(time.Duration(float64(n-1) / b.f.rate * float64(time.Second)))
+			if !wait.For(measuring, time.Until(due)) {
+				return
+			}
+		}
+		verb := b.verbs[randv2.N(len(b.verbs))]
+		_, err := s.Do(ctx, b.command(verb, b.key(randv2.N(b.f.keys))))
+		if err != nil && ctx.Err() != nil {
+			return
+		}
+		b.results[verb].add(time.Since(due), err)
+		if err == nil {
+			b.answered.Add(1)
+			continue
+		}
+		b.mu.Lock()
+		if b.first == nil {
+			b.first = err
+		}
+		b.mu.Unlock()
+		if fault.IsA[*wire.StoreError](err) {
+			continue
+		}
+		// Do not retry in a tight loop while the broker is gone.
+		if !wait.For(measuring, 10*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// print prints the measurements.
+func (b *benchmark) print(elapsed time.Duration) error {
+	all := newMeasurement()
+	verbs := slices.Compact(slices.Clone(b.verbs)) // equal ones are neighbours
+	for _, verb := range verbs {
+		t := b.results[verb]
+		all.latency.Merge(t.latency)
+		all.errors += t.errors
+		if len(verbs) > 1 {
+			if err := b.a.Emit(t.result(verb, elapsed)); err != nil {
+				return err
+			}
+		}
+	}
+	name := "all"
+	if len(verbs) == 1 {
+		name = verbs[0]
+	}
+	return b.a.Emit(all.result(name, elapsed))
+}
+
+// progress shows the progress once a second if standard error is a terminal. end ends it.
+func (b *benchmark) progress() (end func()) {
+	if b.a.Settings.Quiet || !term.IsTerminal(int(b.a.Stderr.Fd())) {
+		return func() {}
+	}
+	last := int64(0)
+	line := &terminal.Line{W: b.a.Stderr}
+	return line.Animate(time.Second, func() string {
+		n := b.answered.Load()
+		text := fmt.Sprintf("%d answered, %d/s", n, n-last)
+		last = n
+		if elapsed := time.Since(b.began); b.length > 0 {
+			text += fmt.Sprintf(", %v left", max(b.length-elapsed, 0).Round(time.Second))
+		} else if n > 0 {
+			left := time.Duration(float64(elapsed) / float64(n) * float64(b.f.count-n))
+			text += fmt.Sprintf(" of %d, about %v left", b.f.count, max(left, 0).Round(time.Second))
+		}
+		return text
+	})
+}

@@ -1,0 +1,102 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/emulator"
+)
+
+func TestParseMix(t *testing.T) {
+	for text, want := range map[string]string{
+		"get":               "get",
+		"get=80,set=20":     "get get get get set",
+		"set=3, DEL=1":      "set set set del",
+		"get=0,set=5":       "set",
+		"get=1000,set=1000": "get set",
+	} {
+		got, err := parseMix(text)
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "get=", "get=x", "get=-1", "get=1001", "scan", "get=1,get=2", "get=0", "get=1,", "get=99999999999999999999"} {
+		if got, err := parseMix(text); err == nil {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// FuzzParseMix: what is made of a mix, counted and written as a mix again, is the
+// same mix.
+func FuzzParseMix(f *testing.F) {
+	for _, text := range []string{"get=80,set=20", "del", "set=3,get=7,del=10"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		verbs, err := parseMix(text)
+		if err != nil {
+			return
+		}
+		counts := make(map[string]int)
+		for _, v := range verbs {
+			counts[v]++
+		}
+		var parts []string
+		for _, v := range slices.Compact(slices.Clone(verbs)) {
+			parts = append(parts, fmt.Sprintf("%s=%d", v, counts[v]))
+		}
+		again, err := parseMix(strings.Join(parts, ","))
+		if err != nil || !slices.Equal(again, verbs) {
+			t.Errorf("%q: %q, again %q, %v", text, verbs, again, err)
+		}
+	})
+}
+
+// TestBenchRateCountsWhatWasDue: a store that stops delays every request that is due meanwhile, and
+// with a rate each of them counts as slow.
+func TestBenchRateCountsWhatWasDue(t *testing.T) {
+	const still, rate, count = 500 * time.Millisecond, 100, 50
+	slow := func(f benchFlags) (over int64) {
+		t.Helper()
+		store := emulator.Start(t)
+		var first sync.Once
+		store.Intercept(func(emulator.Request) (a emulator.Action) {
+			first.Do(func() { a.DelayReply = still })
+			return a
+		})
+		f.clients, f.inflight, f.keys, f.mix, f.count = 1, 1, 1, "set", count
+		b, err := newBenchmark(&app.App{}, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.dial(t.Context(), client.Options{Address: store.Addr().String(), Timeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		defer b.close()
+		b.a.Settings.Quiet = true
+		b.measure(t.Context())
+		if b.first != nil {
+			t.Fatal(b.first)
+		}
+		for _, bar := range b.results["set"].latency.Distribution() {
+			if bar.To >= (still / 5).Microseconds() {
+				over += bar.Count
+			}
+		}
+		return over
+	}
+	// Due every 10 ms: at least the first 40 waited for 100 ms or more.
+	if n := slow(benchFlags{rate: rate}); n < 40 {
+		t.Errorf("%d requests that were due waited", n)
+	}
+	if n := slow(benchFlags{}); n < 1 || n > count/2 {
+		t.Errorf("%d requests of a closed loop waited", n)
+	}
+}

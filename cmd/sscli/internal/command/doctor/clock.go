@@ -1,0 +1,68 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// clockWarning is the difference of the clocks from which the check warns. The store's limit is
+// wire.MaxDrift.
+const clockWarning = 5 * time.Second
+
+// clock measures the difference between the local clock and the store's.
+func (s *scratch) clock(ctx context.Context) error {
+	const times = 5
+	key := s.key("clock")
+	var best client.Skew
+	for i := range times {
+		skew, err := s.s.MeasureSkew(ctx, key, scratchTTL)
+		if err != nil {
+			return s.fail(ctx, "clock", fault.Describe(client.Set(key, nil, client.SetOptions{}), err))
+		}
+		if i == 0 || skew.Bound < best.Bound {
+			best = skew
+		}
+	}
+	check := format.Check{Name: "clock", Status: format.Pass, Facts: []format.Fact{
+		{Name: "ahead", Value: fmt.Sprintf("%.1f ms", ms(best.Ahead))},
+		{Name: "bound", Value: fmt.Sprintf("%.1f ms", ms(best.Bound))},
+	}}
+	ahead := best.Ahead
+	side := "ahead of"
+	if ahead < 0 {
+		ahead, side = -ahead, "behind"
+	}
+	check.Message = fmt.Sprintf("the local clock is %s %s the store's, give or take %s", rounded(ahead), side, rounded(best.Bound))
+	if best.Ahead > 0 {
+		check.Message += fmt.Sprintf("; the store refuses writes that are over %v ahead", wire.MaxDrift)
+	}
+	const synchronize = "compare date -u here and on the broker's nodes, and synchronize both"
+	switch {
+	case best.Ahead > wire.MaxDrift:
+		check.Status, check.Hint = format.Fail, synchronize
+		if err := s.print(check); err != nil {
+			return err
+		}
+		return &fault.ExitError{Code: fault.CodeClock}
+	case ahead > clockWarning:
+		check.Status, check.Hint = format.Warn, synchronize
+	}
+	return s.print(check)
+}
+
+// ms returns a duration in milliseconds.
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// rounded formats a duration, in milliseconds if it is less than a second.
+func rounded(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%.1f ms", ms(d))
+	}
+	return d.Round(time.Millisecond).String()
+}

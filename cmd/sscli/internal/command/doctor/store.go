@@ -1,0 +1,56 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// read reads a key, to see whether a store answers.
+func (c *checkup) read(ctx context.Context) error {
+	began := time.Now()
+	reply, err := c.s.Get(ctx, ping.Key)
+	check := format.Check{Name: "store", Status: format.Pass, Message: "the store answers", Took: reply.RTT}
+	refused, isStore := errors.AsType[*wire.StoreError](err)
+	switch {
+	case isStore:
+		f, _ := c.a.Explain(fault.Describe(client.Get(ping.Key), err))
+		check.Status, check.Hint, check.Took = format.Warn, f.Hint, time.Since(began)
+		check.Message = fmt.Sprintf("the store answers, but refuses get %s: %s", ping.Key, refused.Text)
+	case err != nil:
+		return c.fail(ctx, check.Name, fault.Describe(client.Get(ping.Key), err))
+	}
+	app.Attend(c.a, reply.ReplyInfo)
+	return c.print(check)
+}
+
+// roundTrips is the number of round trips that are measured.
+const roundTrips = 10
+
+// roundTrip measures the round trip to the store.
+func (c *checkup) roundTrip(ctx context.Context) error {
+	var took []time.Duration
+	for range roundTrips {
+		began := time.Now()
+		reply, err := c.s.Get(ctx, ping.Key)
+		if _, refused := errors.AsType[*wire.StoreError](err); refused {
+			reply.RTT = time.Since(began)
+		} else if err != nil {
+			return c.fail(ctx, "round trip", fault.Describe(client.Get(ping.Key), err))
+		}
+		took = append(took, reply.RTT)
+	}
+	s := ping.Summary(roundTrips, took)
+	return c.print(format.Check{
+		Name: "round trip", Status: format.Pass, Took: s.Avg,
+		Message: fmt.Sprintf("%d times, %v to %v", roundTrips, s.Min.Round(time.Microsecond), s.Max.Round(time.Microsecond)),
+	})
+}

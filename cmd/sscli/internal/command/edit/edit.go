@@ -1,0 +1,340 @@
+package edit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// New returns the command `sscli edit`.
+func New(a *app.App) *cobra.Command {
+	var lockName config.Text
+	cmd := &cobra.Command{
+		Use:     "edit KEY",
+		Short:   "Edit a value in your editor",
+		GroupID: app.GroupStore,
+		Long: `Open the value of KEY in $VISUAL or $EDITOR (default vi) and store what was saved. A key
+that is missing is created.
+
+A JSON object or array must be JSON again, or you are asked. One without spaces is
+indented for the editor and stored without spaces; everything else is stored as it is,
+but for a newline at the end of the file that the value does not have. Values that are
+not text are refused.
+
+Nothing is written if nothing changed, if the editor ends with another exit code than 0,
+or if the key changed meanwhile: your text then stays in a file, and stderr shows how it
+differs from the value. The exit code is 1.
+
+The store cannot compare and set. edit reads the key once more right before it writes,
+so that a write by another client is overwritten unseen only within one round trip. With
+--lock NAME it holds that lock while you edit, and writes with its current fencing token:
+no other holder of the lock can write meanwhile. From then on the key is protected:
+every write to it needs a token. A key that expires no longer does once it was edited.`,
+		Example:           "  sscli edit config\n  sscli edit config --lock config-lock\n  EDITOR='code --wait' sscli edit config",
+		Args:              app.ExactArgs("KEY"),
+		ValidArgsFunction: complete.Keys(a, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd.Context(), a, app.Unprotect(args[0]), string(lockName))
+		},
+	}
+	cmd.Flags().Var(&lockName, "lock", "hold the lock `NAME` meanwhile, and write with its fencing token")
+	return cmd
+}
+
+// editorWords returns the command of the editor, and the variable that names it, if one does. Its words are written as in a line of a batch.
+func editorWords(a *app.App) (command []string, source string, err error) {
+	for _, name := range []string{"VISUAL", "EDITOR"} {
+		line, _ := a.Env(name)
+		words, err := repl.Split(line)
+		if err != nil {
+			return nil, name, fault.Usagef("%s: %w", name, err)
+		}
+		for _, w := range words {
+			command = append(command, w.Text)
+		}
+		if len(command) > 0 {
+			return command, name, nil
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return []string{"notepad"}, "", nil
+	}
+	return []string{"vi"}, "", nil
+}
+
+func run(ctx context.Context, a *app.App, key, lockName string) error {
+	command, source, err := editorWords(a)
+	if err != nil {
+		return err
+	}
+	for _, k := range []string{key, lockName} {
+		if err := client.Get(k).Check(); err != nil && (k == key || lockName != "") {
+			return &fault.UsageError{Err: err}
+		}
+	}
+	if key == lockName {
+		return fault.Usagef("--lock %s: the lock is the key itself", format.BriefWord(lockName))
+	}
+	what := "edit " + format.Brief(key)
+	if lockName != "" {
+		what += " with the lock " + format.Brief(lockName)
+	}
+	if err := a.Settings.Broker(); err != nil {
+		return err
+	}
+	if err := a.Confirm(ctx, what); err != nil {
+		return err
+	}
+	a.Saw(key)
+	return a.WithSession(ctx, func(s *client.Session, o client.Options) (err error) {
+		e := editing{app: a, session: s, options: o, key: key, command: command, source: source}
+		if lockName != "" {
+			l, release, err := lock.Hold(ctx, a, s, o, lockName)
+			if err != nil {
+				return err
+			}
+			e.lock = l
+			return errors.Join(e.run(ctx), release())
+		}
+		return e.run(ctx)
+	})
+}
+
+// An editing is one run of the command.
+type editing struct {
+	app     *app.App
+	session *client.Session
+	options client.Options
+	key     string
+	command []string
+	source  string       // the variable that names the editor; empty for the default
+	lock    *client.Lock // nil without --lock
+
+	before client.GetResult // the key when it was read first
+	doc    document
+	file   string // that the editor opens; in a directory of its own
+}
+
+// run edits the value and stores it.
+func (e *editing) run(ctx context.Context) (err error) {
+	if e.before, err = e.read(ctx); err != nil {
+		return err
+	}
+	var ok bool
+	if e.doc, ok = newDocument(e.before.Value); !ok {
+		return &fault.UsageError{
+			Err:  fmt.Errorf("the value of %s is not text, an editor may damage it", format.BriefWord(e.key)),
+			Hint: "sscli get " + format.Word(e.key) + " -f FILE; then sscli set " + format.Word(e.key) + " -f FILE",
+		}
+	}
+	if err := e.writeFile(); err != nil {
+		return err
+	}
+	value, err := e.edit(ctx)
+	if err == nil && value != nil {
+		err = e.store(ctx, value)
+	}
+	if err == nil || fault.IsA[*fault.OutputError](err) { // it was written
+		return errors.Join(err, e.removeFile())
+	}
+	return e.keepFile(err)
+}
+
+func (e *editing) read(ctx context.Context) (client.GetResult, error) {
+	limited, cancel := context.WithTimeout(ctx, e.options.Timeout)
+	defer cancel()
+	r, err := e.session.Get(limited, e.key)
+	if err != nil {
+		return r, fault.Describe(client.Get(e.key), err)
+	}
+	return r, nil
+}
+
+// writeFile writes the text for the editor to a new file that only this user can read. Its name
+// begins as the key does.
+func (e *editing) writeFile() error {
+	dir, err := os.MkdirTemp("", "sscli-edit-")
+	if err != nil {
+		return err
+	}
+	const most = 40
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '-'
+	}, e.key)
+	ext := ".txt"
+	if e.doc.isJSON {
+		ext = ".json" // for the colors of the editor
+	}
+	e.file = filepath.Join(dir, strings.TrimLeft("value-"+name[:min(len(name), most)], "-")+ext)
+	if err := os.WriteFile(e.file, e.doc.text, 0o600); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
+}
+
+func (e *editing) removeFile() error { return os.RemoveAll(filepath.Dir(e.file)) }
+
+// keepFile returns err with the name of the file, unless the file holds nothing new.
+func (e *editing) keepFile(err error) error {
+	text, readErr := os.ReadFile(e.file)
+	if readErr == nil && bytes.Equal(text, e.doc.text) {
+		return errors.Join(err, e.removeFile())
+	}
+	if refused, ok := errors.AsType[*client.StoreError](err); ok && refused.Kind() == client.ErrorFenceRequired {
+		err = &fault.NextError{Err: err, Hint: "sscli edit " + format.Word(e.key) + " --lock LOCK, with the lock that protects the key"}
+	}
+	kept := &keptError{err: err, file: e.file}
+	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {
+		refused.Hint = "sscli set " + format.Word(e.key) + " -f " + format.Word(e.file) + " writes it all the same"
+	}
+	return kept
+}
+
+// A keptError is an error with the file that has the user's text.
+type keptError struct {
+	err  error
+	file string
+}
+
+func (e *keptError) Error() string {
+	return fault.Message(e.err) + "; your text is in " + format.Word(e.file)
+}
+
+func (e *keptError) Unwrap() error { return e.err }
+
+// edit runs the editor and returns the new value, nil if nothing changed.
+func (e *editing) edit(ctx context.Context) ([]byte, error) {
+	runner := process.NewRunner()
+	defer runner.Close()
+	name := format.BriefWord(e.command[0])
+	e.app.Inform("editing " + format.BriefWord(e.key) + " with " + name)
+	for {
+		code, err := runner.Run(process.Command{Args: append(e.command[:len(e.command):len(e.command)], e.file)})
+		if err != nil {
+			if e.source != "" {
+				err = fmt.Errorf("%s: %w", e.source, err)
+			}
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if code != 0 {
+			return nil, &fault.NotWrittenError{Why: fmt.Sprintf("the editor %s ended with exit code %d, nothing was written", name, code)}
+		}
+		text, err := os.ReadFile(e.file)
+		if err != nil {
+			return nil, err
+		}
+		value, bad := e.doc.value(text)
+		if bad != nil {
+			again, err := e.askAbout(ctx, bad)
+			if err != nil {
+				return nil, err
+			}
+			if again {
+				continue
+			}
+		}
+		if e.before.Found && bytes.Equal(value, e.doc.stored) || bytes.Equal(text, e.doc.text) {
+			e.app.Inform("unchanged, nothing was written")
+			return nil, nil
+		}
+		return value, nil
+	}
+}
+
+// askAbout asks what to do with a text that is no JSON although the value was.
+func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err error) {
+	refused := &fault.NotWrittenError{Why: fmt.Sprintf("the text is not JSON, as the value was: %v; nothing was written", bad)}
+	if !app.CanAsk(e.app) {
+		return false, refused
+	}
+	answer, err := terminal.Ask(ctx, e.app.Stderr, fmt.Sprintf("not JSON: %v. Edit again, write it as it is, or quit? [e/w/q] ", bad))
+	if err != nil {
+		return false, err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "e", "edit":
+		return true, nil
+	case "w", "write":
+		return false, nil
+	}
+	return false, refused
+}
+
+// store writes the value, unless the key changed since it was read.
+func (e *editing) store(ctx context.Context, value []byte) error {
+	now, err := e.read(ctx)
+	if err != nil {
+		return err
+	}
+	if now.Found != e.before.Found || !now.Version.Equal(e.before.Version) || !bytes.Equal(now.Value, e.before.Value) {
+		return e.conflict(now, value)
+	}
+	var o client.SetOptions
+	if !now.Found {
+		o.Condition = client.NX // so there is no window
+	}
+	if e.lock != nil {
+		if e.lock.Context().Err() != nil {
+			return context.Cause(e.lock.Context())
+		}
+		o.Fence = e.lock.Token()
+	}
+	req := verb.SetRequest(e.key, string(value), o, nil)
+	limited, cancel := context.WithTimeout(ctx, e.options.Timeout)
+	defer cancel()
+	reply, err := verb.Carry(e.app, limited, e.session.Do, req)
+	if set, ok := reply.(client.SetResult); ok && err == nil && !set.Applied {
+		if now, err = e.read(ctx); err != nil {
+			return err
+		}
+		return e.conflict(now, value)
+	}
+	if err := verb.Finish(e.app, ctx, req, 0, reply, err, e.options.Timeout, e.session.ReadBack); err != nil {
+		return err
+	}
+	if e.lock == nil && now.Found {
+		e.app.Inform("another client's write a moment ago could be lost; --lock NAME prevents it")
+	}
+	return nil
+}
+
+// conflict shows how the text differs from the value that the key has now, and returns the
+// error.
+func (e *editing) conflict(now client.GetResult, value []byte) error {
+	if !now.Found {
+		return &fault.NotWrittenError{Why: format.BriefWord(e.key) + " was deleted while you edited, nothing was written"}
+	}
+	e.app.Say(format.EditConflict{Key: e.key, Theirs: now.Value, Ours: value, Fields: jsonfield.Changes(now.Value, value)})
+	when := ""
+	if !now.Version.IsZero() {
+		when = fmt.Sprintf(" at %s (%s)", now.Version.Time().UTC().Format(time.RFC3339), format.Age(time.Since(now.Version.Time())))
+	}
+	return &fault.NotWrittenError{Why: fmt.Sprintf("%s changed%s while you edited, nothing was written", format.BriefWord(e.key), when)}
+}

@@ -1,0 +1,234 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/redis"
+)
+
+type flags struct {
+	listen, users       config.Text
+	cert, key, clientCA config.Text
+	watch               []string
+	notify              string
+	insecure            bool
+	log                 requestlog.Flags
+}
+
+// New returns the command.
+func New(a *app.App) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:     "gateway [-- CMD...]",
+		Short:   "Serve Redis clients from the state store",
+		GroupID: app.GroupServe,
+		Long: `Listen for Redis clients and carry their commands to the state store of the broker that
+the connection flags name. When it is ready it prints its URL. It serves what the state
+store can do: GET, SET with NX and PX, DEL, SCAN, the notifications of single keys, and
+SS.GET, SS.SET, SS.DEL, SS.VDEL for versions and fencing tokens. docs/redis.md has the
+whole table.
+
+With CMD, run CMD against it, with REDIS_URL set, and end with its exit code.
+
+Notifications are off until --notify-keyspace-events, or CONFIG SET, turns them on. A
+client may SUBSCRIBE to __keyspace@0__:KEY. PSUBSCRIBE and __keyevent@0__ channels have
+the keys of --watch.
+
+A write without an answer is replied to with UNKNOWN: it may have been applied. LOADING
+means that the broker cannot be reached and nothing was sent. A subscriber that may have
+missed a change is disconnected.
+
+With -v, print a line on standard error for each command, and what the store made of it;
+with -vv more of each, and the clients that come and go. --log-format json makes them JSON.
+
+--users takes lines as htpasswd -nbB NAME PASSWORD prints them. An address that is not
+loopback needs it, or --tls-client-ca, or --redis-insecure.`,
+		Example: "  sscli gateway\n  sscli gateway --watch setpoint --notify-keyspace-events KEA\n  sscli gateway -- pytest\n  sscli gateway --listen :6379 --users users.txt --tls-cert server.crt --tls-key server.key",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return fault.Usagef("%.64q: want gateway -- CMD...", app.Unprotect(args[0]))
+			}
+			return run(a, cmd.Context(), f, app.UnprotectAll(args))
+		},
+	}
+	fs := cmd.Flags()
+	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 is any free one (default 127.0.0.1:6379, with CMD 127.0.0.1:0)")
+	fs.StringArrayVar(&f.watch, "watch", nil, "`KEY` whose changes go to patterns and __keyevent@0__ channels; may be given several times")
+	fs.StringVar(&f.notify, "notify-keyspace-events", "", "`FLAGS` of Redis, such as KEA, for which events clients are notified (default: none)")
+	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
+	fs.Var(&f.cert, "tls-cert", "PEM `FILE` with the server's certificate and its intermediate certificates: serves TLS")
+	fs.Var(&f.key, "tls-key", "PEM `FILE` with the key of --tls-cert")
+	fs.Var(&f.clientCA, "tls-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
+	fs.BoolVar(&f.insecure, "redis-insecure", false, "let everybody in who can reach the address")
+	f.log.Bind(fs)
+	return cmd
+}
+
+// prepare checks the flags and returns how to listen and to serve.
+func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig *tls.Config, err error) {
+	switch {
+	case f.listen != "":
+		listen = string(f.listen)
+	case command:
+		listen = "127.0.0.1:0"
+	default:
+		listen = "127.0.0.1:6379"
+	}
+	o.Notify = f.notify
+	for _, key := range f.watch {
+		if key == "" {
+			return listen, o, nil, fault.Usagef("--watch: the key is empty")
+		}
+	}
+	if f.users != "" {
+		users, err := passwd.Read(string(f.users))
+		if err != nil {
+			return listen, o, nil, &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
+		}
+		o.Login = func(user string, password []byte) (string, bool) { return user, users.Check(user, password) }
+	}
+	if tlsConfig, err = f.tls(); err != nil {
+		return listen, o, nil, err
+	}
+	if f.clientCA != "" {
+		o.Identify = commonName
+	}
+	if o.Login == nil && f.clientCA == "" && !f.insecure && !isLoopback(listen) {
+		return listen, o, nil, &fault.UsageError{
+			Err:  fmt.Errorf("--listen %s: everybody who can reach this address could read and write the store", listen),
+			Hint: "--users FILE, or --redis-insecure to allow it",
+		}
+	}
+	return listen, o, tlsConfig, nil
+}
+
+// tls is nil for plain TCP.
+func (f flags) tls() (*tls.Config, error) {
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return nil, fault.Usagef("want --tls-cert and --tls-key together")
+	case f.cert == "" && f.clientCA != "":
+		return nil, fault.Usagef("--tls-client-ca without TLS: want --tls-cert and --tls-key too")
+	case f.cert == "":
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(string(f.cert), string(f.key))
+	if err != nil {
+		return nil, fault.Usagef("--tls-cert, --tls-key: %w", err)
+	}
+	c, err := certs.ServerTLS(pair, string(f.clientCA))
+	if err != nil {
+		return nil, fault.Usagef("--tls-client-ca: %w", err)
+	}
+	return c, nil
+}
+
+// commonName is the user of a client certificate; empty if the client shows none.
+func commonName(c net.Conn) string {
+	const patience = 10 * time.Second
+	conn, ok := c.(*tls.Conn)
+	if !ok {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if conn.HandshakeContext(ctx) != nil {
+		return "" // the first read returns the error
+	}
+	if shown := conn.ConnectionState().PeerCertificates; len(shown) > 0 {
+		return shown[0].Subject.CommonName
+	}
+	return ""
+}
+
+// isLoopback reports whether only this machine can reach an address.
+func isLoopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return true // listening says what is wrong
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func run(a *app.App, ctx context.Context, f flags, command []string) (err error) {
+	listen, o, tlsConfig, err := f.prepare(len(command) > 0)
+	if err != nil {
+		return err
+	}
+	if err := a.Settings.Broker(); err != nil {
+		return err
+	}
+	log, err := f.log.Open(a)
+	if err != nil {
+		return err
+	}
+	if log != nil {
+		o.Observe = log.Command
+	}
+	if err := a.Confirm(ctx, "let Redis clients write"); err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", listen)
+	if err != nil {
+		return &fault.UsageError{Err: fmt.Errorf("listen on %s: %w", listen, err), Hint: "another --listen, such as 127.0.0.1:0 for any free port"}
+	}
+	defer ln.Close()
+	ready := format.Gateway{URL: "redis://" + ln.Addr().String()}
+	if !a.Settings.Embedded {
+		ready.Store = a.Settings.URL()
+	}
+	if tlsConfig != nil {
+		ready.URL = "rediss://" + ln.Addr().String()
+		ln = tls.NewListener(ln, tlsConfig)
+	}
+	return a.WithSession(ctx, func(s *client.Session, co client.Options) (err error) {
+		b, err := open(ctx, s, co.Timeout, app.Logger(a), f.watch, o)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.close()) }()
+		b.server.Serve(ln)
+		ended := make(chan error, 1)
+		b.running.Go(func() { ended <- b.keepConnected(b.life) })
+		if len(command) > 0 {
+			return runCommand(command, ready.URL)
+		}
+		if err := a.Emit(ready); err != nil {
+			return err
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return fault.ServerEnded(context.Cause(ctx))
+		}
+	})
+}
+
+// runCommand runs CMD against the gateway.
+func runCommand(command []string, url string) error {
+	runner := process.NewRunner()
+	defer runner.Close()
+	code, err := runner.Run(process.Command{Args: command, Env: process.Environ(map[string]string{"REDIS_URL": url})})
+	if err != nil || code == 0 {
+		return err
+	}
+	return &fault.ExitError{Code: code}
+}

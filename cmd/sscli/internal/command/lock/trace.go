@@ -1,0 +1,421 @@
+package lock
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/format"
+)
+
+// traceFlags are the flags of lock trace.
+type traceFlags struct {
+	guards          []string
+	ttl, forDur     config.Text
+	from, svg       config.Text
+	timeline        bool
+	count           int
+	lease, duration time.Duration // ttl and forDur, parsed
+	names           []string
+}
+
+func newLockTrace(a *app.App) *cobra.Command {
+	var f traceFlags
+	cmd := &cobra.Command{
+		Use:   "trace NAME...",
+		Short: "Show what happens to locks, in words",
+		Long: `Watch locks and print what happens to them: who acquired one, renewed it, released it, took
+it over from whom, and how long it was held or free. --timeline draws a chart at the end.
+
+A notification says that a key was written, or is gone. Whether a holder released its lock
+or its lease expired is inferred from the time since its last renewal, and the line says so.
+Without renewals, --ttl helps: with the length of the lease the two can be told apart.
+Otherwise the line says deleted. Renewals of one holder share a line in the human form.
+
+Keys named with --guards are watched too: the line of a write says who held the locks then.
+Who wrote, and with which token, no notification says.
+
+--from reads a recording in place of a broker: the output of lock trace -o json, or of
+watch -o json. It needs no NAME, which means all keys of the recording.`,
+		Example: `  sscli lock trace build --guards artifact --timeline    # until Ctrl-C
+  sscli lock trace build -o json > build.jsonl
+  sscli lock trace --from build.jsonl --svg build.svg`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.names = app.UnprotectAll(args)
+			f.guards = app.UnprotectAll(f.guards)
+			if err := f.check(); err != nil {
+				return err
+			}
+			return trace(a, cmd.Context(), f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringArrayVar(&f.guards, "guards", nil, "also show the writes of `KEY`, which the locks protect; may be repeated")
+	fs.Var(&f.ttl, "ttl", "the lease of the locks is `DURATION`, to tell a release from an expiry")
+	fs.BoolVar(&f.timeline, "timeline", false, "draw a chart at the end: who held which lock when")
+	fs.Var(&f.svg, "svg", "write the chart as a picture to `FILE`")
+	fs.Var(&f.from, "from", "read a recording from `FILE`, or - for standard input, and connect to no broker")
+	fs.Var(&f.forDur, "for", "end after `DURATION` (default: until interrupted)")
+	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit)")
+	return cmd
+}
+
+// check parses the durations and checks what fits together.
+func (f *traceFlags) check() error {
+	for _, d := range []struct {
+		flag string
+		text config.Text
+		to   *time.Duration
+	}{{"--ttl", f.ttl, &f.lease}, {"--for", f.forDur, &f.duration}} {
+		if d.text == "" {
+			continue
+		}
+		var err error
+		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
+			return fault.Usagef("%s: %w", d.flag, err)
+		}
+		if *d.to <= 0 {
+			return fault.Usagef("%s %s: must be greater than 0", d.flag, d.text)
+		}
+	}
+	for _, name := range f.names {
+		if slices.Contains(f.guards, name) {
+			return fault.Usagef("%s is a lock and --guards: want one of them", format.Brief(name))
+		}
+	}
+	switch {
+	case len(f.names) == 0 && f.from == "":
+		return fault.Usagef("missing NAME")
+	case f.from != "" && f.forDur != "":
+		return fault.Usagef("--from and --for: want one of them")
+	case f.count < 0:
+		return fault.Usagef("-n %d: want 0 or more", f.count)
+	}
+	if f.svg != "" { // not at the end, when the history is over
+		if _, err := os.Stat(filepath.Dir(string(f.svg))); err != nil {
+			return &fault.UsageError{Err: fmt.Errorf("--svg: %w", err)}
+		}
+	}
+	return nil
+}
+
+// trace prints what happens until something ends it, and then the chart.
+func trace(a *app.App, ctx context.Context, f traceFlags) error {
+	t := &tracer{app: a, f: f, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), folds: a.Output == "human"}
+	if f.timeline || f.svg != "" {
+		t.chart = &locklog.Chart{}
+	}
+	var err error
+	if f.from != "" {
+		err = t.read(ctx)
+	} else {
+		err = a.WithSession(ctx, func(s *client.Session, _ client.Options) error { return t.watch(ctx, s) })
+	}
+	t.quiet()
+	if fault.IsA[*fault.UsageError](err) || !t.began {
+		return err
+	}
+	return t.finish(err)
+}
+
+// A tracer prints statements.
+type tracer struct {
+	app     *app.App
+	f       traceFlags
+	history *locklog.History
+	chart   *locklog.Chart // nil: none is wanted
+	folds   bool           // renewals of one holder share a line
+	began   bool           // there was an event
+	ended   time.Time      // of a recording; zero: now
+	changes int
+	outage  app.Outage
+	refused error  // of the first key that is no longer watched
+	still   func() // clears the live line; nil: there is none
+
+	mu       sync.Mutex
+	renewals []format.LockEvent // the last renewal of each lock that is not printed yet
+}
+
+var (
+	errTraceOver  = errors.New("the time of --for is over")
+	errTraceCount = errors.New("the changes of -n have come")
+)
+
+// watch takes the events of the broker.
+func (t *tracer) watch(ctx context.Context, s *client.Session) error {
+	ctx, stop := app.UntilClosed(ctx, t.app.Stdout)
+	defer stop()
+	t.app.Saw(t.f.names...)
+	w, err := s.Watch(ctx, append(slices.Clone(t.f.names), t.f.guards...), client.WatchOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		_ = w.Close(limited) // the registrations end with the session at the latest
+	}()
+	t.app.Inform(t.waits())
+	if t.f.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, t.f.duration, errTraceOver)
+		defer cancel()
+	}
+	for {
+		if !w.Ready() {
+			if err := t.app.Flush(); err != nil {
+				return err
+			}
+			t.live()
+		}
+		e, err := t.outage.Next(ctx, t.app, w, "connecting again")
+		if err != nil {
+			return err
+		}
+		switch e.Kind {
+		case client.EventDown:
+			t.clear()
+			t.outage.Trouble(t.app, e.Err, "connecting again")
+		case client.EventUp:
+			t.clear()
+			t.outage.Over(t.app, ", all keys are watched")
+		case client.EventError:
+			t.clear()
+			t.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
+			if t.refused == nil {
+				t.refused = e.Err
+			}
+		}
+		if err := t.take(e); err != nil {
+			return err
+		}
+	}
+}
+
+// waits says what the trace waits for, and what ends it.
+func (t *tracer) waits() string {
+	text := "waiting for changes of lock " + format.Brief(t.f.names[0])
+	if n := len(t.f.names); n > 1 {
+		text = fmt.Sprintf("waiting for changes of %d locks", n)
+	}
+	switch {
+	case t.f.duration > 0:
+		return text + " for " + t.f.duration.String()
+	case t.f.count > 0:
+		return text // -n ends it, or a signal
+	}
+	return text + "; Ctrl-C ends"
+}
+
+// clear has a warning printed after what happened before it.
+func (t *tracer) clear() {
+	t.quiet()
+	_ = t.app.Flush() // its error comes again
+}
+
+// read takes the events of a recording.
+func (t *tracer) read(ctx context.Context) error {
+	name, in := string(t.f.from), t.app.Stdin
+	if name == "-" {
+		name = "standard input"
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return &fault.UsageError{Err: fmt.Errorf("--from: %w", err)}
+		}
+		defer file.Close()
+		in = file
+	}
+	lines := bufio.NewReader(in)
+	for n := 1; ctx.Err() == nil; n++ {
+		line, err := lines.ReadBytes('\n')
+		if len(line) == 0 && errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return &fault.UsageError{Err: fmt.Errorf("--from: %w", err)}
+		}
+		e, guard, ok, err := locklog.Read(line)
+		if err != nil {
+			return fault.Usagef("--from: %s, line %d: %w", name, n, err)
+		}
+		if e.Kind == locklog.End {
+			t.ended = e.Time
+		}
+		if !ok || e.Kind == locklog.End {
+			continue
+		}
+		if guard {
+			t.history.Guard(e.Key)
+		}
+		if len(t.f.names) > 0 && !guard && !slices.Contains(t.f.names, e.Key) && !slices.Contains(t.f.guards, e.Key) {
+			continue
+		}
+		t.ended = e.Time
+		if err := t.take(e); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// take prints what an event means.
+func (t *tracer) take(e client.Event) error {
+	said, ok := t.history.See(e)
+	if !ok {
+		return nil
+	}
+	t.began = true
+	if t.chart != nil {
+		t.chart.Add(said)
+	}
+	if err := t.show(said); err != nil {
+		return err
+	}
+	switch e.Kind {
+	case client.EventSet, client.EventDelete, client.EventOther:
+		t.changes++
+		if t.changes == t.f.count {
+			return errTraceCount
+		}
+	}
+	return nil
+}
+
+// show prints a statement. In the human form renewals wait: the end of the hold says how
+// many there were, and any other statement about the lock has them printed before it.
+func (t *tracer) show(e format.LockEvent) error {
+	if !t.folds {
+		return t.app.Queue(e)
+	}
+	if waited := t.fold(e); waited != nil {
+		t.quiet()
+		if err := t.app.Queue(*waited); err != nil {
+			return err
+		}
+	}
+	if e.What == locklog.Renewed {
+		return nil
+	}
+	t.quiet()
+	return t.app.Queue(e)
+}
+
+// fold keeps a renewal in place of the one before. Any other statement ends the wait of the
+// last renewal of its lock, which fold returns if it must be printed.
+func (t *tracer) fold(e format.LockEvent) (waited *format.LockEvent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.renewals, func(r format.LockEvent) bool { return r.Name == e.Name })
+	switch {
+	case e.Guard:
+	case e.What == locklog.Renewed && i < 0:
+		t.renewals = append(t.renewals, e)
+	case e.What == locklog.Renewed:
+		t.renewals[i] = e
+	case i >= 0:
+		last := t.renewals[i]
+		t.renewals = slices.Delete(t.renewals, i, i+1)
+		if e.Renewals == 0 {
+			return &last
+		}
+	}
+	return nil
+}
+
+// live shows the renewals that wait in a line that is redrawn.
+func (t *tracer) live() {
+	if len(t.renewals) > 0 && t.still == nil {
+		_, t.still = app.Live(t.app, 100*time.Millisecond, t.line)
+	}
+}
+
+// quiet clears the live line.
+func (t *tracer) quiet() {
+	if t.still != nil {
+		t.still()
+		t.still = nil
+	}
+}
+
+// line is the live line.
+func (t *tracer) line() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var parts []string
+	for _, e := range t.renewals {
+		parts = append(parts, e.Renewing(time.Since(e.Time)))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// finish prints what waits, why the trace ended, and the chart.
+func (t *tracer) finish(err error) error {
+	for _, e := range t.renewals {
+		if queued := t.app.Queue(e); queued != nil {
+			return queued
+		}
+	}
+	reason := "error"
+	switch {
+	case err == nil:
+		reason = "recording"
+	case errors.Is(err, errTraceOver):
+		reason, err = "for", nil
+	case errors.Is(err, errTraceCount):
+		reason, err = "count", nil
+	case fault.IsA[*signals.Interrupted](err):
+		reason = "interrupted"
+	case errors.Is(err, app.ErrOutputGone):
+		return t.draw(nil)
+	case fault.IsA[*fault.OutputError](err):
+		return err
+	}
+	if err == nil {
+		err = t.refused
+	}
+	ended := t.ended
+	if ended.IsZero() {
+		ended = time.Now()
+	}
+	if t.chart != nil {
+		t.chart.Until(ended)
+	}
+	if printed := t.app.Emit(format.End{Reason: reason, Events: t.changes, Time: ended}); printed != nil {
+		return printed
+	}
+	if t.f.timeline {
+		if printed := t.app.Emit(t.chart.Timeline()); printed != nil {
+			return printed
+		}
+	}
+	return t.draw(err)
+}
+
+// draw writes the picture, if one is wanted, and returns err if there is no other error.
+func (t *tracer) draw(err error) error {
+	if t.f.svg == "" {
+		return err
+	}
+	if written := atomicfile.Write(string(t.f.svg), t.chart.Timeline().SVG(), 0o666); written != nil {
+		return &fault.OutputError{Err: written, File: true}
+	}
+	return err
+}

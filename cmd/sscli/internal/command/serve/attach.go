@@ -1,0 +1,189 @@
+package serve
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
+)
+
+// checkAttach refuses the flags that are about a broker of one's own. Some are about the
+// Redis port too.
+func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
+	if len(args) > 0 {
+		return fault.Usagef("--attach together with a command: want one of them")
+	}
+	refused := []string{"listen", "listen-client-ca", "ws", "sat-tokens", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter"}
+	if !redis {
+		refused = append(refused, "listen-cert", "listen-key", "self-signed", "users")
+	}
+	for _, name := range refused {
+		if fs.Changed(name) {
+			return fault.Usagef("--attach together with --%s: with --attach the broker is the one that the connection flags name", name)
+		}
+	}
+	return nil
+}
+
+// checkListen refuses the flags of a connection: only --attach makes one. Variables and contexts
+// are for the other commands, so they do not matter.
+func checkListen(fs *pflag.FlagSet) error {
+	for _, name := range config.ConnectionFlags() {
+		if !fs.Changed(name) {
+			continue
+		}
+		host, port := "127.0.0.1", "1883"
+		value := fs.Lookup(name).Value.String()
+		switch name {
+		case "host":
+			host = value
+			if fs.Changed("port") {
+				port = fs.Lookup("port").Value.String()
+			}
+		case "port":
+			port = value
+		case "url":
+			if u, err := url.Parse(value); err == nil && u.Hostname() != "" {
+				host, port = u.Hostname(), cmp.Or(u.Port(), port)
+			}
+		default:
+			return fault.Usagef("--%s is for a connection; serve makes one only with --attach", name)
+		}
+		return &fault.UsageError{
+			Err:  fmt.Errorf("--%s is for a connection; serve listens on --listen", name),
+			Hint: "sscli serve --listen " + format.Word(net.JoinHostPort(host, port)),
+		}
+	}
+	return nil
+}
+
+// attach serves a store on somebody else's broker.
+func attach(a *app.App, ctx context.Context, f serveFlags) (err error) {
+	served, err := f.options()
+	if err != nil {
+		return err
+	}
+	if a.Settings.Embedded {
+		return fault.Usagef("--attach together with %s: want a broker to attach to", a.Settings.Sources["embedded"])
+	}
+	o, undo, err := a.Broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	log, err := f.log.Open(a)
+	if err != nil {
+		return err
+	}
+	engine := emulator.EngineOptions{
+		Now:     func() time.Time { return time.Now().Add(served.Skew) },
+		MaxKeys: served.MaxKeys,
+	}
+	if log != nil {
+		engine.Observe = log.Engine
+		served.Observe, served.Log = log.Observe, app.Logger(a)
+	}
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	attached, err := emulator.Attach(limited, attachOptions(o), engine, served.Data)
+	cancel()
+	if fault.IsA[*emulator.DataError](err) {
+		return dataError(err)
+	}
+	if err != nil {
+		return fmt.Errorf("attach: %w", err)
+	}
+	redisURL, err := f.redis.serve(attached, served)
+	if err == nil {
+		err = a.Emit(format.Serving{URL: a.Settings.URL()})
+	}
+	if err == nil && redisURL != "" {
+		err = a.Emit(format.Serving{URL: redisURL})
+	}
+	if err != nil {
+		return errors.Join(err, attached.Close())
+	}
+	err = report(a, ctx, attached)
+	if n := attached.Refused(); n > 0 {
+		a.Warn(fmt.Sprintf("%d replies and notifications refused by the broker", n), "")
+	}
+	return err
+}
+
+// report warns of what the broker refuses, at most once a second, until the store or ctx
+// ends.
+func report(a *app.App, ctx context.Context, attached *emulator.Attached) error {
+	refused := make(chan error, 1)
+	attached.OnRefused(func(err error) {
+		select {
+		case refused <- err:
+		default: // one is waiting to be reported
+		}
+	})
+	next, pause := refused, (<-chan time.Time)(nil)
+	for {
+		select {
+		case err := <-next:
+			a.Warn(fmt.Sprintf("the broker refused a reply: %v; %d refused so far", err, attached.Refused()),
+				"grant the client of serve --attach the right to publish to that topic")
+			next, pause = nil, time.After(time.Second)
+		case <-pause:
+			next, pause = refused, nil
+		case <-attached.Done():
+			return dataError(fmt.Errorf("attach: %w", attached.Close()))
+		case <-ctx.Done():
+			return errors.Join(fault.ServerEnded(context.Cause(ctx)), attached.Close())
+		}
+	}
+}
+
+func attachOptions(o client.Options) mqtt.Options {
+	m := mqtt.Options{
+		Address:   o.Address,
+		TLS:       o.TLS,
+		WebSocket: o.WebSocket,
+		Proxy:     o.Proxy,
+		ClientID:  cmp.Or(o.ClientID, client.NewClientID()),
+		Username:  o.Username,
+		Password:  o.Password,
+		Tap:       o.Trace,
+
+		AwaitConnack: o.NoPipelining,
+	}
+	if o.TokenFile != "" {
+		// The token is not shown again while a connection lasts: a broker that ends it
+		// when the token expires is connected to with the next one.
+		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return readToken(o.TokenFile) }}
+	}
+	return m
+}
+
+// readToken reads a service-account token as client does.
+func readToken(name string) ([]byte, error) {
+	token, err := os.ReadFile(name)
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		err = path.Err
+	}
+	if token = bytes.TrimRight(token, " \t\r\n"); err == nil && (len(token) == 0 || len(token) > math.MaxUint16) {
+		err = errors.New("the file holds no token")
+	}
+	if err != nil {
+		return nil, &client.TokenError{File: name, Err: err}
+	}
+	return token, nil
+}

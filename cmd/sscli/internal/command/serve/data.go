@@ -1,0 +1,98 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/disk"
+	"github.com/sscli/sscli/format"
+)
+
+// dataFlags say where the store is kept.
+type dataFlags struct {
+	file     config.Text
+	persist  string
+	patterns []string
+	check    config.Text
+}
+
+const (
+	persistAll   = "all"
+	persistAsked = "asked"
+)
+
+func (f *dataFlags) bind(fs *pflag.FlagSet) {
+	fs.Var(&f.file, "data", "`FILE` that keeps the store, so that it survives a restart; made if it does not exist")
+	fs.StringVar(&f.persist, "persist", persistAll, "`WHICH` keys --data keeps: all, or asked: those that were set with --persist")
+	fs.StringArrayVar(&f.patterns, "persist-pattern", nil, "`PATTERN` of keys that --persist asked keeps too; may be given several times")
+	fs.Var(&f.check, "data-check", "read the `FILE` of --data, say what is damaged, and end; with --data, write what is readable to that file, which must be new")
+}
+
+func (f dataFlags) options() (emulator.Data, error) {
+	d := emulator.Data{File: string(f.file), Asked: f.persist == persistAsked, Patterns: f.patterns}
+	switch {
+	case f.persist != persistAll && f.persist != persistAsked:
+		return d, fault.Usagef("--persist %.32q: want %s or %s", f.persist, persistAll, persistAsked)
+	case len(f.patterns) > 0 && !d.Asked:
+		return d, fault.Usagef("--persist-pattern without --persist %s: all keys are kept", persistAsked)
+	case d.Asked && d.File == "":
+		return d, fault.Usagef("--persist without --data: want the file that keeps the keys")
+	}
+	return d, nil
+}
+
+// dataError says what to do about a data file that cannot be used. Other errors it returns
+// as they are.
+func dataError(err error) error {
+	data, ok := errors.AsType[*emulator.DataError](err)
+	if !ok {
+		return err
+	}
+	e := &fault.DataError{Err: data.Err, Hint: "start again when the file can be written: no write that was acknowledged is lost"}
+	if damage, ok := errors.AsType[*disk.DamageError](err); ok {
+		e.Hint = fmt.Sprintf("sscli serve --data-check %s", shellWord(damage.Name))
+	} else if _, ok := errors.AsType[*disk.LockedError](err); ok {
+		e.Hint = "end that process, or another --data"
+	} else if _, ok := errors.AsType[*disk.FormatError](err); ok {
+		e.Hint = "run the version that wrote it, or use another --data"
+	}
+	return e
+}
+
+// checkData reads a data file, and writes what is readable to another one if that is asked
+// for.
+func checkData(a *app.App, f dataFlags) error {
+	name := string(f.check)
+	var report disk.Report
+	var err error
+	if f.file == "" {
+		report, err = disk.Check(name, nil)
+	} else {
+		report, err = disk.Salvage(name, string(f.file))
+	}
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+			return fault.Usagef("--data-check: %w", err)
+		}
+		return dataError(&emulator.DataError{Err: err})
+	}
+	result := format.DataCheck{File: name, Keys: report.Records, Bytes: report.Bytes, Size: report.Size, More: report.More, Salvaged: string(f.file)}
+	for _, d := range report.Damages {
+		result.Damages = append(result.Damages, d.Error())
+	}
+	if err := a.Emit(result); err != nil || len(result.Damages) == 0 {
+		return err
+	}
+	e := &fault.DataError{Err: fmt.Errorf("%s is damaged", name)}
+	if f.file == "" {
+		e.Hint = fmt.Sprintf("sscli serve --data-check %s --data NEW writes what is readable to the file NEW", shellWord(name))
+	}
+	return e
+}

@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"net"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/redis"
+)
+
+// redisFlags are about the port for Redis clients.
+type redisFlags struct {
+	listen   config.Text
+	notify   config.Text
+	insecure bool
+}
+
+func (f *redisFlags) bind(fs *pflag.FlagSet) {
+	fs.Var(&f.listen, "redis", "`HOST:PORT` to listen on for Redis clients too; port 0 is any free one")
+	fs.Var(&f.notify, "notify-keyspace-events", "`FLAGS` of the notifications to Redis clients, such as KEA (default: none)")
+	fs.BoolVar(&f.insecure, "redis-insecure", false, "allow clients without a login on an address of --redis that is not loopback")
+}
+
+// check refuses flags that do not go together, and a port that anybody could reach. login
+// says that clients must show who they are.
+func (f redisFlags) check(login bool) error {
+	if f.listen == "" {
+		if f.notify != "" || f.insecure {
+			return fault.Usagef("--notify-keyspace-events and --redis-insecure are about the port of --redis: want that too")
+		}
+		return nil
+	}
+	host, _, err := net.SplitHostPort(string(f.listen))
+	if err != nil {
+		return fault.Usagef("--redis %.64q: want HOST:PORT, such as 127.0.0.1:6379", f.listen)
+	}
+	if err := redis.CheckNotify(string(f.notify)); err != nil {
+		return fault.Usagef("--notify-keyspace-events: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() || login || f.insecure {
+		return nil
+	}
+	return fault.Usagef("--redis %s: anybody who reaches that address could use the store: want --users, or --redis-insecure", f.listen)
+}
+
+// serve lets Redis clients use an attached store.
+func (f redisFlags) serve(attached *emulator.Attached, o emulator.Options) (url string, err error) {
+	if f.listen == "" {
+		return "", nil
+	}
+	url, err = attached.ServeRedis(emulator.RedisOptions{
+		Listen: string(f.listen), Notify: string(f.notify), TLS: o.TLS, CheckLogin: o.CheckLogin, Log: o.Log, Observe: o.Observe,
+	})
+	if err != nil {
+		return "", &fault.UsageError{Err: err, Hint: "another --redis, such as 127.0.0.1:0 for any free port"}
+	}
+	return url, nil
+}

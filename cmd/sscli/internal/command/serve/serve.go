@@ -1,0 +1,386 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
+)
+
+type serveFlags struct {
+	listen, cert, key, clientCA config.Text
+	selfSigned                  config.Text
+	ws, users, tokens           config.Text
+	allow                       []string
+	sat                         satFlags
+	redis                       redisFlags
+	skew, latency               string
+	maxKeys                     int
+	maxPacket                   uint32
+	limits                      limitFlags
+	attach                      bool
+	data                        dataFlags
+	log                         requestlog.Flags
+}
+
+func New(a *app.App) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:         "serve [-- CMD...]",
+		Short:       "Run an emulator of the broker and its state store",
+		GroupID:     app.GroupServe,
+		Annotations: map[string]string{app.Offline: ""}, // but for --attach
+		Long: `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
+when it is ready. Its data is lost when it ends, unless --data names
+a file for it.
+
+With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and exit with
+the exit code of CMD. With --ws, SSCLI_WS_URL is the URL of the WebSocket. Ctrl-C reaches
+CMD; Ctrl-Z stops CMD and the server, and fg continues both.
+
+--self-signed DIR makes certificates and serves TLS with them. DIR then has ca.crt for
+clients and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. Certificates
+that are still valid are used again.
+
+--users reads lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience demands
+service-account tokens signed by --sat-key, writes one to --sat-out, and replaces it
+before it expires.
+
+--allow USER:METHOD:KEYS is a rule. METHOD is Read, Write or ReadWrite. KEYS is a pattern
+with * ? and [0-9], in which {principal.clientId} and {principal.username} stand for the
+client. USER is a name of --users, the common name of a client certificate, the subject
+of a token, or * for every client, also one without a name. With rules, a request that
+no rule allows is refused; without rules, none is.
+
+--redis lets Redis clients use the same store: strings, transactions, pub/sub and keyspace
+notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is its URL. A user of
+--users logs in with AUTH; an address that is not loopback requires --users or
+--redis-insecure. With --attach, --users and TLS are for Redis clients.
+
+With --data FILE the store survives a restart and a crash: a write is answered when the
+file has it. --persist asked keeps only the keys that were set with --persist, and those
+that match a --persist-pattern. --data-check reads a file and names what is damaged.
+
+` + limitsHelp + `
+
+With -v, print a line on standard error for each request, and what became of it; with -vv
+more of each, and the clients that come and go. --log-format json makes them JSON.
+
+With --attach, be the store of a broker that has none, such as Mosquitto: a client that
+answers the requests of the other clients.`,
+		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return fault.Usagef("%.64q: want serve -- CMD...", app.Unprotect(args[0]))
+			}
+			for i := range args {
+				args[i] = app.Unprotect(args[i])
+			}
+			if !f.attach {
+				if err := checkListen(cmd.Flags()); err != nil {
+					return err
+				}
+			}
+			if f.data.check != "" {
+				if len(args) > 0 || f.attach {
+					return fault.Usagef("--data-check together with a command or --attach: it serves nothing")
+				}
+				return checkData(a, f.data)
+			}
+			if !f.attach {
+				return run(a, cmd.Context(), f, args)
+			}
+			if err := checkAttach(cmd.Flags(), args, f.redis.listen != ""); err != nil {
+				return err
+			}
+			if err := a.ConfigureConnection(cmd.Context(), cmd.Flags()); err != nil {
+				return err
+			}
+			return attach(a, cmd.Context(), f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 is any free one (default 127.0.0.1:1883, with TLS 127.0.0.1:8883, with CMD 127.0.0.1:0)")
+	fs.Var(&f.selfSigned, "self-signed", "`DIR` with certificates for TLS, which are made if they are not there")
+	fs.Var(&f.cert, "listen-cert", "PEM `FILE` with the server's certificate and its intermediate certificates: serves TLS")
+	fs.Var(&f.key, "listen-key", "PEM `FILE` with the key of --listen-cert")
+	fs.Var(&f.clientCA, "listen-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
+	fs.Var(&f.ws, "ws", "`HOST:PORT` to listen on for WebSockets too, at the path /mqtt")
+	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
+	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be given several times")
+	fs.Var(&f.tokens, "sat-tokens", "`FILE` of the service-account tokens with which clients may connect: one a line")
+	f.sat.bind(fs)
+	f.redis.bind(fs)
+	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
+	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
+	for _, none := range []string{"skew", "latency"} {
+		fs.Lookup(none).DefValue = "" // help says nothing of it
+	}
+	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: none)")
+	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: none)")
+	f.limits.bind(fs)
+	f.data.bind(fs)
+	f.log.Bind(fs)
+	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
+	return cmd
+}
+
+// options are those of the emulator.
+func (f serveFlags) options() (emulator.Options, error) {
+	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, MaxPacketSize: f.maxPacket,
+		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
+	var err error
+	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
+		return o, fault.Usagef("--skew: %v", err)
+	}
+	if o.Latency, err = config.ParseDuration(f.latency); err != nil {
+		return o, fault.Usagef("--latency: %v", err)
+	}
+	if o.Latency < 0 {
+		return o, fault.Usagef("--latency %s: must not be negative", f.latency)
+	}
+	for _, text := range f.allow {
+		rule, err := emulator.ParseRule(text)
+		if err != nil {
+			return o, fault.Usagef("--allow %.64q: %w", text, err)
+		}
+		o.Rules = append(o.Rules, rule)
+	}
+	if o.Data, err = f.data.options(); err != nil {
+		return o, err
+	}
+	if err := f.limits.apply(&o); err != nil {
+		return o, err
+	}
+	if err := f.certificates(&o); err != nil {
+		return o, err
+	}
+	if f.users != "" {
+		users, err := passwd.Read(string(f.users))
+		if err != nil {
+			return o, &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
+		}
+		o.CheckLogin = users.Check
+	}
+	if f.tokens != "" {
+		tokens, err := readTokens(string(f.tokens))
+		if err != nil {
+			return o, fault.Usagef("--sat-tokens: %w", err)
+		}
+		o.CheckToken = tokens.check
+	}
+	return o, f.redis.check(f.users != "" || f.tokens != "" || f.sat.audience != "" || f.clientCA != "")
+}
+
+// certificates are those that the server shows and those that it wants.
+func (f serveFlags) certificates(o *emulator.Options) error {
+	if f.selfSigned != "" && (f.cert != "" || f.key != "") {
+		return fault.Usagef("--self-signed together with --listen-cert and --listen-key: want one or the other")
+	}
+	if (f.cert == "") != (f.key == "") {
+		return fault.Usagef("want --listen-cert and --listen-key together")
+	}
+	var pair tls.Certificate
+	var err error
+	switch {
+	case f.selfSigned != "":
+		made := certs.SelfSigned{Dir: string(f.selfSigned), Names: certs.ServerNames(string(f.listen)), Now: time.Now()}
+		if pair, err = made.Prepare(); err != nil {
+			return fault.Usagef("--self-signed: %w", err)
+		}
+	case f.cert != "":
+		if pair, err = tls.LoadX509KeyPair(string(f.cert), string(f.key)); err != nil {
+			return fault.Usagef("--listen-cert, --listen-key: %w", err)
+		}
+	case f.clientCA != "":
+		return fault.Usagef("--listen-client-ca without TLS: want --self-signed, or --listen-cert and --listen-key, too")
+	default:
+		return nil
+	}
+	if o.TLS, err = certs.ServerTLS(pair, string(f.clientCA)); err != nil {
+		return fault.Usagef("--listen-client-ca: %w", err)
+	}
+	return nil
+}
+
+func run(a *app.App, ctx context.Context, f serveFlags, args []string) (err error) {
+	if err := f.sat.check(f, len(args) > 0); err != nil {
+		return err
+	}
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	if o.Listen == "" && len(args) == 0 {
+		o.Listen = "127.0.0.1:1883"
+		if o.TLS != nil {
+			o.Listen = "127.0.0.1:8883"
+		}
+	}
+	log, err := f.log.Open(a)
+	if err != nil {
+		return err
+	}
+	if log != nil {
+		o.Observe, o.Log = log.Observe, app.Logger(a)
+	}
+	accounts, err := f.sat.open(&o, string(f.selfSigned), len(args) > 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, accounts.close()) }()
+	server, err := emulator.New(o)
+	if fault.IsA[*emulator.DataError](err) {
+		return dataError(err)
+	}
+	if err != nil {
+		hint := "another --listen, such as 127.0.0.1:0 for any free port"
+		if _, portErr := strconv.ParseUint(o.Listen, 10, 16); portErr == nil {
+			hint = "--listen 127.0.0.1:" + o.Listen
+		}
+		return &fault.UsageError{Err: err, Hint: hint}
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if err := accounts.start(a, server.Now); err != nil {
+		return err
+	}
+	ready := serving(a, f, server, accounts.out)
+	if len(args) > 0 {
+		runner := process.NewRunner()
+		defer runner.Close()
+		code, err := runner.Run(process.Command{Args: args, Env: servedEnviron(a, server, ready)})
+		if kept := server.Err(); kept != nil {
+			return dataError(kept)
+		}
+		if err != nil || code == 0 {
+			return err
+		}
+		return &fault.ExitError{Code: code}
+	}
+	if err := a.Emit(ready); err != nil {
+		return err
+	}
+	for _, url := range []string{server.WebSocketURL(), server.RedisURL()} {
+		if url == "" {
+			continue
+		}
+		ready.URL, ready.Paste = url, nil
+		if err := a.Emit(ready); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return fault.ServerEnded(context.Cause(ctx))
+	case <-server.Done():
+		return dataError(server.Err())
+	}
+}
+
+// serving says how clients reach the server.
+func serving(a *app.App, f serveFlags, server *emulator.Server, token string) format.Serving {
+	s := format.Serving{URL: server.URL(), SATFile: token}
+	switch {
+	case f.selfSigned != "":
+		s.CAFile = absolute(filepath.Join(string(f.selfSigned), "ca.crt"))
+		if f.clientCA != "" {
+			s.CertFile = absolute(filepath.Join(string(f.selfSigned), "client.crt"))
+			s.KeyFile = absolute(filepath.Join(string(f.selfSigned), "client.key"))
+		}
+	case f.cert != "":
+		s.CAFile = absolute(string(f.cert))
+		if said, ok := a.Env("SSCLI_CA_FILE"); ok && said != "" {
+			s.CAFile = said // for a certificate that is not its own CA
+		}
+	}
+	s.Paste = append(s.Paste, "export SSCLI_URL="+s.URL)
+	for _, v := range []struct{ name, file string }{
+		{"SSCLI_CA_FILE", s.CAFile}, {"SSCLI_CERT_FILE", s.CertFile}, {"SSCLI_KEY_FILE", s.KeyFile}, {"SSCLI_SAT_FILE", s.SATFile},
+	} {
+		if v.file != "" {
+			s.Paste = append(s.Paste, "export "+v.name+"="+shellWord(v.file))
+		}
+	}
+	s.Paste = append(s.Paste, "sscli set hello world")
+	return s
+}
+
+// shellWord quotes a word for sh, if that is needed.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func absolute(name string) string {
+	if path, err := filepath.Abs(name); err == nil {
+		return path
+	}
+	return name
+}
+
+// servedEnviron lets a child, and what it runs, find the server.
+func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving) []string {
+	address := strings.SplitAfter(ready.URL, "://")[1]
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	set := map[string]string{
+		"SSCLI_URL":            ready.URL,
+		"AIO_BROKER_HOSTNAME":  host,
+		"AIO_BROKER_TCP_PORT":  port,
+		"AIO_MQTT_USE_TLS":     strconv.FormatBool(ready.CAFile != ""),
+		"AIO_MQTT_CLEAN_START": "true",
+		"SSCLI_CONTEXT":        config.None,
+	}
+	for _, v := range []struct{ ours, aio, file string }{
+		{"SSCLI_CA_FILE", "AIO_TLS_CA_FILE", ready.CAFile}, {"SSCLI_CERT_FILE", "AIO_TLS_CERT_FILE", ready.CertFile},
+		{"SSCLI_KEY_FILE", "AIO_TLS_KEY_FILE", ready.KeyFile}, {"SSCLI_SAT_FILE", "AIO_SAT_FILE", ready.SATFile},
+	} {
+		if v.file != "" {
+			set[v.ours], set[v.aio] = v.file, v.file
+		}
+	}
+	if url := server.WebSocketURL(); url != "" {
+		set["SSCLI_WS_URL"] = url
+	}
+	if url := server.RedisURL(); url != "" {
+		set["REDIS_URL"] = url
+	}
+	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
+	if ready.SATFile != "" { // which goes with no other way to log in
+		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
+	}
+	_, ours := a.Env("SSCLI_USERNAME")
+	_, aio := a.Env("AIO_MQTT_USERNAME")
+	if !ours && !aio { // a password that is for another broker
+		drop = append(drop, "SSCLI_PASSWORD_FILE", "AIO_MQTT_PASSWORD_FILE")
+	}
+	if ready.CAFile == "" || ready.CertFile != "" { // a certificate that is for another broker
+		drop = append(drop, "SSCLI_CERT_FILE", "SSCLI_KEY_FILE", "SSCLI_KEY_PASSWORD_FILE",
+			"AIO_TLS_CERT_FILE", "AIO_TLS_KEY_FILE", "AIO_TLS_KEY_PASSWORD_FILE")
+	}
+	return process.Environ(set, drop...)
+}

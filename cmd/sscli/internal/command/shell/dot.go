@@ -1,0 +1,102 @@
+package shell
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+)
+
+// dots lists the commands of the shell itself: usage, and what the command does.
+func dots() [][2]string {
+	return [][2]string{
+		{".exit", "leave the shell"},
+		{".help", "list the commands"},
+		{".output [FORM]", "print or change the form of results"},
+		{".quit", "leave the shell"},
+		{".timeout [DURATION]", "print or change the time limit of a request"},
+		{".trace [on|off]", "show or change whether every packet is printed"},
+	}
+}
+
+// dot runs a dot-command.
+func (s *shell) dot(args []string) error {
+	name, rest := strings.ToLower(args[0]), args[1:]
+	settings := &s.conn.settings
+	if len(rest) > 1 {
+		return fault.Usagef("too many words: want %s", dotUsage(name))
+	}
+	value := ""
+	if len(rest) == 1 {
+		value = app.Unprotect(rest[0])
+	}
+	switch name {
+	case ".help":
+		return s.overview()
+	case ".exit", ".quit":
+		return leave(args)
+	case ".output":
+		if value == "" {
+			return s.print(s.app.Output)
+		}
+		if err := s.app.SetOutput(value); err != nil {
+			return &fault.UsageError{Err: err, Hint: "help output"}
+		}
+		settings.Output = value
+		return nil
+	case ".timeout":
+		if value == "" {
+			return s.print(cmp.Or(settings.Timeout, s.conn.options.Timeout).String())
+		}
+		d, err := config.ParseDuration(value)
+		if err != nil {
+			return fault.Usagef(".timeout: %w", err)
+		}
+		if d <= 0 {
+			return fault.Usagef(".timeout %s: must be greater than 0", value)
+		}
+		settings.Timeout = d
+		return nil
+	case ".trace":
+		switch value {
+		case "on", "off":
+			settings.Trace = value == "on"
+			return nil
+		case "":
+			return s.print(map[bool]string{true: "on", false: "off"}[settings.Trace])
+		}
+		return fault.Usagef(".trace %.32q: want on or off", value)
+	}
+	var names []string
+	for _, d := range dots() {
+		word, _, _ := strings.Cut(d[0], " ")
+		names = append(names, word)
+	}
+	hint := ".help"
+	if near := suggest.Near(name, names); len(near) > 0 {
+		hint = dotUsage(near[0])
+	}
+	return &fault.UsageError{Err: fmt.Errorf("unknown dot-command %.64q", app.Unprotect(args[0])), Hint: hint}
+}
+
+// dotUsage returns the usage of a dot-command.
+func dotUsage(name string) string {
+	for _, d := range dots() {
+		if strings.HasPrefix(d[0]+" ", name+" ") {
+			return d[0]
+		}
+	}
+	return name
+}
+
+// print prints a line to standard output.
+func (s *shell) print(text string) error {
+	if _, err := fmt.Fprintln(s.app.Stdout, text); err != nil {
+		return &fault.OutputError{Err: err}
+	}
+	return nil
+}

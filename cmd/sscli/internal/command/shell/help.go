@@ -1,0 +1,40 @@
+package shell
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/directive"
+)
+
+// shellHelp says how to edit and leave, in `help` and in `sscli shell --help`.
+const shellHelp = `An open quote continues on the next line. Tab completes commands, flags and keys. Ctrl-R
+searches the history. Ctrl-C ends a command or clears the line, Ctrl-D leaves.
+An entry that begins with a space, or holds a value over 256 bytes, is not kept in the
+history.
+`
+
+// overview prints all commands, line words and dot-commands: `help` without a topic.
+func (s *shell) overview() error {
+	var b strings.Builder
+	root := newLineRoot(s.newLine())
+	for _, group := range root.Groups() {
+		b.WriteString(group.Title + "\n")
+		for _, cmd := range root.Commands() {
+			if cmd.GroupID == group.ID && !cmd.Hidden {
+				fmt.Fprintf(&b, "  %-28s%s\n", cmd.Name(), cmd.Short)
+			}
+		}
+	}
+	b.WriteString("Lines:\n")
+	for _, w := range directive.Words() {
+		fmt.Fprintf(&b, "  %-28s%s\n", w[0], w[1])
+	}
+	b.WriteString("Shell:\n")
+	for _, d := range dots() {
+		fmt.Fprintf(&b, "  %-28s%s\n", d[0], d[1])
+	}
+	fmt.Fprintf(&b, "  %-28s%s\n", "exit [CODE], quit", "leave the shell, with an exit code")
+	b.WriteString("\n" + shellHelp + "For more: help COMMAND, help output, help quoting, help exit-codes, help environment.")
+	return s.print(b.String())
+}

@@ -1,0 +1,93 @@
+package shell
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// A keyMemory holds the keys that were named or seen in a shell, for completion.
+type keyMemory struct{ keys map[string]bool }
+
+// maxRemembered limits the number of keys in a keyMemory.
+const maxRemembered = 10_000
+
+// add remembers a key, unless it is too long or there are too many.
+func (m *keyMemory) add(key string) {
+	if m.keys == nil {
+		m.keys = make(map[string]bool)
+	}
+	if len(m.keys) < maxRemembered && len(key) <= maxKept {
+		m.keys[key] = true
+	}
+}
+
+// Saw implements [app.Shell]: it remembers keys for completion.
+func (c *connection) Saw(keys ...string) {
+	for _, key := range keys {
+		if key != "" {
+			c.keys.add(key)
+		}
+	}
+}
+
+// with returns the remembered keys that begin with prefix.
+func (m *keyMemory) with(prefix string) []string {
+	var found []string
+	for key := range m.keys {
+		if strings.HasPrefix(key, prefix) {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// KeysWith implements [app.Shell]: it returns the keys that begin with prefix, both the keys seen
+// so far and one page of the store's, if it has SCAN.
+func (c *connection) KeysWith(prefix string) []string {
+	found := c.keys.with(prefix)
+	for _, key := range c.scan(prefix) {
+		if strings.HasPrefix(key, prefix) {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// LocksWith implements [app.Shell]: it returns the locks that begin with prefix, of those that
+// were named in this shell. A lock is a key like others, so without such a lock any key may be
+// meant.
+func (c *connection) LocksWith(prefix string) []string {
+	if found := c.locks.with(prefix); len(found) > 0 {
+		return found
+	}
+	return c.KeysWith(prefix)
+}
+
+// scan asks the store for one page of keys (protocol.md 9), and returns none if there is an
+// error: completion prints no errors.
+func (c *connection) scan(prefix string) []string {
+	if c.noScan || !c.up() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), complete.Timeout)
+	defer cancel()
+	if i := strings.IndexAny(prefix, `*?[\`); i >= 0 {
+		prefix = prefix[:i]
+	}
+	r, err := c.session.Do(ctx, client.Scan(prefix+"*", nil))
+	if fault.IsA[*wire.StoreError](err) {
+		c.noScan = true
+	}
+	if err != nil {
+		return nil
+	}
+	return r.(client.ScanResult).Keys
+}

@@ -1,0 +1,215 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/directive"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// entry runs the lines of an entry, up to the first error.
+func (s *shell) entry(ctx context.Context, text string) error {
+	lines := repl.NewReader(strings.NewReader(text))
+	for {
+		line, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		err = s.command(ctx, func(ctx context.Context) error {
+			if bad, ok := errors.AsType[*repl.LineError](err); ok {
+				return &fault.UsageError{Err: bad.Err, Hint: "help quoting"}
+			} else if err != nil {
+				return err
+			}
+			args := make([]string, len(line.Words))
+			for i, w := range line.Words {
+				args[i] = app.Protect(w.Text, w.Quoted)
+			}
+			return s.words(ctx, args)
+		})
+		if err == nil || fault.IsNo(err) {
+			continue
+		}
+		left := 0
+		for {
+			if _, err := lines.Next(); errors.Is(err, io.EOF) {
+				break
+			}
+			left++
+		}
+		if _, leaving := errors.AsType[*leaveError](err); left > 0 && !leaving {
+			text := fmt.Sprintf("%d later lines were not run", left)
+			if left == 1 {
+				text = "1 later line was not run"
+			}
+			s.app.Warn(text, "")
+		}
+		return err
+	}
+}
+
+// Slow is the duration from which the shell prints how long a command took.
+const Slow = 500 * time.Millisecond
+
+// command calls do with a context that Ctrl-C ends, and prints its error, its exit code, and how
+// long it took if it was slow.
+func (s *shell) command(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.mu.Lock()
+	s.cancel, s.pressed = cancel, 0
+	if s.early {
+		s.early, s.pressed = false, 1
+		cancel(&signals.Interrupted{Signal: syscall.SIGINT})
+	}
+	s.mu.Unlock()
+	s.line, s.timed = s.app, false
+	start := time.Now()
+	err := do(ctx)
+	took := time.Since(start)
+	s.mu.Lock()
+	s.cancel = nil
+	interrupted := s.pressed > 0
+	s.mu.Unlock()
+	if fault.IsA[*leaveError](err) {
+		return err
+	}
+	code := 0
+	if !fault.IsA[*signals.Interrupted](err) || fault.IsA[*fault.UnknownError](err) {
+		code = s.line.Report(err)
+	}
+	if s.line.Output != "human" {
+		return err
+	}
+	var facts []string
+	if code > fault.CodeNo {
+		facts = append(facts, "exit code "+strconv.Itoa(code))
+	}
+	if took >= Slow && !interrupted && s.timed {
+		facts = append(facts, strconv.FormatFloat(took.Seconds(), 'f', 2, 64)+"s")
+	}
+	if len(facts) > 0 {
+		s.line.Say(format.Aside{Text: strings.Join(facts, ", ")})
+	}
+	return err
+}
+
+// words runs the words of a line: a word of the shell, a line word, or a command.
+func (s *shell) words(ctx context.Context, args []string) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if strings.EqualFold(args[0], "sscli") && len(args) > 1 {
+		args = args[1:] // as in the examples of help
+	}
+	name := strings.ToLower(args[0])
+	switch {
+	case name == "exit", name == "quit":
+		return leave(args)
+	case name == "help" && len(args) == 1:
+		return s.overview()
+	case strings.HasPrefix(name, "."):
+		return s.dot(args)
+	}
+	if directive.Is(args[0]) {
+		return directive.Run(ctx, s.app, args, s.words)
+	}
+	return s.execute(ctx, args)
+}
+
+// A leaveError ends the shell with an exit code. It is not printed.
+type leaveError struct{ code int }
+
+func (e *leaveError) Error() string { return "the shell ends" }
+
+// leave runs exit [CODE] and quit [CODE].
+func leave(args []string) error {
+	if len(args) == 1 {
+		return &leaveError{}
+	}
+	code, err := strconv.Atoi(args[1])
+	if err != nil || code < 0 || code > 255 || len(args) > 2 {
+		return fault.Usagef("want %s [CODE], with an exit code of 0 to 255", strings.ToLower(args[0]))
+	}
+	return &leaveError{code}
+}
+
+// execute runs a command with a new tree of commands.
+func (s *shell) execute(ctx context.Context, args []string) error {
+	line := s.newLine()
+	s.line = line
+	root := newLineRoot(line)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if cmd.HasParent() && cmd.Parent().Name() == "lock" && cmd.Flags().NArg() > 0 && !fault.IsA[*fault.UsageError](err) {
+		s.conn.locks.add(app.Unprotect(cmd.Flags().Arg(0)))
+	}
+	s.timed = !takesItsTime(cmd)
+	if u, ok := errors.AsType[*fault.UsageError](err); ok && u.Hint == "" {
+		u.Hint = strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "sscli "), " [flags]")
+		if cmd.HasParent() {
+			u.Hint += "  (help " + strings.TrimPrefix(cmd.CommandPath(), "sscli ") + ")"
+		}
+	}
+	if err != nil && line.Faults == nil {
+		app.GuessForm(line, args)
+	}
+	return err
+}
+
+// takesItsTime reports whether the user decides how long a command takes.
+func takesItsTime(cmd *cobra.Command) bool {
+	for ; cmd.HasParent(); cmd = cmd.Parent() {
+		switch cmd.Name() {
+		case "watch", "lock", "ping", "bench":
+			return true
+		}
+	}
+	return false
+}
+
+// newLine returns the application of a line, with the streams and the connection of the shell.
+func (s *shell) newLine() *app.App {
+	return &app.App{Commands: s.app.Commands, Topics: s.app.Topics, Stdin: noInput{}, Stdout: s.app.Stdout, Stderr: s.app.Stderr, Env: s.app.Env, Signals: s.app.Signals, Shell: s.conn}
+}
+
+// noInput is the standard input of a line: the shell reads the real one.
+type noInput struct{}
+
+// Read returns a usage error.
+func (noInput) Read([]byte) (int, error) {
+	return 0, fault.Usagef(`the shell itself reads standard input: want -f FILE, or "-" in quotes for the value -`)
+}
+
+// newLineRoot returns the tree of commands for a line.
+func newLineRoot(line *app.App) *cobra.Command {
+	root := app.NewRoot(line)
+	for _, name := range config.ConnectionFlags() {
+		root.PersistentFlags().Lookup(name).Hidden = true
+	}
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "shell", "serve":
+			cmd.Hidden = true
+			cmd.Args = cobra.ArbitraryArgs
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+				return &fault.UsageError{Err: fmt.Errorf("%s cannot run in a shell", cmd.Name()), Hint: "sscli " + cmd.Name() + " in another terminal"}
+			}
+		}
+	}
+	return root
+}

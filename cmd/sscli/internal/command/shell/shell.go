@@ -1,0 +1,264 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// New returns the command `sscli shell`.
+func New(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "shell",
+		Short:   "Read commands from the terminal",
+		GroupID: app.GroupMore,
+		Long: `Read commands from the terminal and run them over one connection.
+
+sscli without a command does the same on a terminal. A connection that was lost is made
+again by itself.
+
+` + shellHelp + `
+The flags of sscli shell apply to every line. A line may have its own --output, --color,
+--timeout, --trace, --trace-file, --quiet and --verbose.`,
+		Example: "  sscli shell\n  sscli -u mqtt://127.0.0.1:1883\n  sscli --embedded shell",
+		Args:    app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !a.OnTerminal() {
+				return &fault.UsageError{Err: errors.New("shell: standard input and output must be a terminal"),
+					Hint: "sscli - to read commands from standard input"}
+			}
+			return runShell(a, cmd.Context())
+		},
+	}
+}
+
+// An editor reads entries from the user: [repl.Terminal], or [repl.LineReader] on a terminal
+// that cannot edit.
+type editor interface {
+	ReadEntry(ctx context.Context, prompt string) (string, error)
+	Interrupt() bool
+	SetPrompt(prompt string)
+	Above(print func())
+	Close() error
+}
+
+// A shell reads entries from the user and runs their lines.
+type shell struct {
+	app     *app.App // with the settings that every line begins with
+	conn    *connection
+	editor  editor
+	history *repl.History
+
+	line  *app.App // of the last command line
+	told  error    // why the connection was lost, once the user was told; nil before
+	timed bool     // print how long the last command took, if it was slow
+
+	mu      sync.Mutex
+	cancel  context.CancelCauseFunc // of the command that runs; nil at the prompt
+	pressed int                     // how often Ctrl-C was pressed during that command
+	early   bool                    // Ctrl-C was pressed between the entry and its command
+}
+
+// runShell talks to the user until the user leaves.
+func runShell(a *app.App, ctx context.Context) (err error) {
+	c := &connection{settings: a.Settings}
+	// The trace on the terminal is for commands; a file gets everything.
+	a.Settings.Trace = false
+	o, undo, err := a.Broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	c.tap.always = o.Trace
+	o.Trace = c.tap.print
+	c.options = o
+	a.Shell = c
+	s := &shell{app: a, conn: c}
+	defer func() {
+		if c.session != nil {
+			err = errors.Join(err, c.session.Close())
+		}
+	}()
+	if s.history, err = repl.OpenHistory(historyFile(a.Env)); err != nil {
+		a.Warn(err.Error()+"; the history will not be kept", "")
+	}
+	if s.editor, err = s.newEditor(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.editor.Close()) }()
+	a.Signals.Interrupts(s.interrupted)
+	defer a.Signals.Interrupts(nil)
+	return s.run(ctx)
+}
+
+// newEditor returns an editor that suits the terminal.
+func (s *shell) newEditor() (editor, error) {
+	in := s.app.Stdin.(*os.File)
+	if kind, _ := s.app.Env("TERM"); kind == "dumb" || kind == "" && runtime.GOOS != "windows" {
+		return repl.NewLineReader(in, s.app.Stdout), nil
+	}
+	return repl.NewTerminal(repl.TerminalOptions{In: in, Out: s.app.Stdout, History: s.history, Complete: s.complete})
+}
+
+// interrupted handles Ctrl-C while no line is being edited.
+func (s *shell) interrupted() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel == nil {
+		s.early = !s.editor.Interrupt()
+		return
+	}
+	// End the line on which the terminal shows ^C.
+	fmt.Fprintln(s.app.Stderr)
+	stop := &signals.Interrupted{Signal: syscall.SIGINT}
+	s.cancel(stop)
+	if s.pressed++; s.pressed == 3 {
+		stop.Reraise() // the command does not end by itself
+	}
+}
+
+// run reads and runs entries until the user leaves.
+func (s *shell) run(ctx context.Context) error {
+	s.greet(ctx)
+	for {
+		s.reportLoss()
+		stopWatching := s.watchConnection()
+		s.mu.Lock()
+		s.early = false
+		s.mu.Unlock()
+		text, err := s.editor.ReadEntry(ctx, s.prompt())
+		stopWatching()
+		switch {
+		case errors.Is(err, repl.ErrInterrupted):
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if keep(text) {
+			if err := s.history.Add(text); err != nil {
+				s.app.Note(err.Error())
+			}
+		}
+		err = s.entry(ctx, text)
+		if leave, ok := errors.AsType[*leaveError](err); ok {
+			if leave.code == 0 {
+				return nil
+			}
+			return &fault.ExitError{Code: leave.code}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// greet connects, and prints to what.
+func (s *shell) greet(ctx context.Context) {
+	c := s.conn
+	limited, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	var err error
+	s.command(limited, func(ctx context.Context) error {
+		print, end, traceErr := s.app.Tracer(c.settings.Trace, "")
+		if err = traceErr; err != nil {
+			return err
+		}
+		c.tap.set(print)
+		err = c.connect(ctx)
+		c.tap.set(nil)
+		return errors.Join(err, end())
+	})
+	if s.app.Output != "human" || s.app.Settings.Quiet {
+		return
+	}
+	text := "not connected to " + s.name() + "; the next command tries again"
+	switch {
+	case err == nil && s.app.Settings.Embedded:
+		text = "connected to an emulator in this process; its keys are gone when the process ends"
+	case err == nil:
+		text = "connected to " + s.app.Settings.URL()
+	}
+	fmt.Fprintf(s.app.Stderr, "sscli: %s\nType help for a list of commands, Ctrl-D to leave.\n", format.Escape(text))
+}
+
+// name returns the name of the connection, for the prompt.
+func (s *shell) name() string {
+	settings := s.conn.settings
+	if settings.Embedded {
+		return "embedded"
+	}
+	if settings.Context != "" {
+		return settings.Context
+	}
+	return settings.Address
+}
+
+// prompt returns the prompt, which says whether there is a connection.
+func (s *shell) prompt() string {
+	if s.conn.up() {
+		return s.name() + "> "
+	}
+	return s.name() + " (not connected)> "
+}
+
+// reportLoss prints, once each, that the connection was lost and that it is back.
+func (s *shell) reportLoss() {
+	if s.conn.session == nil {
+		return
+	}
+	err := s.conn.session.Err()
+	if err == nil {
+		if s.told != nil {
+			s.told = nil
+			s.app.Warn("reconnected", "")
+		}
+		return
+	}
+	if s.told == nil {
+		hint := ""
+		if client.IsPermanent(err) {
+			hint = fault.Of(err).Hint
+		}
+		s.app.Warn(fault.Message(err)+"; the next command reconnects", hint)
+	}
+	s.told = err
+}
+
+// watchConnection reports a loss while a line is being edited, until the returned function is
+// called.
+func (s *shell) watchConnection() func() {
+	if !s.conn.up() {
+		return func() {}
+	}
+	down := s.conn.session.Down()
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-down:
+			s.editor.SetPrompt(s.prompt())
+			s.editor.Above(s.reportLoss)
+		case <-over:
+		}
+	})
+	return func() {
+		close(over)
+		wg.Wait()
+	}
+}

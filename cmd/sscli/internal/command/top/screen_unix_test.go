@@ -1,0 +1,58 @@
+//go:build unix
+
+package top
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/repl/screentest"
+)
+
+// TestPanic: the terminal is as it was when the reason of a panic is printed, of the main
+// goroutine as of another one.
+func TestPanic(t *testing.T) {
+	const variable = "SSCLI_TEST_PANIC"
+	if where := os.Getenv(variable); where != "" {
+		panicOnTerminal(t, where)
+		return
+	}
+	for where, want := range map[string]string{"main": "panic: runtime error", "other": "internal error: it breaks"} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPanic$")
+		cmd.Env = append(os.Environ(), variable+"="+where)
+		f, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 80, Rows: 24})
+		if err != nil {
+			t.Fatal(err)
+		}
+		screen := screentest.New(80, 24)
+		// The end of the program is an error of reading its terminal.
+		_, _ = io.Copy(screen, f)
+		_ = cmd.Wait() // it fails
+		f.Close()
+		if !screen.Plain() || !screen.Escapes() || !strings.Contains(screen.String(), want) {
+			t.Errorf("%s: the screen is restored: %v; it shows\n%s", where, screen.Plain(), screen)
+		}
+	}
+}
+
+// panicOnTerminal is a top that panics.
+func panicOnTerminal(t *testing.T, where string) {
+	a := &app.App{Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
+	l := &live{
+		tap: newTap(), joins: make(chan joined), faults: make(chan error, 1),
+		keys: make(chan []byte), jobs: make(chan terminal.Job),
+	}
+	if where == "other" { // of a watch: there is no session
+		l.model = newModel("")
+		l.start(t.Context(), func() error { panic("it breaks") })
+	}
+	t.Fatal(l.run(context.Background(), a, nil))
+}

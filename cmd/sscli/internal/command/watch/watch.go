@@ -1,0 +1,411 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/format"
+)
+
+// errForOver ends a watch, as signals and errors do.
+var errForOver = errors.New("the time of --for is over")
+
+type watchFlags struct {
+	count                int
+	forDur, until        config.Text
+	noInitial, failOnGap bool
+	keepGoing            bool
+	buffer               int
+	audit, retryFor      config.Text
+	keysFrom, field      config.Text
+	show                 format.Show
+}
+
+func New(a *app.App) *cobra.Command {
+	var f watchFlags
+	cmd := &cobra.Command{
+		Use:     "watch KEY... [-- CMD...]",
+		Short:   "Stream changes of keys",
+		GroupID: app.GroupStore,
+		Long: `Print the value of each key (initial), then each change (set, delete) as it happens,
+until interrupted. Keys are exact; the store knows no patterns.
+
+When the connection was lost, watch connects again and prints the value of each key
+(resync), after a gap if changes are missing or may be: continuity is proven, lost or
+unknown.
+
+With --field PATH an event is printed only when that field of a JSON value has changed:
+its old and its new value. A PATH is .config.mode, .list[2] or .config["odd name"]; a dot
+is the whole value. A field of a missing key, or of a value that is not JSON, is missing.
+-n counts, and --until is about, these changes: set means that the field exists, value=V
+that it is the string V, or V as JSON. The raw form has the old and the new JSON in place
+of the value, - for a field that is missing.
+
+With CMD, run CMD for each event, one at a time, with the event as JSON on its standard
+input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment. The
+watch ends when CMD exits with another code than 0, and with that code. Ctrl-Z stops CMD
+and the watch, and fg continues both.`,
+		Example:           "  sscli watch setpoint\n  sscli watch ready --until set --for 60s\n  sscli watch config -- ./reload.sh",
+		ValidArgsFunction: complete.Keys(a, 0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			keys, command := args, []string(nil)
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				keys, command = args[:n], args[n:]
+				if len(command) == 0 {
+					return fault.Usagef("nothing after --: want watch KEY... -- CMD...")
+				}
+			}
+			return run(a, cmd.Context(), f, app.UnprotectAll(keys), app.UnprotectAll(command))
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit)")
+	fs.Var(&f.forDur, "for", "end after `DURATION`; exit code 1 if --until was not met")
+	fs.Var(&f.until, "until", "end when `CONDITION` holds: a key exists (set), is missing (delete), or has a value (value=V)")
+	fs.BoolVar(&f.noInitial, "no-initial", false, "print changes only, and let only changes count for --until")
+	fs.BoolVar(&f.failOnGap, "fail-on-gap", false, "end with exit code 10 when continuity is not proven")
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD exits with another code than 0")
+	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
+	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
+	app.BindShow(fs, &f.show)
+	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
+	fs.Var(&f.retryFor, "retry-for", "give up after `DURATION` without a connection (default: never)")
+	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
+	return cmd
+}
+
+// options parses durations and checks numbers.
+func (f watchFlags) options() (o client.WatchOptions, forDur time.Duration, err error) {
+	for _, d := range []struct {
+		flag string
+		text config.Text
+		to   *time.Duration
+	}{{"--audit", f.audit, &o.Audit}, {"--retry-for", f.retryFor, &o.RetryFor}, {"--for", f.forDur, &forDur}} {
+		if d.text == "" {
+			continue
+		}
+		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
+			return o, 0, fault.Usagef("%s: %w", d.flag, err)
+		}
+		if *d.to <= 0 {
+			return o, 0, fault.Usagef("%s %s: must be greater than 0", d.flag, d.text)
+		}
+	}
+	if f.count < 0 || f.buffer < 1 {
+		return o, 0, fault.Usagef("-n %d --buffer %d: want -n of 0 or more and --buffer of 1 or more", f.count, f.buffer)
+	}
+	o.Buffer = f.buffer
+	return o, forDur, nil
+}
+
+// A condition is the one of --until: it reports whether an event meets it.
+type condition func(client.Event) bool
+
+func parseUntil(text string) (condition, error) {
+	exists := func(e client.Event) bool { return e.HasValue || e.Kind == client.EventSet }
+	value, isValue := strings.CutPrefix(text, "value=")
+	switch {
+	case text == "":
+		return func(client.Event) bool { return false }, nil
+	case text == "set":
+		return exists, nil
+	case text == "delete":
+		return func(e client.Event) bool { return !exists(e) }, nil
+	case isValue:
+		return func(e client.Event) bool { return e.HasValue && string(e.Value) == value }, nil
+	}
+	return nil, fault.Usagef("--until %.64q: want set, delete or value=V", text)
+}
+
+// readKeys reads keys, one per line, as the raw output writes them.
+func readKeys(a *app.App, ctx context.Context, name string) ([]string, error) {
+	text, err := a.Read(ctx, name, "the keys, one per line")
+	if fault.IsA[*fs.PathError](err) && name != "-" {
+		return nil, &fault.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line == "" {
+			continue
+		}
+		key, err := format.Unescape(line)
+		if err != nil {
+			return nil, fault.Usagef("--keys-from: line %d: %w", n, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+func run(a *app.App, ctx context.Context, f watchFlags, keys, command []string) (err error) {
+	options, forDur, err := f.options()
+	if err != nil {
+		return err
+	}
+	until, err := parseUntil(string(f.until))
+	if err != nil {
+		return err
+	}
+	if f.keysFrom != "" {
+		more, err := readKeys(a, ctx, string(f.keysFrom))
+		if err != nil {
+			return err
+		}
+		keys = append(keys, more...)
+	}
+	if err := app.CheckShow(f.show, a.Output); err != nil {
+		return err
+	}
+	field, err := newFieldView(a, string(f.field))
+	if err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return fault.Usagef("no key: want watch KEY...")
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	o, undo, err := a.Broker()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+	a.Saw(keys...)
+	s, hangUp, err := a.Dial(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hangUp()) }()
+
+	ctx, stop := app.UntilClosed(ctx, a.Stdout)
+	defer stop()
+	w, err := s.Watch(ctx, keys, options)
+	if err == nil {
+		// --for begins once the watch is confirmed; until then the timeout counts.
+		if forDur > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
+			defer cancel()
+		}
+		defer app.CollectLess()()
+		v := viewer{app: a, f: f, field: field, until: until, command: command, runner: process.NewRunner()}
+		defer v.runner.Close()
+		a.Out.Measure(rows(keys)...)
+		err = v.run(ctx, w)
+		leaveWatch(a, w)
+	}
+	switch {
+	case errors.Is(err, errForOver) && f.until != "":
+		return fault.ErrNo
+	case errors.Is(err, errForOver), errors.Is(err, app.ErrOutputGone):
+		return nil
+	}
+	return err
+}
+
+// leaveWatch ends the watch at the store. It has two seconds, also after a signal.
+func leaveWatch(a *app.App, w *client.Watch) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := w.Close(ctx); err != nil {
+		a.Note("the store was not told that the watch has ended: " + err.Error())
+	}
+}
+
+// A viewer shows the events of a watch.
+type viewer struct {
+	app     *app.App
+	f       watchFlags
+	field   *fieldView // nil without --field
+	until   condition
+	command []string
+	runner  *process.Runner
+	changes int
+	refused error // of the first key that is no longer watched
+	outage  app.Outage
+	result  format.Event // of the event that is being shown
+}
+
+// rows are events as far as they are known before, to align their columns.
+func rows(keys []string) (rows []format.Row) {
+	for _, key := range keys {
+		rows = append(rows, format.Event{Op: string(client.EventInitial), Key: key})
+	}
+	return rows
+}
+
+// run shows events until something ends the watch, and says what.
+func (v *viewer) run(ctx context.Context, w *client.Watch) error {
+	reason, err := v.loop(ctx, w)
+	if errors.Is(err, app.ErrOutputGone) {
+		return err
+	}
+	if v.refused != nil && (err == nil || errors.Is(err, errForOver)) {
+		err = v.refused
+	}
+	if len(v.command) == 0 {
+		if endErr := v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}); err == nil {
+			err = endErr
+		}
+	}
+	return err
+}
+
+func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err error) {
+	for {
+		// Events that have arrived already share a write.
+		if !w.Ready() {
+			if err := v.app.Flush(); err != nil {
+				return endReason(err), err
+			}
+		}
+		e, err := v.outage.Next(ctx, v.app, w, "connecting again")
+		if err != nil {
+			return endReason(err), err
+		}
+		switch e.Kind {
+		case client.EventDown, client.EventUp, client.EventOther, client.EventError:
+			// Before the warning.
+			if err := v.app.Flush(); err != nil {
+				return endReason(err), err
+			}
+		}
+		switch e.Kind {
+		case client.EventError:
+			v.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
+			if v.refused == nil {
+				v.refused = e.Err
+			}
+		case client.EventDown:
+			v.outage.Trouble(v.app, e.Err, "connecting again")
+			continue
+		case client.EventUp:
+			v.outage.Over(v.app, ", all keys are watched")
+			continue
+		case client.EventInitial:
+			if !e.HasValue {
+				app.NotePattern(v.app, e.Key)
+			}
+		}
+		judged, shown, news := e, format.FieldChange{}, true
+		if v.field != nil {
+			shown, judged, news = v.field.see(e)
+		}
+		if !news {
+			continue
+		}
+		if err := v.show(e, shown); err != nil {
+			return endReason(err), err
+		}
+		change := e.Kind == client.EventSet || e.Kind == client.EventDelete || e.Kind == client.EventOther
+		if change {
+			v.changes++
+		}
+		switch {
+		case e.Kind == client.EventGap:
+			if v.f.failOnGap {
+				return endReason(fault.ErrGap), fault.ErrGap
+			}
+		case e.Kind == client.EventError, e.Kind == client.EventUnaudited:
+		case judged.Kind != client.EventOther && (change || !v.f.noInitial) && v.until(judged):
+			return "until", nil
+		case v.f.count > 0 && v.changes >= v.f.count:
+			return "count", nil
+		}
+	}
+}
+
+func endReason(err error) string {
+	switch {
+	case errors.Is(err, errForOver):
+		return "for"
+	case errors.Is(err, fault.ErrGap):
+		return "gap"
+	case errors.Is(err, client.ErrOverflow):
+		return "overflow"
+	}
+	if _, ok := errors.AsType[*signals.Interrupted](err); ok {
+		return "interrupted"
+	}
+	if _, ok := errors.AsType[*fault.ExitError](err); ok {
+		return "command"
+	}
+	return "error"
+}
+
+// show prints an event, or runs the command for it. field is that of --field.
+func (v *viewer) show(e client.Event, field format.FieldChange) error {
+	if e.Kind == client.EventInitial && v.f.noInitial {
+		return nil
+	}
+	if e.Kind == client.EventOther {
+		v.app.Warn(fmt.Sprintf("a notification for %s says %s, which sscli does not know", format.Brief(e.Key), format.Brief(e.Word)), "")
+	}
+	v.result = format.Event{
+		Op: string(e.Kind), Key: e.Key, Version: app.Version(e.Version), Time: e.Time,
+		Value: e.Value, HasValue: e.HasValue, Word: e.Word,
+		Continuity: string(e.Continuity), From: e.From, To: e.To, Show: v.f.show, Field: field,
+	}
+	if e.Kind == client.EventError || e.Kind == client.EventUnaudited {
+		v.result.Message = fault.Message(e.Err)
+	}
+	if len(v.command) == 0 {
+		return v.app.Queue(&v.result)
+	}
+	return v.exec(v.result)
+}
+
+// exec runs the command for one event.
+func (v *viewer) exec(e format.Event) error {
+	var line bytes.Buffer
+	p, err := format.New(&line, format.Options{Output: "json"})
+	if err != nil {
+		return err
+	}
+	if err := p.Print(e); err != nil {
+		return err
+	}
+	key := e.Key
+	if strings.Contains(key, "\x00") {
+		key = format.Escape(key) // an environment cannot hold it as it is
+	}
+	text := ""
+	if e.Version != nil {
+		text = e.Version.String()
+	}
+	code, err := v.runner.Run(process.Command{
+		Args: v.command,
+		Env: process.Environ(map[string]string{
+			"SSCLI_EVENT_OP": e.Op, "SSCLI_EVENT_KEY": key, "SSCLI_EVENT_VERSION": text,
+		}),
+		Input: line.Bytes(),
+	})
+	if err != nil || code == 0 {
+		return err
+	}
+	if v.f.keepGoing {
+		v.app.Warn(fmt.Sprintf("%s ended with exit code %d", format.Brief(v.command[0]), code), "")
+		return nil
+	}
+	return &fault.ExitError{Code: code}
+}

@@ -1,0 +1,50 @@
+package fault
+
+// The exit codes are a contract. [Codes] says what they mean.
+const (
+	CodeNo         = 1
+	CodeUsage      = 2
+	CodeConnection = 3
+	CodeLogin      = 4
+	CodeStore      = 5
+	CodeFencing    = 6
+	CodeClock      = 7
+	CodeLockLost   = 8
+	codeAnswer     = 9
+	codeContinuity = 10
+	CodeUnknown    = 11
+	codeOutput     = 12
+	CodeData       = 13
+	codeTimeout    = 124
+)
+
+// A Code is a row of the table of exit codes in help and docs.
+type Code struct {
+	Code    string // "3", or "128+N" for many
+	Meaning string
+}
+
+// Codes returns the table of exit codes, in the order of their numbers.
+func Codes() []Code {
+	return []Code{
+		{"0", "done, yes"},
+		{"1", "no: key missing, condition not met, value differs, lock busy"},
+		{"2", "usage or configuration; nothing was sent"},
+		{"3", "broker unreachable, connection lost, taken over (0x8E), refused for load (0x97), no state store (0x10)"},
+		{"4", "TLS verification, refused login, not authorized"},
+		{"5", "the store refused: syntax, unknown command, quota, …"},
+		{"6", "fencing: token missing, lower, too far ahead, malformed"},
+		{"7", "clock: request timestamp too far ahead"},
+		{"8", "lock lost while held"},
+		{"9", "invalid reply from the store (bad RESP3, bad HLC)"},
+		{"10", "watch continuity lost, or its buffer is full"},
+		{"11", "outcome unknown: a write was sent, no reply came, and reading back was inconclusive"},
+		{"12", "done, but the result could not be printed (full disk, closed pipe, template)"},
+		{"13", "serve: the file of --data cannot be used (in use, damaged, no room, a disk error)"},
+		{"124", "timed out with nothing applied"},
+		{"125", "the child could not be set up"},
+		{"126", "the child is not executable"},
+		{"127", "the child was not found"},
+		{"128+N", "ended by signal N"},
+	}
+}

@@ -1,0 +1,200 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"text/template"
+	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+)
+
+// ErrNo is a "no": the result was printed, and the exit code is 1.
+var ErrNo = errors.New("no")
+
+// An ExitError ends sscli with an exit code and no message: the code is a child's, or the
+// error was printed where it happened.
+type ExitError struct {
+	Code int   // the exit code
+	Err  error // the cause; may be nil
+}
+
+func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// ServerEnded returns the error of a server whose context has ended. A signal that asked
+// for that gives the exit code and is no error to report.
+func ServerEnded(cause error) error {
+	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
+		return &ExitError{Code: 128 + int(s.Signal), Err: cause}
+	}
+	return cause
+}
+
+// A UsageError is a command line that cannot be understood. Nothing was sent.
+type UsageError struct {
+	Err  error  // what is wrong
+	Hint string // the next command to type; empty for the command's --help
+}
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns a [*UsageError] with a formatted message.
+func Usagef(format string, args ...any) error {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// An OutputError is a result that could not be printed.
+type OutputError struct {
+	Err  error // the cause; names the file if File is set
+	Done bool  // the result is of a write, and the write was applied
+	File bool  // the result goes to a file and not to standard output
+}
+
+func (e *OutputError) Error() string {
+	if e.File {
+		return e.Err.Error()
+	}
+	why := e.Err.Error()
+	if path, ok := errors.AsType[*fs.PathError](e.Err); ok {
+		why = path.Err.Error()
+	}
+	if !IsA[template.ExecError](e.Err) {
+		why = "standard output: " + why
+	}
+	if e.Done {
+		return "the write was applied, but its result could not be printed: " + why
+	}
+	return why
+}
+
+func (e *OutputError) Unwrap() error { return e.Err }
+
+// A DataError is a file of `serve --data` that cannot be used.
+type DataError struct {
+	Err  error
+	Hint string // the next thing to do
+}
+
+func (e *DataError) Error() string { return e.Err.Error() }
+
+func (e *DataError) Unwrap() error { return e.Err }
+
+// A NotAppliedError is a write that got no usable answer and was not applied.
+type NotAppliedError struct {
+	Err    error         // why there is no usable answer
+	Within time.Duration // how long it was awaited; 0 = not known
+}
+
+func (e *NotAppliedError) Error() string {
+	return "the write was not applied: " + NoAnswer(e.Err, e.Within)
+}
+
+func (e *NotAppliedError) Unwrap() error { return e.Err }
+
+// An UnknownError is a write that may have been applied or not.
+type UnknownError struct {
+	Err    error         // why there is no usable answer
+	Within time.Duration // how long it was awaited; 0 = not known
+	Why    string        // what is known of the key, or why nothing is; empty = Err says it all
+	Hint   string        // the next thing to type; empty = that of the table
+}
+
+func (e *UnknownError) Error() string {
+	if e.Why == "" {
+		return Message(e.Err)
+	}
+	return fmt.Sprintf("whether the write was applied is unknown: %s; %s", NoAnswer(e.Err, e.Within), e.Why)
+}
+
+func (e *UnknownError) Unwrap() error { return e.Err }
+
+// NoAnswer says why a request got no usable answer within a time, which is 0 if it is not
+// known.
+func NoAnswer(err error, within time.Duration) string {
+	if err == context.DeadlineExceeded && within > 0 {
+		return fmt.Sprintf("no answer came within %v (--timeout)", within)
+	}
+	return Message(err)
+}
+
+// IsTimeout reports whether the error is a timeout.
+func IsTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+
+// A NotWrittenError is an edited value that was not written.
+type NotWrittenError struct {
+	Why  string // why not
+	Hint string // the next thing to type; empty if there is none
+}
+
+func (e *NotWrittenError) Error() string { return e.Why }
+
+// A NextError is an error for which a command knows better than the table what to type next.
+type NextError struct {
+	Err  error
+	Hint string // the next thing to type
+}
+
+func (e *NextError) Error() string { return Message(e.Err) }
+
+func (e *NextError) Unwrap() error { return e.Err }
+
+// A ProtectedError is a write in a protected context that was not confirmed. Nothing was sent.
+type ProtectedError struct {
+	Context string // the name of the context
+	What    string // what was about to be sent
+	Refused bool   // the user was asked, and declined
+	Batch   bool   // nobody was asked, because standard input is the batch
+}
+
+func (e *ProtectedError) Error() string {
+	if e.Refused {
+		return e.What + ": cancelled, nothing was sent"
+	}
+	if e.Batch {
+		return fmt.Sprintf("%s: context %s is protected, and standard input is the batch, so it cannot be confirmed there", e.What, e.Context)
+	}
+	return fmt.Sprintf("%s: context %s is protected, and there is no terminal to confirm it on", e.What, e.Context)
+}
+
+// An ExpectError is a command that ended with another exit code than `expect` said.
+type ExpectError struct {
+	Want, Got int // exit codes
+}
+
+func (e *ExpectError) Error() string {
+	return fmt.Sprintf("expected exit code %d, got %d", e.Want, e.Got)
+}
+
+// A NoScanError is a scan on a broker whose store has no SCAN.
+type NoScanError struct{ Err error }
+
+func (e *NoScanError) Error() string {
+	return "this broker's state store cannot list its keys, it has no SCAN: " + e.Err.Error()
+}
+
+func (e *NoScanError) Unwrap() error { return e.Err }
+
+// ErrGap ends a watch with --fail-on-gap that cannot prove it missed nothing.
+var ErrGap = errors.New("events were missed, or may have been (--fail-on-gap)")
+
+// IsA reports whether the error is, or wraps, an E.
+func IsA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// An OverTLSError marks the error of a connection that uses TLS. The message is the cause's.
+type OverTLSError struct{ Err error }
+
+func (e *OverTLSError) Error() string { return e.Err.Error() }
+
+func (e *OverTLSError) Unwrap() error { return e.Err }
+
+// IsNo reports whether the error is a "no", which is a result and prints no message.
+func IsNo(err error) bool { return errors.Is(err, ErrNo) }

@@ -1,0 +1,127 @@
+package fault
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/format"
+)
+
+// Message returns the error in one line: what sscli did, and why it did not work. It says
+// "timed out" for an expired context, and names the certificate that does not verify.
+func Message(err error) string {
+	if IsTimeout(err) {
+		if dns, ok := errors.AsType[*net.DNSError](err); ok {
+			return strings.Replace(err.Error(), dns.Error(), "timed out", 1)
+		}
+		return strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), "timed out")
+	}
+	dial, ok := errors.AsType[*mqtt.DialError](err)
+	if !ok {
+		return err.Error()
+	}
+	inner := dial.Err
+	if proxy, ok := errors.AsType[*mqtt.ProxyError](inner); ok && proxy.Err != nil {
+		inner = proxy.Err
+	}
+	if certificate, ok := errors.AsType[*mqtt.ClientCertificateError](inner); ok {
+		inner = certificate.Err
+	}
+	why := inner.Error()
+	if op, ok := errors.AsType[*net.OpError](inner); ok {
+		why = op.Err.Error() // the address is in the message already
+	}
+	if dns, ok := errors.AsType[*net.DNSError](inner); ok {
+		why = dns.Err
+	}
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](inner); ok {
+		why = certificateWords(e, time.Now())
+	}
+	return strings.Replace(err.Error(), inner.Error(), why, 1)
+}
+
+// certificateWords names the certificate that does not verify, and the reason.
+func certificateWords(e *tls.CertificateVerificationError, now time.Time) string {
+	why := strings.TrimPrefix(e.Err.Error(), "x509: ")
+	if len(e.UnverifiedCertificates) == 0 {
+		return why
+	}
+	c := e.UnverifiedCertificates[0]
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && invalid.Cert != nil {
+		c = invalid.Cert
+		if invalid.Reason == x509.Expired {
+			why = timeWords(c, now)
+		}
+	}
+	if wrong, ok := errors.AsType[x509.HostnameError](e.Err); ok {
+		why = fmt.Sprintf("issued for %s, not for %s", nameWords(c), wrong.Host)
+	}
+	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
+}
+
+// timeWords says when a certificate is valid, and the local time.
+func timeWords(c *x509.Certificate, now time.Time) string {
+	when := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	if now.Before(c.NotBefore) {
+		return fmt.Sprintf("not valid before %s (local time %s)", when(c.NotBefore), when(now))
+	}
+	return fmt.Sprintf("expired at %s (local time %s)", when(c.NotAfter), when(now))
+}
+
+// nameWords lists the names in a certificate.
+func nameWords(c *x509.Certificate) string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	const most = 8
+	switch {
+	case len(names) == 0:
+		return "no host (it has no subject alternative name)"
+	case len(names) > most:
+		names = append(names[:most], "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// Describe wraps the error of a request with the verb and the key of the request.
+func Describe(c client.Command, err error) error {
+	return &requestError{verb: c.Verb(), key: c.Key(), err: err}
+}
+
+// DescribeScan is Describe for the error of a scan. It says so if the broker has no SCAN.
+func DescribeScan(c client.Command, err error) error {
+	if err == nil || IsA[*OutputError](err) {
+		return err
+	}
+	if IsStoreError(wire.ErrorUnknownCommand)(err) {
+		err = &NoScanError{Err: err}
+	}
+	return Describe(c, err)
+}
+
+// A requestError is the error of a request to the store.
+type requestError struct {
+	verb string
+	key  string // empty for verbs without a key
+	err  error
+}
+
+func (e *requestError) Error() string {
+	if e.key == "" {
+		return format.Verb(e.verb) + ": " + e.err.Error()
+	}
+	return format.Verb(e.verb) + " " + format.Brief(e.key) + ": " + e.err.Error()
+}
+
+func (e *requestError) Unwrap() error { return e.err }

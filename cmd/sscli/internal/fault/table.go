@@ -1,0 +1,344 @@
+package fault
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/format"
+)
+
+// A Row is a row of the table of errors: what sscli says about one kind of error.
+type Row struct {
+	Kind  string           // the name for programs; part of the contract
+	Code  int              // the exit code
+	Cause string           // for the documentation
+	Hint  string           // the next thing to do; empty if there is none. See fillIn
+	is    func(error) bool // whether an error is of this kind
+}
+
+// Of returns what the user sees of an error: the row of the first kind that fits, with the
+// error's message. It never fails: an unknown error has the kind "error".
+func Of(err error) format.Fault {
+	f := format.Fault{Code: CodeConnection, Kind: "error", Message: Message(err)}
+	if store, ok := errors.AsType[*wire.StoreError](err); ok {
+		f.StoreError = store.Text
+	}
+	for _, e := range Table() {
+		if e.is(err) {
+			f.Code, f.Kind, f.Hint = e.Code, e.Kind, fillIn(e.Hint, err)
+			break
+		}
+	}
+	if u, ok := errors.AsType[*UsageError](err); ok && u.Hint != "" {
+		f.Hint = u.Hint
+	}
+	if d, ok := errors.AsType[*DataError](err); ok {
+		f.Hint = d.Hint
+	}
+	if u, ok := errors.AsType[*UnknownError](err); ok {
+		f.Outcome = "unknown"
+		if u.Hint != "" {
+			f.Hint = u.Hint
+		}
+	}
+	if c, ok := errors.AsType[*config.Error](err); ok && strings.HasPrefix(c.Source, "--") {
+		f.Hint = "" // a list of variables is no help for a flag
+		if c.Source == "--output" {
+			f.Hint = "sscli help output"
+		}
+	} else if ok {
+		if name, of := strings.CutPrefix(c.Source, "context "); of {
+			name, flag, _ := strings.Cut(name, ": ")
+			f.Hint = "sscli context set " + name + " with another --" + flag
+		}
+	}
+	if s, ok := errors.AsType[*config.SchemeError](err); ok && s.Err.Source == "--url" {
+		f.Hint = "-u " + s.Meant
+	}
+	if c, ok := errors.AsType[*config.NoBrokerError](err); ok && len(c.Contexts) > 0 {
+		f.Hint = "sscli context use " + c.Contexts[0] + ", or -c " + c.Contexts[0] + " with this command"
+	}
+	if c, ok := errors.AsType[*config.FileError](err); ok {
+		f.Hint = c.Hint
+	}
+	if n, ok := errors.AsType[*NotWrittenError](err); ok {
+		f.Hint = n.Hint
+	}
+	if n, ok := errors.AsType[*NextError](err); ok {
+		f.Hint = n.Hint
+	}
+	if r, ok := errors.AsType[*requestError](err); ok && f.Kind == "unknown_command" && r.verb != strings.ToUpper(r.verb) {
+		f.Hint = "the store knows verbs in upper case: sscli call " + strings.ToUpper(r.verb)
+	}
+	if b, ok := errors.AsType[*client.LockBusyError](err); ok && b.Waited == 0 {
+		f.Hint = fillIn("without --try it waits, with --wait 1m at most that long; sscli lock status NAME shows the holder", err)
+	}
+	if p, ok := errors.AsType[*ProtectedError](err); ok && p.Refused {
+		f.Hint = ""
+	}
+	if s, ok := errors.AsType[*signals.Interrupted](err); ok {
+		f.Code = 128 + int(s.Signal)
+	}
+	if x, ok := errors.AsType[*ExpectError](err); ok {
+		f.Code = max(x.Got, CodeNo)
+	}
+	if c, ok := errors.AsType[*process.StartError](err); ok {
+		f.Code = c.Code
+	}
+	return f
+}
+
+// fillIn writes the names that the error knows into a hint: of its lock for NAME, of its key
+// for KEY. A name that a shell would take apart stays a placeholder.
+func fillIn(hint string, err error) string {
+	plain := func(name string) bool {
+		return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@%+,", r))
+		})
+	}
+	var lock, key string
+	if e, ok := errors.AsType[*client.LockLostError](err); ok {
+		lock = e.Name
+	}
+	if e, ok := errors.AsType[*client.NotHolderError](err); ok {
+		lock = e.Status.Name
+	}
+	if e, ok := errors.AsType[*client.LockBusyError](err); ok {
+		lock = e.Status.Name
+	}
+	if e, ok := errors.AsType[*requestError](err); ok {
+		key = e.key
+	}
+	if plain(lock) {
+		hint = strings.ReplaceAll(hint, "NAME", lock)
+	}
+	if plain(key) {
+		hint = strings.ReplaceAll(hint, "KEY", key)
+	}
+	return hint
+}
+
+// Table returns the one table of kinds of errors. The first row that fits an error counts.
+func Table() []Row {
+	const (
+		trace       = "--trace shows what was sent"
+		credentials = "--username with --askpass or --password-file, --sat-file, or --cert-file with --key-file, as the broker's port requires"
+		force       = "--force-fence gets past it, if no holder of the lock is at work"
+	)
+	return []Row{
+		{"interrupted", 128, "a signal ended sscli; its number is added to the code", "", IsA[*signals.Interrupted]},
+		{"expectation", CodeNo, "a command of a batch ended with another code than expected; the code is the command's, if that is above 1", "", IsA[*ExpectError]},
+		{"outcome_unknown", CodeUnknown, "a write was sent, no usable reply came, and the key does not show whether it was applied",
+			"read the key and decide; repeat the write if it may safely be applied twice", IsA[*UnknownError]},
+		{"gap", codeContinuity, "the watch was interrupted and cannot prove that it missed nothing",
+			"read the keys again and start a new watch", is(ErrGap)},
+		{"overflow", codeContinuity, "events arrive faster than the reader of the watch takes them",
+			"use a faster reader, a larger --buffer, or fewer keys", is(client.ErrOverflow)},
+		{"lock_lost", CodeLockLost, "a lock was lost while it was held: it was not renewed in time, or its key was deleted or taken",
+			"sscli lock status NAME shows who holds it; read again what it protects", is(client.ErrLockLost)},
+		{"lock_not_held", CodeLockLost, "a lock could not be renewed or released: it expired, was released, or has another holder",
+			"sscli lock status NAME shows who holds it; acquire it again", is(client.ErrNotHolder)},
+		{"lock_busy", CodeNo, "the lock has another holder, and the time to wait (if any) is over",
+			"sscli lock status NAME shows who holds it, and --observe with a third of its lease whether it is renewed; or use a longer --wait", is(client.ErrLockBusy)},
+		{"not_written", CodeNo, "an edited value was not written: the key changed meanwhile, the editor ended with another exit code than 0, or the text is not JSON", "", IsA[*NotWrittenError]},
+		{"not_applied", codeTimeout, "a write was sent, no usable reply came, and the key is as it was before",
+			"run it again", IsA[*NotAppliedError]},
+		{"child", process.CodeSetup, "the command after -- could not be started (125, 126, 127)", "", IsA[*process.StartError]},
+		{"guard", process.CodeSetup, "the process that guards the command of a lock was killed, so the command was killed too", "run it again, and check whether the machine is short of memory", is(process.ErrGuardDied)},
+		{"usage", CodeUsage, "the command line cannot be understood", "", IsA[*UsageError]},
+		{"no_broker", CodeUsage, "no flag, variable or context names a broker",
+			"-u mqtt://HOST:PORT, export SSCLI_URL, or sscli context set; without a broker: --embedded, or sscli serve", IsA[*config.NoBrokerError]},
+		{"config", CodeUsage, "the value of a flag, a variable or a context is invalid", "sscli help environment", IsA[*config.Error]},
+		{"context", CodeUsage, "no context has this name", "sscli context list", IsA[*config.UnknownContextError]},
+		{"config_file", CodeUsage, "the file of contexts cannot be read or written, is invalid, or is writable by others", "", IsA[*config.FileError]},
+		{"protected", CodeUsage, "the context is protected, and the write was not confirmed", "--yes", IsA[*ProtectedError]},
+		{"terminal", CodeUsage, "a question cannot be asked: sscli was not started from a terminal",
+			"--password-file in place of --askpass, --yes in place of an answer", IsA[*terminal.Error]},
+		{"response_topic", CodeUsage, "the broker disconnects clients that ask for replies on this topic",
+			"use another --response-topic, or none", is(wire.ErrForbiddenResponseTopic)},
+		{"invalid", CodeUsage, "the request is invalid and was not sent", "", IsA[*client.InvalidError]},
+		{"too_large", CodeUsage, "the request is larger than the broker's Maximum Packet Size and was not sent",
+			"use a smaller value, or raise the broker's limit", IsA[*mqtt.TooLargeError]},
+		{"output", codeOutput, "the request was carried out, but its result could not be printed: standard output is full or closed, the file of get -f cannot be written, or the template does not fit", "", IsA[*OutputError]},
+		{"data_file", CodeData, "the file of serve --data cannot be used: another process has it, it is damaged, or the disk has no room or an error",
+			"sscli serve --data-check FILE", IsA[*DataError]},
+
+		{"fencing_required", CodeFencing, "the key is protected by a fencing token and the request had none",
+			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; --fence TOKEN, with its token; " + force, IsStoreError(wire.ErrorFenceRequired)},
+		{"fencing_lower", CodeFencing, "the key was written with a newer token, so the lock of this token was lost",
+			"acquire the lock again, read the key again, then write with the new token; " + force, IsStoreError(wire.ErrorFenceLower)},
+		{"fencing_ahead", CodeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
+			"sscli hlc parse TOKEN shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
+		{"timestamp_malformed", CodeFencing, "the store cannot parse the fencing token",
+			"sscli hlc parse TOKEN", IsStoreError(wire.ErrorMalformedTimestamp)},
+		{"clock_ahead", CodeClock, "the local clock is more than a minute ahead of the store's",
+			"compare date -u here and on the broker's nodes, and synchronize both", IsStoreError(wire.ErrorClockAhead)},
+		{"local_clock", CodeClock, "the local clock went back by more than a minute", "synchronize the local clock", is(wire.ErrDrift)},
+		{"key_not_authorized", CodeLogin, "the broker's rules do not allow this client to access the key like this",
+			"grant the user access to KEY in stateStoreResources: Read for get and watch, Write for set, del and vdel", IsStoreError(wire.ErrorNotAuthorized)},
+		{"quota", CodeStore, "the store holds the maximum number of keys",
+			"delete keys, let them expire (PX), or use a larger memory profile of the broker", IsStoreError(wire.ErrorQuota)},
+		{"syntax", CodeStore, "the store does not understand the request", trace, IsStoreError(wire.ErrorSyntax)},
+		{"no_scan", CodeStore, "this broker has no SCAN, which is newer than the state store: its keys cannot be listed",
+			"get and watch keys by their names, or use a newer broker", IsA[*NoScanError]},
+		{"unknown_command", CodeStore, "this broker does not know the verb",
+			"use a newer broker", IsStoreError(wire.ErrorUnknownCommand)},
+		{"wrong_arguments", CodeStore, "the verb takes another number of arguments", trace, IsStoreError(wire.ErrorWrongArguments)},
+		{"timestamp_missing", CodeStore, "the request had no timestamp", trace, IsStoreError(wire.ErrorMissingTimestamp)},
+		{"key_empty", CodeStore, "the key is empty", "use a key of at least one byte", IsStoreError(wire.ErrorEmptyKey)},
+		{"store_error", CodeStore, "the store refused the request for a reason that sscli does not know", trace, IsA[*wire.StoreError]},
+		{"status", CodeStore, "the broker refused the request before the store saw it", trace, IsA[*client.StatusError]},
+		{"answer", codeAnswer, "the reply is not what the protocol allows", "--trace shows it", IsA[*client.AnswerError]},
+
+		{"token_expired", CodeLogin, "the broker refused a service-account token that had expired by the local clock",
+			"write a new token to the file of --sat-file: kubectl create token prints one", isExpired},
+		{"token", CodeUsage, "the file of the service-account token cannot be read, or holds no token", "use another --sat-file", IsA[*client.TokenError]},
+		{"auth_later", CodeConnection, "the broker cannot verify the login at the moment (AUTH 0x18)", "try again later", is(mqtt.ErrAuthLater)},
+		{"reauth", CodeLogin, "the broker refused the new service-account token of a connection", "write a token that the broker accepts to the file of --sat-file",
+			IsA[*mqtt.ReauthError]},
+		{"login", CodeLogin, "the broker refuses user name, password or credentials (0x86; some brokers answer CONNECT with 0x87)",
+			credentials, isLogin},
+		{"not_authorized", CodeLogin, "the broker's rules do not allow this client to publish or subscribe (0x87)",
+			"add an authorization rule for the topic or the client id; --trace shows the topics", isReason("", mqtt.ReasonNotAuthorized)},
+		{"banned", CodeLogin, "the broker has banned the client (0x8A)", "use another --client-id", isReason("", mqtt.ReasonBanned)},
+		{"auth_method", CodeLogin, "the broker requires another authentication method (0x8C)",
+			credentials, isReason("", mqtt.ReasonBadAuthMethod)},
+		{"taken_over", CodeConnection, "another client connected with the same client id (0x8E)",
+			"use another --client-id, or none for a random one", isReason("", mqtt.ReasonTakenOver)},
+		{"packet_too_large", CodeStore, "the broker refuses packets of this size (0x95)",
+			"use a smaller value, or raise the broker's limit", isReason("", mqtt.ReasonPacketTooLarge)},
+		{"busy_login", CodeConnection, "the broker accepts no more clients at the moment (0x88, 0x89, 0x97, 0x9F to CONNECT)", "try again later",
+			isReason("CONNACK", 0x88, mqtt.ReasonServerBusy, mqtt.ReasonQuotaExceeded, 0x9F)},
+		{"busy", CodeConnection, "the broker accepts no more requests at the moment (0x97, 0x89)",
+			"try again later, or with --high-priority where the broker allows it", isReason("", mqtt.ReasonQuotaExceeded, mqtt.ReasonServerBusy)},
+		{"moved", CodeConnection, "the broker sends clients to another broker (0x9C, 0x9D)", "use the other broker's address, with --host or --url", isReason("", 0x9C, 0x9D)},
+		{"mqtt_version", CodeConnection, "the broker does not speak MQTT 5 (0x84)", "use a broker, or a listener of this broker, that speaks MQTT 5", isReason("CONNACK", 0x84)},
+		{"client_id", CodeLogin, "the broker does not accept the client id (0x85)", "use another --client-id", isReason("CONNACK", 0x85)},
+		{"topic_refused", CodeUsage, "the broker does not accept the response topic (0x90, 0x8F)", "use another --response-topic, or none", isReason("", 0x90, 0x8F)},
+
+		{"client_certificate", CodeLogin, "the broker requires a client certificate, and there was none, or none from the CAs that it names",
+			"--cert-file and --key-file, from a CA that the broker trusts for clients", isClientCertificate(false)},
+		{"client_certificate_refused", CodeLogin, "the broker refused the client certificate",
+			"use a --cert-file from a CA that the broker trusts for clients, with all intermediate certificates", isClientCertificate(true)},
+		{"proxy_login", CodeLogin, "the proxy refused the user name or the password (407)",
+			"export SSCLI_PROXY=http://USER:PASSWORD@HOST:PORT", isProxyLogin},
+		{"proxy", CodeConnection, "the proxy is unreachable, or cannot connect to the broker",
+			"use another --proxy, or add the broker's host to NO_PROXY", isStage(mqtt.StageProxy)},
+		{"websocket", CodeConnection, "the port does not answer with a WebSocket",
+			"add the broker's path, as in ws://HOST:PORT/mqtt, and use wss:// for TLS", isStage(mqtt.StageWebSocket)},
+		{"lookup", CodeConnection, "the host name is unknown", "check the host name; from outside the cluster, forward a port first", isStage(mqtt.StageLookup)},
+		{"refused", CodeConnection, "nothing listens on that port",
+			"check host and port (8883 with TLS, 1883 without); is the broker running?", is(syscall.ECONNREFUSED)},
+		{"certificate_authority", CodeLogin, "the broker's certificate is not from a CA that is trusted here",
+			"--ca-file with the certificate of the broker's CA", IsA[x509.UnknownAuthorityError]},
+		{"certificate_name", CodeLogin, "the broker's certificate is for another host name",
+			"use a --host that the certificate names, or --tls-server-name", IsA[x509.HostnameError]},
+		{"certificate_time", CodeLogin, "the broker's certificate has expired, or is not valid yet, by the local clock",
+			"check the local clock with date -u; if it is right, the broker needs a new certificate", isOutOfTime},
+		{"certificate", CodeLogin, "the broker's certificate does not verify", "--ca-file with the certificate of the broker's CA", IsA[*tls.CertificateVerificationError]},
+		{"tls_on_plain_port", CodeLogin, "the port does not speak TLS", "use --no-tls or mqtt://, or the port with TLS (8883)", isPlainPort},
+		{"tls", CodeLogin, "the TLS handshake was aborted", "", isAlert},
+		{"plain_on_tls_port", CodeConnection, "the broker closed a connection without TLS before it answered: perhaps the port speaks TLS",
+			"use --tls or mqtts://, or the port without TLS (1883)", isTLSPort},
+		{"no_store", CodeConnection, "no state store is listening on this broker: for a second, it discarded every copy of the request (PUBACK 0x10)",
+			"check that the broker has a state store; sscli serve is one for development", IsA[*client.NoStoreError]},
+		{"timeout", codeTimeout, "no reply came in time", "use a longer --timeout; --trace shows what was waited for", IsTimeout},
+		{"unreachable", CodeConnection, "the broker is unreachable", "check host and port, and the network between", isStage(mqtt.StageTCP)},
+		{"refused_login", CodeConnection, "the broker refused the connection", "--trace shows what was sent; the broker's log may say more", isReason("CONNACK")},
+		{"request_refused", CodeStore, "the broker refused the request", trace, isReason("PUBACK")},
+		{"lost", CodeConnection, "the connection was lost", "try again; --trace shows what came before", IsA[*mqtt.LostError]},
+		{"disconnected", CodeConnection, "the broker ended the connection", "", IsA[*mqtt.ReasonError]},
+		{"file", CodeUsage, "a file cannot be read or written", "", IsA[*fs.PathError]},
+	}
+}
+
+// is fits errors that wrap target.
+func is(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+// IsStoreError returns a function that reports whether an error is the store's answer of that
+// kind.
+func IsStoreError(kind wire.ErrorKind) func(error) bool {
+	return func(err error) bool {
+		e, ok := errors.AsType[*wire.StoreError](err)
+		return ok && e.Kind() == kind
+	}
+}
+
+// isReason fits a ReasonError in that packet (any if empty) with one of the codes (any if
+// there are none).
+func isReason(packet string, codes ...byte) func(error) bool {
+	return func(err error) bool {
+		e, ok := errors.AsType[*mqtt.ReasonError](err)
+		if !ok || (packet != "" && e.Packet != packet) {
+			return false
+		}
+		return len(codes) == 0 || strings.IndexByte(string(codes), e.Code) >= 0
+	}
+}
+
+func isLogin(err error) bool {
+	return isReason("", mqtt.ReasonBadLogin)(err) || isReason("CONNACK", mqtt.ReasonNotAuthorized)(err)
+}
+
+func isExpired(err error) bool {
+	e, ok := errors.AsType[*client.TokenError](err)
+	return ok && !e.Expiry.IsZero()
+}
+
+func isClientCertificate(given bool) func(error) bool {
+	return func(err error) bool {
+		e, ok := errors.AsType[*mqtt.ClientCertificateError](err)
+		return ok && e.Given == given
+	}
+}
+
+func isProxyLogin(err error) bool {
+	e, ok := errors.AsType[*mqtt.ProxyError](err)
+	return ok && e.Status == http.StatusProxyAuthRequired
+}
+
+func isStage(stage mqtt.Stage) func(error) bool {
+	return func(err error) bool {
+		e, ok := errors.AsType[*mqtt.DialError](err)
+		return ok && e.Stage == stage && !IsTimeout(err)
+	}
+}
+
+func isOutOfTime(err error) bool {
+	e, ok := errors.AsType[x509.CertificateInvalidError](err)
+	return ok && e.Reason == x509.Expired
+}
+
+// isAlert fits a TLS alert of either side. With TLS 1.3 a broker that requires a client
+// certificate says so only after the handshake.
+func isAlert(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "remote error" || op.Op == "local error")
+}
+
+func isPlainPort(err error) bool {
+	return IsA[tls.RecordHeaderError](err) || (isStage(mqtt.StageTLS)(err) && isCut(err))
+}
+
+func isTLSPort(err error) bool {
+	return !IsA[*OverTLSError](err) && isStage(mqtt.StageConnect)(err) && (isCut(err) || IsA[*mqtt.MalformedError](err))
+}
+
+func isCut(err error) bool {
+	return errors.Is(err, mqtt.ErrBrokerClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

@@ -1,0 +1,151 @@
+//go:build unix
+
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// slow is how long everything takes on a slow system, and promptly the time in which a
+// signal must be sent all the same.
+const (
+	slow     = time.Second
+	promptly = slow * 3 / 4
+)
+
+// guardSlowly is a guard on a system whose process table and file system are slow.
+func guardSlowly() {
+	runtime.LockOSThread()
+	g := newGuard("/bin/sh", []string{"sh", "-c", os.Getenv("CHILD_TEST_SCRIPT")}, os.NewFile(4, "events"))
+	g.table = func() []process {
+		time.Sleep(slow)
+		return processes()
+	}
+	g.remove = func(name string) error {
+		time.Sleep(slow)
+		return os.Remove(name)
+	}
+	g.run(os.NewFile(3, "orders"))
+}
+
+// TestSlowSystem: neither a slow process table nor a slow file system holds up TERM or
+// KILL for the command's group.
+func TestSlowSystem(t *testing.T) {
+	const deaf = `exec 9>$LIFE; trap "" TERM; echo up >&9; while :; do sleep 0.01; done`
+	for name, c := range map[string]struct {
+		script     string
+		term, kill time.Duration
+	}{
+		"TERM":  {`exec 9>$LIFE; trap "exit 1" TERM; echo up >&9; while :; do sleep 0.01; done`, 0, time.Hour},
+		"KILL":  {deaf, 0, 0},
+		"grace": {deaf, 0, promptly / 5},
+		"child": {`exec 9>$LIFE; (trap "" TERM; echo up >&9; exec sleep 1000) & wait`, 0, promptly / 5},
+		"left":  {`exec 9>$LIFE; (trap "" TERM; echo up >&9; exec sleep 1000) & read -r _ <$LIFE.go`, time.Hour, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			secret, proceed := l.path+".secret", l.path+".go"
+			if err := os.WriteFile(secret, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mkfifo(proceed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			orders, to, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer to.Close()
+			from, events, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer from.Close()
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), "CHILD_TEST_ROLE=slow guard", "CHILD_TEST_SCRIPT="+strings.ReplaceAll(c.script, "$LIFE", l.path))
+			cmd.ExtraFiles, cmd.Stderr = []*os.File{orders, events}, os.Stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			orders.Close()
+			events.Close()
+			order := func(words ...string) {
+				if _, err := to.Write(appendLine(nil, words...)); err != nil {
+					t.Error(err)
+				}
+			}
+			limit := func(term, kill time.Duration) {
+				now := time.Now()
+				order(append(append([]string{"limit"}, at(now.Add(term)).words()...), at(now.Add(kill)).words()...)...)
+			}
+			limit(time.Hour, time.Hour)
+			order(append([]string{"start", "0", "0", secret}, os.Environ()...)...)
+			if got := l.line(t); got != "up" {
+				t.Fatalf("%q, want up", got)
+			}
+			began := time.Now()
+			if name == "left" { // the command ends by itself
+				if err := os.WriteFile(proceed, []byte("\n"), 0); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				limit(c.term, c.kill)
+			}
+			l.end(t)
+			if took := time.Since(began); took > promptly {
+				t.Errorf("the command lived for %v, want at most %v", took, promptly)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			if name != "left" {
+				isGone(t, secret)
+			}
+		})
+	}
+}
+
+// TestGuardLog: the log has what the guard was told and what it did, in that order.
+func TestGuardLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	t.Setenv(EnvGuardLog, file)
+	l := newLife(t)
+	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", strings.ReplaceAll(families["deaf"], "$LIFE", l.path)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := g.Run(os.Environ())
+		ended <- err
+	}()
+	l.line(t)
+	g.Stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := string(text)
+	for _, want := range []string{": limit (TERM at ", ": started (", ": told to stop (", ": TERM to the group (", ": KILL to the group (",
+		": the command has ended with 137 (", ": nothing is left ("} {
+		var ok bool
+		if _, rest, ok = strings.Cut(rest, want); !ok {
+			t.Fatalf("no %q in its place in\n%s", want, text)
+		}
+	}
+}

@@ -1,0 +1,455 @@
+//go:build unix
+
+package process
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+)
+
+// guarded runs a command of the shell under a guard, within limits from now on.
+func guarded(t *testing.T, script string, term, kill time.Duration, o GuardOptions) (End, error) {
+	t.Helper()
+	o.Args = []string{"sh", "-c", script}
+	g, err := NewGuarded(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	g.Limit(time.Now().Add(term), time.Now().Add(kill))
+	return g.Run(append(os.Environ(), "X=y\n\xff"))
+}
+
+func TestGuardedExitCodes(t *testing.T) {
+	for script, want := range map[string]int{
+		"exit 0": 0, "exit 3": 3, "exit 255": 255, "kill -TERM $$": 143, "kill -KILL $$": 137,
+		`test "$X" = "$(printf 'y\n\377')" || exit 9`: 0,
+	} {
+		end, err := guarded(t, script, time.Hour, time.Hour, GuardOptions{})
+		if want := (End{Code: want}); end != want || err != nil {
+			t.Errorf("%s: %+v, %v, want %+v", script, end, err, want)
+		}
+	}
+}
+
+func TestGuardedStartErrors(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte("no program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"no-such-program-anywhere": CodeNotFound, dir: CodeNotExecutable} {
+		_, err := NewGuarded(GuardOptions{Args: []string{name}})
+		if e, ok := errors.AsType[*StartError](err); !ok || e.Code != want || e.Name != name {
+			t.Errorf("%q: %v, want a *StartError with code %d", name, err, want)
+		}
+	}
+	g, err := NewGuarded(GuardOptions{Args: []string{program}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+	_, err = g.Run(nil)
+	if e, ok := errors.AsType[*StartError](err); !ok || e.Code != CodeNotExecutable {
+		t.Errorf("%v, want a *StartError with code %d", err, CodeNotExecutable)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuardedLate: nothing is started when it would have to end at once.
+func TestGuardedLate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	_, err := guarded(t, "echo >"+file, 0, time.Hour, GuardOptions{})
+	if !errors.Is(err, ErrLate) {
+		t.Errorf("%v, want ErrLate", err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the command ran")
+	}
+}
+
+// TestGuardedInterrupted: a signal that came before there is a command to pass it to
+// means that there will be none.
+func TestGuardedInterrupted(t *testing.T) {
+	g, err := NewGuarded(GuardOptions{Args: []string{"false"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.signals <- syscall.SIGTERM
+	g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+	_, err = g.Run(nil)
+	if e, ok := errors.AsType[*signals.Interrupted](err); !ok || e.Signal != syscall.SIGTERM {
+		t.Errorf("%v, want an *signals.Interrupted", err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGuardedLimit(t *testing.T) {
+	// limited gives a slow machine the time to start the command.
+	limited := func(script string, grace time.Duration, o GuardOptions) (end End, err error) {
+		for term := 50 * time.Millisecond; term < time.Minute; term *= 2 {
+			if end, err = guarded(t, script, term, term+grace, o); !errors.Is(err, ErrLate) && end.Code != 143 {
+				break
+			}
+		}
+		return end, err
+	}
+	end, err := limited(`trap "exit 7" TERM; while :; do sleep 0.01; done`, time.Hour, GuardOptions{})
+	if want := (End{Code: 7, Killed: true}); end != want || err != nil {
+		t.Errorf("TERM: %+v, %v, want %+v", end, err, want)
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end, err = limited(`trap "" TERM; while :; do sleep 0.01; done`, 50*time.Millisecond, GuardOptions{Secret: secret})
+	if want := (End{Code: 137, Killed: true}); end != want || err != nil {
+		t.Errorf("KILL: %+v, %v, want %+v", end, err, want)
+	}
+	if _, err := os.Stat(secret); err == nil {
+		t.Error("the secret of a command that was killed is still there")
+	}
+}
+
+func TestGuardedStop(t *testing.T) {
+	for _, grace := range []time.Duration{0, 30 * time.Millisecond} {
+		g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", `trap "" TERM; while :; do sleep 0.01; done`}, Grace: grace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+		go func() {
+			g.Stop()
+			g.Stop()
+		}()
+		end, err := g.Run(os.Environ())
+		if !end.Killed && !errors.Is(err, ErrLate) {
+			t.Errorf("grace %v: %+v, %v, want it killed", grace, end, err)
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// life is a FIFO that is open for writing as long as something lives.
+type life struct {
+	path string
+	f    *os.File
+	text *bufio.Reader
+}
+
+func newLife(t *testing.T) *life {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "life")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Reading only, but without waiting for a writer.
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	t.Cleanup(func() { f.Close() })
+	return &life{path, f, bufio.NewReader(f)}
+}
+
+// line waits for a line.
+func (l *life) line(t *testing.T) string {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	if err := l.f.SetReadDeadline(deadline); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		line, err := l.text.ReadString('\n')
+		if err == nil {
+			return strings.TrimSpace(line)
+		}
+		if line != "" || !errors.Is(err, io.EOF) || time.Now().After(deadline) {
+			t.Fatalf("%q, %v, want a line", line, err)
+		}
+		time.Sleep(time.Millisecond) // nobody has opened it yet
+	}
+}
+
+// end waits until nothing lives.
+func (l *life) end(t *testing.T) {
+	t.Helper()
+	if err := l.f.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, l.text); err != nil {
+		t.Fatalf("something is alive: %v", err)
+	}
+}
+
+// TestGuardedLeft: what a command leaves behind in its group is ended before Run
+// returns, and so is what is in another group of the session; a daemon is not.
+func TestGuardedLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		trap  string
+		grace time.Duration
+	}{"up": {"", time.Hour}, "deaf": {`trap "" TERM;`, 20 * time.Millisecond}} { // for a deaf one the grace counts
+		l := newLife(t)
+		there := filepath.Join(t.TempDir(), "there")
+		if err := syscall.Mkfifo(there, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		end, err := guarded(t, `exec 9>`+l.path+`; (`+c.trap+` echo up >&9; echo >`+there+`; while :; do sleep 0.01; done) & read -r _ <`+there+`; exit 3`,
+			time.Hour, time.Hour, GuardOptions{Grace: c.grace})
+		if end.Code != 3 || end.Killed || !end.Left || err != nil {
+			t.Errorf("%s: %+v, %v, want code 3 and something left", name, end, err)
+		}
+		l.line(t)
+		l.end(t)
+	}
+}
+
+// What the command started may end in the very moment in which it ends: then it was
+// neither left behind nor was the command ended.
+func TestGuardedEndTogether(t *testing.T) {
+	for range 60 {
+		end, err := guarded(t, "for i in 1 2 3 4 5 6 7 8; do true & done; exit 3", time.Hour, time.Hour, GuardOptions{Grace: time.Hour})
+		if end.Code != 3 || end.Killed || err != nil {
+			t.Fatalf("%+v, %v", end, err)
+		}
+	}
+}
+
+func TestGuardedDaemonStays(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("no setsid")
+	}
+	l := newLife(t)
+	there := filepath.Join(t.TempDir(), "there")
+	if err := syscall.Mkfifo(there, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end, err := guarded(t, `exec 9>`+l.path+`; setsid sh -c 'echo $$ >&9; echo >`+there+`; exec sleep 1000' & read -r _ <`+there, time.Hour, time.Hour, GuardOptions{})
+	if want := (End{}); end != want || err != nil {
+		t.Errorf("%+v, %v, want %+v", end, err, want)
+	}
+	pid, err := strconv.Atoi(l.line(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the daemon: %v", err)
+	}
+	l.end(t)
+}
+
+// The families that must not outlive their limit: each writes a line when it is
+// complete and lives on.
+var families = map[string]string{
+	"alone":      `exec 9>$LIFE; echo up >&9; exec sleep 1000`,
+	"deaf":       `exec 9>$LIFE; trap "" TERM HUP INT; echo up >&9; while :; do sleep 0.01; done`,
+	"children":   `exec 9>$LIFE; (trap "" TERM HUP; echo up >&9; while :; do sleep 0.01; done) & wait`,
+	"stopped":    `exec 9>$LIFE; echo up >&9; kill -STOP $$`,
+	"jobs":       `exec 9>$LIFE; set -m; sh -c 'trap "" TERM; echo up >&9; while :; do sleep 0.01; done' & wait`, // of a shell as at a terminal
+	"descendant": `exec 9>$LIFE; (setsid sh -c 'trap "" TERM; echo up >&9; while :; do sleep 0.01; done' &); sleep 1000`,
+}
+
+// wrap is the wrapper of TestWrapper.
+func wrap() (int, error) {
+	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", os.Getenv("CHILD_TEST_SCRIPT")}, Secret: os.Getenv("CHILD_TEST_SECRET")})
+	if err != nil {
+		return 0, err
+	}
+	hour := time.Now().Add(time.Hour)
+	g.Limit(hour, hour)
+	go func() { // when the test says that the family is complete
+		if _, err := os.ReadFile(os.Getenv("CHILD_TEST_LIMITED")); err != nil {
+			return // it is killed, not stopped
+		}
+		limit := time.Now().Add(200 * time.Millisecond)
+		g.Limit(limit, limit)
+		os.Stdout.WriteString("limited\n")
+	}()
+	env := append(os.Environ(), "CHILD_TEST_ROLE=none")
+	end, err := g.Run(env)
+	return end.Code, errors.Join(err, g.Close())
+}
+
+// TestWrapper kills and stops the process between the test and the guard.
+func TestWrapper(t *testing.T) {
+	for name, family := range families {
+		if name == "descendant" || name == "jobs" {
+			if _, err := os.Stat("/proc/self/stat"); err != nil {
+				continue // only Linux finds these
+			}
+		}
+		for what, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				l := newLife(t)
+				secret := filepath.Join(t.TempDir(), "dir", "secret")
+				if err := os.Mkdir(filepath.Dir(secret), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), "CHILD_TEST_ROLE=wrapper", "CHILD_TEST_SCRIPT="+family, "LIFE="+l.path,
+					"CHILD_TEST_SECRET="+secret, "GORACE=atexit_sleep_ms=0")
+				said, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				limited := filepath.Join(t.TempDir(), "limited")
+				if sig == syscall.SIGSTOP {
+					if err := syscall.Mkfifo(limited, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cmd.Env = append(cmd.Env, "CHILD_TEST_LIMITED="+limited)
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				if got := l.line(t); got != "up" {
+					t.Fatalf("%q, want up", got)
+				}
+				if sig == syscall.SIGSTOP {
+					if err := os.WriteFile(limited, nil, 0); err != nil {
+						t.Fatal(err)
+					}
+					if line, err := bufio.NewReader(said).ReadString('\n'); line != "limited\n" {
+						t.Fatalf("%q, %v, want limited", line, err)
+					}
+				}
+				if err := cmd.Process.Signal(sig); err != nil {
+					t.Fatal(err)
+				}
+				l.end(t)
+				if sig == syscall.SIGSTOP {
+					isGone(t, secret)
+					if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+						t.Fatal(err)
+					}
+					if err := cmd.Wait(); cmd.ProcessState.ExitCode() < 128 {
+						t.Errorf("%v, want that the command was killed", err)
+					}
+					return
+				}
+				_ = cmd.Wait() // it was killed
+				isGone(t, filepath.Dir(secret))
+			})
+		}
+	}
+}
+
+// isGone waits until there is no such file.
+func isGone(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is still there", path)
+		}
+	}
+}
+
+// TestGuardDies: what nobody guards any more is killed.
+func TestGuardDies(t *testing.T) {
+	l := newLife(t)
+	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", strings.ReplaceAll(families["children"], "$LIFE", l.path)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+	type result struct {
+		end End
+		err error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		end, err := g.Run(os.Environ())
+		ended <- result{end, err}
+	}()
+	l.line(t)
+	if err := g.guard.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-ended; !errors.Is(got.err, ErrGuardDied) || !got.end.Killed {
+		t.Errorf("%+v, want ErrGuardDied", got)
+	}
+	l.end(t)
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuardDiesEarly: the command dies too when the guard dies before it has reported the command.
+func TestGuardDiesEarly(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("only Linux finds these")
+	}
+	l := newLife(t)
+	adopt(true)
+	defer adopt(false)
+	guard := exec.Command("sh", "-c", `set -m; sh -c '`+strings.ReplaceAll(families["children"], "$LIFE", l.path)+`' & wait`)
+	if err := guard.Start(); err != nil {
+		t.Fatal(err)
+	}
+	l.line(t)
+	g := &Guarded{guard: guard}
+	if err := guard.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	g.killGroup()
+	l.end(t)
+	_ = guard.Wait() // it was killed
+}
+
+// TestGuardHangs: if the guard does nothing, sscli does.
+func TestGuardHangs(t *testing.T) {
+	l := newLife(t)
+	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", strings.ReplaceAll(families["children"], "$LIFE", l.path)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := g.Run(os.Environ())
+		ended <- err
+	}()
+	l.line(t)
+	if err := g.guard.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	g.Stop()
+	if err := <-ended; !errors.Is(err, ErrGuardDied) {
+		t.Errorf("%v, want ErrGuardDied", err)
+	}
+	l.end(t)
+	if err := g.guard.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
