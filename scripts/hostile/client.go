@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// A client is an MQTT connection of an attacker. It keeps no rule that it does not want to.
+type client struct {
+	net.Conn
+	in *bufio.Reader
+	id string
+}
+
+type connectOptions struct {
+	id        string
+	expiry    uint32 // of the session, in seconds
+	keepAlive uint16 // seconds
+	will      []byte // payload of a will on the topic "will"; nil for none
+}
+
+// connectPacket returns the bytes of a CONNECT.
+func connectPacket(o connectOptions) []byte {
+	p := packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: o.id, CleanStart: true, KeepAlive: o.keepAlive,
+		Properties: &packets.Properties{SessionExpiryInterval: &o.expiry}}
+	if o.will != nil {
+		p.WillFlag, p.WillTopic, p.WillMessage, p.WillProperties = true, "will", o.will, &packets.Properties{}
+	}
+	return encoded(&p)
+}
+
+func subscribePacket(properties *packets.Properties, filters ...string) []byte {
+	p := packets.Subscribe{PacketID: 1, Properties: properties}
+	for _, f := range filters {
+		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: f, QoS: 1})
+	}
+	return encoded(&p)
+}
+
+func publishPacket(topic string, qos byte, payload []byte) []byte {
+	return encoded(&packets.Publish{Topic: topic, QoS: qos, PacketID: 1, Payload: payload, Properties: &packets.Properties{}})
+}
+
+func encoded(p io.WriterTo) []byte {
+	var b bytes.Buffer
+	_, _ = p.WriteTo(&b) // a buffer takes everything
+	return b.Bytes()
+}
+
+// disconnectPacket keeps the session.
+var disconnectPacket = []byte{0xe0, 0}
+
+// connectTo opens a connection and waits for CONNACK.
+func connectTo(t *target, o connectOptions) (*client, error) {
+	conn, err := t.dial(t.mqtt)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{Conn: conn, in: bufio.NewReaderSize(conn, 512), id: o.id}
+	return c, c.connect(o)
+}
+
+func (c *client) connect(o connectOptions) error {
+	if _, err := c.Write(connectPacket(o)); err != nil {
+		return err
+	}
+	kind, body, err := c.next()
+	if err != nil {
+		return fmt.Errorf("CONNACK: %w", err)
+	}
+	if kind != packets.CONNACK<<4 || len(body) < 2 || body[1] != 0 {
+		return fmt.Errorf("CONNACK: got 0x%02x %x", kind, body)
+	}
+	return nil
+}
+
+// connectToStore is connectTo for a client that wants the replies of the store.
+func connectToStore(t *target, id string) (*client, error) {
+	c, err := connectTo(t, connectOptions{id: id})
+	if err != nil {
+		return nil, err
+	}
+	return c, c.subscribe(wire.ResponseTopic(id))
+}
+
+// subscribe subscribes to filters with one packet, and waits for SUBACK.
+func (c *client) subscribe(filters ...string) error {
+	if _, err := c.Write(subscribePacket(&packets.Properties{}, filters...)); err != nil {
+		return err
+	}
+	for {
+		kind, _, err := c.next()
+		if err != nil || kind == packets.SUBACK<<4 {
+			return err
+		}
+	}
+}
+
+// next returns the first byte and the body of the next packet.
+func (c *client) next() (byte, []byte, error) {
+	kind, err := c.in.ReadByte()
+	if err != nil {
+		return 0, nil, err
+	}
+	size, err := binary.ReadUvarint(c.in) // the same form as MQTT's
+	if err != nil {
+		return 0, nil, err
+	}
+	if size > 64*mib {
+		return 0, nil, fmt.Errorf("a packet of %d bytes", size)
+	}
+	body := make([]byte, size)
+	_, err = io.ReadFull(c.in, body)
+	return kind, body, err
+}
+
+// request sends a request to the store. The words must not be changed until it returns.
+func (c *client) request(words ...[]byte) error {
+	_, err := c.Write(c.requestPacket(words...))
+	return err
+}
+
+func (c *client) requestPacket(words ...[]byte) []byte {
+	now := fmt.Sprintf("%d:0:%s", time.Now().UnixMilli(), c.id)
+	return encoded(&packets.Publish{Topic: wire.RequestTopic, QoS: 1, PacketID: 1, Payload: wire.AppendRequest(nil, words...),
+		Properties: &packets.Properties{ResponseTopic: wire.ResponseTopic(c.id), CorrelationData: []byte("1"),
+			User: []packets.User{{Key: wire.PropTimestamp, Value: now}}}})
+}
+
+// reply waits for the next PUBLISH and returns the end of it.
+func (c *client) reply(within time.Duration) (string, error) {
+	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return "", err
+	}
+	for {
+		kind, body, err := c.next()
+		if err != nil {
+			return "", err
+		}
+		if kind&0xf0 == packets.PUBLISH<<4 {
+			if i := bytes.LastIndexAny(body, "+-:*$"); i >= 0 {
+				return string(bytes.TrimSpace(body[max(i, len(body)-40):])), nil
+			}
+			return "", nil
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// floods are attacks by number, or by what no honest client sends.
+func floods() []attack {
+	return []attack{
+		{name: "471,000 packets with wrong bits", run: func(ctx context.Context, t *target) (string, error) {
+			const perConnection = 50
+			random := rand.New(rand.NewPCG(1, 2))
+			var mu sync.Mutex
+			closed, err := inParallel(ctx, t.scale(471_000)/perConnection, func(i int) error {
+				conn, err := t.dial(t.mqtt)
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				mu.Lock()
+				all := connectPacket(connectOptions{id: fmt.Sprint("mutant", i)})
+				for range perConnection {
+					all = append(all, mutated(random, i)...)
+				}
+				mu.Unlock()
+				_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond)) // a wrong length may make the server wait
+				_, _ = conn.Write(all)
+				_, _ = io.Copy(io.Discard, conn)
+				return nil
+			})
+			return fmt.Sprintf("%d connections ended", closed), err
+		}},
+		{name: "2,000 connections with half a CONNECT", run: func(ctx context.Context, t *target) (string, error) {
+			n, err := inParallel(ctx, t.scale(2000), func(i int) error {
+				conn, err := t.dial(t.mqtt)
+				if err != nil {
+					return err
+				}
+				all := connectPacket(connectOptions{id: fmt.Sprint("half", i)})
+				_, err = conn.Write(all[:len(all)/2])
+				return err
+			})
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%d connections", n), pause(ctx, time.Second)
+		}},
+		{name: "20,000 logins, one after the other in 16 lines", run: func(ctx context.Context, t *target) (string, error) {
+			n, err := inParallel(ctx, t.scale(20_000), func(i int) error {
+				c, err := connectTo(t, connectOptions{id: fmt.Sprint("flood", i)})
+				if err == nil {
+					err = c.Close()
+				}
+				return err
+			})
+			return fmt.Sprintf("%d logins", n), err
+		}},
+		{name: "5,000 take-overs of one client id", run: func(ctx context.Context, t *target) (string, error) {
+			n, _ := inParallel(ctx, t.scale(5000), func(int) error {
+				_, err := connectTo(t, connectOptions{id: "wanted", expiry: 60})
+				return err
+			})
+			return fmt.Sprintf("%d connections", n), nil
+		}},
+	}
+}
+
+// mutated returns a packet of an honest client with a few wrong bits.
+func mutated(r *rand.Rand, i int) []byte {
+	c := client{id: fmt.Sprint("mutant", i)}
+	var p []byte
+	switch r.IntN(4) {
+	case 0:
+		p = publishPacket("news/1", 1, []byte("hello"))
+	case 1:
+		p = subscribePacket(&packets.Properties{}, "news/+", "$share/g/news/#")
+	case 2:
+		p = c.requestPacket([]byte(wire.VerbSet), []byte("key"), []byte("value"))
+	case 3:
+		p = c.requestPacket([]byte(wire.VerbScan), []byte("k*"))
+	}
+	for range 1 + r.IntN(3) {
+		p[r.IntN(len(p))] ^= 1 << r.IntN(8)
+	}
+	return p
+}
+
+// inParallel calls f for 0 to n-1 on 16 goroutines. It returns how many calls succeeded, and
+// the first error.
+func inParallel(ctx context.Context, n int, f func(i int) error) (succeeded int, err error) {
+	var next, good atomic.Int64
+	var first atomic.Pointer[error]
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := f(i); err != nil {
+					first.CompareAndSwap(nil, &err)
+				} else {
+					good.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if e := first.Load(); e != nil {
+		err = *e
+	}
+	return int(good.Load()), err
+}
+
+// readAll reads until the server closes the connection.
+func readAll(conn net.Conn) ([]byte, error) { return io.ReadAll(io.LimitReader(conn, mib)) }

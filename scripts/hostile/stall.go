@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+// patience is how long an attacker waits for the reply that it is after.
+const patience = 30 * time.Second
+
+// expensive returns a pattern of about n bytes that takes a matcher with backtracking, or one
+// that reads a class again and again, more than quadratic time on a key of the letter a.
+func expensive(n int) []byte {
+	p := append([]byte("*"), bytes.Repeat([]byte("a"), n/2)...)
+	return fmt.Appendf(p, "[%s]", bytes.Repeat([]byte("b"), n/2))
+}
+
+// stalls are attacks that want others to wait.
+func stalls() []attack {
+	letters := func(n int) []byte { return bytes.Repeat([]byte("a"), n) }
+	return []attack{
+		{name: "SCAN with a pattern of 30 KB on a key of 60 KB", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToStore(t, "attacker")
+			if err != nil {
+				return "", err
+			}
+			if err := c.request([]byte("SET"), letters(60_000), []byte("1")); err != nil {
+				return "", err
+			}
+			if _, err := c.reply(patience); err != nil {
+				return "", err
+			}
+			if err := c.request([]byte("SCAN"), expensive(30_000)); err != nil {
+				return "", err
+			}
+			return answered(c.reply(patience))
+		}},
+		{name: "KEYS with a pattern of 30 KB on a key of 200 KB", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			if _, err := c.do(patience, []byte("SET"), letters(200_000), []byte("1")); err != nil {
+				return "", err
+			}
+			return answered(c.do(patience, []byte("KEYS"), expensive(30_000)))
+		}},
+		{name: "200 PSUBSCRIBE patterns of 30 KB, one SET of a key of 60 KB", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			for i := range t.scale(200) {
+				if _, err := c.do(patience, []byte("PSUBSCRIBE"), append(expensive(30_000), fmt.Sprint(i)...)); err != nil {
+					return answered("", err)
+				}
+			}
+			w, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			return answered(w.do(patience, []byte("SET"), letters(60_000), []byte("1")))
+		}},
+		{name: "100,000 sessions of one filter, one message", flags: []string{"--limit", "sessions=200000"}, run: func(ctx context.Context, t *target) (string, error) {
+			kept, err := leaveSessions(ctx, t, t.scale(100_000), func() uint32 { return 3600 }, "news/+")
+			if err != nil {
+				return "", err
+			}
+			c, err := connectTo(t, connectOptions{id: "attacker"})
+			if err != nil {
+				return "", err
+			}
+			if _, err := c.Write(publishPacket("news/1", 1, []byte("hello"))); err != nil {
+				return "", err
+			}
+			_ = c.SetReadDeadline(time.Now().Add(patience))
+			_, body, err := c.next()
+			if err != nil {
+				return answered("", err)
+			}
+			return fmt.Sprintf("%d sessions; PUBACK of %d bytes", kept, len(body)), nil
+		}},
+		{name: "90,000 sessions that expire in one moment", flags: []string{"--limit", "sessions=200000"}, run: func(ctx context.Context, t *target) (string, error) {
+			n := t.scale(90_000)
+			moment := time.Now().Add(time.Duration(max(10, n/1500)) * time.Second)
+			kept, err := leaveSessions(ctx, t, n, func() uint32 { return uint32(max(1, time.Until(moment).Seconds())) }, "news/+")
+			if err != nil {
+				return "", err
+			}
+			select {
+			case <-time.After(time.Until(moment) + 3*time.Second):
+			case <-ctx.Done():
+			}
+			return fmt.Sprintf("%d sessions", kept), ctx.Err()
+		}},
+		{name: "200,000 shared subscriptions that leave at once", run: func(_ context.Context, t *target) (string, error) {
+			const each = 10_000
+			var clients []*client
+			for i := range t.scale(200_000) / each {
+				c, err := connectTo(t, connectOptions{id: fmt.Sprint("group", i)})
+				if err != nil {
+					return "", err
+				}
+				clients = append(clients, c)
+				for first := 0; first < each; first += 500 {
+					filters := make([]string, 500)
+					for j := range filters {
+						filters[j] = fmt.Sprintf("$share/g%d-%d/news/+/%d", i, first+j, first+j)
+					}
+					if err := c.subscribe(filters...); err != nil {
+						return answered("", err)
+					}
+				}
+			}
+			for _, c := range clients {
+				c.Close()
+			}
+			// The server is done with them when it has answered one that came later.
+			c, err := connectTo(t, connectOptions{id: "attacker"})
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%d subscriptions", each*len(clients)), c.subscribe("done")
+		}},
+	}
+}
+
+// leaveSessions makes n sessions with a subscription each, and leaves them.
+func leaveSessions(ctx context.Context, t *target, n int, expiry func() uint32, filter string) (kept int, err error) {
+	return inParallel(ctx, n, func(i int) error {
+		conn, err := t.dial(t.mqtt)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		id := fmt.Sprint("session", i)
+		all := append(connectPacket(connectOptions{id: id, expiry: expiry()}), subscribePacket(&packets.Properties{}, filter)...)
+		if _, err := conn.Write(append(all, disconnectPacket...)); err != nil {
+			return err
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		got, err := readAll(conn)
+		if err == nil && len(got) < 10 {
+			err = fmt.Errorf("CONNACK: got %x", got)
+		}
+		return err
+	})
+}
+
+// answered makes the result of an attack of an answer, or of its absence.
+func answered(answer string, err error) (string, error) {
+	if err != nil {
+		return "no answer: " + plain(err), nil
+	}
+	return fmt.Sprintf("%.40q", answer), nil
+}
