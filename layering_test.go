@@ -16,6 +16,7 @@ const module = "github.com/sscli/sscli"
 // A goPackage is what the Go command knows of a package of this module.
 type goPackage struct {
 	ImportPath string
+	Doc        string // the first sentence of its comment
 	Imports    []string
 	Deps       []string // and the imports of Imports, and so on
 
@@ -31,7 +32,7 @@ func forTests() []string {
 
 func packages(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps,TestImports,XTestImports", "./...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,Deps,TestImports,XTestImports", "./...")
 	out, err := cmd.Output()
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		t.Fatalf("%v: %s", err, e.Stderr)
@@ -122,14 +123,16 @@ cmd/sscli            format command/batch command/bench process app complete com
 
 const rooms = module + "/cmd/sscli/internal/"
 
+// full returns the import path of a package of arrows.
+func full(name string) string {
+	if first, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"client", "cmd", "emulator", "format", "redis", "repl", "socket"}, first) {
+		return module + "/" + name
+	}
+	return rooms + name
+}
+
 // drawn reads arrows.
 func drawn(t *testing.T) map[string][]string {
-	full := func(name string) string {
-		if first, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"client", "cmd", "emulator", "format", "redis", "repl", "socket"}, first) {
-			return module + "/" + name
-		}
-		return rooms + name
-	}
 	to := make(map[string][]string)
 	for line := range strings.Lines(arrows) {
 		words := strings.Fields(line)
@@ -208,7 +211,7 @@ func TestLayers(t *testing.T) {
 	own := func(path string) bool { return under(path, module) }
 	// What is measured may stand beside other clients.
 	ships := func(path string) bool {
-		return own(path) && !under(path, module+"/scripts/bench", module+"/scripts/soak")
+		return own(path) && !under(path, module+"/scripts")
 	}
 	flags := func(path string) bool { return under(path, cobra, pflag) }
 	direct := func(p goPackage) []string { return p.Imports }
