@@ -58,7 +58,7 @@ func picture(t *testing.T) string {
 		}
 		fmt.Fprintf(table, "| `%s` | %s | %s |\n", strings.TrimPrefix(words[0], "command/"), synopsis[path], strings.Join(words[1:], ", "))
 	}
-	const head = "| package | what it is | imports |\n| --- | --- | --- |\n"
+	const head = "| package | what it does | imports |\n| --- | --- | --- |\n"
 	return "\nLibraries:\n\n" + head + libraries.String() +
 		"\nWhat commands stand on, below `cmd/sscli/internal`:\n\n" + head + base.String() +
 		"\nCommands, below `cmd/sscli/internal/command`:\n\n" + head + commands.String() + "\n"
