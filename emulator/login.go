@@ -11,7 +11,7 @@ const methodSAT = "K8S-SAT"
 
 // A peer is what the server knows of a connection.
 type peer struct {
-	expires *broker.Appointment // cuts the connection when its token ends
+	expires *broker.Timer // cuts the connection when its token ends
 
 	// answers is the response topic that was found to be allowed last.
 	answers []byte

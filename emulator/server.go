@@ -70,9 +70,8 @@ type Options struct {
 	Observe func(Observation)
 }
 
-// Limits are bounds of the broker on what clients can make it do and keep. What a zero value
-// stands for, and what happens to those who want more, is with the fields of the same name of
-// broker.Options.
+// Limits are bounds of the broker on what clients can make it do and keep. See [broker.Limits] for
+// defaults and enforcement.
 type Limits struct {
 	KeepAlive         time.Duration // in whole seconds
 	TopicAliasMaximum uint16
@@ -116,7 +115,7 @@ type Server struct {
 	store     *store.Store
 	journal   *journal // nil: the store is in memory only
 	history   history
-	expiry    *broker.Appointment // of the next key
+	expiry    *broker.Timer // of the next key
 	expiresAt time.Time
 	intercept func(Request) Action
 	refuse    func(clientID, username string) byte
@@ -170,12 +169,14 @@ func New(opts Options) (*Server, error) {
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
-		ReceiveMaximum: opts.ReceiveMaximum, MaxPacketSize: opts.MaxPacketSize, Outbox: opts.Outbox,
-		Refuse:    opts.RefuseFilters,
-		KeepAlive: opts.Limits.KeepAlive, TopicAliasMaximum: opts.Limits.TopicAliasMaximum,
-		OutboxBytes: opts.Limits.OutboxBytes, Queue: opts.Limits.Queue, QueueBytes: opts.Limits.QueueBytes,
-		MaxSessions: opts.Limits.MaxSessions, MaxSubscriptions: opts.Limits.MaxSubscriptions,
-		MaxRetained: opts.Limits.MaxRetained, MaxRetainedBytes: opts.Limits.MaxRetainedBytes, MaxBytes: opts.Limits.MaxBytes,
+		Refuse: opts.RefuseFilters,
+		Limits: broker.Limits{
+			ReceiveMaximum: opts.ReceiveMaximum, MaxPacketSize: opts.MaxPacketSize, Outbox: opts.Outbox,
+			KeepAlive: opts.Limits.KeepAlive, TopicAliasMaximum: opts.Limits.TopicAliasMaximum,
+			OutboxBytes: opts.Limits.OutboxBytes, Queue: opts.Limits.Queue, QueueBytes: opts.Limits.QueueBytes,
+			MaxSessions: opts.Limits.MaxSessions, MaxSubscriptions: opts.Limits.MaxSubscriptions,
+			MaxRetained: opts.Limits.MaxRetained, MaxRetainedBytes: opts.Limits.MaxRetainedBytes, MaxBytes: opts.Limits.MaxBytes,
+		},
 		Version: "sscli emulator", Log: opts.Log,
 	}
 	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {
@@ -335,7 +336,7 @@ func (s *Server) now() time.Time {
 }
 
 // at has something done when the store's clock shows that time.
-func (s *Server) at(due time.Time, do func()) *broker.Appointment {
+func (s *Server) at(due time.Time, do func()) *broker.Timer {
 	return s.broker.At(due.Add(-s.opts.Skew), do)
 }
 
