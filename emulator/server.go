@@ -51,10 +51,7 @@ type Options struct {
 	Skew     time.Duration // how far the store's clock is ahead of the real one
 	Latency  time.Duration // between the arrival of a request and its processing
 
-	MaxPacketSize  uint32 // of packets from clients; 0: no limit
-	ReceiveMaximum uint16 // requests that a client may have unacknowledged; 0: 1024
-	Outbox         int    // packets that may wait for a client; 0: 262144
-	Limits         Limits // of the broker
+	Limits Limits
 
 	// RefuseFilters are topic filters that nobody may subscribe to, as they are written: SUBACK
 	// 0x80.
@@ -70,18 +67,8 @@ type Options struct {
 	Observe func(Observation)
 }
 
-// Limits are bounds of the broker on what clients can make it do and keep. See [broker.Limits] for
-// defaults and enforcement.
-type Limits struct {
-	KeepAlive         time.Duration // in whole seconds
-	TopicAliasMaximum uint16
-
-	OutboxBytes                   int
-	Queue, QueueBytes             int
-	MaxSessions, MaxSubscriptions int
-	MaxRetained, MaxRetainedBytes int
-	MaxBytes                      int
-}
+// Limits bound what clients can ask of the broker.
+type Limits = broker.Limits
 
 // A Login is whom a token is for.
 type Login struct {
@@ -169,14 +156,7 @@ func New(opts Options) (*Server, error) {
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
-		Refuse: opts.RefuseFilters,
-		Limits: broker.Limits{
-			ReceiveMaximum: opts.ReceiveMaximum, MaxPacketSize: opts.MaxPacketSize, Outbox: opts.Outbox,
-			KeepAlive: opts.Limits.KeepAlive, TopicAliasMaximum: opts.Limits.TopicAliasMaximum,
-			OutboxBytes: opts.Limits.OutboxBytes, Queue: opts.Limits.Queue, QueueBytes: opts.Limits.QueueBytes,
-			MaxSessions: opts.Limits.MaxSessions, MaxSubscriptions: opts.Limits.MaxSubscriptions,
-			MaxRetained: opts.Limits.MaxRetained, MaxRetainedBytes: opts.Limits.MaxRetainedBytes, MaxBytes: opts.Limits.MaxBytes,
-		},
+		Refuse: opts.RefuseFilters, Limits: opts.Limits,
 		Version: "sscli emulator", Log: opts.Log,
 	}
 	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {
