@@ -114,7 +114,7 @@ type Server struct {
 
 	// Memory that one request after the other uses.
 	payload, properties []byte
-	asked               store.Request
+	answering           request // while the store answers one that came in a packet; else zero
 }
 
 // New starts a server. The caller closes it.
