@@ -99,7 +99,8 @@ func TestFenceIsSentVerbatim(t *testing.T) {
 	store, s := open(t)
 	got := make(chan string, 1)
 	store.Intercept(func(r emulator.Request) emulator.Action {
-		got <- r.Fence
+		token, _ := r.Property(wire.PropFence)
+		got <- token
 		return emulator.Action{}
 	})
 	for _, text := range []string{"1696374425000:1:StateStore", "001696374425000:00001:StateStore", "0001696374425001:01:x", "1696374425002:1:a node"} {

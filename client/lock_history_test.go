@@ -280,7 +280,7 @@ func TestLockHistoriesCatch(t *testing.T) {
 			return a
 		}},
 		"a fence that is forgotten": {stepModel(false), func(r emulator.Request, a emulator.Action) emulator.Action {
-			if r.HasFence && rand.N(5) == 0 {
+			if _, fenced := r.Property(wire.PropFence); fenced && rand.N(5) == 0 {
 				return rewrite(a, "-ERR "+wire.TextFenceLower+"\r\n", "+OK\r\n")
 			}
 			return a

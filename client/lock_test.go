@@ -334,8 +334,8 @@ func TestLockRequests(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			words, err := wire.ParseRequest(r.Payload)
-			if err != nil || r.HasFence {
-				t.Errorf("%q, with a fence: %v", r.Payload, r.HasFence)
+			if _, fenced := r.Property(wire.PropFence); err != nil || fenced {
+				t.Errorf("%q, with a fence: %v", r.Payload, fenced)
 			}
 			var text []string
 			for _, w := range words {

@@ -313,7 +313,7 @@ func TestOnceErrors(t *testing.T) {
 		key    string
 		want   string
 	}{
-		"too large":       {broker: emulator.Options{MaxPacketSize: 600}, key: long, want: "is larger than the 600 bytes that the broker accepts"},
+		"too large":       {broker: emulator.Options{Limits: emulator.Limits{MaxPacketSize: 600}}, key: long, want: "is larger than the 600 bytes that the broker accepts"},
 		"subscription":    {broker: emulator.Options{AuthorizeTopic: func(_, _, topic string, write bool) bool { return write }}, want: "MQTT SUBSCRIBE at"},
 		"request topic":   {broker: emulator.Options{AuthorizeTopic: func(_, _, _ string, write bool) bool { return !write }}, want: "PUBACK 0x87"},
 		"login":           {broker: emulator.Options{Users: map[string]string{}}, want: "CONNACK 0x86"},
@@ -321,7 +321,7 @@ func TestOnceErrors(t *testing.T) {
 		"disconnected":    {action: emulator.Action{Disconnect: 0x8B}, want: "connection lost: DISCONNECT 0x8B"},
 		"cut":             {action: emulator.Action{Cut: true}, want: "connection lost: "},
 		"no such key":     {broker: emulator.Options{Authorize: func(_, _, _ string, _ bool) bool { return false }}, want: "not authorized"},
-		"receive maximum": {broker: emulator.Options{ReceiveMaximum: 1}},
+		"receive maximum": {broker: emulator.Options{Limits: emulator.Limits{ReceiveMaximum: 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -113,7 +113,7 @@ func TestLogin(t *testing.T) {
 // A broker that grants one unacknowledged request at a time gets no more.
 func TestReceiveMaximumOne(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{ReceiveMaximum: 1})
+	store := emulator.Start(t, emulator.Options{Limits: emulator.Limits{ReceiveMaximum: 1}})
 	s := dial(t, store, client.Options{})
 	p := s.Pipeline(20)
 	var all []*client.InFlight

@@ -165,7 +165,7 @@ func TestSharedResponseTopic(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{MaxPacketSize: 2000})
+	store := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxPacketSize: 2000}})
 	s := dial(t, store, client.Options{})
 	_, err := s.Set(t.Context(), "k", make([]byte, 2000), client.SetOptions{})
 	as[*mqtt.TooLargeError](t, err)

@@ -313,7 +313,8 @@ func sentStamp(t *testing.T, store *emulator.Server, s *client.Session) wire.Ver
 	t.Helper()
 	got := make(chan string, 1)
 	store.Intercept(func(r emulator.Request) emulator.Action {
-		got <- r.Timestamp
+		stamp, _ := r.Property(wire.PropTimestamp)
+		got <- stamp
 		return emulator.Action{}
 	})
 	defer store.Intercept(nil)

@@ -216,32 +216,29 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 // receive answers one request. What a broker's store would not answer gets none
 // here either.
 func (a *Attached) receive(m mqtt.Message) {
-	if m.Topic != wire.RequestTopic || m.QoS != 1 || m.ResponseTopic == "" || len(m.Correlation) == 0 ||
-		wire.CheckResponseTopic(m.ResponseTopic) != nil {
-		a.ignore(m)
+	if m.Topic != wire.RequestTopic {
 		return
 	}
-	properties := make([]Property, len(m.User))
-	for i, p := range m.User {
-		properties[i] = Property(p)
+	r := store.Request{ClientID: attachedClient(m), Payload: m.Payload}
+	for _, p := range m.User {
+		r.SetProperty([]byte(p.Name), []byte(p.Value))
+	}
+	why := whyIgnored(m.QoS, m.ResponseTopic != "", len(m.Correlation) > 0)
+	if why == "" && wire.CheckResponseTopic(m.ResponseTopic) != nil {
+		why = "a response topic of the store's own"
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if why != "" {
+		if a.opts.Observe != nil {
+			a.opts.Observe(ignored(r, a.opts.Now(), why))
+		}
+		return
+	}
 	a.journal.admit()
-	response := a.engine.Do(NewRequest(attachedClient(m), m.Payload, properties...).forStore(), nil)
+	response := a.engine.Do(&r, nil)
 	a.notify()
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
-}
-
-// ignore tells of a message to the request topic that gets no reply.
-func (a *Attached) ignore(m mqtt.Message) {
-	if m.Topic != wire.RequestTopic || a.opts.Observe == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	r := store.Request{ClientID: attachedClient(m), Payload: m.Payload}
-	a.opts.Observe(ignored(&r, a.opts.Now(), whyIgnored(m.QoS, m.ResponseTopic != "", len(m.Correlation) > 0)))
 }
 
 // notify wants a.mu.

@@ -123,7 +123,7 @@
 //	replies go to whoever is subscribed, at QoS 1 at most SDKs
 //	replies are kept for a session whose client is away   assumed
 //	Retain is ignored on requests                         assumed
-//	more than 1024 unacknowledged requests: 0x93          MQTT 5      Options.ReceiveMaximum
+//	more than 1024 unacknowledged requests: 0x93          MQTT 5      Limits.ReceiveMaximum
 //	take-over 0x8E, bad login 0x86, shutdown 0x8B         MQTT 5
 //	bad service-account token 0x87, other method 0x8C     assumed     Options.CheckToken, VerifyToken
 //	a token that ends cuts its connection                 documented  Login.Expires

@@ -9,23 +9,6 @@ import (
 // methodSAT is the authentication method of service-account tokens (protocol.md 7.2).
 const methodSAT = "K8S-SAT"
 
-// A peer is what the server knows of a connection.
-type peer struct {
-	expires *broker.Appointment // cuts the connection when its token ends
-
-	// answers is the response topic that was found to be allowed last.
-	answers []byte
-}
-
-func peerOf(c *broker.Client) *peer {
-	p, ok := c.Value.(*peer)
-	if !ok {
-		p = new(peer)
-		c.Value = p
-	}
-	return p
-}
-
 // login judges a CONNECT, or an AUTH of a client that is connected. It runs on the
 // connection's goroutine, without the lock.
 func (s *Server) login(l *broker.Login) broker.Verdict {
@@ -90,14 +73,15 @@ func (s *Server) verify(l *broker.Login) broker.Verdict {
 	return broker.Verdict{Username: login.User}
 }
 
-// expireLogin cuts the connection, without a DISCONNECT, when its token ends
-// (protocol.md 7.2).
+// expireLogin cuts the connection, without a DISCONNECT, when its token expires
+// (protocol.md 7.2). The zero time is never.
 func (s *Server) expireLogin(c *broker.Client, at time.Time) {
-	p := peerOf(c)
-	s.broker.Cancel(p.expires)
-	p.expires = nil
+	if cut, ok := c.Value.(*broker.Timer); ok {
+		s.broker.Cancel(cut)
+	}
+	c.Value = nil
 	if !at.IsZero() {
-		p.expires = s.at(at, c.Cut)
+		c.Value = s.at(at, c.Cut)
 	}
 }
 
@@ -113,7 +97,7 @@ func (s *Server) connected(c *broker.Client) { s.observeConnection(ObservedConne
 func (s *Server) disconnected(c *broker.Client) {
 	s.observeConnection(ObservedDisconnect, c, whyEnded(c.Ended()))
 	s.store.Disconnect(c.ID)
-	s.broker.Cancel(peerOf(c).expires)
+	s.expireLogin(c, time.Time{})
 }
 
 // mayUse tells whether a client may use a topic.

@@ -17,7 +17,7 @@ import (
 // and break. What holds afterwards: nothing hangs, nothing is left, and the store
 // still answers.
 func TestMayhem(t *testing.T) {
-	s := emulator.Start(t, emulator.Options{Outbox: 50})
+	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{Outbox: 50}})
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {

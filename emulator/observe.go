@@ -61,18 +61,16 @@ func (s *Server) observed(so store.Observation) {
 	}
 	o := Observation{StoreObservation: so}
 	if so.Kind == ObservedRequest {
-		if c := s.broker.Client(so.ClientID); c != nil {
-			o.Topic = string(peerOf(c).answers)
-			if s.opts.Latency == 0 && s.intercept == nil { // else others may have been read since
-				o.Took = time.Since(c.LastRead())
-			}
+		o.Topic = string(s.answering.responseTopic)
+		if !s.answering.received.IsZero() {
+			o.Took = time.Since(s.answering.received)
 		}
 	}
 	s.opts.Observe(o)
 }
 
 // observeIgnored tells of a request that gets no reply.
-func (s *Server) observeIgnored(r *store.Request, why string) {
+func (s *Server) observeIgnored(r store.Request, why string) {
 	if s.opts.Observe == nil {
 		return
 	}
@@ -80,9 +78,9 @@ func (s *Server) observeIgnored(r *store.Request, why string) {
 }
 
 // ignored is about a request that does not reach the store.
-func ignored(r *store.Request, at time.Time, why string) StoreObservation {
+func ignored(r store.Request, at time.Time, why string) StoreObservation {
 	o := StoreObservation{
-		Kind: ObservedRequest, Time: at, ClientID: r.ClientID, Username: r.Username, Request: r, Outcome: OutcomeIgnored, Cause: why,
+		Kind: ObservedRequest, Time: at, ClientID: r.ClientID, Username: r.Username, Request: &r, Outcome: OutcomeIgnored, Cause: why,
 	}
 	if words, err := wire.ParseRequest(r.Payload); err == nil {
 		o.Words = words
@@ -90,7 +88,7 @@ func ignored(r *store.Request, at time.Time, why string) StoreObservation {
 	return o
 }
 
-// whyIgnored says what a message to the request topic lacks.
+// whyIgnored says why a message to the request topic gets no reply, or "" if it does.
 func whyIgnored(qos byte, hasTopic, hasCorrelation bool) string {
 	switch {
 	case qos != 1:
@@ -100,7 +98,7 @@ func whyIgnored(qos byte, hasTopic, hasCorrelation bool) string {
 	case !hasCorrelation:
 		return "no correlation data"
 	default:
-		return "a response topic of the store's own"
+		return ""
 	}
 }
 

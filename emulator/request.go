@@ -15,73 +15,54 @@ type Property struct {
 // A Request is one request to the store, as it comes out of a PUBLISH to
 // wire.RequestTopic.
 type Request struct {
-	ClientID string
-	Username string // as the client logged in; for the authorization rules
-	Payload  []byte // RESP3
+	ClientID   string
+	Username   string // as the client logged in; for the authorization rules
+	Payload    []byte // RESP3
+	Properties []Property
 
-	Timestamp    string // `__ts`
-	HasTimestamp bool
-	Fence        string // `__ft`
-	HasFence     bool
-	Persist      bool // `aio-persistence` is `true`
-
-	// How the request travelled. The store does not look at these.
 	ResponseTopic   string
 	CorrelationData []byte
-	Properties      []Property // every user property, in order
-}
-
-// Verb returns the first word of the request in upper case, or "" if the
-// payload is not a request.
-func (r Request) Verb() string {
-	words, err := wire.ParseRequest(r.Payload)
-	if err != nil {
-		return ""
-	}
-	return strings.ToUpper(string(words[0]))
-}
-
-// Key returns the second word of the request, for SCAN the pattern.
-func (r Request) Key() string {
-	words, err := wire.ParseRequest(r.Payload)
-	if err != nil || len(words) < 2 {
-		return ""
-	}
-	return string(words[1])
-}
-
-// setProperties reads what the store wants to know from the user properties. A
-// property that comes twice counts the first time (assumed).
-func (r *Request) setProperties(properties []Property) {
-	r.Properties = properties
-	for _, p := range properties {
-		switch {
-		case p.Name == wire.PropTimestamp && !r.HasTimestamp:
-			r.Timestamp, r.HasTimestamp = p.Value, true
-		case p.Name == wire.PropFence && !r.HasFence:
-			r.Fence, r.HasFence = p.Value, true
-		case p.Name == wire.PropPersist:
-			r.Persist = p.Value == "true"
-		}
-	}
 }
 
 // NewRequest returns the request of a PUBLISH with this payload and these user
 // properties.
 func NewRequest(clientID string, payload []byte, properties ...Property) Request {
-	r := Request{ClientID: clientID, Payload: payload}
-	r.setProperties(properties)
-	return r
+	return Request{ClientID: clientID, Payload: payload, Properties: properties}
+}
+
+// Verb returns the first word of the request in upper case, or "" if the
+// payload is not a request.
+func (r Request) Verb() string { return strings.ToUpper(word(r.Payload, 0)) }
+
+// Key returns the second word of the request, for SCAN the pattern, or "" if there is none.
+func (r Request) Key() string { return word(r.Payload, 1) }
+
+// word returns the i-th word of a request, or "".
+func word(payload []byte, i int) string {
+	words, err := wire.ParseRequest(payload)
+	if err != nil || len(words) <= i {
+		return ""
+	}
+	return string(words[i])
+}
+
+// Property returns the value of the first user property with that name, and whether there is
+// one. The store's own are `__ts`, the timestamp, `__ft`, the fencing token, and
+// `aio-persistence`.
+func (r Request) Property(name string) (value string, ok bool) {
+	for _, p := range r.Properties {
+		if p.Name == name {
+			return p.Value, true
+		}
+	}
+	return "", false
 }
 
 // forStore returns what the store looks at.
 func (r Request) forStore() *store.Request {
-	q := &store.Request{ClientID: r.ClientID, Username: r.Username, Payload: r.Payload, Persist: r.Persist}
-	if r.HasTimestamp {
-		q.Timestamp = []byte(r.Timestamp)
-	}
-	if r.HasFence {
-		q.Fence = []byte(r.Fence)
+	q := &store.Request{ClientID: r.ClientID, Username: r.Username, Payload: r.Payload}
+	for _, p := range r.Properties {
+		q.SetProperty([]byte(p.Name), []byte(p.Value))
 	}
 	return q
 }

@@ -51,10 +51,7 @@ type Options struct {
 	Skew     time.Duration // how far the store's clock is ahead of the real one
 	Latency  time.Duration // between the arrival of a request and its processing
 
-	MaxPacketSize  uint32 // of packets from clients; 0: no limit
-	ReceiveMaximum uint16 // requests that a client may have unacknowledged; 0: 1024
-	Outbox         int    // packets that may wait for a client; 0: 262144
-	Limits         Limits // of the broker
+	Limits Limits
 
 	// RefuseFilters are topic filters that nobody may subscribe to, as they are written: SUBACK
 	// 0x80.
@@ -70,19 +67,8 @@ type Options struct {
 	Observe func(Observation)
 }
 
-// Limits are bounds of the broker on what clients can make it do and keep. What a zero value
-// stands for, and what happens to those who want more, is with the fields of the same name of
-// broker.Options.
-type Limits struct {
-	KeepAlive         time.Duration // in whole seconds
-	TopicAliasMaximum uint16
-
-	OutboxBytes                   int
-	Queue, QueueBytes             int
-	MaxSessions, MaxSubscriptions int
-	MaxRetained, MaxRetainedBytes int
-	MaxBytes                      int
-}
+// Limits bound what clients can ask of the broker.
+type Limits = broker.Limits
 
 // A Login is whom a token is for.
 type Login struct {
@@ -116,7 +102,7 @@ type Server struct {
 	store     *store.Store
 	journal   *journal // nil: the store is in memory only
 	history   history
-	expiry    *broker.Appointment // of the next key
+	expiry    *broker.Timer // of the next key
 	expiresAt time.Time
 	intercept func(Request) Action
 	refuse    func(clientID, username string) byte
@@ -128,7 +114,7 @@ type Server struct {
 
 	// Memory that one request after the other uses.
 	payload, properties []byte
-	asked               store.Request
+	answering           request // while the store answers one that came in a packet; else zero
 }
 
 // New starts a server. The caller closes it.
@@ -170,12 +156,7 @@ func New(opts Options) (*Server, error) {
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
-		ReceiveMaximum: opts.ReceiveMaximum, MaxPacketSize: opts.MaxPacketSize, Outbox: opts.Outbox,
-		Refuse:    opts.RefuseFilters,
-		KeepAlive: opts.Limits.KeepAlive, TopicAliasMaximum: opts.Limits.TopicAliasMaximum,
-		OutboxBytes: opts.Limits.OutboxBytes, Queue: opts.Limits.Queue, QueueBytes: opts.Limits.QueueBytes,
-		MaxSessions: opts.Limits.MaxSessions, MaxSubscriptions: opts.Limits.MaxSubscriptions,
-		MaxRetained: opts.Limits.MaxRetained, MaxRetainedBytes: opts.Limits.MaxRetainedBytes, MaxBytes: opts.Limits.MaxBytes,
+		Refuse: opts.RefuseFilters, Limits: opts.Limits,
 		Version: "sscli emulator", Log: opts.Log,
 	}
 	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {
@@ -335,7 +316,7 @@ func (s *Server) now() time.Time {
 }
 
 // at has something done when the store's clock shows that time.
-func (s *Server) at(due time.Time, do func()) *broker.Appointment {
+func (s *Server) at(due time.Time, do func()) *broker.Timer {
 	return s.broker.At(due.Add(-s.opts.Skew), do)
 }
 

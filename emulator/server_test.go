@@ -344,7 +344,7 @@ func TestMaximumPacketSize(t *testing.T) {
 }
 
 func TestOwnLimits(t *testing.T) {
-	s := emulator.Start(t, emulator.Options{MaxPacketSize: 500, ReceiveMaximum: 3})
+	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxPacketSize: 500, ReceiveMaximum: 3}})
 	c := dial(t, s, "c")
 	ack := c.hello()
 	if got := ack.Properties.MaximumPacketSize; got == nil || *got != 500 {
@@ -449,8 +449,9 @@ func TestAuthenticationMethod(t *testing.T) {
 
 // TestLimits: the limits of the broker are options of the server.
 func TestLimits(t *testing.T) {
-	s := emulator.Start(t, emulator.Options{ReceiveMaximum: 20, RefuseFilters: []string{"test/nosubscribe"}, Limits: emulator.Limits{
-		KeepAlive: time.Minute, TopicAliasMaximum: 7, MaxSubscriptions: 2, Queue: 1, MaxRetained: 1, MaxSessions: 2,
+	s := emulator.Start(t, emulator.Options{RefuseFilters: []string{"test/nosubscribe"}, Limits: emulator.Limits{
+		ReceiveMaximum: 20,
+		KeepAlive:      time.Minute, TopicAliasMaximum: 7, MaxSubscriptions: 2, Queue: 1, MaxRetained: 1, MaxSessions: 2,
 	}})
 	c := dial(t, s, "c")
 	p := c.hello(func(p *packets.Connect) {
@@ -634,7 +635,8 @@ func TestIntercept(t *testing.T) {
 			s := emulator.Start(t)
 			c := connect(t, s, "c")
 			s.Intercept(func(r emulator.Request) emulator.Action {
-				if r.Verb() != "SET" || r.Key() != "k" || r.ClientID != "c" || r.ResponseTopic != c.responseTopic() || r.Timestamp != "1:0:client" {
+				stamp, _ := r.Property(wire.PropTimestamp)
+				if r.Verb() != "SET" || r.Key() != "k" || r.ClientID != "c" || r.ResponseTopic != c.responseTopic() || stamp != "1:0:client" {
 					t.Errorf("request %+v", r)
 				}
 				s.Keys() // the server may be called
@@ -762,7 +764,7 @@ func TestDropAll(t *testing.T) {
 }
 
 func TestOverflow(t *testing.T) {
-	s := emulator.Start(t, emulator.Options{Outbox: 10})
+	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{Outbox: 10}})
 	c := connect(t, s, "c", func(p *packets.Connect) { p.Properties.ReceiveMaximum = pointer(uint16(1)) })
 	c.do("KEYNOTIFY k", "+OK")
 	for i := range 30 {

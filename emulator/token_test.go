@@ -72,9 +72,9 @@ func TestIssuer(t *testing.T) {
 			{newIssuer(t), now, issue(t, newIssuer(t), now, time.Hour), "signature"},
 			{i, now, token[:len(token)-4], "signature"},
 			{i, now, strings.TrimRight(token, "."), ""},
-			{i, now, "good", "three parts"},
-			{i, now, "", "three parts"},
-			{i, now, "e30.e30.", "signed with"},
+			{i, now, "good", "segments"},
+			{i, now, "", "segments"},
+			{i, now, "e30.e30.", "signing method"},
 			{i, now, "!.e30.", "header"},
 		} {
 			if c.want == "" {

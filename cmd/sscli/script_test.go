@@ -476,7 +476,7 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 	},
 	"max-packet-size": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
 		n, err := strconv.ParseUint(value, 10, 32)
-		o.MaxPacketSize = uint32(n)
+		o.Limits.MaxPacketSize = uint32(n)
 		return err
 	},
 	"skew": func(_ *testscript.TestScript, o *emulator.Options, value string) (err error) {

@@ -15,16 +15,16 @@ type agenda struct {
 	armed   time.Time // what the timer is set to; zero: nothing
 }
 
-// An Appointment is a call that is due later, see [Broker.At].
+// An Timer is a call that is due later, see [Broker.At].
 // Callers keep it to cancel it.
-type Appointment struct {
+type Timer struct {
 	due   time.Time
 	made  uint64
 	index int // in the queue; -1: done or canceled
 	do    func()
 }
 
-type appointments []*Appointment
+type appointments []*Timer
 
 func (q appointments) Len() int { return len(q) }
 func (q appointments) Less(i, j int) bool {
@@ -35,7 +35,7 @@ func (q appointments) Swap(i, j int) {
 	q[i].index, q[j].index = i, j
 }
 func (q *appointments) Push(x any) {
-	a := x.(*Appointment)
+	a := x.(*Timer)
 	a.index = len(*q)
 	*q = append(*q, a)
 }
@@ -61,16 +61,16 @@ func (b *Broker) now() time.Time {
 func (b *Broker) Now() time.Time { return b.now() }
 
 // At calls do, with the lock held, when the broker's clock reaches due. It wants the lock.
-func (b *Broker) At(due time.Time, do func()) *Appointment {
+func (b *Broker) At(due time.Time, do func()) *Timer {
 	b.agenda.made++
-	a := &Appointment{due: due, made: b.agenda.made, do: do}
+	a := &Timer{due: due, made: b.agenda.made, do: do}
 	heap.Push(&b.agenda.queue, a)
 	return a
 }
 
 // Cancel ends an appointment, which may be nil, done or canceled already. It wants the
 // lock.
-func (b *Broker) Cancel(a *Appointment) {
+func (b *Broker) Cancel(a *Timer) {
 	if a != nil && a.index >= 0 {
 		heap.Remove(&b.agenda.queue, a.index)
 	}
@@ -95,10 +95,10 @@ func (b *Broker) Advance(d time.Duration) {
 	b.changed = true
 }
 
-// runDue runs the appointments that are due.
+// runDue runs the timers that are due.
 func (b *Broker) runDue() {
 	for len(b.agenda.queue) > 0 && !b.agenda.queue[0].due.After(b.now()) {
-		heap.Pop(&b.agenda.queue).(*Appointment).do()
+		heap.Pop(&b.agenda.queue).(*Timer).do()
 		b.changed = true
 	}
 }

@@ -49,49 +49,14 @@ type Options struct {
 	// [Broker.Stats] returns than messages and bytes. It may be nil.
 	Changed func()
 
-	ReceiveMaximum    uint16        // of the broker; 0: 1024
-	MaxPacketSize     uint32        // of packets from clients, in bytes; 0: what MQTT can write
-	TopicAliasMaximum uint16        // of the broker; 0: 64
-	KeepAlive         time.Duration // the longest, in whole seconds; clients that ask for more are told; 0: any
-
-	Outbox           int // packets that may wait for a connected client; 0: 262144, which all retained ones fit in
-	OutboxBytes      int // and their bytes, with those that are not acknowledged, about; 0: 256 MiB
-	Queue            int // messages that are kept for a session whose client is away; 0: 65536
-	QueueBytes       int // and their bytes, about; 0: 64 MiB
-	MaxSessions      int // of clients that are there, and that are away; 0: 100000
-	MaxSubscriptions int // of one session; 0: 10000
-	MaxRetained      int // retained messages; 0: 100000
-	MaxRetainedBytes int // and their bytes, about; 0: 256 MiB
-
-	// MaxBytes is what all clients together make the broker keep, about: sessions, messages,
-	// packets on their way in and out. Beyond it CONNECT, SUBSCRIBE and messages to keep are
-	// refused with 0x97, and a client that has more of it than its share is disconnected with 0x97
-	// when it asks for more. 0: 1 GiB.
-	MaxBytes int
+	Limits
 
 	Version string       // for $SYS/broker/version
 	Log     *slog.Logger // nil: silent
 }
 
 func (o *Options) setDefaults() {
-	if o.ReceiveMaximum == 0 {
-		o.ReceiveMaximum = 1024
-	}
-	if o.TopicAliasMaximum == 0 {
-		o.TopicAliasMaximum = 64
-	}
-	for _, d := range []struct {
-		limit *int
-		value int
-	}{
-		{&o.Outbox, 1 << 18}, {&o.OutboxBytes, 256 << 20}, {&o.Queue, 1 << 16}, {&o.QueueBytes, 64 << 20},
-		{&o.MaxSessions, 100_000}, {&o.MaxSubscriptions, 10_000}, {&o.MaxRetained, 100_000}, {&o.MaxRetainedBytes, 256 << 20},
-		{&o.MaxBytes, 1 << 30},
-	} {
-		if *d.limit <= 0 {
-			*d.limit = d.value
-		}
-	}
+	o.Limits.setDefaults()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -136,7 +101,7 @@ type Broker struct {
 	kept       int    // bytes of all kinds; see budget.go
 	sequence   uint64 // of retained messages
 	sysSubs    int    // subscriptions to $SYS
-	sysDue     *Appointment
+	sysDue     *Timer
 	started    time.Time
 	dirty      []*Client // with something in the outbox
 	changed    bool      // since Changed was called

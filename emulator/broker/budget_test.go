@@ -36,7 +36,7 @@ func TestBudget(t *testing.T) {
 		c.conn.Close()
 		return code
 	}
-	start := func(t *testing.T) *server { return start(t, broker.Options{MaxBytes: most}) }
+	start := func(t *testing.T) *server { return start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}}) }
 
 	t.Run("sessions", func(t *testing.T) {
 		s := start(t)

@@ -59,7 +59,7 @@ func TestFirstPacket(t *testing.T) {
 // TestProtocolErrors: packets that end a connection, with their reason code (MQTT 5,
 // 4.13).
 func TestProtocolErrors(t *testing.T) {
-	s := start(t, broker.Options{MaxPacketSize: 1000, ReceiveMaximum: 2, TopicAliasMaximum: 5})
+	s := start(t, broker.Options{Limits: broker.Limits{MaxPacketSize: 1000, ReceiveMaximum: 2, TopicAliasMaximum: 5}})
 	for name, tt := range map[string]struct {
 		bytes string
 		code  string
@@ -110,7 +110,7 @@ func TestProtocolErrors(t *testing.T) {
 
 // TestConnack: what the broker says about itself (MQTT 5, 3.2.2.3), and what it changed.
 func TestConnack(t *testing.T) {
-	s := start(t, broker.Options{ReceiveMaximum: 7, MaxPacketSize: 5000, TopicAliasMaximum: 3, KeepAlive: 100 * time.Second})
+	s := start(t, broker.Options{Limits: broker.Limits{ReceiveMaximum: 7, MaxPacketSize: 5000, TopicAliasMaximum: 3, KeepAlive: 100 * time.Second}})
 	c := dial(t, s, "")
 	p := c.hello(func(p *packets.Connect) { p.KeepAlive = 200 }).Properties
 	switch {

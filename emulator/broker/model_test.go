@@ -334,7 +334,7 @@ func settle(t *testing.T, c *client, ms *modelSession) {
 // FuzzStream: whatever bytes a client sends after CONNECT, the broker stays, and serves
 // others.
 func FuzzStream(f *testing.F) {
-	s := start(f, broker.Options{Outbox: 1000, OutboxBytes: 1 << 20, Queue: 100, MaxPacketSize: 1 << 16, MaxRetained: 10, MaxSessions: 10, Topic: "ask",
+	s := start(f, broker.Options{Limits: broker.Limits{Outbox: 1000, OutboxBytes: 1 << 20, Queue: 100, MaxPacketSize: 1 << 16, MaxRetained: 10, MaxSessions: 10}, Topic: "ask",
 		Handle: func(c *broker.Client, p *broker.Publish) byte { return broker.Later }})
 	f.Add(byte(5), []byte("\x32\x07\x00\x01t\x00\x01\x00x\x82\x07\x00\x01\x00\x00\x01#\x02\x34\x07\x00\x01t\x00\x02\x00x\x62\x02\x00\x02"))
 	f.Add(byte(4), []byte("\x82\x06\x00\x01\x00\x01#\x02\x35\x06\x00\x01t\x00\x02x\xe0\x00"))

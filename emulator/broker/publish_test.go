@@ -160,7 +160,7 @@ func TestReceiveMaximum(t *testing.T) {
 // TestReceiveMaximumOfBroker: the client's send quota begins anew with each connection, and
 // PUBCOMP for a message of an earlier one does not make it larger (4.9).
 func TestReceiveMaximumOfBroker(t *testing.T) {
-	s := start(t, broker.Options{ReceiveMaximum: 2})
+	s := start(t, broker.Options{Limits: broker.Limits{ReceiveMaximum: 2}})
 	send := func(c *client, id uint16) {
 		c.send(&packets.Publish{Topic: "t", QoS: 2, PacketID: id, Properties: &packets.Properties{}})
 	}
@@ -330,7 +330,7 @@ func TestRedelivery(t *testing.T) {
 // TestKeptMessages: messages kept for an absent client come in order [MQTT-4.6.0-5], and a
 // publisher is told when there is no room.
 func TestKeptMessages(t *testing.T) {
-	s := start(t, broker.Options{Queue: 200})
+	s := start(t, broker.Options{Limits: broker.Limits{Queue: 200}})
 	pub := connect(t, s, "pub")
 	sub := connect(t, s, "sub", lasting)
 	sub.subscribe("t/#", 2)
@@ -373,7 +373,7 @@ func TestKeptMessages(t *testing.T) {
 // TestSlowClient: the outbox of a client that does not acknowledge has a limit, and it is
 // told.
 func TestSlowClient(t *testing.T) {
-	s := start(t, broker.Options{Outbox: 10})
+	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 10}})
 	sub, pub := connect(t, s, "sub", receiveMaximum(1)), connect(t, s, "pub")
 	sub.subscribe("t", 1)
 	pub.publish("t", 1, "0", 0)
@@ -388,7 +388,7 @@ func TestSlowClient(t *testing.T) {
 
 // TestClientThatDoesNotRead: nor does one that only writes fill the memory.
 func TestClientThatDoesNotRead(t *testing.T) {
-	s := start(t, broker.Options{Outbox: 100, OutboxBytes: 1 << 20})
+	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 100, OutboxBytes: 1 << 20}})
 	c := connect(t, s, "c")
 	c.subscribe("t", 0)
 	p := c.message("t", 0, strings.Repeat("x", 1<<19))

@@ -20,8 +20,8 @@ type session struct {
 	held     int // bytes of the messages in both, about
 
 	will    *will
-	willDue *Appointment // of a client that is away
-	ends    *Appointment
+	willDue *Timer // of a client that is away
+	ends    *Timer
 }
 
 // neverExpires is a Session Expiry Interval (MQTT 5, 3.1.2.11.2).

@@ -172,7 +172,7 @@ func TestRetained(t *testing.T) {
 
 // TestRetainedLimits: there is room for so many, and what expired makes room.
 func TestRetainedLimits(t *testing.T) {
-	s := start(t, broker.Options{MaxRetained: 2, MaxRetainedBytes: 2000})
+	s := start(t, broker.Options{Limits: broker.Limits{MaxRetained: 2, MaxRetainedBytes: 2000}})
 	c := connect(t, s, "c")
 	c.publish("a", 1, "1", 0x10, retain)
 	c.publish("$b", 1, "2", 0x10, retain, expiry(10))
@@ -295,7 +295,7 @@ func TestShared(t *testing.T) {
 
 // TestSharedRoom: a member that has no room is passed over.
 func TestSharedRoom(t *testing.T) {
-	s := start(t, broker.Options{Queue: 1})
+	s := start(t, broker.Options{Limits: broker.Limits{Queue: 1}})
 	pub := connect(t, s, "pub")
 	busy, free := connect(t, s, "busy", receiveMaximum(1)), connect(t, s, "free")
 	away := connect(t, s, "away", lasting)
@@ -361,7 +361,7 @@ func TestSharedMemberLeaves(t *testing.T) {
 
 // TestSubscriptionLimit: a client cannot subscribe without end.
 func TestSubscriptionLimit(t *testing.T) {
-	s := start(t, broker.Options{MaxSubscriptions: 2, MaxSessions: 1})
+	s := start(t, broker.Options{Limits: broker.Limits{MaxSubscriptions: 2, MaxSessions: 1}})
 	c := connect(t, s, "c")
 	c.subscribe("a", 0)
 	c.subscribe("b", 0)

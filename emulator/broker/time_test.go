@@ -57,7 +57,7 @@ func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server
 // TestKeepAlive: one and a half times Keep Alive after the last packet [MQTT-3.1.2-22],
 // and any packet counts.
 func TestKeepAlive(t *testing.T) {
-	inVirtualTime(t, broker.Options{KeepAlive: 100 * time.Second}, func(t *testing.T, s *server, p *pipes) {
+	inVirtualTime(t, broker.Options{Limits: broker.Limits{KeepAlive: 100 * time.Second}}, func(t *testing.T, s *server, p *pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
 		c.hello(func(p *packets.Connect) { p.KeepAlive = 10 })

@@ -14,7 +14,7 @@ type node struct {
 	subs     []*subscription // whose filter ends here
 	groups   []*group        // of shared subscriptions whose filter ends here
 	retained *message        // of the topic that ends here
-	expires  *Appointment    // of that; nil: it does not
+	expires  *Timer          // of that; nil: it does not
 }
 
 // A subscription is a client's to one filter.

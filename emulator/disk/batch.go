@@ -6,7 +6,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// A Batch is changes that are committed together. Later changes of a key replace earlier
+// A Batch holds changes that are committed together. Later changes of a key replace earlier
 // ones. The zero value is empty.
 type Batch struct {
 	changes []change
@@ -14,13 +14,13 @@ type Batch struct {
 	clock   int64
 }
 
-// A change is where in data a key and its record are. A deletion has no record.
+// A change is a key and its new record, as offsets in the batch's data. A deletion has no record.
 type change struct {
 	begin, record, end int
-	long               bool
+	long               bool // the key is too long for bbolt: see filedUnder
 }
 
-// Put writes a record in place of the one that the key has. The batch copies it.
+// Put stores a record in place of the one that its key has. The batch copies the record.
 func (b *Batch) Put(r Record) {
 	c := b.begin(r.Key)
 	b.data = appendRecord(b.data, r, c.long)
@@ -28,24 +28,22 @@ func (b *Batch) Put(r Record) {
 	b.changes = append(b.changes, c)
 }
 
-// Delete removes the record of a key, if there is one.
+// Delete removes the record of a key, if there is one. The batch copies the key.
 func (b *Batch) Delete(key []byte) { b.changes = append(b.changes, b.begin(key)) }
 
-// Clock keeps a wall clock in milliseconds, after which no version of the store lies.
+// Clock stores a wall clock in milliseconds. No version of the store may be later.
 func (b *Batch) Clock(wall int64) { b.clock = wall }
 
-// Empty tells whether there is nothing to commit.
+// Empty reports whether there is nothing to commit.
 func (b *Batch) Empty() bool { return len(b.changes) == 0 && b.clock == 0 }
 
 // Len returns the number of changes.
 func (b *Batch) Len() int { return len(b.changes) }
 
-// roomyBatch is how many bytes of memory a batch keeps for the next one.
-const roomyBatch = 1 << 20
-
-// Reset empties the batch.
+// Reset empties the batch. A batch that has grown large gives its memory back.
 func (b *Batch) Reset() {
-	if cap(b.data) > roomyBatch {
+	const maxReused = 1 << 20
+	if cap(b.data) > maxReused {
 		*b = Batch{}
 		return
 	}
@@ -62,7 +60,7 @@ func (b *Batch) begin(key []byte) change {
 	return c
 }
 
-// filedUnder is the key of the record of a long key.
+// filedUnder returns the key in bbolt for a key that is too long for bbolt.
 func filedUnder(key []byte) []byte {
 	sum := sha256.Sum256(key)
 	return sum[:]

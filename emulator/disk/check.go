@@ -1,25 +1,74 @@
 package disk
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 )
 
-// contents is what was read of a file besides its records.
-type contents struct {
-	meta        meta
-	initialized bool // the file names its format
-	clock       int64
-	records     int
-	bytes       int64 // of their keys and values
-	damages     []Damage
-	more        int // damages that are not in damages
+// A Report is what [Check] found.
+type Report struct {
+	Records int   // number of undamaged records
+	Bytes   int64 // size of their keys and values
+	Size    int64 // of the file, in bytes
+	Clock   int64 // see [Batch.Clock]; 0: none
+	Damages []Damage
+	More    int // number of damages that are not in Damages
 }
 
-// mostDamages is how many damages are named; the others are counted.
-const mostDamages = 20
+// A Damage is something in a file that cannot be right.
+type Damage struct {
+	Page uint64 // 0: none in particular
+	Key  []byte // of the damaged record; empty: the page, with all that is in it or below it
+	Err  error
+}
+
+func (d Damage) Error() string {
+	switch {
+	case len(d.Key) > 0:
+		return fmt.Sprintf("key %.64q (page %d): %v", d.Key, d.Page, d.Err)
+	case d.Page > 0:
+		return fmt.Sprintf("page %d: %v", d.Page, d.Err)
+	default:
+		return d.Err.Error()
+	}
+}
+
+func (d Damage) Unwrap() error { return d.Err }
+
+// Check reads a file, which may be damaged, and changes nothing. It calls load, unless it is
+// nil, for each undamaged record. The errors are a [LockedError] or [FormatError], or errors of
+// the file system.
+func Check(name string, load func(Record)) (Report, error) {
+	if load == nil {
+		load = func(Record) {}
+	}
+	if _, err := os.Stat(name); err != nil {
+		return Report{}, err
+	}
+	c, err := readLocked(name, load)
+	return c.Report, err
+}
+
+// contents is what was read of a file.
+type contents struct {
+	Report
+	meta        meta
+	initialized bool // the file names its format
+}
+
+// damaged adds a damage. Only the first are kept.
+func (c *contents) damaged(d Damage) {
+	const maxDamages = 20
+	if len(c.Damages) == maxDamages {
+		c.More++
+		return
+	}
+	c.Damages = append(c.Damages, d)
+}
 
 // readFile reads a whole file. Its errors are a [FormatError], and errors of the file system.
 func readFile(name string, load func(Record)) (c contents, err error) {
@@ -32,107 +81,56 @@ func readFile(name string, load func(Record)) (c contents, err error) {
 	if err != nil {
 		return c, err
 	}
-	damaged := func(d Damage) {
-		if len(c.damages) == mostDamages {
-			c.more++
-			return
-		}
-		c.damages = append(c.damages, d)
-	}
-	c.meta, err = readMeta(f, info.Size())
+	return readContents(f, info.Size(), name, load)
+}
+
+func readContents(f io.ReaderAt, size int64, name string, load func(Record)) (c contents, err error) {
+	c.Size = size
+	c.meta, err = readMeta(f)
 	switch {
 	case errors.Is(err, errLayout):
 		return c, &FormatError{Name: name, Got: "unknown"}
-	case errors.Is(err, errNoFile):
-		damaged(Damage{Err: err})
-		return c, nil
 	case err != nil:
-		return c, err
+		c.damaged(Damage{Err: err})
+		return c, nil
 	}
-	var foundFormat string
-	count := int64(0)
-	buckets := make(map[string]bool)
-	p := pages{f: f, meta: c.meta, damage: damaged}
-	p.named = func(bucket string) { buckets[bucket] = true }
+	named := ""
+	numbers := make(map[string]int64)
+	p := pages{f: f, meta: c.meta, damage: c.damaged}
 	p.record = func(bucket string, page uint64, key, value []byte) {
-		switch bucket {
-		case bucketMeta:
-			switch string(key) {
-			case keyFormat:
-				foundFormat = string(value)
-			case keyClock, keyCount:
-				r, err := parseRecord(key, value, false)
-				n := int64(0)
-				if err == nil {
-					n, err = strconv.ParseInt(string(r.Value), 10, 64)
-				}
-				if err != nil {
-					damaged(Damage{Page: page, Err: fmt.Errorf("the %s: %w", key, err)})
-				}
-				if string(key) == keyClock {
-					c.clock = n
-				} else {
-					count = n
-				}
-			default:
-				damaged(Damage{Page: page, Err: fmt.Errorf("%.32q is not known in the bucket %s", key, bucketMeta)})
+		switch {
+		case bucket == bucketMeta && string(key) == keyFormat:
+			named = string(value)
+		case bucket == bucketMeta:
+			n, err := parseNumber(key, value)
+			if err != nil {
+				c.damaged(Damage{Page: page, Err: fmt.Errorf("the %.32q: %w", key, err)})
 			}
-		case bucketKeys, bucketLong:
+			numbers[string(key)] = n
+		case bucket == bucketKeys || bucket == bucketLong:
 			r, err := parseRecord(key, value, bucket == bucketLong)
 			if err != nil {
-				damaged(Damage{Page: page, Key: append([]byte(nil), r.Key...), Err: err})
+				c.damaged(Damage{Page: page, Key: bytes.Clone(r.Key), Err: err})
 				return
 			}
-			c.records++
-			c.bytes += int64(len(r.Key) + len(r.Value))
+			c.Records++
+			c.Bytes += int64(len(r.Key) + len(r.Value))
 			load(r)
 		}
 	}
-	p.walk(info.Size())
-	ours := 0
-	for _, b := range []string{bucketMeta, bucketKeys, bucketLong} {
-		if buckets[b] {
-			ours++
-		}
-	}
-	c.initialized = foundFormat != ""
+	p.walk(c.Size)
+	c.initialized, c.Clock = named != "", numbers[keyClock]
+	ours := p.buckets[bucketMeta] || p.buckets[bucketKeys] || p.buckets[bucketLong]
+	all := p.buckets[bucketMeta] && p.buckets[bucketKeys] && p.buckets[bucketLong]
 	switch {
-	case c.initialized && foundFormat != strconv.Itoa(format):
-		return c, &FormatError{Name: name, Got: foundFormat}
-	case ours == 0 && len(buckets) > 0 && len(c.damages) == 0:
+	case c.initialized && named != strconv.Itoa(format):
+		return c, &FormatError{Name: name, Got: named}
+	case !ours && len(p.buckets) > 0 && len(c.Damages) == 0:
 		return c, &FormatError{Name: name}
-	case ours > 0 && (ours < 3 || len(buckets) > ours || !c.initialized):
-		damaged(Damage{Err: errors.New("its buckets are not those of a data file")})
-	case c.initialized && len(c.damages) == 0 && int64(c.records) != count:
-		damaged(Damage{Err: fmt.Errorf("it should have %d keys", count)})
+	case ours && (!all || len(p.buckets) > 3 || !c.initialized):
+		c.damaged(Damage{Err: errors.New("its buckets are not those of a data file")})
+	case c.initialized && len(c.Damages) == 0 && int64(c.Records) != numbers[keyCount]:
+		c.damaged(Damage{Err: fmt.Errorf("it should have %d keys", numbers[keyCount])})
 	}
 	return c, nil
-}
-
-// A Report is what [Check] found.
-type Report struct {
-	Records int   // that are as they were written
-	Bytes   int64 // of keys and values
-	Size    int64 // of the file, in bytes
-	Clock   int64 // see [Batch.Clock]; 0: none
-	Damages []Damage
-	More    int // damages that are not in Damages
-}
-
-// Check reads a file, which may be damaged, and changes nothing. It calls load, if that is
-// not nil, for each record that is as it was written. The errors are a [LockedError] or
-// [FormatError], or errors of the file system.
-func Check(name string, load func(Record)) (Report, error) {
-	if load == nil {
-		load = func(Record) {}
-	}
-	if _, err := os.Stat(name); err != nil {
-		return Report{}, err
-	}
-	c, err := readLocked(name, Options{LockTimeout: lockTimeout}, load)
-	r := Report{Records: c.records, Bytes: c.bytes, Clock: c.clock, Damages: c.damages, More: c.more}
-	if info, e := os.Stat(name); e == nil {
-		r.Size = info.Size()
-	}
-	return r, err
 }

@@ -155,11 +155,11 @@ func TestDamage(t *testing.T) {
 				t.Fatalf("round %d, at %d: got %+v, want %+v", round, at, r, want)
 			}
 		}
-		if _, ok := errors.AsType[*FormatError](err); ok || err == nil && len(c.damages) > 0 {
+		if _, ok := errors.AsType[*FormatError](err); ok || err == nil && len(c.Damages) > 0 {
 			found++
 			continue
 		}
-		if err != nil || len(data) > 0 && (len(got) != len(want) || c.clock != 1_700_000_000_000) && c.meta.transaction > 0 && !older(c, whole) {
+		if err != nil || len(data) > 0 && (len(got) != len(want) || c.Clock != 1_700_000_000_000) && c.meta.transaction > 0 && !older(c, whole) {
 			t.Fatalf("round %d, at %d of %d: %d records, %v", round, at, len(whole), len(got), err)
 		}
 		f, again := open(t, name)
@@ -175,10 +175,34 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestEveryByte changes each byte of a file: what is handed over is as it was written.
+func TestEveryByte(t *testing.T) {
+	name, want := written(t, 40)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byKey := make(map[string]Record)
+	for _, r := range want {
+		byKey[string(r.Key)] = r
+	}
+	for at := range data {
+		flip := byte(1) << (at % 8)
+		data[at] ^= flip
+		// An error is a file that is not opened.
+		_, _ = readContents(bytes.NewReader(data), int64(len(data)), name, func(r Record) {
+			if want, known := byKey[string(r.Key)]; !known || !equal(want, r) {
+				t.Fatalf("byte %d: got %+v, want %+v", at, r, want)
+			}
+		})
+		data[at] ^= flip
+	}
+}
+
 // older tells whether a file is read by its older meta page, as bbolt does when the newer one
 // is not valid: then the last transaction is not there.
 func older(c contents, whole []byte) bool {
-	m, err := readMeta(bytes.NewReader(whole), int64(len(whole)))
+	m, err := readMeta(bytes.NewReader(whole))
 	return err == nil && c.meta.transaction == m.transaction-1
 }
 
@@ -194,7 +218,7 @@ func TestDamageError(t *testing.T) {
 	}
 	_, err = Open(name, Options{}, func(Record) {})
 	damage, ok := errors.AsType[*DamageError](err)
-	if !ok || damage.Readable != 399 || !errors.Is(err, errChecksum) || string(damage.Damages[0].Key) != "key/00123" {
+	if !ok || damage.Records != 399 || !errors.Is(err, errChecksum) || string(damage.Damages[0].Key) != "key/00123" {
 		t.Fatalf("open: %v", err)
 	}
 	to := name + ".new"
@@ -298,14 +322,13 @@ func FuzzPages(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := readMeta(bytes.NewReader(data), int64(len(data)))
+		m, err := readMeta(bytes.NewReader(data))
 		if err != nil {
 			return
 		}
 		var last string
 		seen := make(map[string]bool)
 		p := pages{f: bytes.NewReader(data), meta: m, damage: func(d Damage) { _ = d.Error() }}
-		p.named = func(string) {}
 		p.record = func(bucket string, _ uint64, key, _ []byte) {
 			if id := bucket + "/" + string(key); seen[id] {
 				t.Fatalf("%q comes twice, after %q", id, last)

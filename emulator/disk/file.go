@@ -25,9 +25,6 @@ type File struct {
 
 // Options configure [Open]. The zero value is the ordinary case.
 type Options struct {
-	// LockTimeout is how long Open waits for another process to leave the file; 0: 1 s.
-	LockTimeout time.Duration
-
 	// OpenFile opens the file for writing, in place of os.OpenFile.
 	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
 }
@@ -43,6 +40,7 @@ const (
 	keyClock  = "clock"
 	keyCount  = "count"
 
+	// lockTimeout is how long Open and Check wait for another process to close the file.
 	lockTimeout = time.Second
 )
 
@@ -59,7 +57,7 @@ func (e *LockedError) Error() string {
 	return e.Name + " is in use by another process"
 }
 
-// A FormatError is a file whose layout is not known here: of a later version, or of another
+// A FormatError is a file whose layout is unknown: written by a later version, or by another
 // program.
 type FormatError struct {
 	Name string
@@ -75,51 +73,46 @@ func (e *FormatError) Error() string {
 
 // A DamageError is a file that is not as it was written.
 type DamageError struct {
-	Name     string
-	Readable int // records that are as they were written
-	Damages  []Damage
-	More     int // damages that are not in Damages
+	Name string
+	Report
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s is damaged: %v; %d keys are readable", e.Name, e.Damages[0], e.Readable)
+	return fmt.Sprintf("%s is damaged: %v; %d keys are readable", e.Name, e.Damages[0], e.Records)
 }
 
 func (e *DamageError) Unwrap() error { return e.Damages[0] }
 
-// Open locks a file, which is made if it does not exist, and calls load for each of its
-// records, in the order of the keys except for very long ones. What a record lends is good
-// during the call. The errors are a [LockedError], [FormatError] or [DamageError], or errors of
-// the file system; load may have been called before.
+// Open locks a file, creates it if it does not exist, and calls load for each of its records, in
+// the order of the keys except for very long ones. The slices of a record are valid during the
+// call. The errors are a [LockedError], [FormatError] or [DamageError], or errors of the file
+// system; load may have been called before.
 func Open(name string, o Options, load func(Record)) (*File, error) {
-	if o.LockTimeout == 0 {
-		o.LockTimeout = lockTimeout
-	}
-	read, err := readLocked(name, o, load)
+	read, err := readLocked(name, load)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(read.damages) > 0:
-		return nil, &DamageError{Name: name, Readable: read.records, Damages: read.damages, More: read.more}
+	case len(read.Damages) > 0:
+		return nil, &DamageError{Name: name, Report: read.Report}
 	}
 	db, err := bolt.Open(name, 0o600, &bolt.Options{
-		Timeout: o.LockTimeout, OpenFile: o.OpenFile,
-		// The list of free pages would be written with each commit. Without, opening reads
-		// the whole tree, which Open does anyway.
+		Timeout: lockTimeout, OpenFile: o.OpenFile,
+		// bbolt would write the list of free pages with each commit. Without the list it reads
+		// the whole tree when it opens the file, which Open does anyway.
 		NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
 	})
 	if err != nil {
 		return nil, openError(name, err)
 	}
-	f := &File{db: db, name: name, clock: read.clock, count: read.records}
+	f := &File{db: db, name: name, clock: read.Clock, count: read.Records}
 	if err := f.begin(read); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// readLocked reads a file while nobody writes to it.
-func readLocked(name string, o Options, load func(Record)) (contents, error) {
+// readLocked reads a file while nobody writes to it. A missing or empty file has no contents.
+func readLocked(name string, load func(Record)) (contents, error) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -131,9 +124,9 @@ func readLocked(name string, o Options, load func(Record)) (contents, error) {
 	case info.Size() == 0:
 		return contents{}, nil
 	}
-	// The lock is shared with others that read. That a damaged file cannot be opened says the
-	// reader below, who finds out why.
-	db, err := bolt.Open(name, 0o600, &bolt.Options{Timeout: o.LockTimeout, ReadOnly: true})
+	// A lock for reading, shared with other readers. bbolt refuses some damaged files: readFile
+	// finds out why.
+	db, err := bolt.Open(name, 0o600, &bolt.Options{Timeout: lockTimeout, ReadOnly: true})
 	switch {
 	case err == nil:
 		defer db.Close()
@@ -153,7 +146,7 @@ func openError(name string, err error) error {
 	return fmt.Errorf("open %s: %w", name, err)
 }
 
-// begin makes the buckets of a new file and says whose the file is.
+// begin creates the buckets of a new file, and leaves the id of this process beside the file.
 func (f *File) begin(read contents) error {
 	if read.meta.transaction != 0 {
 		changed := false
@@ -166,24 +159,28 @@ func (f *File) begin(read contents) error {
 		}
 	}
 	if !read.initialized {
-		err := f.db.Update(func(tx *bolt.Tx) error {
-			for _, name := range []string{bucketMeta, bucketKeys, bucketLong} {
-				if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
-					return err
-				}
-			}
-			return tx.Bucket([]byte(bucketMeta)).Put([]byte(keyFormat), strconv.AppendInt(nil, format, 10))
-		})
-		if err != nil {
-			return fmt.Errorf("write %s: %w", f.name, err)
-		}
-		if err := syncDir(filepath.Dir(f.name)); err != nil {
+		if err := f.create(); err != nil {
 			return err
 		}
 	}
 	// It only helps to say who has the file: the lock is the file's own.
 	_ = os.WriteFile(pidFile(f.name), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o644)
 	return nil
+}
+
+func (f *File) create() error {
+	err := f.db.Update(func(tx *bolt.Tx) error {
+		for _, name := range []string{bucketMeta, bucketKeys, bucketLong} {
+			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+				return err
+			}
+		}
+		return tx.Bucket([]byte(bucketMeta)).Put([]byte(keyFormat), strconv.AppendInt(nil, format, 10))
+	})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", f.name, err)
+	}
+	return syncDir(filepath.Dir(f.name))
 }
 
 // pidFile is where the process that has a data file open leaves its id.
@@ -210,25 +207,23 @@ func (f *File) Clock() int64 { return f.clock }
 func (f *File) Commit(b *Batch) error {
 	count := f.count
 	err := f.db.Update(func(tx *bolt.Tx) error {
-		keys, long := tx.Bucket([]byte(bucketKeys)), tx.Bucket([]byte(bucketLong))
 		for _, c := range b.changes {
-			bucket, key, record := keys, b.data[c.begin:c.record], b.data[c.record:c.end]
+			bucket := tx.Bucket([]byte(bucketKeys))
 			if c.long {
-				bucket = long
+				bucket = tx.Bucket([]byte(bucketLong))
 			}
+			key, record := b.data[c.begin:c.record], b.data[c.record:c.end]
 			if bucket.Get(key) != nil {
 				count--
 			}
-			if len(record) > 0 {
-				count++
-			}
-			var err error
 			if len(record) == 0 {
-				err = bucket.Delete(key)
-			} else {
-				err = bucket.Put(key, record)
+				if err := bucket.Delete(key); err != nil {
+					return err
+				}
+				continue
 			}
-			if err != nil {
+			count++
+			if err := bucket.Put(key, record); err != nil {
 				return err
 			}
 		}
@@ -254,6 +249,14 @@ func (f *File) Commit(b *Batch) error {
 func putNumber(b *bolt.Bucket, key string, n int64) error {
 	r := Record{Key: []byte(key), Value: strconv.AppendInt(nil, n, 10)}
 	return b.Put(r.Key, appendRecord(nil, r, false))
+}
+
+func parseNumber(key, data []byte) (int64, error) {
+	r, err := parseRecord(key, data, false)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(string(r.Value), 10, 64)
 }
 
 // Close unlocks the file.

@@ -13,7 +13,7 @@ type Record struct {
 	Version []byte // as text
 	Fence   []byte // the fencing token as text; empty: none
 	Expires int64  // in microseconds since the Unix epoch; 0: never
-	Persist bool   // the last write asked for the record to be kept
+	Persist bool   // the last write asked for the key to be kept on disk
 }
 
 const (
@@ -27,13 +27,13 @@ const (
 // headerSize is the size of flags and checksum.
 const headerSize = 1 + 4
 
-// appendRecord appends a record as the file has it:
+// appendRecord appends the encoding of a record in the file:
 //
 //	1 byte   flags
 //	4        CRC-32C of the key and of the rest
-//	(8       when the record expires)
-//	(lengths and bytes: the key, if it is a long one)
-//	lengths and bytes: version, fencing token
+//	(8       the expiry)
+//	(length and bytes of a long key)
+//	length and bytes of the version, and of the fencing token
 //	value
 //
 // Numbers are little endian, lengths unsigned varints.
@@ -68,7 +68,7 @@ func appendBytes(dst, b []byte) []byte {
 }
 
 func checksum(key []byte, flags byte, rest []byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli) // the standard library keeps it
+	table := crc32.MakeTable(crc32.Castagnoli) // made once by the standard library
 	sum := crc32.Update(0, table, key)
 	sum = crc32.Update(sum, table, []byte{flags})
 	return crc32.Update(sum, table, rest)
@@ -80,8 +80,8 @@ var (
 	errFlags       = errors.New("the record has unknown flags")
 )
 
-// parseRecord reads a record. key is the one it is filed under, and long says that this is
-// the hash of its real key. The record's slices are parts of data.
+// parseRecord decodes a record. key is the key in bbolt; long says that this is the hash of the
+// record's key. The record's slices are parts of key and data.
 func parseRecord(key, data []byte, long bool) (Record, error) {
 	r := Record{Key: key}
 	if len(data) < headerSize {

@@ -6,11 +6,7 @@ import (
 	"os"
 )
 
-// salvaged is how many changes of a batch are written at once.
-const salvaged = 10_000
-
-// Salvage is [Check], and writes each record that is as it was written to another file, which
-// must not exist.
+// Salvage is [Check], and copies each undamaged record to another file, which must not exist.
 func Salvage(name, to string) (report Report, err error) {
 	if _, err := os.Lstat(to); err == nil {
 		return report, &fs.PathError{Op: "create", Path: to, Err: fs.ErrExist}
@@ -26,6 +22,7 @@ func Salvage(name, to string) (report Report, err error) {
 			err = errors.Join(err, os.Remove(to))
 		}
 	}()
+	const perCommit = 10_000
 	var b Batch
 	var failed error
 	commit := func() {
@@ -35,7 +32,7 @@ func Salvage(name, to string) (report Report, err error) {
 		b.Reset()
 	}
 	report, err = Check(name, func(r Record) {
-		if b.Put(r); b.Len() == salvaged {
+		if b.Put(r); b.Len() == perCommit {
 			commit()
 		}
 	})

@@ -2,5 +2,5 @@
 
 package disk
 
-// syncDir does nothing: the system keeps the names of new files by itself.
+// syncDir does nothing: only Unix wants a directory to be synced.
 func syncDir(string) error { return nil }

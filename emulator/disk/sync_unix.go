@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// syncDir has the disk keep the name of a new file.
+// syncDir makes the name of a new file in a directory survive a crash.
 func syncDir(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {

@@ -14,6 +14,19 @@ type Request struct {
 	Persist   bool   // `aio-persistence` is `true`
 }
 
+// SetProperty reads a user property of the request. The first `__ts` and the first `__ft` count,
+// and the last `aio-persistence` (assumed). Other properties are ignored.
+func (r *Request) SetProperty(name, value []byte) {
+	switch {
+	case string(name) == wire.PropTimestamp && r.Timestamp == nil:
+		r.Timestamp = value
+	case string(name) == wire.PropFence && r.Fence == nil:
+		r.Fence = value
+	case string(name) == wire.PropPersist:
+		r.Persist = string(value) == "true"
+	}
+}
+
 // call is a request on its way through the checks.
 type call struct {
 	*Request

@@ -40,11 +40,11 @@ func field(o *emulator.Options, name string) any {
 	case "keep-alive":
 		return &o.Limits.KeepAlive
 	case "receive-maximum":
-		return &o.ReceiveMaximum
+		return &o.Limits.ReceiveMaximum
 	case "topic-alias-maximum":
 		return &o.Limits.TopicAliasMaximum
 	case "outbox":
-		return &o.Outbox
+		return &o.Limits.Outbox
 	case "outbox-bytes":
 		return &o.Limits.OutboxBytes
 	case "queue":

@@ -144,7 +144,7 @@ answers the requests of the other clients.`,
 
 // options are those of the emulator.
 func (f serveFlags) options() (emulator.Options, error) {
-	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, MaxPacketSize: f.maxPacket,
+	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: f.maxPacket},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
 	var err error
 	if o.Skew, err = config.ParseDuration(f.skew); err != nil {

@@ -1,0 +1,73 @@
+package broker
+
+import "time"
+
+// Limits bound what clients can ask of a [Broker]. The zero value of a field stands for its
+// default. Byte counts are approximate: they include an estimate of the broker's own
+// structures.
+type Limits struct {
+	// ReceiveMaximum is the number of messages with QoS 1 and 2 that a client may send before
+	// they are acknowledged. A client that sends more is disconnected with 0x93. Default: 1024.
+	ReceiveMaximum uint16
+
+	// MaxPacketSize is the largest packet that a client may send, in bytes. A client that
+	// sends a larger one is disconnected with 0x95. Default: no limit but MQTT's own.
+	MaxPacketSize uint32
+
+	// TopicAliasMaximum is the number of topic aliases that a client may define. Default: 64.
+	TopicAliasMaximum uint16
+
+	// KeepAlive is the longest Keep Alive, in whole seconds. A client of MQTT 5 that asks for a
+	// longer one, or for none, is given this one in CONNACK. Default: no limit.
+	KeepAlive time.Duration
+
+	// Outbox is the number of packets that may wait for a connected client, and OutboxBytes
+	// their size, unacknowledged messages included. A client that exceeds either is
+	// disconnected with 0x97. Defaults: 262144, which holds all retained messages, and 256 MiB.
+	Outbox, OutboxBytes int
+
+	// Queue is the number of messages kept for a session whose client is away, and QueueBytes
+	// their size. The publisher of a message beyond either gets 0x97. Defaults: 65536, 64 MiB.
+	Queue, QueueBytes int
+
+	// MaxSessions is the number of sessions, of connected clients and of those that are away.
+	// A CONNECT beyond it is refused with 0x97. Default: 100000.
+	MaxSessions int
+
+	// MaxSubscriptions is the number of subscriptions of one session. A SUBSCRIBE beyond it is
+	// answered with 0x97. Default: 10000.
+	MaxSubscriptions int
+
+	// MaxRetained is the number of retained messages, and MaxRetainedBytes their size. The
+	// publisher of a message beyond either gets 0x97. Defaults: 100000, 256 MiB.
+	MaxRetained, MaxRetainedBytes int
+
+	// MaxBytes is the memory that all clients together may occupy: sessions, subscriptions,
+	// messages, and packets in transit. Beyond it CONNECT, SUBSCRIBE and messages to be kept
+	// are refused with 0x97, and a client that occupies more than its share is disconnected
+	// with 0x97 when it asks for more. Default: 1 GiB.
+	MaxBytes int
+}
+
+func (l *Limits) setDefaults() {
+	if l.ReceiveMaximum == 0 {
+		l.ReceiveMaximum = 1024
+	}
+	if l.TopicAliasMaximum == 0 {
+		l.TopicAliasMaximum = 64
+	}
+	for _, d := range []struct {
+		limit *int
+		value int
+	}{
+		{&l.Outbox, 1 << 18}, {&l.OutboxBytes, 256 << 20},
+		{&l.Queue, 1 << 16}, {&l.QueueBytes, 64 << 20},
+		{&l.MaxSessions, 100_000}, {&l.MaxSubscriptions, 10_000},
+		{&l.MaxRetained, 100_000}, {&l.MaxRetainedBytes, 256 << 20},
+		{&l.MaxBytes, 1 << 30},
+	} {
+		if *d.limit <= 0 {
+			*d.limit = d.value
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package emulator
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/broker"
+	"github.com/sscli/sscli/emulator/store"
+)
+
+// A request is one request on its way through the server. Its slices are parts of the packet,
+// and valid until handle returns: see clone.
+type request struct {
+	store.Request
+	origin
+	responseTopic []byte
+	correlation   []byte
+	received      time.Time // on the real clock; zero: not known
+	deadline      time.Time // end of the Message Expiry Interval, on the store's clock; zero: none
+}
+
+// An origin is the packet that a request came in, and what a test makes of the request.
+type origin struct {
+	client   *broker.Client
+	packetID uint16
+	action   Action // the zero Action, unless an interceptor decided otherwise
+}
+
+func (o origin) acknowledge() {
+	if !o.action.NoPuback {
+		o.client.Ack(o.packetID, broker.Success)
+	}
+}
+
+// acknowledgeLast sends the PUBACK if the action wants it last.
+func (o origin) acknowledgeLast() {
+	if o.action.PubackLast {
+		o.acknowledge()
+	}
+}
+
+// clone returns a copy that outlives the packet.
+func (r *request) clone() *request {
+	c := *r
+	c.Payload, c.Timestamp, c.Fence = bytes.Clone(r.Payload), bytes.Clone(r.Timestamp), bytes.Clone(r.Fence)
+	c.responseTopic, c.correlation = bytes.Clone(r.responseTopic), bytes.Clone(r.correlation)
+	c.received = time.Time{} // how long a delayed request took says nothing of the store
+	return &c
+}
+
+// handle answers a message to the request topic. It runs on the goroutine that reads from the
+// client. An ordinary request is answered before handle returns.
+func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
+	if s.journal.admit(); !c.Connected() {
+		return broker.Later
+	}
+	if wire.IsForbiddenResponseTopic(string(p.ResponseTopic)) {
+		c.Disconnect(broker.TopicNameInvalid)
+		return broker.Success
+	}
+	r := request{
+		Request: store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload},
+		origin:  origin{client: c, packetID: p.ID},
+
+		responseTopic: p.ResponseTopic, correlation: p.Correlation, received: c.LastRead(),
+	}
+	for name, value := range p.User() {
+		r.SetProperty(name, value)
+	}
+	// MQTT 3 has neither a response topic nor correlation data.
+	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
+		s.counts.Ignored++
+		s.observeIgnored(r.Request, why)
+		return broker.Success
+	}
+	if s.intercept != nil {
+		r.action = s.decide(c, p)
+		// Unlocking the broker has reported what had changed until then.
+		defer s.changed.Broadcast()
+		if !c.Connected() {
+			return broker.Later
+		}
+	}
+	s.counts.Requests++
+	switch action := r.action; {
+	case action.Cut:
+		c.Cut()
+		return broker.Later
+	case action.Disconnect != 0:
+		c.Disconnect(action.Disconnect)
+		return broker.Later
+	case action.Refuse != 0:
+		c.Ack(p.ID, action.Refuse)
+		return broker.Later
+	}
+	if p.Expiry > 0 {
+		r.deadline = s.now().Add(p.Expiry)
+	}
+	if !r.action.PubackLast && !r.action.CutAfter {
+		r.acknowledge()
+	}
+	if r.action.Drop {
+		r.acknowledgeLast()
+		return broker.Later
+	}
+	if delay := s.opts.Latency + r.action.Delay; delay > 0 {
+		later := r.clone()
+		s.after(delay, func() { s.process(later) })
+		return broker.Later
+	}
+	s.process(&r)
+	return broker.Later
+}
+
+// decide asks the interceptor. The broker is unlocked meanwhile, since the interceptor may take
+// its time, and call the server.
+func (s *Server) decide(c *broker.Client, p *broker.Publish) Action {
+	r := Request{
+		ClientID: c.ID, Username: c.Username, Payload: bytes.Clone(p.Payload),
+		ResponseTopic: string(p.ResponseTopic), CorrelationData: bytes.Clone(p.Correlation),
+	}
+	for name, value := range p.User() {
+		r.Properties = append(r.Properties, Property{string(name), string(value)})
+	}
+	decide := s.intercept
+	s.broker.Unlock()
+	defer s.broker.Lock()
+	return decide(r)
+}
+
+// A message is a reply or notification to be sent. Its slices are valid until the next request.
+type message struct {
+	topic, payload, properties []byte
+}
+
+// clone returns a copy that stays valid, and its size.
+func (m message) clone() (message, int) {
+	all := slices.Concat(m.topic, m.payload, m.properties)
+	t, p := len(m.topic), len(m.topic)+len(m.payload)
+	return message{all[:t], all[t:p], all[p:]}, len(all)
+}
+
+func (m message) publication() broker.Message {
+	return broker.Message{QoS: 1, Properties: m.properties, Payload: m.payload}
+}
+
+// process has the store answer a request, and sends the reply. A request whose Message Expiry
+// Interval has passed is discarded silently (protocol.md 1.4).
+func (s *Server) process(r *request) {
+	if !r.deadline.IsZero() && !s.now().Before(r.deadline) {
+		s.counts.Expired++
+		s.observeIgnored(r.Request, "its message expiry had passed")
+		r.acknowledgeLast()
+		return
+	}
+	if !r.client.Connected() && strings.EqualFold(word(r.Payload, 0), wire.VerbKeyNotify) {
+		return // the registration would have ended with the connection
+	}
+	s.answering = *r // a copy, so that r needs no allocation
+	resp := s.store.Do(&s.answering.Request, s.payload[:0])
+	s.answering = request{}
+	s.payload = reusable(resp.Payload)
+	s.notify()
+	s.arm()
+	switch {
+	case r.action.CutAfter:
+		r.client.Cut()
+		return
+	case r.action.DropReply:
+		r.acknowledgeLast()
+		return
+	}
+	s.properties = s.appendProperties(s.properties[:0], s.contentType(), r.correlation)
+	for _, p := range resp.Properties {
+		s.properties = broker.AppendUser(s.properties, p.Name, p.Value)
+	}
+	m := message{r.responseTopic, resp.Payload, s.properties}
+	if r.action.Rewrite != nil {
+		m = s.rewrite(r, resp)
+	}
+	if r.action.DelayReply > 0 || s.journal.pending() {
+		s.replyLater(r.origin, m)
+		return
+	}
+	s.reply(r.origin, m)
+}
+
+// rewrite lets a test change a reply.
+func (s *Server) rewrite(r *request, resp store.Response) message {
+	a := Answer{
+		Topic: string(r.responseTopic), CorrelationData: bytes.Clone(r.correlation), ContentType: s.contentType(),
+		Properties: ownProperties(resp.Properties), Payload: bytes.Clone(resp.Payload),
+	}
+	r.action.Rewrite(&a)
+	properties := s.appendProperties(nil, a.ContentType, a.CorrelationData)
+	for _, p := range a.Properties {
+		properties = broker.AppendUser(properties, p.Name, p.Value)
+	}
+	return message{[]byte(a.Topic), a.Payload, properties}
+}
+
+// replyLater is reply after the delay that the action wants, and after the data file has the
+// changes made until then.
+func (s *Server) replyLater(o origin, m message) {
+	kept, size := m.clone()
+	s.after(o.action.DelayReply, func() {
+		if !s.journal.pending() {
+			s.reply(o, kept)
+			return
+		}
+		s.journal.hold(size, func() { s.reply(o, kept) })
+	})
+}
+
+// reply publishes a reply to the subscribers of its topic, as often as the action wants.
+func (s *Server) reply(o origin, m message) {
+	times := 1
+	if o.action.Duplicate {
+		times = 2
+	}
+	for range times {
+		d := s.broker.Publish(m.topic, m.publication())
+		s.counts.TooLarge += d.TooLarge
+		if d.Matched == 0 {
+			s.counts.Undelivered++
+		} else {
+			s.counts.Replies++
+		}
+	}
+	o.acknowledgeLast()
+}
+
+// notify sends what the store has for watchers straight to their clients, whether these
+// are subscribed or not, once (protocol.md 1.2).
+func (s *Server) notify() {
+	for _, n := range s.store.TakeNotifications() {
+		c := s.broker.Client(n.ClientID)
+		if c == nil {
+			continue
+		}
+		s.properties = s.appendProperties(s.properties[:0], s.contentType(), nil)
+		for _, p := range n.Properties {
+			s.properties = broker.AppendUser(s.properties, p.Name, p.Value)
+		}
+		m := message{payload: n.Payload, properties: s.properties}
+		if !s.journal.pending() {
+			s.sendNotification(c, n.Topic, m)
+			continue
+		}
+		kept, size := m.clone()
+		s.journal.hold(size, func() { s.sendNotification(c, n.Topic, kept) })
+	}
+}
+
+// sendNotification sends a notification to a client, if it is still connected.
+func (s *Server) sendNotification(c *broker.Client, topic string, m message) {
+	if !c.Send(topic, m.publication()) {
+		s.counts.TooLarge++
+		return
+	}
+	s.counts.Notifications++
+}
+
+func (s *Server) contentType() string {
+	if s.opts.Variants.NoContentType {
+		return ""
+	}
+	return wire.ContentType
+}
+
+// appendProperties appends the properties of a message that precede its user properties.
+func (s *Server) appendProperties(dst []byte, contentType string, correlation []byte) []byte {
+	if contentType != "" {
+		dst = broker.AppendContentType(dst, contentType)
+	}
+	if len(correlation) > 0 {
+		dst = broker.AppendCorrelation(dst, correlation)
+	}
+	return dst
+}
+
+// reusable returns a buffer for the next request, unless it has become large.
+func reusable(buf []byte) []byte {
+	const maxReused = 64 << 10
+	if cap(buf) > maxReused {
+		return nil
+	}
+	return buf
+}
