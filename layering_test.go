@@ -102,7 +102,8 @@ command/batch        client client/wait format repl app fault directive command/
 transfer             client format atomicfile command/batch app complete config bulkread fault jsonfield verb
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest
 locklog              client format
-command/lock         client format atomicfile process app config fault fence locklog signals
+command/lock/trace   client format atomicfile app config fault locklog signals
+command/lock         client format command/lock/trace process app config fault fence signals
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb
 command/watch        client format process app complete config fault jsonfield signals
 command/explain      client client/wire format app complete config fault fence

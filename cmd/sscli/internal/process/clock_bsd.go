@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime is the same in every process.
+// uptime reads a clock that all processes share. It stops while the machine sleeps.
 func uptime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {

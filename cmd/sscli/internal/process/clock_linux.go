@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime counts the time that the machine slept too, and is the same in every
-// process.
+// uptime reads a clock that all processes share. It keeps running while the machine
+// sleeps.
 func uptime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

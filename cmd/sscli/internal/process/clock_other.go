@@ -4,6 +4,5 @@ package process
 
 import "time"
 
-// uptime is the wall clock where no other clock is known that is the same in every
-// process.
+// uptime reads the wall clock: no other clock is known to be shared by all processes.
 func uptime() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -3,37 +3,35 @@
 package process
 
 import (
-	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// guardName is the name by which sscli is called to be a guard. What its descriptors
-// 3 and 4 are then is no accident either.
+// guardName is argv[0] of a guard. Its descriptors 3 and 4 are the pipes from and to sscli.
 const guardName = "sscli-guard"
 
-// GuardMain is the whole life of a guard, and returns false at once in a process
-// that is no guard. Call it before anything else.
+// GuardMain runs a guard to its end. In a process that is not a guard it returns false at
+// once. Call it first in main.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 3 || !isPipe(3) || !isPipe(4) {
 		return false
 	}
-	// The system kills the command when the thread ends that started it.
+	// Linux kills the command (dieWithParent) when the thread that started it ends.
 	runtime.LockOSThread()
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
 	g := newGuard(os.Args[1], os.Args[2:], os.NewFile(4, "events"))
 	if name := os.Getenv(EnvGuardLog); name != "" {
-		// Without the log the guard works all the same.
+		// The guard works without the log.
 		g.log, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	}
 	g.run(os.NewFile(3, "orders"))
@@ -45,84 +43,71 @@ func isPipe(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
 }
 
-// A guard is between sscli and a command. It is the command's parent, so that no
-// other process can have the command's id while it acts, and has a process group of
-// its own, so that what stops or kills sscli's or the command's leaves it alone.
-//
-// What it knows of time was told by sscli. It looks at the clocks that often while
-// the command runs, because no timer counts the time that a machine sleeps:
-const tick = 100 * time.Millisecond
+const (
+	// clockInterval is the longest time between two looks at the clocks while the command
+	// runs: no timer counts the time that a machine sleeps.
+	clockInterval = 100 * time.Millisecond
 
-// settle is the pace at which it looks whether what was killed is gone.
-const settle = 5 * time.Millisecond
+	// reapInterval is the time between two looks whether killed processes are gone.
+	reapInterval = 5 * time.Millisecond
 
+	// killTimeout is how long the guard waits for killed processes to disappear.
+	killTimeout = 2 * time.Second
+)
+
+// A guard stands between sscli and a command. It is the command's parent, so that the
+// command's process id is not reused while the guard acts on it. It leads its own process
+// group, so that a signal to sscli's group or the command's group does not reach it.
 type guard struct {
 	path   string
 	args   []string
 	events *os.File
-	table  func() []process   // the process table, which may be slow
-	remove func(string) error // removes a file, on a file system that may be slow
+	table  func() []process   // reads the process table; may be slow
+	remove func(string) error // removes a file; may be slow
+	log    *os.File           // nil = none
 
-	limited    bool
-	term, kill instant
-	stopped    bool // before it was started
-	grace      time.Duration
-	secret     string
-	foreground int // the group that the terminal goes back to; 0 = it was not given
+	limit   *limit // nil = sscli has not sent one
+	killAt  instant
+	options start // how the command was started
+	stopped bool  // sscli sent Stop before the start
+	refused bool  // the command was not started and will not be
 
-	pid     int // the command's, and its group's; 0 = not started
-	over    bool
-	status  syscall.WaitStatus
-	family  bool // the guard has children
-	termed  bool // TERM was sent
-	killed  bool // KILL was sent
-	left    bool // the command had ended when TERM was sent: that was for what it left behind
-	giveUp  instant
-	refused bool // nothing was started, and nothing will be
-
-	looked chan []process // the process table after TERM was sent to the group
-	log    *os.File       // nil = none
+	pid         int // process id of the command, and of its group; 0 = not started
+	ended       bool
+	status      syscall.WaitStatus
+	hasChildren bool
+	termSent    bool
+	killSent    bool
+	left        bool           // the command ended before TERM, which is for the processes that it left behind
+	giveUpAt    instant        // when to stop waiting for killed processes
+	tables      chan []process // the process table after TERM was sent to the group
 }
 
 func newGuard(path string, args []string, events *os.File) *guard {
-	return &guard{path: path, args: args, events: events, table: processes, remove: os.Remove, looked: make(chan []process, 1)}
+	return &guard{path: path, args: args, events: events, table: listProcesses, remove: os.Remove, tables: make(chan []process, 1)}
 }
 
 func (g *guard) run(from *os.File) {
-	held := make(chan os.Signal, 1) // whose number does not matter: they are not for us
-	catch(held, append(passedOn(), unix.SIGTTIN, unix.SIGTTOU)...)
+	ignored := make(chan os.Signal, 1) // caught so that they don't end the guard, then discarded
+	catch(ignored, append(forwarded(), unix.SIGTTIN, unix.SIGTTOU)...)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
-	adopt(true)
-	orders := make(chan []string)
-	go func() { // ends with the process
-		defer close(orders)
-		lines := bufio.NewReader(from)
-		for {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				return
-			}
-			words, err := parseLine(line)
-			if err != nil {
-				return // whatever it is, it is not sscli
-			}
-			orders <- words
-		}
-	}()
+	adoptOrphans(true)
+	orders := make(chan order)
+	go receive(from, orders) // ends with the process
 	for {
 		select {
-		case words, ok := <-orders:
+		case o, ok := <-orders:
 			if !ok {
-				g.abandon()
+				g.endNow()
 				g.note("sscli was gone")
 				return
 			}
-			g.obey(words)
-		case <-held:
+			g.handleOrder(o)
+		case <-ignored:
 		case <-children:
 			g.reap()
-		case table := <-g.looked:
+		case table := <-g.tables:
 			g.terminateOthers(table)
 		case <-g.wake():
 		}
@@ -132,185 +117,163 @@ func (g *guard) run(from *os.File) {
 	}
 }
 
-// wake is the next time to look at the clocks.
+// wake returns a channel for the next look at the clocks.
 func (g *guard) wake() <-chan time.Time {
 	switch {
 	case g.pid == 0:
 		return nil
-	case g.over || g.killed:
-		return time.After(settle)
-	case g.termed:
-		return time.After(max(0, min(tick, g.kill.left())))
+	case g.ended || g.killSent:
+		return time.After(reapInterval)
+	case g.termSent:
+		return time.After(max(0, min(clockInterval, g.killAt.left())))
 	}
-	return time.After(max(0, min(tick, g.term.left())))
+	return time.After(max(0, min(clockInterval, g.limit.Term.left())))
 }
 
-// note adds a line to the log, after what it is about was done.
+// note adds a line to the log. Call it after the action, so that the log does not delay it.
 func (g *guard) note(format string, args ...any) {
 	if g.log == nil {
 		return
 	}
 	const clock = "15:04:05.000000"
 	line := fmt.Sprintf("%s guard %d, command %d: %s", time.Now().Format(clock), os.Getpid(), g.pid, fmt.Sprintf(format, args...))
-	if g.limited {
+	if g.limit != nil {
 		line += fmt.Sprintf(" (TERM at %s, KILL at %s, in %v)",
-			time.Unix(0, g.term.wall).Format(clock), time.Unix(0, g.kill.wall).Format(clock), g.kill.left())
+			time.Unix(0, g.limit.Term.Wall).Format(clock), time.Unix(0, g.killAt.Wall).Format(clock), g.killAt.left())
 	}
-	_, _ = g.log.WriteString(line + "\n") // the guard works without it
+	_, _ = g.log.WriteString(line + "\n")
 }
 
-func (g *guard) tell(words ...string) {
-	_, _ = g.events.Write(appendLine(nil, words...)) // sscli may be gone, which is found out otherwise
-}
+// report sends an event to sscli. An error means that sscli has died, which run notices.
+func (g *guard) report(e event) { _ = json.NewEncoder(g.events).Encode(e) }
 
-func (g *guard) obey(words []string) {
-	switch words[0] {
-	case "limit":
-		if len(words) == 5 && !g.termed {
-			term, err := parseInstant(words[1:])
-			kill, err2 := parseInstant(words[3:])
-			if err == nil && err2 == nil {
-				g.term, g.kill, g.limited = term, kill, true
-				g.note("limit")
-			}
-		}
-	case "start":
-		if len(words) >= 4 && g.pid == 0 {
-			g.foreground, _ = strconv.Atoi(words[1])
-			grace, _ := strconv.ParseInt(words[2], 10, 64)
-			g.grace, g.secret = time.Duration(grace), words[3]
-			g.start(words[4:])
-		}
-	case "stop":
+func (g *guard) handleOrder(o order) {
+	switch {
+	case o.Limit != nil && !g.termSent:
+		g.limit, g.killAt = o.Limit, o.Limit.Kill
+		g.note("limit")
+	case o.Start != nil && g.pid == 0:
+		g.options = *o.Start
+		g.start()
+	case o.Stop:
 		g.note("told to stop")
 		switch {
 		case g.pid == 0:
 			g.stopped = true
-		case !g.over && !g.termed:
-			g.kill = g.soon()
-			g.terminate()
+		case !g.ended && !g.termSent:
+			g.terminate(true)
 		}
-	case "signal":
-		if n, err := strconv.Atoi(words[1]); err == nil && g.pid > 0 && !g.over {
-			_ = unix.Kill(-g.pid, syscall.Signal(n))
-		}
+	case o.Signal != 0 && g.pid > 0 && !g.ended:
+		_ = unix.Kill(-g.pid, o.Signal)
 	}
 }
 
-// soon is the end of the grace, or of the limit.
-func (g *guard) soon() instant {
-	end := at(time.Now().Add(g.grace))
-	return instant{min(end.up, g.kill.up), min(end.wall, g.kill.wall)}
-}
-
-func (g *guard) start(env []string) {
-	if !g.limited || g.stopped || g.term.passed() {
+// start starts the command, unless it would have to end at once.
+func (g *guard) start() {
+	if g.limit == nil || g.stopped || g.limit.Term.passed() {
 		g.refused = true
-		g.tell("late")
+		g.report(event{Late: true})
 		return
 	}
-	attr := ownGroup(g.foreground != 0)
+	attr := newGroup(g.options.Foreground != 0)
 	dieWithParent(attr)
+	var env []string
+	for _, kv := range g.options.Env {
+		env = append(env, string(kv))
+	}
 	pid, err := syscall.ForkExec(g.path, g.args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
-	// The command has inherited what it should.
-	signal.Ignore(unix.SIGTTOU)
+	signal.Ignore(unix.SIGTTOU) // only now: the command must not inherit this
 	if err != nil {
 		g.refused = true
-		g.giveBack()
+		g.returnTerminal()
 		errno, ok := err.(syscall.Errno)
 		if !ok {
 			errno = unix.EINVAL
 		}
-		g.tell("refused", strconv.Itoa(int(errno)))
+		g.report(event{Refused: errno})
 		return
 	}
-	g.pid, g.family = pid, true
-	g.tell("started", strconv.Itoa(pid))
+	g.pid, g.hasChildren = pid, true
+	g.report(event{Started: pid})
 	g.note("started")
 }
 
-// reap takes in what became of the command and of what it left to us.
+// reap collects the status of the command and of the orphans that the guard adopted.
 func (g *guard) reap() {
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
-		if err == syscall.EINTR {
-			continue
-		}
-		g.family = err == nil
+		pid, err := wait(-1, &status)
+		g.hasChildren = err == nil
 		if err != nil || pid <= 0 {
 			return
 		}
 		switch {
 		case pid != g.pid:
 		case status.Stopped():
-			g.tell("stopped", strconv.Itoa(int(status.StopSignal())))
+			g.report(event{Stopped: status.StopSignal()})
 		case status.Exited(), status.Signaled():
-			g.over, g.status = true, status
+			g.ended, g.status = true, status
 			g.note("the command has ended with %d", exitStatus(status))
 		}
 	}
 }
 
-// check does what is due and reports whether nothing is left to do. While the command
-// runs, and while something of its group does, nothing here waits for the process table
-// or a file system: a signal must not be late.
+// check sends TERM and KILL when they are due, and reports whether nothing is left to do.
+// While the command's group exists, check never waits for the process table or a file
+// system, because a signal must not be late.
 func (g *guard) check() bool {
 	switch {
 	case g.pid == 0:
 		return false
-	case g.termed:
-	case g.over:
+	case g.termSent:
+	case g.ended:
 		if g.remains() {
 			g.left = true
-			g.kill = g.soon()
-			g.terminate()
+			g.terminate(true)
 		}
-	case g.term.passed():
-		g.terminate()
+	case g.limit.Term.passed():
+		g.terminate(false)
 	default:
 		return false
 	}
-	gone := g.over && !g.remains()
-	if !gone && (g.killed || g.termed && g.kill.passed()) {
-		g.slay()
-		gone = g.over && !g.remains()
+	gone := g.ended && !g.remains()
+	if !gone && (g.killSent || g.termSent && g.killAt.passed()) {
+		g.kill()
+		gone = g.ended && !g.remains()
 	}
-	if !gone && !(g.over && g.killed && g.giveUp.passed()) {
+	if !gone && !(g.ended && g.killSent && g.giveUpAt.passed()) {
 		return false
 	}
-	g.giveBack()
-	killed := "0"
-	if g.termed && !g.left {
-		killed = "1"
-	}
-	left := "0"
-	if g.left {
-		left = "1"
-	}
+	g.returnTerminal()
 	g.note("nothing is left")
-	g.tell("ended", strconv.Itoa(exitStatus(g.status)), killed, left)
-	if killed == "1" && g.secret != "" {
-		_ = g.remove(g.secret) // it may be gone
+	end := End{Code: exitStatus(g.status), Killed: g.termSent && !g.left, Left: g.left}
+	g.report(event{Ended: &end})
+	if end.Killed && len(g.options.Secret) > 0 {
+		_ = g.remove(string(g.options.Secret)) // sscli may have removed it
 	}
 	return true
 }
 
-// terminate asks the command's group to end, or what the command left behind in it.
-// What is elsewhere follows when the process table has been read.
-func (g *guard) terminate() {
-	g.termed = true
+// terminate sends TERM to the command's group. With early, the command ends before its
+// deadline: KILL follows after the grace. Processes in other groups get TERM when the
+// process table has been read.
+func (g *guard) terminate(early bool) {
+	if early {
+		g.killAt = g.killAt.earlier(at(time.Now().Add(g.options.Grace)))
+	}
+	g.termSent = true
 	_ = unix.Kill(-g.pid, unix.SIGTERM)
 	_ = unix.Kill(-g.pid, unix.SIGCONT) // a stopped process gets TERM only when it continues
 	g.note("TERM to the group")
-	go func() { g.looked <- g.table() }() // ends with the process
+	go func() { g.tables <- g.table() }() // ends with the process
 }
 
-// terminateOthers asks what the command started, or left behind, in other groups.
+// terminateOthers sends TERM to the command's descendants in other groups, or to the
+// processes that the command left behind.
 func (g *guard) terminateOthers(table []process) {
 	others := descendants(table, g.pid)
 	if g.left {
-		others = slices.DeleteFunc(adopted(table, true), func(pid int) bool { return !isChild(pid) })
+		others = slices.DeleteFunc(childrenOf(os.Getpid(), table, true), func(pid int) bool { return !isChild(pid) })
 	}
 	for _, pid := range others {
 		_ = unix.Kill(pid, unix.SIGTERM)
@@ -318,68 +281,66 @@ func (g *guard) terminateOthers(table []process) {
 	}
 }
 
-// isChild reports whether a process is a child of this one, and alive: a table may be
-// so old that the id is another's.
+// isChild reports whether a process is a living child of this one. The process table may be
+// so old that the id belongs to another process.
 func isChild(pid int) bool {
 	got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 	return got == 0 && err == nil
 }
 
-// slay kills the command's group, then what the command started elsewhere: that becomes
-// the guard's child when its parent is dead, so slay is called until nothing is left.
-func (g *guard) slay() {
+// kill sends KILL to the command's group, then to the command's descendants in other groups.
+// A descendant becomes the guard's child when its parent is dead, so call kill until nothing
+// remains.
+func (g *guard) kill() {
 	_ = unix.Kill(-g.pid, unix.SIGKILL)
-	if !g.killed {
-		g.killed = true
-		g.giveUp = at(time.Now().Add(2 * time.Second))
+	if !g.killSent {
+		g.killSent = true
+		g.giveUpAt = at(time.Now().Add(killTimeout))
 		g.note("KILL to the group")
 	}
 	g.reap()
-	if g.over && g.family {
-		for _, pid := range adopted(g.table(), g.left) {
+	if g.ended && g.hasChildren {
+		for _, pid := range childrenOf(os.Getpid(), g.table(), g.left) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		g.reap()
 	}
 }
 
-// remains reports whether something is left of a command that has ended: its group, or
-// what has become the guard's child. A daemon in a session of its own may stay if the
-// command ended by itself.
+// remains reports whether a process of an ended command is left: one in its group, or an
+// orphan that the guard adopted. If the command ended by itself, a daemon in another session
+// may stay.
 func (g *guard) remains() bool {
 	g.reap()
 	if unix.Kill(-g.pid, 0) != unix.ESRCH {
 		return true
 	}
-	return g.family && len(adopted(g.table(), !g.termed || g.left)) > 0
+	return g.hasChildren && len(childrenOf(os.Getpid(), g.table(), !g.termSent || g.left)) > 0
 }
 
-// giveBack returns the terminal that the command had.
-func (g *guard) giveBack() {
-	if g.foreground == 0 {
+// returnTerminal puts sscli back in the terminal's foreground, unless another group is there.
+func (g *guard) returnTerminal() {
+	if g.options.Foreground == 0 {
 		return
 	}
 	now, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	if err != nil || now != g.pid && unix.Kill(-now, 0) == nil {
-		return // it is somebody else's
+		return
 	}
-	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, g.foreground)
+	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, g.options.Foreground)
 }
 
-// abandon ends everything at once: sscli is gone.
-func (g *guard) abandon() {
+// endNow kills everything at once, because sscli has died.
+func (g *guard) endNow() {
 	if g.pid > 0 {
 		g.left = false
-		g.termed = true
-		for g.slay(); !g.over || g.remains(); g.slay() {
-			if g.giveUp.passed() {
-				break
-			}
-			time.Sleep(settle)
+		g.termSent = true
+		for g.kill(); (!g.ended || g.remains()) && !g.giveUpAt.passed(); g.kill() {
+			time.Sleep(reapInterval)
 		}
-		g.giveBack()
+		g.returnTerminal()
 	}
-	if g.secret != "" {
-		_ = os.RemoveAll(filepath.Dir(g.secret))
+	if secret := string(g.options.Secret); secret != "" {
+		_ = os.RemoveAll(filepath.Dir(secret))
 	}
 }

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,7 @@ func guardSlowly() {
 	g := newGuard("/bin/sh", []string{"sh", "-c", os.Getenv("CHILD_TEST_SCRIPT")}, os.NewFile(4, "events"))
 	g.table = func() []process {
 		time.Sleep(slow)
-		return processes()
+		return listProcesses()
 	}
 	g.remove = func(name string) error {
 		time.Sleep(slow)
@@ -77,17 +78,21 @@ func TestSlowSystem(t *testing.T) {
 			}
 			orders.Close()
 			events.Close()
-			order := func(words ...string) {
-				if _, err := to.Write(appendLine(nil, words...)); err != nil {
+			send := func(o order) {
+				if err := json.NewEncoder(to).Encode(o); err != nil {
 					t.Error(err)
 				}
 			}
-			limit := func(term, kill time.Duration) {
+			setLimit := func(term, kill time.Duration) {
 				now := time.Now()
-				order(append(append([]string{"limit"}, at(now.Add(term)).words()...), at(now.Add(kill)).words()...)...)
+				send(order{Limit: &limit{at(now.Add(term)), at(now.Add(kill))}})
 			}
-			limit(time.Hour, time.Hour)
-			order(append([]string{"start", "0", "0", secret}, os.Environ()...)...)
+			setLimit(time.Hour, time.Hour)
+			s := start{Secret: []byte(secret)}
+			for _, kv := range os.Environ() {
+				s.Env = append(s.Env, []byte(kv))
+			}
+			send(order{Start: &s})
 			if got := l.line(t); got != "up" {
 				t.Fatalf("%q, want up", got)
 			}
@@ -97,7 +102,7 @@ func TestSlowSystem(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else {
-				limit(c.term, c.kill)
+				setLimit(c.term, c.kill)
 			}
 			l.end(t)
 			if took := time.Since(began); took > promptly {

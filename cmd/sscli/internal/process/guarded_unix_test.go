@@ -408,8 +408,8 @@ func TestGuardDiesEarly(t *testing.T) {
 		t.Skip("only Linux finds these")
 	}
 	l := newLife(t)
-	adopt(true)
-	defer adopt(false)
+	adoptOrphans(true)
+	defer adoptOrphans(false)
 	guard := exec.Command("sh", "-c", `set -m; sh -c '`+strings.ReplaceAll(families["children"], "$LIFE", l.path)+`' & wait`)
 	if err := guard.Start(); err != nil {
 		t.Fatal(err)
@@ -419,7 +419,7 @@ func TestGuardDiesEarly(t *testing.T) {
 	if err := guard.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	g.killGroup()
+	g.killAll()
 	l.end(t)
 	_ = guard.Wait() // it was killed
 }

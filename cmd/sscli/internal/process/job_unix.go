@@ -12,27 +12,25 @@ import (
 	"golang.org/x/term"
 )
 
-// A job is a command in a process group of its own, with the job control that a shell
-// expects of the program that it started: signals are passed on to the group, the
-// group has the terminal while it runs, and sscli is stopped and continued with it.
-// One goroutine uses a job.
+// A job is a command in its own process group, with the job control of a shell: signals are
+// forwarded to the group, the group has the terminal while it runs, and sscli is stopped and
+// continued together with it. A job is used by one goroutine.
 type job struct {
-	pid     int            // the command and its process group; 0 = not known yet
-	signals chan os.Signal // that reach sscli
-	send    func(syscall.Signal)
-	tty     *terminal // nil = standard input is none
-	asked   bool      // a SIGTSTP was passed on, and no SIGCONT after it
-
-	suspended, resumed func() // may be nil
+	pid        int                  // of the command and its process group; 0 = not known yet
+	signals    chan os.Signal       // that sscli gets
+	sendSignal func(syscall.Signal) // to the command
+	tty        *terminal            // nil = standard input is not a terminal
+	stopSent   bool                 // a SIGTSTP was forwarded, and no SIGCONT since
+	suspended  func()               // called before sscli is stopped; nil = not
 }
 
-// passedOn lists the signals that are meant for the command.
-func passedOn() []os.Signal {
+// forwarded lists the signals that are forwarded to the command.
+func forwarded() []os.Signal {
 	return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
 }
 
-// catch sends those signals to c that sscli does not ignore: what nohup(1) ignores, the
-// command shall ignore too.
+// catch sends signals to c, except those that sscli ignores: the command must inherit what
+// nohup(1) ignores.
 func catch(c chan<- os.Signal, signals ...os.Signal) {
 	for _, s := range signals {
 		if !signal.Ignored(s) {
@@ -41,105 +39,109 @@ func catch(c chan<- os.Signal, signals ...os.Signal) {
 	}
 }
 
-// pass passes a signal on to the command.
-func (j *job) pass(s os.Signal) {
+// forward forwards a signal to the command.
+func (j *job) forward(s os.Signal) {
 	switch s {
 	case unix.SIGTSTP:
-		j.asked = true
+		j.stopSent = true
 	case unix.SIGCONT:
-		j.asked = false
+		j.stopSent = false
 		j.tty.give(j.pid) // as after bg and fg
 	}
-	j.send(s.(syscall.Signal))
+	j.sendSignal(s.(syscall.Signal))
 }
 
-// suspend stops sscli too when the command was stopped by the terminal, or because
-// sscli was asked to stop. Otherwise the shell that waits for sscli would wait forever.
+// suspend stops sscli too when the terminal stopped the command, or when sscli was asked to
+// stop. Otherwise the shell that waits for sscli would wait forever.
 func (j *job) suspend(by syscall.Signal) {
-	terminal := j.tty != nil && j.tty.gave || by == unix.SIGTTIN || by == unix.SIGTTOU
-	if !terminal && !j.asked {
-		return // somebody stopped the command alone
+	terminalAccess := by == unix.SIGTTIN || by == unix.SIGTTOU
+	byTerminal := j.tty != nil && j.tty.given || terminalAccess
+	if !byTerminal && !j.stopSent {
+		return // only the command was stopped
 	}
-	j.asked = false
+	j.stopSent = false
 	if j.suspended != nil {
 		j.suspended()
 	}
 	j.tty.takeBack()
-	switch {
-	case j.continuedAlready():
-		// as by a hasty fg
-	case terminal:
-		_ = unix.Kill(0, stopByTerminal) // the whole group, as the terminal does it
-	default:
-		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	continued := j.awaitContinue(0) // a fast fg
+	if !continued {
+		if byTerminal {
+			_ = unix.Kill(0, stopSignal) // the whole group, as the terminal does
+		} else {
+			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+		}
+		// sscli is stopped here, unless no shell could continue it: the system does not
+		// let a terminal stop an orphaned process group.
+		continued = j.awaitContinue(200 * time.Millisecond)
 	}
-	// Here sscli is stopped, unless there is no shell to continue it: the system does
-	// not let a terminal stop an orphaned process group.
-	continued := j.awaitContinue(200 * time.Millisecond)
-	if !continued && (by == unix.SIGTTIN || by == unix.SIGTTOU) {
-		return // it would stop again at once
+	if !continued && terminalAccess {
+		return // the command would stop again at once
 	}
 	j.tty.give(j.pid)
-	if j.resumed != nil {
-		j.resumed()
-	}
-	j.pass(unix.SIGCONT)
+	j.forward(unix.SIGCONT)
 }
 
-// stopByTerminal stops sscli as SIGTSTP would: the Go runtime never gives back the
-// handler of a signal that it was asked for, so SIGTSTP itself has no effect any more.
-const stopByTerminal = unix.SIGTTIN
+// stopSignal stops sscli as SIGTSTP would. SIGTSTP has no effect once it was caught, because
+// the Go runtime does not restore its default action.
+const stopSignal = unix.SIGTTIN
 
-// continuedAlready reports whether a SIGCONT has come in the meantime, and leaves it in
-// the channel.
-func (j *job) continuedAlready() bool {
-	for {
-		select {
-		case s := <-j.signals:
-			if s == unix.SIGCONT {
-				j.signals <- s
-				return true
-			}
-			j.pass(s)
-		default:
-			return false
-		}
-	}
-}
-
-// awaitContinue waits at most d for a SIGCONT and reports whether it came.
+// awaitContinue waits at most d for a SIGCONT and reports whether it came. It forwards other
+// signals. When d is over, it still reads the signals that came while sscli was stopped.
 func (j *job) awaitContinue(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	for {
+	for over := false; !over || len(j.signals) > 0; {
 		select {
 		case s := <-j.signals:
 			if s == unix.SIGCONT {
 				return true
 			}
-			j.pass(s)
+			j.forward(s)
 		case <-timer.C:
-			select { // both may have come while sscli was stopped
-			case s := <-j.signals:
-				if s == unix.SIGCONT {
-					return true
-				}
-				j.pass(s)
-			default:
-			}
-			return false
+			over = true
+		}
+	}
+	return false
+}
+
+// newGroup starts a command in its own process group. With foreground, the group gets the
+// terminal that standard input is.
+func newGroup(foreground bool) *syscall.SysProcAttr {
+	if foreground {
+		return &syscall.SysProcAttr{Foreground: true, Ctty: 0}
+	}
+	return &syscall.SysProcAttr{Setpgid: true}
+}
+
+// wait is wait4(2) without waiting, also for stopped processes.
+func wait(pid int, status *syscall.WaitStatus) (int, error) {
+	for {
+		got, err := syscall.Wait4(pid, status, syscall.WNOHANG|syscall.WUNTRACED, nil)
+		if err != syscall.EINTR {
+			return got, err
 		}
 	}
 }
 
-// A terminal is the one that standard input is. All methods do nothing on nil.
+// exitStatus returns an exit status as a shell has it.
+func exitStatus(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// A terminal is standard input as the controlling terminal. The methods of a nil terminal do
+// nothing.
 type terminal struct {
 	fd    int
 	group int  // the process group of sscli
-	gave  bool // the command has it
+	given bool // the command has the terminal
 }
 
-func ownTerminal() *terminal {
+// stdinTerminal returns nil if standard input is not a terminal.
+func stdinTerminal() *terminal {
 	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) {
 		return nil
@@ -147,8 +149,8 @@ func ownTerminal() *terminal {
 	return &terminal{fd: fd, group: unix.Getpgrp()}
 }
 
-// ours reports whether sscli is in the foreground.
-func (t *terminal) ours() bool {
+// isOurs reports whether sscli is in the foreground.
+func (t *terminal) isOurs() bool {
 	if t == nil {
 		return false
 	}
@@ -158,20 +160,22 @@ func (t *terminal) ours() bool {
 
 // give puts the command in the foreground, if sscli is there.
 func (t *terminal) give(pid int) {
-	if t.ours() && pid > 0 {
-		t.gave = true
-		t.set(pid)
+	if t.isOurs() && pid > 0 {
+		t.given = true
+		t.setForeground(pid)
 	}
 }
 
 // takeBack puts sscli in the foreground again.
 func (t *terminal) takeBack() {
-	if t != nil && t.gave {
-		t.gave = false
-		t.set(t.group)
+	if t != nil && t.given {
+		t.given = false
+		t.setForeground(t.group)
 	}
 }
 
-// set expects that sscli ignores SIGTTOU, which would stop it in the background. An
-// error means that the terminal is gone.
-func (t *terminal) set(group int) { _ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) }
+// setForeground requires that sscli ignores SIGTTOU, which would stop it in the background.
+// An error means that the terminal is gone.
+func (t *terminal) setForeground(group int) {
+	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
+}

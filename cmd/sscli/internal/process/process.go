@@ -1,52 +1,74 @@
 // Package process runs a command on behalf of sscli, as env(1) and timeout(1) do. The
-// command has the terminal and the standard streams of sscli, gets each signal that
-// sscli gets, and hands back its exit status.
+// command has sscli's terminal and standard streams, gets every signal that sscli gets,
+// and returns its exit status.
 //
 //	runner := process.NewRunner()
 //	defer runner.Close()
 //	code, err := runner.Run(process.Command{Args: []string{"make", "test"}})
 //
-// A [Guarded] command must moreover end in time: a second process, the guard, ends it
-// at its limit, also if sscli is killed, stopped or hangs.
+// A [Guarded] command also has a deadline. A second process, the guard, ends the command
+// at the deadline, even if sscli is killed, stopped or hangs.
 //
-//	g, err := process.NewGuarded(child.GuardOptions{Args: []string{"make", "test"}})
+//	g, err := process.NewGuarded(process.GuardOptions{Args: []string{"make", "test"}})
 //	defer g.Close()
-//	g.Limit(term, kill)     // again whenever the limit moves
+//	g.Limit(term, kill)     // again whenever the deadline moves
 //	end, err := g.Run(env)
 //
-// On Unix both have a shell's job control: the command leads a process
-// group of its own, which is the terminal's foreground group if standard input is a
-// terminal and sscli is in its foreground. Ctrl-Z stops the command and sscli, fg
-// continues both, and Ctrl-C reaches the command alone. Elsewhere there are no groups,
-// and only an interrupt is passed on.
+// On Unix both do the job control of a shell: the command leads its own process group,
+// which is the terminal's foreground group if standard input is a terminal and sscli is in
+// its foreground. Ctrl-Z stops the command and sscli, fg continues both, and Ctrl-C reaches
+// the command alone. Other systems have no process groups, and only an interrupt is
+// forwarded.
 //
-// A [Runner] does not promise that nothing outlives sscli: a command that it runs goes
-// on when sscli is killed, and so does what a command leaves behind when it ends.
+// A [Runner] does not promise that nothing outlives sscli: its command continues when sscli
+// is killed, and so does what the command leaves running.
 package process
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 )
 
 // Exit codes for a command that did not run, as in POSIX shells.
 const (
-	CodeSetup         = 125 // something before it went wrong
+	CodeSetup         = 125 // something before the start went wrong
 	CodeNotExecutable = 126
 	CodeNotFound      = 127
 )
 
 // A Command is what a [Runner] runs.
 type Command struct {
-	Args  []string // at least the name
-	Env   []string // NAME=VALUE; nil = sscli's own
-	Input []byte   // for its standard input; nil = sscli's own
+	Args  []string // the name, then its arguments
+	Env   []string // NAME=VALUE; nil = sscli's environment
+	Input []byte   // standard input; nil = sscli's standard input
 }
 
-// A StartError is a command that could not be started. Code is one of the codes
+// Environ returns the environment of sscli with the variables in set added or replaced, and
+// those in drop left out.
+func Environ(set map[string]string, drop ...string) []string {
+	omit := make(map[string]bool)
+	for _, name := range drop {
+		omit[name] = true
+	}
+	var env []string
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		if _, replaced := set[name]; !replaced && !omit[name] {
+			env = append(env, kv)
+		}
+	}
+	for name, value := range set {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// A StartError means that a command could not be started. Code is one of the exit codes
 // above.
 type StartError struct {
 	Name string
@@ -58,23 +80,29 @@ func (e *StartError) Error() string { return fmt.Sprintf("run %q: %v", e.Name, e
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-func startCode(err error) int {
+// newStartError returns the StartError for an error of os/exec or the system. It drops the
+// name from err, because StartError repeats it.
+func newStartError(name string, err error) *StartError {
+	code := CodeSetup
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return CodeNotFound
+		code = CodeNotFound
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, errNotExecutable), errors.Is(err, syscall.EISDIR):
-		return CodeNotExecutable
+		code = CodeNotExecutable
 	}
-	return CodeSetup
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	} else if e, ok := errors.AsType[*exec.Error](err); ok {
+		err = e.Err
+	}
+	return &StartError{name, code, err}
 }
 
-// plain takes off what os/exec says about the name, which StartError says too.
-func plain(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
+// find returns the path of a program. The error is a *[StartError].
+func find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", newStartError(name, err)
 	}
-	if e, ok := errors.AsType[*exec.Error](err); ok {
-		return e.Err
-	}
-	return err
+	return path, nil
 }

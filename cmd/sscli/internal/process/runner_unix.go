@@ -5,6 +5,7 @@ package process
 import (
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,18 +13,17 @@ import (
 
 const errNotExecutable = syscall.ENOEXEC
 
-// A Runner runs commands, one after the other. Its methods are for one goroutine. Once
-// a command has run, the Runner owns SIGTSTP and SIGTTOU until Close.
+// A Runner runs commands, one after the other. It is for one goroutine. From the first
+// command until Close it owns SIGTSTP and SIGTTOU.
 type Runner struct {
 	signals  chan os.Signal // for the command
 	children chan os.Signal // SIGCHLD
 	stops    chan os.Signal // SIGTSTP while no command runs
-	resting  chan struct{}  // closing it ends the reading of stops; nil while a command runs
-	rested   chan struct{}  // closed when that has ended
-	canStop  bool           // SIGTTOU has its default effect, so a command shall inherit that
+	endIdle  func()         // ends the goroutine of idle; nil = there is none
+	canStop  bool           // SIGTTOU has its default effect, which commands must inherit
 }
 
-// NewRunner returns a Runner. Call Close when no more commands will run.
+// NewRunner returns a Runner. Call Close after the last command.
 func NewRunner() *Runner {
 	return &Runner{
 		signals: make(chan os.Signal, 16), children: make(chan os.Signal, 1), stops: make(chan os.Signal, 1),
@@ -31,68 +31,62 @@ func NewRunner() *Runner {
 	}
 }
 
-// Run runs a command to its end and returns its exit status, 128+N if signal N ended
-// it. Signals that reach sscli meanwhile are passed on to the command, so Run ends when
-// the command does. What the command leaves running goes on. The error is a
-// *[StartError].
+// Run runs a command to its end and returns its exit status, which is 128+N if signal N ended
+// it. Signals that sscli gets are forwarded to the command, so Run ends with the command.
+// Processes that the command leaves behind continue. The error is a *[StartError].
 func (r *Runner) Run(c Command) (int, error) {
-	path, err := find(c.Args[0])
+	name := c.Args[0]
+	path, err := find(name)
 	if err != nil {
 		return 0, err
 	}
-	// Before the start, so that no signal falls into the gap.
-	catch(r.signals, passedOn()...)
+	// Before the start, so that no signal is lost.
+	catch(r.signals, forwarded()...)
 	signal.Notify(r.children, unix.SIGCHLD)
-	r.wake()
-	defer r.rest()
-	in, err := openInput(c.Input)
-	if err != nil {
-		return 0, &StartError{c.Args[0], CodeSetup, err}
+	r.Close()
+	defer r.idle()
+	stdin := os.Stdin
+	if c.Input != nil {
+		in, end, err := feed(c.Input)
+		if err != nil {
+			return 0, &StartError{name, CodeSetup, err}
+		}
+		defer end()
+		stdin = in
 	}
-	defer in.close()
 	env := c.Env
 	if env == nil {
 		env = os.Environ()
 	}
-	j := job{signals: r.signals, tty: ownTerminal()}
-	attr := ownGroup(j.tty.ours())
-	if j.tty.ours() {
-		j.tty.gave = true
+	j := job{signals: r.signals, tty: stdinTerminal()}
+	attr := newGroup(j.tty.isOurs())
+	if attr.Foreground {
+		j.tty.given = true
 	}
 	if r.canStop {
-		// A command inherits what is ignored, and not what is caught.
+		// A command inherits ignored signals, not caught ones.
 		signal.Notify(r.stops, unix.SIGTTOU)
 	}
-	j.pid, err = syscall.ForkExec(path, c.Args, &syscall.ProcAttr{Env: env, Files: []uintptr{in.fd(), 1, 2}, Sys: attr})
-	// While the command has the terminal, sscli is in its background. It may write to it
-	// all the same, and take it back.
+	j.pid, err = syscall.ForkExec(path, c.Args, &syscall.ProcAttr{Env: env, Files: []uintptr{stdin.Fd(), 1, 2}, Sys: attr})
+	// While the command has the terminal, sscli is in the background. With SIGTTOU ignored it
+	// can still write to the terminal and take it back.
 	signal.Ignore(unix.SIGTTOU)
 	defer j.tty.takeBack()
 	if err != nil {
-		return 0, &StartError{c.Args[0], startCode(err), err}
+		return 0, newStartError(name, err)
 	}
-	in.feed()
-	j.send = func(s syscall.Signal) { _ = unix.Kill(-j.pid, s) } // it may be gone already
-	return j.wait(c.Args[0], r.children)
-}
-
-// wait waits for the end of a command that is a child of sscli. Signals are sent and
-// the status is collected by the same goroutine, so the process id stays the command's.
-func (j *job) wait(name string, children <-chan os.Signal) (int, error) {
+	j.sendSignal = func(s syscall.Signal) { _ = unix.Kill(-j.pid, s) } // it may have ended
+	// This goroutine sends signals and collects the status, so j.pid is not reused.
 	for {
 		select {
 		case s := <-j.signals:
-			j.pass(s)
-		case <-children:
+			j.forward(s)
+		case <-r.children:
 			var status syscall.WaitStatus
-			pid, err := syscall.Wait4(j.pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
-			for err == syscall.EINTR {
-				pid, err = syscall.Wait4(j.pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
-			}
-			switch {
+			switch pid, err := wait(j.pid, &status); {
 			case err != nil:
 				return 0, &StartError{name, CodeSetup, err}
-			case pid == 0: // the signal was for another child
+			case pid == 0: // SIGCHLD for another child
 			case status.Stopped():
 				j.suspend(status.StopSignal())
 			default:
@@ -102,16 +96,33 @@ func (j *job) wait(name string, children <-chan os.Signal) (int, error) {
 	}
 }
 
-// rest has SIGTSTP stop sscli while no command runs: once the Go runtime has caught the
-// signal, it never has its default effect again.
-func (r *Runner) rest() {
+// feed returns a pipe that data is written to. Call end when the command has ended: it ends
+// the writing even if nobody reads the pipe.
+func feed(data []byte) (r *os.File, end func(), err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		_, _ = w.Write(data) // a command need not read its input
+		_ = w.Close()
+	})
+	return r, func() {
+		_ = w.Close()
+		writing.Wait()
+		_ = r.Close()
+	}, nil
+}
+
+// idle makes SIGTSTP stop sscli while no command runs: once the Go runtime has caught the
+// signal, it no longer has its default effect.
+func (r *Runner) idle() {
 	catch(r.stops, unix.SIGTSTP)
 	signal.Stop(r.signals)
 	signal.Stop(r.children)
-	resting, rested := make(chan struct{}), make(chan struct{})
-	r.resting, r.rested = resting, rested
-	// A SIGTSTP that came when the command had just ended may be in both channels, and
-	// stops sscli once.
+	// A SIGTSTP that came just after the command ended may be in both channels, and must
+	// stop sscli once.
 	stopped := false
 	for _, c := range []chan os.Signal{r.signals, r.stops} {
 		for len(c) > 0 {
@@ -119,99 +130,33 @@ func (r *Runner) rest() {
 		}
 	}
 	if stopped {
-		_ = unix.Kill(unix.Getpid(), stopByTerminal)
+		_ = unix.Kill(unix.Getpid(), stopSignal)
 	}
-	go func() {
-		defer close(rested)
+	done := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
 		for {
 			select {
 			case s := <-r.stops:
 				if s == unix.SIGTSTP {
-					_ = unix.Kill(unix.Getpid(), stopByTerminal)
+					_ = unix.Kill(unix.Getpid(), stopSignal)
 				}
-			case <-resting:
+			case <-done:
 				return
 			}
 		}
-	}()
-}
-
-func (r *Runner) wake() {
-	if r.resting == nil {
-		return
-	}
-	signal.Stop(r.stops)
-	close(r.resting)
-	<-r.rested
-	r.resting = nil
-}
-
-// Close gives the signals back.
-func (r *Runner) Close() { r.wake() }
-
-// ownGroup has a command start in a process group of its own; foreground gives that the
-// terminal which standard input is.
-func ownGroup(foreground bool) *syscall.SysProcAttr {
-	if foreground {
-		return &syscall.SysProcAttr{Foreground: true, Ctty: 0}
-	}
-	return &syscall.SysProcAttr{Setpgid: true}
-}
-
-// An input is the standard input of a command: a pipe, or sscli's own.
-type input struct {
-	data  []byte
-	r, w  *os.File // nil = sscli's own
-	wrote chan struct{}
-}
-
-func openInput(data []byte) (*input, error) {
-	in := &input{data: data}
-	if data == nil {
-		return in, nil
-	}
-	var err error
-	in.r, in.w, err = os.Pipe()
-	return in, err
-}
-
-func (in *input) fd() uintptr {
-	if in.r == nil {
-		return 0
-	}
-	return in.r.Fd()
-}
-
-// feed writes the data while the command runs.
-func (in *input) feed() {
-	if in.w == nil {
-		return
-	}
-	_ = in.r.Close() // else nobody would notice that the command has closed it
-	in.wrote = make(chan struct{})
-	go func() {
-		defer close(in.wrote)
-		_, _ = in.w.Write(in.data) // a command need not read its input
-		_ = in.w.Close()
-	}()
-}
-
-// close ends feed, also if something that the command left behind has the pipe open and
-// does not read it.
-func (in *input) close() {
-	if in.r == nil {
-		return
-	}
-	_ = in.w.Close()
-	_ = in.r.Close()
-	if in.wrote != nil {
-		<-in.wrote
+	})
+	r.endIdle = func() {
+		signal.Stop(r.stops)
+		close(done)
+		waiting.Wait()
 	}
 }
 
-func exitStatus(ws syscall.WaitStatus) int {
-	if ws.Signaled() {
-		return 128 + int(ws.Signal())
+// Close releases SIGTSTP and SIGTTOU.
+func (r *Runner) Close() {
+	if r.endIdle != nil {
+		r.endIdle()
+		r.endIdle = nil
 	}
-	return ws.ExitStatus()
 }

@@ -2,8 +2,11 @@ package lock
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +17,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-func newLockHold(a *app.App) *cobra.Command {
+func newHold(a *app.App) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "hold NAME",
@@ -30,56 +33,104 @@ The printed token stays good while the lock is held.`,
 			if err := f.operand(cmd, args); err != nil {
 				return err
 			}
-			o, err := f.options()
+			o, err := f.newHolder(a)
 			if err != nil {
 				return err
 			}
-			if len(o.Holder) == 0 {
-				o.Holder = newHolder(a)
-			}
-			if err := a.Confirm(cmd.Context(), "lock hold "+format.Brief(f.name)); err != nil {
+			ctx := cmd.Context()
+			if err := a.Confirm(ctx, "lock hold "+format.Brief(f.name)); err != nil {
 				return err
 			}
-			return a.WithSession(cmd.Context(), func(s *client.Session, so client.Options) error {
-				return lockError(a, f, hold(a, cmd.Context(), s, so, f, o))
+			return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
+				return f.lockError(a, f.hold(ctx, a, s, so, o))
 			})
 		},
 	}
-	f.bindTTL(cmd.Flags())
-	f.bindWait(cmd.Flags())
-	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: user@host:pid:random)")
-	cmd.Flags().Var(&f.grace, "grace", "give up `DURATION` before the lock can expire (default: a quarter of the TTL, at most 5s)")
+	f.bindHold(cmd.Flags(), "give up `DURATION` before the lock can expire")
 	return cmd
 }
 
-// hold holds a lock until ctx ends or it is lost.
-func hold(a *app.App, ctx context.Context, s *client.Session, so client.Options, f lockFlags, o client.LockOptions) (err error) {
-	reportWaiting(a, &o)
-	troubles := make(chan error, 16)
-	waiting := o.OnTrouble
-	held := false // by OnLease, for OnTrouble; they are called one at a time
-	o.OnLease = func(client.Lease) { held = true }
-	o.OnTrouble = func(err error) {
-		if !held {
-			waiting(err)
-			return
-		}
-		offer(troubles, err) // printing may be slow, renewing must not be
+// newHolder is options for a command that may generate the holder's name: user@host:pid:random,
+// which is unique, and by which a person finds the process. The user is from the environment, or
+// a number.
+func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
+	o, err := f.options()
+	if err != nil || len(o.Holder) > 0 {
+		return o, err
 	}
-	l, err := s.Lock(ctx, f.name, o)
+	user := fmt.Sprintf("uid%d", os.Getuid())
+	for _, name := range []string{"USERNAME", "LOGNAME", "USER"} { // in increasing precedence
+		if value, ok := a.Env(name); ok && value != "" {
+			user = value
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	o.Holder = fmt.Appendf(nil, "%s@%s:%d:%s", user, host, os.Getpid(), strings.ToLower(rand.Text()[:16]))
+	return o, nil
+}
+
+// acquire acquires a lock, prints what it waits for, and keeps renewing the lock. Once the lock is
+// held it prints nothing: renewals that do not succeed go to onTrouble, and nil after one that
+// does.
+func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions, onTrouble func(error)) (*client.Lock, error) {
+	reportWaiting(a, &o)
+	waiting, held, onLease := o.OnTrouble, false, o.OnLease // the callbacks are called one at a time
+	o.OnLease = func(l client.Lease) {
+		held = true
+		if onLease != nil {
+			onLease(l)
+		}
+	}
+	o.OnTrouble = func(err error) {
+		if held {
+			onTrouble(err)
+		} else {
+			waiting(err)
+		}
+	}
+	return s.Lock(ctx, name, o)
+}
+
+// Hold acquires a lock for another command, waiting while another holds it, and renews it until
+// release is called. It prints nothing while the lock is held. It returns the errors of
+// `lock hold`.
+func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, name string) (l *client.Lock, release func() error, err error) {
+	f := lockFlags{name: name, conflict: fault.CodeNo}
+	o, err := f.newHolder(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	if l, err = acquire(ctx, a, s, name, o, func(error) {}); err != nil {
+		return nil, nil, f.lockError(a, err)
+	}
+	return l, func() error { return f.lockError(a, releaseLock(a, s, l, so.Timeout)) }, nil
+}
+
+// hold holds a lock until ctx ends or the lock is lost.
+func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, o client.LockOptions) (err error) {
+	troubles := make(chan error, 16)
+	l, err := acquire(ctx, a, s, f.name, o, func(err error) {
+		select {
+		case troubles <- err: // another goroutine prints: renewals must not wait for that
+		default: // there are enough
+		}
+	})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		lost := errors.Is(err, client.ErrLockLost)
-		if lost { // said before the release, which takes a moment
+		if lost { // printed before the release, which takes time
 			err = &fault.ExitError{Code: a.Fault(err), Err: err}
 		}
-		release := releaseLock(a, s, l, so.Timeout)
+		released := releaseLock(a, s, l, so.Timeout)
 		switch {
-		case release != nil && err == nil:
-			err = release
-		case release == nil && !lost && a.Output == "human":
+		case released != nil && err == nil:
+			err = released
+		case released == nil && !lost && a.Output == "human":
 			a.Inform("released lock " + format.Brief(l.Name()))
 		}
 	}()
@@ -94,9 +145,9 @@ func hold(a *app.App, ctx context.Context, s *client.Session, so client.Options,
 	for {
 		select {
 		case err := <-troubles:
-			outage.Report(a, err, giveUpIn(l))
+			outage.Report(a, err, lostIn(l))
 		case <-tick.C:
-			outage.Still(a, giveUpIn(l))
+			outage.Still(a, lostIn(l))
 		case <-l.Context().Done():
 			return context.Cause(l.Context())
 		case <-ctx.Done():
@@ -105,35 +156,29 @@ func hold(a *app.App, ctx context.Context, s *client.Session, so client.Options,
 	}
 }
 
-// giveUpIn says what happens while a held lock cannot be renewed.
-func giveUpIn(l *client.Lock) string {
-	return fmt.Sprintf("trying again, the lock counts as lost in %v", max(l.Lease().TermIn(), 0).Round(100*time.Millisecond))
+// lostIn says what happens while the lock cannot be renewed.
+func lostIn(l *client.Lock) string {
+	return fmt.Sprintf("trying again, the lock counts as lost in %v", termIn(l))
 }
 
-// offer sends an error unless the channel is full: the newest errors are then the same.
-func offer(to chan<- error, err error) {
-	select {
-	case to <- err:
-	default:
-	}
+// termIn returns the time until work under a lock must stop.
+func termIn(l *client.Lock) time.Duration {
+	return max(l.Lease().TermIn(), 0).Round(100 * time.Millisecond)
 }
 
-// lostRelease is how long the release of a lock may take that was not renewed in time: it is
-// about to expire, and the command should end.
-const lostRelease = time.Second
-
-// releaseLock releases a lock, also after a signal, and warns if that did not work. A lock
-// that is known to be lost is no error; nothing is tried for it while there is no connection.
+// releaseLock releases a lock, also after a signal, and warns if that did not work. It returns nil
+// for a lock that is known to be lost. Without a connection it does not try to release a lost
+// lock.
 func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Duration) error {
 	cause := context.Cause(l.Context())
 	lost := errors.Is(cause, client.ErrLockLost)
-	late := l.Lease().TermIn() <= 0 // perhaps the loss is not known yet
+	late := l.Lease().TermIn() <= 0 // the loss may not be known yet
 	limit := min(twoTimeouts(timeout), l.Timing().Interval+2*time.Second+timeout)
 	switch {
 	case (lost || late) && s.Err() != nil:
 		limit = 0
-	case late:
-		limit = min(limit, lostRelease)
+	case late: // the lock is about to expire, and the command should end
+		limit = min(limit, time.Second)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -152,4 +197,42 @@ func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Dur
 		a.Warn(fmt.Sprintf("the release of lock %s is not confirmed (%s); it expires by itself", name, fault.Message(err)), "")
 	}
 	return err
+}
+
+// showLease shows the lease of a lock in one line of the terminal, until end is called.
+func showLease(a *app.App, l *client.Lock) (end func()) {
+	if a.Output != "human" {
+		return func() {}
+	}
+	first := l.Lease()
+	_, end = app.Live(a, 100*time.Millisecond, func() string {
+		lease := l.Lease()
+		ttl := l.Timing().TTL
+		left := lease.UntilIn() + ttl - lease.Until.Sub(lease.Sent) // Until has a margin
+		return leaseText(l.Name(), lease.Sent.After(first.Sent), ttl-left, left)
+	})
+	return end
+}
+
+// leaseText describes a lease that was acquired or renewed some time ago and expires after
+// left.
+func leaseText(name string, renewed bool, ago, left time.Duration) string {
+	what := "acquired"
+	if renewed {
+		what = "renewed"
+	}
+	expires := "expired"
+	if left > 0 {
+		expires = "expires in " + tenths(left)
+	}
+	return fmt.Sprintf("lock %s: %s %s ago, %s", format.Brief(name), what, tenths(ago), expires)
+}
+
+// tenths formats a duration so that it does not flicker: 3.1s, 11.0s, 1m2.0s.
+func tenths(d time.Duration) string {
+	d = d.Truncate(100 * time.Millisecond)
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return fmt.Sprintf("%dm%.1fs", d/time.Minute, (d % time.Minute).Seconds())
 }

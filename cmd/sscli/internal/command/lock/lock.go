@@ -1,17 +1,16 @@
-// Package lock has the commands below `sscli lock`: run, acquire, renew, release, hold and
-// status. New returns the command lock with all of them, for the table of commands.
+// Package lock has the commands below `sscli lock`. New returns the command lock with all of
+// them, for the table of commands.
 //
-// The commands parse flags, connect, and print; what a lock is and how it is held is in
-// client.Session.Lock, AcquireLock, RenewLock and ReleaseLock. Run starts the command
-// through package process, whose guard ends it in time even if sscli is killed, and keeps
-// the fencing token in a file of package fence.
+// The commands parse flags, connect and print. What a lock is and how it is held is in
+// client.Session.Lock, AcquireLock, RenewLock and ReleaseLock. Run starts its command with
+// package process, whose guard ends the command in time even if sscli is killed, and keeps the
+// fencing token in a file of package fence. Trace has its own package, lock/trace.
 //
-// Flags are checked before anything is sent. Errors of locks have their own exit codes:
-// busy is 1 or the code of --conflict-exit-code, lost is 8, unknown is 11.
+// Flags are checked before anything is sent. Errors of locks have distinct exit codes: busy is
+// 1 or the code of --conflict-exit-code, lost is 8, unknown is 11.
 package lock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/trace"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
@@ -38,15 +38,15 @@ func New(a *app.App) *cobra.Command {
 Its version is a fencing token: the store refuses writes that carry it (--fence) once a
 later holder has written.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy\n  sscli lock list 'locks/*'",
-	}, newLockRun(a), newLockStatus(a), newLockList(a), newLockTrace(a), newLockHold(a), newLockAcquire(a), newLockRenew(a), newLockRelease(a))
+	}, newRun(a), newStatus(a), newList(a), trace.New(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
 }
 
-// lockFlags are the flags of the commands that acquire or renew.
+// lockFlags are the flags of the commands that acquire, renew or release, and their operand.
 type lockFlags struct {
 	ttl, grace, wait, holder config.Text
 	try                      bool
-	conflict                 int
-	name                     string // the operand
+	conflict                 int // exit code when another holds the lock
+	name                     string
 }
 
 func (f *lockFlags) bindTTL(fs *pflag.FlagSet) {
@@ -54,41 +54,35 @@ func (f *lockFlags) bindTTL(fs *pflag.FlagSet) {
 }
 
 func (f *lockFlags) bindWait(fs *pflag.FlagSet) {
-	fs.VarP(&f.wait, "wait", "w", "wait at most `DURATION` for a lock that another holds (default: as long as it takes)")
+	fs.VarP(&f.wait, "wait", "w", "wait at most `DURATION` for a lock that another holds (default: no limit)")
 	fs.BoolVarP(&f.try, "try", "n", false, "do not wait for a lock that another holds")
 	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", fault.CodeNo, "exit with `N` when another holds the lock")
 }
 
+// bindHolder binds --holder for the commands that need the holder's name.
 func (f *lockFlags) bindHolder(fs *pflag.FlagSet) {
 	fs.Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use ["+fence.HolderVariable+"]")
 }
 
-// options checks the flags and returns what they say.
+// bindHold binds the flags of the commands that acquire a lock and renew it. grace is the help
+// of --grace.
+func (f *lockFlags) bindHold(fs *pflag.FlagSet, grace string) {
+	f.bindTTL(fs)
+	f.bindWait(fs)
+	fs.Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: user@host:pid:random)")
+	fs.Var(&f.grace, "grace", grace+" (default: a quarter of the TTL, at most 5s)")
+}
+
+// options checks the flags and returns their values.
 func (f *lockFlags) options() (o client.LockOptions, err error) {
-	for _, d := range []struct {
-		flag string
-		text config.Text
-		to   *time.Duration
-	}{{"--ttl", f.ttl, &o.TTL}, {"--grace", f.grace, &o.Grace}, {"--wait", f.wait, &o.Wait}} {
-		if d.text == "" {
-			continue
-		}
-		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
-			return o, fault.Usagef("%s: %w", d.flag, err)
-		}
-		if *d.to < 0 {
-			return o, fault.Usagef("%s %s: must not be negative", d.flag, d.text)
-		}
-		if *d.to == 0 {
-			switch d.flag {
-			case "--ttl":
-				return o, fault.Usagef("--ttl 0: must be greater than 0")
-			case "--grace":
-				o.Grace = -1 // none; 0 would be the default
-			case "--wait":
-				o.Try = true
-			}
-		}
+	if o.TTL, err = app.ParsePositiveDuration("--ttl", f.ttl); err != nil {
+		return o, err
+	}
+	if o.Grace, err = app.ParseDuration("--grace", f.grace); err != nil {
+		return o, err
+	}
+	if o.Wait, err = app.ParseDuration("--wait", f.wait); err != nil {
+		return o, err
 	}
 	switch {
 	case f.try && f.wait != "":
@@ -96,7 +90,10 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 	case f.conflict < 0 || f.conflict > 255:
 		return o, fault.Usagef("--conflict-exit-code %d: want 0 to 255", f.conflict)
 	}
-	o.Try = o.Try || f.try
+	if f.grace != "" && o.Grace == 0 {
+		o.Grace = -1 // none; 0 would be the default
+	}
+	o.Try = f.try || f.wait != "" && o.Wait == 0
 	if f.holder != "" {
 		o.Holder = []byte(f.holder)
 	}
@@ -106,9 +103,9 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 	return o, nil
 }
 
-// needHolder is options for a step that needs the holder's name, from --holder or the
+// knownHolder is options for a command that needs the holder's name, from --holder or the
 // environment.
-func (f *lockFlags) needHolder(a *app.App) (client.LockOptions, error) {
+func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 	if f.holder == "" {
 		name, _ := a.Env(fence.HolderVariable)
 		f.holder = config.Text(name)
@@ -128,40 +125,8 @@ func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// heldStep renews or releases a lock. Connecting and the step have two timeouts together:
-// one for the first attempt, and one to repeat it or to find out what became of it.
-func heldStep(a *app.App, cmd *cobra.Command, args []string, f *lockFlags,
-	step func(context.Context, *client.Session, client.LockOptions) (format.Lock, error)) error {
-	if err := f.operand(cmd, args); err != nil {
-		return err
-	}
-	f.conflict = fault.CodeNo
-	o, err := f.needHolder(a)
-	if err != nil {
-		return err
-	}
-	if err := a.Confirm(cmd.Context(), "lock "+cmd.Name()+" "+format.Brief(f.name)); err != nil {
-		return err
-	}
-	began := time.Now()
-	return a.WithSession(cmd.Context(), func(s *client.Session, so client.Options) error {
-		ctx, cancel := context.WithDeadline(cmd.Context(), began.Add(twoTimeouts(so.Timeout)))
-		defer cancel()
-		result, err := step(ctx, s, o)
-		if err != nil {
-			return lockError(a, *f, err)
-		}
-		return a.Emit(result)
-	})
-}
-
-// twoTimeouts is how long a step may take: until its request has expired, which is after
-// whole seconds, and then one timeout more.
-func twoTimeouts(timeout time.Duration) time.Duration {
-	return (timeout + time.Second - 1).Truncate(time.Second) + timeout
-}
-
-// reportWaiting prints what an acquisition waits for, and what goes wrong meanwhile.
+// reportWaiting prints who holds the lock that an acquisition waits for, and the requests that
+// did not succeed.
 func reportWaiting(a *app.App, o *client.LockOptions) {
 	var began time.Time
 	o.OnWait = func(s client.LockStatus) {
@@ -174,8 +139,8 @@ func reportWaiting(a *app.App, o *client.LockOptions) {
 	o.OnTrouble = func(err error) { outage.Report(a, err, "trying again") }
 }
 
-// waitingFor says which lock is waited for, who holds it, and when its holder last acquired or
-// renewed it, by the store's clock.
+// waitingFor returns the message of reportWaiting. The time of the last acquisition or renewal
+// is by the store's clock.
 func waitingFor(s client.LockStatus, waited time.Duration) string {
 	text := "waiting for lock " + format.Brief(s.Name)
 	if waited >= time.Second {
@@ -190,37 +155,37 @@ func waitingFor(s client.LockStatus, waited time.Duration) string {
 	return text
 }
 
-// lockError makes of an error with a lock what the user is told. A busy lock has the exit
-// code of --conflict-exit-code.
-func lockError(a *app.App, f lockFlags, err error) error {
+// lockError adds the lock's name and a hint to an error. A busy lock has the exit code of
+// --conflict-exit-code.
+func (f *lockFlags) lockError(a *app.App, err error) error {
 	lost, unanswered := errors.AsType[*client.LostAnswerError](err)
 	unknown, ok := errors.AsType[*client.LockUnknownError](err)
 	switch {
 	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || fault.IsA[*fault.OutputError](err):
 		return err
 	case errors.Is(err, client.ErrLockBusy) && f.conflict != fault.CodeNo:
-		explained, _ := a.Explain(busy(err))
+		explained, _ := a.Explain(busyError(err))
 		if explained.Code = f.conflict; explained.Code != 0 {
 			a.Say(explained)
 		}
 		return &fault.ExitError{Code: explained.Code, Err: err}
 	case errors.Is(err, client.ErrLockBusy):
-		return busy(err)
+		return busyError(err)
 	case ok:
 		return &fault.UnknownError{Err: unknown, Hint: "sscli lock status " + format.Word(f.name)}
 	case unanswered:
-		err = &fault.UnknownError{Err: lost.Err, Why: "sscli lock status shows who holds the lock"}
+		err = &fault.UnknownError{Err: lost.Err, Why: "sscli lock status " + format.BriefWord(f.name) + " shows who holds the lock"}
 	default:
 		if e, ok := errors.AsType[*signals.Interrupted](err); ok {
-			err = e // whatever it interrupted
+			err = e // which request it interrupted does not matter
 		}
 	}
 	return fmt.Errorf("lock %s: %w", format.Brief(f.name), err)
 }
 
-// busy adds to the error of a busy lock since when the holder has had it, as far as that is
-// known: the token is of the acquisition or of the last renewal.
-func busy(err error) error {
+// busyError adds to the error of a busy lock when the holder acquired or last renewed it, if
+// the token says so.
+func busyError(err error) error {
 	e, ok := errors.AsType[*client.LockBusyError](err)
 	if !ok || e.Status.Token.IsZero() {
 		return err
@@ -229,7 +194,8 @@ func busy(err error) error {
 		format.Age(time.Since(e.Status.Token.Time())))
 }
 
+// result returns what a command prints of a lease. o was checked by options.
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
-	t, _ := o.Timing() // checked by options
+	t, _ := o.Timing()
 	return format.Lock{Op: op, Name: f.name, Holder: string(o.Holder), Token: app.Version(lease.Token), TTL: t.TTL}
 }

@@ -59,7 +59,7 @@ func TestObserver(t *testing.T) {
 				o.see(e)
 			}
 			got := test.now
-			o.judge(&got, whole)
+			o.addTo(&got, whole)
 			got.Renewals.Observed = got.Renewals.Observed.Round(time.Second) // until now
 			if diff := cmp.Diff(test.want, got.Renewals); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-func newLockRun(a *app.App) *cobra.Command {
+func newRun(a *app.App) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME -- CMD...",
@@ -44,18 +44,15 @@ sscli in CMD connects to the same broker.`,
 				return err
 			}
 			f.name = args[0]
-			return runLocked(a, cmd.Context(), f, args[1:])
+			return f.run(cmd.Context(), a, args[1:])
 		},
 	}
-	f.bindTTL(cmd.Flags())
-	f.bindWait(cmd.Flags())
-	cmd.Flags().Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use (default: user@host:pid:random)")
-	cmd.Flags().Var(&f.grace, "grace", "time between TERM and KILL as a `DURATION` (default: a quarter of the TTL, at most 5s)")
+	f.bindHold(cmd.Flags(), "time between TERM and KILL as a `DURATION`")
 	return cmd
 }
 
-// checkRun says what is missing or too much in the operands of lock run. dash is how many
-// there are before the --; -1: there is none.
+// checkRun checks the operands of lock run: NAME, then the command after --. dash is the number
+// of operands before the --; -1 = there is no --.
 func checkRun(args []string, dash int) error {
 	wrong := func(what string, name string, command []string) error {
 		hint := "sscli lock run " + format.BriefWord(name) + " --"
@@ -82,13 +79,11 @@ func checkRun(args []string, dash int) error {
 	return nil
 }
 
-func runLocked(a *app.App, ctx context.Context, f lockFlags, command []string) (err error) {
-	o, err := f.options()
+// run acquires the lock, runs the command and releases the lock.
+func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err error) {
+	o, err := f.newHolder(a)
 	if err != nil {
 		return err
-	}
-	if len(o.Holder) == 0 {
-		o.Holder = newHolder(a)
 	}
 	timing, err := o.Timing()
 	if err != nil {
@@ -111,7 +106,7 @@ func runLocked(a *app.App, ctx context.Context, f lockFlags, command []string) (
 		return &process.StartError{Name: command[0], Code: process.CodeSetup, Err: err}
 	}
 	defer func() { err = errors.Join(err, file.Remove()) }()
-	r := &lockRun{app: a, file: file, notices: make(chan notice, 16), troubles: make(chan error, 16), tokens: make(chan string, 1)}
+	r := &lockRun{app: a, file: file, prints: make(chan func(), 16), tokens: make(chan string, 1)}
 	r.guarded, err = process.NewGuarded(process.GuardOptions{
 		Args: command, Grace: timing.Grace, Secret: file.Path, Suspended: r.suspended,
 	})
@@ -119,21 +114,13 @@ func runLocked(a *app.App, ctx context.Context, f lockFlags, command []string) (
 		return err
 	}
 	defer func() { err = errors.Join(err, r.guarded.Close()) }()
-
-	reportWaiting(a, &o)
-	waiting := o.OnTrouble
 	o.OnLease = r.leased
-	o.OnTrouble = func(err error) {
-		if !r.held {
-			waiting(err)
-			return
-		}
-		offer(r.troubles, err)
-	}
 	return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
-		r.lock, err = s.Lock(ctx, f.name, o)
+		r.lock, err = acquire(ctx, a, s, f.name, o, func(err error) {
+			r.print(func() { r.outage.Report(a, err, r.termIn()) })
+		})
 		if err != nil {
-			return lockError(a, f, err)
+			return f.lockError(a, err)
 		}
 		return r.run(ctx, s, so)
 	})
@@ -151,29 +138,22 @@ func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
 	return process.Environ(set, drop...)
 }
 
-// A lockRun is a command and its lock. While the command runs, report prints and refresh
-// writes the fence file; whatever else has something to print or to write hands it to them,
-// so that neither a slow standard error nor a slow disk holds up renewals or deadlines.
+// A lockRun is a command and the lock that it runs under. While the command runs, one goroutine
+// prints (report) and another one writes the fence file (refresh), so that neither a slow standard
+// error nor a slow disk delays renewals or deadlines.
 type lockRun struct {
-	app      *app.App
-	guarded  *process.Guarded
-	file     *fence.File
-	lock     *client.Lock
-	held     bool        // owned by the lock's callbacks, which are called one at a time
-	notices  chan notice // for report
-	troubles chan error  // for report: why the last request did not succeed; nil: one has since
-	outage   app.Outage  // owned by report
-	tokens   chan string // for refresh: the newest token
+	app     *app.App
+	guarded *process.Guarded
+	file    *fence.File
+	lock    *client.Lock
+	held    bool        // owned by leased
+	prints  chan func() // for report
+	outage  app.Outage  // owned by report
+	tokens  chan string // for refresh: the newest token
 }
 
-// A notice is a warning to print. printed, unless it is nil, is closed once that is done.
-type notice struct {
-	text    string
-	printed chan struct{}
-}
-
-// run runs the command and releases the lock. ctx counts until the command starts: a signal
-// ends it too, and is passed on to the command.
+// run runs the command and releases the lock. The end of ctx keeps the command from starting. Once
+// the command runs, it gets the signal that ends ctx.
 func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options) error {
 	over := make(chan struct{})
 	var helpers sync.WaitGroup
@@ -192,13 +172,13 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 	}
 	close(over)
 	helpers.Wait() // from here on only this goroutine prints
-	for len(r.notices) > 0 {
-		r.print(<-r.notices)
+	for len(r.prints) > 0 {
+		(<-r.prints)()
 	}
 	released := releaseLock(r.app, s, r.lock, so.Timeout)
-	lost := context.Cause(r.lock.Context()) // read last: the loss may become known during the release
+	lost := context.Cause(r.lock.Context()) // after the release, which may discover the loss
 	if !errors.Is(lost, client.ErrLockLost) {
-		lost = nil // the release has ended it
+		lost = nil // the release ended the context
 	}
 	if end.Left {
 		r.app.Warn("processes that the command had left behind were ended", "")
@@ -206,7 +186,7 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 	return r.outcome(end, err, lost, released)
 }
 
-// outcome returns the error of the whole; err is why the command did not run to its end.
+// outcome returns the error of lock run. err is why the command did not run to its end.
 func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	name := format.Brief(r.lock.Name())
 	switch {
@@ -237,10 +217,8 @@ func (r *lockRun) report(over <-chan struct{}) {
 		select {
 		case <-over:
 			return
-		case n := <-r.notices:
-			r.print(n)
-		case err := <-r.troubles:
-			r.outage.Report(r.app, err, r.termIn())
+		case print := <-r.prints:
+			print()
 		case <-tick.C:
 			if lost != nil {
 				r.outage.Still(r.app, r.termIn())
@@ -254,57 +232,52 @@ func (r *lockRun) report(over <-chan struct{}) {
 	}
 }
 
-// termIn says what happens while the lock cannot be renewed.
-func (r *lockRun) termIn() string {
-	return fmt.Sprintf("trying again, TERM in %v", max(r.lock.Lease().TermIn(), 0).Round(100*time.Millisecond))
+// print hands a function that prints to report. It does nothing if report is far behind.
+func (r *lockRun) print(f func()) {
+	select {
+	case r.prints <- f:
+	default:
+	}
 }
 
-func (r *lockRun) print(n notice) {
-	r.app.Warn(n.text, "")
-	if n.printed != nil {
-		close(n.printed)
-	}
+func (r *lockRun) warn(text string) { r.print(func() { r.app.Warn(text, "") }) }
+
+// termIn says what happens while the lock cannot be renewed.
+func (r *lockRun) termIn() string {
+	return fmt.Sprintf("trying again, TERM in %v", termIn(r.lock))
 }
 
 // refresh writes each new token to the fence file, and empties the file when the lock is
 // lost or the command has ended.
 func (r *lockRun) refresh(over <-chan struct{}) {
-	for lost := r.lock.Context().Done(); ; {
-		var err error
+	for {
 		select {
 		case token := <-r.tokens:
-			if err = r.file.Write(token); err != nil {
-				r.notice("the command has an old token: " + err.Error())
+			if err := r.file.Write(token); err != nil {
+				r.warn("the command has an old token: " + err.Error())
 			}
 			continue
-		case <-lost:
+		case <-r.lock.Context().Done():
 		case <-over:
 		}
-		if err = r.file.Empty(); err != nil {
-			r.notice("the token of the lock was not removed: " + err.Error())
+		if err := r.file.Empty(); err != nil {
+			r.warn("the token of the lock was not removed: " + err.Error())
 		}
 		return
 	}
 }
 
-// notice hands a warning to report, unless there are enough of them already.
-func (r *lockRun) notice(text string) {
-	select {
-	case r.notices <- notice{text: text}:
-	default:
-	}
-}
-
-// leased is called with each new lease: the command may run longer, and has a new token.
+// leased is called with each new lease. It moves the deadline of the command and hands the new
+// token to refresh.
 func (r *lockRun) leased(l client.Lease) {
 	r.guarded.Limit(l.Term, l.Until)
-	if !r.held { // the command starts after this, and needs it
+	if !r.held { // the command starts after this
 		if err := r.file.Write(l.Token.String()); err != nil {
-			r.notice("the command has no token: " + err.Error())
+			r.warn("the command has no token: " + err.Error())
 		}
 	} else {
 		select {
-		case <-r.tokens: // not written yet, and old now
+		case <-r.tokens: // not written yet, and no longer the newest
 		default:
 		}
 		r.tokens <- l.Token.String()
@@ -315,23 +288,23 @@ func (r *lockRun) leased(l client.Lease) {
 			what = "the lock is held, token "
 		}
 		const clock = "2006-01-02T15:04:05.000Z"
-		r.notice(what + l.Token.String() + ", TERM at " + l.Term.UTC().Format(clock) + ", KILL at " + l.Until.UTC().Format(clock))
+		r.warn(what + l.Token.String() + ", TERM at " + l.Term.UTC().Format(clock) + ", KILL at " + l.Until.UTC().Format(clock))
 	}
 	r.held = true
 }
 
 // suspended is called before sscli is stopped together with the command.
 func (r *lockRun) suspended() {
-	left := max(r.lock.Lease().TermIn(), 0).Round(100 * time.Millisecond)
-	n := notice{
-		text:    fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", format.Brief(r.lock.Name()), left),
-		printed: make(chan struct{}),
+	text := fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", format.Brief(r.lock.Name()), termIn(r.lock))
+	printed := make(chan struct{})
+	r.prints <- func() {
+		r.app.Warn(text, "")
+		close(printed)
 	}
-	r.notices <- n
-	<-n.printed
+	<-printed
 }
 
-// A lockLostError is a lock that was lost while a command ran under it.
+// A lockLostError means that a lock was lost while a command ran under it.
 type lockLostError struct {
 	err error
 	end process.End

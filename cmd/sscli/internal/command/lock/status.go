@@ -1,15 +1,20 @@
 package lock
 
 import (
+	"context"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
 )
 
-func newLockStatus(a *app.App) *cobra.Command {
+func newStatus(a *app.App) *cobra.Command {
 	var f lockFlags
 	var observe config.Text
 	cmd := &cobra.Command{
@@ -30,17 +35,17 @@ lease of more than 90s.`,
 			if err := f.operand(cmd, args); err != nil {
 				return err
 			}
-			d, err := parseObserve(observe)
+			d, err := app.ParsePositiveDuration("--observe", observe)
 			if err != nil {
 				return err
 			}
 			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
-				readings, err := look(a, cmd.Context(), s, []string{f.name}, d)
+				readings, err := readAndObserve(cmd.Context(), a, s, []string{f.name}, d)
 				if err == nil {
 					err = readings[0].err
 				}
 				if err != nil {
-					return lockError(a, f, err)
+					return f.lockError(a, err)
 				}
 				result := readings[0].status
 				if err := a.Emit(result); err != nil {
@@ -55,4 +60,187 @@ lease of more than 90s.`,
 	}
 	cmd.Flags().Var(&observe, "observe", "watch the lock for `DURATION` and count its renewals")
 	return cmd
+}
+
+func newList(a *app.App) *cobra.Command {
+	var observe config.Text
+	cmd := &cobra.Command{
+		Use:   "list [PATTERN | NAME...]",
+		Short: "Show who holds several locks",
+		Long: `Print a line for each lock: who holds it, the age of its token, which is the time since the
+acquisition or the last renewal, and the token. With --observe it also says how often the
+holder renews the lock, or that no renewal was seen.
+
+A PATTERN has one of the characters * ? [ and stands for all keys that it matches; the
+default is all keys. The store does not say which keys are locks, so use a PATTERN that
+matches no others. It needs a broker that has SCAN; a NAME does not.
+
+Exit code 1 if a lock that was named is free. The store does not say when a lock expires,
+and the age is wrong by the difference between the local clock and the store's.`,
+		Example: `  sscli lock list 'locks/*'
+  sscli lock list build deploy --observe 30s    # are they being renewed?`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := app.ParsePositiveDuration("--observe", observe)
+			if err != nil {
+				return err
+			}
+			names := app.UnprotectAll(args)
+			all := len(names) == 0
+			if all {
+				names = []string{"*"}
+			}
+			for _, name := range names {
+				if name == "" {
+					return fault.Usagef("the name of a lock is empty")
+				}
+			}
+			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
+				return list(cmd.Context(), a, s, names, all, d)
+			})
+		},
+	}
+	cmd.Flags().Var(&observe, "observe", "watch the locks for `DURATION` and count their renewals")
+	return cmd
+}
+
+// isPattern reports whether an operand is a pattern of SCAN.
+func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[") }
+
+// list prints the locks that the operands name, and those that match the patterns among the
+// operands. all says that no operand was given.
+func list(ctx context.Context, a *app.App, s *client.Session, operands []string, all bool, observe time.Duration) error {
+	var names []string
+	named := make(map[string]bool) // by lock: it was named, and does not only match a pattern
+	add := func(name string, isNamed bool) {
+		if _, known := named[name]; !known {
+			names = append(names, name)
+		}
+		named[name] = named[name] || isNamed
+	}
+	for _, operand := range operands {
+		if !isPattern(operand) {
+			add(operand, true)
+			continue
+		}
+		for page, err := range s.Scan(ctx, operand) {
+			if err != nil {
+				return fault.DescribeScan(client.Scan(operand, nil), err)
+			}
+			for _, name := range page.Keys {
+				add(name, false)
+			}
+		}
+	}
+	if all && len(names) > 0 {
+		a.Inform("the store does not say which keys are locks: each key is listed as one; a PATTERN such as 'locks/*' lists fewer")
+	}
+	a.Saw(names...)
+	readings, err := readAndObserve(ctx, a, s, names, observe)
+	if err != nil {
+		return err
+	}
+	var first *fault.ExitError
+	free := false
+	var rows []format.Row
+	for _, r := range readings {
+		if r.err != nil {
+			f := lockFlags{name: r.status.Name, conflict: fault.CodeNo}
+			err := f.lockError(a, r.err)
+			if ctx.Err() != nil {
+				return err // it is the same for every lock
+			}
+			if code := a.Fault(err); first == nil {
+				first = &fault.ExitError{Code: code, Err: err}
+			}
+			continue
+		}
+		if !r.status.Held && !named[r.status.Name] {
+			continue // released since the scan
+		}
+		free = free || !r.status.Held
+		r.status.List = true
+		rows = append(rows, r.status)
+	}
+	a.Out.Measure(rows...)
+	for _, row := range rows {
+		if err := a.Queue(row); err != nil {
+			return err
+		}
+	}
+	if err := a.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case first != nil:
+		return first
+	case free:
+		return fault.ErrNo
+	}
+	return nil
+}
+
+// A reading is the state of a lock, or why the lock could not be read.
+type reading struct {
+	status format.LockStatus
+	err    error
+}
+
+// readLocks reads the keys of locks.
+func readLocks(ctx context.Context, s *client.Session, names []string) []reading {
+	readings := make([]reading, len(names))
+	requests := make([]*client.InFlight, len(names))
+	p := s.Pipeline(64)
+	for i, name := range names {
+		readings[i].status.Name = name
+		requests[i], readings[i].err = p.Send(ctx, client.Get(name))
+	}
+	for i, request := range requests {
+		r := &readings[i]
+		if r.err != nil {
+			continue
+		}
+		var result client.Result
+		if result, r.err = request.Wait(); r.err == nil {
+			got := result.(client.GetResult)
+			r.status.Held, r.status.Holder = got.Found, string(got.Value)
+			r.status.Token, r.status.Age = app.Version(got.Version), time.Since(got.Version.Time())
+		}
+	}
+	return readings
+}
+
+// readAndObserve reads locks, and observes them for d if that is not 0. A lock that cannot be read
+// does not keep the others from being observed.
+func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) ([]reading, error) {
+	readings := readLocks(ctx, s, names)
+	if d == 0 {
+		return readings, nil
+	}
+	var readable []string
+	for _, r := range readings {
+		if r.err == nil {
+			readable = append(readable, r.status.Name)
+		}
+	}
+	if len(readable) == 0 {
+		return readings, nil
+	}
+	observers, err := observeLocks(ctx, a, s, readable, d)
+	if err != nil {
+		return nil, err
+	}
+	for i, now := range readLocks(ctx, s, names) {
+		o := observers[names[i]]
+		if o == nil {
+			continue // it could not be read before
+		}
+		if now.err == nil {
+			now.err = o.err
+		}
+		if now.err == nil {
+			o.addTo(&now.status, d)
+		}
+		readings[i] = now
+	}
+	return readings, nil
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes the orphans of the command, and of what it starts, children of this
-// process, so that none is lost, whichever group or session it went to.
-func adopt(on bool) {
+// adoptOrphans makes this process the parent of orphaned descendants (on), so that it finds
+// them in whatever group or session they are.
+func adoptOrphans(on bool) {
 	var arg uintptr
 	if on {
 		arg = 1
@@ -19,16 +19,16 @@ func adopt(on bool) {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, arg, 0, 0, 0) // since Linux 3.4
 }
 
-// dieWithParent has the system kill the command if its guard is killed.
+// dieWithParent makes the kernel kill the command when its guard is killed.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// processes lists what runs; what cannot be read is left out.
-func processes() []process {
+// listProcesses reads the process table. It leaves out processes that it cannot read.
+func listProcesses() []process {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	var list []process
+	var table []process
 	for _, name := range names {
 		pid, err := strconv.Atoi(name.Name())
 		if err != nil {
@@ -38,7 +38,7 @@ func processes() []process {
 		if err != nil {
 			continue // it has ended
 		}
-		// PID (NAME) STATE PARENT GROUP SESSION …; a name may hold anything.
+		// PID (NAME) STATE PARENT GROUP SESSION …; NAME may contain any character.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) < 4 {
 			continue
@@ -49,7 +49,7 @@ func processes() []process {
 				break
 			}
 		}
-		list = append(list, p)
+		table = append(table, p)
 	}
-	return list
+	return table
 }

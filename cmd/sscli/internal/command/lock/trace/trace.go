@@ -1,4 +1,8 @@
-package lock
+// Package trace is the command `sscli lock trace`: it prints what happens to locks.
+//
+// [New] builds the command. Package locklog turns the events of a watch, or of a recording, into
+// statements about locks; this package prints them, and decides when to end.
+package trace
 
 import (
 	"bufio"
@@ -25,19 +29,21 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// traceFlags are the flags of lock trace.
-type traceFlags struct {
-	guards          []string
-	ttl, forDur     config.Text
-	from, svg       config.Text
-	timeline        bool
-	count           int
-	lease, duration time.Duration // ttl and forDur, parsed
-	names           []string
+// flags are the flags of lock trace, and its operands.
+type flags struct {
+	guards      []string
+	ttl, forDur config.Text
+	from, svg   config.Text
+	timeline    bool
+	count       int
+	lease       time.Duration // ttl
+	duration    time.Duration // forDur
+	names       []string
 }
 
-func newLockTrace(a *app.App) *cobra.Command {
-	var f traceFlags
+// New returns the command.
+func New(a *app.App) *cobra.Command {
+	var f flags
 	cmd := &cobra.Command{
 		Use:   "trace NAME...",
 		Short: "Show what happens to locks, in words",
@@ -46,7 +52,7 @@ it over from whom, and how long it was held or free. --timeline draws a chart at
 
 A notification says that a key was written, or is gone. Whether a holder released its lock
 or its lease expired is inferred from the time since its last renewal, and the line says so.
-Without renewals, --ttl helps: with the length of the lease the two can be told apart.
+Without renewals, --ttl helps: it gives the length of the lease, which tells the two apart.
 Otherwise the line says deleted. Renewals of one holder share a line in the human form.
 
 Keys named with --guards are watched too: the line of a write says who held the locks then.
@@ -63,7 +69,7 @@ watch -o json. It needs no NAME, which means all keys of the recording.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return trace(a, cmd.Context(), f)
+			return run(cmd.Context(), a, f)
 		},
 	}
 	fs := cmd.Flags()
@@ -77,23 +83,13 @@ watch -o json. It needs no NAME, which means all keys of the recording.`,
 	return cmd
 }
 
-// check parses the durations and checks what fits together.
-func (f *traceFlags) check() error {
-	for _, d := range []struct {
-		flag string
-		text config.Text
-		to   *time.Duration
-	}{{"--ttl", f.ttl, &f.lease}, {"--for", f.forDur, &f.duration}} {
-		if d.text == "" {
-			continue
-		}
-		var err error
-		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
-			return fault.Usagef("%s: %w", d.flag, err)
-		}
-		if *d.to <= 0 {
-			return fault.Usagef("%s %s: must be greater than 0", d.flag, d.text)
-		}
+// check parses the durations and checks which flags fit together.
+func (f *flags) check() (err error) {
+	if f.lease, err = app.ParsePositiveDuration("--ttl", f.ttl); err != nil {
+		return err
+	}
+	if f.duration, err = app.ParsePositiveDuration("--for", f.forDur); err != nil {
+		return err
 	}
 	for _, name := range f.names {
 		if slices.Contains(f.guards, name) {
@@ -108,7 +104,7 @@ func (f *traceFlags) check() error {
 	case f.count < 0:
 		return fault.Usagef("-n %d: want 0 or more", f.count)
 	}
-	if f.svg != "" { // not at the end, when the history is over
+	if f.svg != "" { // now, because at the end the trace would be lost
 		if _, err := os.Stat(filepath.Dir(string(f.svg))); err != nil {
 			return &fault.UsageError{Err: fmt.Errorf("--svg: %w", err)}
 		}
@@ -116,9 +112,9 @@ func (f *traceFlags) check() error {
 	return nil
 }
 
-// trace prints what happens until something ends it, and then the chart.
-func trace(a *app.App, ctx context.Context, f traceFlags) error {
-	t := &tracer{app: a, f: f, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), folds: a.Output == "human"}
+// run prints what happens until something ends the trace, and then the chart.
+func run(ctx context.Context, a *app.App, f flags) error {
+	t := &tracer{app: a, f: f, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), merge: a.Output == "human"}
 	if f.timeline || f.svg != "" {
 		t.chart = &locklog.Chart{}
 	}
@@ -128,37 +124,37 @@ func trace(a *app.App, ctx context.Context, f traceFlags) error {
 	} else {
 		err = a.WithSession(ctx, func(s *client.Session, _ client.Options) error { return t.watch(ctx, s) })
 	}
-	t.quiet()
+	t.clearLine()
 	if fault.IsA[*fault.UsageError](err) || !t.began {
 		return err
 	}
 	return t.finish(err)
 }
 
-// A tracer prints statements.
+// A tracer prints statements about locks.
 type tracer struct {
 	app     *app.App
-	f       traceFlags
+	f       flags
 	history *locklog.History
-	chart   *locklog.Chart // nil: none is wanted
-	folds   bool           // renewals of one holder share a line
+	chart   *locklog.Chart // nil = none is wanted
+	merge   bool           // renewals of one holder share a line
 	began   bool           // there was an event
-	ended   time.Time      // of a recording; zero: now
+	ended   time.Time      // of a recording; zero = now
 	changes int
 	outage  app.Outage
 	refused error  // of the first key that is no longer watched
-	still   func() // clears the live line; nil: there is none
+	endLine func() // clears the live line; nil = there is none
 
 	mu       sync.Mutex
-	renewals []format.LockEvent // the last renewal of each lock that is not printed yet
+	renewals []format.LockEvent // by lock: the last renewal, which is not printed yet
 }
 
 var (
-	errTraceOver  = errors.New("the time of --for is over")
-	errTraceCount = errors.New("the changes of -n have come")
+	errTimeOver     = errors.New("the time of --for is over")
+	errCountReached = errors.New("the changes of -n have come")
 )
 
-// watch takes the events of the broker.
+// watch handles the events of a watch.
 func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	ctx, stop := app.UntilClosed(ctx, t.app.Stdout)
 	defer stop()
@@ -167,15 +163,11 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		_ = w.Close(limited) // the registrations end with the session at the latest
-	}()
-	t.app.Inform(t.waits())
+	defer func() { _ = app.CloseWatch(ctx, w) }()
+	t.app.Inform(t.waiting())
 	if t.f.duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t.f.duration, errTraceOver)
+		ctx, cancel = context.WithTimeoutCause(ctx, t.f.duration, errTimeOver)
 		defer cancel()
 	}
 	for {
@@ -183,34 +175,36 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 			if err := t.app.Flush(); err != nil {
 				return err
 			}
-			t.live()
+			t.showLine()
 		}
 		e, err := t.outage.Next(ctx, t.app, w, "connecting again")
 		if err != nil {
 			return err
 		}
 		switch e.Kind {
+		case client.EventDown, client.EventUp, client.EventError: // printed after the statements before
+			t.clearLine()
+			_ = t.app.Flush() // the next one returns its error too
+		}
+		switch e.Kind {
 		case client.EventDown:
-			t.clear()
 			t.outage.Trouble(t.app, e.Err, "connecting again")
 		case client.EventUp:
-			t.clear()
 			t.outage.Over(t.app, ", all keys are watched")
 		case client.EventError:
-			t.clear()
 			t.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
 			if t.refused == nil {
 				t.refused = e.Err
 			}
 		}
-		if err := t.take(e); err != nil {
+		if err := t.handle(e); err != nil {
 			return err
 		}
 	}
 }
 
-// waits says what the trace waits for, and what ends it.
-func (t *tracer) waits() string {
+// waiting says what the trace waits for, and what ends it.
+func (t *tracer) waiting() string {
 	text := "waiting for changes of lock " + format.Brief(t.f.names[0])
 	if n := len(t.f.names); n > 1 {
 		text = fmt.Sprintf("waiting for changes of %d locks", n)
@@ -224,13 +218,7 @@ func (t *tracer) waits() string {
 	return text + "; Ctrl-C ends"
 }
 
-// clear has a warning printed after what happened before it.
-func (t *tracer) clear() {
-	t.quiet()
-	_ = t.app.Flush() // its error comes again
-}
-
-// read takes the events of a recording.
+// read handles the events of a recording.
 func (t *tracer) read(ctx context.Context) error {
 	name, in := string(t.f.from), t.app.Stdin
 	if name == "-" {
@@ -256,10 +244,11 @@ func (t *tracer) read(ctx context.Context) error {
 		if err != nil {
 			return fault.Usagef("--from: %s, line %d: %w", name, n, err)
 		}
+		if !ok {
+			continue
+		}
 		if e.Kind == locklog.End {
 			t.ended = e.Time
-		}
-		if !ok || e.Kind == locklog.End {
 			continue
 		}
 		if guard {
@@ -269,58 +258,58 @@ func (t *tracer) read(ctx context.Context) error {
 			continue
 		}
 		t.ended = e.Time
-		if err := t.take(e); err != nil {
+		if err := t.handle(e); err != nil {
 			return err
 		}
 	}
 	return context.Cause(ctx)
 }
 
-// take prints what an event means.
-func (t *tracer) take(e client.Event) error {
-	said, ok := t.history.See(e)
+// handle prints what an event means.
+func (t *tracer) handle(e client.Event) error {
+	statement, ok := t.history.See(e)
 	if !ok {
 		return nil
 	}
 	t.began = true
 	if t.chart != nil {
-		t.chart.Add(said)
+		t.chart.Add(statement)
 	}
-	if err := t.show(said); err != nil {
+	if err := t.print(statement); err != nil {
 		return err
 	}
 	switch e.Kind {
 	case client.EventSet, client.EventDelete, client.EventOther:
 		t.changes++
 		if t.changes == t.f.count {
-			return errTraceCount
+			return errCountReached
 		}
 	}
 	return nil
 }
 
-// show prints a statement. In the human form renewals wait: the end of the hold says how
-// many there were, and any other statement about the lock has them printed before it.
-func (t *tracer) show(e format.LockEvent) error {
-	if !t.folds {
+// print prints a statement. In the human form it holds back renewals: the end of the hold says how
+// many there were, and before any other statement about the lock the last one is printed.
+func (t *tracer) print(e format.LockEvent) error {
+	if !t.merge {
 		return t.app.Queue(e)
 	}
-	if waited := t.fold(e); waited != nil {
-		t.quiet()
-		if err := t.app.Queue(*waited); err != nil {
+	if last := t.holdBack(e); last != nil {
+		t.clearLine()
+		if err := t.app.Queue(*last); err != nil {
 			return err
 		}
 	}
 	if e.What == locklog.Renewed {
 		return nil
 	}
-	t.quiet()
+	t.clearLine()
 	return t.app.Queue(e)
 }
 
-// fold keeps a renewal in place of the one before. Any other statement ends the wait of the
-// last renewal of its lock, which fold returns if it must be printed.
-func (t *tracer) fold(e format.LockEvent) (waited *format.LockEvent) {
+// holdBack keeps a renewal in place of the one before. For any other statement it forgets the last
+// renewal of the lock, and returns it if it must be printed.
+func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := slices.IndexFunc(t.renewals, func(r format.LockEvent) bool { return r.Name == e.Name })
@@ -331,31 +320,31 @@ func (t *tracer) fold(e format.LockEvent) (waited *format.LockEvent) {
 	case e.What == locklog.Renewed:
 		t.renewals[i] = e
 	case i >= 0:
-		last := t.renewals[i]
+		renewal := t.renewals[i]
 		t.renewals = slices.Delete(t.renewals, i, i+1)
 		if e.Renewals == 0 {
-			return &last
+			return &renewal
 		}
 	}
 	return nil
 }
 
-// live shows the renewals that wait in a line that is redrawn.
-func (t *tracer) live() {
-	if len(t.renewals) > 0 && t.still == nil {
-		_, t.still = app.Live(t.app, 100*time.Millisecond, t.line)
+// showLine shows the renewals that are held back in a line that is redrawn.
+func (t *tracer) showLine() {
+	if len(t.renewals) > 0 && t.endLine == nil {
+		_, t.endLine = app.Live(t.app, 100*time.Millisecond, t.line)
 	}
 }
 
-// quiet clears the live line.
-func (t *tracer) quiet() {
-	if t.still != nil {
-		t.still()
-		t.still = nil
+// clearLine clears the live line.
+func (t *tracer) clearLine() {
+	if t.endLine != nil {
+		t.endLine()
+		t.endLine = nil
 	}
 }
 
-// line is the live line.
+// line returns the live line.
 func (t *tracer) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -366,7 +355,7 @@ func (t *tracer) line() string {
 	return strings.Join(parts, "  ")
 }
 
-// finish prints what waits, why the trace ended, and the chart.
+// finish prints the renewals that are held back, why the trace ended, and the chart.
 func (t *tracer) finish(err error) error {
 	for _, e := range t.renewals {
 		if queued := t.app.Queue(e); queued != nil {
@@ -377,9 +366,9 @@ func (t *tracer) finish(err error) error {
 	switch {
 	case err == nil:
 		reason = "recording"
-	case errors.Is(err, errTraceOver):
+	case errors.Is(err, errTimeOver):
 		reason, err = "for", nil
-	case errors.Is(err, errTraceCount):
+	case errors.Is(err, errCountReached):
 		reason, err = "count", nil
 	case fault.IsA[*signals.Interrupted](err):
 		reason = "interrupted"
@@ -409,7 +398,7 @@ func (t *tracer) finish(err error) error {
 	return t.draw(err)
 }
 
-// draw writes the picture, if one is wanted, and returns err if there is no other error.
+// draw writes the picture, if one is wanted. It returns its own error or err.
 func (t *tracer) draw(err error) error {
 	if t.f.svg == "" {
 		return err

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// ParseDuration reads the value of a duration flag, which may be 0. An empty text is 0. The
+// error is a usage error that names the flag.
+func ParseDuration(flag string, text config.Text) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := config.ParseDuration(string(text))
+	if err != nil {
+		return 0, fault.Usagef("%s: %w", flag, err)
+	}
+	if d < 0 {
+		return 0, fault.Usagef("%s %s: must not be negative", flag, text)
+	}
+	return d, nil
+}
+
+// ParsePositiveDuration is [ParseDuration] for a flag that may not be 0. An empty text is 0.
+func ParsePositiveDuration(flag string, text config.Text) (time.Duration, error) {
+	d, err := ParseDuration(flag, text)
+	if err == nil && d == 0 && text != "" {
+		err = fault.Usagef("%s %s: must be greater than 0", flag, text)
+	}
+	return d, err
+}

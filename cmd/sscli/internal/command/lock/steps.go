@@ -1,0 +1,162 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// A step acquires, renews or releases a lock for a script, which holds the lock between the
+// commands.
+type step func(context.Context, *client.Session, client.LockOptions) (format.Lock, error)
+
+func newAcquire(a *app.App) *cobra.Command {
+	var f lockFlags
+	cmd := &cobra.Command{
+		Use:   "acquire NAME",
+		Short: "Acquire a lock; the script renews and releases it",
+		Long: `Acquire the lock NAME, waiting while another holds it, and print its fencing token. The
+lock expires after --ttl unless it is renewed (lock renew). If the work fits in one
+command, use lock run: it renews the lock and stops the work when the lock is lost.
+
+Exit code 1 if another holds the lock: with --try at once, else when --wait is over.
+Two jobs with the same holder's name hold the lock both, so make it unique.
+
+With --wait, lost answers do not end the waiting. An attempt that got no answer is
+undone; exit code 11 if that cannot be confirmed.`,
+		Example: `  T=$(sscli lock acquire build --ttl 60s --holder "job-$CI_JOB_ID" --try) || exit
+  sscli set artifact 1.2.3 --fence "$T"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runStep(cmd.Context(), a, cmd, args, &f, true, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
+				reportWaiting(a, &o)
+				lease, err := s.AcquireLock(ctx, f.name, o)
+				return f.result("acquire", o, lease), err
+			})
+		},
+	}
+	f.bindTTL(cmd.Flags())
+	f.bindWait(cmd.Flags())
+	f.bindHolder(cmd.Flags())
+	return cmd
+}
+
+func newRenew(a *app.App) *cobra.Command {
+	f := lockFlags{conflict: fault.CodeNo}
+	cmd := &cobra.Command{
+		Use:   "renew NAME",
+		Short: "Extend a lock that was acquired",
+		Long: `Extend the lock NAME to --ttl from now, and print its new fencing token. --ttl is required:
+the store does not say how long the lease was.
+
+Exit code 8 if the holder no longer has it: it is not acquired anew. The store has no
+request for that, so sscli watches and reads the key first, and releases a lock again
+that expired in between.`,
+		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch f.ttl {
+			case "":
+				return fault.Usagef("no --ttl: the store does not say how long the lease was: want a duration such as --ttl 10m")
+			case "keep":
+				return fault.Usagef("--ttl keep: the store does not say how long the lease was: want a duration such as 10m")
+			}
+			return runStep(cmd.Context(), a, cmd, args, &f, false, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
+				lease, err := s.RenewLock(ctx, f.name, o)
+				return f.result("renew", o, lease), err
+			})
+		},
+	}
+	cmd.Flags().Var(&f.ttl, "ttl", "the lock expires `DURATION` from now (required)")
+	f.bindHolder(cmd.Flags())
+	return cmd
+}
+
+func newRelease(a *app.App) *cobra.Command {
+	f := lockFlags{conflict: fault.CodeNo}
+	cmd := &cobra.Command{
+		Use:   "release NAME",
+		Short: "Release a lock that was acquired",
+		Long: `Release the lock NAME if the holder still has it. If not, the lock is left alone and the
+exit code is 8: another may have held it during some of the work.
+
+Exit code 11 if the release got no answer and the lock is free now: it may have expired
+before.`,
+		Example: `  sscli lock release build --holder "job-$CI_JOB_ID"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runStep(cmd.Context(), a, cmd, args, &f, false, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
+				return format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)}, notReleased(s.ReleaseLock(ctx, f.name, o))
+			})
+		},
+	}
+	f.bindHolder(cmd.Flags())
+	return cmd
+}
+
+// runStep checks the flags and the operand, connects, runs a step and prints its result. A step
+// that waits for another holder may take any time. Any other one has two timeouts together with
+// connecting: one for its request, and one to find out what became of a request that got no
+// reply.
+func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string, f *lockFlags, waits bool, do step) error {
+	if err := f.operand(cmd, args); err != nil {
+		return err
+	}
+	o, err := f.knownHolder(a)
+	if err != nil {
+		return err
+	}
+	if err := a.Confirm(ctx, "lock "+cmd.Name()+" "+format.Brief(f.name)); err != nil {
+		return err
+	}
+	began := time.Now()
+	return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
+		if !waits {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, began.Add(twoTimeouts(so.Timeout)))
+			defer cancel()
+		}
+		result, err := do(ctx, s, o)
+		if err != nil {
+			return f.lockError(a, err)
+		}
+		err = a.Emit(result)
+		if err != nil && result.Op == "acquire" {
+			err = errors.Join(err, giveBack(ctx, a, s, f.name, o))
+		}
+		return err
+	})
+}
+
+// twoTimeouts returns the time in which a request expires, which is after whole seconds, plus
+// one timeout.
+func twoTimeouts(timeout time.Duration) time.Duration {
+	return (timeout + time.Second - 1).Truncate(time.Second) + timeout
+}
+
+// giveBack releases a lock whose token could not be printed, because then nobody knows that the
+// lock is held. It works after a signal too, and takes at most the timeout of the session.
+func giveBack(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions) error {
+	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, o); err != nil {
+		return fmt.Errorf("releasing the lock again: %w", err)
+	}
+	a.Inform("lock " + format.Brief(name) + " was released again, because its token could not be printed")
+	return nil
+}
+
+// notReleased adds a hint to the error of a lock that the holder did not have.
+func notReleased(err error) error {
+	e, ok := errors.AsType[*client.NotHolderError](err)
+	switch {
+	case !ok:
+		return err
+	case !e.Status.Held:
+		return &fault.NextError{Err: err, Hint: "there is nothing to release; read again what it protects, as another may have held it"}
+	}
+	return &fault.NextError{Err: err, Hint: "use the --holder that it was acquired with: sscli lock status " + format.BriefWord(e.Status.Name) + " shows who holds it"}
+}

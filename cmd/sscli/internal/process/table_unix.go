@@ -1,0 +1,47 @@
+//go:build unix
+
+package process
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process is a row of the system's process table.
+type process struct {
+	pid, parent, group, session int
+}
+
+// childrenOf lists the children of a process. With sameSession, it leaves out those in other
+// sessions than this process.
+func childrenOf(parent int, table []process, sameSession bool) []int {
+	session, _ := unix.Getsid(0) // no error for our own process
+	var pids []int
+	for _, p := range table {
+		if p.parent == parent && (!sameSession || p.session == session) {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// descendants lists the descendants of this process that are not in a group.
+func descendants(table []process, group int) []int {
+	tree := map[int]bool{os.Getpid(): true}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range table {
+			if tree[p.parent] && !tree[p.pid] {
+				tree[p.pid], grown = true, true
+			}
+		}
+	}
+	var pids []int
+	for _, p := range table {
+		if tree[p.pid] && p.pid != os.Getpid() && p.group != group {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
