@@ -5,7 +5,12 @@ type Aside struct {
 	Text string
 }
 
-func (a Aside) fields() object { return object{{"op", "aside"}, {"text", valid(a.Text)}} }
+func (Aside) diagnostic() {}
+
+func (a Aside) fields(o *objectWriter) {
+	o.add("op", "aside")
+	o.add("text", valid(a.Text))
+}
 
 func (a Aside) human(dst []byte, s *style) []byte {
 	return append(append(dst, s.faint.Sprint("("+string(appendText(nil, a.Text))+")")...), '\n')

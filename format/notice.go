@@ -9,18 +9,16 @@ type Notice struct {
 	Time    time.Time // when it happened; zero: not shown
 }
 
-func (n Notice) fields() object {
-	return object{
-		{"op", "notice"},
-		{"line", when(n.Line > 0, n.Line)},
-		{"message", valid(n.Message)},
-		{"time", when(!n.Time.IsZero(), n.Time)},
-	}
+func (Notice) diagnostic() {}
+
+func (n Notice) fields(o *objectWriter) {
+	o.add("op", "notice")
+	o.add("line", when(n.Line > 0, n.Line))
+	o.add("message", valid(n.Message))
+	o.add("time", when(!n.Time.IsZero(), n.Time))
 }
 
-func (n Notice) human(dst []byte, _ *style) []byte { return n.raw(dst) }
-
-func (n Notice) raw(dst []byte) []byte {
+func (n Notice) human(dst []byte, _ *style) []byte {
 	dst = appendMoment(append(dst, "sscli: "...), n.Time)
 	return append(appendText(appendLine(dst, n.Line), n.Message), '\n')
 }

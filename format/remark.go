@@ -5,7 +5,12 @@ type Remark struct {
 	Text string
 }
 
-func (r Remark) fields() object { return object{{"op", "say"}, {"text", valid(r.Text)}} }
+func (Remark) diagnostic() {}
+
+func (r Remark) fields(o *objectWriter) {
+	o.add("op", "say")
+	o.add("text", valid(r.Text))
+}
 
 func (r Remark) human(dst []byte, s *style) []byte {
 	return append(append(dst, s.key.Sprint(Escape(r.Text))...), '\n')
