@@ -2,7 +2,6 @@ package format
 
 import (
 	"fmt"
-	"time"
 	"unicode/utf8"
 )
 
@@ -26,47 +25,18 @@ func (f Fault) fields(o *objectWriter) {
 
 func (f Fault) human(dst []byte, s *style) []byte {
 	dst = append(append(dst, s.fail.Sprint("sscli:")...), ' ')
-	return appendHint(appendText(appendLine(dst, f.Line), f.Message), f.Hint)
+	return appendHint(appendText(appendLineNumber(dst, f.Line), f.Message), f.Hint)
 }
 
-func appendLine(dst []byte, line int) []byte {
+// appendLineNumber appends the number of a line of a batch, if there is one.
+func appendLineNumber(dst []byte, line int) []byte {
 	if line > 0 {
 		dst = fmt.Appendf(dst, "line %d: ", line)
 	}
 	return dst
 }
 
-// Warning is a warning, for standard error. It does not change the exit code.
-type Warning struct {
-	Message string
-	Hint    string    // the next thing to try; empty: none
-	Line    int       // of a batch, counted from 1; 0: none
-	Time    time.Time // when it happened; zero: not shown
-}
-
-func (Warning) diagnostic() {}
-
-func (w Warning) fields(o *objectWriter) {
-	o.add("op", "warning")
-	o.add("line", when(w.Line > 0, w.Line))
-	o.add("message", valid(w.Message))
-	o.add("hint", nonEmpty(valid(w.Hint)))
-	o.add("time", when(!w.Time.IsZero(), w.Time))
-}
-
-func (w Warning) human(dst []byte, s *style) []byte {
-	dst = append(append(dst, "sscli: "+s.warning.Sprint("warning:")...), ' ')
-	return appendHint(appendText(appendLine(appendMoment(dst, w.Time), w.Line), w.Message), w.Hint)
-}
-
-// appendMoment appends a time and a space, or nothing for the zero Time.
-func appendMoment(dst []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return dst
-	}
-	return append(appendTime(dst, t), ' ')
-}
-
+// appendHint appends a hint, if there is one, and ends the line.
 func appendHint(dst []byte, hint string) []byte {
 	if hint != "" {
 		dst = appendText(append(dst, "\n  try: "...), hint)

@@ -44,8 +44,8 @@ func resultTypes(t *testing.T) (names []string) {
 // An opKey tells apart results that have the same op: those for standard error, and the events
 // of a watch, which are the ones with a time.
 type opKey struct {
-	name         string
-	aside, event bool
+	name          string
+	stderr, event bool
 }
 
 // TestOps compares Ops with what the samples print: each op and each field, both ways.
@@ -57,8 +57,8 @@ func TestOps(t *testing.T) {
 			typ := reflect.Indirect(reflect.ValueOf(r)).Type().Name()
 			fields := collect(r)
 			_, isEvent := r.(Event)
-			_, aside := r.(diagnostic)
-			key := opKey{fields[0].value.(string), aside, isEvent}
+			_, stderr := r.(diagnostic)
+			key := opKey{fields[0].value.(string), stderr, isEvent}
 			if printed[key] == nil {
 				printed[key] = make(map[string]bool)
 			}
@@ -93,7 +93,7 @@ func TestOps(t *testing.T) {
 		}
 	}
 	for _, op := range Ops() {
-		key := opKey{op.Name, op.Aside, strings.HasPrefix(op.By, "watch") && op.Name != "end"}
+		key := opKey{op.Name, op.Stderr, strings.HasPrefix(op.By, "watch") && op.Name != "end"}
 		documented := strings.Fields(op.Fields)
 		for _, name := range documented {
 			if !printed[key][name] {
