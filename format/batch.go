@@ -38,50 +38,46 @@ func (s BatchSummary) lines() int { return s.Applied + s.No + s.Refused + s.Unkn
 // rate returns the lines per second, rounded.
 func (s BatchSummary) rate() int64 { return perSecond(s.lines(), s.Elapsed) }
 
-func (s BatchSummary) fields() object {
+func (s BatchSummary) fields(o *objectWriter) { s.write(o, "batch", "no") }
+
+// write writes the fields, with the given names for the op and for the lines with a no.
+func (s BatchSummary) write(o *objectWriter, op, no string) {
 	ahead := make(list, len(s.Ahead))
 	for i, r := range s.Ahead {
 		ahead[i] = list{r.First, r.Last}
 	}
-	return object{
-		{"op", "batch"},
-		{"lines", s.lines()},
-		{"applied", s.Applied},
-		{"no", s.No},
-		{"refused", s.Refused},
-		{"unknown", s.Unknown},
-		{"skipped", when(s.Skipped > 0, s.Skipped)},
-		{"elapsed_ms", milliseconds(s.Elapsed)},
-		{"rate", s.rate()},
-		{"resume_line", when(s.Resume > 0, s.Resume)},
-		{"ahead", when(len(ahead) > 0, ahead)},
-	}
+	o.add("op", op)
+	o.add("lines", s.lines())
+	o.add("applied", s.Applied)
+	o.add(no, s.No)
+	o.add("refused", s.Refused)
+	o.add("unknown", s.Unknown)
+	o.add("skipped", when(s.Skipped > 0, s.Skipped))
+	o.add("elapsed_ms", s.Elapsed)
+	o.add("rate", s.rate())
+	o.add("resume_line", when(s.Resume > 0, s.Resume))
+	o.add("ahead", when(len(ahead) > 0, ahead))
 }
+
+func (BatchSummary) diagnostic() {}
 
 func (s BatchSummary) human(dst []byte, st *style) []byte {
-	return s.text(dst, st.faint.Sprint("sscli:"))
-}
-
-func (s BatchSummary) raw(dst []byte) []byte { return s.text(dst, "sscli:") }
-
-// text is the human and the raw form, which differ in the prefix.
-func (s BatchSummary) text(dst []byte, prefix string) []byte {
-	dst = fmt.Appendf(append(dst, prefix...), " %s: %d applied, %d no, %d refused, %d unknown",
+	dst = fmt.Appendf(st.program(dst), "%s: %d applied, %d no, %d refused, %d unknown",
 		Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
 	if s.Skipped > 0 {
 		dst = fmt.Appendf(dst, ", %d skipped", s.Skipped)
 	}
-	dst = fmt.Appendf(dst, "; %ss, %d/s\n", strconv.FormatFloat(s.Elapsed.Seconds(), 'f', 3, 64), s.rate())
+	dst = fmt.Appendf(dst, "; %s, %d/s\n", seconds(s.Elapsed), s.rate())
 	if s.Resume == 0 {
 		return dst
 	}
-	dst = fmt.Appendf(append(dst, prefix...), " ended before its input did; continue with --from-line %d\n", s.Resume)
+	dst = fmt.Appendf(st.program(dst), "ended before its input did; continue with --from-line %d\n", s.Resume)
 	if len(s.Ahead) > 0 {
 		ranges := make([]string, len(s.Ahead))
 		for i, r := range s.Ahead {
 			ranges[i] = r.String()
 		}
-		dst = fmt.Appendf(append(dst, prefix...), " these later lines have run already, and will run again: %s\n", strings.Join(ranges, ", "))
+		dst = fmt.Appendf(st.program(dst), "these later lines have run already, and will run again: %s\n", strings.Join(ranges, ", "))
 	}
 	return dst
 }

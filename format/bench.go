@@ -8,16 +8,22 @@ import (
 
 // Bench is a result of `bench`, for one verb or for all.
 type Bench struct {
-	Verb    string // get, set, del, or all
-	Count   int64  // requests that were answered
-	Errors  int64  // requests with an error, or without an answer
-	Elapsed time.Duration
+	Verb    string        `json:"verb"`   // get, set, del, or all
+	Count   int64         `json:"count"`  // requests that were answered
+	Errors  int64         `json:"errors"` // requests with an error, or without an answer
+	Elapsed time.Duration `json:"elapsed_ms"`
 	Latency Latency
 }
 
 // Latency summarizes the round-trip times of the requests that were answered.
 type Latency struct {
-	Min, Mean, P50, P90, P99, P999, Max time.Duration
+	Min  time.Duration `json:"min_ms,omitzero"`
+	Mean time.Duration `json:"mean_ms,omitzero"`
+	P50  time.Duration `json:"p50_ms,omitzero"`
+	P90  time.Duration `json:"p90_ms,omitzero"`
+	P99  time.Duration `json:"p99_ms,omitzero"`
+	P999 time.Duration `json:"p99_9_ms,omitzero"`
+	Max  time.Duration `json:"max_ms,omitzero"`
 }
 
 func (l Latency) all() [7]time.Duration {
@@ -34,22 +40,10 @@ func (b Bench) perSecond() float64 {
 	return float64(b.Count) / b.Elapsed.Seconds()
 }
 
-func (b Bench) fields() object {
-	return object{
-		{"op", "bench"},
-		{"verb", b.Verb},
-		{"count", b.Count},
-		{"errors", b.Errors},
-		{"elapsed_ms", milliseconds(b.Elapsed)},
-		{"per_second", float64(int64(b.perSecond()*10)) / 10},
-		{"min_ms", rtt(b.Latency.Min)},
-		{"mean_ms", rtt(b.Latency.Mean)},
-		{"p50_ms", rtt(b.Latency.P50)},
-		{"p90_ms", rtt(b.Latency.P90)},
-		{"p99_ms", rtt(b.Latency.P99)},
-		{"p99_9_ms", rtt(b.Latency.P999)},
-		{"max_ms", rtt(b.Latency.Max)},
-	}
+func (b Bench) fields(o *objectWriter) {
+	o.result("bench", b)
+	o.add("per_second", float64(int64(b.perSecond()*10))/10)
+	o.structure(b.Latency)
 }
 
 func (b Bench) human(dst []byte, s *style) []byte {
@@ -71,10 +65,7 @@ func (b Bench) human(dst []byte, s *style) []byte {
 // raw writes the verb, the numbers of answers and of errors, the answers per second and
 // the latencies in milliseconds.
 func (b Bench) raw(dst []byte) []byte {
-	dst = fmt.Appendf(dst, "%s\t%d\t%d\t", b.Verb, b.Count, b.Errors)
-	dst = strconv.AppendFloat(dst, b.perSecond(), 'f', 1, 64)
-	for _, d := range b.Latency.all() {
-		dst = appendMilliseconds(append(dst, '\t'), d)
-	}
-	return append(dst, '\n')
+	l := b.Latency
+	return appendRecord(dst, b.Verb, b.Count, b.Errors, strconv.FormatFloat(b.perSecond(), 'f', 1, 64),
+		l.Min, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max)
 }

@@ -4,25 +4,17 @@ import "strings"
 
 // Build is the result of `version`. Unknown parts are empty.
 type Build struct {
-	Version, Commit, Date, Go, Platform string
-	Modified                            bool // files differed from the commit
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitzero"`
+	Modified bool   `json:"modified,omitzero"` // files differed from the commit
+	Date     string `json:"date,omitzero"`
+	Go       string `json:"go,omitzero"`
+	Platform string `json:"platform,omitzero"`
 }
 
-func (b Build) fields() object {
-	return object{
-		{"op", "version"},
-		{"version", b.Version},
-		{"commit", nonEmpty(b.Commit)},
-		{"modified", when(b.Modified, true)},
-		{"date", nonEmpty(b.Date)},
-		{"go", nonEmpty(b.Go)},
-		{"platform", nonEmpty(b.Platform)},
-	}
-}
+func (b Build) fields(o *objectWriter) { o.result("version", b) }
 
-func (b Build) human(dst []byte, _ *style) []byte { return b.raw(dst) }
-
-func (b Build) raw(dst []byte) []byte {
+func (b Build) human(dst []byte, _ *style) []byte {
 	dst = appendText(append(dst, "sscli "...), b.Version)
 	var known []string
 	commit := b.Commit

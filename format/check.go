@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/fatih/color"
 )
 
 // The outcomes of a Check.
@@ -16,34 +18,24 @@ const (
 
 // Check is the result of one check of `doctor`.
 type Check struct {
-	Name    string // identifies the check for programs
-	Status  string // Pass, Warn, Fail or Skip
-	Message string
-	Hint    string        // the next thing to try; empty: none
-	Took    time.Duration // 0: not measured
-	Facts   []Fact
+	Name    string        `json:"check"`  // identifies the check for programs
+	Status  string        `json:"status"` // Pass, Warn, Fail or Skip
+	Message string        `json:"message"`
+	Hint    string        `json:"hint,omitzero"`    // the next thing to try; empty: none
+	Took    time.Duration `json:"took_ms,omitzero"` // 0: not measured
+	Facts   []Fact        `json:"facts,omitempty"`
 }
 
 // A Fact is a detail that a check found.
 type Fact struct {
-	Name, Value string
-	Source      string // of a setting: where its value comes from
+	Name   string `json:"name"`
+	Value  string `json:"value,omitzero"`
+	Source string `json:"source,omitzero"` // of a setting: where its value comes from
 }
 
-func (c Check) fields() object {
-	var facts list
-	for _, f := range c.Facts {
-		facts = append(facts, object{{"name", f.Name}, {"value", nonEmpty(f.Value)}, {"source", nonEmpty(f.Source)}})
-	}
-	return object{
-		{"op", "check"},
-		{"check", c.Name},
-		{"status", c.Status},
-		{"message", valid(c.Message)},
-		{"hint", nonEmpty(valid(c.Hint))},
-		{"took_ms", rtt(c.Took)},
-		{"facts", when(len(facts) > 0, facts)},
-	}
+func (c Check) fields(o *objectWriter) {
+	c.Message, c.Hint = valid(c.Message), valid(c.Hint)
+	o.result("check", c)
 }
 
 func (c Check) human(dst []byte, s *style) []byte {
@@ -84,45 +76,34 @@ func (c Check) human(dst []byte, s *style) []byte {
 
 // raw writes the status, the name, the message and, if there is one, the hint.
 func (c Check) raw(dst []byte) []byte {
-	dst = append(append(append(append(dst, c.Status...), '\t'), c.Name...), '\t')
-	dst = AppendEscape(dst, c.Message)
-	if c.Hint != "" {
-		dst = AppendEscape(append(dst, '\t'), c.Hint)
+	if c.Hint == "" {
+		return appendRecord(dst, c.Status, c.Name, c.Message)
 	}
-	return append(dst, '\n')
+	return appendRecord(dst, c.Status, c.Name, c.Message, c.Hint)
 }
 
 // CheckSummary ends the output of `doctor`.
 type CheckSummary struct {
-	Passed, Warned, Failed, Skipped int
+	Passed  int `json:"passed"`
+	Warned  int `json:"warned"`
+	Failed  int `json:"failed"`
+	Skipped int `json:"skipped"`
 }
 
-func (c CheckSummary) fields() object {
-	return object{
-		{"op", "check_summary"},
-		{"passed", c.Passed},
-		{"warned", c.Warned},
-		{"failed", c.Failed},
-		{"skipped", c.Skipped},
-	}
-}
+func (c CheckSummary) fields(o *objectWriter) { o.result("check_summary", c) }
 
 func (c CheckSummary) human(dst []byte, s *style) []byte {
-	count := func(n int, paint func(a ...any) string, one, many string) string {
-		text := fmt.Sprintf("%d %s", n, many)
-		if n == 1 {
-			text = "1 " + one
+	count := func(n int, noun string, paint *color.Color) string {
+		if n == 0 {
+			return Count(n, noun)
 		}
-		if n > 0 {
-			return paint(text)
-		}
-		return text
+		return paint.Sprint(Count(n, noun))
 	}
 	return fmt.Appendf(dst, "%d passed, %s, %s, %d not checked\n", c.Passed,
-		count(c.Warned, s.warning.Sprint, "warning", "warnings"), count(c.Failed, s.fail.Sprint, "failure", "failures"), c.Skipped)
+		count(c.Warned, "warning", s.warning), count(c.Failed, "failure", s.fail), c.Skipped)
 }
 
 // raw begins with a word that is not a status.
 func (c CheckSummary) raw(dst []byte) []byte {
-	return fmt.Appendf(dst, "summary\t%d\t%d\t%d\t%d\n", c.Passed, c.Warned, c.Failed, c.Skipped)
+	return appendRecord(dst, "summary", c.Passed, c.Warned, c.Failed, c.Skipped)
 }

@@ -1,28 +1,20 @@
 package format
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // Context is a named connection, as printed by `context list`, `set`, `use` and `rm`.
 type Context struct {
 	Op        string // "list", "set", "use" or "rm"
-	Name      string // empty after `context use none`
-	Chosen    bool
-	Protected bool
-	Broker    string // URL, or "embedded"; empty if the context sets none
+	Name      string `json:"name,omitzero"` // empty after `context use none`
+	Chosen    bool   `json:"chosen"`
+	Protected bool   `json:"protected"`
+	Broker    string `json:"broker,omitzero"` // URL, or "embedded"; empty if the context sets none
 	Width     int    // of the longest name, for the human form
 }
 
-func (c Context) fields() object {
-	return object{
-		{"op", "context_" + c.Op},
-		{"name", nonEmpty(c.Name)},
-		{"chosen", c.Chosen},
-		{"protected", c.Protected},
-		{"broker", nonEmpty(valid(c.Broker))},
-	}
+func (c Context) fields(o *objectWriter) {
+	c.Broker = valid(c.Broker)
+	o.result("context_"+c.Op, c)
 }
 
 func (c Context) human(dst []byte, s *style) []byte {
@@ -51,42 +43,21 @@ func (c Context) human(dst []byte, s *style) []byte {
 
 // raw writes the name first, so that `cut -f 1` lists names.
 func (c Context) raw(dst []byte) []byte {
-	mark, protected := "-", "-"
-	if c.Chosen {
-		mark = "chosen"
-	}
-	if c.Protected {
-		protected = "protected"
-	}
-	return fmt.Appendf(dst, "%s\t%s\t%s\t%s\n", orDash(c.Name), mark, protected, orDash(c.Broker))
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return Escape(text)
+	return appendRecord(dst, textOr(c.Name), when(c.Chosen, "chosen"), when(c.Protected, "protected"), textOr(c.Broker))
 }
 
 // Setting is a setting in effect and where its value comes from: a line of
 // `context show`.
 type Setting struct {
-	Name, Value string
-	Source      string // a flag, a variable, "context NAME" or "default"
-	File        string // the file with Source; empty: none
-	Width       int    // of the longest name, for the human form
-	ValueWidth  int    // of the longest value, for the human form
+	Name       string `json:"name"`
+	Value      string `json:"value"`
+	Source     string `json:"source"`        // a flag, a variable, "context NAME" or "default"
+	File       string `json:"file,omitzero"` // the file with Source; empty: none
+	Width      int    // of the longest name, for the human form
+	ValueWidth int    // of the longest value, for the human form
 }
 
-func (v Setting) fields() object {
-	return object{
-		{"op", "setting"},
-		{"name", v.Name},
-		{"value", v.Value},
-		{"source", v.Source},
-		{"file", nonEmpty(v.File)},
-	}
-}
+func (v Setting) fields(o *objectWriter) { o.result("setting", v) }
 
 func (v Setting) human(dst []byte, s *style) []byte {
 	value := string(appendText(nil, v.Value))
@@ -100,5 +71,5 @@ func (v Setting) human(dst []byte, s *style) []byte {
 }
 
 func (v Setting) raw(dst []byte) []byte {
-	return fmt.Appendf(dst, "%s\t%s\t%s\t%s\n", Escape(v.Name), Escape(v.Value), Escape(v.Source), orDash(v.File))
+	return appendRecord(dst, v.Name, v.Value, v.Source, textOr(v.File))
 }

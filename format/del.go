@@ -19,9 +19,9 @@ func (d Del) answer() (n int64, reason string) {
 	return 0, "missing"
 }
 
-func (d Del) fields() object {
+func (d Del) fields(o *objectWriter) {
 	n, reason := d.answer()
-	return deletion("del", d.Key, n, reason, d.Version, d.RTT)
+	deletion(o, "del", d.Key, n, reason, d.Version, d.RTT)
 }
 
 func (d Del) human(dst []byte, s *style) []byte {
@@ -43,7 +43,8 @@ func (d Del) cells(s *style) []cell {
 	return row
 }
 
+// raw has no key: replies are in the order of the keys.
 func (d Del) raw(dst []byte) []byte {
 	n, _ := d.answer()
-	return rawInteger(dst, n, d.Version)
+	return appendRecord(dst, n, d.Version)
 }

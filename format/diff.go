@@ -7,11 +7,13 @@ import (
 
 // Difference is a key that `diff` found.
 type Difference struct {
-	Change                 string // "added", "removed" or "changed"
-	Key                    string
-	Old, New               []byte        // nil: the key is missing on that side
-	OldVersion, NewVersion Version       // nil: missing, or not known
-	Fields                 []FieldChange // of two JSON values; empty for other values
+	Change     string        `json:"change"` // "added", "removed" or "changed"
+	Key        string        `json:"key"`
+	Old        []byte        `json:"old,omitzero"`     // nil: the key is missing on this side
+	New        []byte        `json:"new,omitzero"`     // nil: the key is missing on this side
+	OldVersion Version       `json:"old_version"`      // nil: missing, or not known
+	NewVersion Version       `json:"version"`          // nil: missing, or not known
+	Fields     []FieldChange `json:"fields,omitempty"` // of two JSON values; empty for other values
 }
 
 // FieldChange is a field of a JSON value that changed. An empty text is a field that is
@@ -21,8 +23,10 @@ type FieldChange struct {
 	Old, New string // JSON
 }
 
-func (c FieldChange) fields() object {
-	return object{{"path", c.Path}, {"old", when(c.Old != "", jsonText(c.Old))}, {"new", when(c.New != "", jsonText(c.New))}}
+func (c FieldChange) fields(o *objectWriter) {
+	o.add("path", c.Path)
+	o.add("old", when(c.Old != "", jsonText(c.Old)))
+	o.add("new", when(c.New != "", jsonText(c.New)))
 }
 
 // path returns the path for the human output.
@@ -39,22 +43,7 @@ func fieldText(value string) string {
 	return string(appendJSONText(nil, value))
 }
 
-func (d Difference) fields() object {
-	fields := make(list, len(d.Fields))
-	for i, c := range d.Fields {
-		fields[i] = c.fields()
-	}
-	return object{
-		{"op", "diff"},
-		{"change", d.Change},
-		{"key", d.Key},
-		{"old", when(d.Old != nil, string(d.Old))},
-		{"new", when(d.New != nil, string(d.New))},
-		{"old_version", versionField(d.OldVersion)},
-		{"version", versionField(d.NewVersion)},
-		{"fields", when(len(fields) > 0, fields)},
-	}
-}
+func (d Difference) fields(o *objectWriter) { o.result("diff", d) }
 
 // human writes + for a key that was added, - for one that was removed, and ~ for one that
 // changed, with a line for each field of a JSON value.
@@ -84,52 +73,35 @@ func (d Difference) human(dst []byte, s *style) []byte {
 // raw writes the change, the key, the old and the new version, and the old and the new value.
 // What is missing is a minus, and nothing in place of a value.
 func (d Difference) raw(dst []byte) []byte {
-	dst = AppendEscape(append(append(dst, d.Change...), '\t'), d.Key)
-	for _, side := range []struct {
-		v    Version
-		here bool
-	}{{d.OldVersion, d.Old != nil}, {d.NewVersion, d.New != nil}} {
-		absent := "-"
-		if side.here {
-			absent = "?"
+	version := func(v Version, value []byte) any {
+		if value == nil {
+			return v
 		}
-		dst = appendVersion(append(dst, '\t'), side.v, absent)
+		return versionOr(v, "?")
 	}
-	dst = AppendEscape(append(dst, '\t'), d.Old)
-	return append(AppendEscape(append(dst, '\t'), d.New), '\n')
+	return appendRecord(dst, d.Change, d.Key, version(d.OldVersion, d.Old), version(d.NewVersion, d.New), d.Old, d.New)
 }
 
 // DiffSummary counts what `diff` has compared, for standard error.
 type DiffSummary struct {
-	Equal, Added, Removed, Changed int // keys
-	Refused                        int // keys that could not be read
-	Elapsed                        time.Duration
+	Equal   int           `json:"equal"` // keys, as in the next three fields
+	Added   int           `json:"added"`
+	Removed int           `json:"removed"`
+	Changed int           `json:"changed"`
+	Refused int           `json:"refused"` // keys that could not be read
+	Elapsed time.Duration `json:"elapsed_ms"`
 	Meanwhile
 }
 
-func (s DiffSummary) fields() object {
-	return append(object{
-		{"op", "diff_summary"},
-		{"equal", s.Equal},
-		{"added", s.Added},
-		{"removed", s.Removed},
-		{"changed", s.Changed},
-		{"refused", s.Refused},
-		{"elapsed_ms", milliseconds(s.Elapsed)},
-	}, s.Meanwhile.fields()...)
-}
+func (DiffSummary) diagnostic() {}
+
+func (s DiffSummary) fields(o *objectWriter) { o.result("diff_summary", s) }
 
 func (s DiffSummary) human(dst []byte, st *style) []byte {
-	return s.text(dst, st.faint.Sprint("sscli:"))
-}
-
-func (s DiffSummary) raw(dst []byte) []byte { return s.text(dst, "sscli:") }
-
-func (s DiffSummary) text(dst []byte, prefix string) []byte {
-	dst = fmt.Appendf(append(dst, prefix...), " %d added, %d removed, %d changed, %d equal", s.Added, s.Removed, s.Changed, s.Equal)
+	dst = fmt.Appendf(st.program(dst), "%d added, %d removed, %d changed, %d equal", s.Added, s.Removed, s.Changed, s.Equal)
 	if s.Refused > 0 {
 		dst = fmt.Appendf(dst, ", %d refused", s.Refused)
 	}
 	dst = fmt.Appendf(dst, "; %s\n", seconds(s.Elapsed))
-	return s.Meanwhile.text(dst, prefix)
+	return s.Meanwhile.line(dst, st)
 }

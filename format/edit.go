@@ -8,31 +8,18 @@ import (
 // EditConflict is how a text differs from the value that was written while it was edited, for
 // standard error.
 type EditConflict struct {
-	Key    string
-	Theirs []byte        // the value now
-	Ours   []byte        // the value that was not written
-	Fields []FieldChange // from theirs to ours, of two JSON values; empty for other values
+	Key    string        `json:"key"`
+	Theirs []byte        `json:"old"`              // the value now
+	Ours   []byte        `json:"new"`              // the value that was not written
+	Fields []FieldChange `json:"fields,omitempty"` // from theirs to ours, of two JSON values; empty for other values
 }
 
-func (c EditConflict) fields() object {
-	fields := make(list, len(c.Fields))
-	for i, f := range c.Fields {
-		fields[i] = f.fields()
-	}
-	return object{
-		{"op", "edit_conflict"}, {"key", c.Key}, {"old", string(c.Theirs)}, {"new", string(c.Ours)},
-		{"fields", when(len(fields) > 0, fields)},
-	}
-}
+func (EditConflict) diagnostic() {}
+
+func (c EditConflict) fields(o *objectWriter) { o.result("edit_conflict", c) }
 
 func (c EditConflict) human(dst []byte, s *style) []byte {
-	return c.text(dst, s.faint.Sprint("sscli:"))
-}
-
-func (c EditConflict) raw(dst []byte) []byte { return c.text(dst, "sscli:") }
-
-func (c EditConflict) text(dst []byte, prefix string) []byte {
-	dst = fmt.Appendf(append(dst, prefix...), " from the value of %s as it is now to your text:\n", BriefWord(c.Key))
+	dst = fmt.Appendf(s.program(dst), "from the value of %s as it is now to your text:\n", BriefWord(c.Key))
 	for _, f := range c.Fields {
 		dst = fmt.Appendf(dst, "    %s  %s\n", f.path(), f.arrow())
 	}

@@ -7,20 +7,18 @@ import (
 
 // Elapsed is the time that a command took, for standard error.
 type Elapsed struct {
-	Took time.Duration
+	Took time.Duration `json:"elapsed_ms"`
 }
 
-func (e Elapsed) fields() object {
-	return object{{"op", "time"}, {"elapsed_ms", milliseconds(e.Took)}}
-}
+func (Elapsed) diagnostic() {}
+
+func (e Elapsed) fields(o *objectWriter) { o.result("time", e) }
 
 func (e Elapsed) human(dst []byte, s *style) []byte {
 	return append(append(dst, s.faint.Sprint("took "+seconds(e.Took))...), '\n')
 }
 
-func (e Elapsed) raw(dst []byte) []byte {
-	return append(append(append(dst, "time\t"...), seconds(e.Took)...), '\n')
-}
+func (e Elapsed) raw(dst []byte) []byte { return appendRecord(dst, "time", seconds(e.Took)) }
 
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + "s"

@@ -37,44 +37,30 @@ func (e Event) isChange() bool { return !e.isState() && !e.isTrouble() && e.Op !
 // isTrouble reports whether the event is about the watch, rather than about the key.
 func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
 
-func (e Event) fields() object { return collect(e) }
-
-func (e Event) members(m *members) {
-	m.text("op", e.Op)
+func (e Event) fields(o *objectWriter) {
+	o.add("op", e.Op)
 	if e.Op != "unaudited" {
-		m.text("key", e.Key)
+		o.add("key", e.Key)
 	}
-	if e.isState() {
-		m.bool("found", e.HasValue)
-	}
+	o.add("found", when(e.isState(), e.HasValue))
 	if e.HasValue {
-		m.bytes("value", e.Value)
+		o.add("value", e.Value)
 	}
-	if e.Word != "" {
-		m.text("word", e.Word)
-	}
-	m.version("version", e.Version)
-	if e.Continuity != "" {
-		m.text("continuity", e.Continuity)
-	}
-	if e.Message != "" {
-		m.text("message", e.Message)
-	}
+	o.add("word", nonEmpty(e.Word))
+	o.add("version", e.Version)
+	o.add("continuity", nonEmpty(e.Continuity))
+	o.add("message", nonEmpty(e.Message))
 	if c := e.Field; c.Path != "" && !e.isTrouble() && e.Op != "gap" {
-		m.text("field", c.Path)
-		if c.Old != "" {
-			m.add("old", jsonText(c.Old))
-		}
-		if c.New != "" {
-			m.add("new", jsonText(c.New))
-		}
+		o.add("field", c.Path)
+		o.add("old", when(c.Old != "", jsonText(c.Old)))
+		o.add("new", when(c.New != "", jsonText(c.New)))
 	}
 	if e.Op == "gap" {
-		m.time("from", e.From)
-		m.time("to", e.To)
-		m.float("outage_ms", milliseconds(e.To.Sub(e.From)))
+		o.add("from", e.From)
+		o.add("to", e.To)
+		o.add("outage_ms", e.To.Sub(e.From))
 	}
-	m.time("time", e.Time)
+	o.add("time", e.Time)
 }
 
 func (e Event) human(dst []byte, s *style) []byte { return s.row(dst, e) }
@@ -143,62 +129,44 @@ func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 // the message, for unaudited OP and the message. With a Field the old and the new JSON of it
 // stand in place of the value: - if the field is missing, ? if it is not known.
 func (e Event) raw(dst []byte) []byte {
-	dst = append(append(dst, e.Op...), '\t')
-	if e.Op != "unaudited" {
-		dst = append(AppendEscape(dst, e.Key), '\t')
-	}
-	if e.isTrouble() {
-		return append(AppendEscape(dst, e.Message), '\n')
-	}
-	if e.Op == "gap" {
-		dst = append(append(dst, e.Continuity...), '\t')
-		dst = append(appendTime(dst, e.From), '\t')
-		return append(appendTime(dst, e.To), '\n')
+	switch e.Op {
+	case "unaudited":
+		return appendRecord(dst, e.Op, e.Message)
+	case "error":
+		return appendRecord(dst, e.Op, e.Key, e.Message)
+	case "gap":
+		return appendRecord(dst, e.Op, e.Key, e.Continuity, e.From, e.To)
 	}
 	absent := "?"
 	if e.isState() && !e.HasValue {
 		absent = "-"
 	}
-	dst = appendVersion(dst, e.Version, absent)
+	record := append(make([]any, 0, 6), e.Op, e.Key, versionOr(e.Version, absent))
 	if e.Word != "" {
-		dst = AppendEscape(append(dst, '\t'), e.Word)
+		record = append(record, e.Word)
 	}
 	switch {
+	case e.Field.Path != "" && e.Op == "set" && !e.HasValue:
+		record = append(record, textOr(e.Field.Old), "?")
 	case e.Field.Path != "":
-		now := rawField(e.Field.New)
-		if e.Op == "set" && !e.HasValue {
-			now = "?"
-		}
-		dst = AppendEscape(append(dst, '\t'), rawField(e.Field.Old))
-		dst = AppendEscape(append(dst, '\t'), now)
+		record = append(record, textOr(e.Field.Old), textOr(e.Field.New))
 	case e.HasValue:
-		dst = AppendEscape(append(dst, '\t'), e.Value)
+		record = append(record, e.Value)
 	}
-	return append(dst, '\n')
-}
-
-func rawField(value string) string {
-	if value == "" {
-		return "-"
-	}
-	return value
+	return appendRecord(dst, record...)
 }
 
 // End is the last line of `watch`.
 type End struct {
-	Reason string // why the watch ended, in one word
-	Events int    // the number of changes
-	Time   time.Time
+	Reason string    `json:"reason"` // why the watch ended, in one word
+	Events int       `json:"events"` // the number of changes
+	Time   time.Time `json:"time"`
 }
 
-func (e End) fields() object {
-	return object{{"op", "end"}, {"reason", e.Reason}, {"events", e.Events}, {"time", e.Time}}
-}
+func (e End) fields(o *objectWriter) { o.result("end", e) }
 
 func (e End) human(dst []byte, s *style) []byte {
 	return append(append(dst, s.faint.Sprintf("%s  end      %s, changes: %d", clock(e.Time), e.Reason, e.Events)...), '\n')
 }
 
-func (e End) raw(dst []byte) []byte {
-	return append(append(append(dst, "end\t"...), e.Reason...), '\n')
-}
+func (e End) raw(dst []byte) []byte { return appendRecord(dst, "end", e.Reason) }

@@ -26,27 +26,25 @@ type Explanation struct {
 	Hint    string // the next thing to do; may be empty
 }
 
-func (e Explanation) fields() object {
+func (e Explanation) fields(o *objectWriter) {
 	locked := e.Lock != ""
-	return object{
-		{"op", "explain"},
-		{"key", e.Key},
-		{"found", e.Found},
-		{"version", versionField(e.Version)},
-		{"lock", nonEmpty(e.Lock)},
-		{"held", when(locked, e.Held)},
-		{"holder", when(locked && e.Held, e.Holder)},
-		{"lock_token", versionField(e.LockToken)},
-		{"token", versionField(e.Token)},
-		{"token_to_version", nonEmpty(e.ToKey)},
-		{"token_to_lock_token", nonEmpty(e.ToLock)},
-		{"at_least", versionField(e.AtLeast)},
-		{"verdict", e.Verdict},
-		{"rule", nonEmpty(e.Rule)},
-		{"assumes_lock", when(locked, e.Assumes)},
-		{"why", e.Why},
-		{"hint", nonEmpty(e.Hint)},
-	}
+	o.add("op", "explain")
+	o.add("key", e.Key)
+	o.add("found", e.Found)
+	o.add("version", e.Version)
+	o.add("lock", nonEmpty(e.Lock))
+	o.add("held", when(locked, e.Held))
+	o.add("holder", when(locked && e.Held, e.Holder))
+	o.add("lock_token", e.LockToken)
+	o.add("token", e.Token)
+	o.add("token_to_version", nonEmpty(e.ToKey))
+	o.add("token_to_lock_token", nonEmpty(e.ToLock))
+	o.add("at_least", e.AtLeast)
+	o.add("verdict", e.Verdict)
+	o.add("rule", nonEmpty(e.Rule))
+	o.add("assumes_lock", when(locked, e.Assumes))
+	o.add("why", e.Why)
+	o.add("hint", nonEmpty(e.Hint))
 }
 
 func (e Explanation) human(dst []byte, s *style) []byte {
@@ -121,13 +119,5 @@ func (e Explanation) compare(line func(name, text string)) {
 // raw writes the verdict, the rule, the version of the key, the token of the lock and the
 // oldest token that the key can have; `-` for what is not known.
 func (e Explanation) raw(dst []byte) []byte {
-	dst = append(append(dst, e.Verdict...), '\t')
-	if e.Rule == "" {
-		dst = append(dst, '-')
-	}
-	dst = append(dst, e.Rule...)
-	for _, v := range []Version{e.Version, e.LockToken, e.AtLeast} {
-		dst = appendVersion(append(dst, '\t'), v, "-")
-	}
-	return append(dst, '\n')
+	return appendRecord(dst, e.Verdict, textOr(e.Rule), e.Version, e.LockToken, e.AtLeast)
 }

@@ -16,26 +16,21 @@ type ExportSummary struct {
 	Meanwhile
 }
 
-func (s ExportSummary) fields() object {
-	return append(object{
-		{"op", "export"},
-		{"keys", s.Keys},
-		{"missing", s.Missing},
-		{"refused", s.Refused},
-		{"bytes", s.Bytes},
-		{"elapsed_ms", milliseconds(s.Elapsed)},
-		{"rate", perSecond(s.Keys, s.Elapsed)},
-	}, s.Meanwhile.fields()...)
+func (ExportSummary) diagnostic() {}
+
+func (s ExportSummary) fields(o *objectWriter) {
+	o.add("op", "export")
+	o.add("keys", s.Keys)
+	o.add("missing", s.Missing)
+	o.add("refused", s.Refused)
+	o.add("bytes", s.Bytes)
+	o.add("elapsed_ms", s.Elapsed)
+	o.add("rate", perSecond(s.Keys, s.Elapsed))
+	o.structure(s.Meanwhile)
 }
 
 func (s ExportSummary) human(dst []byte, st *style) []byte {
-	return s.text(dst, st.faint.Sprint("sscli:"))
-}
-
-func (s ExportSummary) raw(dst []byte) []byte { return s.text(dst, "sscli:") }
-
-func (s ExportSummary) text(dst []byte, prefix string) []byte {
-	dst = fmt.Appendf(append(dst, prefix...), " %s, %s", Count(s.Keys, "key"), Count(int(s.Bytes), "byte"))
+	dst = fmt.Appendf(st.program(dst), "%s, %s", Count(s.Keys, "key"), Count(int(s.Bytes), "byte"))
 	if s.Missing > 0 {
 		dst = fmt.Appendf(dst, ", %d missing", s.Missing)
 	}
@@ -43,7 +38,7 @@ func (s ExportSummary) text(dst []byte, prefix string) []byte {
 		dst = fmt.Appendf(dst, ", %d refused", s.Refused)
 	}
 	dst = fmt.Appendf(dst, "; %s, %d/s\n", seconds(s.Elapsed), perSecond(s.Keys, s.Elapsed))
-	return s.Meanwhile.text(dst, prefix)
+	return s.Meanwhile.line(dst, st)
 }
 
 // perSecond returns how many there were per second, rounded.
@@ -56,9 +51,9 @@ func perSecond(n int, elapsed time.Duration) int64 {
 
 // Meanwhile is what other clients changed while many keys were read.
 type Meanwhile struct {
-	Written int      // keys whose version is newer than the begin of the reading
-	Deleted int      // keys that were listed, and gone when they were read
-	Changed []string // the first of these keys
+	Written int      `json:"written_meanwhile"`      // keys whose version is newer than the start of the reading
+	Deleted int      `json:"deleted_meanwhile"`      // keys that were listed, and gone when they were read
+	Changed []string `json:"changed_keys,omitempty"` // the first of these keys
 }
 
 // mostChanged is the most keys that a Meanwhile names.
@@ -76,20 +71,8 @@ func (m *Meanwhile) Saw(key string, deleted bool) {
 	}
 }
 
-func (m Meanwhile) fields() object {
-	keys := make(list, len(m.Changed))
-	for i, key := range m.Changed {
-		keys[i] = key
-	}
-	return object{
-		{"written_meanwhile", m.Written},
-		{"deleted_meanwhile", m.Deleted},
-		{"changed_keys", when(len(keys) > 0, keys)},
-	}
-}
-
-// text appends a line, if anything changed.
-func (m Meanwhile) text(dst []byte, prefix string) []byte {
+// line appends a line, if anything changed.
+func (m Meanwhile) line(dst []byte, s *style) []byte {
 	var parts []string
 	for _, p := range []struct {
 		n    int
@@ -109,5 +92,5 @@ func (m Meanwhile) text(dst []byte, prefix string) []byte {
 	if m.Written+m.Deleted > len(words) {
 		words = append(words, "…")
 	}
-	return fmt.Appendf(append(dst, prefix...), " while the keys were read, %s: %s\n", strings.Join(parts, " and "), strings.Join(words, ", "))
+	return fmt.Appendf(s.program(dst), "while the keys were read, %s: %s\n", strings.Join(parts, " and "), strings.Join(words, ", "))
 }

@@ -52,10 +52,16 @@ type Options struct {
 // A Result is a struct of this package that a Printer can print, such as [Get], [Set] or,
 // for standard error, [Fault].
 type Result interface {
-	fields() object
+	fielder
 	human(dst []byte, s *style) []byte
-	raw(dst []byte) []byte
 }
+
+// A rawResult has a raw form of its own. For other results it is the human form without
+// color.
+type rawResult interface{ raw(dst []byte) []byte }
+
+// A diagnostic is a result for standard error. A user's template does not apply to it.
+type diagnostic interface{ diagnostic() }
 
 // A Printer writes results to one stream.
 type Printer struct {
@@ -64,12 +70,12 @@ type Printer struct {
 	terminal bool
 	style    style
 	template *template.Template
-	buf      []byte  // queued results
-	members  members // of the result that is being encoded
+	buf      []byte // queued results
 }
 
 // New returns a Printer that writes to w. The error is about o.Output.
 func New(w io.Writer, o Options) (*Printer, error) {
+	o.Color = o.Color && o.Output == "human"
 	p := &Printer{w: w, output: o.Output, terminal: o.Terminal, style: newStyle(o)}
 	if source, ok := strings.CutPrefix(o.Output, "template="); ok {
 		t, err := parseTemplate(source)
@@ -141,23 +147,21 @@ func (p *Printer) Flush() error {
 
 // encode appends r in the Printer's output form.
 func (p *Printer) encode(dst []byte, r Result) ([]byte, error) {
+	_, isDiagnostic := r.(diagnostic)
 	switch {
 	case p.output == "human":
 		return r.human(dst, &p.style), nil
 	case p.output == "json":
-		if r, ok := r.(streamed); ok {
-			p.members.dst = append(dst, '{')
-			r.members(&p.members)
-			dst, p.members.dst = p.members.dst, nil
-			return append(dst, "}\n"...), nil
+		return append(appendObject(dst, r), '\n'), nil
+	case p.template != nil && !isDiagnostic:
+		out := bytes.NewBuffer(dst)
+		if err := p.template.Execute(out, p.templateData(collect(r))); err != nil {
+			return nil, &templateError{err}
 		}
-		return append(appendObject(dst, r.fields()), '\n'), nil
-	case p.template == nil, isDiagnostic(r):
+		return append(out.Bytes(), '\n'), nil
+	}
+	if r, ok := r.(rawResult); ok {
 		return r.raw(dst), nil
 	}
-	out := bytes.NewBuffer(dst)
-	if err := p.template.Execute(out, p.templateData(r.fields())); err != nil {
-		return nil, &templateError{err}
-	}
-	return append(out.Bytes(), '\n'), nil
+	return r.human(dst, &p.style), nil
 }

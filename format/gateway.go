@@ -2,13 +2,11 @@ package format
 
 // Gateway is the message of `gateway` that it is ready.
 type Gateway struct {
-	URL   string // for Redis clients
-	Store string // URL of the broker; empty: none
+	URL   string `json:"url"`            // for Redis clients
+	Store string `json:"store,omitzero"` // URL of the broker; empty: none
 }
 
-func (g Gateway) fields() object {
-	return object{{"op", "gateway"}, {"url", g.URL}, {"store", nonEmpty(g.Store)}}
-}
+func (g Gateway) fields(o *objectWriter) { o.result("gateway", g) }
 
 func (g Gateway) human(dst []byte, _ *style) []byte {
 	dst = append(appendText(append(dst, "ready: "...), g.URL), '\n')

@@ -14,17 +14,15 @@ type Get struct {
 	Show        Show          // how the human form shows the value
 }
 
-func (g Get) fields() object { return collect(g) }
-
-func (g Get) members(m *members) {
-	m.text("op", "get")
-	m.text("key", g.Key)
-	m.bool("found", g.Found)
+func (g Get) fields(o *objectWriter) {
+	o.add("op", "get")
+	o.add("key", g.Key)
+	o.add("found", g.Found)
 	if g.Found && !g.VersionOnly {
-		m.bytes("value", g.Value)
+		o.add("value", g.Value)
 	}
-	m.version("version", g.Version)
-	m.rtt("rtt_ms", g.RTT)
+	o.add("version", g.Version)
+	o.add("rtt_ms", rtt(g.RTT))
 }
 
 func (g Get) human(dst []byte, s *style) []byte {
@@ -67,18 +65,16 @@ func (g Get) raw(dst []byte) []byte {
 	if g.Found {
 		absent = "?"
 	}
+	version := versionOr(g.Version, absent)
 	switch {
+	case g.Many && g.VersionOnly:
+		return appendRecord(dst, g.Key, version)
 	case g.Many:
-		dst = append(AppendEscape(dst, g.Key), '\t')
-		dst = appendVersion(dst, g.Version, absent)
-		if !g.VersionOnly {
-			dst = AppendEscape(append(dst, '\t'), g.Value)
-		}
-		return append(dst, '\n')
+		return appendRecord(dst, g.Key, version, g.Value)
 	case !g.Found:
 		return dst
 	case g.VersionOnly:
-		return append(appendVersion(dst, g.Version, absent), '\n')
+		return appendRecord(dst, version)
 	}
 	return append(dst, g.Value...)
 }

@@ -7,13 +7,11 @@ import (
 
 // Clock is the result of `hlc now` and `hlc parse`.
 type Clock struct {
-	Op      string // "now" or "parse"
-	Version Version
+	Op      string  // "now" or "parse"
+	Version Version `json:"version"`
 }
 
-func (c Clock) fields() object {
-	return object{{"op", "hlc_" + c.Op}, {"version", versionField(c.Version)}}
-}
+func (c Clock) fields(o *objectWriter) { o.result("hlc_"+c.Op, c) }
 
 func (c Clock) human(dst []byte, s *style) []byte {
 	if none(c.Version) {
@@ -28,16 +26,11 @@ func (c Clock) human(dst []byte, s *style) []byte {
 }
 
 func (c Clock) raw(dst []byte) []byte {
-	if none(c.Version) {
-		return append(dst, "-\n"...)
-	}
-	if c.Op == "now" {
-		return append(appendVersion(dst, c.Version, "-"), '\n')
+	if none(c.Version) || c.Op == "now" {
+		return appendRecord(dst, c.Version)
 	}
 	wall, counter, node := c.Version.Parts()
-	dst = fmt.Appendf(dst, "%d\t%d\t", wall, counter)
-	dst = append(AppendEscape(dst, node), '\t')
-	return append(appendTime(dst, c.Version.Time()), '\n')
+	return appendRecord(dst, wall, strconv.FormatUint(counter, 10), node, c.Version.Time())
 }
 
 // Compare is the result of `hlc compare`.
@@ -46,12 +39,14 @@ type Compare struct {
 	Order int // -1: A is older; 0: they are the same; 1: A is newer
 }
 
-func (c Compare) fields() object {
-	o := object{{"op", "hlc_compare"}, {"a", versionField(c.A)}, {"b", versionField(c.B)}, {"order", c.Order}}
+func (c Compare) fields(o *objectWriter) {
+	o.add("op", "hlc_compare")
+	o.add("a", c.A)
+	o.add("b", c.B)
+	o.add("order", c.Order)
 	if !none(c.A) && !none(c.B) {
-		o = append(o, field{"wall_difference_ms", c.A.Time().Sub(c.B.Time()).Milliseconds()})
+		o.add("wall_difference_ms", c.A.Time().Sub(c.B.Time()).Milliseconds())
 	}
-	return o
 }
 
 func (c Compare) human(dst []byte, _ *style) []byte {
@@ -74,6 +69,4 @@ func (c Compare) human(dst []byte, _ *style) []byte {
 	return append(dst, "the wall clocks are the same\n"...)
 }
 
-func (c Compare) raw(dst []byte) []byte {
-	return append(strconv.AppendInt(dst, int64(c.Order), 10), '\n')
-}
+func (c Compare) raw(dst []byte) []byte { return appendRecord(dst, c.Order) }

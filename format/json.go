@@ -15,7 +15,7 @@ import (
 // The fields of a result form a tree, for the json output and for templates. Its leaves
 // are bool, int, int64, uint64, float64, null, time.Time, Version, and string for any bytes.
 type (
-	// An object is ordered. A field whose value is nil is omitted.
+	// An object is ordered. A field whose value is nil is not printed.
 	object []field
 	field  struct {
 		name  string
@@ -53,14 +53,17 @@ func member(name, s string) (string, string) {
 	return name + "_b64", base64.StdEncoding.EncodeToString([]byte(s))
 }
 
-func appendObject(dst []byte, o object) []byte {
-	m := members{dst: append(dst, '{')}
-	for _, f := range o {
-		if f.value != nil {
-			m.add(f.name, f.value)
-		}
+// appendObject appends an object as JSON.
+func appendObject(dst []byte, r fielder) []byte {
+	o := objectWriter{dst: append(dst, '{')}
+	r.fields(&o)
+	return append(o.dst, '}')
+}
+
+func (all object) fields(o *objectWriter) {
+	for _, f := range all {
+		o.add(f.name, f.value)
 	}
-	return append(m.dst, '}')
 }
 
 // appendJSON appends a value of the tree, or what templateData makes of one.
@@ -87,7 +90,7 @@ func appendJSON(dst []byte, value any) []byte {
 	case time.Time:
 		return append(appendTime(append(dst, '"'), v), '"')
 	case Version:
-		return appendVersionObject(dst, v)
+		return appendObject(dst, versionFields{v})
 	case jsonText:
 		return appendJSONText(dst, string(v))
 	case object:

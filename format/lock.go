@@ -9,22 +9,14 @@ import (
 
 // Lock is the result of `lock acquire`, `renew`, `release` and `hold`.
 type Lock struct {
-	Op     string // "acquire", "renew", "release" or "hold"
-	Name   string
-	Holder string
-	Token  Version       // nil: released
-	TTL    time.Duration // of the lease; 0: released
+	Op     string        // "acquire", "renew", "release" or "hold"
+	Name   string        `json:"name"`
+	Holder string        `json:"holder"`
+	Token  Version       `json:"token"`           // nil: released
+	TTL    time.Duration `json:"ttl_ms,omitzero"` // of the lease; 0: released
 }
 
-func (l Lock) fields() object {
-	return object{
-		{"op", "lock_" + l.Op},
-		{"name", l.Name},
-		{"holder", l.Holder},
-		{"token", versionField(l.Token)},
-		{"ttl_ms", when(l.TTL != 0, l.TTL.Milliseconds())},
-	}
-}
+func (l Lock) fields(o *objectWriter) { o.result("lock_"+l.Op, l) }
 
 func (l Lock) human(dst []byte, s *style) []byte {
 	dst = append(dst, "OK\n"...)
@@ -45,9 +37,9 @@ func tokenLine(v Version) string {
 // raw writes the token alone, for a shell variable; for a release, what `vdel` writes.
 func (l Lock) raw(dst []byte) []byte {
 	if none(l.Token) {
-		return append(dst, "1\t-\n"...)
+		return appendRecord(dst, 1, nil)
 	}
-	return append(appendVersion(dst, l.Token, ""), '\n')
+	return appendRecord(dst, l.Token)
 }
 
 // LockStatus is the result of `lock status`, and one lock of `lock list`.
@@ -102,29 +94,25 @@ func Span(d time.Duration) string {
 	}
 }
 
-func (l LockStatus) fields() object {
-	held := func(value any) any { return when(l.Held, value) }
-	by := "local_clock"
-	if l.Seen {
-		by = "notification"
-	}
-	op := "lock_status"
+func (l LockStatus) fields(o *objectWriter) {
+	op, by := "lock_status", "local_clock"
 	if l.List {
 		op = "lock_list"
 	}
-	observed := l.Renewals.Observed != 0
-	return object{
-		{"op", op},
-		{"name", l.Name},
-		{"held", l.Held},
-		{"holder", held(l.Holder)},
-		{"token", held(versionField(l.Token))},
-		{"age_ms", when(l.Held && !none(l.Token), milliseconds(l.Age))},
-		{"age_by", when(l.Held && !none(l.Token), by)},
-		{"observed_ms", when(observed, l.Renewals.Observed.Milliseconds())},
-		{"renewals", when(observed, l.Renewals.Seen)},
-		{"renewal_interval_ms", when(l.Held && l.Renewals.Every > 0, milliseconds(l.Renewals.Every))},
+	if l.Seen {
+		by = "notification"
 	}
+	observed, issued := l.Renewals.Observed != 0, l.Held && !none(l.Token)
+	o.add("op", op)
+	o.add("name", l.Name)
+	o.add("held", l.Held)
+	o.add("holder", when(l.Held, l.Holder))
+	o.add("token", when(l.Held, l.Token))
+	o.add("age_ms", when(issued, l.Age))
+	o.add("age_by", when(issued, by))
+	o.add("observed_ms", when(observed, l.Renewals.Observed.Milliseconds()))
+	o.add("renewals", when(observed, l.Renewals.Seen))
+	o.add("renewal_interval_ms", when(l.Held && l.Renewals.Every > 0, l.Renewals.Every))
 }
 
 func (l LockStatus) human(dst []byte, s *style) []byte {
@@ -182,30 +170,23 @@ func (l LockStatus) cells(s *style) []cell {
 // --observe the number of renewals follows. In a list the name comes first, `-` stands for
 // what a free lock does not have, and with --observe the time between renewals comes last.
 func (l LockStatus) raw(dst []byte) []byte {
+	var record []any
 	if l.List {
-		dst = append(AppendEscape(dst, l.Name), '\t')
+		record = append(record, l.Name)
 	}
 	switch {
 	case l.Held:
-		dst = AppendEscape(append(dst, "held\t"...), l.Holder)
-		dst = append(appendVersion(append(dst, '\t'), l.Token, "-"), '\t')
-		if none(l.Token) {
-			dst = append(dst, '-')
-		} else {
-			dst = strconv.AppendInt(dst, l.Age.Milliseconds(), 10)
-		}
+		record = append(record, "held", l.Holder, l.Token, when(!none(l.Token), l.Age.Milliseconds()))
 	case l.List:
-		dst = append(dst, "free\t-\t-\t-"...)
+		record = append(record, "free", nil, nil, nil)
 	default:
-		dst = append(dst, "free"...)
+		record = append(record, "free")
 	}
 	if l.Renewals.Observed != 0 {
-		dst = strconv.AppendInt(append(dst, '\t'), int64(l.Renewals.Seen), 10)
-		if l.List && l.Renewals.Every > 0 {
-			dst = strconv.AppendInt(append(dst, '\t'), l.Renewals.Every.Milliseconds(), 10)
-		} else if l.List {
-			dst = append(dst, "\t-"...)
+		record = append(record, l.Renewals.Seen)
+		if l.List {
+			record = append(record, when(l.Renewals.Every > 0, l.Renewals.Every.Milliseconds()))
 		}
 	}
-	return append(dst, '\n')
+	return appendRecord(dst, record...)
 }

@@ -2,7 +2,6 @@ package format
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -42,7 +41,7 @@ func (e LockEvent) has() bool {
 	return !e.Guard && !e.NoHolder && e.What != "free" && e.What != "gap" && e.What != "lost"
 }
 
-func (e LockEvent) fields() object {
+func (e LockEvent) fields(o *objectWriter) {
 	name := "name"
 	if e.Guard {
 		name = "key"
@@ -53,27 +52,25 @@ func (e LockEvent) fields() object {
 		was = "free_ms"
 	}
 	timed := known && !e.Unknown
-	return object{
-		{"op", "lock_trace"},
-		{"what", e.What},
-		{name, e.Name},
-		{"held", when(known, e.Held)},
-		{"holder", when(e.has(), e.Holder)},
-		{"before", nonEmpty(e.Before)},
-		{"token", versionField(e.Token)},
-		{was, when(timed, milliseconds(e.For))},
-		{"at_least", when(timed && e.AtLeast, true)},
-		{"renewals", when(known && e.Renewals > 0, e.Renewals)},
-		{"renewal_interval_ms", when(known && e.Every > 0, milliseconds(e.Every))},
-		{"inferred", e.Inferred},
-		{"why", nonEmpty(e.Why)},
-		{"event", e.Event},
-		{"word", nonEmpty(e.Word)},
-		{"continuity", nonEmpty(e.Continuity)},
-		{"from", when(!e.From.IsZero(), rfc3339(e.From))},
-		{"to", when(!e.To.IsZero(), rfc3339(e.To))},
-		{"time", rfc3339(e.Time)},
-	}
+	o.add("op", "lock_trace")
+	o.add("what", e.What)
+	o.add(name, e.Name)
+	o.add("held", when(known, e.Held))
+	o.add("holder", when(e.has(), e.Holder))
+	o.add("before", nonEmpty(e.Before))
+	o.add("token", e.Token)
+	o.add(was, when(timed, e.For))
+	o.add("at_least", when(timed && e.AtLeast, true))
+	o.add("renewals", when(known && e.Renewals > 0, e.Renewals))
+	o.add("renewal_interval_ms", when(known && e.Every > 0, e.Every))
+	o.add("inferred", e.Inferred)
+	o.add("why", nonEmpty(e.Why))
+	o.add("event", e.Event)
+	o.add("word", nonEmpty(e.Word))
+	o.add("continuity", nonEmpty(e.Continuity))
+	o.add("from", when(!e.From.IsZero(), e.From))
+	o.add("to", when(!e.To.IsZero(), e.To))
+	o.add("time", e.Time)
 }
 
 // whatWidth is the length of the longest of the words below.
@@ -173,27 +170,12 @@ func (e LockEvent) duration() string {
 // held or free in milliseconds, and `inferred` or `seen`. For a gap it writes the word, the
 // lock, the continuity, and when the gap began and ended.
 func (e LockEvent) raw(dst []byte) []byte {
-	dst = append(append(dst, e.What...), '\t')
-	dst = append(AppendEscape(dst, e.Name), '\t')
 	if e.What == "gap" {
-		dst = append(append(dst, e.Continuity...), '\t')
-		dst = append(appendTime(dst, e.From), '\t')
-		return append(appendTime(dst, e.To), '\n')
+		return appendRecord(dst, e.What, e.Name, e.Continuity, e.From, e.To)
 	}
-	if e.has() {
-		dst = AppendEscape(dst, e.Holder)
-	} else {
-		dst = append(dst, '-')
-	}
-	dst = appendVersion(append(dst, '\t'), e.Token, "-")
-	dst = append(dst, '\t')
-	if e.duration() == "" {
-		dst = append(dst, '-')
-	} else {
-		dst = strconv.AppendInt(dst, e.For.Milliseconds(), 10)
-	}
+	source := "seen"
 	if e.Inferred {
-		return append(dst, "\tinferred\n"...)
+		source = "inferred"
 	}
-	return append(dst, "\tseen\n"...)
+	return appendRecord(dst, e.What, e.Name, when(e.has(), e.Holder), e.Token, when(e.duration() != "", e.For.Milliseconds()), source)
 }

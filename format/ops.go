@@ -7,7 +7,7 @@ type Op struct {
 	Name   string // the value of the field op
 	By     string // what prints it
 	Fields string // the other fields that it can have, separated by blanks
-	Aside  bool   // it goes to standard error, and templates do not apply to it
+	Stderr bool   // it goes to standard error, and templates do not apply to it
 }
 
 // Ops returns the table of all results. A result that is not here, or prints another field,
@@ -20,12 +20,12 @@ func Ops() []Op {
 		{Name: "del", By: "del", Fields: "key deleted count reason version rtt_ms"},
 		{Name: "vdel", By: "vdel", Fields: "key deleted count reason version rtt_ms"},
 		{Name: "scan", By: "scan", Fields: "key size version preview cut"},
-		{Name: "export", By: "export", Fields: "keys missing refused bytes elapsed_ms rate written_meanwhile deleted_meanwhile changed_keys", Aside: true},
+		{Name: "export", By: "export", Fields: "keys missing refused bytes elapsed_ms rate written_meanwhile deleted_meanwhile changed_keys", Stderr: true},
 		{Name: "import", By: "import; with --dry-run for each key the first three", Fields: "key action version lines applied exist refused unknown skipped elapsed_ms rate resume_line ahead"},
-		{Name: "import", By: "import --dry-run", Fields: "lines applied exist refused unknown skipped elapsed_ms rate resume_line ahead dry_run", Aside: true},
+		{Name: "import", By: "import --dry-run", Fields: "lines applied exist refused unknown skipped elapsed_ms rate resume_line ahead dry_run", Stderr: true},
 		{Name: "diff", By: "diff", Fields: "change key old new old_version version fields"},
-		{Name: "diff_summary", By: "diff", Fields: "equal added removed changed refused elapsed_ms written_meanwhile deleted_meanwhile changed_keys", Aside: true},
-		{Name: "edit_conflict", By: "edit", Fields: "key old new fields", Aside: true},
+		{Name: "diff_summary", By: "diff", Fields: "equal added removed changed refused elapsed_ms written_meanwhile deleted_meanwhile changed_keys", Stderr: true},
+		{Name: "edit_conflict", By: "edit", Fields: "key old new fields", Stderr: true},
 		{Name: "call", By: "call", Fields: "request reply version rtt_ms"},
 		{Name: "initial", By: "watch", Fields: "key found value version time"},
 		{Name: "set", By: "watch", Fields: "key value version time"},
@@ -62,18 +62,18 @@ func Ops() []Op {
 		{Name: "context_rm", By: "context rm", Fields: "name chosen protected broker"},
 		{Name: "setting", By: "context show", Fields: "name value source file"},
 		{Name: "version", By: "version", Fields: "version commit modified date go platform"},
-		{Name: "error", By: "an error", Fields: "code kind outcome line message store_error hint", Aside: true},
-		{Name: "warning", By: "a warning", Fields: "time line message hint", Aside: true},
-		{Name: "notice", By: "what sscli waits for", Fields: "time line message", Aside: true},
-		{Name: "batch", By: "batch", Fields: "lines applied no refused unknown skipped elapsed_ms rate resume_line ahead", Aside: true},
-		{Name: "time", By: "time", Fields: "elapsed_ms", Aside: true},
-		{Name: "request", By: "serve -v, gateway -v", Fields: "time port client user verb key keys options fence outcome result cause version notified value clock took_ms topic request_bytes reply_bytes notified_clients", Aside: true},
-		{Name: "expire", By: "serve -v", Fields: "time key version notified", Aside: true},
-		{Name: "connect", By: "serve -vv", Fields: "time client user remote protocol", Aside: true},
-		{Name: "refuse", By: "serve -vv", Fields: "time client remote reason", Aside: true},
-		{Name: "disconnect", By: "serve -vv", Fields: "time client reason", Aside: true},
-		{Name: "say", By: "say", Fields: "text", Aside: true},
-		{Name: "aside", By: "shell", Fields: "text", Aside: true},
+		{Name: "error", By: "an error", Fields: "code kind outcome line message store_error hint", Stderr: true},
+		{Name: "warning", By: "a warning", Fields: "time line message hint", Stderr: true},
+		{Name: "notice", By: "what sscli waits for", Fields: "time line message", Stderr: true},
+		{Name: "batch", By: "batch", Fields: "lines applied no refused unknown skipped elapsed_ms rate resume_line ahead", Stderr: true},
+		{Name: "time", By: "time", Fields: "elapsed_ms", Stderr: true},
+		{Name: "request", By: "serve -v, gateway -v", Fields: "time port client user verb key keys options fence outcome result cause version notified value clock took_ms topic request_bytes reply_bytes notified_clients", Stderr: true},
+		{Name: "expire", By: "serve -v", Fields: "time key version notified", Stderr: true},
+		{Name: "connect", By: "serve -vv", Fields: "time client user remote protocol", Stderr: true},
+		{Name: "refuse", By: "serve -vv", Fields: "time client remote reason", Stderr: true},
+		{Name: "disconnect", By: "serve -vv", Fields: "time client reason", Stderr: true},
+		{Name: "say", By: "say", Fields: "text", Stderr: true},
+		{Name: "aside", By: "shell", Fields: "text", Stderr: true},
 	}
 }
 
@@ -163,7 +163,7 @@ func hasField(name string) bool {
 		return true
 	}
 	for _, op := range Ops() {
-		if op.Aside {
+		if op.Stderr {
 			continue
 		}
 		for f := range strings.FieldsSeq(op.Fields) {

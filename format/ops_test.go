@@ -1,43 +1,41 @@
 package format
 
 import (
-	"go/ast"
-	"go/parser"
+	"go/importer"
 	"go/token"
+	"go/types"
+	"io"
 	"os"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// resultTypes lists the types of the package that are results: those with the methods fields and raw.
+// resultTypes returns the names of the types of this package that are results.
 func resultTypes(t *testing.T) (names []string) {
 	t.Helper()
-	methods := make(map[string]int) // of the two, by type
-	entries, err := os.ReadDir(".")
+	const path = "github.com/sscli/sscli/format"
+	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", path).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), e.Name(), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && (f.Name.Name == "fields" || f.Name.Name == "raw") {
-				receiver := f.Recv.List[0].Type
-				if star, ok := receiver.(*ast.StarExpr); ok {
-					receiver = star.X
-				}
-				name := receiver.(*ast.Ident).Name
-				if methods[name]++; methods[name] == 2 {
-					names = append(names, name)
-				}
-			}
+	files := make(map[string]string) // with the types of a package, by its path
+	for line := range strings.Lines(string(out)) {
+		of, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[of] = file
+	}
+	open := func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
+	pkg, err := importer.ForCompiler(token.NewFileSet(), "gc", open).Import(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := pkg.Scope().Lookup("Result").Type().Underlying().(*types.Interface)
+	for _, name := range pkg.Scope().Names() {
+		typ := pkg.Scope().Lookup(name).Type()
+		if _, is := pkg.Scope().Lookup(name).(*types.TypeName); is && !types.IsInterface(typ) && types.Implements(typ, result) {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -46,8 +44,8 @@ func resultTypes(t *testing.T) (names []string) {
 // An opKey tells apart results that have the same op: those for standard error, and the events
 // of a watch, which are the ones with a time.
 type opKey struct {
-	name         string
-	aside, event bool
+	name          string
+	stderr, event bool
 }
 
 // TestOps compares Ops with what the samples print: each op and each field, both ways.
@@ -57,9 +55,10 @@ func TestOps(t *testing.T) {
 	for _, results := range samples() {
 		for _, r := range results {
 			typ := reflect.Indirect(reflect.ValueOf(r)).Type().Name()
-			fields := r.fields()
+			fields := collect(r)
 			_, isEvent := r.(Event)
-			key := opKey{fields[0].value.(string), isDiagnostic(r), isEvent}
+			_, stderr := r.(diagnostic)
+			key := opKey{fields[0].value.(string), stderr, isEvent}
 			if printed[key] == nil {
 				printed[key] = make(map[string]bool)
 			}
@@ -79,7 +78,11 @@ func TestOps(t *testing.T) {
 			}
 		}
 	}
-	for _, typ := range resultTypes(t) {
+	results := resultTypes(t)
+	if len(results) < len(given) {
+		t.Errorf("%d types are results, but there are samples of %d", len(results), len(given))
+	}
+	for _, typ := range results {
 		if given[typ] == nil {
 			t.Errorf("no sample of %s: add some to samples in format_test.go", typ)
 		}
@@ -90,7 +93,7 @@ func TestOps(t *testing.T) {
 		}
 	}
 	for _, op := range Ops() {
-		key := opKey{op.Name, op.Aside, strings.HasPrefix(op.By, "watch") && op.Name != "end"}
+		key := opKey{op.Name, op.Stderr, strings.HasPrefix(op.By, "watch") && op.Name != "end"}
 		documented := strings.Fields(op.Fields)
 		for _, name := range documented {
 			if !printed[key][name] {

@@ -2,27 +2,18 @@ package format
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 )
 
 // Ping is one round trip of `ping`.
 type Ping struct {
-	Seq  int
-	Key  string
-	RTT  time.Duration // 0: no answer, and Note says why
-	Note string        // empty: none
+	Seq  int           `json:"seq"`
+	Key  string        `json:"key"`
+	RTT  time.Duration `json:"rtt_ms,omitzero"` // 0: no answer, and Note says why
+	Note string        `json:"note,omitzero"`   // empty: none
 }
 
-func (p Ping) fields() object {
-	return object{
-		{"op", "ping"},
-		{"seq", p.Seq},
-		{"key", p.Key},
-		{"rtt_ms", rtt(p.RTT)},
-		{"note", nonEmpty(p.Note)},
-	}
-}
+func (p Ping) fields(o *objectWriter) { o.result("ping", p) }
 
 func (p Ping) human(dst []byte, s *style) []byte {
 	dst = fmt.Appendf(dst, "seq=%d key=%s", p.Seq, Word(p.Key))
@@ -37,31 +28,23 @@ func (p Ping) human(dst []byte, s *style) []byte {
 
 // raw writes SEQ, the time in milliseconds and, if there is one, the note.
 func (p Ping) raw(dst []byte) []byte {
-	dst = append(strconv.AppendInt(dst, int64(p.Seq), 10), '\t')
-	dst = appendMilliseconds(dst, p.RTT)
-	if p.Note != "" {
-		dst = AppendEscape(append(dst, '\t'), p.Note)
+	if p.Note == "" {
+		return appendRecord(dst, p.Seq, p.RTT)
 	}
-	return append(dst, '\n')
+	return appendRecord(dst, p.Seq, p.RTT, p.Note)
 }
 
 // PingSummary ends the output of `ping`.
 type PingSummary struct {
-	Sent, Lost         int
-	Min, Avg, P99, Max time.Duration // of the answered ones
+	Sent int           `json:"sent"`
+	Lost int           `json:"lost"`
+	Min  time.Duration `json:"min_ms,omitzero"` // of the answered pings, as in the next three fields
+	Avg  time.Duration `json:"avg_ms,omitzero"`
+	P99  time.Duration `json:"p99_ms,omitzero"`
+	Max  time.Duration `json:"max_ms,omitzero"`
 }
 
-func (p PingSummary) fields() object {
-	return object{
-		{"op", "ping_summary"},
-		{"sent", p.Sent},
-		{"lost", p.Lost},
-		{"min_ms", rtt(p.Min)},
-		{"avg_ms", rtt(p.Avg)},
-		{"p99_ms", rtt(p.P99)},
-		{"max_ms", rtt(p.Max)},
-	}
-}
+func (p PingSummary) fields(o *objectWriter) { o.result("ping_summary", p) }
 
 func (p PingSummary) human(dst []byte, s *style) []byte {
 	lost := fmt.Sprintf("%d lost", p.Lost)
@@ -73,7 +56,7 @@ func (p PingSummary) human(dst []byte, s *style) []byte {
 		return dst
 	}
 	dst = append(dst, "min/avg/p99/max "...)
-	for i, d := range p.durations() {
+	for i, d := range []time.Duration{p.Min, p.Avg, p.P99, p.Max} {
 		if i > 0 {
 			dst = append(dst, '/')
 		}
@@ -84,21 +67,5 @@ func (p PingSummary) human(dst []byte, s *style) []byte {
 
 // raw begins with a word, which sets it apart from a Ping's number.
 func (p PingSummary) raw(dst []byte) []byte {
-	dst = fmt.Appendf(dst, "summary\t%d\t%d", p.Sent, p.Lost)
-	for _, d := range p.durations() {
-		dst = appendMilliseconds(append(dst, '\t'), d)
-	}
-	return append(dst, '\n')
-}
-
-func (p PingSummary) durations() [4]time.Duration {
-	return [...]time.Duration{p.Min, p.Avg, p.P99, p.Max}
-}
-
-// appendMilliseconds appends a time, or - if d is 0: not measured.
-func appendMilliseconds(dst []byte, d time.Duration) []byte {
-	if d == 0 {
-		return append(dst, '-')
-	}
-	return strconv.AppendFloat(dst, milliseconds(d), 'f', -1, 64)
+	return appendRecord(dst, "summary", p.Sent, p.Lost, p.Min, p.Avg, p.P99, p.Max)
 }

@@ -37,18 +37,16 @@ type Reply struct {
 	RTT     time.Duration // 0: not measured
 }
 
-func (r Reply) fields() object {
+func (r Reply) fields(o *objectWriter) {
 	request := make(list, len(r.Words))
 	for i, word := range r.Words {
 		request[i] = string(word)
 	}
-	return object{
-		{"op", "call"},
-		{"request", request},
-		{"reply", r.Value.tree()},
-		{"version", versionField(r.Version)},
-		{"rtt_ms", rtt(r.RTT)},
-	}
+	o.add("op", "call")
+	o.add("request", request)
+	o.add("reply", r.Value.tree())
+	o.add("version", r.Version)
+	o.add("rtt_ms", rtt(r.RTT))
 }
 
 func (v Value) tree() any {

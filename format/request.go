@@ -39,42 +39,38 @@ type RequestDetail struct {
 	Watchers []string      // the clients that are notified
 }
 
-func (r Request) fields() object {
-	o := object{
-		{"op", "request"}, {"time", rfc3339(r.Time)}, {"port", nonEmpty(r.Port)},
-		{"client", r.Client}, {"user", nonEmpty(r.User)}, {"verb", nonEmpty(r.Verb)},
-	}
+func (Request) diagnostic() {}
+
+func (r Request) fields(o *objectWriter) {
+	o.add("op", "request")
+	o.add("time", r.Time)
+	o.add("port", nonEmpty(r.Port))
+	o.add("client", r.Client)
+	o.add("user", nonEmpty(r.User))
+	o.add("verb", nonEmpty(r.Verb))
 	if len(r.Keys) == 1 {
-		o = append(o, field{"key", r.Keys[0]})
-	} else if len(r.Keys) > 1 {
-		o = append(o, field{"keys", texts(r.Keys)})
+		o.add("key", r.Keys[0])
+	} else {
+		o.add("keys", when(len(r.Keys) > 1, r.Keys))
 	}
-	o = append(o,
-		field{"options", nonEmpty(r.Options)}, field{"fence", nonEmpty(r.Fence)},
-		field{"outcome", r.Outcome}, field{"result", nonEmpty(valid(r.Result))}, field{"cause", nonEmpty(valid(r.Cause))},
-		field{"version", versionField(r.Version)}, field{"notified", r.Notified},
-	)
+	o.add("options", nonEmpty(r.Options))
+	o.add("fence", nonEmpty(r.Fence))
+	o.add("outcome", r.Outcome)
+	o.add("result", nonEmpty(valid(r.Result)))
+	o.add("cause", nonEmpty(valid(r.Cause)))
+	o.add("version", r.Version)
+	o.add("notified", r.Notified)
 	d := r.Detail
 	if d == nil {
-		return o
+		return
 	}
-	o = append(o,
-		field{"value", when(d.HasValue, string(d.Value))}, field{"clock", nonEmpty(d.Clock)},
-		field{"took_ms", rtt(d.Took)}, field{"topic", nonEmpty(d.Topic)},
-		field{"request_bytes", when(d.Sent > 0, d.Sent)}, field{"reply_bytes", d.Received},
-	)
-	if len(d.Watchers) > 0 {
-		o = append(o, field{"notified_clients", texts(d.Watchers)})
-	}
-	return o
-}
-
-func texts(all []string) list {
-	l := make(list, len(all))
-	for i, s := range all {
-		l[i] = s
-	}
-	return l
+	o.add("value", when(d.HasValue, d.Value))
+	o.add("clock", nonEmpty(d.Clock))
+	o.add("took_ms", rtt(d.Took))
+	o.add("topic", nonEmpty(d.Topic))
+	o.add("request_bytes", when(d.Sent > 0, d.Sent))
+	o.add("reply_bytes", d.Received)
+	o.add("notified_clients", when(len(d.Watchers) > 0, d.Watchers))
 }
 
 func (r Request) human(dst []byte, s *style) []byte {
@@ -109,8 +105,6 @@ func (r Request) human(dst []byte, s *style) []byte {
 	}
 	return append(dst, '\n')
 }
-
-func (r Request) raw(dst []byte) []byte { return r.human(dst, plainStyle()) }
 
 // asked is the request as one types it, without the value unless that is asked for.
 func (r Request) asked(s *style) string {
@@ -156,17 +150,15 @@ func (d *RequestDetail) words() string {
 
 // Expiry is a line of the log of a server: a key has expired.
 type Expiry struct {
-	Time     time.Time
-	Key      string
-	Version  Version // of the value that expired
-	Notified int
+	Time     time.Time `json:"time"`
+	Key      string    `json:"key"`
+	Version  Version   `json:"version"` // of the value that expired
+	Notified int       `json:"notified"`
 }
 
-func (e Expiry) fields() object {
-	return object{
-		{"op", "expire"}, {"time", rfc3339(e.Time)}, {"key", e.Key}, {"version", versionField(e.Version)}, {"notified", e.Notified},
-	}
-}
+func (Expiry) diagnostic() {}
+
+func (e Expiry) fields(o *objectWriter) { o.result("expire", e) }
 
 func (e Expiry) human(dst []byte, s *style) []byte {
 	dst = append(append(dst, s.faint.Sprint(logTime(e.Time))...), "  "...)
@@ -178,24 +170,20 @@ func (e Expiry) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-func (e Expiry) raw(dst []byte) []byte { return e.human(dst, plainStyle()) }
-
 // Connection is a line of the log of a server: a client has come, was refused, or has gone.
 type Connection struct {
-	Op           string // connect, refuse or disconnect
-	Time         time.Time
-	Client, User string
-	Remote       string // address
-	Protocol     string // such as MQTT 5; empty: not known
-	Reason       string // for refuse and disconnect
+	Op       string    // connect, refuse or disconnect
+	Time     time.Time `json:"time"`
+	Client   string    `json:"client"`
+	User     string    `json:"user,omitzero"`
+	Remote   string    `json:"remote,omitzero"`   // address
+	Protocol string    `json:"protocol,omitzero"` // such as MQTT 5; empty: not known
+	Reason   string    `json:"reason,omitzero"`   // for refuse and disconnect
 }
 
-func (c Connection) fields() object {
-	return object{
-		{"op", c.Op}, {"time", rfc3339(c.Time)}, {"client", c.Client}, {"user", nonEmpty(c.User)},
-		{"remote", nonEmpty(c.Remote)}, {"protocol", nonEmpty(c.Protocol)}, {"reason", nonEmpty(c.Reason)},
-	}
-}
+func (Connection) diagnostic() {}
+
+func (c Connection) fields(o *objectWriter) { o.result(c.Op, c) }
 
 func (c Connection) human(dst []byte, s *style) []byte {
 	dst = appendWho(dst, s, c.Time, c.Client, c.User)
@@ -212,8 +200,6 @@ func (c Connection) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-func (c Connection) raw(dst []byte) []byte { return c.human(dst, plainStyle()) }
-
 func logTime(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 // appendWho begins a line of the log.
@@ -224,10 +210,4 @@ func appendWho(dst []byte, s *style, at time.Time, client, user string) []byte {
 		dst = append(append(append(dst, " ("...), Escape(user)...), ')')
 	}
 	return append(dst, "  "...)
-}
-
-// plainStyle is for outputs without color.
-func plainStyle() *style {
-	s := newStyle(Options{})
-	return &s
 }

@@ -1,30 +1,29 @@
 package format
 
 import (
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
 // Key is a key that `scan` found.
 type Key struct {
-	Key string
+	Key string `json:"key"`
 }
 
-func (k Key) fields() object { return object{{"op", "scan"}, {"key", k.Key}} }
+func (k Key) fields(o *objectWriter) { o.result("scan", k) }
 
 func (k Key) human(dst []byte, s *style) []byte { return s.row(dst, k) }
 
 func (k Key) cells(s *style) []cell { return []cell{{text: Word(k.Key), paint: s.key, whole: true}} }
 
-func (k Key) raw(dst []byte) []byte { return append(AppendEscape(dst, k.Key), '\n') }
+func (k Key) raw(dst []byte) []byte { return appendRecord(dst, k.Key) }
 
 // LongKey is a key that `scan --long` found. [NewLongKey] makes one.
 type LongKey struct {
-	Key     string
-	Size    int     // of the value, in bytes
-	Version Version // nil: not sent by the store
-	Preview string  // the first bytes of the value
+	Key     string  `json:"key"`
+	Size    int     `json:"size"`    // of the value, in bytes
+	Version Version `json:"version"` // nil: not sent by the store
+	Preview string  `json:"preview"` // the first bytes of the value
 }
 
 // mostPreview is the most bytes of a value that a LongKey shows.
@@ -48,15 +47,9 @@ func NewLongKey(key string, value []byte, v Version) LongKey {
 
 func (k LongKey) cut() bool { return len(k.Preview) < k.Size }
 
-func (k LongKey) fields() object {
-	return object{
-		{"op", "scan"},
-		{"key", k.Key},
-		{"size", k.Size},
-		{"version", versionField(k.Version)},
-		{"preview", k.Preview},
-		{"cut", when(k.cut(), true)},
-	}
+func (k LongKey) fields(o *objectWriter) {
+	o.result("scan", k)
+	o.add("cut", when(k.cut(), true))
 }
 
 func (k LongKey) human(dst []byte, s *style) []byte { return s.row(dst, k) }
@@ -91,8 +84,5 @@ func (k LongKey) begin() string {
 
 // raw writes the key, the version, the size, and the beginning of the value.
 func (k LongKey) raw(dst []byte) []byte {
-	dst = append(AppendEscape(dst, k.Key), '\t')
-	dst = append(appendVersion(dst, k.Version, "?"), '\t')
-	dst = append(strconv.AppendInt(dst, int64(k.Size), 10), '\t')
-	return append(AppendEscape(dst, k.Preview), '\n')
+	return appendRecord(dst, k.Key, versionOr(k.Version, "?"), k.Size, k.Preview)
 }

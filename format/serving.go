@@ -2,21 +2,18 @@ package format
 
 // Serving is the message of `serve` that it is ready.
 type Serving struct {
-	URL string
+	URL string `json:"url"`
 
 	// Files that a client needs; empty: none.
-	CAFile, CertFile, KeyFile, SATFile string
+	CAFile   string `json:"ca_file,omitzero"`
+	CertFile string `json:"cert_file,omitzero"`
+	KeyFile  string `json:"key_file,omitzero"`
+	SATFile  string `json:"sat_file,omitzero"`
 
 	Paste []string // shell commands that set up another terminal
 }
 
-func (s Serving) fields() object {
-	return object{
-		{"op", "serve"}, {"url", s.URL},
-		{"ca_file", nonEmpty(s.CAFile)}, {"cert_file", nonEmpty(s.CertFile)},
-		{"key_file", nonEmpty(s.KeyFile)}, {"sat_file", nonEmpty(s.SATFile)},
-	}
-}
+func (s Serving) fields(o *objectWriter) { o.result("serve", s) }
 
 func (s Serving) human(dst []byte, _ *style) []byte {
 	dst = append(appendText(append(dst, "ready: "...), s.URL), '\n')

@@ -4,25 +4,14 @@ import "time"
 
 // Set is the result of `set`.
 type Set struct {
-	Key     string
-	Applied bool
-	Reason  string // if not applied: "exists" (NX) or "differs" (NEX)
-	Version Version
-	RTT     time.Duration // 0: not measured
+	Key     string        `json:"key"`
+	Applied bool          `json:"applied"`
+	Reason  string        `json:"reason,omitzero"` // if not applied: "exists" (NX) or "differs" (NEX)
+	Version Version       `json:"version"`
+	RTT     time.Duration `json:"rtt_ms,omitzero"` // 0: not measured
 }
 
-func (r Set) fields() object { return collect(r) }
-
-func (r Set) members(m *members) {
-	m.text("op", "set")
-	m.text("key", r.Key)
-	m.bool("applied", r.Applied)
-	if !r.Applied && r.Reason != "" {
-		m.text("reason", r.Reason)
-	}
-	m.version("version", r.Version)
-	m.rtt("rtt_ms", r.RTT)
-}
+func (r Set) fields(o *objectWriter) { o.result("set", r) }
 
 func (r Set) human(dst []byte, s *style) []byte {
 	if r.Applied {
@@ -35,11 +24,9 @@ func (r Set) human(dst []byte, s *style) []byte {
 
 func (r Set) raw(dst []byte) []byte {
 	if r.Applied {
-		dst = append(dst, "OK\t"...)
-	} else {
-		dst = append(dst, "-1\t"...)
+		return appendRecord(dst, "OK", r.Version)
 	}
-	return append(appendVersion(dst, r.Version, "-"), '\n')
+	return appendRecord(dst, -1, r.Version)
 }
 
 // meaning explains the reason of a "no".

@@ -52,6 +52,11 @@ func newStyle(o Options) style {
 	return s
 }
 
+// program appends the name of the program, which begins the lines for standard error.
+func (s *style) program(dst []byte) []byte {
+	return append(append(dst, s.faint.Sprint("sscli:")...), ' ')
+}
+
 // version appends a line with the version, if there is one.
 func (s *style) version(dst []byte, v Version) []byte {
 	if none(v) {

@@ -213,7 +213,7 @@ func (p *Printer) templateData(value any) any {
 	case time.Time:
 		return p.templateData(string(appendTime(nil, v)))
 	case Version:
-		return p.templateData(versionObject(v))
+		return p.templateData(collect(versionFields{v}))
 	case jsonText:
 		return p.templateData(string(appendJSONText(nil, string(v))))
 	case string:

@@ -7,16 +7,17 @@ import (
 
 // Timeline is the chart at the end of `lock trace --timeline`: who held which lock when.
 type Timeline struct {
-	From, To time.Time
-	Locks    []LockLanes
-	Guards   []GuardLane
+	From   time.Time   `json:"from"`
+	To     time.Time   `json:"to"`
+	Locks  []LockLanes `json:"locks"`
+	Guards []GuardLane `json:"guards"`
 }
 
 // LockLanes are a lock and a lane for each of its holders, in the order in which they came.
 type LockLanes struct {
-	Name    string
-	Holders []HolderLane
-	Gaps    []Interval // when it was not watched
+	Name    string       `json:"name"`
+	Holders []HolderLane `json:"holders"`
+	Gaps    []Interval   `json:"gaps"` // when the lock was not watched
 }
 
 // HolderLane is when a holder had a lock.
@@ -29,93 +30,104 @@ type HolderLane struct {
 // Hold is an interval in which a lock was held.
 type Hold struct {
 	Interval
-	Open     bool   // it began earlier
-	End      string // released, expired, deleted, changed_hands, gap or lost; empty: still held
-	Renewals []time.Time
+	Open     bool        `json:"open,omitzero"` // it began earlier
+	End      string      `json:"end,omitzero"`  // released, expired, deleted, changed_hands, gap or lost; empty: still held
+	Renewals []time.Time `json:"renewals"`
 }
 
 // Interval is a time from one moment to another.
-type Interval struct{ From, To time.Time }
+type Interval struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
 
 // GuardLane is a key that is no lock, and its writes.
 type GuardLane struct {
-	Key             string
-	Writes, Removed []time.Time
-	Gaps            []Interval
+	Key     string      `json:"key"`
+	Writes  []time.Time `json:"writes"`
+	Removed []time.Time `json:"removed"`
+	Gaps    []Interval  `json:"gaps"` // when the key was not watched
 }
 
-func (t Timeline) fields() object {
-	times := func(all []time.Time) list {
-		l := make(list, len(all))
-		for i, at := range all {
-			l[i] = rfc3339(at)
-		}
-		return l
-	}
-	intervals := func(all []Interval) list {
-		l := make(list, len(all))
-		for i, g := range all {
-			l[i] = object{{"from", rfc3339(g.From)}, {"to", rfc3339(g.To)}}
-		}
-		return l
-	}
-	locks, guards := list{}, list{}
-	for _, k := range t.Locks {
-		holders := list{}
-		for _, h := range k.Holders {
-			holds := list{}
-			for _, d := range h.Holds {
-				holds = append(holds, object{
-					{"from", rfc3339(d.From)}, {"to", rfc3339(d.To)}, {"open", when(d.Open, true)}, {"end", nonEmpty(d.End)}, {"renewals", times(d.Renewals)},
-				})
-			}
-			holders = append(holders, object{{"holder", when(!h.Unknown, h.Holder)}, {"holds", holds}})
-		}
-		locks = append(locks, object{{"name", k.Name}, {"holders", holders}, {"gaps", intervals(k.Gaps)}})
-	}
-	for _, g := range t.Guards {
-		guards = append(guards, object{{"key", g.Key}, {"writes", times(g.Writes)}, {"removed", times(g.Removed)}, {"gaps", intervals(g.Gaps)}})
-	}
-	return object{{"op", "lock_timeline"}, {"from", rfc3339(t.From)}, {"to", rfc3339(t.To)}, {"locks", locks}, {"guards", guards}}
+func (t Timeline) fields(o *objectWriter) { o.result("lock_timeline", t) }
+
+func (h HolderLane) fields(o *objectWriter) {
+	o.add("holder", when(!h.Unknown, h.Holder))
+	o.add("holds", h.Holds)
 }
 
 // raw writes a line for each hold, gap and write: `hold`, the lock, the holder, from, to, how
 // it ended, and the number of renewals; `gap`, the lock or key, from, to; `write` or
 // `removal`, the key, and when.
 func (t Timeline) raw(dst []byte) []byte {
-	line := func(words ...string) { dst = append(append(dst, strings.Join(words, "\t")...), '\n') }
 	gaps := func(name string, all []Interval) {
 		for _, g := range all {
-			line("gap", Escape(name), rfc3339(g.From), rfc3339(g.To))
+			dst = appendRecord(dst, "gap", name, g.From, g.To)
 		}
 	}
 	for _, k := range t.Locks {
 		for _, h := range k.Holders {
-			holder := Escape(h.Holder)
-			if h.Unknown {
-				holder = "-"
-			}
 			for _, d := range h.Holds {
-				end := d.End
-				if end == "" {
-					end = "-"
-				}
-				line("hold", Escape(k.Name), holder, rfc3339(d.From), rfc3339(d.To), end, string(appendJSON(nil, len(d.Renewals))))
+				dst = appendRecord(dst, "hold", k.Name, when(!h.Unknown, h.Holder), d.From, d.To, textOr(d.End), len(d.Renewals))
 			}
 		}
 		gaps(k.Name, k.Gaps)
 	}
 	for _, g := range t.Guards {
 		for _, at := range g.Writes {
-			line("write", Escape(g.Key), rfc3339(at))
+			dst = appendRecord(dst, "write", g.Key, at)
 		}
 		for _, at := range g.Removed {
-			line("removal", Escape(g.Key), rfc3339(at))
+			dst = appendRecord(dst, "removal", g.Key, at)
 		}
 		gaps(g.Key, g.Gaps)
 	}
 	return dst
 }
+
+// A lane is a row of the chart, drawn as text or as SVG: holds, then gaps, then writes.
+type lane struct {
+	label  string
+	isName bool // label is the name of a lock or a key; otherwise a holder
+	color  int  // of the holds
+	holds  []Hold
+	gaps   []Interval
+	shared int  // lanes up to this one that have the same gaps; 0: a later lane counts them
+	isLast bool // the last lane of a lock
+
+	writes, removed []time.Time
+}
+
+// lanes returns the rows of the chart from top to bottom.
+func (t Timeline) lanes() []lane {
+	var lanes []lane
+	for i, k := range t.Locks {
+		name := lane{label: label(k.Name), isName: true}
+		if len(k.Holders) == 0 {
+			name.gaps, name.shared, name.isLast = k.Gaps, 1, true
+		}
+		lanes = append(lanes, name)
+		for j, h := range k.Holders {
+			l := lane{label: "(unknown)", color: i + j, holds: h.Holds, gaps: k.Gaps}
+			if !h.Unknown {
+				l.label = label(h.Holder)
+			}
+			if j == len(k.Holders)-1 {
+				l.shared, l.isLast = len(k.Holders), true
+			}
+			lanes = append(lanes, l)
+		}
+	}
+	for _, g := range t.Guards {
+		lanes = append(lanes, lane{label: label(g.Key), isName: true, gaps: g.Gaps, shared: 1, writes: g.Writes, removed: g.Removed})
+	}
+	return lanes
+}
+
+// maxLabel is how many columns a name or a holder has in the chart.
+const maxLabel = 24
+
+func label(name string) string { return Cut(Word(name), maxLabel) }
 
 // A mark is a character of the chart and what it means.
 type mark struct {
@@ -142,83 +154,33 @@ const (
 	markRemoved
 )
 
-// endMark returns the mark for how a hold ended, and whether there is one.
-func endMark(end string) (int, bool) {
-	switch end {
-	case "released":
-		return markReleased, true
-	case "expired":
-		return markExpired, true
-	case "deleted":
-		return markDeleted, true
-	case "changed_hands":
-		return markChanged, true
-	}
-	return 0, false
-}
+// endMarks are the marks for how a hold ended. The other ends have none.
+var endMarks = map[string]int{"released": markReleased, "expired": markExpired, "deleted": markDeleted, "changed_hands": markChanged}
 
-// mostLabel is how many columns a name or a holder has in the chart.
-const mostLabel = 24
+// duration returns how long the timeline is, for a scale: it is not 0.
+func (t Timeline) duration() time.Duration { return max(t.To.Sub(t.From), time.Millisecond) }
 
-func label(text string) string { return Cut(text, mostLabel) }
-
-func (h HolderLane) label() string {
-	if h.Unknown {
-		return "(unknown)"
-	}
-	return label(Word(h.Holder))
-}
-
-// human draws a lane for each holder and key, with the time across.
+// human draws the lanes as text, with the time across.
 func (t Timeline) human(dst []byte, s *style) []byte {
-	labels := len("  ")
-	for _, k := range t.Locks {
-		labels = max(labels, Columns(label(Word(k.Name))))
-		for _, h := range k.Holders {
-			labels = max(labels, 2+Columns(h.label()))
+	lanes, labels := t.lanes(), len("  ")
+	for i := range lanes {
+		if !lanes[i].isName {
+			lanes[i].label = "  " + lanes[i].label
 		}
-	}
-	for _, g := range t.Guards {
-		labels = max(labels, Columns(label(Word(g.Key))))
+		labels = max(labels, Columns(lanes[i].label))
 	}
 	width, _ := s.size()
 	if width == 0 {
 		width = 80
 	}
-	c := chart{from: t.From, whole: max(t.To.Sub(t.From), time.Millisecond), columns: width - labels - 3}
-	c.columns = max(c.columns, 10)
-	line := func(name string, lane []rune) {
-		row := name + strings.Repeat(" ", labels-Columns(name)+2) + string(lane)
-		dst = append(append(dst, strings.TrimRight(row, " ")...), '\n')
+	c := textChart{Timeline: t, columns: max(width-labels-3, 10)}
+	line := func(label string, row []rune) {
+		text := label + strings.Repeat(" ", labels-Columns(label)+2) + string(row)
+		dst = append(append(dst, strings.TrimRight(text, " ")...), '\n')
 	}
-	line("", c.axis(t))
-	for _, k := range t.Locks {
-		blank := c.lane()
-		c.gaps(blank, k.Gaps)
-		if len(k.Holders) == 0 {
-			line(label(Word(k.Name)), blank)
-			continue
-		}
-		line(label(Word(k.Name)), nil)
-		for _, h := range k.Holders {
-			lane := c.lane()
-			for _, d := range h.Holds {
-				c.hold(lane, d)
-			}
-			c.gaps(lane, k.Gaps)
-			line("  "+h.label(), lane)
-		}
-	}
-	for _, g := range t.Guards {
-		lane := c.lane()
-		c.gaps(lane, g.Gaps)
-		for _, at := range g.Writes {
-			c.put(lane, at, markWritten)
-		}
-		for _, at := range g.Removed {
-			c.put(lane, at, markRemoved)
-		}
-		line(label(Word(g.Key)), lane)
+	line("", c.axis())
+	for _, l := range lanes {
+		line(l.label, c.row(l))
 	}
 	var legend []string
 	for i, m := range marks {
@@ -232,61 +194,64 @@ func (t Timeline) human(dst []byte, s *style) []byte {
 	return append(append(dst, s.faint.Sprint(strings.Join(legend, "  "))...), '\n')
 }
 
-// A chart has a time across and a number of columns.
-type chart struct {
-	from    time.Time
-	whole   time.Duration
+// A textChart is a timeline that is drawn as text.
+type textChart struct {
+	Timeline
 	columns int
 	used    [len(marks)]bool
 }
 
-func (c *chart) lane() []rune { return []rune(strings.Repeat(" ", c.columns)) }
+func (c *textChart) blank() []rune { return []rune(strings.Repeat(" ", c.columns)) }
 
 // column returns where a time is.
-func (c *chart) column(at time.Time) int {
-	return min(max(int(int64(c.columns-1)*int64(at.Sub(c.from))/int64(c.whole)), 0), c.columns-1)
+func (c *textChart) column(at time.Time) int {
+	column := int64(c.columns-1) * int64(at.Sub(c.From)) / int64(c.duration())
+	return min(max(int(column), 0), c.columns-1)
 }
 
-func (c *chart) put(lane []rune, at time.Time, m int) {
-	lane[c.column(at)] = marks[m].char
-	c.used[m] = true
-}
-
-func (c *chart) hold(lane []rune, d Hold) {
-	for i := c.column(d.From); i <= c.column(d.To); i++ {
-		lane[i] = marks[markHeld].char
-		c.used[markHeld] = true
-	}
-	for _, at := range d.Renewals {
-		c.put(lane, at, markRenewed)
-	}
-	if !d.Open {
-		c.put(lane, d.From, markAcquired)
-	}
-	if m, ok := endMark(d.End); ok {
-		c.put(lane, d.To, m)
+// put puts a mark from one time to another.
+func (c *textChart) put(row []rune, m int, from, to time.Time) {
+	for i := c.column(from); i <= c.column(to); i++ {
+		row[i] = marks[m].char
+		c.used[m] = true
 	}
 }
 
-func (c *chart) gaps(lane []rune, all []Interval) {
-	for _, g := range all {
-		for i := c.column(g.From); i <= c.column(g.To); i++ {
-			lane[i] = marks[markGap].char
-			c.used[markGap] = true
+func (c *textChart) row(l lane) []rune {
+	row := c.blank()
+	for _, d := range l.holds {
+		c.put(row, markHeld, d.From, d.To)
+		for _, at := range d.Renewals {
+			c.put(row, markRenewed, at, at)
+		}
+		if !d.Open {
+			c.put(row, markAcquired, d.From, d.From)
+		}
+		if m, ok := endMarks[d.End]; ok {
+			c.put(row, m, d.To, d.To)
 		}
 	}
+	for _, g := range l.gaps {
+		c.put(row, markGap, g.From, g.To)
+	}
+	for _, at := range l.writes {
+		c.put(row, markWritten, at, at)
+	}
+	for _, at := range l.removed {
+		c.put(row, markRemoved, at, at)
+	}
+	return row
 }
 
-// axis writes the first and the last time above the lanes, and how long it is.
-func (c *chart) axis(t Timeline) []rune {
-	clock := func(at time.Time) string { return at.UTC().Format("15:04:05") }
-	first, last := clock(t.From), Span(t.To.Sub(t.From))+" to "+clock(t.To)
-	lane := c.lane()
-	if len(first)+len(last)+2 > c.columns {
-		copy(lane, []rune(first))
-		return lane
+// axis has the first and the last time, and how long it is between them.
+func (c *textChart) axis() []rune {
+	const clock = "15:04:05"
+	row := c.blank()
+	first := c.From.UTC().Format(clock)
+	last := Span(c.To.Sub(c.From)) + " to " + c.To.UTC().Format(clock)
+	copy(row, []rune(first))
+	if len(first)+len(last)+2 <= c.columns {
+		copy(row[c.columns-len(last):], []rune(last))
 	}
-	copy(lane, []rune(first))
-	copy(lane[c.columns-len(last):], []rune(last))
-	return lane
+	return row
 }

@@ -24,16 +24,13 @@ const (
 
 // SVG draws the timeline as a picture that stands alone: it loads nothing.
 func (t Timeline) SVG() []byte {
-	lanes := len(t.Guards)
-	for _, k := range t.Locks {
-		lanes += len(k.Holders) + 1
-	}
-	p := &picture{t: t, whole: max(t.To.Sub(t.From), time.Millisecond), bottom: svgTop + lanes*svgLane}
+	lanes := t.lanes()
+	p := &picture{Timeline: t, bottom: svgTop + len(lanes)*svgLane}
 	height := p.bottom + svgBottom
 	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="system-ui, 'DejaVu Sans', sans-serif" font-size="12" fill="#1f2328">`, svgWidth, height, svgWidth, height)
 	var names []string
 	for _, k := range t.Locks {
-		names = append(names, label(Word(k.Name)))
+		names = append(names, label(k.Name))
 	}
 	title := "Locks " + strings.Join(names, ", ")
 	if len(names) == 1 {
@@ -42,37 +39,11 @@ func (t Timeline) SVG() []byte {
 	p.printf(`<title>%s</title>`, markup(title))
 	p.printf(`<defs><pattern id="gap" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff" fill-opacity="0.7"/><rect width="2" height="6" fill="#9a6700"/></pattern></defs>`)
 	p.printf(`<rect width="%d" height="%d" fill="#fff"/>`, svgWidth, height)
-	p.printf(`<text x="16" y="26" font-size="16" font-weight="600">%s</text>`, markup(label(title)))
+	p.printf(`<text x="16" y="26" font-size="16" font-weight="600">%s</text>`, markup(Cut(title, maxLabel)))
 	p.printf(`<text x="16" y="44" fill="#59636e">%s to %s UTC, %s</text>`, t.From.UTC().Format("2006-01-02 15:04:05"), t.To.UTC().Format("15:04:05"), Span(t.To.Sub(t.From)))
 	p.ticks()
-	y := svgTop
-	for i, k := range t.Locks {
-		p.name(y, k.Name)
-		top := y
-		y += svgLane
-		for j, h := range k.Holders {
-			p.printf(`<text x="28" y="%d">%s</text>`, y+svgText, markup(h.label()))
-			for _, d := range h.Holds {
-				p.hold(y, d, palette[(i+j)%len(palette)])
-			}
-			y += svgLane
-		}
-		if len(k.Holders) > 0 {
-			top += svgLane
-		}
-		p.gaps(top, y, k.Gaps)
-		p.printf(`<path d="M16 %dH%d" stroke="#d1d9e0"/>`, y, svgWidth-svgRight)
-	}
-	for _, g := range t.Guards {
-		p.name(y, g.Key)
-		p.gaps(y, y+svgLane, g.Gaps)
-		for _, at := range g.Writes {
-			p.triangle(y, at, "#1f2328")
-		}
-		for _, at := range g.Removed {
-			p.triangle(y, at, "none")
-		}
-		y += svgLane
+	for i, l := range lanes {
+		p.lane(svgTop+i*svgLane, l)
 	}
 	p.legend(height - 16)
 	p.printf(`</svg>`)
@@ -82,10 +53,9 @@ func (t Timeline) SVG() []byte {
 // palette are the colors of holders; a lane has a label too.
 var palette = [...]string{"#0969da", "#1a7f37", "#8250df", "#bf8700", "#bc4c00", "#3192aa"}
 
-// A picture is an SVG that is being written.
+// A picture is a timeline that is drawn as SVG.
 type picture struct {
-	t      Timeline
-	whole  time.Duration
+	Timeline
 	bottom int
 	out    bytes.Buffer
 	used   [len(marks)]bool
@@ -99,18 +69,40 @@ func (p *picture) printf(text string, args ...any) {
 // x returns where a time is.
 func (p *picture) x(at time.Time) float64 {
 	const columns = svgWidth - svgLabels - svgRight
-	return svgLabels + columns*min(max(float64(at.Sub(p.t.From))/float64(p.whole), 0), 1)
+	return svgLabels + columns*min(max(float64(at.Sub(p.From))/float64(p.duration()), 0), 1)
 }
 
-// name writes the name of a lock or a key.
-func (p *picture) name(y int, name string) {
-	p.printf(`<text x="16" y="%d" font-weight="600">%s</text>`, y+svgText, markup(label(Word(name))))
+// lane draws a lane with its top at y.
+func (p *picture) lane(y int, l lane) {
+	if l.isName {
+		p.printf(`<text x="16" y="%d" font-weight="600">%s</text>`, y+svgText, markup(l.label))
+	} else {
+		p.printf(`<text x="28" y="%d">%s</text>`, y+svgText, markup(l.label))
+	}
+	for _, d := range l.holds {
+		p.hold(y, d, palette[l.color%len(palette)])
+	}
+	bottom := y + svgLane
+	for _, g := range l.gaps[:len(l.gaps)*min(l.shared, 1)] {
+		from, height := p.x(g.From), l.shared*svgLane
+		p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="url(#gap)" fill-opacity="0.6"/>`, from, bottom-height, max(p.x(g.To)-from, 2), height)
+		p.used[markGap] = true
+	}
+	for _, at := range l.writes {
+		p.triangle(markWritten, p.x(at), y+svgMarkup)
+	}
+	for _, at := range l.removed {
+		p.triangle(markRemoved, p.x(at), y+svgMarkup)
+	}
+	if l.isLast {
+		p.printf(`<path d="M16 %dH%d" stroke="#d1d9e0"/>`, bottom, svgWidth-svgRight)
+	}
 }
 
 // ticks draws the axis: at most ten round times.
 func (p *picture) ticks() {
-	step := tickStep(p.whole)
-	for at := p.t.From.Truncate(step).Add(step); at.Before(p.t.To); at = at.Add(step) {
+	step := tickStep(p.duration())
+	for at := p.From.Truncate(step).Add(step); at.Before(p.To); at = at.Add(step) {
 		form := "15:04:05"
 		if step < time.Second {
 			form = "15:04:05.000"
@@ -158,19 +150,19 @@ func (p *picture) hold(y int, d Hold, color string) {
 		p.printf(`<path d="M%.1f %dv%d" stroke="#fff" stroke-width="1.5"/>`, p.x(at), top, svgBar)
 		p.used[markRenewed] = true
 	}
-	middle := y + svgLane/2
-	switch m, ok := endMark(d.End); {
-	case !ok:
+	m, ok := endMarks[d.End]
+	if !ok {
 		return
-	case m == markExpired:
+	}
+	p.used[m] = true
+	middle := y + svgLane/2
+	switch m {
+	case markExpired:
 		p.cross(to, middle)
-		p.used[m] = true
-	case m == markReleased:
+	case markReleased:
 		p.printf(`<path d="M%.1f %dv%d" stroke="%s" stroke-width="3"/>`, to, top-3, svgBar+6, color)
-		p.used[m] = true
 	default:
 		p.printf(`<text x="%.1f" y="%d" fill="#d1242f" font-weight="700">%c</text>`, to+2, middle+4, marks[m].char)
-		p.used[m] = true
 	}
 }
 
@@ -178,18 +170,14 @@ func (p *picture) cross(x float64, y int) {
 	p.printf(`<path d="M%.1f %dl10 10m-10 0l10 -10" stroke="#d1242f" stroke-width="2.5"/>`, x-5, y-5)
 }
 
-func (p *picture) gaps(top, bottom int, all []Interval) {
-	for _, g := range all {
-		from := p.x(g.From)
-		p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="url(#gap)" fill-opacity="0.6"/>`, from, top, max(p.x(g.To)-from, 2), bottom-top)
-		p.used[markGap] = true
+// triangle draws the mark of a write: it is filled, or empty for a removal.
+func (p *picture) triangle(m int, x float64, y int) {
+	fill := "#1f2328"
+	if m == markRemoved {
+		fill = "none"
 	}
-}
-
-func (p *picture) triangle(y int, at time.Time, fill string) {
-	p.printf(`<path d="M%.1f %dl5 9h-10z" fill="%s" stroke="#1f2328"/>`, p.x(at), y+svgMarkup, fill)
-	p.used[markWritten] = p.used[markWritten] || fill != "none"
-	p.used[markRemoved] = p.used[markRemoved] || fill == "none"
+	p.printf(`<path d="M%.1f %dl5 9h-10z" fill="%s" stroke="#1f2328"/>`, x, y, fill)
+	p.used[m] = true
 }
 
 // legend explains the marks that are in the picture.

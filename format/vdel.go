@@ -1,9 +1,6 @@
 package format
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // VDel is the result of `vdel`.
 type VDel struct {
@@ -25,9 +22,9 @@ func (v VDel) answer() (n int64, reason string) {
 	return 0, "missing"
 }
 
-func (v VDel) fields() object {
+func (v VDel) fields(o *objectWriter) {
 	n, reason := v.answer()
-	return deletion("vdel", v.Key, n, reason, v.Version, v.RTT)
+	deletion(o, "vdel", v.Key, n, reason, v.Version, v.RTT)
 }
 
 func (v VDel) human(dst []byte, s *style) []byte {
@@ -37,7 +34,7 @@ func (v VDel) human(dst []byte, s *style) []byte {
 
 func (v VDel) raw(dst []byte) []byte {
 	n, _ := v.answer()
-	return rawInteger(dst, n, v.Version)
+	return appendRecord(dst, n, v.Version)
 }
 
 // deletion appends what became of a key, and the version of the reply.
@@ -53,22 +50,13 @@ func deleted(reason string) string {
 	return "not deleted: " + meaning(reason)
 }
 
-// deletion is the object of a command that deletes a key, or does not.
-func deletion(op, key string, n int64, reason string, version Version, took time.Duration) object {
-	return object{
-		{"op", op},
-		{"key", key},
-		{"deleted", n > 0},
-		{"count", n},
-		{"reason", nonEmpty(reason)},
-		{"version", versionField(version)},
-		{"rtt_ms", rtt(took)},
-	}
-}
-
-// rawInteger has the reply first also for one of several keys: they are answered in the
-// order asked.
-func rawInteger(dst []byte, n int64, version Version) []byte {
-	dst = append(strconv.AppendInt(dst, n, 10), '\t')
-	return append(appendVersion(dst, version, "-"), '\n')
+// deletion writes the object of a command that deletes a key, or does not.
+func deletion(o *objectWriter, op, key string, n int64, reason string, version Version, took time.Duration) {
+	o.add("op", op)
+	o.add("key", key)
+	o.add("deleted", n > 0)
+	o.add("count", n)
+	o.add("reason", nonEmpty(reason))
+	o.add("version", version)
+	o.add("rtt_ms", rtt(took))
 }

@@ -23,7 +23,7 @@ func TestOutputPage(t *testing.T) {
 	ops.WriteString("| `op` | of | other fields |\n| --- | --- | --- |\n")
 	for _, op := range format.Ops() {
 		of := "`" + op.By + "`"
-		if op.Aside {
+		if op.Stderr {
 			of = op.By + ", on standard error"
 		}
 		fmt.Fprintf(&ops, "| `%s` | %s | %s |\n", op.Name, of, codes(strings.Fields(op.Fields)))

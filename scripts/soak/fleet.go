@@ -141,7 +141,7 @@ func (f *fleet) check() (violations []string) {
 	return violations
 }
 
-func (f *fleet) tally() string {
+func (f *fleet) summary() string {
 	c := &f.counts
 	return fmt.Sprintf("published %d (acknowledged %d, refused %d), received %d (again %d), connections %d (cut %d, taken over %d, stalled %d)",
 		c.published.Load(), c.acknowledged.Load(), c.refused.Load(), c.received.Load(), c.duplicates.Load(),

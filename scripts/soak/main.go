@@ -65,7 +65,7 @@ func soak(n int, duration time.Duration, rate float64, seed uint64) error {
 			if err != nil {
 				return err
 			}
-			fmt.Printf("soak: %4.0fs  %s  %s\n", time.Since(begin).Seconds(), all.tally(), now)
+			fmt.Printf("soak: %4.0fs  %s  %s\n", time.Since(begin).Seconds(), all.summary(), now)
 		}
 	}
 	tick.Stop()
@@ -76,7 +76,7 @@ func soak(n int, duration time.Duration, rate float64, seed uint64) error {
 		return err
 	}
 	violations := all.check()
-	fmt.Printf("soak: at the end  %s\n", all.tally())
+	fmt.Printf("soak: at the end  %s\n", all.summary())
 	all.leave()
 	after, err := server.settled(before)
 	if err != nil {

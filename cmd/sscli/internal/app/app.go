@@ -15,7 +15,7 @@
 //					if err != nil {
 //						return err
 //					}
-//					return a.Emit(format.Aside{Text: fmt.Sprint(len(r.Value))})
+//					return a.Emit(format.Note{Level: format.Aside, Message: fmt.Sprint(len(r.Value))})
 //				})
 //			},
 //		}

@@ -60,7 +60,7 @@ func (o *Outage) Over(a *App, more string) {
 		return
 	}
 	if !a.Settings.Quiet {
-		a.Say(format.Notice{Message: fmt.Sprintf("the broker answers again after %v%s", o.lasted(), more), Line: a.Line, Time: time.Now()})
+		a.Say(format.Note{Level: format.Notice, Message: fmt.Sprintf("the broker answers again after %v%s", o.lasted(), more), Line: a.Line, Time: time.Now()})
 	}
 	*o = Outage{}
 }
@@ -104,6 +104,6 @@ func (o *Outage) lasted() time.Duration {
 func (o *Outage) say(a *App, message string) {
 	o.told = time.Now()
 	if !a.Settings.Quiet {
-		a.Say(format.Warning{Message: message, Line: a.Line, Time: o.told})
+		a.Say(format.Note{Level: format.Warning, Message: message, Line: a.Line, Time: o.told})
 	}
 }

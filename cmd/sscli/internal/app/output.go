@@ -134,14 +134,14 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 // silences it.
 func (a *App) Warn(message, hint string) {
 	if !a.Settings.Quiet {
-		a.Say(format.Warning{Message: message, Hint: hint, Line: a.Line})
+		a.Say(format.Note{Level: format.Warning, Message: message, Hint: hint, Line: a.Line})
 	}
 }
 
 // Inform prints what sscli is doing or waiting for, which is no warning.
 func (a *App) Inform(message string) {
 	if !a.Settings.Quiet {
-		a.Say(format.Notice{Message: message, Line: a.Line})
+		a.Say(format.Note{Level: format.Notice, Message: message, Line: a.Line})
 	}
 }
 

@@ -78,7 +78,7 @@ func say(a *app.App, args []string) error {
 		words[i] = app.Unprotect(w)
 	}
 	if !a.Settings.Quiet {
-		a.Say(format.Remark{Text: strings.Join(words, " ")})
+		a.Say(format.Note{Level: format.Remark, Message: strings.Join(words, " ")})
 	}
 	return nil
 }

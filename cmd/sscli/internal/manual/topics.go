@@ -94,7 +94,7 @@ func environmentHelp() string {
 func outputHelp() string {
 	var rows [][2]string
 	for _, op := range format.Ops() {
-		if !op.Aside {
+		if !op.Stderr {
 			rows = append(rows, [2]string{op.By, op.Name + ": " + op.Fields})
 		}
 	}

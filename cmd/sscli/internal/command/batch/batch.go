@@ -85,7 +85,7 @@ its value. Keys that were missing (found is false) are skipped.`,
 			b := newBatch(a, f)
 			err := b.runFrom(cmd.Context(), args[0], "batch")
 			if b.ran && !a.Settings.Quiet {
-				a.Say(b.tally.summary(b.took))
+				a.Say(b.summary.after(b.took))
 			}
 			return err
 		},
@@ -269,7 +269,7 @@ type batch struct {
 	budget  time.Duration // the timeout of each request
 	in      app.Source    // reads values
 	stderr  io.Writer     // standard error, above the line of progress if there is one
-	tally   tally
+	summary summary
 	args    []string // memory for the words of the next lines
 
 	ran       bool          // the lines were begun
@@ -291,16 +291,16 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	}
 	lines.stop()
 	b.app.Line = 0
-	if !b.flush() && b.tally.first == nil {
-		b.tally.first = &fault.ExitError{Code: b.app.Fault(b.unwritten), Err: b.unwritten}
-		b.tally.end(batchLine{}, b.flags.from)
+	if !b.flush() && b.summary.first == nil {
+		b.summary.first = &fault.ExitError{Code: b.app.Fault(b.unwritten), Err: b.unwritten}
+		b.summary.end(batchLine{}, b.flags.from)
 	}
 	done()
 	b.took = time.Since(begun)
-	if b.tally.first != nil {
-		return b.tally.first
+	if b.summary.first != nil {
+		return b.summary.first
 	}
-	return b.tally.no
+	return b.summary.no
 }
 
 // flush writes the queued results, and reports whether all results could be written so far. If
@@ -337,13 +337,13 @@ func (b *batch) report(ctx context.Context, line batchLine, err error) bool {
 		b.flush()
 		code = b.app.Fault(err)
 	}
-	b.tally.count(line, code, err)
+	b.summary.count(line, code, err)
 	if code == 0 || b.flags.keepGoing && !line.end && ctx.Err() == nil {
 		return true
 	}
 	// A --from-line after the end of the input leaves no line to continue from.
 	if line.number > 0 || !fault.IsA[*fault.UsageError](err) {
-		b.tally.end(line, b.flags.from)
+		b.summary.end(line, b.flags.from)
 	}
 	return false
 }

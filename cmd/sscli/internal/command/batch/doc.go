@@ -6,7 +6,7 @@
 //   - lines.go reads lines, a little ahead of the one that runs.
 //   - command.go parses a line to a request of a verb, or to something else that a batch can run.
 //   - batch.go runs one line after the other, window.go several at a time (--inflight).
-//   - tally.go counts what became of the lines, for the exit code and the summary.
+//   - summary.go counts what became of the lines, for the exit code and the summary.
 //
 // Results are printed in the order of the lines. No two requests for one key are under way at a
 // time. The first error ends the batch, or not with --keep-going; a "no" is a result. After a

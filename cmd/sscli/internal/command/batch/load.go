@@ -36,7 +36,7 @@ func Load(a *app.App, ctx context.Context, from string, o LoadOptions) (sum form
 	if errors.Is(err, fault.ErrNo) {
 		err = nil
 	}
-	return b.tally.summary(b.took), b.ran, err
+	return b.summary.after(b.took), b.ran, err
 }
 
 // An Entry is a line of a file of JSON lines.

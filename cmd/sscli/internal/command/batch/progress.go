@@ -56,7 +56,7 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	}
 	begun := time.Now()
 	above, end := app.Live(a, ProgressInterval, func() string {
-		return progressText(b.tally.lines.Load(), time.Since(begun), at.bytes(), size)
+		return progressText(b.summary.lines.Load(), time.Since(begun), at.bytes(), size)
 	})
 	b.stderr = above
 	return at, func() {

@@ -103,7 +103,7 @@ func (s *shell) command(ctx context.Context, do func(context.Context) error) err
 		facts = append(facts, strconv.FormatFloat(took.Seconds(), 'f', 2, 64)+"s")
 	}
 	if len(facts) > 0 {
-		s.line.Say(format.Aside{Text: strings.Join(facts, ", ")})
+		s.line.Say(format.Note{Level: format.Aside, Message: strings.Join(facts, ", ")})
 	}
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A tally is what became of the lines of a batch so far.
-type tally struct {
+// A summary counts what became of the lines of a batch so far.
+type summary struct {
 	lines atomic.Int64 // read by the progress display; only the reporting goroutine uses the rest
 
 	result    format.BatchSummary
@@ -21,56 +21,56 @@ type tally struct {
 }
 
 // count takes a line; code is its error's exit code, 0 for a "no".
-func (t *tally) count(line batchLine, code int, err error) {
-	if code != 0 && t.first == nil {
-		t.first = &fault.ExitError{Code: code, Err: err}
+func (s *summary) count(line batchLine, code int, err error) {
+	if code != 0 && s.first == nil {
+		s.first = &fault.ExitError{Code: code, Err: err}
 	}
 	unknown := code == fault.CodeUnknown || fault.IsA[*fault.UnknownError](err)
 	if line.number == 0 || fault.IsA[*signals.Interrupted](err) && !unknown {
 		return // no line, or one that did not run
 	}
-	t.lines.Add(1)
-	t.last = line.number
+	s.lines.Add(1)
+	s.last = line.number
 	switch {
 	case err == errNothing:
-		t.result.Skipped++
+		s.result.Skipped++
 	case err == nil, fault.IsA[*fault.OutputError](err): // done, though nobody could be told
-		t.result.Applied++
+		s.result.Applied++
 	case code == 0:
-		t.no = err
-		t.result.No++
+		s.no = err
+		s.result.No++
 	case unknown:
-		t.result.Unknown++
+		s.result.Unknown++
 	default:
-		t.result.Refused++
+		s.result.Refused++
 	}
-	ahead := t.result.Ahead
+	ahead := s.result.Ahead
 	switch {
-	case !t.ended || code != 0 || err == errNothing:
-		t.joined = false
-	case t.joined:
+	case !s.ended || code != 0 || err == errNothing:
+		s.joined = false
+	case s.joined:
 		ahead[len(ahead)-1].Last = line.number
 	default:
-		t.result.Ahead = append(ahead, format.LineRange{First: line.number, Last: line.number})
-		t.joined = true
+		s.result.Ahead = append(ahead, format.LineRange{First: line.number, Last: line.number})
+		s.joined = true
 	}
 }
 
 // end notes that the batch ends before its input, with this line or, if it has no
-// number, behind the last one. The first call counts.
-func (t *tally) end(line batchLine, from int) {
-	if t.ended {
+// number, after the last one. The first call counts.
+func (s *summary) end(line batchLine, from int) {
+	if s.ended {
 		return
 	}
-	t.ended = true
-	if t.result.Resume = line.number; line.number == 0 {
-		t.result.Resume = max(t.last+1, from)
+	s.ended = true
+	if s.result.Resume = line.number; line.number == 0 {
+		s.result.Resume = max(s.last+1, from)
 	}
 }
 
-// summary of a batch that took so long.
-func (t *tally) summary(elapsed time.Duration) format.BatchSummary {
-	s := t.result
-	s.Elapsed = elapsed
-	return s
+// after returns the summary of a batch that took so long.
+func (s *summary) after(elapsed time.Duration) format.BatchSummary {
+	result := s.result
+	result.Elapsed = elapsed
+	return result
 }

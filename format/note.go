@@ -1,0 +1,68 @@
+package format
+
+import "time"
+
+// A Note is a message for standard error that is not an error: it does not change the exit
+// code.
+type Note struct {
+	Level   Level
+	Line    int       `json:"line,omitzero"` // of a batch, counted from 1; 0: none
+	Message string    `json:"message"`
+	Hint    string    `json:"hint,omitzero"` // the next thing to try; empty: none
+	Time    time.Time `json:"time,omitzero"` // when it happened; zero: not shown
+}
+
+// A Level says what a Note is for. It is the op of the note in the json output.
+type Level string
+
+// The levels of a Note. Of an Aside and of a Remark, only the Message is used.
+const (
+	Warning Level = "warning" // something may be wrong
+	Notice  Level = "notice"  // what sscli is doing or waiting for
+	Aside   Level = "aside"   // the shell's facts about the last command
+	Remark  Level = "say"     // an explanation of what comes next; the raw form has none
+)
+
+func (Note) diagnostic() {}
+
+func (n Note) fields(o *objectWriter) {
+	n.Message, n.Hint = valid(n.Message), valid(n.Hint)
+	if n.Level == Aside || n.Level == Remark {
+		o.add("op", string(n.Level))
+		o.add("text", n.Message)
+		return
+	}
+	o.result(string(n.Level), n)
+}
+
+func (n Note) human(dst []byte, s *style) []byte {
+	switch n.Level {
+	case Aside:
+		return append(append(dst, s.faint.Sprint("("+string(appendText(nil, n.Message))+")")...), '\n')
+	case Remark:
+		return append(append(dst, s.key.Sprint(Escape(n.Message))...), '\n')
+	}
+	return n.text(dst, s.warning.Sprint("warning:"))
+}
+
+func (n Note) raw(dst []byte) []byte {
+	switch n.Level {
+	case Aside:
+		return append(appendText(dst, n.Message), '\n')
+	case Remark:
+		return dst
+	}
+	return n.text(dst, "warning:")
+}
+
+// text appends a warning, which begins with the given word, or a notice.
+func (n Note) text(dst []byte, warning string) []byte {
+	dst = append(dst, "sscli: "...)
+	if n.Level == Warning {
+		dst = append(append(dst, warning...), ' ')
+	}
+	if !n.Time.IsZero() {
+		dst = append(appendTime(dst, n.Time), ' ')
+	}
+	return appendHint(appendText(appendLineNumber(dst, n.Line), n.Message), n.Hint)
+}

@@ -1,0 +1,115 @@
+package format
+
+import (
+	"reflect"
+	"strings"
+	"time"
+)
+
+// An objectWriter writes the fields of an object in the order in which they are added: as
+// JSON text or, to collect, as a tree for a template.
+type objectWriter struct {
+	dst     []byte // the JSON text so far; it begins before the object
+	collect bool
+	tree    object
+}
+
+// A fielder writes its fields to an objectWriter.
+type fielder interface{ fields(o *objectWriter) }
+
+// collect returns the fields of r as a tree.
+func collect(r fielder) object {
+	o := objectWriter{collect: true}
+	r.fields(&o)
+	return o.tree
+}
+
+// add adds a field. It is omitted if the value is nil or a Version that is none.
+func (o *objectWriter) add(name string, value any) {
+	value = treeOf(value)
+	if o.collect {
+		o.tree = append(o.tree, field{name, value})
+		return
+	}
+	if value == nil {
+		return
+	}
+	if s, ok := value.(string); ok {
+		name, s = member(name, s)
+		value = s
+	}
+	if o.dst[len(o.dst)-1] != '{' {
+		o.dst = append(o.dst, ',')
+	}
+	o.dst = append(append(append(o.dst, '"'), name...), `":`...)
+	o.dst = appendJSON(o.dst, value)
+}
+
+// result adds the op of a result and then the fields of s.
+func (o *objectWriter) result(op string, s any) {
+	o.add("op", op)
+	o.structure(s)
+}
+
+// structure adds the fields of a struct that have a json tag. The options omitzero and
+// omitempty are those of encoding/json.
+func (o *objectWriter) structure(s any) {
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		f, value := v.Type().Field(i), v.Field(i)
+		tag, ok := f.Tag.Lookup("json")
+		name, option, _ := strings.Cut(tag, ",")
+		switch {
+		case f.Anonymous:
+			o.structure(value.Interface())
+		case !ok:
+		case option == "omitzero" && value.IsZero(), option == "omitempty" && value.Len() == 0:
+			o.add(name, nil)
+		default:
+			o.add(name, value.Interface())
+		}
+	}
+}
+
+// treeOf returns a value as a leaf or a tree. A duration becomes milliseconds.
+func treeOf(value any) any {
+	switch v := value.(type) {
+	case nil, string, bool, int, int64, uint64, float64, time.Time, object, list, null:
+		return value
+	case Version:
+		return versionField(v)
+	case time.Duration:
+		return milliseconds(v)
+	case []byte:
+		return string(v)
+	case fielder:
+		return collect(v)
+	}
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.Slice:
+		items := make(list, v.Len())
+		for i := range items {
+			items[i] = treeOf(v.Index(i).Interface())
+		}
+		return items
+	case reflect.Struct:
+		o := objectWriter{collect: true}
+		o.structure(value)
+		return o.tree
+	}
+	return value
+}
+
+// A versionFields is a version whose parts are fields.
+type versionFields struct{ Version }
+
+func (v versionFields) fields(o *objectWriter) {
+	wall, counter, node := v.Parts()
+	o.add("hlc", v.String())
+	o.add("wall_ms", wall)
+	o.add("counter", counter)
+	o.add("node", node)
+	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 { // RFC 3339 has no other years
+		o.add("time", t)
+	}
+}

@@ -1,0 +1,55 @@
+package format
+
+import (
+	"strconv"
+	"time"
+)
+
+// appendRecord appends a line of the raw output: values with tabs between them. It escapes
+// text, writes durations in milliseconds, and a minus for nil, for a Version that is none
+// and for a duration of 0, which was not measured.
+func appendRecord(dst []byte, values ...any) []byte {
+	for i, value := range values {
+		if i > 0 {
+			dst = append(dst, '\t')
+		}
+		switch v := value.(type) {
+		case string:
+			dst = AppendEscape(dst, v)
+		case []byte:
+			dst = AppendEscape(dst, v)
+		case int:
+			dst = strconv.AppendInt(dst, int64(v), 10)
+		case int64:
+			dst = strconv.AppendInt(dst, v, 10)
+		case time.Time:
+			dst = appendTime(dst, v)
+		case time.Duration:
+			dst = appendMilliseconds(dst, v)
+		case Version:
+			dst = appendVersion(dst, v, "-")
+		default:
+			dst = append(dst, '-')
+		}
+	}
+	return append(dst, '\n')
+}
+
+// versionOr returns v for a record, or absent if v is none.
+func versionOr(v Version, absent string) any {
+	if none(v) {
+		return absent
+	}
+	return v
+}
+
+// textOr returns text for a record, or nil if it is empty.
+func textOr(text string) any { return when(text != "", text) }
+
+// appendMilliseconds appends a time, or a minus if d is 0: not measured.
+func appendMilliseconds(dst []byte, d time.Duration) []byte {
+	if d == 0 {
+		return append(dst, '-')
+	}
+	return appendFloat(dst, milliseconds(d))
+}
