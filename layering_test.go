@@ -66,10 +66,10 @@ func isStd(path string) bool {
 // their path below it.
 const arrows = `
 client/wire
-client/slots
-client/mqtt          client/slots
+client/internal/idtable
+client/mqtt          client/internal/idtable
 client/wait
-client               client/mqtt client/slots client/wait client/wire
+client               client/internal/idtable client/mqtt client/wait client/wire
 socket
 emulator/broker      socket
 emulator/store       client/wire
@@ -193,7 +193,7 @@ func TestLayers(t *testing.T) {
 		disk     = module + "/emulator/disk"
 		format   = module + "/format"
 		redis    = module + "/redis"
-		slots    = module + "/client/slots"
+		idtable  = module + "/client/internal/idtable"
 		repl     = module + "/repl"
 		socket   = module + "/socket"
 		btree    = "github.com/tidwall/btree"
