@@ -223,8 +223,8 @@ func TestLayers(t *testing.T) {
 		{"wire stands on the standard library alone", func(p string) bool { return p == wire }, all,
 			func(i string) bool { return !isStd(i) }},
 		{"mqtt knows no store", func(p string) bool { return p == mqtt }, all,
-			func(i string) bool { return own(i) && i != slots || flags(i) }},
-		{"slots stands on the standard library alone", func(p string) bool { return p == slots }, all,
+			func(i string) bool { return own(i) && i != idtable || flags(i) }},
+		{"idtable stands on the standard library alone", func(p string) bool { return p == idtable }, all,
 			func(i string) bool { return !isStd(i) }},
 		// The emulator is tested with paho's own clients.
 		{"of paho only the packets", func(p string) bool { return ships(p) && !under(p, emulator) }, tests,

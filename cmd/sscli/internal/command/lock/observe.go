@@ -107,7 +107,7 @@ func observeLocks(a *app.App, ctx context.Context, s *client.Session, names []st
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = w.Close(ctx) }() // the session ends with it
+	defer w.Close() // the session ends with it
 	if len(names) == 1 {
 		a.Inform(fmt.Sprintf("observing lock %s for %v", format.Brief(names[0]), d))
 	} else {

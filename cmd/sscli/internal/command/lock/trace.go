@@ -167,11 +167,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		_ = w.Close(limited) // the registrations end with the session at the latest
-	}()
+	defer w.Close() // the registrations end with the session at the latest
 	t.app.Inform(t.waits())
 	if t.f.duration > 0 {
 		var cancel context.CancelFunc
