@@ -67,10 +67,10 @@ func isStd(path string) bool {
 // their path below it.
 const arrows = `
 client/wire
-client/slots
-client/mqtt          client/slots
+client/internal/idtable
+client/mqtt          client/internal/idtable
 client/wait
-client               client/mqtt client/slots client/wait client/wire
+client               client/internal/idtable client/mqtt client/wait client/wire
 socket
 emulator/broker      socket
 emulator/store       client/wire
@@ -197,7 +197,7 @@ func TestLayers(t *testing.T) {
 		disk     = module + "/emulator/disk"
 		format   = module + "/format"
 		redis    = module + "/redis"
-		slots    = module + "/client/slots"
+		idtable  = module + "/client/internal/idtable"
 		repl     = module + "/repl"
 		socket   = module + "/socket"
 		btree    = "github.com/tidwall/btree"
@@ -227,8 +227,8 @@ func TestLayers(t *testing.T) {
 		{"wire stands on the standard library alone", func(p string) bool { return p == wire }, all,
 			func(i string) bool { return !isStd(i) }},
 		{"mqtt knows no store", func(p string) bool { return p == mqtt }, all,
-			func(i string) bool { return own(i) && i != slots || flags(i) }},
-		{"slots stands on the standard library alone", func(p string) bool { return p == slots }, all,
+			func(i string) bool { return own(i) && i != idtable || flags(i) }},
+		{"idtable stands on the standard library alone", func(p string) bool { return p == idtable }, all,
 			func(i string) bool { return !isStd(i) }},
 		// The emulator is tested with paho's own clients.
 		{"of paho only the packets", func(p string) bool { return ships(p) && !under(p, emulator) }, tests,

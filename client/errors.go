@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -13,6 +14,12 @@ type InvalidError struct {
 func (e *InvalidError) Error() string { return e.Err.Error() }
 
 func (e *InvalidError) Unwrap() error { return e.Err }
+
+// isA reports whether err is, or wraps, an error of type E.
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
 
 func invalid(format string, args ...any) *InvalidError {
 	return &InvalidError{fmt.Errorf(format, args...)}
@@ -59,8 +66,8 @@ type LostAnswerError struct {
 	Expires   time.Time // when the request expires: the broker then drops it
 	Err       error
 
-	taken  bool          // the broker has acknowledged the request, so Expires is certain
-	expiry time.Duration // of the request, counted from its arrival at the broker
+	accepted bool          // the broker has acknowledged the request, so Expires is certain
+	expiry   time.Duration // of the request, counted from its arrival at the broker
 }
 
 func (e *LostAnswerError) Error() string {

@@ -46,29 +46,5 @@ type Event struct {
 	Err        error      // the reason of a down, an error and an unaudited event
 }
 
-// verdict compares the last known state of a key with the one that a GET found after a
-// break. announced says whether a notification announced what the GET found.
-func verdict(before, now state, announced bool) Continuity {
-	switch {
-	case !before.present && !now.present:
-		return ContinuityUnknown
-	case before.present && now.present && !before.version.IsZero() && before.version.Equal(now.version):
-		return ContinuityProven
-	case now.present && now.version.Compare(before.version) < 0:
-		return ContinuityLost // the store was restored
-	case announced:
-		return ContinuityUnknown
-	case now.present && (before.version.IsZero() && before.present || now.version.IsZero()):
-		return ContinuityUnknown // versions were not given
-	}
-	return ContinuityLost
-}
-
-// state is what is known about a key.
-type state struct {
-	present bool
-	version Version // of the value, or of the deletion; zero if not known
-}
-
 // ErrOverflow ends a watch whose consumer was too slow.
 var ErrOverflow = errors.New("the events are not consumed as fast as they come, and the buffer is full")

@@ -191,7 +191,7 @@ func ExampleSession_Watch() {
 			break
 		}
 	}
-	if err := w.Close(ctx); err != nil {
+	if err := w.Close(); err != nil {
 		log.Fatal(err)
 	}
 	// Output:

@@ -144,8 +144,8 @@ func TestLockOldNews(t *testing.T) {
 		l := lockIt(t, s, LockOptions{})
 		tell := func(e Event) {
 			e.Key = "l"
-			r := receiver{s: s, feed: s.feed}
-			r.tell(s.routes[e.Key].watches, e)
+			r := receiver{s: s, connSeq: s.connSeq}
+			r.deliver(s.routes[e.Key], e)
 			r.drained()
 			synctest.Wait()
 		}
@@ -604,7 +604,7 @@ func TestRenewLockWhileCut(t *testing.T) {
 			}
 			var c claim
 			for again := true; again; again = c.err != nil { // the break may not be known yet
-				c = s.claim(t.Context(), "l", o, timing, s.o.Timeout, &trail{})
+				c = s.claim(t.Context(), "l", o, timing, s.o.Timeout, &knownVersions{})
 			}
 			if c.held != want.held || c.gone != want.gone || string(c.holder) != string(want.holder) {
 				t.Errorf("%q: %+v", value, c)
@@ -612,7 +612,7 @@ func TestRenewLockWhileCut(t *testing.T) {
 			if e, held := store.Get("l"); string(e.Value) != value || held != (value != "") {
 				t.Errorf("%q has become %q", value, e.Value)
 			}
-			w.Close(t.Context())
+			w.Close()
 			store.Do(requestBy("thief", "DEL", "l"))
 		}
 	})

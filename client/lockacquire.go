@@ -9,7 +9,6 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wait"
 )
 
@@ -66,7 +65,7 @@ func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (
 		if err := a.watch(ctx); err != nil {
 			return Lease{}, err
 		}
-		defer a.leave(ctx)
+		defer a.closeWatch(ctx)
 	}
 	lease, err := a.run(ctx)
 	if err == nil && o.OnLease != nil {
@@ -86,10 +85,11 @@ type acquisition struct {
 	first  bool       // the first attempt to get an answer is the last
 	until  time.Time  // when giving up must be over; zero before
 	status LockStatus // as last seen by the watch
-	told   []byte     // the holder last passed to OnWait
-	toldAt time.Time  // when that was
-	uneasy bool       // OnTrouble was called with an error, and not with nil since
-	doubt  doubt
+
+	reported    []byte    // the holder last passed to OnWait
+	reportedAt  time.Time // when that was
+	troubled    bool      // OnTrouble was called with an error, and not with nil since
+	unconfirmed unconfirmed
 }
 
 func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, error) {
@@ -115,53 +115,46 @@ func (a *acquisition) watch(ctx context.Context) error {
 		cancel()
 		if err == nil {
 			a.w = w
-			a.tell(nil)
+			a.reportTrouble(nil)
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if !a.triesOn(err) || time.Until(a.began.Add(a.o.Wait)) <= 0 {
+		if !a.keepsTrying(err) || time.Until(a.began.Add(a.o.Wait)) <= 0 {
 			return err
 		}
-		a.tell(err)
+		a.reportTrouble(err)
 		if !wait.For(ctx, min(backOff(failures), time.Until(a.began.Add(a.o.Wait)))) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// triesOn reports whether an acquisition that got no answer yet goes on after an error.
-func (a *acquisition) triesOn(err error) bool {
-	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.life.Err() == nil
+// keepsTrying reports whether an acquisition that got no answer yet goes on after an error.
+func (a *acquisition) keepsTrying(err error) bool {
+	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.ctx.Err() == nil
 }
 
-func (a *acquisition) tell(err error) { a.o.tell(&a.uneasy, err) }
+func (a *acquisition) reportTrouble(err error) { a.o.reportTrouble(&a.troubled, err) }
 
-func (a *acquisition) leave(ctx context.Context) {
-	if !a.until.IsZero() {
-		limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), a.until)
-		defer cancel()
-		_ = a.w.Close(limited) // see leaveWatch
+// closeWatch closes the watch; after giveUp, within its time. A registration that could not
+// be stopped ends with the connection.
+func (a *acquisition) closeWatch(ctx context.Context) {
+	if a.until.IsZero() {
+		_ = a.w.Close()
 		return
 	}
-	a.s.leaveWatch(ctx, a.w)
-}
-
-// leaveWatch closes the watch of a lock. It takes a moment for that even after ctx has
-// ended.
-func (s *Session) leaveWatch(ctx context.Context, w *Watch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.o.Timeout, 2*time.Second))
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), a.until)
 	defer cancel()
-	// A registration that could not be taken back ends with the connection.
-	_ = w.Close(ctx)
+	_ = a.w.close(ctx)
 }
 
 // run tries and waits until the lock is held or the attempt is given up.
 func (a *acquisition) run(ctx context.Context) (Lease, error) {
 	answered, failures := false, 0
 	for {
-		if _, err := a.heed(); err != nil {
+		if _, err := a.readEvents(); err != nil {
 			return Lease{}, a.giveUp(ctx, err)
 		}
 		within := a.s.o.Timeout
@@ -171,25 +164,25 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		}
 		c := a.s.claim(ctx, a.name, a.o, a.timing, within, nil)
 		if ctx.Err() != nil {
-			a.doubt.add(c)
-			a.doubt.held = a.doubt.held || c.held
+			a.unconfirmed.add(c)
+			a.unconfirmed.held = a.unconfirmed.held || c.held
 			return Lease{}, a.giveUp(ctx, context.Cause(ctx))
 		}
-		a.doubt.add(c)
-		if c.err = c.useless(); c.err != nil && c.held {
-			a.doubt.held = true
+		a.unconfirmed.add(c)
+		if c.err = c.unusable(); c.err != nil && c.held {
+			a.unconfirmed.held = true
 		}
 		switch {
 		case c.err == nil && c.held:
 			return c.lease, nil
 		case c.err == nil:
 			answered, failures = true, 0
-			a.tell(nil)
-		case a.o.Try || a.s.isFinal(c.err) || a.s.life.Err() != nil || !answered && !a.triesOn(c.err):
+			a.reportTrouble(nil)
+		case a.o.Try || a.s.isFinal(c.err) || a.s.ctx.Err() != nil || !answered && !a.keepsTrying(c.err):
 			return Lease{}, a.giveUp(ctx, c.err)
 		default:
 			failures++
-			a.tell(c.err)
+			a.reportTrouble(c.err)
 		}
 		if a.o.Try {
 			// Only for the message, so an error does not matter.
@@ -220,14 +213,14 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 		over = limit.C
 	}
 	for {
-		free, err := a.heed()
+		free, err := a.readEvents()
 		switch {
 		case err != nil:
 			return err
 		case free:
 			return nil
 		}
-		a.waiting()
+		a.reportWait()
 		select {
 		case <-a.w.wake:
 		case <-poll.C:
@@ -243,18 +236,18 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 	}
 }
 
-// waiting calls OnWait, if it is due. It is called at least every lockPoll.
-func (a *acquisition) waiting() {
-	if a.o.OnWait == nil || a.told != nil && bytes.Equal(a.told, a.status.Holder) && time.Since(a.toldAt) < time.Minute {
+// reportWait calls OnWait, if it is due. It is called at least every lockPoll.
+func (a *acquisition) reportWait() {
+	if a.o.OnWait == nil || a.reported != nil && bytes.Equal(a.reported, a.status.Holder) && time.Since(a.reportedAt) < time.Minute {
 		return
 	}
-	a.told, a.toldAt = append([]byte{}, a.status.Holder...), time.Now()
+	a.reported, a.reportedAt = append([]byte{}, a.status.Holder...), time.Now()
 	a.o.OnWait(a.status)
 }
 
-// heed reads the events of the watch. It reports whether the lock may be free, and keeps
+// readEvents reads the events of the watch. It reports whether the lock may be free, and keeps
 // who holds it.
-func (a *acquisition) heed() (free bool, err error) {
+func (a *acquisition) readEvents() (free bool, err error) {
 	for a.w != nil {
 		e, ok, err := a.w.pop()
 		if err != nil {
@@ -265,9 +258,9 @@ func (a *acquisition) heed() (free bool, err error) {
 		}
 		switch e.Kind {
 		case EventDown:
-			a.tell(e.Err)
+			a.reportTrouble(e.Err)
 		case EventUp:
-			a.tell(nil)
+			a.reportTrouble(nil)
 		case EventInitial, EventResync, EventSet, EventDelete:
 			free = !e.HasValue && e.Kind != EventSet
 			a.status.Holder, a.status.Token = e.Value, e.Version
@@ -281,18 +274,18 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	if lost, ok := errors.AsType[*LostAnswerError](why); ok {
 		why = lost.Err // either it is undone, or the error below says that it is not
 	}
-	if a.doubt.n == 0 && !a.doubt.held {
+	if a.unconfirmed.n == 0 && !a.unconfirmed.held {
 		return why
 	}
-	a.until = later(a.doubt.until, time.Now()).Add(a.s.o.Timeout)
+	a.until = later(a.unconfirmed.until, time.Now()).Add(a.s.o.Timeout)
 	if most := a.began.Add(2 * wholeSeconds(a.s.o.Timeout)); a.first && a.until.After(most) {
 		a.until = most // the watch had a part of the first timeout
 	}
 	limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), a.until)
 	defer cancel()
-	if err := a.s.undo(limited, a.name, a.o.Holder, a.timing, a.doubt); err != nil {
+	if err := a.s.undo(limited, a.name, a.o.Holder, a.timing, a.unconfirmed); err != nil {
 		return &LockUnknownError{
-			Name: a.name, Holder: a.o.Holder, Until: later(a.doubt.until, time.Now()).Add(a.timing.TTL),
+			Name: a.name, Holder: a.o.Holder, Until: later(a.unconfirmed.until, time.Now()).Add(a.timing.TTL),
 			Err: fmt.Errorf("acquiring it: %w; releasing it again: %w", why, cause(err)),
 		}
 	}
@@ -307,182 +300,10 @@ func cause(err error) error {
 	return err
 }
 
-// wholeSeconds rounds up, as the expiry of a request is.
-func wholeSeconds(d time.Duration) time.Duration {
-	return (d + time.Second - 1).Truncate(time.Second)
-}
-
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
-}
-
-// A claim is the outcome of one SET NEX of a lock.
-type claim struct {
-	lease  Lease  // if held
-	held   bool   // the store said OK
-	gone   bool   // not extended: the lock is free, or was in between
-	holder []byte // not extended: who holds the lock; nil if not known
-	err    error  // why there is no usable answer
-}
-
-// useless returns why an acquisition cannot be used although the store said OK.
-func (c claim) useless() error {
-	switch {
-	case c.err != nil || !c.held:
-		return c.err
-	case c.lease.Token.IsZero():
-		return &AnswerError{errors.New("the store sent no version, which is the fencing token")}
-	case c.lease.TermIn() <= 0:
-		return context.DeadlineExceeded // this process was suspended for a while
-	}
-	return nil
-}
-
-// A trail is what is known of the versions of a held lock's key. It tells a lock that was
-// held all the time from one that was free in between.
-type trail struct {
-	token Version // of the last lease; zero: every version follows
-	seen  Version // the newest that the watch announced with our value
-	open  bool    // a renewal since then that got no answer, or an event without a version, may have given it another
-}
-
-// follows reports whether the key may have got this version without having been free since
-// the last lease.
-func (t trail) follows(v Version) bool {
-	return t.token.IsZero() || v.IsZero() || v.Equal(t.token) || v.Equal(t.seen) || t.open && v.Compare(t.token) > 0
-}
-
-// claim acquires a lock or, with the trail of a held lock, extends it. Once the request is
-// sent, ctx no longer ends the wait for its answer, which lasts an Interval at most, and
-// not longer than within.
-//
-// The same request acquires a lock that is free. So a renewal reads the lock first: one that
-// was deleted during a break, or that a restarted store has forgotten, stays lost.
-func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, within time.Duration, held *trail) claim {
-	within = min(t.Interval, within)
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
-	defer cancel()
-	sending, stop := context.WithCancelCause(patience)
-	defer stop(nil)
-	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
-	conn, err := s.connection(sending)
-	if err != nil {
-		return claim{err: err}
-	}
-	if held != nil {
-		r, err := typed[GetResult](s.ask(sending, conn, Get(name)))
-		switch {
-		case err != nil:
-			return claim{err: err}
-		case !r.Found:
-			return claim{gone: true}
-		case !bytes.Equal(r.Value, o.Holder):
-			return claim{holder: r.Value}
-		case !held.follows(r.Version):
-			return claim{gone: true}
-		}
-	}
-	p, err := s.sendOn(sending, conn, Set(name, o.Holder, SetOptions{Condition: NEX, TTL: t.TTL}))
-	if err != nil {
-		return claim{err: err}
-	}
-	r, err := typed[SetResult](p.wait(patience))
-	if err != nil {
-		p.hangUpIfDead(patience, within)
-		return claim{err: err}
-	}
-	c := claim{lease: t.lease(p.sent), held: r.Applied}
-	c.lease.Holder, c.lease.Token, c.lease.wall = o.Holder, r.Version, o.wall
-	return c
-}
-
-// ask sends a request for a lock on a given connection.
-func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Result, error) {
-	p, err := s.sendOn(ctx, conn, c)
-	if err != nil {
-		return nil, err
-	}
-	begin := time.Now()
-	r, err := p.wait(ctx)
-	if err != nil {
-		p.hangUpIfDead(ctx, time.Since(begin))
-	}
-	return r, err
-}
-
-// hangUpIfDead closes the connection of a request that timed out, if the broker has not
-// even sent a PUBACK for a second: the network path is dead, and the keep-alive would
-// notice too late. The next attempt then uses a new connection.
-func (p *pending) hangUpIfDead(ctx context.Context, waited time.Duration) {
-	if waited >= time.Second && errors.Is(context.Cause(ctx), context.DeadlineExceeded) && p.isIgnored() {
-		_ = p.conn.Close()
-	}
-}
-
-// isIgnored reports whether nothing came on the connection since the request was sent.
-func (p *pending) isIgnored() bool { return p.conn.LastReceived().Before(p.sent) }
-
-// RenewLock extends a lock that o.Holder holds. It also uses the TTL, Grace and Margin of
-// o. If the lock is free, or another holds it, the error is a *[NotHolderError]. If no
-// usable answer came, it is a *[LockUnknownError]. Other errors come from
-// [Session.Watch] and [Session.Do].
-//
-// The store has no request that extends a held lock and leaves a free one alone. So
-// RenewLock watches and reads the key first. If the lock expires between that and the
-// renewal, the renewal acquires it anew; the watch reports the deletion, and RenewLock
-// releases the lock again. If the store announces the deletion only after it answered the
-// renewal, that goes unnoticed: the lock is held, but another may have held it in between.
-func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
-	if err := checkHolder(name, o.Holder); err != nil {
-		return Lease{}, err
-	}
-	t, err := o.Timing()
-	if err != nil {
-		return Lease{}, err
-	}
-	ctx, cancel := s.limit(ctx)
-	defer cancel()
-	w, err := s.Watch(ctx, []string{name}, WatchOptions{})
-	if err != nil {
-		return Lease{}, err
-	}
-	defer s.leaveWatch(ctx, w)
-	c := s.claim(ctx, name, o, t, s.o.Timeout, &trail{})
-	lost, unknown := errors.AsType[*LostAnswerError](c.err)
-	switch {
-	case unknown:
-		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: later(lost.Expires, time.Now()).Add(t.TTL), Err: fmt.Errorf("renewing it: %w", lost.Err)}
-	case c.err != nil:
-		return Lease{}, c.err
-	case c.gone || c.holder != nil:
-		return Lease{}, &NotHolderError{LockStatus{Name: name, Held: !c.gone, Holder: c.holder}}
-	case !c.held:
-		return Lease{}, s.notHolder(ctx, name, true)
-	case !lapsed(w, c.lease.Token):
-		return c.lease, c.useless()
-	}
-	if _, err := s.giveBack(ctx, name, o.Holder, t); err != nil {
-		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: time.Now().Add(t.TTL), Err: fmt.Errorf("releasing it again: %w", cause(err))}
-	}
-	return Lease{}, &NotHolderError{LockStatus{Name: name}}
-}
-
-// lapsed reports whether a watch has seen a deletion before a version, or found the key
-// missing after a break.
-func lapsed(w *Watch, version Version) bool {
-	for {
-		e, ok, err := w.pop()
-		if err != nil || !ok {
-			return false
-		}
-		switch {
-		case e.Kind == EventDelete && (e.Version.IsZero() || e.Version.Compare(version) < 0):
-			return true
-		case e.Kind == EventResync && !e.HasValue:
-			return true
-		}
-	}
 }

@@ -9,82 +9,53 @@ import (
 	"github.com/sscli/sscli/client/wait"
 )
 
-// A LockUnknownError means that a request for a lock got no usable answer, and what became
-// of it could not be found out. It wraps the cause.
-type LockUnknownError struct {
-	Name   string
-	Holder []byte
-
-	// Free says that the lock is free. What is not known is whether its holder had it
-	// until its release.
-	Free bool
-
-	// Until is when the lock has expired in any case, by the local clock; zero if not
-	// known.
-	Until time.Time
-
-	Err error
+// unconfirmed counts the requests for a lock whose outcome is unknown: the store may have
+// applied them, or may yet apply them.
+type unconfirmed struct {
+	n        int           // requests without an answer, each of which may yet be applied
+	held     bool          // the lock may be ours, acquired too late to be useful: it must be released
+	answered bool          // a later request was answered
+	expiry   time.Duration // the longest expiry among those that the broker has not acknowledged
+	until    time.Time     // from then on the store applies none of them
 }
 
-func (e *LockUnknownError) Error() string {
-	switch {
-	case e.Free:
-		return fmt.Sprintf("lock %q is free, but whether %q held it until its release is unknown: %v", e.Name, e.Holder, e.Err)
-	case e.Until.IsZero():
-		return fmt.Sprintf("lock %q may still be held by %q: %v", e.Name, e.Holder, e.Err)
-	}
-	return fmt.Sprintf("lock %q may be held by %q until %s: %v", e.Name, e.Holder, e.Until.UTC().Format(time.RFC3339), e.Err)
-}
-
-func (e *LockUnknownError) Unwrap() error { return e.Err }
-
-// doubt counts the requests for a lock that the store may have applied, or may yet apply,
-// without our knowing.
-type doubt struct {
-	n       int           // requests without an answer, each of which may yet be applied
-	held    bool          // the lock may be ours, and is of no use: it must be released
-	settled bool          // a later request was answered
-	expiry  time.Duration // the longest expiry among those that the broker has not acknowledged
-	until   time.Time     // from then on the store applies none of them
-}
-
-// add takes the outcome of a request. An answer to a later request means that the broker
+// add adds the outcome of a request. An answer to a later request means that the broker
 // has received all earlier ones, unless they went over another connection, which is closed:
 // then only their expiry counts.
-func (d *doubt) add(c claim) {
+func (u *unconfirmed) add(c claim) {
 	now := time.Now()
 	lost, unknown := errors.AsType[*LostAnswerError](c.err)
 	switch {
 	case unknown && lost.answered():
-		d.held = true // the store is done with it
+		u.held = true // the store has processed it
 	case unknown:
-		d.n++
-		if !lost.taken {
-			d.settled = false
-			d.expiry = max(d.expiry, lost.expiry)
+		u.n++
+		if !lost.accepted {
+			u.answered = false
+			u.expiry = max(u.expiry, lost.expiry)
 		}
-		d.until = later(d.until, lost.Expires)
-	case c.err != nil || d.n == 0:
-	case !d.settled:
-		d.settle(now)
-	case now.After(d.until):
-		*d = doubt{held: d.held}
+		u.until = later(u.until, lost.Expires)
+	case c.err != nil || u.n == 0:
+	case !u.answered:
+		u.startExpiry(now)
+	case now.After(u.until):
+		*u = unconfirmed{held: u.held}
 	}
 }
 
-// settle notes that the broker has received all requests: it counts the expiry of those that
-// it has not acknowledged from now at the latest.
-func (d *doubt) settle(now time.Time) {
-	if !d.settled && d.expiry > 0 {
-		d.until = later(d.until, now.Add(d.expiry))
+// startExpiry notes that the broker has received all requests: the expiry of those that it
+// has not acknowledged counts from now at the latest.
+func (u *unconfirmed) startExpiry(now time.Time) {
+	if !u.answered && u.expiry > 0 {
+		u.until = later(u.until, now.Add(u.expiry))
 	}
-	d.settled = true
+	u.answered = true
 }
 
-// rest waits until the store can apply none of the requests any more.
-func (d doubt) rest(ctx context.Context) error {
-	d.settle(time.Now())
-	if !wait.For(ctx, time.Until(d.until)) {
+// awaitExpiry waits until the store can apply none of the requests any more.
+func (u unconfirmed) awaitExpiry(ctx context.Context) error {
+	u.startExpiry(time.Now())
+	if !wait.For(ctx, time.Until(u.until)) {
 		return context.Cause(ctx)
 	}
 	return nil
@@ -92,34 +63,34 @@ func (d doubt) rest(ctx context.Context) error {
 
 // undo releases a lock that may have been acquired, and once more when no request of ours
 // can arrive any more.
-func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, d doubt) error {
-	g, err := s.giveBack(ctx, name, holder, t)
-	if err != nil || d.n == 0 || d.n == 1 && g.deleted && !d.held {
+func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed) error {
+	d, err := s.deleteOwn(ctx, name, holder, t)
+	if err != nil || u.n == 0 || u.n == 1 && d.deleted && !u.held {
 		return err
 	}
-	if err := d.rest(ctx); err != nil {
+	if err := u.awaitExpiry(ctx); err != nil {
 		return err
 	}
-	_, err = s.giveBack(ctx, name, holder, t)
+	_, err = s.deleteOwn(ctx, name, holder, t)
 	return err
 }
 
-// givenBack is the outcome of giveBack.
-type givenBack struct {
+// A deletion is the outcome of deleteOwn.
+type deletion struct {
 	deleted bool      // one of our requests deleted the key
 	found   bool      // the key exists, and holds another value
 	sent    time.Time // when the last request was sent that was answered
 	lost    *LostAnswerError
 }
 
-// giveBack deletes the lock's key if it holds our value. It sends the request again while
+// deleteOwn deletes the lock's key if it holds our value. It sends the request again while
 // no answer comes, because to delete twice does no harm, and any answer counts, also a late
 // one to an earlier request. A request that stays without an answer could still arrive, so
-// giveBack waits for its expiry: the next holder may use the same name as we did. lost is
+// deleteOwn waits for its expiry: the next holder may use the same name as we did. lost is
 // then the last such request, which may have deleted the key.
 //
 // If no answer comes before ctx ends, it returns the error of the last request.
-func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t LockTiming) (g givenBack, err error) {
+func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t LockTiming) (d deletion, err error) {
 	type answer struct {
 		r    VDelResult
 		err  error
@@ -127,10 +98,10 @@ func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t Lo
 	}
 	within := min(t.Interval, s.o.Timeout)
 	waiting, stop := context.WithCancel(ctx)
-	answers, flying := make(chan answer), 0
+	answers, inFlight := make(chan answer), 0
 	defer func() {
 		stop()
-		for ; flying > 0; flying-- {
+		for ; inFlight > 0; inFlight-- {
 			<-answers
 		}
 	}()
@@ -138,16 +109,16 @@ func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t Lo
 	var late time.Time // until then an unanswered request may be applied
 	again := time.NewTimer(0)
 	defer again.Stop()
-	var last *pending
+	var last *request
 	var expires time.Time // of the last request
 	for attempt := 0; ; {
 		select {
 		case <-again.C:
 			if answered { // and the others have expired
-				if flying > 0 && g.lost == nil {
-					g.lost = last.lost(context.DeadlineExceeded)
+				if inFlight > 0 && d.lost == nil {
+					d.lost = last.lostAnswer(context.DeadlineExceeded)
 				}
-				return g, nil
+				return d, nil
 			}
 			if last != nil && time.Since(last.sent) >= time.Second && last.isIgnored() {
 				_ = last.conn.Close() // the network path is dead
@@ -158,61 +129,61 @@ func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t Lo
 			cancel()
 			if sendErr != nil {
 				err = sendErr
-				if s.isFinal(err) || s.life.Err() != nil {
-					return g, err
+				if s.isFinal(err) || s.ctx.Err() != nil {
+					return d, err
 				}
 				again.Reset(backOff(attempt))
 				break
 			}
 			last = p
-			expires = later(expires, p.lost(nil).Expires)
-			flying++
+			expires = later(expires, p.lostAnswer(nil).Expires)
+			inFlight++
 			go func() {
 				r, err := typed[VDelResult](p.wait(waiting))
 				answers <- answer{r, err, p.sent}
 			}()
 			again.Reset(within)
 		case a := <-answers:
-			flying--
+			inFlight--
 			lost, unknown := errors.AsType[*LostAnswerError](a.err)
 			switch {
 			case a.err == nil:
 				answered = true
-				g.sent = later(g.sent, a.sent)
-				g.deleted, g.found = g.deleted || a.r.Deleted, a.r.Found && !a.r.Deleted
+				d.sent = later(d.sent, a.sent)
+				d.deleted, d.found = d.deleted || a.r.Deleted, a.r.Found && !a.r.Deleted
 			case unknown:
-				g.lost, err = lost, lost
+				d.lost, err = lost, lost
 				if !lost.answered() {
 					late = later(late, lost.Expires)
 				}
-			case s.isFinal(a.err) || s.life.Err() != nil:
-				return g, a.err
+			case s.isFinal(a.err) || s.ctx.Err() != nil:
+				return d, a.err
 			default:
 				err = a.err
 			}
 			switch {
-			case !answered && flying == 0:
+			case !answered && inFlight == 0:
 				again.Reset(backOff(attempt))
-			case answered && flying == 0:
+			case answered && inFlight == 0:
 				again.Reset(time.Until(late))
 			}
 		case <-ctx.Done():
 			switch {
-			case flying > 0:
-				g.lost = last.lost(context.Cause(ctx))
-				err = g.lost
+			case inFlight > 0:
+				d.lost = last.lostAnswer(context.Cause(ctx))
+				err = d.lost
 			case err == nil:
 				err = context.Cause(ctx)
 			}
 			if answered {
-				return g, nil
+				return d, nil
 			}
-			return g, err
+			return d, err
 		}
-		if s.life.Err() != nil {
-			return g, ErrClosed
+		if s.ctx.Err() != nil {
+			return d, ErrClosed
 		}
-		if answered && flying > 0 {
+		if answered && inFlight > 0 {
 			again.Reset(time.Until(expires))
 		}
 	}
@@ -221,26 +192,26 @@ func (s *Session) giveBack(ctx context.Context, name string, holder []byte, t Lo
 // release releases a lock, and once more when no request of ours can arrive any more. ours
 // says that the lease lasts: a lock that is gone after an unanswered request was deleted by
 // it.
-func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, d doubt, ours bool) error {
-	g, err := s.giveBack(ctx, name, holder, t)
+func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed, ours bool) error {
+	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil {
 		return err
 	}
-	if d.n > 0 && (!d.settled || g.sent.Before(d.until)) {
-		if err := d.rest(ctx); err != nil {
+	if u.n > 0 && (!u.answered || d.sent.Before(u.until)) {
+		if err := u.awaitExpiry(ctx); err != nil {
 			return err
 		}
-		if _, err := s.giveBack(ctx, name, holder, t); err != nil {
+		if _, err := s.deleteOwn(ctx, name, holder, t); err != nil {
 			return err
 		}
 	}
 	switch {
-	case g.deleted || !g.found && g.lost != nil && ours:
+	case d.deleted || !d.found && d.lost != nil && ours:
 		return nil
-	case !g.found && g.lost != nil:
-		return &LockUnknownError{Name: name, Holder: holder, Free: true, Err: fmt.Errorf("releasing it: %w", g.lost.Err)}
+	case !d.found && d.lost != nil:
+		return &LockUnknownError{Name: name, Holder: holder, Free: true, Err: fmt.Errorf("releasing it: %w", d.lost.Err)}
 	}
-	return s.notHolder(ctx, name, g.found)
+	return s.notHolder(ctx, name, d.found)
 }
 
 // notHolder returns a NotHolderError that names the present holder, if it can be read.
@@ -270,7 +241,7 @@ func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) e
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	timing := LockTiming{Interval: s.o.Timeout}
-	err := s.release(ctx, name, o.Holder, timing, doubt{}, false)
+	err := s.release(ctx, name, o.Holder, timing, unconfirmed{}, false)
 	if lost, unknown := err.(*LostAnswerError); unknown {
 		return &LockUnknownError{Name: name, Holder: o.Holder, Err: fmt.Errorf("releasing it: %w", lost.Err)}
 	}

@@ -8,21 +8,12 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// dialSlowly is like dial, but sends one packet after the other, so without f. If it
-// succeeds, the session goes on that way. The caller holds dialing.
-func (s *Session) dialSlowly(ctx context.Context, filters []string, f *flight) (conn *mqtt.Conn, secret []byte, err error) {
-	s.slow = true
-	conn, secret, err = s.dial(ctx, filters, f)
-	s.slow = err == nil
-	return conn, secret, err
-}
-
-// dial connects with the present password or token, and returns that too. It sends f with
-// SUBSCRIBE unless f is nil.
-func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *mqtt.Conn, secret []byte, err error) {
+// dial connects with the present password or token, and returns that too. It sends early
+// with SUBSCRIBE unless early is nil. The caller holds dialing.
+func (s *Session) dial(ctx context.Context, filters []string, early *earlyRequest) (conn *mqtt.Conn, secret []byte, err error) {
 	s.mu.Lock()
-	s.feed++
-	r := &receiver{s: s, feed: s.feed}
+	s.connSeq++
+	r := &receiver{s: s, connSeq: s.connSeq}
 	s.mu.Unlock()
 	o := mqtt.Options{
 		Address:   s.o.Address,
@@ -40,13 +31,13 @@ func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *
 		OnPublication: r.message,
 		OnDrained:     r.drained,
 
-		AwaitConnack: s.o.NoPipelining || s.slow,
-		HoldAcks:     s.brief,
+		AwaitConnack: s.o.NoPipelining || s.awaitConnack,
+		HoldAcks:     s.oneShot,
 	}
-	if f != nil {
-		f.reset()
+	if early != nil {
+		early.r = nil
 		if !o.AwaitConnack {
-			o.Early = func() (mqtt.EarlyMessage, error) { return f.early(s) }
+			o.Early = func() (mqtt.EarlyMessage, error) { return early.message(s) }
 		}
 	}
 	if s.o.TokenFile == "" {
@@ -62,9 +53,9 @@ func (s *Session) dial(ctx context.Context, filters []string, f *flight) (conn *
 		}}
 	}
 	conn, err = mqtt.Dial(ctx, o)
-	s.noteLoose(err)
+	s.noteAbandonedConnect(err)
 	if err == nil || isLoginRefusal(err) {
-		s.judged(secret)
+		s.setTried(secret)
 	}
 	// secret is returned by value, because keepToken calls Data again later.
 	return conn, secret, s.explainLogin(err, secret)
@@ -82,16 +73,16 @@ func (s *Session) secret() ([]byte, error) {
 	}
 }
 
-// judged keeps the password or token that the broker last granted or refused.
-func (s *Session) judged(secret []byte) {
+// setTried keeps the password or token that the broker last granted or refused.
+func (s *Session) setTried(secret []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tried = secret
 }
 
-// renewed reports whether err is a refused login and there is another password or token
+// hasNewSecret reports whether err is a refused login and there is another password or token
 // now than the one refused (protocol.md 8.2).
-func (s *Session) renewed(err error) bool {
+func (s *Session) hasNewSecret(err error) bool {
 	if !isLoginRefusal(err) {
 		return false
 	}

@@ -102,19 +102,19 @@ func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
 	for _, timeout := range []time.Duration{100 * time.Millisecond, time.Minute} {
 		s := watchSession(t, Options{Address: broker.Addresses[0], Timeout: timeout})
-		if _, err := s.Get(t.Context(), "k"); !isNoStore(err) {
+		if _, err := s.Get(t.Context(), "k"); !isA[*NoStoreError](err) {
 			t.Errorf("get, %v: %v", timeout, err)
 		}
-		if _, err := s.Set(t.Context(), "k", nil, SetOptions{}); !isNoStore(err) || isLostAnswer(err) {
+		if _, err := s.Set(t.Context(), "k", nil, SetOptions{}); !isA[*NoStoreError](err) || isLostAnswer(err) {
 			t.Errorf("set, %v: %v", timeout, err)
 		}
-		if _, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{}); !isNoStore(err) {
+		if _, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{}); !isA[*NoStoreError](err) {
 			t.Errorf("watch, %v: %v", timeout, err)
 		}
-		if _, err := s.AcquireLock(t.Context(), "k", LockOptions{}); !isNoStore(err) {
+		if _, err := s.AcquireLock(t.Context(), "k", LockOptions{}); !isA[*NoStoreError](err) {
 			t.Errorf("lock, %v: %v", timeout, err)
 		}
-		if _, err := Once(t.Context(), Options{Address: broker.Addresses[0], Timeout: timeout}, Get("k")); !isNoStore(err) {
+		if _, err := Once(t.Context(), Options{Address: broker.Addresses[0], Timeout: timeout}, Get("k")); !isA[*NoStoreError](err) {
 			t.Errorf("once, %v: %v", timeout, err)
 		}
 	}
@@ -205,7 +205,7 @@ func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 	// Nobody answers here: that the broker says so means that it let us in.
 	taken := func() error {
 		_, err := s.Get(t.Context(), "k")
-		if isNoStore(err) {
+		if isA[*NoStoreError](err) {
 			return nil
 		}
 		return err

@@ -249,15 +249,12 @@ func TestPipelineModel(t *testing.T) {
 			check func(client.Result) bool
 		}
 		var steps []step // not yet checked
-		var used *client.InFlight
-		reused := 0
 		checkFirst := func() {
 			st := steps[0]
 			steps = steps[1:]
 			if r, err := st.f.Wait(); err != nil || !st.check(r) {
 				t.Errorf("%s %s: got %+v, %v", st.c.Verb(), st.c.Key(), r, err)
 			}
-			used = st.f
 		}
 		p := s.Pipeline(32)
 		for i := range 2000 {
@@ -305,17 +302,10 @@ func TestPipelineModel(t *testing.T) {
 				}
 				check = func(r client.Result) bool { return count(r) == want }
 			}
-			f := must(p.QueueAgain(t.Context(), c, used))(t)
-			if f == used {
-				reused++
-			}
-			steps, used = append(steps, step{f, c, check}), nil
+			steps = append(steps, step{must(p.Queue(t.Context(), c))(t), c, check})
 		}
 		for len(steps) > 0 {
 			checkFirst()
-		}
-		if reused == 0 {
-			t.Error("no memory was used again")
 		}
 		keys := slices.Concat(must(scan(t, s, "*"))(t)...)
 		for _, key := range keys {
@@ -363,25 +353,6 @@ func TestPipelineBreak(t *testing.T) {
 	}
 	if lost == 0 || lost > 16 {
 		t.Errorf("%d answers were lost", lost)
-	}
-}
-
-// The memory of a request is used again unless its PUBACK may still come.
-func TestPipelineAgain(t *testing.T) {
-	t.Parallel()
-	store, s := open(t)
-	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{NoPuback: r.Key() == "a"} })
-	p := s.Pipeline(1)
-	again := func(key string, used *client.InFlight) *client.InFlight {
-		f := must(p.QueueAgain(t.Context(), client.Set(key, nil, client.SetOptions{}), used))(t)
-		must(f.Wait())(t)
-		return f
-	}
-	a := again("a", nil)
-	b := again("b", a)
-	c := again("c", b)
-	if b == a || c != b {
-		t.Errorf("b has the memory of a: %v, c has the memory of b: %v; want only the second", b == a, c == b)
 	}
 }
 

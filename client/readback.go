@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sscli/sscli/client/wait"
@@ -46,7 +45,7 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	if err != nil {
 		return ReadBackResult{}, err
 	}
-	r := ReadBackResult{Outcome: judge(lost.Command, lost.Timestamp, now), Now: now}
+	r := ReadBackResult{Outcome: compare(lost.Command, lost.Timestamp, now), Now: now}
 	if r.Outcome == Fulfilled && now.Found {
 		r.Result = lost.Command.read(wire.Value{Kind: wire.SimpleString, Text: []byte("OK")}, &now.ReplyInfo)
 	}
@@ -78,8 +77,8 @@ func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackRe
 	return s.ReadBack(ctx, lost)
 }
 
-// judge compares the key as it is now with what the write asked for.
-func judge(c Command, sent Version, now GetResult) Outcome {
+// compare compares the key as it is now with what the write asked for.
+func compare(c Command, sent Version, now GetResult) Outcome {
 	switch {
 	case !now.Found && c.Verb() == wire.VerbDel:
 		return Fulfilled
@@ -97,25 +96,4 @@ func judge(c Command, sent Version, now GetResult) Outcome {
 // was met, an expiry set or a fencing token stored cannot be read back.
 func (c Command) asksForValueOnly() bool {
 	return c.effect == effectPut && c.count == 3 && len(c.more) == 0 && c.fence == "" && !c.persist
-}
-
-// judgeAnswer returns the error of an answer that is not a result: for a write, a
-// LostAnswerError if the answer does not tell whether the store applied it.
-func (p *pending) judgeAnswer(err error) error {
-	if p.command.effect == effectNone {
-		return err
-	}
-	_, garbled := errors.AsType[*AnswerError](err)
-	status, ok := errors.AsType[*StatusError](err)
-	if !garbled && (!ok || status.refuses()) {
-		return err
-	}
-	return p.lost(err)
-}
-
-// lost returns the error of a write that got no usable answer, and why.
-func (p *pending) lost(why error) *LostAnswerError {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	return &LostAnswerError{Command: p.command, Timestamp: p.ts, Expires: p.expires, Err: why, taken: p.taken, expiry: p.expiry}
 }

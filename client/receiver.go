@@ -1,87 +1,139 @@
 package client
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/hex"
+	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A receiver takes the messages of one connection. What they bring is known at once, and
-// who waits for it is woken once for all messages of one read.
+// A receiver handles the messages of one connection. It wakes the goroutines that wait for
+// them once for all messages of one read.
 type receiver struct {
 	s       *Session
-	feed    uint64  // the number of the connection
-	version Version // the last one that was received
-	key     []byte  // of a notification; reused
+	connSeq uint64
 
 	// Of the messages of this read.
-	at       time.Time // when the first was looked at; zero = there is none yet
-	wall     int64     // at, in milliseconds since the Unix epoch
-	info     ReplyInfo // of the reply that is being judged
+	at       time.Time // when the first was handled; zero = there is none yet
 	seen     Version   // the greatest version of a reply that the clock must pass; zero = none
-	answered []*pending
+	answered []*request
 	notified []*Watch
 }
 
-// message takes a message. A reply that nobody waits for (late or duplicate) is dropped; the
-// connection acknowledges it.
+// message handles a message. A reply that nobody waits for (late or duplicate) is dropped;
+// the connection acknowledges it.
 func (r *receiver) message(m *mqtt.Publication) {
 	if r.at.IsZero() {
 		r.at = time.Now()
-		r.wall = r.at.UnixMilli()
 	}
 	if string(m.Topic) == r.s.o.ResponseTopic {
 		r.reply(m)
 		return
 	}
 	// Notifications may come without a subscription (protocol.md 1.2).
-	key, ok := r.s.notifiedKey(r.key[:0], m.Topic)
-	if r.key = key; ok {
-		r.notice(key, m)
+	if key, ok := r.s.notifiedKey(m.Topic); ok {
+		r.notification(key, m)
 	}
 }
 
-// reply takes the answer to a request.
+// reply handles the answer to a request.
 func (r *receiver) reply(m *mqtt.Publication) {
 	id := m.Correlation
 	if len(id) != 16 || string(id[8:]) != string(r.s.nonce[:]) {
 		return
 	}
-	if p := r.s.take(binary.LittleEndian.Uint64(id)); p != nil {
-		r.judge(p, m)
-		r.answered = append(r.answered, p)
-	}
-}
-
-// judge sets the outcome of a request that was answered.
-func (r *receiver) judge(p *pending, m *mqtt.Publication) {
-	r.info = ReplyInfo{RTT: r.at.Sub(p.sent)}
-	result, err := newResult(&p.command, m, r)
-	if err != nil {
-		p.err = p.judgeAnswer(err)
+	request := r.s.remove(binary.LittleEndian.Uint64(id))
+	if request == nil {
 		return
 	}
-	p.result = result
-	if v := r.info.Version; v.Compare(r.seen) > 0 && r.isNear(v) {
-		r.seen = v
+	info := ReplyInfo{RTT: r.at.Sub(request.sent)}
+	result, err := newResult(&request.command, m, &info, r.at)
+	if err != nil {
+		request.err = request.badAnswer(err)
+	} else {
+		request.result = result
+		if v := info.Version; v.Compare(r.seen) > 0 && isNear(v, r.at) {
+			r.seen = v
+		}
 	}
+	r.answered = append(r.answered, request)
 }
 
 // isNear reports whether a version is so near that the clock may follow it. A version too far
 // ahead leaves the clock alone; the result warns of it.
-func (r *receiver) isNear(v Version) bool {
-	return v.Wall <= r.wall || uint64(v.Wall)-uint64(r.wall) <= uint64(wire.MaxDrift.Milliseconds())
+func isNear(v Version, now time.Time) bool {
+	wall := now.UnixMilli()
+	return v.Wall <= wall || uint64(v.Wall)-uint64(wall) <= uint64(wire.MaxDrift.Milliseconds())
 }
 
-// parseVersion parses a version of a message.
-func (r *receiver) parseVersion(text []byte) (Version, error) {
-	v, err := wire.ReadVersion(text, r.version)
-	if err == nil {
-		r.version = v
+// notifiedKey returns the key in the topic of a notification for this client; ok is false
+// for any other topic.
+func (s *Session) notifiedKey(topic []byte) (key string, ok bool) {
+	digits, ok := bytes.CutPrefix(topic, s.notifyTopic)
+	if !ok {
+		// Hexadecimal digits may be of either case.
+		id, key, ok := wire.ParseNotifyTopic(string(topic))
+		return key, ok && id == s.o.ClientID
 	}
-	return v, err
+	decoded, err := hex.AppendDecode(nil, digits)
+	return string(decoded), err == nil
+}
+
+// notification passes a notification on to the watches of its key.
+func (r *receiver) notification(key string, m *mqtt.Publication) {
+	if m.Retained {
+		return // the store does not retain notifications: another client left it with the broker
+	}
+	r.s.mu.Lock()
+	watches := r.s.routes[key]
+	r.s.mu.Unlock()
+	if len(watches) > 0 {
+		r.deliver(watches, newEvent(key, m, r.at))
+	}
+}
+
+// deliver passes an event on to the watches of its key.
+func (r *receiver) deliver(watches []*Watch, e Event) {
+	for _, w := range watches {
+		w.mu.Lock()
+		if k := w.keys[e.Key]; k != nil && w.connSeq == r.connSeq {
+			w.notify(k, e)
+		}
+		w.mu.Unlock()
+		if !slices.Contains(r.notified, w) {
+			r.notified = append(r.notified, w)
+		}
+	}
+}
+
+// newEvent reads a notification. The event shares no memory with m.
+func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
+	e := Event{Kind: EventOther, Key: key, Time: at}
+	if text, ok := m.Property(wire.PropTimestamp); ok {
+		// If it cannot be read, the version is unknown, and the event still counts.
+		if v, err := ParseVersion(string(text)); err == nil {
+			e.Version = v
+		}
+	}
+	n, err := wire.ParseNotification(m.Payload)
+	switch {
+	case err != nil:
+		e.Word = string(m.Payload)
+	case n.Op == wire.OpSet:
+		e.Kind = EventSet
+	case n.Op == wire.OpDelete:
+		e.Kind = EventDelete
+	default:
+		e.Word = string(n.Op)
+	}
+	if e.Kind != EventDelete && n.HasValue {
+		e.Value, e.HasValue = append([]byte{}, n.Value...), true
+	}
+	return e
 }
 
 // drained comes after the messages of one read. The clock passes the greatest of their
@@ -90,16 +142,16 @@ func (r *receiver) parseVersion(text []byte) (Version, error) {
 func (r *receiver) drained() {
 	r.at = time.Time{}
 	if !r.seen.IsZero() {
-		_ = r.s.clock.Observe(r.seen) // it is near
+		_ = r.s.clock.Observe(r.seen) // has no error: it is near
 		r.seen = Version{}
 	}
-	for i, p := range r.answered {
-		r.answered[i] = nil
-		p.end()
+	for _, request := range r.answered {
+		request.end()
 	}
-	for i, w := range r.notified {
+	for _, w := range r.notified {
 		w.wakeUp()
-		r.notified[i] = nil
 	}
+	clear(r.answered)
+	clear(r.notified)
 	r.answered, r.notified = r.answered[:0], r.notified[:0]
 }

@@ -1,19 +1,21 @@
 package client
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
 )
 
-// A registration is what a watcher knows of one key on the present connection, and who
-// wants what of it.
+// A registration is what a watcher knows of one key on the present connection, and what its
+// watches need.
 type registration struct {
 	key      string
 	watches  []*Watch
-	asked    answer // whether the store notifies us of the key
-	renew    bool   // ask again, for an audit
+	state    regState
+	renew    bool // register again, for an audit
 	readers  []*Watch
 	auditors []*Watch
 	request  *keyRequest   // in flight; at most one, so that their order is certain
@@ -21,31 +23,31 @@ type registration struct {
 	stopped  []func(error) // to be called when the key is not registered any more
 }
 
-// answer is what is known of a registration at the store.
-type answer int
+// regState is what is known of a registration at the store.
+type regState int
 
 const (
-	no answer = iota
-	perhaps
-	yes
+	regNone    regState = iota
+	regUnknown          // KEYNOTIFY was sent and got no good answer
+	regConfirmed
 )
 
 // A keyRequest is a request for one key.
 type keyRequest struct {
 	of                *registration
-	kind              requestKind
+	op                keyOp
 	command           Command
 	readers, auditors []*Watch // that wanted the key read when this was made
 	sent              time.Time
-	sending           atomic.Pointer[pending] // nil before it is sent
+	request           atomic.Pointer[request] // nil before it is sent
 }
 
-type requestKind int
+type keyOp int
 
 const (
-	ask  requestKind = iota // KEYNOTIFY
-	read                    // GET
-	stop                    // KEYNOTIFY STOP
+	opRegister   keyOp = iota // KEYNOTIFY
+	opRead                    // GET
+	opUnregister              // KEYNOTIFY STOP
 )
 
 // next returns the next request for the key: first KEYNOTIFY, then a GET for all that want
@@ -54,28 +56,23 @@ const (
 // lost.
 func (g *registration) next() *keyRequest {
 	switch {
-	case len(g.watches) == 0 && g.asked == no:
+	case len(g.watches) == 0 && g.state == regNone:
 		return nil
 	case len(g.watches) == 0:
-		return g.newRequest(stop, keyNotifyStop(g.key))
-	case g.asked != yes || g.renew:
+		return &keyRequest{of: g, op: opUnregister, command: keyNotifyStop(g.key)}
+	case g.state != regConfirmed || g.renew:
 		g.renew = false
-		return g.newRequest(ask, keyNotify(g.key))
+		return &keyRequest{of: g, op: opRegister, command: keyNotify(g.key)}
 	case len(g.readers)+len(g.auditors) > 0:
-		q := g.newRequest(read, Get(g.key))
-		q.readers, q.auditors = g.readers, g.auditors
+		q := &keyRequest{of: g, op: opRead, command: Get(g.key), readers: g.readers, auditors: g.auditors}
 		g.readers, g.auditors = nil, nil
 		return q
 	}
 	return nil
 }
 
-func (g *registration) newRequest(kind requestKind, c Command) *keyRequest {
-	return &keyRequest{of: g, kind: kind, command: c}
-}
-
-// forget takes a watch from the key. It reports whether an audit of the key was due to it.
-func (g *registration) forget(w *Watch) (audited bool) {
+// remove removes a watch from the key. It reports whether an audit of the key was due to it.
+func (g *registration) remove(w *Watch) (audited bool) {
 	is := func(other *Watch) bool { return other == w }
 	audited = slices.ContainsFunc(g.auditors, is)
 	if q := g.request; q != nil {
@@ -88,15 +85,15 @@ func (g *registration) forget(w *Watch) (audited bool) {
 	return audited
 }
 
-// reset is for a connection that was lost, and the registration with it.
+// reset forgets a registration that was lost with its connection.
 func (g *registration) reset() {
-	g.asked, g.renew, g.queued, g.request = no, false, false, nil
+	g.state, g.renew, g.queued, g.request = regNone, false, false, nil
 	g.readers, g.auditors = nil, nil
-	g.settle(nil)
+	g.notifyStopped(nil)
 }
 
-// settle tells those who wait for the end of the registration.
-func (g *registration) settle(err error) {
+// notifyStopped calls the functions that wait for the end of the registration.
+func (g *registration) notifyStopped(err error) {
 	stopped := g.stopped
 	g.stopped = nil
 	for _, f := range stopped {
@@ -107,21 +104,193 @@ func (g *registration) settle(err error) {
 // isKeyError reports whether trying again with another connection would only repeat the
 // error, for this key.
 func isKeyError(err error) bool {
-	if _, ok := errors.AsType[*AnswerError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*TooLargeError](err); ok {
-		return true
-	}
-	return isStoreError(err) || isFatal(err)
+	return isA[*AnswerError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || IsPermanent(err)
 }
 
-func isNoStore(err error) bool {
-	_, ok := errors.AsType[*NoStoreError](err)
-	return ok
+// maxKeyRequests is how many requests of a watcher may be in flight.
+const maxKeyRequests = 256
+
+// wantRead has a key read for a watch.
+func (v *watcher) wantRead(g *registration, w *Watch) {
+	g.readers = append(g.readers, w)
+	v.enqueue(g)
 }
 
-func isStoreError(err error) bool {
-	_, ok := errors.AsType[*StoreError](err)
-	return ok
+// enqueue has dispatch look for the next request for a key.
+func (v *watcher) enqueue(g *registration) {
+	if !g.queued {
+		g.queued = true
+		v.queue = append(v.queue, g)
+	}
+}
+
+// dispatch sends requests as long as there are any and not too many are in flight.
+func (v *watcher) dispatch() {
+	for len(v.queue) > 0 && (v.conn == nil || v.useless == nil && v.inFlight < maxKeyRequests) {
+		g := v.queue[0]
+		v.queue[0] = nil
+		v.queue = v.queue[1:]
+		g.queued = false
+		if g.request != nil || v.conn == nil && len(g.watches) > 0 {
+			continue // the answer, or the next connection, brings it back
+		}
+		if q := g.next(); q != nil {
+			g.request = q
+			v.inFlight++
+			v.requests <- q // has room
+		} else if len(g.watches) == 0 && v.keys[g.key] == g {
+			delete(v.keys, g.key)
+			g.notifyStopped(nil)
+		}
+	}
+}
+
+// serve sends the requests on a connection, until it ends. It may wait for room in the
+// broker's Receive Maximum.
+func (v *watcher) serve(conn *mqtt.Conn, requests <-chan *keyRequest) {
+	for {
+		select {
+		case q := <-requests:
+			v.send(conn, q)
+		case <-conn.Done():
+			v.post(func() { v.lost(conn) })
+			return
+		}
+	}
+}
+
+func (v *watcher) send(conn *mqtt.Conn, q *keyRequest) {
+	q.sent = time.Now()
+	r := &request{s: v.s, command: q.command, expiry: wholeSeconds(v.s.o.Timeout), done: make(chan struct{})}
+	r.onEnd = func() { v.post(func() { v.answered(conn, q, r.result, r.err) }) }
+	q.request.Store(r)
+	if err := r.startAlone(v.s.ctx, conn); err != nil {
+		v.post(func() { v.answered(conn, q, nil, err) })
+		return
+	}
+	conn.Flush()
+}
+
+// answered handles the outcome of a request.
+func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) {
+	if v.conn != conn || err != nil && conn.Err() != nil {
+		return // the connection is lost, or lost will see that soon
+	}
+	v.inFlight--
+	g := q.of
+	if err != nil {
+		err = fmt.Errorf("watch %q: %w", g.key, err)
+	}
+	switch {
+	case q.op == opUnregister:
+		g.state = regNone
+		g.notifyStopped(err)
+	case err != nil:
+		v.refused(q, err)
+	case q.op == opRegister:
+		g.state = regConfirmed
+	default:
+		for _, w := range q.readers {
+			w.sync(g.key, r.(GetResult), q.sent)
+			v.countRead(w)
+		}
+		for _, w := range q.auditors {
+			w.compare(g.key, r.(GetResult), q.sent)
+			v.countAudited(w, nil)
+		}
+	}
+	g.request = nil
+	v.enqueue(g)
+}
+
+// refused handles a request that got no good answer. An error of the key ends the key in its
+// watches, and nothing else. Any other error ends the joins and audits that the request
+// belongs to; a watch that has to come back needs another connection.
+func (v *watcher) refused(q *keyRequest, err error) {
+	g := q.of
+	if q.op == opRegister && g.state == regNone && !isA[*NoStoreError](err) {
+		g.state = regUnknown
+	}
+	if isKeyError(err) {
+		if isA[*StoreError](err) && q.op == opRegister {
+			g.state = regNone
+		}
+		for _, w := range slices.Clone(g.watches) {
+			if w.joined != nil || len(w.names) == 1 {
+				v.fail(w, err)
+			} else {
+				v.drop(w, g, err)
+			}
+		}
+		return
+	}
+	for _, w := range slices.Clone(g.watches) {
+		if w.joined != nil {
+			v.fail(w, err)
+		}
+	}
+	auditors := q.auditors
+	if q.op == opRegister {
+		auditors, g.auditors = g.auditors, nil
+	}
+	for _, w := range auditors {
+		v.countAudited(w, err)
+	}
+	if q.op == opRegister && g.state != regConfirmed && len(g.watches) > 0 || len(q.readers) > 0 {
+		v.closeUseless(err)
+	}
+}
+
+// countRead counts a key of a watch that was read on this connection.
+func (v *watcher) countRead(w *Watch) {
+	if w.unread--; w.unread > 0 {
+		return
+	}
+	if w.giveUp != nil {
+		w.giveUp.Stop()
+		w.giveUp = nil
+	}
+	w.up()
+	if w.joined != nil {
+		if w.o.Audit > 0 {
+			w.audit = time.AfterFunc(w.o.Audit, func() { v.post(func() { v.startAudit(w) }) })
+		}
+		w.answerJoin(nil)
+	}
+	for other := range v.watches {
+		if other.unread > 0 && other.joined == nil {
+			return
+		}
+	}
+	v.attempt = 0
+}
+
+// startAudit starts an audit of a watch, or reports why there cannot be one.
+func (v *watcher) startAudit(w *Watch) {
+	if _, ok := v.watches[w]; !ok {
+		return
+	}
+	w.audit.Reset(w.o.Audit)
+	switch {
+	case w.auditing > 0: // the previous audit reports its own outcome
+	case v.conn == nil || w.unread > 0:
+		w.unaudited(v.trouble)
+	default:
+		w.auditing, w.auditErr = len(w.names), nil
+		for _, key := range w.names {
+			g := v.keys[key]
+			g.auditors, g.renew = append(g.auditors, w), true
+			v.enqueue(g)
+		}
+	}
+}
+
+// countAudited counts a key of a watch that was audited; err is why it could not be.
+func (v *watcher) countAudited(w *Watch, err error) {
+	if w.auditErr == nil {
+		w.auditErr = err
+	}
+	if w.auditing--; w.auditing == 0 && w.auditErr != nil {
+		w.unaudited(w.auditErr)
+	}
 }

@@ -48,10 +48,10 @@ func typed[R Result](r Result, err error) (R, error) {
 	return r.(R), nil
 }
 
-// newResult reads an answer in the order of protocol.md 1.7, and completes r.info. r is what
-// received it. The result shares no memory with m.
-func newResult(c *Command, m *mqtt.Publication, r *receiver) (Result, error) {
-	info, p := &r.info, readProperties(m)
+// newResult reads an answer in the order of protocol.md 1.7, and completes info. at is when
+// it was received. The result shares no memory with m.
+func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, at time.Time) (Result, error) {
+	p := readProperties(m)
 	if v := p.protocol; v != nil && string(v) != "1" && !bytes.HasPrefix(v, []byte("1.")) {
 		return nil, &AnswerError{fmt.Errorf("unsupported protocol version %.32q, want 1.x", v)}
 	}
@@ -73,14 +73,14 @@ func newResult(c *Command, m *mqtt.Publication, r *receiver) (Result, error) {
 		info.Notes = append(info.Notes, "the answer is "+answer.Note)
 	}
 	if p.timestamp != nil {
-		if info.Version, err = r.parseVersion(p.timestamp); err != nil {
+		if info.Version, err = ParseVersion(string(p.timestamp)); err != nil {
 			return nil, &AnswerError{err}
 		}
 	} else if c.Verb() == wire.VerbSet && isOK(answer.Value) || c.Verb() == wire.VerbGet && answer.Value.Kind == wire.Blob {
 		info.Warnings = append(info.Warnings, "the store sent no version")
 	}
-	if !r.isNear(info.Version) {
-		ahead := info.Version.Time().Sub(r.at)
+	if !isNear(info.Version, at) {
+		ahead := info.Version.Time().Sub(at)
 		info.Warnings = append(info.Warnings, fmt.Sprintf("the version is %v ahead of the local clock: the local clock is slow, or one of the store's writers was fast", ahead.Round(time.Millisecond)))
 	}
 	if ct := m.ContentType; len(ct) > 0 && string(ct) != wire.ContentType && !bytes.HasPrefix(ct, []byte(wire.ContentType+";")) && !bytes.HasPrefix(ct, []byte(wire.ContentType+"+")) {
@@ -124,14 +124,9 @@ func readProperties(m *mqtt.Publication) (p replyProperties) {
 
 // statusCode reads `__stat`, which the published protocol does not promise.
 func (p *replyProperties) statusCode(info *ReplyInfo) (int, error) {
-	switch string(p.status) {
-	case wire.StatusOK:
+	if p.status == nil {
+		info.Notes = append(info.Notes, "the answer has no "+wire.PropStatus)
 		return 200, nil
-	case "":
-		if p.status == nil {
-			info.Notes = append(info.Notes, "the answer has no "+wire.PropStatus)
-			return 200, nil
-		}
 	}
 	status, err := strconv.Atoi(string(p.status))
 	if err != nil {

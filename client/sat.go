@@ -144,7 +144,7 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 			continue
 		}
 		token, renewal = next, renewalAt(next, time.Now())
-		s.judged(token)
+		s.setTried(token)
 	}
 }
 
@@ -157,7 +157,7 @@ func untilLook(poll time.Duration, renewal time.Time) time.Duration {
 }
 
 func (s *Session) reauthenticate(conn *mqtt.Conn) error {
-	ctx, cancel := s.limit(s.life)
+	ctx, cancel := s.limit(s.ctx)
 	defer cancel()
 	return conn.Reauthenticate(ctx)
 }

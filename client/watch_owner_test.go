@@ -52,8 +52,8 @@ func TestWatchCallsEndWithTheirContexts(t *testing.T) {
 		other := startWatch(t, s, WatchOptions{}, "b")
 		silent.Store(true)
 		time.Sleep(1500 * time.Millisecond) // the audit has begun
-		_ = within(t, 300*time.Millisecond, "Close", other.Close)
-		_ = within(t, 300*time.Millisecond, "Close", audited.Close)
+		_ = within(t, 300*time.Millisecond, "Close", other.close)
+		_ = within(t, closeTimeout, "Close", func(context.Context) error { return audited.Close() })
 		err := within(t, 300*time.Millisecond, "Watch", func(ctx context.Context) error {
 			_, err := s.Watch(ctx, []string{"c"}, WatchOptions{})
 			return err
@@ -94,7 +94,7 @@ func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
 		refusing.Store(false)
 		later := startWatch(t, s, WatchOptions{}, "b")
 		wantEvents(t, later, "initial b")
-		if err := within(t, 300*time.Millisecond, "Close", w.Close); err != nil {
+		if err := within(t, 300*time.Millisecond, "Close", w.close); err != nil {
 			t.Error(err)
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -226,10 +225,10 @@ func TestWatchDuplicatesAreDropped(t *testing.T) {
 		{Kind: EventDelete},
 		{Kind: EventDelete}, // without a version it may be another
 	} {
-		w.take(k, e)
+		w.notify(k, e)
 	}
 	var got []string
-	for _, e := range slices.Concat(w.queue...) {
+	for _, e := range w.queue {
 		got = append(got, string(e.Kind)+" "+e.Version.String())
 	}
 	want := []string{"set 1000:6:s", "delete 1000:6:s", "delete 000000000000000:00000:", "delete 000000000000000:00000:"}
@@ -274,7 +273,7 @@ func TestVerdict(t *testing.T) {
 		"absent without a version, there now ": {gone(wire.Version{}), here(v5), false, ContinuityLost},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := verdict(c.before, c.now, c.announced); got != c.want {
+			if got := continuity(c.before, c.now, c.announced); got != c.want {
 				t.Errorf("verdict is %s, want %s", got, c.want)
 			}
 		})
@@ -350,7 +349,7 @@ func TestWatchersShareOneRegistrationAndTheLastTakesItBack(t *testing.T) {
 	if n := asked.Load(); n != 2 {
 		t.Errorf("%d KEYNOTIFY for two keys", n)
 	}
-	if err := one.Close(t.Context()); err != nil {
+	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if n := stopped.Load(); n != 0 {
@@ -358,7 +357,7 @@ func TestWatchersShareOneRegistrationAndTheLastTakesItBack(t *testing.T) {
 	}
 	write(t, server, "SET", "k", "2")
 	wantEvents(t, two, `set k "2"`)
-	if err := two.Close(t.Context()); err != nil {
+	if err := two.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if n := stopped.Load(); n != 2 {

@@ -412,7 +412,7 @@ func watchesOfOneSession(t *testing.T, variants emulator.Variants, cuts int) {
 					if last && len(missing) > 0 {
 						t.Errorf("a watch is deaf for %v", slices.Sorted(maps.Keys(missing)))
 					}
-					_ = within(t, between(50*time.Millisecond, 5*time.Second), "Close", w.Close)
+					_ = within(t, between(50*time.Millisecond, 5*time.Second), "Close", w.close)
 					for {
 						e, ok, err := w.pop()
 						if !ok {

@@ -15,43 +15,40 @@ import (
 // A watcher owns the watches of a session: the connection that they are on, the
 // registrations of their keys, and the order of joins, leaves, audits and resyncs. One
 // goroutine, run, makes all changes. Others ask it with post, and wait no longer than their
-// own contexts. It never waits for the network, so nobody waits for another's request.
+// own contexts. It never waits for the network, so no watch waits for another's request.
 //
-// It does not plan sequences. For each key it knows what is the case (a registration) and
-// who wants what, and sends the next request that brings these together; see
-// registration.next. A lost connection clears what is the case, and the rest follows.
+// It does not plan sequences. For each key it knows the present state and what its watches
+// need (a registration), and sends the next request that brings these together; see
+// registration.next. A lost connection clears the states, and the rest follows.
 type watcher struct {
 	s    *Session
 	wake chan struct{} // the inbox is not empty; capacity 1
-	over chan struct{} // closed when run has returned
+	done chan struct{} // closed when run has returned
 
 	mu    sync.Mutex
 	inbox []func() // for run
 
 	// Owned by run.
 	watches  map[*Watch]struct{}
-	keys     map[string]*registration // all that are watched, or have to be stopped
+	keys     map[string]*registration // all that are watched, or have to be unregistered
 	queue    []*registration          // those that may have a next request
 	conn     *mqtt.Conn               // with the notify filter; nil while there is none
-	feed     uint64                   // of conn
+	connSeq  uint64                   // of conn
 	requests chan *keyRequest         // to be sent on conn
 	inFlight int
-	doomed   error       // why conn is being closed
+	useless  error       // why conn is being closed; nil = it is not
 	dialing  bool        // an attempt to connect is under way
 	attempt  int         // attempts since all watches were up
 	trouble  error       // why there is no connection
 	retry    *time.Timer // until the next attempt; nil = none
 }
 
-// window is how many requests of a watcher may be in flight.
-const window = 256
-
 // newWatcher starts a watcher; the caller holds s.mu, and the session is not closed.
 func newWatcher(s *Session) *watcher {
 	v := &watcher{
 		s:       s,
 		wake:    make(chan struct{}, 1),
-		over:    make(chan struct{}),
+		done:    make(chan struct{}),
 		watches: make(map[*Watch]struct{}),
 		keys:    make(map[string]*registration),
 	}
@@ -71,17 +68,17 @@ func (v *watcher) post(f func()) {
 }
 
 func (v *watcher) run() {
-	defer close(v.over)
+	defer close(v.done)
 	for {
 		select {
 		case <-v.wake:
-			for todo := v.take(); len(todo) > 0; todo = v.take() {
-				for _, f := range todo {
+			for posted := v.posted(); len(posted) > 0; posted = v.posted() {
+				for _, f := range posted {
 					f()
 				}
 				v.dispatch()
 			}
-		case <-v.s.life.Done():
+		case <-v.s.ctx.Done():
 			v.stopRetry()
 			for w := range v.watches {
 				v.fail(w, ErrClosed)
@@ -91,15 +88,16 @@ func (v *watcher) run() {
 	}
 }
 
-func (v *watcher) take() []func() {
+// posted empties the inbox.
+func (v *watcher) posted() []func() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	todo := v.inbox
+	inbox := v.inbox
 	v.inbox = nil
-	return todo
+	return inbox
 }
 
-// join adds a watch. Its first sync ends with a word to w.joined.
+// join adds a watch. When all of its keys have been read, w.joined gets the outcome.
 func (v *watcher) join(w *Watch) {
 	if v.conn != nil && v.conn.Err() != nil {
 		v.lost(v.conn) // or the new watch would be one of those that lost it
@@ -119,22 +117,23 @@ func (v *watcher) join(w *Watch) {
 		v.connect()
 		return
 	}
-	w.attach(v.feed)
+	w.setConn(v.connSeq)
 	for _, key := range w.names {
-		v.want(v.keys[key], w)
+		v.wantRead(v.keys[key], w)
 	}
 }
 
-// abandon ends the join of a watch whose time is over, unless it has ended. For a timeout the
-// error names the first key that is not confirmed, and says so if there is no store.
-func (v *watcher) abandon(w *Watch, cause error) {
+// endJoin ends the join of a watch whose context has ended, unless the join has ended. For a
+// timeout the error names the first key that is not confirmed, and says so if there is no
+// store.
+func (v *watcher) endJoin(w *Watch, cause error) {
 	if w.joined == nil {
 		return
 	}
 	if errors.Is(cause, context.DeadlineExceeded) {
 		i := slices.IndexFunc(w.names, func(key string) bool { return v.keys[key].request != nil })
 		if i >= 0 {
-			if p := v.keys[w.names[i]].request.sending.Load(); p != nil && p.isUnheard() {
+			if r := v.keys[w.names[i]].request.request.Load(); r != nil && r.hasNoSubscribers() {
 				cause = &NoStoreError{}
 			}
 			cause = fmt.Errorf("watch %q: %w", w.names[i], cause)
@@ -144,7 +143,7 @@ func (v *watcher) abandon(w *Watch, cause error) {
 }
 
 // leave removes a watch, if it is still there. done, which may be nil, is called when its
-// keys that nobody else watches are no longer registered, or that could not be asked.
+// keys that nobody else watches are no longer registered; its error is why that is unknown.
 func (v *watcher) leave(w *Watch, done func(error)) {
 	v.remove(w)
 	if done == nil {
@@ -171,7 +170,7 @@ func (v *watcher) leave(w *Watch, done func(error)) {
 	}
 }
 
-// remove takes a watch from its keys.
+// remove removes a watch from its keys.
 func (v *watcher) remove(w *Watch) {
 	if _, ok := v.watches[w]; !ok {
 		return
@@ -180,23 +179,23 @@ func (v *watcher) remove(w *Watch) {
 	w.stopTimers()
 	for _, key := range w.names {
 		if g := v.keys[key]; g != nil {
-			g.forget(w)
+			g.remove(w)
 			v.enqueue(g)
 		}
 	}
 	v.route(w.names)
 }
 
-// drop takes one of several keys from a watch, because of err.
+// drop ends one of several keys of a watch, because of err.
 func (v *watcher) drop(w *Watch, g *registration, err error) {
-	audited := g.forget(w)
+	audited := g.remove(w)
 	w.names = slices.DeleteFunc(slices.Clone(w.names), func(key string) bool { return key == g.key })
 	v.route([]string{g.key})
 	if w.drop(g.key, err) {
-		v.read(w)
+		v.countRead(w)
 	}
 	if audited {
-		v.audited(w, nil)
+		v.countAudited(w, nil)
 	}
 }
 
@@ -204,17 +203,17 @@ func (v *watcher) drop(w *Watch, g *registration, err error) {
 func (v *watcher) fail(w *Watch, err error) {
 	v.remove(w)
 	w.end(err)
-	w.answer(err)
+	w.answerJoin(err)
 }
 
-// route lets notifications of keys find their watches, and has the next connection
-// subscribe to notifications if there are any.
+// route tells the receiver which watches get the notifications of keys, and whether the next
+// connection subscribes to notifications.
 func (v *watcher) route(keys []string) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	for _, key := range keys {
 		if g := v.keys[key]; g != nil && len(g.watches) > 0 {
-			v.s.routes[key] = route{key, slices.Clone(g.watches)}
+			v.s.routes[key] = slices.Clone(g.watches)
 		} else {
 			delete(v.s.routes, key)
 		}
@@ -236,10 +235,10 @@ func (v *watcher) connect() {
 		}
 	}
 	v.s.wg.Go(func() {
-		ctx, cancel := context.WithDeadline(v.s.life, until)
+		ctx, cancel := context.WithDeadline(v.s.ctx, until)
 		defer cancel()
-		conn, feed, err := v.s.subscribed(ctx)
-		v.post(func() { v.connected(conn, feed, err) })
+		conn, connSeq, err := v.s.subscribed(ctx)
+		v.post(func() { v.connected(conn, connSeq, err) })
 	})
 }
 
@@ -262,8 +261,8 @@ func (v *watcher) reconnect() {
 	v.retry = time.AfterFunc(pause, func() { v.post(v.connect) })
 }
 
-// connected takes the outcome of an attempt to connect.
-func (v *watcher) connected(conn *mqtt.Conn, feed uint64, err error) {
+// connected handles the outcome of an attempt to connect.
+func (v *watcher) connected(conn *mqtt.Conn, connSeq uint64, err error) {
 	v.dialing = false
 	if err == nil {
 		err = conn.Err()
@@ -276,7 +275,7 @@ func (v *watcher) connected(conn *mqtt.Conn, feed uint64, err error) {
 				v.fail(w, err)
 				continue
 			}
-			w.stillAway(err)
+			w.setTrouble(err)
 		}
 		v.reconnect()
 		return
@@ -284,15 +283,15 @@ func (v *watcher) connected(conn *mqtt.Conn, feed uint64, err error) {
 	if len(v.watches) == 0 {
 		return
 	}
-	v.conn, v.feed, v.doomed = conn, feed, nil
-	v.requests, v.inFlight = make(chan *keyRequest, window), 0
+	v.conn, v.connSeq, v.useless = conn, connSeq, nil
+	v.requests, v.inFlight = make(chan *keyRequest, maxKeyRequests), 0
 	for w := range v.watches {
 		w.unread = len(w.names)
-		w.attach(feed)
+		w.setConn(connSeq)
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.keys)) {
 		for _, w := range v.keys[key].watches {
-			v.want(v.keys[key], w)
+			v.wantRead(v.keys[key], w)
 		}
 	}
 	requests := v.requests
@@ -304,7 +303,7 @@ func (v *watcher) lost(conn *mqtt.Conn) {
 	if v.conn != conn {
 		return
 	}
-	err := v.doomed
+	err := v.useless
 	if err == nil {
 		err = conn.Err()
 	}
@@ -321,7 +320,7 @@ func (v *watcher) lost(conn *mqtt.Conn) {
 			v.fail(w, err)
 			continue
 		}
-		w.broken(conn.LastReceived(), err)
+		w.down(conn.LastReceived(), err)
 		if w.auditing > 0 {
 			w.auditing = 0
 			w.unaudited(err)
@@ -333,7 +332,7 @@ func (v *watcher) lost(conn *mqtt.Conn) {
 	v.reconnect()
 }
 
-// giveUpIn ends a watch unless it is up again in a time.
+// giveUpIn ends a watch unless it is up again within d.
 func (v *watcher) giveUpIn(w *Watch, d time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {
@@ -346,199 +345,13 @@ func (v *watcher) giveUpIn(w *Watch, d time.Duration) {
 	w.giveUp = timer
 }
 
-// doom closes a connection that lives and does not answer, or refuses for the moment: it
-// is of no use.
-func (v *watcher) doom(err error) {
-	if v.doomed != nil {
+// closeUseless closes a connection that lives, but on which the store does not answer or
+// refuses for the moment.
+func (v *watcher) closeUseless(err error) {
+	if v.useless != nil {
 		return
 	}
-	v.doomed = err
+	v.useless = err
 	conn := v.conn
-	v.s.wg.Go(func() { _ = conn.Close() }) // how it ended is in doomed
-}
-
-// want has a key read for a watch.
-func (v *watcher) want(g *registration, w *Watch) {
-	g.readers = append(g.readers, w)
-	v.enqueue(g)
-}
-
-// enqueue looks for the next request for a key soon.
-func (v *watcher) enqueue(g *registration) {
-	if !g.queued {
-		g.queued = true
-		v.queue = append(v.queue, g)
-	}
-}
-
-// dispatch sends requests as long as there are any and the window has room.
-func (v *watcher) dispatch() {
-	for len(v.queue) > 0 && (v.conn == nil || v.doomed == nil && v.inFlight < window) {
-		g := v.queue[0]
-		v.queue[0] = nil
-		v.queue = v.queue[1:]
-		g.queued = false
-		if g.request != nil || v.conn == nil && len(g.watches) > 0 {
-			continue // the answer, or the next connection, brings it back
-		}
-		if q := g.next(); q != nil {
-			g.request = q
-			v.inFlight++
-			v.requests <- q // has room for the window
-		} else if len(g.watches) == 0 && v.keys[g.key] == g {
-			delete(v.keys, g.key)
-			g.settle(nil)
-		}
-	}
-}
-
-// serve sends the requests on a connection, until it ends. It may wait for room in the
-// broker's Receive Maximum.
-func (v *watcher) serve(conn *mqtt.Conn, requests <-chan *keyRequest) {
-	for {
-		select {
-		case q := <-requests:
-			v.send(conn, q)
-		case <-conn.Done():
-			v.post(func() { v.lost(conn) })
-			return
-		}
-	}
-}
-
-func (v *watcher) send(conn *mqtt.Conn, q *keyRequest) {
-	q.sent = time.Now()
-	p := new(pending)
-	p.begins(v.s, &q.command)
-	q.sending.Store(p)
-	p.ended = func() { v.post(func() { v.answered(conn, q, p.result, p.err) }) }
-	if err := p.start(v.s.life, conn); err != nil {
-		v.post(func() { v.answered(conn, q, nil, err) })
-		return
-	}
-	conn.Flush()
-}
-
-// answered takes the outcome of a request.
-func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) {
-	if v.conn != conn || err != nil && conn.Err() != nil {
-		return // or it is lost soon
-	}
-	v.inFlight--
-	g := q.of
-	if err != nil {
-		err = fmt.Errorf("watch %q: %w", g.key, err)
-	}
-	switch {
-	case q.kind == stop:
-		g.asked = no
-		g.settle(err)
-	case err != nil:
-		v.refused(q, err)
-	case q.kind == ask:
-		g.asked = yes
-	default:
-		for _, w := range q.readers {
-			w.sync(g.key, r.(GetResult), q.sent)
-			v.read(w)
-		}
-		for _, w := range q.auditors {
-			w.compare(g.key, r.(GetResult), q.sent)
-			v.audited(w, nil)
-		}
-	}
-	g.request = nil
-	v.enqueue(g)
-}
-
-// refused deals with a request that got no good answer. An error of the key ends what is
-// watched of it, and nothing else. Any other ends the joins and audits that it belongs to;
-// a watch that has to come back needs another connection.
-func (v *watcher) refused(q *keyRequest, err error) {
-	g := q.of
-	if q.kind == ask && g.asked == no && !isNoStore(err) {
-		g.asked = perhaps
-	}
-	if isKeyError(err) {
-		if isStoreError(err) && q.kind == ask {
-			g.asked = no
-		}
-		for _, w := range slices.Clone(g.watches) {
-			if w.joined != nil || len(w.names) == 1 {
-				v.fail(w, err)
-			} else {
-				v.drop(w, g, err)
-			}
-		}
-		return
-	}
-	for _, w := range slices.Clone(g.watches) {
-		if w.joined != nil {
-			v.fail(w, err)
-		}
-	}
-	auditors := q.auditors
-	if q.kind == ask {
-		auditors, g.auditors = g.auditors, nil
-	}
-	for _, w := range auditors {
-		v.audited(w, err)
-	}
-	if q.kind == ask && g.asked != yes && len(g.watches) > 0 || len(q.readers) > 0 {
-		v.doom(err)
-	}
-}
-
-// read counts a key of a watch that was read on this connection.
-func (v *watcher) read(w *Watch) {
-	if w.unread--; w.unread > 0 {
-		return
-	}
-	if w.giveUp != nil {
-		w.giveUp.Stop()
-		w.giveUp = nil
-	}
-	w.up()
-	if w.joined != nil {
-		if w.o.Audit > 0 {
-			w.audit = time.AfterFunc(w.o.Audit, func() { v.post(func() { v.auditNow(w) }) })
-		}
-		w.answer(nil)
-	}
-	for other := range v.watches {
-		if other.unread > 0 && other.joined == nil {
-			return
-		}
-	}
-	v.attempt = 0
-}
-
-// auditNow starts an audit of a watch, or says why there cannot be one.
-func (v *watcher) auditNow(w *Watch) {
-	if _, ok := v.watches[w]; !ok {
-		return
-	}
-	w.audit.Reset(w.o.Audit)
-	switch {
-	case w.auditing > 0: // the one before says what became of it
-	case v.conn == nil || w.unread > 0:
-		w.unaudited(v.trouble)
-	default:
-		w.auditing, w.auditErr = len(w.names), nil
-		for _, key := range w.names {
-			g := v.keys[key]
-			g.auditors, g.renew = append(g.auditors, w), true
-			v.enqueue(g)
-		}
-	}
-}
-
-// audited counts a key of a watch that was audited; err says why it could not be.
-func (v *watcher) audited(w *Watch, err error) {
-	if w.auditErr == nil {
-		w.auditErr = err
-	}
-	if w.auditing--; w.auditing == 0 && w.auditErr != nil {
-		w.unaudited(w.auditErr)
-	}
+	v.s.wg.Go(func() { _ = conn.Close() }) // useless says why it ended
 }

@@ -67,9 +67,17 @@ func (c *Conn) Reauthenticate(ctx context.Context) error {
 	p.ReasonCode = packets.AuthReauthenticate
 	p.Properties.AuthMethod, p.Properties.AuthData = c.o.Auth.Method, data
 	verdict := make(chan error, 1)
-	if err := c.sendAuth(cp, verdict); err != nil {
+	c.mu.Lock()
+	if err = c.over(); err == nil {
+		err = c.enqueue(cp)
+	}
+	if err != nil {
+		c.mu.Unlock()
 		return err
 	}
+	c.verdicts = append(c.verdicts, verdict)
+	c.Flush()
+	c.mu.Unlock()
 	select {
 	case err := <-verdict:
 		return err
@@ -80,30 +88,18 @@ func (c *Conn) Reauthenticate(ctx context.Context) error {
 	}
 }
 
-func (c *Conn) sendAuth(cp *packets.ControlPacket, verdict chan<- error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.over(); err != nil {
-		return err
-	}
-	if err := c.enqueue(cp); err != nil {
-		return err
-	}
-	c.verdicts = append(c.verdicts, verdict)
-	c.signal()
-	return nil
-}
-
-// challenged handles an AUTH in place of CONNACK. No supported method has a second step.
-func (c *Conn) challenged(p *packets.Auth) error {
+// authChallenge returns why an AUTH in place of CONNACK ends the connection. No supported
+// method has a second step.
+func (c *Conn) authChallenge(p *packets.Auth) error {
 	if c.o.Auth.Method == "" || p.ReasonCode != packets.AuthContinueAuthentication {
 		return &LostError{&MalformedError{"AUTH before CONNACK"}}
 	}
 	return ErrAuthLater
 }
 
-// authenticated handles an AUTH. Verdicts come in the order of the requests.
-func (c *Conn) authenticated(p *packets.Auth) error {
+// handleAuth handles the answer to a Reauthenticate. Answers come in the order of the
+// requests.
+func (c *Conn) handleAuth(p *packets.Auth) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.verdicts) == 0 {
@@ -125,9 +121,10 @@ func (c *Conn) authenticated(p *packets.Auth) error {
 	return nil
 }
 
-// disconnected returns why the broker sent DISCONNECT. A refused authentication may come
+// disconnectReason returns why the broker sent DISCONNECT. A refused authentication may come
 // as a DISCONNECT only (MQTT 5, 4.12.1).
-func (c *Conn) disconnected(reason *ReasonError) error {
+func (c *Conn) disconnectReason(p *packets.Disconnect) error {
+	reason := &ReasonError{Packet: "DISCONNECT", Code: p.ReasonCode, Text: p.Properties.ReasonString}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.verdicts) == 0 {

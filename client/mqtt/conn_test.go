@@ -111,7 +111,7 @@ func TestPublishOutcome(t *testing.T) {
 // TestReceiveMaximum has many goroutines publish to a broker that wants one
 // message at a time and ends the connection of a client that sends two.
 func TestReceiveMaximum(t *testing.T) {
-	server := emulator.Start(t, emulator.Options{ReceiveMaximum: 1})
+	server := emulator.Start(t, emulator.Options{Limits: emulator.Limits{ReceiveMaximum: 1}})
 	var outstanding, most atomic.Int32
 	conn := dial(t, server.Addr().String(), mqtt.Options{Tap: func(e mqtt.Event) {
 		switch e.Type {
@@ -150,7 +150,7 @@ func TestReceiveMaximum(t *testing.T) {
 
 // TestNoRoom has Publish wait for room that does not come.
 func TestNoRoom(t *testing.T) {
-	server := emulator.Start(t, emulator.Options{ReceiveMaximum: 1})
+	server := emulator.Start(t, emulator.Options{Limits: emulator.Limits{ReceiveMaximum: 1}})
 	server.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{NoPuback: true} })
 	conn := dial(t, server.Addr().String(), mqtt.Options{})
 	acked, outcome := ack()

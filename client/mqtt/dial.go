@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
-
-	"github.com/eclipse/paho.golang/packets"
 )
 
 // Options are the options of a connection. Only Address and ClientID are required.
@@ -141,20 +139,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{
-		o:        o,
-		nc:       nc,
-		inFlight: o.inFlight,
-		wake:     make(chan struct{}, 1),
-		done:     make(chan struct{}),
-		read:     make(chan struct{}),
-		settled:  make(chan struct{}),
-		connack:  make(chan struct{}),
-		started:  time.Now(),
-		limits:   Limits{ReceiveMaximum: math.MaxUint16, MaxPacketSize: maxPacket, KeepAlive: o.keepAlive()},
-	}
-	c.run(c.readLoop)
-	c.run(c.writeLoop)
+	c := start(nc, o)
 	stage, err := c.open(ctx, data)
 	if err != nil {
 		c.fail(ErrClosed)
@@ -275,132 +260,4 @@ func brokerClosed(err error) error {
 		return ErrBrokerClosed
 	}
 	return err
-}
-
-// open sends CONNECT and SUBSCRIBE and waits until both are granted. data is the
-// authentication data.
-func (c *Conn) open(ctx context.Context, data []byte) (stage Stage, err error) {
-	expiry := uint32(0)
-	connect := packets.NewControlPacket(packets.CONNECT)
-	p := connect.Content.(*packets.Connect)
-	p.ClientID = c.o.ClientID
-	p.CleanStart = true
-	p.KeepAlive = uint16(c.o.keepAlive() / time.Second)
-	p.Username, p.UsernameFlag = c.o.Username, c.o.Username != ""
-	p.Password, p.PasswordFlag = c.o.Password, c.o.Password != nil
-	p.Properties.SessionExpiryInterval = &expiry
-	if c.o.ReceiveMaximum > 0 {
-		p.Properties.ReceiveMaximum = &c.o.ReceiveMaximum
-	}
-	if c.o.MaxPacketSize > 0 {
-		p.Properties.MaximumPacketSize = &c.o.MaxPacketSize
-	}
-	var subscribe []*packets.ControlPacket
-	granted := make(chan error, 1)
-	if len(c.o.Subscribe) > 0 {
-		cp, err := c.subscribe(c.o.Subscribe, granted)
-		if err != nil {
-			return StageSubscribe, err
-		}
-		subscribe = append(subscribe, cp)
-	} else {
-		granted <- nil
-	}
-	patient := c.o.AwaitConnack
-	if c.o.Auth.Method != "" {
-		p.Properties.AuthMethod, p.Properties.AuthData = c.o.Auth.Method, data
-		patient = true // MQTT 5, 3.1.2-30
-	}
-	first := []*packets.ControlPacket{connect}
-	var answered <-chan struct{}
-	if patient {
-		err = c.send(first...)
-	} else {
-		answered, err = c.sendEarly(append(first, subscribe...))
-	}
-	if err != nil {
-		return StageConnect, err
-	}
-	select {
-	case <-c.connack:
-	case <-c.done:
-		select {
-		case <-c.connack: // granted before the connection ended
-			return StageSubscribe, c.Err()
-		default:
-			return StageConnect, c.Err()
-		}
-	case <-ctx.Done():
-		return StageConnect, context.Cause(ctx)
-	}
-	if patient {
-		if answered, err = c.sendEarly(subscribe); err != nil {
-			return StageSubscribe, err
-		}
-	}
-	select {
-	case err := <-granted:
-		return StageSubscribe, err
-	case <-answered:
-		select {
-		case err := <-granted:
-			return StageSubscribe, err
-		default:
-			return StageSubscribe, c.Err()
-		}
-	case <-ctx.Done():
-		return StageSubscribe, context.Cause(ctx)
-	}
-}
-
-// sendEarly queues packets and the message of Options.Early for one write.
-func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}, err error) {
-	if c.o.Early == nil {
-		return nil, c.send(cps...)
-	}
-	m, err := c.o.Early()
-	if err == nil {
-		err = m.check()
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	if err = c.over(); err == nil {
-		err = c.enqueueAll(cps)
-	}
-	if err != nil {
-		c.mu.Unlock()
-		return nil, err
-	}
-	id, size, refused := c.publish(&m.Message, m.Acked)
-	switch {
-	case refused != nil:
-	case c.quota == 0:
-		c.early.id, c.early.size = id, size
-	default:
-		c.unacked++ // the first, for which there is room
-	}
-	c.signal()
-	c.mu.Unlock()
-	if refused != nil {
-		m.Acked(refused)
-	}
-	return m.Answered, nil
-}
-
-// subscribe registers and returns a SUBSCRIBE. Its outcome is sent to granted.
-func (c *Conn) subscribe(filters []string, granted chan<- error) (*packets.ControlPacket, error) {
-	cp := packets.NewControlPacket(packets.SUBSCRIBE)
-	p := cp.Content.(*packets.Subscribe)
-	for _, f := range filters {
-		if err := checkLength("topic filter", len(f)); err != nil {
-			return nil, err
-		}
-		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: f, QoS: 1})
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p.PacketID = c.register(pending{packet: packets.SUBACK, filters: filters, done: func(err error) { granted <- err }})
-	return cp, nil
 }

@@ -17,7 +17,6 @@ type Message struct {
 	ContentType   string
 	Expiry        time.Duration // Message Expiry Interval, rounded up to seconds; 0 = none
 	User          []Property    // User Properties in the order of the wire
-	Encoded       []byte        // of a message to send: more User Properties, ahead of User; see AppendProperty
 	QoS           byte          // of a received message; Publish always uses QoS 1
 	Retained      bool          // of a received message: the broker kept it from before the subscription
 }
@@ -37,39 +36,24 @@ func (m *Message) Property(name string) (value string, ok bool) {
 	return "", false
 }
 
-// AppendProperty appends a User Property to [Message.Encoded]. Name and value have at most
-// 65535 bytes each.
-func AppendProperty[T string | []byte](dst []byte, name string, value T) []byte {
-	return appendString(appendString(append(dst, propUser), name), value)
-}
-
 // check rejects what cannot be encoded, and topics for which a broker would end the whole
 // connection.
 func (m *Message) check() error {
-	if err := m.checkTopics(); err != nil {
-		return err
-	}
-	return m.checkRest()
-}
-
-func (m *Message) checkTopics() error {
 	if err := checkTopic("topic", m.Topic); err != nil {
 		return err
 	}
-	if m.ResponseTopic == "" {
-		return nil
+	if m.ResponseTopic != "" {
+		if err := checkTopic("response topic", m.ResponseTopic); err != nil {
+			return err
+		}
 	}
-	return checkTopic("response topic", m.ResponseTopic)
-}
-
-func (m *Message) checkRest() error {
 	if err := checkLength("correlation data", len(m.Correlation)); err != nil {
 		return err
 	}
 	if err := checkLength("content type", len(m.ContentType)); err != nil {
 		return err
 	}
-	size := 64 + len(m.Topic) + len(m.ResponseTopic) + len(m.Correlation) + len(m.ContentType) + len(m.Encoded)
+	size := 64 + len(m.Topic) + len(m.ResponseTopic) + len(m.Correlation) + len(m.ContentType)
 	for i := range m.User {
 		p := &m.User[i]
 		if n := max(len(p.Name), len(p.Value)); n > math.MaxUint16 {
@@ -87,7 +71,7 @@ func checkTopic(what, topic string) error {
 	switch {
 	case topic == "":
 		return fmt.Errorf("the %s is empty", what)
-	case strings.IndexByte(topic, '+') >= 0 || strings.IndexByte(topic, '#') >= 0 || strings.IndexByte(topic, 0) >= 0 || !utf8.ValidString(topic):
+	case strings.ContainsAny(topic, "+#\x00") || !utf8.ValidString(topic):
 		return fmt.Errorf("%s %.64q: expected UTF-8 without +, # and NUL", what, topic)
 	}
 	return checkLength(what, len(topic))

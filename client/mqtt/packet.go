@@ -113,7 +113,7 @@ func (p *packetReader) next() (*incoming, error) {
 		return in, &MalformedError{fmt.Sprintf("it announces %d bytes, more than the %d that were allowed", n, p.limit)}
 	}
 	in.size = 1 + digits + n
-	body, err := p.take(n)
+	body, err := p.nextBytes(n)
 	if err != nil {
 		return in, err
 	}
@@ -225,10 +225,10 @@ func readLength(r io.ByteReader) (n, digits int, err error) {
 	return 0, 0, errLength
 }
 
-// take returns the next n bytes, which are valid until the next call.
-func (p *packetReader) take(n int) ([]byte, error) {
+// nextBytes returns the next n bytes, which are valid until the next call.
+func (p *packetReader) nextBytes(n int) ([]byte, error) {
 	if n > p.r.Size() {
-		err := p.read(n)
+		err := p.fillBody(n)
 		return p.body, err
 	}
 	body, err := p.r.Peek(n)
@@ -239,8 +239,8 @@ func (p *packetReader) take(n int) ([]byte, error) {
 	return body, err
 }
 
-// read fills p.body with n bytes.
-func (p *packetReader) read(n int) error {
+// fillBody fills p.body with n bytes.
+func (p *packetReader) fillBody(n int) error {
 	if cap(p.body) > keepBody {
 		p.body = nil
 	}

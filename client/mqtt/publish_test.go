@@ -46,15 +46,15 @@ func FuzzPublish(f *testing.F) {
 		lent := bytes.Clone(body)
 		got, err := decodePublish(flags, lent)
 		want := &packets.Publish{Properties: &packets.Properties{}, QoS: flags >> 1 & 3, Duplicate: flags&8 != 0, Retain: flags&1 != 0}
-		judge := want.Unpack(bytes.NewBuffer(bytes.Clone(body)))
-		if judge == nil && err != nil {
+		pahoErr := want.Unpack(bytes.NewBuffer(bytes.Clone(body)))
+		if pahoErr == nil && err != nil {
 			if reachesBeyond(t, flags, body) || badSubscriptionID(flags, body) {
 				return
 			}
 			t.Fatalf("paho accepts %x, refused with %v", body, err)
 		}
-		if judge != nil && err == nil {
-			t.Fatalf("paho refuses %x with %v", body, judge)
+		if pahoErr != nil && err == nil {
+			t.Fatalf("paho refuses %x with %v", body, pahoErr)
 		}
 		if err != nil {
 			return
@@ -123,7 +123,7 @@ func badSubscriptionID(flags byte, body []byte) bool {
 		case propPayloadFormat:
 			f.byte()
 		case propMessageExpiry:
-			f.take(4)
+			f.next(4)
 		case propContentType, propResponseTopic, propCorrelation:
 			f.string()
 		case propTopicAlias:
@@ -155,16 +155,16 @@ func FuzzPuback(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := decodePuback(bytes.Clone(body))
 		want := &packets.Puback{Properties: &packets.Properties{}}
-		judge := want.Unpack(bytes.NewBuffer(bytes.Clone(body)))
-		if judge == nil && err != nil {
+		pahoErr := want.Unpack(bytes.NewBuffer(bytes.Clone(body)))
+		if pahoErr == nil && err != nil {
 			n, digits, bad := readLength(bytes.NewReader(body[3:]))
 			if bad != nil || n > len(body)-3-digits {
 				return // properties that reach beyond the packet
 			}
 			t.Fatalf("paho accepts %x, refused with %v", body, err)
 		}
-		if judge != nil && err == nil {
-			t.Fatalf("paho refuses %x with %v", body, judge)
+		if pahoErr != nil && err == nil {
+			t.Fatalf("paho refuses %x with %v", body, pahoErr)
 		}
 		if err == nil && (got.id != want.PacketID || got.code != want.ReasonCode || got.reason != want.Properties.ReasonString) {
 			t.Errorf("got %+v, want %d 0x%02X %q", got, want.PacketID, want.ReasonCode, want.Properties.ReasonString)
@@ -193,12 +193,7 @@ func FuzzAppendPublish(f *testing.F) {
 		if want := pahoPublish(t, m, id); !bytes.Equal(got, want) {
 			t.Errorf("got  %.200x\nwant %.200x", got, want)
 		}
-		encoded := m
-		encoded.Encoded, encoded.User = AppendProperty(nil, name, []byte(value)), m.User[1:]
-		if same, err := appendPublish(nil, &encoded, id, maxPacket); err != nil || !bytes.Equal(same, got) {
-			t.Errorf("with a property that is encoded: got %.200x, %v\nwant %.200x", same, err, got)
-		}
-		if event := publishEvent(&encoded, id, len(got)); !reflect.DeepEqual(event.Message.User, m.User) {
+		if event := publishEvent(&m, id, len(got)); !reflect.DeepEqual(event.Message.User, m.User) {
 			t.Errorf("the trace has %q, want %q", event.Message.User, m.User)
 		}
 		size := len(got)

@@ -53,102 +53,61 @@ func ReasonCode(err error) (code byte, ok bool) {
 }
 
 // ReasonName returns the name of a reason code (MQTT 5, 2.4) in lower case. It depends on
-// the packet, because three codes have several meanings.
+// the packet, because code 0 has several meanings.
 func ReasonName(packet string, code byte) string {
-	switch code {
-	case 0x00:
-		switch packet {
-		case "SUBACK":
-			return "granted QoS 0"
-		case "DISCONNECT":
-			return "normal disconnection"
-		}
-		return "success"
-	case 0x01:
-		return "granted QoS 1"
-	case 0x02:
-		return "granted QoS 2"
-	case 0x04:
-		return "disconnect with will message"
-	case 0x10:
-		return "no matching subscribers"
-	case 0x11:
-		return "no subscription existed"
-	case 0x18:
-		return "continue authentication"
-	case 0x19:
-		return "re-authenticate"
-	case 0x80:
-		return "unspecified error"
-	case 0x81:
-		return "malformed packet"
-	case 0x82:
-		return "protocol error"
-	case 0x83:
-		return "implementation specific error"
-	case 0x84:
-		return "unsupported protocol version"
-	case 0x85:
-		return "client identifier not valid"
-	case 0x86:
-		return "bad user name or password"
-	case 0x87:
-		return "not authorized"
-	case 0x88:
-		return "server unavailable"
-	case 0x89:
-		return "server busy"
-	case 0x8A:
-		return "banned"
-	case 0x8B:
-		return "server shutting down"
-	case 0x8C:
-		return "bad authentication method"
-	case 0x8D:
-		return "keep alive timeout"
-	case 0x8E:
-		return "session taken over"
-	case 0x8F:
-		return "topic filter invalid"
-	case 0x90:
-		return "topic name invalid"
-	case 0x91:
-		return "packet identifier in use"
-	case 0x92:
-		return "packet identifier not found"
-	case 0x93:
-		return "receive maximum exceeded"
-	case 0x94:
-		return "topic alias invalid"
-	case 0x95:
-		return "packet too large"
-	case 0x96:
-		return "message rate too high"
-	case 0x97:
-		return "quota exceeded"
-	case 0x98:
-		return "administrative action"
-	case 0x99:
-		return "payload format invalid"
-	case 0x9A:
-		return "retain not supported"
-	case 0x9B:
-		return "QoS not supported"
-	case 0x9C:
-		return "use another server"
-	case 0x9D:
-		return "server moved"
-	case 0x9E:
-		return "shared subscriptions not supported"
-	case 0x9F:
-		return "connection rate exceeded"
-	case 0xA0:
-		return "maximum connect time"
-	case 0xA1:
-		return "subscription identifiers not supported"
-	case 0xA2:
-		return "wildcard subscriptions not supported"
-	default:
+	switch {
+	case code == 0 && packet == "SUBACK":
+		return "granted QoS 0"
+	case code == 0 && packet == "DISCONNECT":
+		return "normal disconnection"
+	case int(code) >= len(reasonNames) || reasonNames[code] == "":
 		return "unknown reason"
 	}
+	return reasonNames[code]
+}
+
+var reasonNames = [...]string{
+	0x00: "success",
+	0x01: "granted QoS 1",
+	0x02: "granted QoS 2",
+	0x04: "disconnect with will message",
+	0x10: "no matching subscribers",
+	0x11: "no subscription existed",
+	0x18: "continue authentication",
+	0x19: "re-authenticate",
+	0x80: "unspecified error",
+	0x81: "malformed packet",
+	0x82: "protocol error",
+	0x83: "implementation specific error",
+	0x84: "unsupported protocol version",
+	0x85: "client identifier not valid",
+	0x86: "bad user name or password",
+	0x87: "not authorized",
+	0x88: "server unavailable",
+	0x89: "server busy",
+	0x8A: "banned",
+	0x8B: "server shutting down",
+	0x8C: "bad authentication method",
+	0x8D: "keep alive timeout",
+	0x8E: "session taken over",
+	0x8F: "topic filter invalid",
+	0x90: "topic name invalid",
+	0x91: "packet identifier in use",
+	0x92: "packet identifier not found",
+	0x93: "receive maximum exceeded",
+	0x94: "topic alias invalid",
+	0x95: "packet too large",
+	0x96: "message rate too high",
+	0x97: "quota exceeded",
+	0x98: "administrative action",
+	0x99: "payload format invalid",
+	0x9A: "retain not supported",
+	0x9B: "QoS not supported",
+	0x9C: "use another server",
+	0x9D: "server moved",
+	0x9E: "shared subscriptions not supported",
+	0x9F: "connection rate exceeded",
+	0xA0: "maximum connect time",
+	0xA1: "subscription identifiers not supported",
+	0xA2: "wildcard subscriptions not supported",
 }

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,11 +42,9 @@ func (in *incoming) event() Event {
 // publishEvent returns the Event of a sent PUBLISH. The caller of Publish may use the memory
 // of m again, so the event has a copy.
 func publishEvent(m *Message, id uint16, size int) Event {
-	c := &Message{
-		Topic: m.Topic, ResponseTopic: m.ResponseTopic, ContentType: m.ContentType, Expiry: m.Expiry, QoS: 1,
-		Payload: bytes.Clone(m.Payload), Correlation: bytes.Clone(m.Correlation), User: append(appendUser(nil, m.Encoded), m.User...),
-	}
-	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: c}
+	c := *m
+	c.Payload, c.Correlation, c.User, c.QoS = bytes.Clone(m.Payload), bytes.Clone(m.Correlation), slices.Clone(m.User), 1
+	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &c}
 }
 
 // pubackEvent returns the Event of a sent PUBACK.

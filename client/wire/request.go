@@ -28,53 +28,40 @@ func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {
 
 // ParseRequest parses the payload of a request into its words, which alias the
 // payload. There is at least one. The error is a *[SyntaxError].
-func ParseRequest(payload []byte) ([][]byte, error) {
-	words, err := AppendWords(nil, payload)
-	if err != nil {
-		return nil, err
-	}
-	return words, nil
-}
+func ParseRequest(payload []byte) ([][]byte, error) { return AppendWords(nil, payload) }
 
-// AppendWords is [ParseRequest] with the caller's memory: it appends the words to dst. After an
-// error, ignore what it appended.
+// AppendWords is [ParseRequest] with the caller's memory: it appends the words to dst. The
+// result of an error is nil.
 func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	const want = "an array of at least one blob"
 	p := parser{data: payload}
 	if len(payload) == 0 || Kind(payload[0]) != Array {
 		if _, err := ParseValue(payload); err != nil {
-			return dst, err
+			return nil, err
 		}
-		return dst, p.fail(want)
+		return nil, p.fail(want)
 	}
 	p.pos++
 	n, err := p.arrayLength(0)
 	switch {
 	case err != nil:
-		return dst, err
+		return nil, err
 	case n == 0:
-		return dst, p.failAt(0, want)
+		return nil, p.failAt(0, want)
 	}
 	for range n {
 		start := p.pos
-		if start == len(payload) || Kind(payload[start]) != Blob {
-			if _, err := p.value(1); err != nil {
-				return dst, err
-			}
-			return dst, p.failAt(start, "only blobs in the array")
-		}
-		p.pos++
-		word, null, err := p.blob(start)
+		word, err := p.value(1)
 		switch {
 		case err != nil:
-			return dst, err
-		case null:
-			return dst, p.failAt(start, "only blobs in the array")
+			return nil, err
+		case word.Kind != Blob:
+			return nil, p.failAt(start, "only blobs in the array")
 		}
-		dst = append(dst, word)
+		dst = append(dst, word.Text)
 	}
 	if p.pos != len(payload) {
-		return dst, p.fail("the end of the message")
+		return nil, p.fail("the end of the message")
 	}
 	return dst, nil
 }

@@ -54,32 +54,29 @@ func (e *StoreError) Error() string {
 
 // Kind returns which of the known errors it is.
 func (e *StoreError) Kind() ErrorKind {
-	switch e.Text {
-	case TextClockAhead:
-		return ErrorClockAhead
-	case TextFenceRequired:
-		return ErrorFenceRequired
-	case TextFenceAhead:
-		return ErrorFenceAhead
-	case TextFenceLower, textFenceLowerTypo:
-		return ErrorFenceLower
-	case TextQuota:
-		return ErrorQuota
-	case TextSyntax:
-		return ErrorSyntax
-	case TextNotAuthorized:
-		return ErrorNotAuthorized
-	case TextUnknownCommand:
-		return ErrorUnknownCommand
-	case TextWrongArguments:
-		return ErrorWrongArguments
-	case TextMissingTimestamp:
-		return ErrorMissingTimestamp
-	case TextMalformedTimestamp:
-		return ErrorMalformedTimestamp
-	case TextEmptyKey:
-		return ErrorEmptyKey
-	default:
-		return ErrorUnknown
+	for _, known := range errorKinds {
+		if e.Text == known.text {
+			return known.kind
+		}
 	}
+	return ErrorUnknown
+}
+
+var errorKinds = [...]struct {
+	text string
+	kind ErrorKind
+}{
+	{TextClockAhead, ErrorClockAhead},
+	{TextFenceRequired, ErrorFenceRequired},
+	{TextFenceAhead, ErrorFenceAhead},
+	{TextFenceLower, ErrorFenceLower},
+	{textFenceLowerTypo, ErrorFenceLower},
+	{TextQuota, ErrorQuota},
+	{TextSyntax, ErrorSyntax},
+	{TextNotAuthorized, ErrorNotAuthorized},
+	{TextUnknownCommand, ErrorUnknownCommand},
+	{TextWrongArguments, ErrorWrongArguments},
+	{TextMissingTimestamp, ErrorMissingTimestamp},
+	{TextMalformedTimestamp, ErrorMalformedTimestamp},
+	{TextEmptyKey, ErrorEmptyKey},
 }

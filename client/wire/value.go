@@ -108,9 +108,7 @@ type parser struct {
 	pos  int
 }
 
-func (p *parser) fail(want string) error {
-	return p.failAt(p.pos, want)
-}
+func (p *parser) fail(want string) error { return p.failAt(p.pos, want) }
 
 // failAt shows only a few bytes of the message, which can be large.
 func (p *parser) failAt(pos int, want string) error {
@@ -130,11 +128,8 @@ func isCRLF(b []byte) bool { return len(b) >= 2 && b[0] == '\r' && b[1] == '\n' 
 // line returns the bytes up to the next CR LF and skips it.
 func (p *parser) line() ([]byte, error) {
 	rest := p.data[p.pos:]
-	end := 0
-	for end < len(rest) && rest[end] != '\r' && rest[end] != '\n' {
-		end++
-	}
-	if end == len(rest) {
+	end := bytes.IndexAny(rest, "\r\n")
+	if end < 0 {
 		return nil, p.failAt(len(p.data), "CR LF at the end of the line")
 	}
 	if !isCRLF(rest[end:]) {
@@ -148,7 +143,7 @@ func (p *parser) line() ([]byte, error) {
 // There is no negative zero.
 func (p *parser) number(want string) (int64, error) {
 	start := p.pos
-	// Nearly all are short lengths, which need not be looked at twice.
+	// Nearly all numbers are short lengths, which need no second look.
 	n, end := int64(0), start
 	for end < len(p.data) && end < start+18 && '0' <= p.data[end] && p.data[end] <= '9' {
 		n = 10*n + int64(p.data[end]-'0')

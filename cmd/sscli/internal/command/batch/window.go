@@ -23,8 +23,7 @@ type pendingLine struct {
 	req  verb.Request
 	run  func(context.Context) error // for a line that is not a request
 	f    *client.InFlight            // nil if nothing was sent
-	used *client.InFlight            // of a line that was finished; its memory can be used again
-	room []client.Command            // likewise
+	room []client.Command            // of a line that was finished; its memory can be used again
 	err  error                       // then why
 
 	reply client.Result
@@ -127,7 +126,7 @@ func (w *window) begin(ctx, requests context.Context) bool {
 			l.req = verb.Request{}
 			break
 		}
-		l.f, l.err = w.pipe.QueueAgain(requests, l.req.Commands[0], l.used)
+		l.f, l.err = w.pipe.Queue(requests, l.req.Commands[0])
 	}
 	w.next = nil
 	w.underWay = append(w.underWay, l)
@@ -160,7 +159,7 @@ func (w *window) newLine() *pendingLine {
 	}
 	l := w.spare[last]
 	w.spare = w.spare[:last]
-	*l = pendingLine{used: l.f, room: l.req.Commands}
+	*l = pendingLine{room: l.req.Commands}
 	return l
 }
 

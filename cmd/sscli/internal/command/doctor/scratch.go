@@ -123,7 +123,7 @@ func (s *scratch) notify(ctx context.Context) error {
 	if err != nil {
 		return s.fail(ctx, "notify", err)
 	}
-	defer func() { _ = w.Close(limited) }() // an error is harmless: the watch ends with the connection
+	defer w.Close() // an error is harmless: the watch ends with the connection
 	began := time.Now()
 	if _, err := s.s.Set(limited, key, nil, client.SetOptions{TTL: scratchTTL}); err != nil {
 		return s.fail(ctx, "notify", fault.Describe(client.Set(key, nil, client.SetOptions{}), err))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wait"
@@ -51,7 +50,7 @@ func (b *backend) Watch(ctx context.Context, key []byte) error {
 	b.running.Go(func() {
 		err := b.tell(k.life, w)
 		b.forget(name, k)
-		b.leave(w)
+		b.closeWatch(w)
 		if k.life.Err() == nil {
 			b.server.Lost([]byte(name), "the watch ended: "+err.Error())
 		}
@@ -106,7 +105,7 @@ func (b *backend) watchListed(ctx context.Context) error {
 	b.running.Go(func() {
 		for w != nil {
 			err := b.tell(b.life, w)
-			b.leave(w)
+			b.closeWatch(w)
 			if b.life.Err() != nil {
 				return
 			}
@@ -140,12 +139,8 @@ func (b *backend) lostListed(reason string) {
 	}
 }
 
-// leave closes a watch.
-func (b *backend) leave(w *client.Watch) {
-	const patience = 2 * time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := w.Close(ctx); err != nil && b.life.Err() == nil {
+func (b *backend) closeWatch(w *client.Watch) {
+	if err := w.Close(); err != nil && b.life.Err() == nil {
 		b.log.Debug("a watch could not be taken back", "error", err)
 	}
 }

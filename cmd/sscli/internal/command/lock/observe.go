@@ -22,7 +22,7 @@ func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []st
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = app.CloseWatch(ctx, w) }()
+	defer w.Close() // the session ends with it
 	if len(names) == 1 {
 		a.Inform(fmt.Sprintf("observing lock %s for %v", format.Brief(names[0]), d))
 	} else {

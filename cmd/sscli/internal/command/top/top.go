@@ -517,26 +517,16 @@ func (l *live) forget(now time.Time) {
 			delete(l.model.rows, k)
 			delete(l.watched, k)
 		}
-		l.running.Go(func() { closeWatch(b.watch) })
+		l.running.Go(func() { _ = b.watch.Close() })
 		return true
 	})
 }
 
-// leave ends the watches at the store.
+// leave ends the watches at the store. The registrations end with the connection in any case.
 func (l *live) leave() {
 	var leaving sync.WaitGroup
 	for _, b := range l.batches {
-		leaving.Go(func() { closeWatch(b.watch) })
+		leaving.Go(func() { _ = b.watch.Close() })
 	}
 	leaving.Wait()
-}
-
-// leaveTime is how long the store has to be told that a watch has ended.
-const leaveTime = 2 * time.Second
-
-func closeWatch(w *client.Watch) {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
-	defer cancel()
-	// The registrations end with the connection in any case.
-	_ = w.Close(ctx)
 }

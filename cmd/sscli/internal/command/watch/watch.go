@@ -212,7 +212,7 @@ func run(a *app.App, ctx context.Context, f watchFlags, keys, command []string) 
 		defer v.runner.Close()
 		a.Out.Measure(rows(keys)...)
 		err = v.run(ctx, w)
-		leaveWatch(a, w)
+		closeWatch(a, w)
 	}
 	switch {
 	case errors.Is(err, errForOver) && f.until != "":
@@ -223,11 +223,9 @@ func run(a *app.App, ctx context.Context, f watchFlags, keys, command []string) 
 	return err
 }
 
-// leaveWatch ends the watch at the store. It has two seconds, also after a signal.
-func leaveWatch(a *app.App, w *client.Watch) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	if err := w.Close(ctx); err != nil {
+// closeWatch ends the watch at the store.
+func closeWatch(a *app.App, w *client.Watch) {
+	if err := w.Close(); err != nil {
 		a.Note("the store was not told that the watch has ended: " + err.Error())
 	}
 }

@@ -163,7 +163,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = app.CloseWatch(ctx, w) }()
+	defer w.Close() // the registrations end with the session at the latest
 	t.app.Inform(t.waiting())
 	if t.f.duration > 0 {
 		var cancel context.CancelFunc

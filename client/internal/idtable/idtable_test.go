@@ -1,4 +1,4 @@
-package slots_test
+package idtable_test
 
 import (
 	"maps"
@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/client/slots"
+	"github.com/sscli/sscli/client/internal/idtable"
 )
 
 // FuzzTable compares a table with a map, and holds that numbers ascend.
 func FuzzTable(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 0, 129, 0, 0, 0, 0, 0, 0, 0, 0, 2})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		var table slots.Table[uint64, int]
+		var table idtable.Table[uint64, int]
 		model := make(map[uint64]int)
 		last := uint64(0)
 		for i, step := range script {
@@ -31,7 +31,7 @@ func FuzzTable(f *testing.F) {
 			if got, ok := table.Get(id); got != want || ok != found {
 				t.Fatalf("Get(%d) is %d, %t, want %d, %t", id, got, ok, want, found)
 			}
-			if got, ok := table.Take(id); got != want || ok != found {
+			if got, ok := table.Remove(id); got != want || ok != found {
 				t.Fatalf("Take(%d) is %d, %t, want %d, %t", id, got, ok, want, found)
 			}
 			delete(model, id)
@@ -44,14 +44,14 @@ func FuzzTable(f *testing.F) {
 
 // Numbers of 16 bits begin again after the largest, and pass over those that are in use.
 func TestNumbersBeginAgain(t *testing.T) {
-	var table slots.Table[uint16, string]
+	var table idtable.Table[uint16, string]
 	first := table.Add("stays")
 	for range 3 * math.MaxUint16 {
 		id := table.Add("goes")
 		if id == 0 || id == first {
 			t.Fatalf("number %d was given out", id)
 		}
-		table.Take(id)
+		table.Remove(id)
 	}
 	if v, ok := table.Get(first); v != "stays" || !ok || table.Len() != 1 {
 		t.Errorf("got %q, %t of %d", v, ok, table.Len())
@@ -60,7 +60,7 @@ func TestNumbersBeginAgain(t *testing.T) {
 
 // All numbers but 0 can be in use at once.
 func TestEveryNumber(t *testing.T) {
-	var table slots.Table[uint16, uint16]
+	var table idtable.Table[uint16, uint16]
 	for n := range uint16(math.MaxUint16) {
 		table.Add(n)
 	}

@@ -1,0 +1,179 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+)
+
+// A claim is the outcome of one SET NEX of a lock.
+type claim struct {
+	lease  Lease  // if held
+	held   bool   // the store said OK
+	gone   bool   // not extended: the lock is free, or was in between
+	holder []byte // not extended: who holds the lock; nil if not known
+	err    error  // why there is no usable answer
+}
+
+// unusable returns why an acquisition cannot be used although the store said OK.
+func (c claim) unusable() error {
+	switch {
+	case c.err != nil || !c.held:
+		return c.err
+	case c.lease.Token.IsZero():
+		return &AnswerError{errors.New("the store sent no version, which is the fencing token")}
+	case c.lease.TermIn() <= 0:
+		return context.DeadlineExceeded // this process was suspended for a while
+	}
+	return nil
+}
+
+// knownVersions are the versions that a held lock's key may have. They distinguish a lock
+// that was held all the time from one that was free in between.
+type knownVersions struct {
+	token Version // of the last lease; zero = any version is possible
+	seen  Version // the newest that the watch announced with our value
+	more  bool    // and newer ones: from a renewal without an answer, or an event without a version
+}
+
+// include reports whether the key may have this version without having been free since the
+// last lease.
+func (k knownVersions) include(v Version) bool {
+	return k.token.IsZero() || v.IsZero() || v.Equal(k.token) || v.Equal(k.seen) || k.more && v.Compare(k.token) > 0
+}
+
+// claim acquires a lock or, with the known versions of a held lock, extends it. Once the request is
+// sent, ctx no longer ends the wait for its answer, which lasts an Interval at most, and
+// not longer than within.
+//
+// The same request acquires a lock that is free. So a renewal reads the lock first: one that
+// was deleted during a break, or that a restarted store has forgotten, stays lost.
+func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, within time.Duration, held *knownVersions) claim {
+	within = min(t.Interval, within)
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	sending, stop := context.WithCancelCause(patience)
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
+	conn, err := s.connection(sending)
+	if err != nil {
+		return claim{err: err}
+	}
+	if held != nil {
+		r, err := typed[GetResult](s.ask(sending, conn, Get(name)))
+		switch {
+		case err != nil:
+			return claim{err: err}
+		case !r.Found:
+			return claim{gone: true}
+		case !bytes.Equal(r.Value, o.Holder):
+			return claim{holder: r.Value}
+		case !held.include(r.Version):
+			return claim{gone: true}
+		}
+	}
+	p, err := s.sendOn(sending, conn, Set(name, o.Holder, SetOptions{Condition: NEX, TTL: t.TTL}))
+	if err != nil {
+		return claim{err: err}
+	}
+	r, err := typed[SetResult](p.wait(patience))
+	if err != nil {
+		p.closeIfDead(patience, within)
+		return claim{err: err}
+	}
+	c := claim{lease: t.lease(p.sent), held: r.Applied}
+	c.lease.Holder, c.lease.Token, c.lease.wall = o.Holder, r.Version, o.wall
+	return c
+}
+
+// ask sends a request for a lock on a given connection.
+func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Result, error) {
+	p, err := s.sendOn(ctx, conn, c)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	r, err := p.wait(ctx)
+	if err != nil {
+		p.closeIfDead(ctx, time.Since(begin))
+	}
+	return r, err
+}
+
+// closeIfDead closes the connection of a request that timed out, if the broker has not
+// even sent a PUBACK for a second: the network path is dead, and the keep-alive would
+// notice too late. The next attempt then uses a new connection.
+func (r *request) closeIfDead(ctx context.Context, waited time.Duration) {
+	if waited >= time.Second && errors.Is(context.Cause(ctx), context.DeadlineExceeded) && r.isIgnored() {
+		_ = r.conn.Close()
+	}
+}
+
+// isIgnored reports whether nothing came on the connection since the request was sent.
+func (r *request) isIgnored() bool { return r.conn.LastReceived().Before(r.sent) }
+
+// RenewLock extends a lock that o.Holder holds. It also uses the TTL, Grace and Margin of
+// o. If the lock is free, or another holds it, the error is a *[NotHolderError]. If no
+// usable answer came, it is a *[LockUnknownError]. Other errors come from
+// [Session.Watch] and [Session.Do].
+//
+// The store has no request that extends a held lock and leaves a free one alone. So
+// RenewLock watches and reads the key first. If the lock expires between that and the
+// renewal, the renewal acquires it anew; the watch reports the deletion, and RenewLock
+// releases the lock again. If the store announces the deletion only after it answered the
+// renewal, that goes unnoticed: the lock is held, but another may have held it in between.
+func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
+	if err := checkHolder(name, o.Holder); err != nil {
+		return Lease{}, err
+	}
+	t, err := o.Timing()
+	if err != nil {
+		return Lease{}, err
+	}
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	w, err := s.Watch(ctx, []string{name}, WatchOptions{})
+	if err != nil {
+		return Lease{}, err
+	}
+	defer w.Close() // a registration that could not be stopped ends with the connection
+	c := s.claim(ctx, name, o, t, s.o.Timeout, &knownVersions{})
+	lost, unknown := errors.AsType[*LostAnswerError](c.err)
+	switch {
+	case unknown:
+		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: later(lost.Expires, time.Now()).Add(t.TTL), Err: fmt.Errorf("renewing it: %w", lost.Err)}
+	case c.err != nil:
+		return Lease{}, c.err
+	case c.gone || c.holder != nil:
+		return Lease{}, &NotHolderError{LockStatus{Name: name, Held: !c.gone, Holder: c.holder}}
+	case !c.held:
+		return Lease{}, s.notHolder(ctx, name, true)
+	case !lapsed(w, c.lease.Token):
+		return c.lease, c.unusable()
+	}
+	if _, err := s.deleteOwn(ctx, name, o.Holder, t); err != nil {
+		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: time.Now().Add(t.TTL), Err: fmt.Errorf("releasing it again: %w", cause(err))}
+	}
+	return Lease{}, &NotHolderError{LockStatus{Name: name}}
+}
+
+// lapsed reports whether a watch has seen a deletion before a version, or found the key
+// missing after a break.
+func lapsed(w *Watch, version Version) bool {
+	for {
+		e, ok, err := w.pop()
+		if err != nil || !ok {
+			return false
+		}
+		switch {
+		case e.Kind == EventDelete && (e.Version.IsZero() || e.Version.Compare(version) < 0):
+			return true
+		case e.Kind == EventResync && !e.HasValue:
+			return true
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The errors of locks, for errors.Is.
+var (
+	ErrLockBusy  = errors.New("another holds the lock")      // see LockBusyError
+	ErrLockLost  = errors.New("the lock was lost")           // see LockLostError
+	ErrNotHolder = errors.New("the lock is not held by you") // see NotHolderError
+)
+
+// A LockBusyError means that another held the lock until the end of the wait. It
+// matches ErrLockBusy.
+type LockBusyError struct {
+	Status LockStatus
+	Waited time.Duration // LockOptions.Wait; 0 = with LockOptions.Try
+}
+
+func (e *LockBusyError) Error() string {
+	text := fmt.Sprintf("lock %q is held by %s", e.Status.Name, e.Status.by())
+	if e.Waited > 0 {
+		text += fmt.Sprintf(", waited %v", e.Waited)
+	}
+	return text
+}
+
+// Is reports whether target is ErrLockBusy.
+func (e *LockBusyError) Is(target error) bool { return target == ErrLockBusy }
+
+// Loss is why a lock was lost.
+type Loss string
+
+// The reasons why a lock was lost.
+const (
+	LossNoRenewal Loss = "no renewal was answered in time" // see LockLostError.Err; or this process or machine slept
+	LossDeleted   Loss = "its key was deleted or expired"  // or the store has restarted empty
+	LossTaken     Loss = "another holds it"
+)
+
+// A LockLostError is the cause with which a Lock's context ends. It matches ErrLockLost.
+type LockLostError struct {
+	Name   string
+	Loss   Loss
+	Holder []byte // the new holder, with LossTaken; nil if not known
+	Lease  Lease  // the last
+	Err    error  // why the last renewal did not succeed; nil if it did
+}
+
+func (e *LockLostError) Error() string {
+	switch {
+	case e.Holder != nil:
+		return fmt.Sprintf("lock %q was lost: %q holds it", e.Name, e.Holder)
+	case e.Err != nil:
+		return fmt.Sprintf("lock %q was lost: %s: %v", e.Name, e.Loss, e.Err)
+	}
+	return fmt.Sprintf("lock %q was lost: %s", e.Name, e.Loss)
+}
+
+// Is reports whether target is ErrLockLost.
+func (e *LockLostError) Is(target error) bool { return target == ErrLockLost }
+
+func (e *LockLostError) Unwrap() error { return e.Err }
+
+// A NotHolderError means that a lock was not renewed or released because it is free, or
+// another holds it. It matches ErrNotHolder.
+type NotHolderError struct {
+	Status LockStatus
+}
+
+func (e *NotHolderError) Error() string {
+	if !e.Status.Held {
+		return fmt.Sprintf("lock %q is free: it expired, or was released", e.Status.Name)
+	}
+	return fmt.Sprintf("lock %q is held by %s", e.Status.Name, e.Status.by())
+}
+
+// Is reports whether target is ErrNotHolder.
+func (e *NotHolderError) Is(target error) bool { return target == ErrNotHolder }
+
+// A LockUnknownError means that a request for a lock got no usable answer, and what became
+// of it could not be found out. It wraps the cause.
+type LockUnknownError struct {
+	Name   string
+	Holder []byte
+
+	// Free says that the lock is free. What is not known is whether its holder had it
+	// until its release.
+	Free bool
+
+	// Until is when the lock has expired in any case, by the local clock; zero if not
+	// known.
+	Until time.Time
+
+	Err error
+}
+
+func (e *LockUnknownError) Error() string {
+	switch {
+	case e.Free:
+		return fmt.Sprintf("lock %q is free, but whether %q held it until its release is unknown: %v", e.Name, e.Holder, e.Err)
+	case e.Until.IsZero():
+		return fmt.Sprintf("lock %q may still be held by %q: %v", e.Name, e.Holder, e.Err)
+	}
+	return fmt.Sprintf("lock %q may be held by %q until %s: %v", e.Name, e.Holder, e.Until.UTC().Format(time.RFC3339), e.Err)
+}
+
+func (e *LockUnknownError) Unwrap() error { return e.Err }

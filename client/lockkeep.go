@@ -1,0 +1,176 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+)
+
+// wallTick is how often a held lock checks the wall clock, because timers stop while a
+// machine sleeps.
+const wallTick = 250 * time.Millisecond
+
+// keep renews the lock until it is lost or released. No request is in flight when it
+// returns.
+func (l *Lock) keep() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	answers := make(chan claim, 1)
+	renewing, failures := false, 0
+	due := l.lease.Sent.Add(l.timing.Interval)
+	var began time.Time // of the last attempt
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	wake := l.w.wake
+	lost := l.readEvents(false)
+	for lost == nil {
+		lease := l.Lease()
+		wait := min(lease.TermIn(), wallTick)
+		if wait <= 0 {
+			lost = l.loss(LossNoRenewal, nil)
+			break
+		}
+		if until := time.Until(due); !renewing && until <= 0 {
+			renewing, began = true, time.Now()
+			held := knownVersions{token: lease.Token, seen: l.seen, more: l.unanswered || l.unversioned}
+			go func() { answers <- l.s.claim(ctx, l.name, l.o, l.timing, l.s.o.Timeout, &held) }()
+		} else if !renewing {
+			wait = min(wait, until)
+		}
+		timer.Reset(wait)
+		select {
+		case c := <-answers:
+			renewing = false
+			// Events that came before the answer happened before it.
+			if lost = l.readEvents(true); lost != nil {
+				l.unconfirmed.add(c)
+				break
+			}
+			if c.err != nil {
+				failures++
+				due = began.Add(min(backOff(failures), l.timing.Interval))
+			} else {
+				failures = 0
+				due = c.lease.Sent.Add(l.timing.Interval)
+			}
+			lost = l.renewed(c)
+		case <-wake:
+			if lost = l.readEvents(true); l.unwatched {
+				wake = nil
+			}
+		case <-timer.C:
+		case <-l.releasing:
+			stop()
+			if renewing {
+				l.unconfirmed.add(<-answers)
+			}
+			return
+		case <-l.s.ctx.Done():
+			l.trouble = mqtt.ErrClosed
+			lost = l.loss(LossNoRenewal, nil)
+		}
+	}
+	l.cancel(lost)
+	stop()
+	if renewing {
+		l.unconfirmed.add(<-answers)
+	}
+}
+
+// renewed handles the answer to a renewal and returns how the lock was lost, or nil. A late
+// answer does not count: the lock may have expired, and the renewal acquired it anew.
+func (l *Lock) renewed(c claim) *LockLostError {
+	l.unconfirmed.add(c)
+	switch {
+	case c.err != nil:
+		l.unanswered = l.unanswered || isA[*LostAnswerError](c.err)
+		l.trouble = c.err
+		l.reportTrouble(c.err)
+		return nil
+	case c.gone:
+		return l.loss(LossDeleted, nil)
+	case !c.held:
+		return l.loss(LossTaken, c.holder)
+	case l.lease.TermIn() <= 0:
+		return l.loss(LossNoRenewal, nil)
+	case c.lease.Token.IsZero():
+		c.lease.Token = l.lease.Token
+	case c.lease.Token.Compare(l.lease.Token) <= 0:
+		return l.loss(LossDeleted, nil) // the store has forgotten the lock
+	}
+	l.mu.Lock()
+	l.lease = c.lease
+	l.mu.Unlock()
+	l.trouble, l.unanswered = nil, false
+	l.reportTrouble(nil)
+	if l.o.OnLease != nil {
+		l.o.OnLease(c.lease)
+	}
+	return nil
+}
+
+func (l *Lock) reportTrouble(err error) { l.o.reportTrouble(&l.troubled, err) }
+
+// reportTrouble calls OnTrouble, with nil only once after an error. troubled says whether
+// that is due.
+func (o *LockOptions) reportTrouble(troubled *bool, err error) {
+	if o.OnTrouble != nil && (err != nil || *troubled) {
+		o.OnTrouble(err)
+	}
+	*troubled = err != nil
+}
+
+func (l *Lock) loss(why Loss, holder []byte) *LockLostError {
+	return &LockLostError{Name: l.name, Loss: why, Holder: holder, Lease: l.Lease(), Err: l.trouble}
+}
+
+// readEvents reads the events of the watch. An event without a version counts only if since
+// says that it came after the acquisition.
+func (l *Lock) readEvents(since bool) *LockLostError {
+	for {
+		e, ok, err := l.w.pop()
+		if err != nil && !l.unwatched {
+			l.unwatched = true
+			l.reportTrouble(fmt.Errorf("the lock is no longer watched: %w", err))
+		}
+		if !ok {
+			return nil
+		}
+		switch e.Kind {
+		case EventDown:
+			l.broken = l.broken || since
+			l.reportTrouble(e.Err)
+			continue
+		case EventUp:
+			l.reportTrouble(nil)
+			continue
+		case EventDelete, EventSet:
+			if !since && e.Version.IsZero() {
+				continue
+			}
+			if string(e.Value) == string(l.o.Holder) {
+				l.unversioned = l.unversioned || e.Version.IsZero()
+				if e.Version.Compare(l.seen) > 0 {
+					l.seen = e.Version
+				}
+			}
+		case EventResync:
+			if !l.broken && e.Version.IsZero() {
+				continue
+			}
+		default:
+			continue
+		}
+		if !e.Version.IsZero() && e.Version.Compare(l.first) < 0 {
+			continue
+		}
+		switch {
+		case e.HasValue && string(e.Value) != string(l.o.Holder):
+			return l.loss(LossTaken, e.Value)
+		case !e.HasValue && e.Kind != EventSet:
+			return l.loss(LossDeleted, nil)
+		}
+	}
+}

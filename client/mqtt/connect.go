@@ -1,0 +1,174 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+var errQoS0 = errors.New("the broker grants QoS 0 only, the store wants QoS 1")
+
+// open sends CONNECT and SUBSCRIBE and waits until both are granted. authData is the data
+// of the authentication method. After an error, stage is the step that did not succeed.
+func (c *Conn) open(ctx context.Context, authData []byte) (stage Stage, err error) {
+	var subscribe []*packets.ControlPacket
+	granted := make(chan error, 1)
+	if len(c.o.Subscribe) > 0 {
+		cp, err := c.newSubscribe(c.o.Subscribe, granted)
+		if err != nil {
+			return StageSubscribe, err
+		}
+		subscribe = append(subscribe, cp)
+	} else {
+		granted <- nil
+	}
+	awaitConnack := c.o.AwaitConnack || c.o.Auth.Method != "" // MQTT 5, 3.1.2-30
+	connect := []*packets.ControlPacket{c.newConnect(authData)}
+	var answered <-chan struct{}
+	if awaitConnack {
+		err = c.send(connect...)
+	} else {
+		answered, err = c.sendEarly(append(connect, subscribe...))
+	}
+	if err != nil {
+		return StageConnect, err
+	}
+	select {
+	case <-c.connack:
+	case <-c.done:
+		select {
+		case <-c.connack: // granted before the connection ended
+			return StageSubscribe, c.Err()
+		default:
+			return StageConnect, c.Err()
+		}
+	case <-ctx.Done():
+		return StageConnect, context.Cause(ctx)
+	}
+	if awaitConnack {
+		if answered, err = c.sendEarly(subscribe); err != nil {
+			return StageSubscribe, err
+		}
+	}
+	select {
+	case err := <-granted:
+		return StageSubscribe, err
+	case <-answered:
+		select {
+		case err := <-granted:
+			return StageSubscribe, err
+		default:
+			return StageSubscribe, c.Err()
+		}
+	case <-ctx.Done():
+		return StageSubscribe, context.Cause(ctx)
+	}
+}
+
+func (c *Conn) newConnect(authData []byte) *packets.ControlPacket {
+	noSession := uint32(0)
+	cp := packets.NewControlPacket(packets.CONNECT)
+	p := cp.Content.(*packets.Connect)
+	p.ClientID = c.o.ClientID
+	p.CleanStart = true
+	p.KeepAlive = uint16(c.o.keepAlive() / time.Second)
+	p.Username, p.UsernameFlag = c.o.Username, c.o.Username != ""
+	p.Password, p.PasswordFlag = c.o.Password, c.o.Password != nil
+	p.Properties.SessionExpiryInterval = &noSession
+	if c.o.ReceiveMaximum > 0 {
+		p.Properties.ReceiveMaximum = &c.o.ReceiveMaximum
+	}
+	if c.o.MaxPacketSize > 0 {
+		p.Properties.MaximumPacketSize = &c.o.MaxPacketSize
+	}
+	if c.o.Auth.Method != "" {
+		p.Properties.AuthMethod, p.Properties.AuthData = c.o.Auth.Method, authData
+	}
+	return cp
+}
+
+// sendEarly queues packets and the message of Options.Early for one write.
+func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}, err error) {
+	if c.o.Early == nil {
+		return nil, c.send(cps...)
+	}
+	m, err := c.o.Early()
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	if err = c.over(); err == nil {
+		err = c.enqueue(cps...)
+	}
+	if err != nil {
+		c.mu.Unlock()
+		return nil, err
+	}
+	id, size, refused := c.publish(&m.Message, m.Acked)
+	if c.quota == 0 {
+		c.early.id, c.early.size = id, size
+	}
+	c.Flush()
+	c.mu.Unlock()
+	if refused != nil {
+		m.Acked(refused)
+	}
+	return m.Answered, nil
+}
+
+// handleConnack handles the CONNACK that grants the login.
+func (c *Conn) handleConnack(p *packets.Connack) error {
+	if p.ReasonCode != 0 {
+		return &MalformedError{fmt.Sprintf("reason code 0x%02X in CONNACK", p.ReasonCode)}
+	}
+	if q := p.Properties.MaximumQOS; q != nil && *q == 0 {
+		return errQoS0
+	}
+	limits := c.limits
+	if v := p.Properties.ReceiveMaximum; v != nil {
+		if *v == 0 {
+			return &MalformedError{"receive maximum 0 in CONNACK"}
+		}
+		limits.ReceiveMaximum = int(*v)
+	}
+	if v := p.Properties.MaximumPacketSize; v != nil {
+		if *v == 0 {
+			return &MalformedError{"maximum packet size 0 in CONNACK"}
+		}
+		limits.MaxPacketSize = int(min(*v, maxPacket))
+	}
+	if v := p.Properties.ServerKeepAlive; v != nil {
+		limits.KeepAlive = time.Duration(*v) * time.Second
+	}
+	c.setLimits(limits)
+	close(c.connack)
+	return nil
+}
+
+// setLimits applies the limits of CONNACK, also to an early message, which was sent before
+// they were known.
+func (c *Conn) setLimits(limits Limits) {
+	// Subscriptions share the packet identifiers with publishes.
+	const forSubscriptions = 100
+	c.mu.Lock()
+	c.limits = limits
+	c.quota = min(limits.ReceiveMaximum, math.MaxUint16-forSubscriptions)
+	var early pending
+	if c.early.size > limits.MaxPacketSize {
+		if p, ok := c.pending.Remove(c.early.id); ok {
+			c.inFlight.Add(-1)
+			early = p
+		}
+	}
+	c.mu.Unlock()
+	if early.done != nil {
+		early.done(&TooLargeError{Size: c.early.size, Max: limits.MaxPacketSize})
+	}
+}

@@ -1,0 +1,238 @@
+package mqtt
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+func (c *Conn) readLoop() error {
+	defer close(c.read) // after fail has the reason
+	err := c.readPackets()
+	c.drained()
+	if err != nil {
+		c.fail(err)
+	}
+	return nil
+}
+
+// drained is called after the messages of one read were handed over.
+func (c *Conn) drained() {
+	if c.o.OnDrained != nil {
+		c.o.OnDrained()
+	}
+}
+
+// An activityReader reads from the broker and records when bytes came. Bytes count, not
+// packets: a large packet on a slow line takes longer than a keep-alive interval.
+type activityReader struct {
+	c *Conn
+}
+
+func (r activityReader) Read(b []byte) (int, error) {
+	r.c.drained()
+	r.c.flushAcks()
+	n, err := r.c.nc.Read(b)
+	if n > 0 {
+		r.c.received.Store(int64(time.Since(r.c.started)))
+	}
+	return n, err
+}
+
+// readPackets reads packets until the connection ends, and returns why. The error is nil if
+// the writer knows the reason.
+func (c *Conn) readPackets() error {
+	limit := maxRemaining
+	if n := c.o.MaxPacketSize; n > 0 {
+		limit = int(min(n, maxRemaining))
+	}
+	r := packetReader{r: bufio.NewReaderSize(activityReader{c}, readBuffer), limit: limit}
+	for loggedIn := false; ; {
+		in, err := r.next()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil // the deadline of Close or writeError
+		}
+		if err != nil {
+			if _, malformed := errors.AsType[*MalformedError](err); !malformed && c.isClosing() {
+				return nil // the broker closes the connection after our DISCONNECT
+			}
+			return &LostError{brokerClosed(err)}
+		}
+		if c.o.Tap != nil {
+			c.o.Tap(in.event())
+		}
+		switch in.kind {
+		case packets.CONNACK:
+			if loggedIn {
+				return &LostError{&MalformedError{"a second CONNACK"}}
+			}
+			p := in.other.Content.(*packets.Connack)
+			if p.ReasonCode >= 0x80 {
+				return &ReasonError{Packet: "CONNACK", Code: p.ReasonCode, Text: p.Properties.ReasonString}
+			}
+			loggedIn = true
+			err = c.handleConnack(p)
+		case packets.AUTH:
+			p := in.other.Content.(*packets.Auth)
+			if !loggedIn {
+				return c.authChallenge(p)
+			}
+			err = c.handleAuth(p)
+		case packets.DISCONNECT:
+			err = c.disconnectReason(in.other.Content.(*packets.Disconnect))
+		default:
+			if !loggedIn {
+				return &LostError{&MalformedError{in.name() + " before CONNACK"}}
+			}
+			err = c.handle(in)
+		}
+		if err != nil {
+			return &LostError{err}
+		}
+	}
+}
+
+// handle handles a packet that may come once the login is granted.
+func (c *Conn) handle(in *incoming) error {
+	switch in.kind {
+	case packets.PUBLISH:
+		return c.handlePublish(&in.publish)
+	case packets.PUBACK:
+		return c.handlePuback(in.puback)
+	case packets.SUBACK:
+		return c.handleSuback(in.other.Content.(*packets.Suback))
+	case packets.PINGRESP:
+		return nil
+	}
+	return &MalformedError{in.name() + " is not for a client that did not ask for it"}
+}
+
+func (c *Conn) isClosing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closing
+}
+
+func (c *Conn) handlePublish(p *Publication) error {
+	switch {
+	case p.QoS > 1:
+		return &MalformedError{"a PUBLISH with QoS 2, which nobody subscribed to"}
+	case p.QoS == 1 && p.id == 0:
+		return &MalformedError{"a PUBLISH with packet identifier 0"}
+	case len(p.Topic) == 0:
+		return &MalformedError{"a PUBLISH with a topic alias, which was not granted"}
+	}
+	if p.QoS == 1 {
+		// Acknowledge first: the receiver of the message may close the connection.
+		if err := c.acknowledge(p.id); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.o.OnPublication != nil:
+		c.o.OnPublication(p)
+	case c.o.OnMessage != nil:
+		c.o.OnMessage(p.Message())
+	}
+	return nil
+}
+
+// acknowledge queues a PUBACK. The writer is woken once all messages of one read have been
+// handed over, so that their PUBACKs go out in one write.
+func (c *Conn) acknowledge(id uint16) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.over(); err != nil {
+		if errors.Is(err, ErrClosed) {
+			return nil
+		}
+		return err
+	}
+	limit := math.MaxUint16
+	if c.o.ReceiveMaximum > 0 {
+		limit = int(c.o.ReceiveMaximum)
+	}
+	if c.acks++; c.acks > limit {
+		return &MalformedError{fmt.Sprintf("more than %d messages without PUBACK", limit)}
+	}
+	before := len(c.out)
+	c.out = appendPuback(c.out, id)
+	c.acksHeld++
+	if c.o.Tap != nil {
+		c.o.Tap(pubackEvent(id, len(c.out)-before))
+	}
+	return nil
+}
+
+// flushAcks wakes the writer for the acknowledgements of the last read.
+func (c *Conn) flushAcks() {
+	const many = 32
+	if c.acksHeld > 0 && !c.o.HoldAcks || c.acksHeld > many {
+		c.acksHeld = 0
+		c.Flush()
+	}
+}
+
+// handlePuback passes the outcome to the publish that waits for it.
+func (c *Conn) handlePuback(ack puback) error {
+	p, err := c.removePending(ack.id, packets.PUBACK, 1)
+	if err != nil || p.done == nil {
+		return err
+	}
+	switch {
+	case ack.code >= 0x80:
+		p.done(&ReasonError{Packet: "PUBACK", Code: ack.code, Text: ack.reason, Topic: p.topic})
+	case ack.code == reasonNoSubscribers:
+		p.done(ErrNoSubscribers)
+	default:
+		p.done(nil)
+	}
+	return nil
+}
+
+// handleSuback passes the outcome to the SUBSCRIBE that waits for it.
+func (c *Conn) handleSuback(ack *packets.Suback) error {
+	p, err := c.removePending(ack.PacketID, packets.SUBACK, len(ack.Reasons))
+	if err != nil || p.done == nil {
+		return err
+	}
+	for i, code := range ack.Reasons {
+		if code >= 0x80 {
+			p.done(&ReasonError{Packet: "SUBACK", Code: code, Text: ack.Properties.ReasonString, Topic: p.filters[i]})
+			return nil
+		}
+		if code == 0 {
+			p.done(errQoS0)
+			return nil
+		}
+	}
+	p.done(nil)
+	return nil
+}
+
+// removePending returns the packet that waits for an acknowledgement with so many reason
+// codes. Without one it returns neither a packet nor an error, because brokers repeat
+// acknowledgements.
+func (c *Conn) removePending(id uint16, ack byte, codes int) (pending, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, ok := c.pending.Get(id)
+	if !ok {
+		return pending{}, nil
+	}
+	if want := max(len(p.filters), 1); ack != p.packet || codes != want {
+		return pending{}, &MalformedError{fmt.Sprintf("%s with %d reason codes where a %s with %d was due", packetName(ack), codes, packetName(p.packet), want)}
+	}
+	c.pending.Remove(id)
+	if ack == packets.PUBACK {
+		c.inFlight.Add(-1)
+		c.wakeWaiting()
+	}
+	c.checkAcked()
+	return p, nil
+}

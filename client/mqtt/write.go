@@ -1,0 +1,299 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+const (
+	// outFull is the number of bytes in out from which publishes wait, so that a broker that
+	// reads slowly, or not at all, does not cost more memory.
+	outFull = 1 << 20
+
+	// outWorthWriting is the number of bytes in out from which Queue wakes the writer.
+	outWorthWriting = 16 << 10
+)
+
+// ErrNoSubscribers means that the broker accepted a message and reported that nobody
+// subscribes to its topic (PUBACK 0x10).
+var ErrNoSubscribers = errors.New("nobody subscribed to the topic")
+
+// ErrFull means that a message was not queued because there is no room for it.
+var ErrFull = errors.New("too much is unacknowledged or unsent")
+
+// Publish sends a message with QoS 1. It waits only for room: in the broker's Receive
+// Maximum, and in the buffer if the broker reads slowly. It returns once the message is
+// queued for the writer, and does not keep its memory. After an error the message was not
+// sent and acked is not called; the error is a *TooLargeError, the end of ctx, or how the
+// connection ended.
+//
+// acked is called exactly once and must not block. Its argument is nil if the broker
+// accepted the message, ErrNoSubscribers if it accepted it and nobody will get it, a
+// *ReasonError if it refused it, or how the connection ended before the PUBACK came.
+func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.over(); err != nil {
+		return err
+	}
+	if err := c.awaitRoom(ctx); err != nil {
+		return err
+	}
+	_, _, err := c.publish(&m, acked)
+	c.Flush()
+	return err
+}
+
+// Queue is [Conn.Publish] for one of several messages: the message may wait for Flush, to
+// share a write with others. Queue itself does not wait: without room the error is ErrFull.
+func (c *Conn) Queue(m *Message, acked func(error)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.over(); err != nil {
+		return err
+	}
+	if c.full() || len(c.waiting) > 0 {
+		return ErrFull
+	}
+	_, _, err := c.publish(m, acked)
+	if len(c.out) >= outWorthWriting {
+		c.Flush()
+	}
+	return err
+}
+
+// Flush sends what was queued. It does not wait.
+func (c *Conn) Flush() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// full reports whether publishes have to wait. It requires c.mu.
+func (c *Conn) full() bool {
+	return int(c.inFlight.Load()) >= c.quota || len(c.out) >= outFull
+}
+
+// awaitRoom waits until it is a publish's turn and there is room. It requires c.mu, which it
+// releases while it waits.
+func (c *Conn) awaitRoom(ctx context.Context) (err error) {
+	if !c.full() && len(c.waiting) == 0 {
+		return nil
+	}
+	turn := make(chan struct{}, 1)
+	c.waiting = append(c.waiting, turn)
+	for err == nil && (c.full() || c.waiting[0] != turn) {
+		c.mu.Unlock()
+		c.Flush() // or the acknowledgements that make room may never come
+		select {
+		case <-turn:
+		case <-c.done:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		c.mu.Lock()
+		if err == nil {
+			err = c.over()
+		}
+	}
+	i := slices.Index(c.waiting, turn)
+	c.waiting = slices.Delete(c.waiting, i, i+1)
+	c.wakeWaiting()
+	return err
+}
+
+// wakeWaiting wakes the first publish that waits for room, if there is room. It requires
+// c.mu.
+func (c *Conn) wakeWaiting() {
+	if len(c.waiting) == 0 || c.full() {
+		return
+	}
+	select {
+	case c.waiting[0] <- struct{}{}:
+	default:
+	}
+}
+
+// publish checks and queues a message and returns its Packet Identifier and size. It
+// requires c.mu.
+func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err error) {
+	if err := m.check(); err != nil {
+		return 0, 0, err
+	}
+	// There always is a free Packet Identifier: quota and the subscriptions need fewer.
+	id = c.pending.Add(pending{packet: packets.PUBACK, topic: m.Topic, done: acked})
+	before := len(c.out)
+	if c.out, err = appendPublish(c.out, m, id, c.limits.MaxPacketSize); err != nil {
+		c.pending.Remove(id)
+		return 0, 0, err
+	}
+	c.inFlight.Add(1)
+	size = len(c.out) - before
+	if c.o.Tap != nil {
+		c.o.Tap(publishEvent(m, id, size))
+	}
+	return id, size, nil
+}
+
+// Subscribe subscribes with QoS 1 and waits for the SUBACK. The error is a *ReasonError if
+// the broker refused, the end of ctx, or how the connection ended.
+func (c *Conn) Subscribe(ctx context.Context, filters ...string) error {
+	granted := make(chan error, 1)
+	cp, err := c.newSubscribe(filters, granted)
+	if err != nil {
+		return err
+	}
+	if err := c.send(cp); err != nil {
+		c.mu.Lock()
+		c.pending.Remove(cp.PacketID())
+		c.mu.Unlock()
+		return err
+	}
+	select {
+	case err := <-granted:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// newSubscribe registers and returns a SUBSCRIBE. Its outcome is sent to granted.
+func (c *Conn) newSubscribe(filters []string, granted chan<- error) (*packets.ControlPacket, error) {
+	cp := packets.NewControlPacket(packets.SUBSCRIBE)
+	p := cp.Content.(*packets.Subscribe)
+	for _, f := range filters {
+		if err := checkLength("topic filter", len(f)); err != nil {
+			return nil, err
+		}
+		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: f, QoS: 1})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.PacketID = c.pending.Add(pending{packet: packets.SUBACK, filters: filters, done: func(err error) { granted <- err }})
+	return cp, nil
+}
+
+// send queues packets for one write.
+func (c *Conn) send(cps ...*packets.ControlPacket) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.over(); err != nil {
+		return err
+	}
+	if err := c.enqueue(cps...); err != nil {
+		return err
+	}
+	c.Flush()
+	return nil
+}
+
+// enqueue appends packets to out. It requires c.mu.
+func (c *Conn) enqueue(cps ...*packets.ControlPacket) error {
+	for _, cp := range cps {
+		before := len(c.out)
+		out, err := appendPacket(c.out, cp, c.limits.MaxPacketSize)
+		if err != nil {
+			return err
+		}
+		c.out = out
+		if c.o.Tap != nil {
+			c.o.Tap(newEvent(cp, len(out)-before, true))
+		}
+	}
+	return nil
+}
+
+func (c *Conn) writeLoop() error {
+	var buf []byte
+	for {
+		select {
+		case <-c.wake:
+		case <-c.done:
+			return nil
+		}
+		c.mu.Lock()
+		buf, c.out = c.out, buf[:0]
+		if c.ping {
+			buf = slices.Insert(buf, 0, packets.PINGREQ<<4, 0)
+		}
+		c.acks, c.ping = 0, false
+		c.wakeWaiting()
+		last := c.closing
+		c.mu.Unlock()
+		if err := c.write(buf); err != nil {
+			return c.writeError(err)
+		}
+		if last {
+			c.drain()
+			return ErrClosed
+		}
+		if cap(buf) > keepBody {
+			buf = nil
+		}
+	}
+}
+
+// write writes all of buf, and records each part that the broker takes as a sign of life: a
+// large packet on a slow line takes longer than a keep-alive interval.
+func (c *Conn) write(buf []byte) error {
+	const piece = 256 << 10
+	c.writing.Store(true)
+	defer c.writing.Store(false)
+	for len(buf) > 0 {
+		n, err := c.nc.Write(buf[:min(len(buf), piece)])
+		if err != nil {
+			return err
+		}
+		buf = buf[n:]
+		c.sent.Store(int64(time.Since(c.started)))
+	}
+	return nil
+}
+
+// writeError prefers the broker's last packet to a write error: a broker that refuses
+// sends its reason and closes, and our next write may notice the close first.
+func (c *Conn) writeError(err error) error {
+	const grace = 100 * time.Millisecond
+	if c.nc.SetReadDeadline(time.Now().Add(grace)) == nil {
+		<-c.read
+	}
+	return &LostError{err}
+}
+
+// drain comes after a DISCONNECT. A PUBACK that arrives at a closed socket causes a reset,
+// which discards what is still being sent. So drain waits for the outstanding PUBACKs, or
+// for the broker to close the connection, as long as Close allows.
+func (c *Conn) drain() {
+	c.mu.Lock()
+	c.checkAcked()
+	c.mu.Unlock()
+	select {
+	case <-c.acked:
+		return
+	default:
+	}
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		select {
+		case <-c.read:
+		case <-c.acked:
+		}
+	}
+}
+
+// checkAcked closes c.acked if the connection is closing and every publish is acknowledged.
+// It requires c.mu.
+func (c *Conn) checkAcked() {
+	if !c.closing || c.pending.Len() > 0 {
+		return
+	}
+	select {
+	case <-c.acked:
+	default:
+		close(c.acked)
+	}
+}

@@ -1,0 +1,83 @@
+package client
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+)
+
+// IsPermanent reports whether a session whose connection ended with err stays without
+// one: the broker refused it for a reason that holds for the next connection too, or
+// another client with the same client id took it over (protocol.md 8.2).
+func IsPermanent(err error) bool {
+	refused, ok := errors.AsType[*mqtt.ReasonError](err)
+	if !ok || isA[*mqtt.ReauthError](err) { // a new connection logs in with a new token
+		return false
+	}
+	switch refused.Code {
+	case 0x81, 0x82, 0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C, 0x8E, 0x8F, 0x90, 0x94, 0x95, 0x99, 0x9A, 0x9B, 0x9D, 0x9E, 0xA1, 0xA2:
+		return true
+	case 0x83, 0x9C:
+		return refused.Packet == "CONNACK"
+	}
+	return false
+}
+
+// isHopeless reports whether the session must not connect again after err.
+func (s *Session) isHopeless(err error) bool {
+	return IsPermanent(err) && !s.hasNewSecret(err) && !s.isOwnTakeOver(err)
+}
+
+// isFinal reports whether trying again would only repeat the error.
+func (s *Session) isFinal(err error) bool {
+	return isA[*tls.CertificateVerificationError](err) || isA[*AnswerError](err) || isA[*StoreError](err) || s.isHopeless(err)
+}
+
+// wantsConnectAlone reports whether the broker closed the connection before CONNACK without
+// giving a reason, as some do if more than CONNECT comes first.
+func wantsConnectAlone(err error) bool {
+	failed, ok := errors.AsType[*mqtt.DialError](err)
+	if !ok || failed.Stage != mqtt.StageConnect || isA[*mqtt.ClientCertificateError](err) {
+		return false
+	}
+	if errors.Is(err, mqtt.ErrBrokerClosed) {
+		return true
+	}
+	network, ok := errors.AsType[*net.OpError](err)
+	return ok && !network.Timeout() && (network.Op == "read" || network.Op == "write")
+}
+
+// abandonedConnectLife is the time for which an abandoned CONNECT may still reach the broker.
+const abandonedConnectLife = 30 * time.Second
+
+// noteAbandonedConnect remembers an attempt to connect that ended before the broker
+// answered: its CONNECT may reach the broker after the next attempt's CONNECT, and take
+// over that connection.
+func (s *Session) noteAbandonedConnect(err error) {
+	dial, ok := errors.AsType[*mqtt.DialError](err)
+	if !ok || dial.Stage != mqtt.StageConnect && dial.Stage != mqtt.StageSubscribe || isA[*mqtt.ReasonError](err) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abandonedConnect = time.Now()
+}
+
+// isOwnTakeOver reports whether an abandoned CONNECT of this session may have taken over its
+// own connection.
+func (s *Session) isOwnTakeOver(err error) bool {
+	if !isTakenOver(err) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.abandonedConnect.IsZero() && time.Since(s.abandonedConnect) < abandonedConnectLife
+}
+
+func isTakenOver(err error) bool {
+	e, ok := errors.AsType[*mqtt.ReasonError](err)
+	return ok && e.Code == mqtt.ReasonTakenOver
+}

@@ -1,0 +1,388 @@
+package client
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+)
+
+// A request is a command that is being sent, or waits for its answer.
+type request struct {
+	s       *Session
+	command Command
+	id      uint64 // in Session.outstanding
+	ts      Version
+	sent    time.Time
+	expiry  time.Duration
+
+	// Guarded by Session.mu.
+	conn          *mqtt.Conn // nil until the connection is made
+	expires       time.Time
+	waiting       bool        // for room on the connection
+	copies        int         // sent and not acknowledged
+	accepted      bool        // the broker has passed a copy on
+	noSubscribers time.Time   // time of the first PUBACK that said so; zero = none
+	stop          func() bool // of the context's AfterFunc; nil = none
+
+	cancel func() // of the context of startAlone; nil = another goroutine waits for the request
+
+	// The goroutine that removes the request from Session.outstanding sets result or err,
+	// then calls end.
+	result Result
+	err    error
+	done   chan struct{} // closed by end
+	onEnd  func()        // called by end, must not block; nil = none
+	onWait func()        // called before a wait for room; nil = none
+}
+
+// Do sends a request and waits for its reply until ctx ends or, without a deadline, for
+// Options.Timeout. The errors:
+//   - nothing was sent: *[InvalidError], *[TooLargeError], *[DialError], [ErrClosed], or
+//     the end of ctx
+//   - the broker refused the request: *[ReasonError]
+//   - nobody got the request: *[NoStoreError], after a second in which it was sent again
+//   - the store, or what speaks for it, answered: *[StoreError], *[StatusError], or an
+//     *[AnswerError] if the answer to a read makes no sense
+//   - no answer came to a write, or none that makes sense, so its outcome is unknown:
+//     *[LostAnswerError]
+//   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx
+func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	r, err := s.send(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return r.wait(ctx)
+}
+
+// send sends a request; ctx has a deadline.
+func (s *Session) send(ctx context.Context, c Command) (*request, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	conn, err := s.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.sendOn(ctx, conn, c)
+}
+
+// sendOn sends a request on a given connection; ctx has a deadline. The caller waits for it.
+func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*request, error) {
+	r := s.newRequest(ctx, c)
+	if err := r.start(ctx, conn); err != nil {
+		return nil, err
+	}
+	conn.Flush()
+	return r, nil
+}
+
+// newRequest returns a request that is not sent yet. ctx has a deadline.
+func (s *Session) newRequest(ctx context.Context, c Command) *request {
+	deadline, _ := ctx.Deadline()
+	return &request{s: s, command: c, expiry: wholeSeconds(time.Until(deadline)), done: make(chan struct{})}
+}
+
+// wholeSeconds rounds a duration up to whole seconds, at least one, as the expiry of a
+// request is.
+func wholeSeconds(d time.Duration) time.Duration {
+	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
+}
+
+// startAlone sends a request that nobody waits for: it ends with ctx, or after
+// Options.Timeout. The caller has set onEnd. See start.
+func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
+	if !r.s.hold() {
+		return ErrClosed
+	}
+	ctx, r.cancel = context.WithTimeout(ctx, r.s.o.Timeout)
+	err := r.start(ctx, conn)
+	if err != nil {
+		r.cancel()
+		r.s.wg.Done()
+	}
+	return err
+}
+
+// start sends a request on a connection, with the next Flush. It waits for room within ctx.
+// After an error the request was not sent, and will not end.
+func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := r.stamp(); err != nil {
+		return err
+	}
+	s := r.s
+	s.mu.Lock()
+	r.add(conn)
+	m := r.message()
+	err := conn.Queue(&m, r.handleAck)
+	waited := err == mqtt.ErrFull
+	if waited {
+		r.waiting = true
+		s.mu.Unlock()
+		if r.onWait != nil {
+			r.onWait()
+		}
+		err = conn.Publish(ctx, m, r.handleAck)
+		s.mu.Lock()
+		r.waiting, r.expires = false, time.Now().Add(r.expiry)
+	}
+	if err != nil {
+		s.outstanding.Remove(r.id)
+		s.mu.Unlock()
+		return err
+	}
+	if _, ok := s.outstanding.Get(r.id); ok && r.cancel != nil {
+		r.stop = context.AfterFunc(ctx, func() { s.finish(r.id, context.Cause(ctx)) })
+	}
+	s.mu.Unlock()
+	if waited && conn.Err() != nil {
+		s.finish(r.id, conn.Err()) // endRequestsOn may have come while it waited
+	}
+	return nil
+}
+
+// stamp takes the request's timestamp from the clock, unless it has one, and starts its time.
+func (r *request) stamp() error {
+	r.sent = time.Now()
+	if given := r.command.timestamp; given != nil {
+		r.ts = *given
+		return nil
+	}
+	var err error
+	if r.ts, err = r.s.clock.TickAt(r.sent); err != nil {
+		return fmt.Errorf("the local clock: %w", err)
+	}
+	return nil
+}
+
+// add adds a request to Session.outstanding. conn is the connection that it is about to be
+// sent on, nil for one that is being made. It requires s.mu.
+func (r *request) add(conn *mqtt.Conn) {
+	r.copies = 1
+	r.expires, r.conn = r.sent.Add(r.expiry), conn
+	r.id = r.s.outstanding.Add(r)
+}
+
+// message returns the request as a message.
+func (r *request) message() mqtt.Message {
+	s, c := r.s, &r.command
+	user := make([]mqtt.Property, 0, len(s.properties)+4)
+	user = append(user, mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
+	user = append(user, s.properties...)
+	if c.fence != "" {
+		user = append(user, mqtt.Property{Name: wire.PropFence, Value: c.fence})
+	}
+	if c.persist {
+		user = append(user, mqtt.Property{Name: wire.PropPersist, Value: "true"})
+	}
+	if s.o.HighPriority {
+		user = append(user, mqtt.Property{Name: wire.PropHighPriority})
+	}
+	correlation := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), r.id)
+	return mqtt.Message{
+		Topic:         wire.RequestTopic,
+		Payload:       wire.AppendRequest(nil, c.words()...),
+		ResponseTopic: s.o.ResponseTopic,
+		Correlation:   append(correlation, s.nonce[:]...),
+		ContentType:   wire.ContentType,
+		Expiry:        r.expiry,
+		User:          user,
+	}
+}
+
+// While no store is listening, a request is sent every storeRetry, because the store may be
+// about to start, until storePatience has passed since the broker first said so.
+const (
+	storePatience = time.Second
+	storeRetry    = 200 * time.Millisecond
+)
+
+// handleAck handles the outcome of the PUBLISH.
+func (r *request) handleAck(err error) {
+	switch {
+	case err == mqtt.ErrNoSubscribers:
+		r.handleNoSubscribers()
+		return
+	case err != nil:
+		r.s.finish(r.id, err)
+		return
+	}
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.copies, r.accepted = r.copies-1, true
+	received := time.Now()
+	if r.conn != nil {
+		received = r.conn.LastReceived()
+	}
+	r.expires = received.Add(r.expiry)
+}
+
+// handleNoSubscribers handles a PUBACK that nobody subscribes to requests: the broker has
+// discarded this copy of the request. It sends another one soon, unless storePatience is
+// over.
+func (r *request) handleNoSubscribers() {
+	r.s.mu.Lock()
+	r.copies--
+	if r.noSubscribers.IsZero() {
+		r.noSubscribers = time.Now()
+	}
+	left := time.Until(r.noSubscribers.Add(storePatience))
+	another := r.accepted || r.copies > 0
+	r.s.mu.Unlock()
+	switch {
+	case another: // decides
+	case left <= 0:
+		r.s.finish(r.id, &NoStoreError{})
+	default:
+		time.AfterFunc(min(storeRetry, left), r.retry)
+	}
+}
+
+// retry sends another copy of a request that nobody has got.
+func (r *request) retry() {
+	if !r.s.hold() {
+		return
+	}
+	defer r.s.wg.Done()
+	r.s.mu.Lock()
+	conn := r.conn
+	_, outstanding := r.s.outstanding.Get(r.id)
+	r.s.mu.Unlock()
+	switch {
+	case !outstanding:
+		return
+	case conn == nil: // it was sent with SUBSCRIBE, which is not answered yet
+		time.AfterFunc(storeRetry, r.retry)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.s.ctx, storePatience)
+	defer cancel()
+	if err := r.sendCopy(ctx, conn); err != nil {
+		r.s.finish(r.id, err)
+	}
+}
+
+// sendCopy sends another copy of a request. The error means that it was not sent.
+func (r *request) sendCopy(ctx context.Context, conn *mqtt.Conn) error {
+	m := r.message()
+	m.Expiry = wholeSeconds(time.Until(r.sent.Add(r.expiry)))
+	r.s.mu.Lock()
+	r.expires = time.Now().Add(m.Expiry)
+	r.copies++
+	r.s.mu.Unlock()
+	err := conn.Publish(ctx, m, r.handleAck)
+	if err != nil {
+		r.s.mu.Lock()
+		r.copies--
+		r.s.mu.Unlock()
+	}
+	return err
+}
+
+// hasNoSubscribers reports whether nobody has got the request: the broker has discarded
+// every copy.
+func (r *request) hasNoSubscribers() bool {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return !r.noSubscribers.IsZero() && !r.accepted && r.copies == 0
+}
+
+// remove removes a request from Session.outstanding; nil if it is not there.
+func (s *Session) remove(id uint64) *request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, _ := s.outstanding.Remove(id)
+	return r
+}
+
+// finish ends a request without an answer, unless it has ended. err says why.
+func (s *Session) finish(id uint64, err error) {
+	if r := s.remove(id); r != nil {
+		r.err = r.noAnswer(err)
+		r.end()
+	}
+}
+
+// end is called once result or err is set.
+func (r *request) end() {
+	if r.onEnd != nil {
+		r.onEnd()
+	}
+	close(r.done)
+	if r.cancel != nil {
+		if r.stop != nil {
+			r.stop()
+		}
+		r.cancel()
+		r.s.wg.Done()
+	}
+}
+
+// endRequestsOn ends the requests on a lost connection.
+func (s *Session) endRequestsOn(conn *mqtt.Conn) {
+	s.mu.Lock()
+	var lost []uint64
+	for id, r := range s.outstanding.All() {
+		if !r.waiting && r.conn == conn {
+			lost = append(lost, id)
+		}
+	}
+	s.mu.Unlock()
+	for _, id := range lost {
+		s.finish(id, conn.Err())
+	}
+}
+
+// wait returns the result, or what became of the request when ctx ends first.
+func (r *request) wait(ctx context.Context) (Result, error) {
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		r.s.finish(r.id, context.Cause(ctx))
+		<-r.done // a reply may have come first
+	}
+	return r.result, r.err
+}
+
+// noAnswer returns the error of a request that got no answer because of err: a
+// LostAnswerError for a write that may have been applied.
+func (r *request) noAnswer(err error) error {
+	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok && refused.Packet == "PUBACK" {
+		return err
+	}
+	noSubscribers := r.hasNoSubscribers()
+	switch {
+	case noSubscribers && errors.Is(err, context.DeadlineExceeded):
+		return &NoStoreError{}
+	case noSubscribers || r.command.effect == effectNone:
+		return err
+	}
+	return r.lostAnswer(err)
+}
+
+// badAnswer returns the error of an answer that is not a result: for a write, a
+// LostAnswerError if the answer does not tell whether the store applied it.
+func (r *request) badAnswer(err error) error {
+	status, isStatus := errors.AsType[*StatusError](err)
+	unclear := isA[*AnswerError](err) || isStatus && !status.refuses()
+	if r.command.effect == effectNone || !unclear {
+		return err
+	}
+	return r.lostAnswer(err)
+}
+
+// lostAnswer returns the error of a write that got no usable answer because of err.
+func (r *request) lostAnswer(err error) *LostAnswerError {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return &LostAnswerError{Command: r.command, Timestamp: r.ts, Expires: r.expires, Err: err, accepted: r.accepted, expiry: r.expiry}
+}

@@ -1,0 +1,180 @@
+package client
+
+import (
+	"slices"
+	"time"
+)
+
+// A watchedKey is what a Watch knows of one key. It is guarded by Watch.mu.
+type watchedKey struct {
+	state
+	base   Version   // of the last GET; older versions are known already
+	recent []change  // the last few, to recognize duplicates
+	proven time.Time // when the last GET was sent that confirmed what was known
+
+	// While a GET is outstanding the events of its key are held back.
+	holding bool
+	held    []Event
+	older   int       // how many of held came before the last break
+	since   time.Time // beginning of the present break; zero if there is none
+
+	suspect *state // found by an audit and not announced by a notification
+}
+
+type change struct {
+	kind    EventKind
+	version Version
+}
+
+// continuity compares the last known state of a key with the state that a GET found after a
+// break. announced says whether a notification announced what the GET found.
+func continuity(before, now state, announced bool) Continuity {
+	switch {
+	case !before.present && !now.present:
+		return ContinuityUnknown
+	case before.present && now.present && !before.version.IsZero() && before.version.Equal(now.version):
+		return ContinuityProven
+	case now.present && now.version.Compare(before.version) < 0:
+		return ContinuityLost // the store was restored
+	case announced:
+		return ContinuityUnknown
+	case now.present && (before.version.IsZero() && before.present || now.version.IsZero()):
+		return ContinuityUnknown // versions were not given
+	}
+	return ContinuityLost
+}
+
+// state is what is known about a key.
+type state struct {
+	present bool
+	version Version // of the value, or of the deletion; zero if not known
+}
+
+// sync handles the answer to the GET of a join or a resync, which was sent at a time. It
+// reports the key and then the events that were held back.
+func (w *Watch) sync(key string, r GetResult, sent time.Time) {
+	defer w.wakeUp()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k, now := w.keys[key], time.Now()
+	found := state{r.Found, r.Version}
+	event := Event{Kind: EventInitial, Key: key, Time: now, Version: r.Version, Value: r.Value, HasValue: r.Found}
+	if w.ready {
+		event.Kind = EventResync
+		event.Continuity = k.continuity(found, r.Value)
+		if event.Continuity != ContinuityProven {
+			w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: event.Continuity, From: k.since, To: now})
+		}
+	}
+	w.push(event)
+	held := k.held[k.older:]
+	if r.Found {
+		held = held[foldedIn(held, r.Version):]
+	}
+	*k = watchedKey{state: found, base: r.Version, proven: sent}
+	for _, e := range held {
+		w.notify(k, e)
+	}
+}
+
+// compare handles the answer to the GET of an audit, which was sent at a time.
+func (w *Watch) compare(key string, r GetResult, sent time.Time) {
+	defer w.wakeUp()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k, now := w.keys[key], time.Now()
+	if k.holding {
+		return
+	}
+	found := state{r.Found, r.Version}
+	if k.knows(found) {
+		k.suspect, k.proven = nil, sent
+		return
+	}
+	// The notification may only be late.
+	if k.suspect == nil || k.suspect.present != found.present || !k.suspect.version.Equal(found.version) {
+		k.suspect = &found
+		return
+	}
+	w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: ContinuityLost, From: k.proven, To: now})
+	w.push(Event{Kind: EventResync, Key: key, Time: now, Continuity: ContinuityLost, Version: r.Version, Value: r.Value, HasValue: r.Found})
+	*k = watchedKey{state: found, base: r.Version, proven: sent}
+}
+
+// drop ends what is watched of a key. It reports whether the key was still to be read.
+func (w *Watch) drop(key string, err error) bool {
+	defer w.wakeUp()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := w.keys[key]
+	delete(w.keys, key)
+	w.push(Event{Kind: EventError, Key: key, Time: time.Now(), Version: k.version, Err: err})
+	return k.holding
+}
+
+// notify handles a notification. It requires w.mu.
+func (w *Watch) notify(k *watchedKey, e Event) {
+	if k.holding {
+		if len(k.held) >= w.o.Buffer {
+			w.endLocked(ErrOverflow)
+			return
+		}
+		k.held = append(k.held, e)
+		return
+	}
+	if !e.Version.IsZero() {
+		// A deletion may carry the version of what it deleted.
+		order := e.Version.Compare(k.base)
+		if order < 0 || order == 0 && e.Kind == EventSet {
+			return
+		}
+		c := change{e.Kind, e.Version}
+		if slices.ContainsFunc(k.recent, func(r change) bool { return r.kind == c.kind && r.version.Equal(c.version) }) {
+			return
+		}
+		const remembered = 8
+		k.recent = append(k.recent[max(0, len(k.recent)+1-remembered):], c)
+	}
+	if e.Kind == EventSet || e.Kind == EventDelete {
+		k.state = state{e.Kind == EventSet, e.Version}
+	}
+	w.push(e)
+}
+
+// continuity returns what is proven about a key after a break in which a GET found it so.
+func (k *watchedKey) continuity(found state, value []byte) Continuity {
+	announced := slices.ContainsFunc(k.held, func(e Event) bool {
+		if !found.present {
+			return e.Kind == EventDelete
+		}
+		return e.Kind == EventSet && (e.Version.Equal(found.version) || e.Version.IsZero() && string(e.Value) == string(value))
+	})
+	for _, e := range k.held[:k.older] {
+		if found.present && e.Kind == EventSet && e.Version.Compare(found.version) > 0 {
+			return ContinuityLost // it was newer once
+		}
+	}
+	return continuity(k.state, found, announced)
+}
+
+// foldedIn returns how many of the held events happened before the GET that found a value
+// with this version: events come in order, so these are all up to the last one that is not
+// newer.
+func foldedIn(held []Event, version Version) int {
+	for i := len(held) - 1; i >= 0; i-- {
+		if e := held[i]; e.Kind == EventSet && !e.Version.IsZero() && e.Version.Compare(version) <= 0 {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// knows reports whether a state is the one that the events led to, or was.
+func (k *watchedKey) knows(found state) bool {
+	if k.present == found.present && (!found.present || k.version.IsZero() || k.version.Equal(found.version)) {
+		return true
+	}
+	return slices.ContainsFunc(k.recent, func(c change) bool {
+		return (c.kind == EventSet) == found.present && (!found.present || c.version.Equal(found.version))
+	})
+}
