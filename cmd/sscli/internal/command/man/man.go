@@ -1,4 +1,4 @@
-package manual
+package man
 
 import (
 	"os"
@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// NewMan returns the command `sscli man`.
-func NewMan(a *app.App) *cobra.Command {
+// New returns the command `sscli man`.
+func New(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:         "man DIR",
 		Short:       "Write the manual pages to a directory",
@@ -32,7 +33,7 @@ The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else tod
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			info := build(a.Build)
+			info := version.Of(a.Build)
 			date, err := pageDate(a, info.Date)
 			if err != nil {
 				return err
