@@ -69,9 +69,8 @@ func WritePages(root *cobra.Command, dir string, e Edition) error {
 		return err
 	}
 	for _, cmd := range Documented(root) {
-		text := page(cmd, e)
 		name := filepath.Join(dir, PageName(cmd)+"."+section(cmd))
-		if err := os.WriteFile(name, text, 0o666); err != nil {
+		if err := os.WriteFile(name, []byte(page(cmd, e)), 0o666); err != nil {
 			return err
 		}
 	}
@@ -83,11 +82,16 @@ func WritePages(root *cobra.Command, dir string, e Edition) error {
 func Documented(cmd *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() || sub.Name() == "help" || sub.IsAdditionalHelpTopicCommand() {
+		if isDocumented(sub) {
 			list = append(list, Documented(sub)...)
 		}
 	}
 	return list
+}
+
+// isDocumented reports whether help shows a command or a topic.
+func isDocumented(cmd *cobra.Command) bool {
+	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
 // PageName returns the name of the page of a command, without the section: sscli-lock-run.

@@ -1,83 +1,82 @@
 package man
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 )
 
-// literal adds lines that stay as they are.
-func (r *roff) literal(lines []string) {
-	if !bytes.HasSuffix(r.b, []byte("\n.SH \"EXAMPLES\"\n")) {
-		r.macro("PP")
-	}
-	r.b = append(r.b, ".RS 4\n.nf\n"...)
-	for _, line := range lines {
-		r.b = append(r.b, EscapeRoff(line)+"\n"...)
-	}
-	r.b = append(r.b, ".fi\n.RE\n"...)
-}
+// A roff is a page in the man macros, see man(7).
+type roff struct{ strings.Builder }
 
 // macro adds a macro with its arguments.
 func (r *roff) macro(name string, args ...string) {
-	r.b = append(r.b, "."+name...)
+	r.WriteString("." + name)
 	for _, arg := range args {
-		r.b = append(r.b, ` "`+EscapeRoff(arg)+`"`...)
+		r.WriteString(` "` + EscapeRoff(arg) + `"`)
 	}
-	r.b = append(r.b, '\n')
+	r.WriteByte('\n')
 }
 
-// text adds prose. Formatters fill the lines again; here they are filled for readers of the source.
-func (r *roff) text(prose string) {
-	const width = 72
-	var line string
-	for word := range strings.FieldsSeq(prose) {
-		word = EscapeRoff(word)
-		if line != "" && len(line)+len(word) >= width {
-			r.b = append(r.b, line+"\n"...)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
+// text adds lines of escaped text.
+func (r *roff) text(lines ...string) {
+	for _, line := range lines {
+		r.WriteString(EscapeRoff(line) + "\n")
 	}
-	r.b = append(r.b, line+"\n"...)
 }
+
+// item adds a term and its meaning. The term is escaped, the meaning is not.
+func (r *roff) item(term, meaning string) {
+	r.macro("TP")
+	r.WriteString(term + "\n")
+	r.text(meaning)
+}
+
+// literal adds lines that stay as they are.
+func (r *roff) literal(lines []string) {
+	r.WriteString(".RS 4\n.nf\n")
+	r.text(lines...)
+	r.WriteString(".fi\n.RE\n")
+}
+
+// blocks adds the blocks of a help text.
+func (r *roff) blocks(list []Block) {
+	for i, b := range list {
+		if b.Rows == nil && i > 0 {
+			r.macro("PP")
+		}
+		for _, row := range b.Rows {
+			r.item(bold(row[0]), row[1])
+		}
+		if b.Literal != nil {
+			r.literal(b.Literal)
+		}
+		if b.Prose != "" {
+			r.text(b.Prose)
+		}
+	}
+}
+
+func bold(text string) string { return `\fB` + EscapeRoff(text) + `\fR` }
+
+func italic(text string) string { return `\fI` + EscapeRoff(text) + `\fR` }
 
 // EscapeRoff returns a text in which nothing has a special meaning to a formatter. It escapes the
 // ASCII characters too that formatters would replace by typographic ones.
 func EscapeRoff(text string) string {
+	escapes := map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
 	var b strings.Builder
-	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+	if strings.HasPrefix(text, ".") {
 		b.WriteString(`\&`) // or the line would be a request
 	}
 	for _, c := range text {
-		switch c {
-		case '\\':
-			b.WriteString(`\e`)
-		case '-':
-			b.WriteString(`\-`)
-		case '"':
-			b.WriteString(`\(dq`)
-		case '\'':
-			b.WriteString(`\(aq`)
-		case '`':
-			b.WriteString(`\(ga`)
-		case '^':
-			b.WriteString(`\(ha`)
-		case '~':
-			b.WriteString(`\(ti`)
+		switch escape, special := escapes[c]; {
+		case special:
+			b.WriteString(escape)
+		case c > '~':
+			fmt.Fprintf(&b, `\[u%04X]`, c)
 		default:
-			if c > '~' {
-				fmt.Fprintf(&b, `\[u%04X]`, c)
-			} else {
-				b.WriteRune(c)
-			}
+			b.WriteRune(c)
 		}
 	}
 	return b.String()
 }
-
-// A roff is a page in the man macros, see man(7).
-type roff struct{ b []byte }
