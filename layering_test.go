@@ -93,13 +93,15 @@ fault                client client/mqtt client/wire format process config signal
 app                  client client/mqtt emulator format certs config fault signals suggest terminal trace
 fence                client client/wire config fault
 complete             client format app config fault
-bulkread             client client/mqtt client/wait
+bulkread             client client/mqtt client/wait app fault
 jsonfield            format
 
 verb                 client client/wire format atomicfile app complete config bulkread fault fence
 directive            client/wait format app config fault
 command/batch        client client/wait format repl app fault directive command/ping signals verb
-transfer             client format atomicfile command/batch app complete config bulkread fault jsonfield verb
+command/export       client format atomicfile app complete config bulkread fault
+command/importcmd    client format app bulkread command/batch fault
+command/diff         client format app bulkread command/batch complete config fault jsonfield
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals
@@ -116,10 +118,12 @@ command/bench        client client/wait client/wire format app config fault term
 command/ping         client client/wait client/wire format app config fault
 command/hlc          client/wire format app fault
 command/contextcmd   client format app complete config fault
-manual               format app config fault
+topics               format app config fault
+command/version      format app
+command/man          app command/version fault
 statestorecli        client format atomicfile app config fault verb
 
-cmd/sscli            format command/batch command/bench process app complete command/contextcmd command/doctor command/edit fault command/gateway command/hlc command/lock manual command/ping command/serve command/shell signals statestorecli command/top transfer verb command/watch command/explain
+cmd/sscli            format command/batch command/bench process app complete command/contextcmd command/diff command/doctor command/edit command/export fault command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/topics"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/emulator/mosquitto"
 )
@@ -47,7 +47,7 @@ func runBatch(t *testing.T, address string, args ...string) batchReport {
 		}
 		return f
 	}
-	a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
 	err := executeLine(a, t.Context(), "sscli", append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
 	r := batchReport{code: a.Report(err), applied: make(map[int]bool), failed: make(map[int]float64), ahead: make(map[int]bool)}
 	for _, f := range []*os.File{a.Stdout, a.Stderr} {
@@ -265,7 +265,7 @@ func TestBatchShowsResults(t *testing.T) {
 			}
 			defer stderr.Close()
 			ctx, cancel := context.WithCancel(t.Context())
-			a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: lines, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+			a := &app.App{Commands: table(), Topics: topics.All, Stdin: lines, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
 			ended := make(chan error)
 			go func() {
 				defer stdout.Close()

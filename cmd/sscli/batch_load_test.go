@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/topics"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -53,7 +53,7 @@ func TestBytesSurviveSavingAndLoading(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer out.Close()
-		a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: out, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}
+		a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: out, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}
 		if err := executeLine(a, t.Context(), "sscli", append([]string{"-q", "-u", store.URL()}, args...)); err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/topics"
 )
 
 // BenchmarkBatch is the whole path of a line of a batch, from the input to the printed
@@ -80,7 +80,7 @@ func runHot(b *testing.B, stdin io.Reader, address, args string) {
 	}
 	defer stderr.Close()
 	before := cpuTime(b)
-	a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: topics.All, Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
 	err = executeLine(a, b.Context(), "sscli", append(strings.Fields(args), "-u", "mqtt://"+address))
 	if code := a.Report(err); code != 0 {
 		text, _ := os.ReadFile(stderr.Name())

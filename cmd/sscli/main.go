@@ -14,10 +14,10 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/statestorecli"
+	"github.com/sscli/sscli/cmd/sscli/internal/topics"
 	"github.com/sscli/sscli/format"
 )
 
@@ -53,7 +53,7 @@ func run(name string, args []string) int {
 }
 
 func newApp() *app.App {
-	return &app.App{Commands: table(), Topics: manual.Topics,
+	return &app.App{Commands: table(), Topics: topics.All,
 		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 }
 

@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
 )
 
 func manualPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := manual.WritePages(app.NewRoot(newApp()), dir, manual.Edition{Date: "2026-09-21"}); err != nil {
+	if err := man.WritePages(app.NewRoot(newApp()), dir, man.Edition{Date: "2026-09-21"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -122,7 +122,7 @@ human     for people
 template=TEXT
           a template
 -5`
-	want := []manual.Block{
+	want := []man.Block{
 		{Prose: "Prose of two lines.  Two blanks after a sentence are none."},
 		{Prose: "There are"},
 		{Rows: [][2]string{{"expect CODE CMD...", "succeeds if so"}, {"sleep DURATION", "waits"}}},
@@ -130,7 +130,7 @@ template=TEXT
 		{Rows: [][2]string{{"human", "for people"}, {"template=TEXT", "a template"}}},
 		{Prose: "-5"},
 	}
-	if diff := cmp.Diff(want, manual.Blocks(text), cmp.AllowUnexported(manual.Block{})); diff != "" {
+	if diff := cmp.Diff(want, man.Blocks(text), cmp.AllowUnexported(man.Block{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -144,7 +144,7 @@ func FuzzRoffText(f *testing.F) {
 	escape := regexp.MustCompile(`\\(?:&|e|-|\(..|\[u[0-9A-F]{4,6}\])`)
 	meaning := map[string]string{`\&`: "", `\e`: `\`, `\-`: "-", `\(dq`: `"`, `\(aq`: "'", `\(ga`: "`", `\(ha`: "^", `\(ti`: "~"}
 	f.Fuzz(func(t *testing.T, text string) {
-		page := manual.EscapeRoff(text)
+		page := man.EscapeRoff(text)
 		if strings.HasPrefix(page, ".") || strings.HasPrefix(page, "'") {
 			t.Fatalf("%q is a request: %q", text, page)
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/topics"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -179,7 +179,7 @@ func runQuietly(t *testing.T, args []string) (code int, printed string) {
 		}
 		return f
 	}
-	a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
 	code = a.Report(executeLine(a, t.Context(), "sscli", args))
 	name := a.Stdout.Name()
 	a.Stdout.Close()
@@ -200,7 +200,7 @@ func TestInterruptedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stderr.Close()
-	a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: stderr, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: stderr, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- executeLine(a, ctx, "sscli", []string{"get", "a", "b", "-u", store.URL()}) }()

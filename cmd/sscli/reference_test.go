@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
 )
 
 // TestReference compares docs/commands.md with the command table; -update writes it.
@@ -48,13 +48,13 @@ end.
 `)
 	for _, g := range root.Groups() {
 		fmt.Fprintf(&b, "\n%s\n\n| | |\n| --- | --- |\n", strings.TrimSuffix(g.Title, ":"))
-		for _, cmd := range manual.Documented(root)[1:] {
+		for _, cmd := range man.Documented(root)[1:] {
 			if cmd.Parent() == root && cmd.GroupID == g.ID {
 				fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.Name(), anchor(cmd), markdown(cmd.Short))
 			}
 		}
 	}
-	for _, cmd := range manual.Documented(root)[1:] {
+	for _, cmd := range man.Documented(root)[1:] {
 		if !cmd.IsAdditionalHelpTopicCommand() {
 			section(&b, cmd)
 		}
@@ -64,7 +64,7 @@ end.
 	return b.String()
 }
 
-func anchor(cmd *cobra.Command) string { return manual.PageName(cmd) }
+func anchor(cmd *cobra.Command) string { return man.PageName(cmd) }
 
 func section(b *strings.Builder, cmd *cobra.Command) {
 	level := "##"
@@ -76,7 +76,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if long == "" {
 		long = cmd.Short + "."
 	}
-	for _, part := range manual.Blocks(long) {
+	for _, part := range man.Blocks(long) {
 		b.WriteString("\n")
 		switch {
 		case part.Rows != nil:
@@ -98,7 +98,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 		flagTable(b, flags)
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(b, "\n```sh\n%s\n```\n", manual.Outdent(cmd.Example))
+		fmt.Fprintf(b, "\n```sh\n%s\n```\n", man.Outdent(cmd.Example))
 	}
 }
 
@@ -177,7 +177,7 @@ func TestHelp(t *testing.T) {
 
 // TestHelpDefaults: what --help prints of a default says something.
 func TestHelpDefaults(t *testing.T) {
-	for _, cmd := range manual.Documented(app.NewRoot(newApp())) {
+	for _, cmd := range man.Documented(app.NewRoot(newApp())) {
 		for line := range strings.Lines(cmd.UsageString()) {
 			if strings.Contains(line, "(default )") || strings.Contains(line, `(default "0s")`) {
 				t.Errorf("%s: %s", cmd.CommandPath(), line)

@@ -5,20 +5,23 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/bench"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/doctor"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/edit"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/explain"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/gateway"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/hlc"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/serve"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/shell"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/top"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/watch"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
-	"github.com/sscli/sscli/cmd/sscli/internal/transfer"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 )
 
@@ -34,9 +37,9 @@ func table() []app.Command {
 		{Name: "lock", New: lock.New},
 		verb.Command("vdel"),
 		{Name: "edit", New: edit.New},
-		{Name: "export", New: transfer.NewExport},
-		{Name: "import", New: transfer.NewImport},
-		{Name: "diff", New: transfer.NewDiff},
+		{Name: "export", New: export.New},
+		{Name: "import", New: importcmd.New},
+		{Name: "diff", New: diff.New},
 
 		{Name: "top", New: top.New},
 		{Name: "explain", New: explain.New},
@@ -54,7 +57,7 @@ func table() []app.Command {
 		{Name: "shell", New: shell.New},
 		{Name: "batch", New: batch.New},
 		{Name: "completion", New: complete.New},
-		{Name: "man", New: manual.NewMan},
-		{Name: "version", New: manual.NewVersion},
+		{Name: "man", New: man.New},
+		{Name: "version", New: version.New},
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/manual"
+	"github.com/sscli/sscli/cmd/sscli/internal/topics"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -33,7 +33,7 @@ func runHere(t *testing.T, env map[string]string, args ...string) (code int, std
 		}
 		return f
 	}
-	a := &app.App{Commands: table(), Topics: manual.Topics, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"),
+	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"),
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 	code = a.Report(executeLine(a, t.Context(), "sscli", args))
 	var texts [2]string

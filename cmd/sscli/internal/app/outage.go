@@ -14,18 +14,21 @@ import (
 // OutageInterval is the least time between two lines about the same outage.
 const OutageInterval = 10 * time.Second
 
-// An Outage tells the user that the broker is away: one line when it goes, then one at most
-// every OutageInterval with how long it has been, and one when it answers again. Each line
-// has a time, for those who read a log later. The zero Outage is a broker that answers. It is
-// used by one goroutine at a time.
+// An Outage tells the user that the broker is away: one line when it goes, then at most one
+// every OutageInterval, with how long the outage has lasted, and one when the broker answers
+// again. Each line has a time, for a reader of a log. The zero Outage is a broker that answers.
+// One goroutine at a time may use it.
 type Outage struct {
-	began time.Time // zero while the broker answers
-	told  time.Time // of the last line
-	why   string    // the newest error
+	began   time.Time // zero while the broker answers
+	printed time.Time // the last line
+	why     string    // the newest error
 }
 
 // Away reports whether the broker is away.
 func (o *Outage) Away() bool { return !o.began.IsZero() }
+
+// Began returns when the broker went away; the zero time while it answers.
+func (o *Outage) Began() time.Time { return o.began }
 
 // Trouble notes an error, and prints a line if one is due. doing says what happens next
 // ("trying again").
@@ -39,22 +42,22 @@ func (o *Outage) Trouble(a *App, err error, doing string) {
 	o.say(a, o.why+"; "+doing)
 }
 
-// Note takes a newer error of the outage, for the next line. It does nothing if err is nil or the
-// broker is not away.
+// Note replaces the error of the outage by a newer one, for the next line. It does nothing if
+// err is nil or the broker is not away.
 func (o *Outage) Note(err error) {
 	if err != nil && o.Away() {
 		o.why = fault.Message(err)
 	}
 }
 
-// Still prints how long the broker has been away, if it is and a line is due.
+// Still prints how long the broker has been away, if it is away and a line is due.
 func (o *Outage) Still(a *App, doing string) {
-	if o.Away() && time.Since(o.told) >= OutageInterval {
+	if o.Away() && time.Since(o.printed) >= OutageInterval {
 		o.say(a, fmt.Sprintf("the broker has not answered for %v: %s; %s", o.lasted(), o.why, doing))
 	}
 }
 
-// Over prints that the broker answers again, and what else is good again, if it was away.
+// Over prints that the broker answers again, followed by more, if it was away.
 func (o *Outage) Over(a *App, more string) {
 	if !o.Away() {
 		return
@@ -74,8 +77,8 @@ func (o *Outage) Report(a *App, err error, doing string) {
 	o.Trouble(a, err, doing)
 }
 
-// Next returns the next event of a watch. While it waits it prints how long the broker has been
-// away, if it is.
+// Next returns the next event of a watch. During an outage it prints how long the broker has
+// been away.
 func (o *Outage) Next(ctx context.Context, a *App, w *client.Watch, doing string) (client.Event, error) {
 	for o.Away() {
 		limited, cancel := context.WithTimeoutCause(ctx, OutageInterval, errStillAway)
@@ -92,7 +95,7 @@ func (o *Outage) Next(ctx context.Context, a *App, w *client.Watch, doing string
 
 var errStillAway = errors.New("the broker is still away")
 
-// lasted returns how long the broker has been away, to be printed.
+// lasted returns how long the broker has been away, rounded for a message.
 func (o *Outage) lasted() time.Duration {
 	d := time.Since(o.began)
 	if d < time.Second {
@@ -102,8 +105,8 @@ func (o *Outage) lasted() time.Duration {
 }
 
 func (o *Outage) say(a *App, message string) {
-	o.told = time.Now()
+	o.printed = time.Now()
 	if !a.Settings.Quiet {
-		a.Say(format.Note{Level: format.Warning, Message: message, Line: a.Line, Time: o.told})
+		a.Say(format.Note{Level: format.Warning, Message: message, Line: a.Line, Time: o.printed})
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,33 @@ func CheckName(name string) error {
 		return &Error{"the name " + quoted(name), "reserved for no context: want another name"}
 	}
 	return nil
+}
+
+// newContext returns the context that has values. The error is a *FileError.
+func newContext(name string, values map[string]value) (Context, error) {
+	c := Context{Values: make(map[string]string)}
+	if e, ok := errors.AsType[*Error](CheckName(name)); ok {
+		return c, &FileError{Key: "contexts." + quoted(name), Why: e.Why}
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		v, why := values[key], ""
+		s, known := findSetting(key)
+		switch {
+		case !known && key != "protected":
+			key, why = quoted(key), unknownKey(key)
+		case s.isSwitch() && !v.isBool: // protected too
+			why = "want true or false"
+		case !storable(v.text):
+			why = "want one line of text"
+		}
+		if why != "" {
+			return c, &FileError{Line: v.line, Key: "contexts." + name + "." + key, Why: why}
+		}
+		c.Values[key] = v.text
+	}
+	c.Protected = c.Values["protected"] == "true"
+	delete(c.Values, "protected")
+	return c, nil
 }
 
 // Names returns the names of the contexts, sorted.
@@ -195,4 +223,18 @@ func (c Context) check(given map[string]bool) error {
 // storable reports whether a value is printable text of one line.
 func storable(value string) bool {
 	return value != "" && utf8.ValidString(value) && !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// unknownKey says what to write in place of an unknown key of a context.
+func unknownKey(key string) string {
+	file := map[string]string{"password": "password-file", "key-password": "key-password-file", "sat": "sat-file", "token": "sat-file"}
+	if instead, ok := file[strings.ToLower(strings.ReplaceAll(key, "_", "-"))]; ok {
+		return "no secrets here: want " + instead + ": FILE"
+	}
+	for _, s := range settings() {
+		if s.flag == key {
+			return "not a connection setting, so it cannot be in a context: want --" + key
+		}
+	}
+	return "unknown key: want the name of a connection flag, or protected" + didYouMean(key, keys())
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -95,9 +97,6 @@ func fileError(file string, err error) error {
 	return &FileError{File: file, Why: err.Error()}
 }
 
-// maxFile limits the size of a file of contexts, in bytes.
-const maxFile = 1 << 20
-
 // read reads a file of contexts. It refuses a file that others can write to, because the file
 // decides where passwords are sent.
 func read(file string) (Contexts, error) {
@@ -119,10 +118,31 @@ func read(file string) (Contexts, error) {
 	if err != nil {
 		return Contexts{}, err
 	}
-	if len(text) > maxFile {
-		return Contexts{}, &FileError{File: file, Why: "larger than 1 MiB: want a file of contexts"}
-	}
 	return parse(text, file)
+}
+
+// Limits of a file of contexts. The YAML library needs memory for the square of the depth, so
+// without limits a hostile file of 1 MiB could cost gigabytes.
+const (
+	maxFile        = 256 << 10 // bytes
+	maxCollections = 1 << 12   // mappings and sequences
+)
+
+// checkLimits returns a *FileError for a text that is not worth parsing.
+func checkLimits(text []byte) error {
+	collections := 0
+	for _, begin := range []string{"[", "{", "- ", "? "} {
+		collections += bytes.Count(text, []byte(begin))
+	}
+	switch {
+	case len(text) > maxFile:
+		return &FileError{Why: "larger than 256 KiB: want a file of contexts"}
+	case collections > maxCollections:
+		return &FileError{Why: "nested too deeply: want a file of contexts"}
+	case !utf8.Valid(text):
+		return &FileError{Why: "not YAML: want UTF-8"}
+	}
+	return nil
 }
 
 // Edit reads the contexts in a file, calls change, and writes the result back. The file need not
@@ -150,7 +170,11 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 	if err := change(&c); err != nil {
 		return err
 	}
-	return fileError(file, atomicfile.Replace(target, render(c), 0o600))
+	text, err := render(c)
+	if err == nil {
+		err = atomicfile.Replace(target, text, 0o600)
+	}
+	return fileError(file, err)
 }
 
 // follow returns the target of a chain of links, which need not exist.

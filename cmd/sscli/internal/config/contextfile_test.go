@@ -19,18 +19,20 @@ import (
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Contexts{
-		"":                                      {},
-		"# nothing\n":                           {},
-		"{}":                                    {},
-		"current:\ncontexts:\n":                 {},
-		"current: a\n":                          {Chosen: "a"},
-		"contexts: {a: , b: ~}":                 {Named: map[string]Context{"a": {}, "b": {}}},
-		"contexts:\n  1.5:\n    port: 0x10\n":   {Named: map[string]Context{"1.5": {Values: map[string]string{"port": "0x10"}}}},
-		"contexts: {true: {tls: True}}":         {Named: map[string]Context{"true": {Values: map[string]string{"tls": "true"}}}},
-		"contexts: {a: {protected: false}}":     {Named: map[string]Context{"a": {}}},
-		"contexts: {a: {protected: true}}":      {Named: map[string]Context{"a": {Protected: true}}},
-		"contexts: {a: {client-id: no}}":        {Named: map[string]Context{"a": {Values: map[string]string{"client-id": "no"}}}},
-		"--- # one\ncontexts: {a: {host: h}}\n": {Named: map[string]Context{"a": {Values: map[string]string{"host": "h"}}}},
+		"":                                         {},
+		"# nothing\n":                              {},
+		"{}":                                       {},
+		"current:\ncontexts:\n":                    {},
+		"current: a\n":                             {Chosen: "a"},
+		"contexts: {a: , b: ~}":                    {Named: map[string]Context{"a": {}, "b": {}}},
+		"contexts:\n  1.5:\n    port: 0x10\n":      {Named: map[string]Context{"1.5": {Values: map[string]string{"port": "0x10"}}}},
+		"contexts: {true: {tls: True}}":            {Named: map[string]Context{"true": {Values: map[string]string{"tls": "true"}}}},
+		"contexts: {a: {protected: false}}":        {Named: map[string]Context{"a": {}}},
+		"contexts: {a: {protected: true}}":         {Named: map[string]Context{"a": {Protected: true}}},
+		"contexts: {a: {client-id: no}}":           {Named: map[string]Context{"a": {Values: map[string]string{"client-id": "no"}}}},
+		"contexts: {a: &x {host: h}, b: *x}":       {Named: map[string]Context{"a": {Values: map[string]string{"host": "h"}}, "b": {Values: map[string]string{"host": "h"}}}},
+		"contexts: {a: &x {host: h}, b: {<<: *x}}": {Named: map[string]Context{"a": {Values: map[string]string{"host": "h"}}, "b": {Values: map[string]string{"host": "h"}}}},
+		"--- # one\ncontexts: {a: {host: h}}\n":    {Named: map[string]Context{"a": {Values: map[string]string{"host": "h"}}}},
 	} {
 		got, err := parse([]byte(text), "f")
 		if err != nil {
@@ -44,44 +46,46 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"- a":                                      "f:1: want keys with values",
-		"hello":                                    "f:1: want keys with values",
-		"a: 1":                                     `f:1: "a": unknown key: want current or contexts`,
-		"current: a\ncurrent: b":                   `f:2: "current": occurs twice`,
-		"current: [a]":                             "f:1: current: want text",
-		"contexts: [a]":                            "f:1: contexts: want keys with values",
-		"contexts: {a: x}":                         "f:1: contexts.a: want keys with values",
-		"contexts: {? [a] : x}":                    "f:1: not YAML: found an invalid key for this map",
-		"contexts: {none: }":                       `f:1: contexts."none": reserved for no context: want another name`,
-		"contexts: {a b: }":                        `f:1: contexts."a b": want letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64`,
-		"contexts:\n  a:\n  b:\n  a:\n":            `f:4: contexts."a": occurs twice`,
-		"contexts:\n  a:\n    ca_file: x":          `f:3: contexts.a."ca_file": unknown key: want the name of a connection flag, or protected (did you mean ca-file?)`,
-		"contexts:\n  a:\n    output: x":           `f:3: contexts.a."output": not a connection setting, so it cannot be in a context: want --output`,
-		"contexts: {a: {password: hunter2}}":       `f:1: contexts.a."password": no secrets here: want password-file: FILE`,
-		"contexts: {a: {key_password: hunter2}}":   `f:1: contexts.a."key_password": no secrets here: want key-password-file: FILE`,
-		"contexts: {a: {token: hunter2}}":          `f:1: contexts.a."token": no secrets here: want sat-file: FILE`,
-		"contexts: {a: {host: [h]}}":               "f:1: contexts.a.host: want text",
-		"contexts: {a: {host: }}":                  "f:1: contexts.a.host: want one line of text",
-		"contexts: {a: {host: \"\"}}":              "f:1: contexts.a.host: want one line of text",
-		"contexts: {a: {host: \"a\\nb\"}}":         "f:1: contexts.a.host: want one line of text",
-		"contexts: {a: {host: !!binary aGk=}}":     "f:1: contexts.a.host: want plain text, without a tag",
-		"contexts: {a: {host: !x h}}":              "f:1: contexts.a.host: want plain text, without a tag",
-		"contexts: {a: {tls: yes}}":                "f:1: contexts.a.tls: want true or false",
-		"contexts: {a: {tls: \"true\"}}":           "f:1: contexts.a.tls: want true or false",
-		"contexts: {a: {protected: 1}}":            "f:1: contexts.a.protected: want true or false",
-		"contexts: {a: &x {host: h}, b: *x}":       "f:1: contexts.b: want keys with values",
-		"contexts: {a: &x {host: h}, b: {<<: *x}}": `f:1: contexts.b."<<": unknown key: want the name of a connection flag, or protected`,
-		"a: 1\n---\nb: 2\n":                        "f: there is more than one document: want one",
-		"contexts:\n  a: [\n":                      "f:2: not YAML: sequence end token ']' not found",
-		"contexts: {a: {host: *hunter2}}":          "f:1: contexts.a.host: want text",
-		"contexts: {a: {host: \"\\hunter2\"}}":     "f:1: not YAML: found unknown escape character",
-		"contexts:\n  a:\n    host: @hunter2":      "f:3: not YAML: '@' is a reserved character",
-		"contexts: {a: {host: !hunter2}}":          "f:1: not YAML: found invalid tag character",
-		strings.Repeat("[", 1<<20):                 "f:1: nested too deeply",
-		strings.Repeat("- ", 1<<19):                "f:1: nested too deeply",
-		"a: [" + strings.Repeat("1,", 1<<19):       "f:1: too long for a file of contexts",
-		strings.Repeat("a", 1<<19) + ": b":         "f:1: a key is too long",
-		"a: \xff":                                  "f: not YAML: want UTF-8",
+		"- a":                                    "f:1: want keys with values",
+		"hello":                                  "f:1: want keys with values",
+		"a: 1":                                   `f:1: "a": unknown key: want current or contexts`,
+		"current: a\ncurrent: b":                 `f:2: "current": occurs twice`,
+		"current: [a]":                           "f:1: current: want plain text",
+		"contexts: [a]":                          "f:1: want keys with values",
+		"contexts: {a: x}":                       "f:1: want keys with values",
+		"contexts: {? [a] : x}":                  "f:1: not YAML: found an invalid key for this map",
+		"contexts: {none: }":                     `f: contexts."none": reserved for no context: want another name`,
+		"contexts: {a b: }":                      `f: contexts."a b": want letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64`,
+		"contexts:\n  a:\n  b:\n  a:\n":          `f:4: "a": occurs twice`,
+		"contexts:\n  a:\n    ca_file: x":        `f:3: contexts.a."ca_file": unknown key: want the name of a connection flag, or protected (did you mean ca-file?)`,
+		"contexts:\n  a:\n    output: x":         `f:3: contexts.a."output": not a connection setting, so it cannot be in a context: want --output`,
+		"contexts: {a: {password: hunter2}}":     `f:1: contexts.a."password": no secrets here: want password-file: FILE`,
+		"contexts: {a: {key_password: hunter2}}": `f:1: contexts.a."key_password": no secrets here: want key-password-file: FILE`,
+		"contexts: {a: {token: hunter2}}":        `f:1: contexts.a."token": no secrets here: want sat-file: FILE`,
+		"contexts: {a: {host: [h]}}":             "f:1: contexts.a.host: want plain text",
+		"contexts: {a: {host: }}":                "f: contexts.a.host: want one line of text",
+		"contexts: {a: {host: \"\"}}":            "f:1: contexts.a.host: want one line of text",
+		"contexts: {a: {host: \"a\\nb\"}}":       "f:1: contexts.a.host: want one line of text",
+		"contexts: {a: {host: !!binary aGk=}}":   "f:1: contexts.a.host: want plain text",
+		"contexts: {a: {host: !x h}}":            "f:1: contexts.a.host: want plain text",
+		"contexts: {a: {tls: yes}}":              "f:1: contexts.a.tls: want true or false",
+		"contexts: {a: {tls: \"true\"}}":         "f:1: contexts.a.tls: want true or false",
+		"contexts: {a: {protected: 1}}":          "f:1: contexts.a.protected: want true or false",
+		"current: a\n---\ncurrent: b\n":          "f: there is more than one document: want one",
+		"contexts:\n  a: [\n":                    "f:2: not YAML: sequence end token ']' not found",
+		"contexts: {a: {host: *hunter2}}":        "f:1: not YAML: could not find alias",
+		"contexts: {a: {host: \"\\hunter2\"}}":   "f:1: not YAML: found unknown escape character",
+		"contexts:\n  a:\n    host: @hunter2":    "f:3: not YAML: '@' is a reserved character",
+		"contexts: {a: {host: !hunter2}}":        "f:1: not YAML: found invalid tag character",
+		strings.Repeat("[", 1<<20):               "f: larger than 256 KiB: want a file of contexts",
+		strings.Repeat("- ", 1<<19):              "f: larger than 256 KiB: want a file of contexts",
+		"a: [" + strings.Repeat("1,", 1<<19):     "f: larger than 256 KiB: want a file of contexts",
+		strings.Repeat("a", 1<<19) + ": b":       "f: larger than 256 KiB: want a file of contexts",
+		strings.Repeat("[", 1<<16):               "f: nested too deeply: want a file of contexts",
+		strings.Repeat("- ", 1<<16):              "f: nested too deeply: want a file of contexts",
+		strings.Repeat("{a: ", 1<<13):            "f: nested too deeply: want a file of contexts",
+		strings.Repeat("? ", 1<<16):              "f: nested too deeply: want a file of contexts",
+		"a: \xff":                                "f: not YAML: want UTF-8",
 	} {
 		_, err := parse([]byte(text), "f")
 		if _, ok := errors.AsType[*FileError](err); !ok || err.Error() != want {
@@ -111,7 +115,10 @@ func FuzzContexts(f *testing.F) {
 			}
 			return
 		}
-		again := render(c)
+		again, err := render(c)
+		if err != nil {
+			t.Fatal(err)
+		}
 		back, err := parse(again, "f")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, again)

@@ -2,7 +2,6 @@ package verb
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
@@ -151,27 +149,4 @@ func (f scanFlags) sortedNames(ctx context.Context, a *app.App, s *client.Sessio
 		f.informNone(a)
 	}
 	return a.Flush()
-}
-
-// ScanKeys is [bulkread.Scan] with errors that name the pattern, and that say so if the store
-// knows no SCAN.
-func ScanKeys(pattern string) bulkread.Keys {
-	return func(r *bulkread.Reader) iter.Seq2[string, error] {
-		return func(yield func(string, error) bool) {
-			for key, err := range bulkread.Scan(pattern)(r) {
-				if !yield(key, fault.DescribeScan(client.Scan(pattern, nil), err)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// ReadError returns the error with which the reading of entries ended, with the key that it is
-// about.
-func ReadError(e bulkread.Entry, err error) error {
-	if e.Key == "" {
-		return err
-	}
-	return fault.Describe(client.Get(e.Key), err)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
 
@@ -40,11 +39,7 @@ func wireVersion(k format.LongKey) client.Version {
 // values prints the keys with what is known of their values, or sorted by that. A key that
 // cannot be read is an error, and the others are still printed.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
-	var outage app.Outage
-	r := bulkread.Read(ctx, s, ScanKeys(f.pattern), bulkread.Options{
-		Timeout: cmp.Or(a.Settings.Timeout, client.DefaultTimeout),
-		Trouble: func(err error) { outage.Report(a, err, "connecting again") },
-	})
+	r := bulkread.Read(ctx, s, bulkread.Scan(f.pattern), bulkread.Options{App: a, Timeout: a.Settings.Timeout})
 	defer r.Close()
 	l := listing{app: a, long: f.long, limit: f.limit}
 	compare, _ := sortOrder(f.sort)
@@ -60,13 +55,13 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 			break
 		}
 		if err != nil {
-			return errors.Join(l.flush(), ReadError(e, err))
+			return errors.Join(l.flush(), err)
 		}
 		if e.Err != nil {
 			if err := l.flush(); err != nil {
 				return err
 			}
-			Refuse(a, &l.refused, e.Key, e.Err)
+			bulkread.Refuse(a, &l.refused, e.Err)
 			continue
 		}
 		if !e.Found {
@@ -96,14 +91,6 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 		f.informNone(a)
 	}
 	return l.refused
-}
-
-// Refuse prints why a key could not be read. The first such error gives the exit code.
-func Refuse(a *app.App, first *error, key string, err error) {
-	code := a.Fault(fault.Describe(client.Get(key), err))
-	if *first == nil {
-		*first = &fault.ExitError{Code: code, Err: err}
-	}
 }
 
 // A listing prints keys. In the human form their columns are those of the first window of keys,

@@ -1,4 +1,4 @@
-package manual
+package version
 
 import (
 	"runtime/debug"

@@ -1,7 +1,8 @@
-package transfer
+// Package export is the command `sscli export`: it writes keys and values as JSON Lines, as
+// `sscli import` and `sscli batch --load` read them.
+package export
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,22 +12,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
-// NewExport returns the command `sscli export`.
-func NewExport(a *app.App) *cobra.Command {
+// New returns the command `sscli export`.
+func New(a *app.App) *cobra.Command {
 	var file config.Text
 	var exact bool
 	cmd := &cobra.Command{
@@ -52,7 +50,7 @@ ever: export what you mean to import.`,
 		Example:           "  sscli export 'thermostat/*' > thermostat.jsonl\n  sscli export -f backup.jsonl\n  sscli export -c site-a | sscli import -c site-b -",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return export(a, cmd.Context(), app.UnprotectAll(args), exact, string(file))
+			return run(cmd.Context(), a, app.UnprotectAll(args), exact, string(file))
 		},
 	}
 	cmd.Flags().VarP(&file, "file", "f", "write to `FILE`, all or nothing")
@@ -77,7 +75,7 @@ func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string
 			return nil, nil, &fault.UsageError{Err: err}
 		}
 		if pattern {
-			sources = append(sources, verb.ScanKeys(o))
+			sources = append(sources, bulkread.Scan(o))
 		} else {
 			named[o] = true
 			sources = append(sources, bulkread.List(o))
@@ -86,16 +84,7 @@ func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string
 	return bulkread.Join(sources...), named, nil
 }
 
-// readOptions are the options of reading with the connection options o.
-func readOptions(a *app.App, o client.Options) bulkread.Options {
-	var outage app.Outage
-	return bulkread.Options{
-		Timeout: cmp.Or(o.Timeout, client.DefaultTimeout),
-		Trouble: func(err error) { outage.Report(a, err, "connecting again") },
-	}
-}
-
-func export(a *app.App, ctx context.Context, operands []string, exact bool, file string) (err error) {
+func run(ctx context.Context, a *app.App, operands []string, exact bool, file string) (err error) {
 	keys, named, err := keysOf(operands, exact)
 	if err != nil {
 		return err
@@ -131,8 +120,10 @@ func export(a *app.App, ctx context.Context, operands []string, exact bool, file
 		}
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		defer progress(a, e.toFile, e.progress)()
-		return e.run(ctx, s, keys, o)
+		defer bulkread.Progress(a, e.toFile, e.progress)()
+		r := bulkread.Read(ctx, s, keys, bulkread.Options{App: a, Timeout: o.Timeout})
+		defer r.Close()
+		return e.run(r)
 	})
 }
 
@@ -141,10 +132,10 @@ type exporter struct {
 	app    *app.App
 	out    *format.Printer
 	toFile bool
-	named  map[string]bool // keys whose absence is a result
+	named  map[string]bool // keys that are reported when they are missing
 	began  time.Time
 
-	keys, bytes atomic.Int64 // for the progress
+	keys, bytes atomic.Int64 // read by the goroutine of the progress too
 	sum         format.ExportSummary
 	refused     error // of the first key that could not be read
 }
@@ -154,14 +145,9 @@ func (e *exporter) progress() string {
 	return fmt.Sprintf("%d keys, %.0f/s, %.1f MB", n, float64(n)/took.Seconds(), float64(e.bytes.Load())/1e6)
 }
 
-// run prints what keys hold, and at the end a summary.
-func (e *exporter) run(ctx context.Context, s *client.Session, keys bulkread.Keys, o client.Options) error {
-	r := bulkread.Read(ctx, s, keys, readOptions(e.app, o))
-	defer r.Close()
-	err := e.read(r)
-	if flushErr := e.out.Flush(); flushErr != nil && err == nil {
-		err = e.outputError(flushErr)
-	}
+// run prints the entries, and at the end a summary.
+func (e *exporter) run(r *bulkread.Reader) error {
+	err := r.Each(e.flush, e.entry)
 	e.sum.Keys, e.sum.Bytes, e.sum.Elapsed = int(e.keys.Load()), e.bytes.Load(), time.Since(e.began)
 	if !e.app.Settings.Quiet {
 		e.app.Say(e.sum)
@@ -177,61 +163,36 @@ func (e *exporter) run(ctx context.Context, s *client.Session, keys bulkread.Key
 	return nil
 }
 
+func (e *exporter) flush() error { return e.outputError(e.out.Flush()) }
+
 func (e *exporter) outputError(err error) error {
+	if err == nil {
+		return nil
+	}
 	return &fault.OutputError{Err: err, File: e.toFile}
 }
 
-func (e *exporter) read(r *bulkread.Reader) error {
-	for {
-		if !r.Ready() {
-			if err := e.out.Flush(); err != nil {
-				return e.outputError(err)
-			}
+// entry counts and prints one entry.
+func (e *exporter) entry(got bulkread.Entry) error {
+	switch {
+	case got.Err != nil:
+		e.sum.Refused++
+		bulkread.Refuse(e.app, &e.refused, got.Err)
+		return nil
+	case !got.Found && !e.named[got.Key]:
+		e.sum.Saw(got.Key, true)
+		return nil
+	case !got.Found:
+		e.sum.Missing++
+		if strings.HasSuffix(got.Key, ".json") || strings.HasSuffix(got.Key, ".jsonl") {
+			e.app.Warn("no key is named "+format.Brief(got.Key), "sscli export -f "+format.Word(got.Key))
 		}
-		got, err := r.Next()
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return verb.ReadError(got, err)
-		case got.Err != nil:
-			e.sum.Refused++
-			verb.Refuse(e.app, &e.refused, got.Key, got.Err)
-			continue
-		case !got.Found && !e.named[got.Key]:
-			e.sum.Saw(got.Key, true)
-			continue
-		case !got.Found:
-			e.sum.Missing++
-			if strings.HasSuffix(got.Key, ".json") || strings.HasSuffix(got.Key, ".jsonl") {
-				e.app.Warn("no key is named "+format.Brief(got.Key), "sscli export -f "+format.Word(got.Key))
-			}
-		default:
-			e.keys.Add(1)
-			e.bytes.Add(int64(len(got.Value)))
-			if since(got.Version, e.began) {
-				e.sum.Saw(got.Key, false)
-			}
-		}
-		line := format.Get{Key: got.Key, Found: got.Found, Value: got.Value, Version: app.Version(got.Version), Many: true}
-		if err := e.out.Queue(line); err != nil {
-			return e.outputError(err)
+	default:
+		e.keys.Add(1)
+		e.bytes.Add(int64(len(got.Value)))
+		if got.WrittenSince(e.began) {
+			e.sum.Saw(got.Key, false)
 		}
 	}
-}
-
-// since reports whether a version is of a time or later. A version has no more than
-// milliseconds.
-func since(v client.Version, t time.Time) bool {
-	return !v.IsZero() && !v.Time().Before(t.Truncate(time.Millisecond))
-}
-
-// progress shows a live line until end is called. There is none while results go to a terminal,
-// unless silent says that none are printed.
-func progress(a *app.App, silent bool, text func() string) (end func()) {
-	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
-		return func() {}
-	}
-	_, end = app.Live(a, batch.ProgressInterval, text)
-	return end
+	return e.outputError(e.out.Queue(format.Get{Key: got.Key, Found: got.Found, Value: got.Value, Version: app.Version(got.Version), Many: true}))
 }

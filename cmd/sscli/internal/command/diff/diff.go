@@ -1,7 +1,9 @@
-package transfer
+// Package diff is the command `sscli diff`, which compares keys with a file or another store.
+package diff
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,12 +24,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
-// NewDiff returns the command `sscli diff`.
-func NewDiff(a *app.App) *cobra.Command {
+// New returns the command `sscli diff`.
+func New(a *app.App) *cobra.Command {
 	var to config.Text
 	cmd := &cobra.Command{
 		Use:     "diff {FILE|--to CONTEXT} [PATTERN]",
@@ -101,20 +102,17 @@ type differ struct {
 	began   time.Time
 
 	// seen has the keys of the old side: for a file, the last line with the key. The
-	// goroutine that reads the old side owns it until the old side has ended.
+	// goroutine that reads the old side owns seen until the old side has ended.
 	seen map[string]int
-	// newName returns an error that names the store of the new side. nil if there is only one
-	// store.
-	newName func(error) error
 
-	compared atomic.Int64 // for the progress
+	compared atomic.Int64 // read by the goroutine of the progress too
 	sum      format.DiffSummary
 	refused  error // of the first key that could not be read
 }
 
 // withFile compares a file with the store.
 func (d *differ) withFile(ctx context.Context, name string) error {
-	// Before it is opened, which waits if it is a pipe.
+	// Opening a pipe would wait for its writer.
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return fault.Usagef("%s: want a regular file, which is read twice", format.BriefWord(name))
 	}
@@ -137,80 +135,74 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 		return &fault.UsageError{Err: err}
 	}
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		return d.run(ctx, func(yield func(side, error) bool) {
-			for line, err := range fileSide(ctx, file, 1) {
-				// What an import leaves in the end is the last line with a key.
-				if err == nil && d.seen[line.key] != line.line {
-					continue
-				}
-				if !yield(line, err) {
-					return
-				}
-			}
-		}, s, readOptions(d.app, o))
+		return d.run(ctx, s, d.fileEntries(ctx, file), bulkread.Options{App: d.app, Timeout: o.Timeout})
 	})
 }
 
-// withStore compares the store with another.
+// fileEntries returns the lines of a file. Of the lines with the same key, an import leaves the
+// last in the store.
+func (d *differ) fileEntries(ctx context.Context, file io.Reader) iter.Seq2[bulkread.Entry, error] {
+	return func(yield func(bulkread.Entry, error) bool) {
+		for line, err := range batch.Entries(ctx, file, 1) {
+			if err == nil && d.seen[line.Key] != line.Line {
+				continue
+			}
+			old := bulkread.Entry{GetResult: client.GetResult{Found: line.Found, Value: line.Value}}
+			if !yield(bulkread.Entry{Key: line.Key, Old: &old}, err) {
+				return
+			}
+		}
+	}
+}
+
+// withStore compares the store with the store of another context.
 func (d *differ) withStore(ctx context.Context, other *app.App, name string) error {
-	d.newName = func(err error) error { return fmt.Errorf("context %s: %w", name, err) }
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		var inner error
 		err := other.WithSession(ctx, func(otherSession *client.Session, otherOptions client.Options) error {
-			r := bulkread.Read(ctx, s, verb.ScanKeys(d.pattern), readOptions(d.app, o))
+			r := bulkread.Read(ctx, s, bulkread.Scan(d.pattern), bulkread.Options{App: d.app, Timeout: o.Timeout})
 			defer r.Close()
-			reading := readOptions(other, otherOptions)
-			var outage app.Outage
-			reading.Trouble = func(err error) {
-				if err == nil {
-					outage.Over(d.app, ", context "+name)
-					return
-				}
-				outage.Trouble(d.app, d.newName(err), "connecting again")
-			}
-			inner = d.run(ctx, d.storeSide(r), otherSession, reading)
+			inner = d.run(ctx, otherSession, d.storeEntries(r), bulkread.Options{App: d.app, Timeout: otherOptions.Timeout, Context: name})
 			return nil
 		})
 		if err != nil && !fault.IsA[*config.Error](err) { // which names the context itself
-			err = d.newName(err)
+			err = fmt.Errorf("context %s: %w", name, err)
 		}
 		return errors.Join(inner, err)
 	})
 }
 
-// storeSide returns the keys of a reader as the old side, each once.
-func (d *differ) storeSide(r *bulkread.Reader) iter.Seq2[side, error] {
-	return func(yield func(side, error) bool) {
+// storeEntries returns the entries of the old store, each key once. Only these have a Key.
+func (d *differ) storeEntries(r *bulkread.Reader) iter.Seq2[bulkread.Entry, error] {
+	return func(yield func(bulkread.Entry, error) bool) {
 		for {
-			e, err := r.Next()
+			old, err := r.Next()
 			if err == io.EOF {
 				return
 			}
 			if err != nil {
-				yield(side{}, verb.ReadError(e, err))
+				yield(bulkread.Entry{}, err)
 				return
 			}
-			if _, twice := d.seen[e.Key]; twice {
+			if _, twice := d.seen[old.Key]; twice {
 				continue
 			}
-			d.seen[e.Key] = 0
-			if !yield(side{key: e.Key, here: e.Found, value: e.Value, version: e.Version, store: true, err: e.Err}, nil) {
+			d.seen[old.Key] = 0
+			if !yield(bulkread.Entry{Key: old.Key, Old: &old}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// run compares the old side with a store, and prints the differences and a summary.
-func (d *differ) run(ctx context.Context, old iter.Seq2[side, error], s *client.Session, o bulkread.Options) error {
+// run compares the old side with a store, the new side, and prints the differences and a
+// summary.
+func (d *differ) run(ctx context.Context, s *client.Session, old iter.Seq2[bulkread.Entry, error], o bulkread.Options) error {
 	d.began = time.Now()
-	end := progress(d.app, false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
-	err := d.known(ctx, old, s, o)
+	end := bulkread.Progress(d.app, false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
+	err := d.compareAll(ctx, s, bulkread.Of(old), o)
 	if err == nil {
-		err = d.added(ctx, s, o)
-	}
-	if flushErr := d.app.Flush(); flushErr != nil && err == nil {
-		err = flushErr
+		err = d.compareAll(ctx, s, d.addedKeys, o)
 	}
 	end()
 	if d.sum.Elapsed = time.Since(d.began); !d.app.Settings.Quiet {
@@ -227,98 +219,50 @@ func (d *differ) run(ctx context.Context, old iter.Seq2[side, error], s *client.
 	return nil
 }
 
-// known compares the keys of the old side.
-func (d *differ) known(ctx context.Context, old iter.Seq2[side, error], s *client.Session, o bulkread.Options) error {
-	pairs := compare(ctx, s, old, o)
-	pairs.name = d.newName
-	defer pairs.close()
-	for {
-		if !pairs.r.Ready() {
-			if err := d.app.Flush(); err != nil {
-				return err
-			}
-		}
-		p, err := pairs.next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := d.pair(p); err != nil {
-			return err
-		}
-	}
-}
-
-// added reads the keys of the new side that the old one does not have.
-func (d *differ) added(ctx context.Context, s *client.Session, o bulkread.Options) error {
-	scan := verb.ScanKeys(d.pattern)
-	r := bulkread.Read(ctx, s, func(r *bulkread.Reader) iter.Seq2[string, error] {
-		return func(yield func(string, error) bool) {
-			for key, err := range scan(r) {
-				if _, known := d.seen[key]; known && err == nil {
-					continue
-				}
-				d.seen[key] = 0
-				if !yield(key, d.ofNew(err)) {
-					return
-				}
-			}
-		}
-	}, o)
+// compareAll reads keys from the new side and compares each with its old entry.
+func (d *differ) compareAll(ctx context.Context, s *client.Session, keys bulkread.Keys, o bulkread.Options) error {
+	r := bulkread.Read(ctx, s, keys, o)
 	defer r.Close()
-	for {
-		if !r.Ready() {
-			if err := d.app.Flush(); err != nil {
-				return err
+	return r.Each(d.app.Flush, d.compare)
+}
+
+// addedKeys returns the keys of the new side that the old side does not have.
+func (d *differ) addedKeys(r *bulkread.Reader) iter.Seq2[bulkread.Entry, error] {
+	return func(yield func(bulkread.Entry, error) bool) {
+		for key, err := range bulkread.Scan(d.pattern)(r) {
+			if _, known := d.seen[key.Key]; known && err == nil {
+				continue
+			}
+			d.seen[key.Key] = 0
+			key.Old = new(bulkread.Entry)
+			if !yield(key, err) {
+				return
 			}
 		}
-		e, err := r.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return d.ofNew(verb.ReadError(e, err))
-		}
-		if err := d.pair(pair{key: e.Key, now: e}); err != nil {
-			return err
-		}
 	}
 }
 
-// ofNew returns an error about the new side, with its name.
-func (d *differ) ofNew(err error) error {
-	if err == nil || d.newName == nil {
-		return err
-	}
-	return d.newName(err)
-}
-
-// pair counts a key and prints the difference, if there is one.
-func (d *differ) pair(p pair) error {
+// compare counts a key and prints the difference between now and now.Old, if there is one.
+func (d *differ) compare(now bulkread.Entry) error {
 	d.compared.Add(1)
-	if p.old.err != nil || p.now.Err != nil {
+	old := now.Old
+	if err := cmp.Or(old.Err, now.Err); err != nil {
 		d.sum.Refused++
-		if p.old.err != nil {
-			verb.Refuse(d.app, &d.refused, p.key, p.old.err)
-		} else {
-			verb.Refuse(d.app, &d.refused, p.key, d.ofNew(p.now.Err))
-		}
+		bulkread.Refuse(d.app, &d.refused, err)
 		return nil
 	}
 	switch {
-	case p.old.store && !p.old.here:
-		d.sum.Saw(p.key, true)
-	case since(p.old.version, d.began), since(p.now.Version, d.began):
-		d.sum.Saw(p.key, false)
+	case old.Key != "" && !old.Found: // SCAN listed the key, and GET did not find it
+		d.sum.Saw(now.Key, true)
+	case old.WrittenSince(d.began), now.WrittenSince(d.began):
+		d.sum.Saw(now.Key, false)
 	}
-	found := format.Difference{Key: p.key, OldVersion: app.Version(p.old.version), NewVersion: app.Version(p.now.Version)}
-	if p.old.here {
-		found.Old = append([]byte{}, p.old.value...) // never nil, which is a missing key
+	found := format.Difference{Key: now.Key, OldVersion: app.Version(old.Version), NewVersion: app.Version(now.Version)}
+	if old.Found {
+		found.Old = append([]byte{}, old.Value...) // never nil, which is a missing key
 	}
-	if p.now.Found {
-		found.New = append([]byte{}, p.now.Value...)
+	if now.Found {
+		found.New = append([]byte{}, now.Value...)
 	}
 	switch {
 	case found.Old == nil && found.New == nil:

@@ -6,14 +6,16 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
 )
 
 func dial(t *testing.T, store *emulator.Server) *client.Session {
@@ -84,7 +86,7 @@ func TestBreaks(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{ScanPage: 10})
 	want := fill(t, store, 400)
-	var n, cuts, troubles, ends atomic.Int32
+	var n, cuts atomic.Int32
 	store.Intercept(func(emulator.Request) emulator.Action {
 		switch n := n.Add(1); {
 		case n%83 == 0:
@@ -96,23 +98,38 @@ func TestBreaks(t *testing.T) {
 		}
 		return emulator.Action{}
 	})
-	r := Read(t.Context(), dial(t, store), Scan("*"), Options{Timeout: 20 * time.Second, Trouble: func(err error) {
+	a, messages := newApp(t)
+	r := Read(t.Context(), dial(t, store), Scan("*"), Options{App: a, Timeout: 20 * time.Second})
+	got, err := all(t, r)
+	troubles, ends := 0, int32(0)
+	for line := range strings.Lines(messages.String()) {
 		switch {
-		case err == nil:
-			ends.Add(1)
-		case !isA[*mqtt.LostError](err):
-			t.Errorf("trouble: %v", err)
+		case strings.Contains(line, "the broker answers again"):
+			ends++
+		case !strings.Contains(line, "connection lost"):
+			t.Errorf("trouble: %s", line)
 		default:
-			troubles.Add(1)
+			troubles++
 		}
-	}})
-	if got, err := all(t, r); err != nil || !slices.Equal(got, want) || troubles.Load() == 0 {
-		t.Errorf("%v after %d breaks: got %d keys, want %d", err, troubles.Load(), len(got), len(want))
 	}
-	// Requests that were under way when the connection broke do not make another outage of it.
-	if ends.Load() == 0 || ends.Load() > cuts.Load() {
-		t.Errorf("%d outages ended, of %d breaks", ends.Load(), cuts.Load())
+	if err != nil || !slices.Equal(got, want) || troubles == 0 {
+		t.Errorf("%v after %d breaks: got %d keys, want %d", err, troubles, len(got), len(want))
 	}
+	// Requests that were in flight when the connection broke do not make another outage of it.
+	if ends == 0 || ends > cuts.Load() {
+		t.Errorf("%d outages ended, of %d breaks", ends, cuts.Load())
+	}
+}
+
+// newApp returns an App, and what it prints on standard error.
+func newApp(t *testing.T) (*app.App, *strings.Builder) {
+	t.Helper()
+	var messages strings.Builder
+	faults, err := format.New(&messages, format.Options{Output: "raw"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &app.App{Faults: faults}, &messages
 }
 
 // TestStaysAway: a connection that stays away ends the reading, with an error that is about it.
@@ -129,7 +146,8 @@ func TestStaysAway(t *testing.T) {
 			}
 			return emulator.Action{}
 		})
-		_, err := all(t, Read(t.Context(), dial(t, store), Scan("*"), Options{Timeout: 50 * time.Millisecond}))
+		a, _ := newApp(t)
+		_, err := all(t, Read(t.Context(), dial(t, store), Scan("*"), Options{App: a, Timeout: 50 * time.Millisecond}))
 		if !isConnection(err) {
 			t.Errorf("%s: %v, want an error about the connection", verb, err)
 		}
@@ -144,9 +162,9 @@ func TestEnds(t *testing.T) {
 	keys := fill(t, store, 100)
 	s := dial(t, store)
 	bad := errors.New("bad")
-	var source iter.Seq2[string, error] = func(yield func(string, error) bool) {
-		if yield(keys[0], nil) && yield(keys[1], nil) {
-			yield("", bad)
+	var source iter.Seq2[Entry, error] = func(yield func(Entry, error) bool) {
+		if yield(Entry{Key: keys[0]}, nil) && yield(Entry{Key: keys[1]}, nil) {
+			yield(Entry{}, bad)
 		}
 	}
 	if got, err := all(t, Read(t.Context(), s, Of(source), Options{})); err != bad || !slices.Equal(got, keys[:2]) {

@@ -1,4 +1,4 @@
-package manual
+package man
 
 import (
 	"os"
@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// NewMan returns the command `sscli man`.
-func NewMan(a *app.App) *cobra.Command {
+// New returns the command `sscli man`.
+func New(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:         "man DIR",
 		Short:       "Write the manual pages to a directory",
@@ -32,7 +33,7 @@ The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else tod
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			info := build(a.Build)
+			info := version.Of(a.Build)
 			date, err := pageDate(a, info.Date)
 			if err != nil {
 				return err
@@ -68,9 +69,8 @@ func WritePages(root *cobra.Command, dir string, e Edition) error {
 		return err
 	}
 	for _, cmd := range Documented(root) {
-		text := page(cmd, e)
 		name := filepath.Join(dir, PageName(cmd)+"."+section(cmd))
-		if err := os.WriteFile(name, text, 0o666); err != nil {
+		if err := os.WriteFile(name, []byte(page(cmd, e)), 0o666); err != nil {
 			return err
 		}
 	}
@@ -82,11 +82,16 @@ func WritePages(root *cobra.Command, dir string, e Edition) error {
 func Documented(cmd *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() || sub.Name() == "help" || sub.IsAdditionalHelpTopicCommand() {
+		if isDocumented(sub) {
 			list = append(list, Documented(sub)...)
 		}
 	}
 	return list
+}
+
+// isDocumented reports whether help shows a command or a topic.
+func isDocumented(cmd *cobra.Command) bool {
+	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
 // PageName returns the name of the page of a command, without the section: sscli-lock-run.

@@ -1,4 +1,6 @@
-package manual
+// Package topics has the topics of `sscli help`, such as `sscli help exit-codes`: help pages
+// without a command.
+package topics
 
 import (
 	"fmt"
@@ -14,8 +16,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Topics returns the topics of `sscli help`: help pages without a command.
-func Topics() []*cobra.Command {
+// All returns the topics, in the order of help.
+func All() []*cobra.Command {
 	topic := func(name, short, text string) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Long: text}
 	}

@@ -1,4 +1,5 @@
-package manual
+// Package version is the command `sscli version`.
+package version
 
 import (
 	"runtime"
@@ -10,8 +11,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// NewVersion returns the command `sscli version`.
-func NewVersion(a *app.App) *cobra.Command {
+// New returns the command `sscli version`.
+func New(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:         "version",
 		Short:       "Print the version",
@@ -24,13 +25,13 @@ no commit, unless with -buildvcs=true. sscli --version prints the same.`,
 		Example: "  sscli version\n  sscli version -o json",
 		Args:    app.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return a.Emit(build(a.Build))
+			return a.Emit(Of(a.Build))
 		},
 	}
 }
 
-// build completes the data that the linker set with the data that the Go command recorded.
-func build(b format.Build) format.Build {
+// Of completes the data that the linker set by what the Go command recorded.
+func Of(b format.Build) format.Build {
 	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {
 		b = recorded(b, info)

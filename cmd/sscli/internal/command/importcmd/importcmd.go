@@ -1,12 +1,12 @@
-package transfer
+// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. Its name is
+// not that of the command, because import is a keyword of Go. Package batch loads the lines.
+package importcmd
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"os"
 	"time"
 
@@ -15,17 +15,17 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
 // defaultInflight is the number of writes under way, unless --inflight says otherwise.
 const defaultInflight = 64
 
-// NewImport returns the command `sscli import`.
-func NewImport(a *app.App) *cobra.Command {
+// New returns the command `sscli import`.
+func New(a *app.App) *cobra.Command {
 	o := batch.LoadOptions{Name: "import"}
 	var onlyNew, dryRun bool
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -61,7 +61,7 @@ Whether a fencing token would pass cannot be known without writing.`,
 				}
 			}
 			if dryRun {
-				return plan(a, cmd.Context(), app.Unprotect(args[0]), o, onlyNew)
+				return dryRunFile(cmd.Context(), a, app.Unprotect(args[0]), o, onlyNew)
 			}
 			sum, ran, err := batch.Load(a, cmd.Context(), args[0], o)
 			if ran {
@@ -104,20 +104,8 @@ func stopped(sum format.BatchSummary) string {
 	return fmt.Sprintf("line %d %s; %s %s done already", sum.Resume, outcome, format.Count(later, "later line"), were)
 }
 
-// fileSide returns the lines of a file of JSON lines, from line first on, as one side of a
-// comparison.
-func fileSide(ctx context.Context, source io.Reader, first int) iter.Seq2[side, error] {
-	return func(yield func(side, error) bool) {
-		for e, err := range batch.Entries(ctx, source, first) {
-			if !yield(side{key: e.Key, here: e.Found, value: e.Value, line: e.Line}, err) {
-				return
-			}
-		}
-	}
-}
-
-// plan prints what an import would do.
-func plan(a *app.App, ctx context.Context, from string, o batch.LoadOptions, onlyNew bool) error {
+// dryRunFile prints what an import of a file, or of standard input (-), would do.
+func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOptions, onlyNew bool) error {
 	source := a.Stdin
 	if from != "-" {
 		file, err := os.Open(from)
@@ -130,57 +118,61 @@ func plan(a *app.App, ctx context.Context, from string, o batch.LoadOptions, onl
 		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
 		return &fault.UsageError{Err: err, Hint: "import FILE"}
 	}
+	p := plan{app: a, onlyNew: onlyNew}
 	began := time.Now()
 	return a.WithSession(ctx, func(s *client.Session, options client.Options) error {
-		pairs := compare(ctx, s, fileSide(ctx, source, o.From), readOptions(a, options))
-		defer pairs.close()
-		var sum format.BatchSummary
-		var refused error
-		for {
-			if !pairs.r.Ready() {
-				if err := a.Flush(); err != nil {
-					return err
+		lines := func(yield func(bulkread.Entry, error) bool) {
+			for e, err := range batch.Entries(ctx, source, o.From) {
+				line := bulkread.Entry{Key: e.Key, GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
+				if !yield(bulkread.Entry{Key: e.Key, Old: &line}, err) {
+					return
 				}
 			}
-			p, err := pairs.next()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return errors.Join(a.Flush(), err)
-			}
-			result := format.ImportPlan{Key: p.key, Version: app.Version(p.now.Version)}
-			switch {
-			case p.now.Err != nil:
-				sum.Refused++
-				verb.Refuse(a, &refused, p.key, p.now.Err)
-				continue
-			case !p.old.here:
-				result.Action = "skip"
-				sum.Skipped++
-			case !p.now.Found:
-				result.Action = "create"
-				sum.Applied++
-			case onlyNew:
-				result.Action = "exists"
-				sum.No++
-			case bytes.Equal(p.old.value, p.now.Value):
-				result.Action = "same"
-				sum.Applied++
-			default:
-				result.Action = "replace"
-				sum.Applied++
-			}
-			if err := a.Queue(result); err != nil {
-				return err
-			}
 		}
-		if err := a.Flush(); err != nil {
+		r := bulkread.Read(ctx, s, bulkread.Of(lines), bulkread.Options{App: a, Timeout: options.Timeout})
+		defer r.Close()
+		if err := r.Each(a.Flush, p.add); err != nil {
 			return err
 		}
-		if sum.Elapsed = time.Since(began); !a.Settings.Quiet {
-			a.Say(format.DryRunSummary{Batch: sum})
+		if p.sum.Elapsed = time.Since(began); !a.Settings.Quiet {
+			a.Say(format.DryRunSummary{Batch: p.sum})
 		}
-		return refused
+		return p.refused
 	})
+}
+
+// A plan counts and prints what an import would do.
+type plan struct {
+	app     *app.App
+	onlyNew bool
+	sum     format.BatchSummary
+	refused error // of the first key that could not be read
+}
+
+// add prints what the import would do with one line. now is what the store holds, now.Old is
+// the line.
+func (p *plan) add(now bulkread.Entry) error {
+	result := format.ImportPlan{Key: now.Key, Version: app.Version(now.Version)}
+	switch {
+	case now.Err != nil:
+		p.sum.Refused++
+		bulkread.Refuse(p.app, &p.refused, now.Err)
+		return nil
+	case !now.Old.Found:
+		result.Action = "skip"
+		p.sum.Skipped++
+	case !now.Found:
+		result.Action = "create"
+		p.sum.Applied++
+	case p.onlyNew:
+		result.Action = "exists"
+		p.sum.No++
+	case bytes.Equal(now.Old.Value, now.Value):
+		result.Action = "same"
+		p.sum.Applied++
+	default:
+		result.Action = "replace"
+		p.sum.Applied++
+	}
+	return p.app.Queue(result)
 }

@@ -1,0 +1,29 @@
+package bulkread
+
+import (
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// Refuse prints the error of a key that could not be read. first keeps the error of the first
+// such key, for the exit code.
+func Refuse(a *app.App, first *error, err error) {
+	code := a.Fault(err)
+	if *first == nil {
+		*first = &fault.ExitError{Code: code, Err: err}
+	}
+}
+
+// Progress shows text in a live line until end is called. There is no line while results go to a
+// terminal, unless silent says that no results are printed.
+func Progress(a *app.App, silent bool, text func() string) (end func()) {
+	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
+		return func() {}
+	}
+	_, end = app.Live(a, 200*time.Millisecond, text)
+	return end
+}

@@ -1,0 +1,125 @@
+package man
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+)
+
+// page returns the manual page of a command or a topic.
+func page(cmd *cobra.Command, e Edition) string {
+	var r roff
+	topic := cmd.IsAdditionalHelpTopicCommand()
+	// No hyphenation, and no blanks to justify lines.
+	fmt.Fprintf(&r, ".TH \"%s\" \"%s\" %s %q \"sscli manual\"\n.nh\n.ad l\n",
+		EscapeRoff(strings.ToUpper(PageName(cmd))), section(cmd), e.Date, strings.TrimSpace("sscli "+e.Version))
+	r.macro("SH", "NAME")
+	r.text(PageName(cmd) + " - " + cmd.Short)
+	if !topic {
+		r.macro("SH", "SYNOPSIS")
+		_, operands, _ := strings.Cut(cmd.Use, " ")
+		if operands != "" {
+			operands = EscapeRoff(operands) + " "
+		}
+		if cmd.HasAvailableSubCommands() {
+			operands += italic("COMMAND") + " "
+		}
+		r.WriteString(bold(cmd.CommandPath()) + " " + operands + "[flags]\n")
+	}
+	r.macro("SH", "DESCRIPTION")
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short + "."
+	}
+	r.blocks(Blocks(long))
+	if len(cmd.Aliases) > 0 {
+		r.macro("PP")
+		r.text("Also: " + strings.Join(cmd.Aliases, ", ") + ".")
+	}
+	r.commands(cmd)
+	r.options(cmd)
+	if cmd.Example != "" {
+		r.macro("SH", "EXAMPLES")
+		r.literal(strings.Split(Outdent(cmd.Example), "\n"))
+	}
+	r.macro("SH", "SEE ALSO")
+	if !cmd.HasParent() {
+		r.text("https://github.com/sscli/sscli")
+		return r.String()
+	}
+	r.WriteString(strings.Join(related(cmd), ",\n") + "\n")
+	if !topic {
+		r.macro("PP")
+		r.text("The flags of all commands are in sscli(1).")
+	}
+	return r.String()
+}
+
+// commands lists the subcommands of a command in the groups of its help, and the topics.
+func (r *roff) commands(cmd *cobra.Command) {
+	list := func(heading, title string, which func(*cobra.Command) bool) {
+		for _, sub := range cmd.Commands() {
+			if !isDocumented(sub) || !which(sub) {
+				continue
+			}
+			if title != "" {
+				r.macro(heading, title)
+				title = ""
+			}
+			r.item(reference(sub), sub.Short)
+		}
+	}
+	topic := (*cobra.Command).IsAdditionalHelpTopicCommand
+	if slices.ContainsFunc(cmd.Commands(), func(sub *cobra.Command) bool { return isDocumented(sub) && !topic(sub) }) {
+		r.macro("SH", "COMMANDS")
+	}
+	for _, g := range cmd.Groups() {
+		list("SS", strings.TrimSuffix(g.Title, ":"), func(sub *cobra.Command) bool { return sub.GroupID == g.ID })
+	}
+	list("", "", func(sub *cobra.Command) bool { return sub.GroupID == "" && !topic(sub) })
+	list("SH", "TOPICS", topic)
+}
+
+// options lists the flags of a command. The page of sscli has the flags of all commands too.
+func (r *roff) options(cmd *cobra.Command) {
+	flags := app.OwnFlags(cmd)
+	if !cmd.HasParent() {
+		flags = append(flags, app.SharedFlags(cmd)...)
+	}
+	if len(flags) > 0 {
+		r.macro("SH", "OPTIONS")
+	}
+	for _, f := range flags {
+		value, usage := app.FlagHelp(f)
+		term := bold("--" + f.Name)
+		if f.Shorthand != "" {
+			term = bold("-"+f.Shorthand) + ", " + term
+		}
+		if value != "" {
+			term += " " + italic(value)
+		}
+		r.item(term, usage)
+	}
+}
+
+// related returns references to the commands above a command and to the topics.
+func related(cmd *cobra.Command) []string {
+	root := cmd.Root()
+	pages := []string{reference(root)}
+	if cmd.Parent() != root {
+		pages = append(pages, reference(cmd.Parent()))
+	}
+	for _, sub := range root.Commands() {
+		if sub != cmd && sub.IsAdditionalHelpTopicCommand() {
+			pages = append(pages, reference(sub))
+		}
+	}
+	return pages
+}
+
+// reference returns the name and the section of the page of a command.
+func reference(cmd *cobra.Command) string { return bold(PageName(cmd)) + "(" + section(cmd) + ")" }

@@ -1,0 +1,82 @@
+package man
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A roff is a page in the man macros, see man(7).
+type roff struct{ strings.Builder }
+
+// macro adds a macro with its arguments.
+func (r *roff) macro(name string, args ...string) {
+	r.WriteString("." + name)
+	for _, arg := range args {
+		r.WriteString(` "` + EscapeRoff(arg) + `"`)
+	}
+	r.WriteByte('\n')
+}
+
+// text adds lines of escaped text.
+func (r *roff) text(lines ...string) {
+	for _, line := range lines {
+		r.WriteString(EscapeRoff(line) + "\n")
+	}
+}
+
+// item adds a term and its meaning. The term is escaped, the meaning is not.
+func (r *roff) item(term, meaning string) {
+	r.macro("TP")
+	r.WriteString(term + "\n")
+	r.text(meaning)
+}
+
+// literal adds lines that stay as they are.
+func (r *roff) literal(lines []string) {
+	r.WriteString(".RS 4\n.nf\n")
+	r.text(lines...)
+	r.WriteString(".fi\n.RE\n")
+}
+
+// blocks adds the blocks of a help text.
+func (r *roff) blocks(list []Block) {
+	for i, b := range list {
+		if b.Rows == nil && i > 0 {
+			r.macro("PP")
+		}
+		for _, row := range b.Rows {
+			r.item(bold(row[0]), row[1])
+		}
+		if b.Literal != nil {
+			r.literal(b.Literal)
+		}
+		if b.Prose != "" {
+			r.text(b.Prose)
+		}
+	}
+}
+
+func bold(text string) string { return `\fB` + EscapeRoff(text) + `\fR` }
+
+func italic(text string) string { return `\fI` + EscapeRoff(text) + `\fR` }
+
+// EscapeRoff returns a text in which nothing has a special meaning to a formatter. It escapes the
+// ASCII characters too that formatters would replace by typographic ones.
+func EscapeRoff(text string) string {
+	escapes := map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
+	var b strings.Builder
+	if strings.HasPrefix(text, ".") {
+		b.WriteString(`\&`) // or the line would be a request
+	}
+	for _, c := range text {
+		switch escape, special := escapes[c]; {
+		case special:
+			b.WriteString(escape)
+		case c > '~':
+			fmt.Fprintf(&b, `\[u%04X]`, c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
