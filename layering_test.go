@@ -89,25 +89,37 @@ terminal             signals
 trace                client/mqtt client/wire format
 config               atomicfile suggest
 certs                atomicfile config
+operand              repl
+help
+output               format
 fault                client client/mqtt client/wire format process config signals terminal
-app                  client client/mqtt emulator format certs config fault signals suggest terminal trace
+app                  client client/mqtt emulator format certs config fault signals terminal trace output
 fence                client client/wire config fault
-complete             client format app config fault
+complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault
 jsonfield            format
 
-verb                 client client/wire format atomicfile app complete config bulkread fault fence
-directive            client/wait format app config fault
-command/batch        client client/wait format repl app fault directive command/ping signals verb
+cmdline              repl app complete config fault help operand suggest
+verb                 client client/wire format repl app complete fault fence operand
+directive            client/wait format repl app config fault
+command/call         client client/wire format repl app fault fence verb
+command/completion   app complete fault
+command/del          client format repl app fault fence verb
+command/get          client format repl app atomicfile config fault verb
+command/keynotify    client client/wire repl command/call fault verb
+command/scan         client format repl app bulkread config fault verb
+command/set          client client/wire format repl app config fault fence verb
+command/vdel         client format repl app config fault fence verb
+command/batch        client client/wait format repl app fault directive command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand
 command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch fault
 command/diff         client format app bulkread command/batch complete config fault jsonfield
-command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest
+command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
-command/lock/trace   client format atomicfile app config fault locklog signals
+command/lock/trace   client format atomicfile app config fault locklog signals output
 command/lock         client format command/lock/trace process app config fault fence signals
-command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb
-command/watch        client format process app complete config fault jsonfield signals
+command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
+command/watch        client format process app complete config fault jsonfield signals output
 command/explain      client client/wire format app complete config fault fence
 command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process app config fault passwd requestlog
 command/gateway      client client/wait client/wire redis format certs process app config fault passwd requestlog
@@ -118,12 +130,12 @@ command/bench        client client/wait client/wire format app config fault term
 command/ping         client client/wait client/wire format app config fault
 command/hlc          client/wire format app fault
 command/contextcmd   client format app complete config fault
-topics               format app config fault
+topics               format config fault help
 command/version      format app
-command/man          app command/version fault
-statestorecli        client format atomicfile app config fault verb
+command/man          app command/version fault cmdline help
+statestorecli        client format atomicfile app config fault verb operand
 
-cmd/sscli            format command/batch command/bench process app complete command/contextcmd command/diff command/doctor command/edit command/export fault command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain
+cmd/sscli            format command/batch command/bench process app command/contextcmd command/diff command/doctor command/edit command/export command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/scan command/set command/vdel
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -48,7 +48,7 @@ func runBatch(t *testing.T, address string, args ...string) batchReport {
 		return f
 	}
 	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
-	err := executeLine(a, t.Context(), "sscli", append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
+	err := runLine(t.Context(), a, "sscli", append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
 	r := batchReport{code: a.Report(err), applied: make(map[int]bool), failed: make(map[int]float64), ahead: make(map[int]bool)}
 	for _, f := range []*os.File{a.Stdout, a.Stderr} {
 		name := f.Name()
@@ -269,7 +269,7 @@ func TestBatchShowsResults(t *testing.T) {
 			ended := make(chan error)
 			go func() {
 				defer stdout.Close()
-				ended <- executeLine(a, ctx, "sscli", []string{"batch", "-", "--inflight", "4", "-u", "mqtt://" + store.Addr().String()})
+				ended <- runLine(ctx, a, "sscli", []string{"batch", "-", "--inflight", "4", "-u", "mqtt://" + store.Addr().String()})
 			}()
 			if _, err := io.WriteString(stdin, "set a 1\n"+then+"\n"); err != nil {
 				t.Fatal(err)

@@ -54,7 +54,7 @@ func TestBytesSurviveSavingAndLoading(t *testing.T) {
 		}
 		defer out.Close()
 		a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: out, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}
-		if err := executeLine(a, t.Context(), "sscli", append([]string{"-q", "-u", store.URL()}, args...)); err != nil {
+		if err := runLine(t.Context(), a, "sscli", append([]string{"-q", "-u", store.URL()}, args...)); err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
 		printed, err := os.ReadFile(out.Name())

@@ -3,14 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
@@ -59,7 +58,7 @@ func otherTools() [][2]string {
 // TestHabits shows what each command of other tools leads to. A suggestion must exist; that it is
 // related is for the reader of testdata/habits.golden.
 func TestHabits(t *testing.T) {
-	root := app.NewRoot(newApp())
+	root := cmdline.NewRoot(newApp())
 	var got strings.Builder
 	seen := make(map[string]bool)
 	for _, tool := range otherTools() {
@@ -74,9 +73,7 @@ func TestHabits(t *testing.T) {
 				continue // sscli has it
 			}
 			a := newApp()
-			r := app.NewRootFor(a, append(words, "a"))
-			r.SetOut(io.Discard)
-			usage, ok := errors.AsType[*fault.UsageError](r.ExecuteContext(t.Context()))
+			usage, ok := errors.AsType[*fault.UsageError](cmdline.Run(t.Context(), a, append(words, "a")))
 			if !ok {
 				t.Errorf("%s: want a usage error", line)
 				continue

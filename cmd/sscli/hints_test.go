@@ -13,8 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 )
 
 // badHint returns what a hint recommends that sscli does not have; empty if it has everything. A
@@ -75,7 +76,7 @@ func hasFlag(root, cmd *cobra.Command, flag string) bool {
 		in = commands(root)
 	}
 	return name == "--help" || slices.ContainsFunc(in, func(c *cobra.Command) bool {
-		for _, f := range append(app.OwnFlags(c), app.SharedFlags(c)...) {
+		for _, f := range append(help.OwnFlags(c), help.SharedFlags(c)...) {
 			if name == "--"+f.Name || name == "-"+f.Shorthand {
 				return true
 			}
@@ -142,7 +143,7 @@ func literals(e ast.Expr) string {
 
 // TestHints wants each command and each flag that a hint names to exist.
 func TestHints(t *testing.T) {
-	root := app.NewRoot(newApp())
+	root := cmdline.NewRoot(newApp())
 	for _, test := range [][2]string{ // the test sees what it looks for
 		{"sscli lock stat NAME", ""}, {"sscli lok status", "sscli lok"}, {"use --nonsense", "--nonsense"},
 		{"sscli get KEY --wait 1m", "--wait"}, {"sscli lock run NAME --wait 1m; --version-only", ""},

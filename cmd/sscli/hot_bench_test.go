@@ -81,7 +81,7 @@ func runHot(b *testing.B, stdin io.Reader, address, args string) {
 	defer stderr.Close()
 	before := cpuTime(b)
 	a := &app.App{Commands: table(), Topics: topics.All, Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
-	err = executeLine(a, b.Context(), "sscli", append(strings.Fields(args), "-u", "mqtt://"+address))
+	err = runLine(b.Context(), a, "sscli", append(strings.Fields(args), "-u", "mqtt://"+address))
 	if code := a.Report(err); code != 0 {
 		text, _ := os.ReadFile(stderr.Name())
 		b.Fatalf("exit code %d: %s", code, text)

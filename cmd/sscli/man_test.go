@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
 )
 
 func manualPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := man.WritePages(app.NewRoot(newApp()), dir, man.Edition{Date: "2026-09-21"}); err != nil {
+	if err := man.WritePages(cmdline.NewRoot(newApp()), dir, man.Edition{Date: "2026-09-21"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir

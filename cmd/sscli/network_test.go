@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
 )
@@ -157,7 +157,7 @@ func TestNoOtherNetwork(t *testing.T) {
 
 	straced(t, program, server.URL(), "", "set", "held", "another")
 
-	root := app.NewRoot(newApp())
+	root := cmdline.NewRoot(newApp())
 	root.InitDefaultHelpCmd()
 
 	cases := networkCases()

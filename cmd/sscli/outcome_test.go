@@ -163,12 +163,6 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 	return ""
 }
 
-// executeLine runs a command line in this process, which catches no signals for it.
-func executeLine(a *app.App, ctx context.Context, name string, args []string) error {
-	root, words := commandLine(a, name, args)
-	return execute(a, ctx, root, words)
-}
-
 // runQuietly runs sscli in this process and returns its exit code and standard output.
 func runQuietly(t *testing.T, args []string) (code int, printed string) {
 	dir := t.TempDir()
@@ -180,7 +174,7 @@ func runQuietly(t *testing.T, args []string) (code int, printed string) {
 		return f
 	}
 	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
-	code = a.Report(executeLine(a, t.Context(), "sscli", args))
+	code = a.Report(runLine(t.Context(), a, "sscli", args))
 	name := a.Stdout.Name()
 	a.Stdout.Close()
 	a.Stderr.Close()
@@ -203,7 +197,7 @@ func TestInterruptedOnce(t *testing.T) {
 	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: stderr, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- executeLine(a, ctx, "sscli", []string{"get", "a", "b", "-u", store.URL()}) }()
+	go func() { ended <- runLine(ctx, a, "sscli", []string{"get", "a", "b", "-u", store.URL()}) }()
 	if err := store.Await(t.Context(), func(s emulator.State) bool { return s.Requests == 2 }); err != nil {
 		t.Fatal(err)
 	}

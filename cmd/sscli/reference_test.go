@@ -11,14 +11,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 )
 
 // TestReference compares docs/commands.md with the command table; -update writes it.
 func TestReference(t *testing.T) {
 	const file = "../../docs/commands.md"
-	root := app.NewRoot(newApp())
+	root := cmdline.NewRoot(newApp())
 
 	want := reference(root)
 	if *update {
@@ -60,7 +61,7 @@ end.
 		}
 	}
 	b.WriteString("\n## Flags of all commands\n\n")
-	flagTable(&b, app.SharedFlags(root))
+	flagTable(&b, help.SharedFlags(root))
 	return b.String()
 }
 
@@ -71,7 +72,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if cmd.Parent().HasParent() {
 		level = "###"
 	}
-	fmt.Fprintf(b, "\n%s %s\n\n```text\n%s\n```\n", level, cmd.CommandPath(), app.UseLine(cmd))
+	fmt.Fprintf(b, "\n%s %s\n\n```text\n%s\n```\n", level, cmd.CommandPath(), help.UseLine(cmd))
 	long := cmd.Long
 	if long == "" {
 		long = cmd.Short + "."
@@ -93,7 +94,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if len(cmd.Aliases) > 0 {
 		fmt.Fprintf(b, "\nAlso: %s.\n", strings.Join(cmd.Aliases, ", "))
 	}
-	if flags := app.OwnFlags(cmd); len(flags) > 0 {
+	if flags := help.OwnFlags(cmd); len(flags) > 0 {
 		b.WriteString("\n")
 		flagTable(b, flags)
 	}
@@ -105,7 +106,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 func flagTable(b *strings.Builder, flags []*pflag.Flag) {
 	b.WriteString("| flag | |\n| --- | --- |\n")
 	for _, f := range flags {
-		value, usage := app.FlagHelp(f)
+		value, usage := help.FlagHelp(f)
 		name := "--" + f.Name
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
@@ -151,14 +152,14 @@ func helpText(t *testing.T, cmd *cobra.Command) string {
 // TestHelp bounds what help says of each command: it fits a screen, and shows how the command is
 // used.
 func TestHelp(t *testing.T) {
-	for _, cmd := range commands(app.NewRoot(newApp())) {
+	for _, cmd := range commands(cmdline.NewRoot(newApp())) {
 		path := cmd.CommandPath()
 		if n := utf8.RuneCountInString(cmd.Short); n == 0 || n > 50 || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: Short has %d characters, want a phrase of 1 to 50: %s", path, n, cmd.Short)
 		}
 		for line := range strings.Lines(helpText(t, cmd)) {
-			if n := utf8.RuneCountInString(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "        ")); n > app.HelpWidth {
-				t.Errorf("%s: a line of help has %d columns, want at most %d: %s", path, n, app.HelpWidth, line)
+			if n := utf8.RuneCountInString(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "        ")); n > help.Width {
+				t.Errorf("%s: a line of help has %d columns, want at most %d: %s", path, n, help.Width, line)
 			}
 		}
 		if cmd.IsAdditionalHelpTopicCommand() {
@@ -177,7 +178,7 @@ func TestHelp(t *testing.T) {
 
 // TestHelpDefaults: what --help prints of a default says something.
 func TestHelpDefaults(t *testing.T) {
-	for _, cmd := range man.Documented(app.NewRoot(newApp())) {
+	for _, cmd := range man.Documented(cmdline.NewRoot(newApp())) {
 		for line := range strings.Lines(cmd.UsageString()) {
 			if strings.Contains(line, "(default )") || strings.Contains(line, `(default "0s")`) {
 				t.Errorf("%s: %s", cmd.CommandPath(), line)

@@ -4,24 +4,31 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/bench"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/call"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/completion"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/del"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/doctor"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/edit"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/gateway"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/get"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/hlc"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/keynotify"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/scan"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/serve"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/shell"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/top"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/vdel"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/watch"
-	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 )
 
@@ -29,13 +36,13 @@ import (
 // manual pages are made from it. The most used come first, in each group of help.
 func table() []app.Command {
 	return []app.Command{
-		verb.Command("get"),
-		verb.Command("set"),
-		verb.Command("del"),
+		{Name: "get", New: verb.Command(get.New)},
+		{Name: "set", New: verb.Command(set.New)},
+		{Name: "del", New: verb.Command(del.New)},
 		{Name: "watch", New: watch.New},
-		verb.Command("scan"),
+		{Name: "scan", New: verb.Command(scan.New)},
 		{Name: "lock", New: lock.New},
-		verb.Command("vdel"),
+		{Name: "vdel", New: verb.Command(vdel.New)},
 		{Name: "edit", New: edit.New},
 		{Name: "export", New: export.New},
 		{Name: "import", New: importcmd.New},
@@ -46,8 +53,8 @@ func table() []app.Command {
 		{Name: "doctor", New: doctor.New},
 		{Name: "ping", New: ping.New},
 		{Name: "hlc", New: hlc.New},
-		verb.Command("call"),
-		verb.Command("keynotify"),
+		{Name: "call", New: verb.Command(call.New)},
+		{Name: "keynotify", New: verb.Command(keynotify.New)},
 		{Name: "bench", New: bench.New},
 
 		{Name: "serve", New: serve.New},
@@ -56,7 +63,7 @@ func table() []app.Command {
 		{Name: "context", New: contextcmd.New},
 		{Name: "shell", New: shell.New},
 		{Name: "batch", New: batch.New},
-		{Name: "completion", New: complete.New},
+		{Name: "completion", New: completion.New},
 		{Name: "man", New: man.New},
 		{Name: "version", New: version.New},
 	}

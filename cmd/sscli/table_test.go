@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 )
 
 // TestOneCommand holds that a command made by itself is the one of the whole table.
@@ -19,10 +19,10 @@ func TestOneCommand(t *testing.T) {
 		}
 		return names
 	}
-	whole := app.NewRoot(newApp())
+	whole := cmdline.NewRoot(newApp())
 	alone := 0
 	for _, want := range whole.Commands() {
-		root := app.NewRootFor(newApp(), []string{want.Name()})
+		root := cmdline.NewRootFor(newApp(), []string{want.Name()})
 		if !slices.Equal(names(root), []string{want.Name()}) {
 			continue // a topic or a command of cobra's
 		}
@@ -36,7 +36,7 @@ func TestOneCommand(t *testing.T) {
 		t.Errorf("%d commands can be made alone, want %d", alone, want)
 	}
 	for _, first := range []string{"", "GET", "--trace", "rm", "ge", "help", "__complete"} {
-		if got := names(app.NewRootFor(newApp(), []string{first, "k"})); !slices.Equal(got, names(whole)) {
+		if got := names(cmdline.NewRootFor(newApp(), []string{first, "k"})); !slices.Equal(got, names(whole)) {
 			t.Errorf("%q: %q", first, got)
 		}
 	}

@@ -35,7 +35,7 @@ func runHere(t *testing.T, env map[string]string, args ...string) (code int, std
 	}
 	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"),
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
-	code = a.Report(executeLine(a, t.Context(), "sscli", args))
+	code = a.Report(runLine(t.Context(), a, "sscli", args))
 	var texts [2]string
 	for i, f := range []*os.File{a.Stdout, a.Stderr} {
 		if err := f.Close(); err != nil {

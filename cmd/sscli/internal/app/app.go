@@ -11,7 +11,7 @@
 //			GroupID: app.GroupStore,
 //			RunE: func(cmd *cobra.Command, args []string) error {
 //				return a.WithSession(cmd.Context(), func(s *client.Session, o client.Options) error {
-//					r, err := s.Get(cmd.Context(), app.Unprotect(args[0]))
+//					r, err := s.Get(cmd.Context(), args[0])
 //					if err != nil {
 //						return err
 //					}
@@ -25,8 +25,8 @@
 // error in place of printing it: package fault turns every error into a message, a hint
 // and an exit code. Before it sends a write it calls [App.Confirm].
 //
-// [NewRoot] makes the whole command line of the table. The shell makes one for each of its
-// lines, with an App whose Shell is set.
+// Package cmdline makes the command line of the whole table. The shell makes one for each of
+// its lines, with an App whose Shell is set.
 package app
 
 import (
@@ -104,7 +104,7 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 	if a.Shell != nil || !s.AskPass || a.password != nil || s.Embedded || s.Broker() != nil {
 		return nil
 	}
-	a.Signals.Heed()
+	a.Signals.Arm()
 	password, err := terminal.AskSecret(ctx, a.Stderr, fmt.Sprintf("Password of %s at %s: ", format.Escape(s.Username), s.Address))
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Sources["askpass"], err)
@@ -113,10 +113,10 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 	return nil
 }
 
-// configureRun is Configure for a command that does not connect. Settings of the
+// ConfigureOffline is Configure for a command that does not connect. Settings of the
 // connection and the file of contexts are not looked at, so that nothing wrong there
 // matters.
-func (a *App) configureRun(fs *pflag.FlagSet) error {
+func (a *App) ConfigureOffline(fs *pflag.FlagSet) error {
 	a.Flags = fs
 	if a.Shell != nil {
 		return a.Configure(fs)
@@ -132,7 +132,7 @@ func (a *App) configured(settings config.Settings, err error) error {
 	}
 	if err == nil && settings.Override.Context != "" && !a.overridden {
 		a.overridden = true
-		warnOverride(a, settings.Override)
+		a.warnOverride(settings.Override)
 	}
 	return err
 }
@@ -140,7 +140,7 @@ func (a *App) configured(settings config.Settings, err error) error {
 // warnOverride warns that variables override the chosen context: on a terminal once a day for the
 // context and the values of the variables, and with --verbose each time. A script has set the
 // variables itself.
-func warnOverride(a *App, o config.Override) {
+func (a *App) warnOverride(o config.Override) {
 	verb := "overrides"
 	if len(o.Variables) > 1 {
 		verb = "override"
@@ -151,23 +151,47 @@ func warnOverride(a *App, o config.Override) {
 		value, _ := a.Env(name)
 		about += "\n" + value
 	}
-	terminal := term.IsTerminal(int(a.Stdout.Fd())) && term.IsTerminal(int(a.Stderr.Fd()))
+	terminal := a.stream(a.Stdout).IsTerminal() && a.stream(a.Stderr).IsTerminal()
 	if a.Settings.Verbose > 0 || terminal && !a.Settings.Quiet && !config.Told(a.Env, about, time.Now()) {
 		a.Warn(warning, "")
 	}
 }
 
-// GuessForm makes the printers for a command line that could not be parsed, from the flags
+// GuessOutput makes the printers for a command line that could not be parsed, from the flags
 // in it that can be understood.
-func GuessForm(a *App, args []string) {
+func (a *App) GuessOutput(args []string) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.ParseErrorsAllowlist.UnknownFlags = true
 	config.Bind(fs)
 	// The user is told already what is wrong with the rest.
 	_ = fs.Parse(args)
-	_ = a.configureRun(fs)
+	_ = a.ConfigureOffline(fs)
 	a.Flags = nil // of no command
+}
+
+// Offline is the annotation of commands that do not connect.
+const Offline = "offline"
+
+// A Command is a row of the command table. New builds it for one command line: the command
+// holds the values of its flags.
+type Command struct {
+	Name string
+	New  func(*App) *cobra.Command
+}
+
+// The groups of commands in help. A group has the order of the command table.
+const (
+	GroupStore = "store" // keys and locks
+	GroupDebug = "debug" // diagnostics
+	GroupServe = "serve" // servers
+	GroupMore  = "more"
+)
+
+// WithCommands returns a command with the commands below it.
+func WithCommands(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(below...)
+	return cmd
 }
 
 // OnTerminal reports whether standard input and output are a terminal that is free for a

@@ -23,7 +23,7 @@ func TestAskPassKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if o, _, err := a.Broker(); err != nil || string(o.Password) != "secret" {
+	if o, _, err := a.broker(); err != nil || string(o.Password) != "secret" {
 		t.Errorf("%q, %v", o.Password, err)
 	}
 }

@@ -22,9 +22,10 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 	if !a.Settings.Protected || a.Settings.Yes || a.confirmed {
 		return nil
 	}
-	if !CanAsk(a) {
+	if !a.CanAsk() {
 		return &fault.ProtectedError{Context: a.Settings.Context, What: what, Batch: a.Streaming}
 	}
+	a.Signals.Arm()
 	answer, err := terminal.Ask(ctx, a.Stderr, fmt.Sprintf("%s: context %s is protected. Continue? [y/N] ", what, a.Settings.Context))
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 
 // CanAsk reports whether the user can be asked: standard input and standard error are a terminal,
 // and standard input is not read for something else.
-func CanAsk(a *App) bool {
+func (a *App) CanAsk() bool {
 	stdin, ok := a.Stdin.(*os.File)
 	typed := a.Shell != nil || ok && term.IsTerminal(int(stdin.Fd())) // a shell has the terminal
 	return typed && !a.Streaming && term.IsTerminal(int(a.Stderr.Fd()))

@@ -19,41 +19,61 @@ import (
 type Shell interface {
 	// Settings returns the settings that every line begins with.
 	Settings() config.Settings
-	// Broker is App.Broker for a line.
-	Broker(*App) (client.Options, func() error, error)
+	// Broker returns the options for the requests of a line, and what to call after them.
+	Broker(*App) (o client.Options, end func() error, err error)
 	// Session returns the connection of all lines, and makes it if there is none.
 	Session(context.Context) (*client.Session, error)
-	// Saw remembers keys for completion. KeysWith returns the known keys that begin
+	// RememberKey remembers keys for completion. KeysWith returns the known keys that begin
 	// with prefix.
-	Saw(keys ...string)
+	RememberKey(keys ...string)
 	KeysWith(prefix string) []string
 	// LocksWith returns the names of locks that begin with prefix: those that commands of
 	// lock have named, or the known keys if there are none.
 	LocksWith(prefix string) []string
 }
 
-// WithSession connects, calls f, and disconnects. Connecting has the timeout of the
-// settings, which f finds in o; in a shell the session is the shell's, and stays.
-func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o client.Options) error) (err error) {
-	o, undo, err := a.Broker()
+// WithBroker calls f with the options to reach the configured broker with. With --embedded the
+// emulator runs until f returns, and with --trace-file the file is open so long. The error is
+// f's, a *config.NoBrokerError, or a *config.Error about a file.
+func (a *App) WithBroker(f func(o client.Options) error) (err error) {
+	o, end, err := a.broker()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, undo()) }()
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	s, hangUp, err := a.Dial(limited, o)
-	cancel()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hangUp()) }()
-	return f(s, o)
+	defer func() { err = errors.Join(err, end()) }()
+	return f(o)
 }
 
-// Broker returns the options to reach the configured broker with. With --embedded it
-// starts the emulator, with --trace-file it opens the file; undo ends that. The error is
-// a *config.NoBrokerError, or a *config.Error about a file.
-func (a *App) Broker() (o client.Options, undo func() error, err error) {
+// WithSession connects, calls f, and disconnects. Connecting has the timeout of the
+// settings, which f finds in o; in a shell the session is the shell's, and stays.
+func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o client.Options) error) error {
+	return a.WithBroker(func(o client.Options) error {
+		limited, cancel := context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
+		return a.Connect(limited, o, func(s *client.Session) error { return f(s, o) })
+	})
+}
+
+// Connect is WithSession with the options of WithBroker. ctx limits connecting only.
+func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Session) error) (err error) {
+	if a.Shell != nil {
+		s, err := a.Shell.Session(ctx)
+		if err != nil {
+			return err
+		}
+		return f(s)
+	}
+	a.Signals.Arm()
+	s, err := client.Dial(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return f(s)
+}
+
+// broker returns the options for WithBroker, and what ends them.
+func (a *App) broker() (o client.Options, end func() error, err error) {
 	if a.Shell != nil {
 		return a.Shell.Broker(a)
 	}
@@ -107,24 +127,10 @@ func (a *App) Broker() (o client.Options, undo func() error, err error) {
 	return o, func() error { return errors.Join(server.Close(), closeTrace()) }, nil
 }
 
-// Dial returns a session and a function that closes it. In a shell it is the session of
-// the shell, which stays open.
-func (a *App) Dial(ctx context.Context, o client.Options) (*client.Session, func() error, error) {
+// RememberKey lets a shell remember keys for completion.
+func (a *App) RememberKey(keys ...string) {
 	if a.Shell != nil {
-		s, err := a.Shell.Session(ctx)
-		return s, func() error { return nil }, err
-	}
-	s, err := client.Dial(ctx, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, s.Close, nil
-}
-
-// Saw lets a shell remember keys for completion.
-func (a *App) Saw(keys ...string) {
-	if a.Shell != nil {
-		a.Shell.Saw(keys...)
+		a.Shell.RememberKey(keys...)
 	}
 }
 

@@ -2,10 +2,7 @@ package app
 
 import (
 	"io"
-	"os"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
@@ -19,29 +16,27 @@ import (
 //
 // There is no line if standard error is not a terminal that can redraw one, with --quiet, and
 // with --trace on standard error: then above is standard error.
-func Live(a *App, interval time.Duration, text func() string) (above io.Writer, end func()) {
+func (a *App) Live(interval time.Duration, text func() string) (above io.Writer, end func()) {
 	kind, _ := a.Env("TERM")
-	if a.Settings.Quiet || a.Settings.Trace || kind == "dumb" || !term.IsTerminal(int(a.Stderr.Fd())) {
+	if a.Settings.Quiet || a.Settings.Trace || kind == "dumb" || !a.stream(a.Stderr).IsTerminal() {
 		return a.Stderr, func() {}
 	}
 	line := &terminal.Line{W: a.Stderr}
-	faults, err := stderrPrinter(a, a.Output, line)
+	stderr := a.stream(a.Stderr)
+	faults, err := stderr.Printer(a.Output, line)
 	if err != nil { // cannot happen: the form of output worked before
 		return a.Stderr, func() {}
 	}
 	before := a.Faults
 	a.Faults = faults
-	stop := line.Animate(interval, func() string { return oneRow(text(), a.Stderr) })
+	stop := line.Animate(interval, func() string {
+		if width, _ := stderr.Size(); width > 0 {
+			return format.Cut(text(), width-1) // clearing a line clears one row
+		}
+		return text()
+	})
 	return line, func() {
 		stop()
 		a.Faults = before
 	}
-}
-
-// oneRow cuts a text so that the terminal does not wrap it: clearing a line clears one row.
-func oneRow(text string, f *os.File) string {
-	if width, _ := terminalSize(f); width > 0 {
-		return format.Cut(text, width-1)
-	}
-	return text
 }

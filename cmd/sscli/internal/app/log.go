@@ -8,7 +8,7 @@ import (
 
 // Logger returns a logger for servers. It prints warnings with [App.Warn] and information
 // with [App.Inform]; debug records only with -vv.
-func Logger(a *App) *slog.Logger { return slog.New(logHandler{app: a}) }
+func (a *App) Logger() *slog.Logger { return slog.New(logHandler{app: a}) }
 
 // A logHandler prints a record as its message with the attributes as NAME=VALUE.
 type logHandler struct {

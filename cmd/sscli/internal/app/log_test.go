@@ -31,7 +31,7 @@ func TestLogger(t *testing.T) {
 		if err := a.SetOutput("raw"); err != nil {
 			t.Fatal(err)
 		}
-		log := app.Logger(a)
+		log := a.Logger()
 		log.WithGroup("group").With("id", "x y").WithGroup("").Debug("hello")
 		log.Info("up again", "after", "2s", "nothing", nil)
 		log.Warn("lost", "error", errors.New("no route"), "key", "a")

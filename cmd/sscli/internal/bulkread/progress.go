@@ -24,6 +24,6 @@ func Progress(a *app.App, silent bool, text func() string) (end func()) {
 	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
 		return func() {}
 	}
-	_, end = app.Live(a, 200*time.Millisecond, text)
+	_, end = a.Live(200*time.Millisecond, text)
 	return end
 }

@@ -15,13 +15,9 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/format"
 )
-
-// IsRequest reports whether a command line is the user's shell asking for completions.
-func IsRequest(args []string) bool {
-	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
-}
 
 // Register gives every command and flag below root its completions. Files are offered only for
 // a value that help calls FILE, and after a CMD.
@@ -85,13 +81,17 @@ func noOperands(*cobra.Command, []string, string) ([]string, cobra.ShellCompDire
 // completionKeys is the number of keys after which a scan for completion stops.
 const completionKeys = 500
 
+// QuotesVariable is the environment variable by which a script says that it quotes candidates.
+// PowerShell's script, and the scripts of old installations, do not.
+const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
+
 // scannedKeys lists the keys of the store that begin with part. It returns none, without an
 // error, if no broker is configured, the broker has no SCAN, or it does not answer in time. Keys
 // that a shell would have to quote are left out if its script does not say that it quotes: what
 // others have stored would become a part of the command line.
 func scannedKeys(a *app.App, cmd *cobra.Command, part string) []string {
 	fits := isPlain
-	if set, _ := a.Env(quotesVariable); set != "" {
+	if set, _ := a.Env(QuotesVariable); set != "" {
 		fits = isText
 	}
 	if !fits(part + "x") { // no key begins with part
@@ -106,33 +106,23 @@ func scannedKeys(a *app.App, cmd *cobra.Command, part string) []string {
 	}
 	s.Quiet, s.Verbose, s.Trace, s.TraceFile = true, 0, false, ""
 	s.Timeout = Timeout
-	o, undo, err := a.Broker()
-	if err != nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), Timeout)
 	defer cancel()
-	// Errors are not shown: the shell could only print them into the user's line.
-	defer func() { _ = undo() }()
-	session, err := client.Dial(ctx, o)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = session.Close() }()
 	var found []string
-	for page, err := range session.Scan(ctx, literal(part)+"*") {
-		if err != nil {
-			break
-		}
-		for _, key := range page.Keys {
-			if strings.HasPrefix(key, part) && fits(key) {
-				found = append(found, key)
+	// An error is not shown: the shell could only print it into the user's line.
+	_ = a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
+		for page, err := range s.Scan(ctx, literal(part)+"*") {
+			if err != nil || len(found) >= completionKeys {
+				return err
+			}
+			for _, key := range page.Keys {
+				if strings.HasPrefix(key, part) && fits(key) {
+					found = append(found, key)
+				}
 			}
 		}
-		if len(found) >= completionKeys {
-			break
-		}
-	}
+		return nil
+	})
 	slices.Sort(found)
 	return slices.Compact(found)
 }
@@ -202,8 +192,9 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) []string
 			found = scannedKeys(a, cmd, part)
 			return slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) }), cobra.ShellCompDirectiveNoFileComp
 		}
-		for _, key := range known(a.Shell, app.Unprotect(part)) {
-			if !slices.ContainsFunc(args, func(arg string) bool { return app.Unprotect(arg) == key }) {
+		words := operand.Unprotect(append(slices.Clone(args), part))
+		for _, key := range known(a.Shell, words[len(args)]) {
+			if !slices.Contains(words[:len(args)], key) {
 				found = append(found, encodeCandidate(key))
 			}
 		}

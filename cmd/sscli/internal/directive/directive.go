@@ -11,10 +11,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
 )
 
-// Words lists the line words: the usage of each, and what it does.
-func Words() [][2]string {
+// Usages lists the directives: the usage of each, and what it does.
+func Usages() [][2]string {
 	return [][2]string{
 		{"expect CODE CMD...", "run CMD and succeed if it ends with exit code CODE"},
 		{"repeat N [INTERVAL] CMD...", "run CMD N times, or until its first error"},
@@ -24,32 +25,36 @@ func Words() [][2]string {
 	}
 }
 
-// Run runs a line that begins with a line word. It calls run for the command after that word, in
-// the context of the line. The error is run's, or a usage error.
-func Run(ctx context.Context, a *app.App, args []string, run func(context.Context, []string) error) error {
-	switch strings.ToLower(args[0]) {
+// A Runner runs the words of a line.
+type Runner func(ctx context.Context, words []repl.Word) error
+
+// Run runs a line that begins with a directive. It calls run for the command of the directive.
+// The error is run's, or a usage error.
+func Run(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
+	operands := words[1:]
+	switch strings.ToLower(words[0].Text) {
 	case "expect":
-		return expect(ctx, a, args[1:], run)
+		return expect(ctx, a, operands, run)
 	case "repeat":
-		return repeat(ctx, args[1:], run)
+		return repeat(ctx, operands, run)
 	case "say":
-		return say(a, args[1:])
+		return say(a, operands)
 	case "sleep":
-		return sleep(ctx, args[1:])
+		return sleep(ctx, operands)
 	}
-	return timed(ctx, a, args[1:], run)
+	return timed(ctx, a, operands, run)
 }
 
 // expect runs a command and succeeds if the command ends with the expected exit code.
-func expect(ctx context.Context, a *app.App, args []string, run func(context.Context, []string) error) error {
-	if len(args) < 2 {
+func expect(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
+	if len(words) < 2 {
 		return fault.Usagef("want expect CODE CMD...")
 	}
-	want, err := strconv.Atoi(args[0])
+	want, err := strconv.Atoi(words[0].Text)
 	if err != nil || want < 0 || want > 255 {
-		return fault.Usagef("expect %.32q: want an exit code of 0 to 255", app.Unprotect(args[0]))
+		return fault.Usagef("expect %.32q: want an exit code of 0 to 255", words[0].Text)
 	}
-	err = run(ctx, args[1:])
+	err = run(ctx, words[1:])
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
@@ -69,31 +74,31 @@ func expect(ctx context.Context, a *app.App, args []string, run func(context.Con
 
 // say prints its words. The raw form has no such line, so that a script's remarks do not mix
 // with its results.
-func say(a *app.App, args []string) error {
-	if len(args) == 0 {
+func say(a *app.App, words []repl.Word) error {
+	if len(words) == 0 {
 		return fault.Usagef("want say TEXT...")
 	}
-	words := make([]string, len(args))
-	for i, w := range args {
-		words[i] = app.Unprotect(w)
+	text := make([]string, len(words))
+	for i, w := range words {
+		text[i] = w.Text
 	}
 	if !a.Settings.Quiet {
-		a.Say(format.Note{Level: format.Remark, Message: strings.Join(words, " ")})
+		a.Say(format.Note{Level: format.Remark, Message: strings.Join(text, " ")})
 	}
 	return nil
 }
 
 // sleep waits.
-func sleep(ctx context.Context, args []string) error {
-	if len(args) != 1 {
+func sleep(ctx context.Context, words []repl.Word) error {
+	if len(words) != 1 {
 		return fault.Usagef("want sleep DURATION")
 	}
-	d, err := config.ParseDuration(app.Unprotect(args[0]))
+	d, err := config.ParseDuration(words[0].Text)
 	if err != nil {
 		return fault.Usagef("sleep: %w", err)
 	}
 	if d < 0 {
-		return fault.Usagef("sleep %s: must not be negative", app.Unprotect(args[0]))
+		return fault.Usagef("sleep %s: must not be negative", words[0].Text)
 	}
 	if !wait.For(ctx, d) {
 		return context.Cause(ctx)
@@ -102,46 +107,45 @@ func sleep(ctx context.Context, args []string) error {
 }
 
 // timed runs a command and prints how long it took.
-func timed(ctx context.Context, a *app.App, args []string, run func(context.Context, []string) error) error {
-	if len(args) == 0 {
+func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
+	if len(words) == 0 {
 		return fault.Usagef("want time CMD...")
 	}
 	start := time.Now()
-	err := run(ctx, args)
+	err := run(ctx, words)
 	a.Say(format.Elapsed{Took: time.Since(start)})
 	return err
 }
 
 // repeat runs a command several times. Its error is the first error of the command, else a "no"
 // if there was one.
-func repeat(ctx context.Context, args []string, run func(context.Context, []string) error) error {
-	if len(args) < 2 {
+func repeat(ctx context.Context, words []repl.Word, run Runner) error {
+	if len(words) < 2 {
 		return fault.Usagef("want repeat N [INTERVAL] CMD...")
 	}
-	n, err := strconv.Atoi(args[0])
+	n, err := strconv.Atoi(words[0].Text)
 	if err != nil || n < 1 {
-		return fault.Usagef("repeat %.32q: want a number of times, at least 1", app.Unprotect(args[0]))
+		return fault.Usagef("repeat %.32q: want a number of times, at least 1", words[0].Text)
 	}
-	var pause time.Duration
-	args = args[1:]
-	d, err := config.ParseDuration(app.Unprotect(args[0]))
+	words = words[1:]
+	interval, err := config.ParseDuration(words[0].Text)
 	switch {
 	case fault.IsA[*config.NoUnitError](err): // no command has such a name
 		return fault.Usagef("repeat: %w", err)
-	case err == nil && (d < 0 || len(args) == 1):
+	case err == nil && (interval < 0 || len(words) == 1):
 		return fault.Usagef("want repeat N [INTERVAL] CMD...")
 	case err == nil:
-		pause, args = d, args[1:]
+		words = words[1:]
 	}
 	var no error
 	for i := range n {
-		if i > 0 && pause > 0 && !wait.For(ctx, pause) {
-			return context.Cause(ctx)
+		if i > 0 && interval > 0 {
+			wait.For(ctx, interval)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		switch err := run(ctx, args); {
+		switch err := run(ctx, words); {
 		case fault.IsNo(err):
 			no = err
 		case err != nil:
@@ -151,29 +155,37 @@ func repeat(ctx context.Context, args []string, run func(context.Context, []stri
 	return no
 }
 
-// Is reports whether a word is a line word. Case does not matter.
-func Is(name string) bool {
-	switch strings.ToLower(name) {
+// Is reports whether a word is a directive. Case does not matter.
+func Is(word string) bool {
+	switch strings.ToLower(word) {
 	case "expect", "repeat", "say", "sleep", "time":
 		return true
 	}
 	return false
 }
 
-// Command returns the command that a line word runs, with its operands, or the last of args if
-// there is none. args begins with the line word.
-func Command(args []string) []string {
-	switch strings.ToLower(args[0]) {
-	case "time":
-		return args[1:]
-	case "expect":
-		return args[min(2, len(args)-1):]
-	case "repeat":
-		rest := args[min(2, len(args)-1):]
-		if _, err := config.ParseDuration(app.Unprotect(rest[0])); err == nil && len(rest) > 1 {
-			rest = rest[1:]
+// Command returns the words of a line without the directives before the command. ok is false
+// if no command can follow the words: a directive lacks an operand, or runs no command.
+func Command(words []repl.Word) (command []repl.Word, ok bool) {
+	for len(words) > 0 && Is(words[0].Text) {
+		own := 1 // words of the directive
+		switch strings.ToLower(words[0].Text) {
+		case "expect":
+			own = 2
+		case "repeat":
+			own = 2
+			if len(words) > 2 {
+				if _, err := config.ParseDuration(words[2].Text); err == nil {
+					own = 3
+				}
+			}
+		case "say", "sleep":
+			return nil, false
 		}
-		return rest
+		if len(words) < own {
+			return nil, false
+		}
+		words = words[own:]
 	}
-	return args[len(args)-1:]
+	return words, true
 }

@@ -1,12 +1,12 @@
-// Package directive has the words that a line of a shell or of a batch has besides commands:
-// expect, repeat, sleep and time.
+// Package directive has what a line of a shell or of a batch may have besides commands:
+// expect, repeat, say, sleep and time.
 //
-// [Is] recognizes one, [Run] runs it:
+// [Is] recognizes a directive, [Run] runs it:
 //
-//	if directive.Is(args[0]) {
-//		return directive.Run(ctx, a, args, run)
+//	if directive.Is(words[0].Text) {
+//		return directive.Run(ctx, a, words, run)
 //	}
 //
-// run is the caller's own function for the words of a line, so line words nest: `time repeat 3
-// get a`. [Words] is for help and completion.
+// run is the caller's own function for the words of a line, so directives nest: `time repeat 3
+// get a`. [Usages] is for help and completion.
 package directive

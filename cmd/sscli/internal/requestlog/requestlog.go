@@ -73,11 +73,11 @@ func (f Flags) Open(a *app.App) (*Log, error) {
 	case f.form != "" && f.form != formText:
 		return nil, fault.Usagef("--log-format %.32q: want text or json", string(f.form))
 	}
-	out, err := app.Diagnostics(a, form)
+	out, err := a.Diagnostics(form)
 	if err != nil {
 		return nil, err
 	}
-	if a.Faults, err = app.Diagnostics(a, form); err != nil {
+	if a.Faults, err = a.Diagnostics(form); err != nil {
 		return nil, err
 	}
 	return &Log{detailed: level > 1, out: out}, nil

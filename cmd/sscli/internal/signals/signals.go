@@ -1,11 +1,16 @@
 // Package signals turns the signals that ask sscli to end into the end of a context.
 //
-//	ctx, asked := signals.Notify(context.Background(), "set")
+//	ctx, s := signals.Notify(context.Background())
 //	err := work(ctx) // ends with an *Interrupted as the cause
 //
 // The first SIGINT, SIGTERM or SIGHUP ends the context, so that the work can be tidied
 // up; the second one ends the process. Signals that sscli was started to ignore, as by
 // nohup(1), stay ignored. A shell takes SIGINT for itself with [Signals.Interrupts].
+//
+// Catching signals takes threads, a tenth of the time of a get on a local broker. So signals are
+// caught a few milliseconds after the start, when such a get has ended, or as soon as there is
+// something to tidy up: whoever is about to write, connect or start a process calls
+// [Signals.Arm] first. Until then a signal just ends the process.
 package signals
 
 import (
@@ -32,6 +37,9 @@ func (e *Interrupted) Error() string {
 	return "interrupted"
 }
 
+// ExitCode is the code with which a shell reports the signal.
+func (e *Interrupted) ExitCode() int { return 128 + int(e.Signal) }
+
 // Reraise ends the process with the signal, so that the shell around it sees that.
 func (e *Interrupted) Reraise() {
 	signal.Reset(e.Signal)
@@ -40,40 +48,33 @@ func (e *Interrupted) Reraise() {
 	}
 }
 
-// grace is how long a get runs before it catches signals: longer than a get takes on a
-// local broker, and too short for anybody to notice. Catching them takes threads, which
-// cost a tenth of the time of such a get, and a get that is killed leaves nothing half
-// done.
+// grace is how long signals may stay uncaught while nothing calls Arm: too short for anybody to
+// notice.
 const grace = 10 * time.Millisecond
 
 // Signals are the signals that ask sscli to end. A nil *Signals catches none.
 type Signals struct {
-	catch func() // catches the signals; at once if they are caught
-	late  bool   // catch is called after grace
+	arm func() // catches the signals, once
 
 	mu          sync.Mutex
 	interrupted func() // what an interrupt does instead; nil = it asks for the end too
 }
 
 // Notify returns a context that ends, with an *[Interrupted] as its cause, at the first
-// signal that asks for the end. A second one ends the process. Signals are caught from
-// now on, for a get from a few milliseconds later, and never for a command that does
-// nothing that a signal could leave half done; the Signals are nil then. command is the first
-// word of the command line; empty for a shell.
-func Notify(parent context.Context, command string) (context.Context, *Signals) {
-	switch command {
-	case "version", "hlc", "help", "completion":
-		return parent, nil
-	}
+// signal that is caught. A second one ends the process.
+func Notify(parent context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(parent)
-	s := &Signals{late: command == "get"}
-	s.catch = sync.OnceFunc(func() { s.start(cancel) })
-	if s.late {
-		time.AfterFunc(grace, s.catch)
-	} else {
-		go s.catch() // while the command line is parsed
-	}
+	s := &Signals{}
+	s.arm = sync.OnceFunc(func() { s.start(cancel) })
+	time.AfterFunc(grace, s.arm)
 	return ctx, s
+}
+
+// Arm returns once signals are caught.
+func (s *Signals) Arm() {
+	if s != nil {
+		s.arm()
+	}
 }
 
 // start catches signals, and has another goroutine wait for them.
@@ -94,20 +95,6 @@ func (s *Signals) start(cancel context.CancelCauseFunc) {
 			return
 		}
 	}()
-}
-
-// Await returns once signals are caught, or at once if there is time for that.
-func (s *Signals) Await() {
-	if s != nil && !s.late {
-		s.catch()
-	}
-}
-
-// Heed returns once signals are caught. What follows has something to tidy up.
-func (s *Signals) Heed() {
-	if s != nil {
-		s.catch()
-	}
 }
 
 // Interrupts has SIGINT call f, from another goroutine, instead of asking for the end;

@@ -18,43 +18,22 @@ func raise(t *testing.T, sig syscall.Signal) {
 
 // TestNotify: once signals are caught, the first one ends the context and is its cause.
 func TestNotify(t *testing.T) {
-	for _, test := range []struct {
-		command string
-		caught  func(*Signals)
-	}{
-		{"", (*Signals).Await},
-		{"set", (*Signals).Await},
-		{"get", (*Signals).Heed},
-	} {
-		ctx, s := Notify(t.Context(), test.command)
-		test.caught(s)
-		raise(t, syscall.SIGTERM)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		ctx, s := Notify(t.Context())
+		s.Arm()
+		raise(t, sig)
 		<-ctx.Done()
 		e, ok := errors.AsType[*Interrupted](context.Cause(ctx))
-		if !ok || e.Signal != syscall.SIGTERM {
-			t.Errorf("%q: ended by %v", test.command, context.Cause(ctx))
+		if !ok || e.Signal != sig || e.ExitCode() != 128+int(sig) {
+			t.Errorf("%v: ended by %v", sig, context.Cause(ctx))
 		}
 	}
-}
-
-// TestHarmless: what leaves nothing half done catches no signal, and neither does a get
-// that has just begun.
-func TestHarmless(t *testing.T) {
-	for _, command := range []string{"version", "hlc", "help", "completion"} {
-		if ctx, s := Notify(t.Context(), command); s != nil || ctx != t.Context() {
-			t.Errorf("%s catches signals", command)
-		}
-	}
-	_, s := Notify(t.Context(), "get")
-	s.Await() // does not wait for the signals of a get
-	(*Signals)(nil).Await()
-	(*Signals)(nil).Heed()
 }
 
 // TestInterrupts: a shell takes SIGINT for itself, and no other signal.
 func TestInterrupts(t *testing.T) {
-	ctx, s := Notify(t.Context(), "")
-	s.Await()
+	ctx, s := Notify(t.Context())
+	s.Arm()
 	taken := make(chan struct{}, 1)
 	s.Interrupts(func() { taken <- struct{}{} })
 	raise(t, syscall.SIGINT)

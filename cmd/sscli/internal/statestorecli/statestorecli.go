@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -34,9 +35,9 @@ func New(a *app.App) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.HasParent() {
-				return fault.Usagef("%.64q: %s takes no operand", app.Unprotect(args[0]), cmd.CommandPath())
+				return fault.Usagef("%.64q: %s takes no operand", args[0], cmd.CommandPath())
 			}
-			if err := app.UnprotectFlags(cmd.Flags()); err != nil {
+			if err := operand.UnprotectFlags(cmd.Flags()); err != nil {
 				return fault.Usagef("%w", err)
 			}
 			a.Settings = config.Settings{
@@ -51,12 +52,12 @@ func New(a *app.App) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fault.Usagef("unknown command %.64q: want get, set or delete", app.Unprotect(args[0]))
+				return fault.Usagef("unknown command %.64q: want get, set or delete", args[0])
 			}
 			return fault.Usagef("missing command: want get, set or delete")
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fault.Usagef("%s", app.FlagError(err)) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fault.Usagef("%s", operand.FlagError(err)) })
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -85,9 +86,9 @@ func get(a *app.App) *cobra.Command {
 	key := keyFlag(cmd)
 	file := cmd.Flags().StringP("valuefile", "f", "", "write the value's bytes to `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return verb.Do(a, cmd.Context(), verb.Request{
+		return verb.Do(cmd.Context(), a, verb.Request{
 			Commands: []client.Command{client.Get(*key)},
-			Show: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
+			Result: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
 				r := result.(client.GetResult)
 				value, found := r.Value, r.Found
 				switch {
@@ -128,9 +129,9 @@ func set(a *app.App) *cobra.Command {
 				return &fault.UsageError{Err: err}
 			}
 		}
-		return verb.Do(a, cmd.Context(), verb.Request{
+		return verb.Do(cmd.Context(), a, verb.Request{
 			Commands: []client.Command{client.Set(*key, data, client.SetOptions{})},
-			Show: func(_ *client.Command, r client.Result) (format.Result, bool, error) {
+			Result: func(_ *client.Command, r client.Result) (format.Result, bool, error) {
 				return nil, r.(client.SetResult).Applied, nil
 			},
 		})
@@ -144,9 +145,9 @@ func del(a *app.App) *cobra.Command {
 		Long: "Delete a key.\n\nThe exit code is 1 if the key is missing."}
 	key := keyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return verb.Do(a, cmd.Context(), verb.Request{
+		return verb.Do(cmd.Context(), a, verb.Request{
 			Commands: []client.Command{client.Del(*key, client.WriteOptions{})},
-			Show: func(_ *client.Command, r client.Result) (format.Result, bool, error) {
+			Result: func(_ *client.Command, r client.Result) (format.Result, bool, error) {
 				return nil, r.(client.DelResult).Deleted, nil
 			},
 		})

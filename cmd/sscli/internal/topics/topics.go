@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/format"
 )
 
@@ -47,7 +47,7 @@ At least one of --url, --host, --context and --embedded is required, or one of t
 		for i, name := range section.Flags {
 			flags[i] = fs.Lookup(name)
 		}
-		b.WriteString("\n" + section.Heading + "\n" + app.Rows(app.FlagRows(flags), app.HelpWidth))
+		b.WriteString("\n" + section.Heading + "\n" + help.Rows(help.FlagRows(flags), help.Width))
 	}
 	b.WriteString(`
 The path of a WebSocket is /mqtt unless the URL has one: ws://host:port/path. In batch, shell,
@@ -66,7 +66,7 @@ func exitCodesHelp() string {
 	for _, c := range fault.Codes() {
 		rows = append(rows, [2]string{c.Code, c.Meaning})
 	}
-	b.WriteString(app.Rows(rows, app.HelpWidth) + "\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
+	b.WriteString(help.Rows(rows, help.Width) + "\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
 	return b.String()
 }
 
@@ -100,7 +100,7 @@ func outputHelp() string {
 			rows = append(rows, [2]string{op.By, op.Name + ": " + op.Fields})
 		}
 	}
-	return outputForms + "\n\nThe results have the op and the fields:\n\n" + app.Rows(rows, app.HelpWidth)
+	return outputForms + "\n\nThe results have the op and the fields:\n\n" + help.Rows(rows, help.Width)
 }
 
 // outputForms is the beginning of outputHelp.

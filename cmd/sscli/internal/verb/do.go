@@ -14,7 +14,7 @@ import (
 
 // Do connects, carries out a request of the command line, and prints its results. The timeout
 // is for all of it. A write in a protected context is confirmed first.
-func Do(a *app.App, ctx context.Context, req Request) (err error) {
+func Do(ctx context.Context, a *app.App, req Request) error {
 	if err := req.Check(a.Output); err != nil {
 		return err
 	}
@@ -25,49 +25,79 @@ func Do(a *app.App, ctx context.Context, req Request) (err error) {
 		if err := a.Confirm(ctx, what); err != nil {
 			return err
 		}
+		a.Signals.Arm()
+	} else if req.Replaces {
+		a.Signals.Arm()
 	}
-	o, undo, err := a.Broker()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	defer cancel()
-	for _, c := range req.Commands {
-		a.Saw(c.Key())
-	}
-	if len(req.Commands) == 1 && req.Carry == nil && a.Shell == nil && !tracesSteps(a, o) {
-		reply, err := Carry(a, limited, func(ctx context.Context, c client.Command) (client.Result, error) {
-			return client.Once(ctx, o, c)
-		}, req)
-		return Finish(a, ctx, req, 0, reply, err, o.Timeout, func(ctx context.Context, lost *client.LostAnswerError) (client.ReadBackResult, error) {
-			return client.ReadBack(ctx, o, lost)
+	return a.WithBroker(func(o client.Options) error {
+		limited, cancel := context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
+		for _, c := range req.Commands {
+			a.RememberKey(c.Key())
+		}
+		one := len(req.Commands) == 1
+		if one && req.Run == nil && a.Shell == nil && !tracesSteps(a, o) {
+			way := transport{
+				send: func(ctx context.Context, c client.Command) (client.Result, error) { return client.Once(ctx, o, c) },
+				readBack: func(ctx context.Context, lost *client.LostAnswerError) (client.ReadBackResult, error) {
+					return client.ReadBack(ctx, o, lost)
+				},
+				timeout: o.Timeout,
+			}
+			return way.doOne(ctx, limited, a, req)
+		}
+		connected := false
+		err := a.Connect(limited, o, func(s *client.Session) error {
+			connected = true
+			return doOver(ctx, limited, a, s, req, o.Timeout)
 		})
-	}
-	s, hangUp, err := a.Dial(limited, o)
-	if err != nil && len(req.Commands) == 1 {
-		return fault.Describe(req.Commands[0], err)
-	} else if err != nil {
+		if err != nil && !connected && one {
+			return fault.Describe(req.Commands[0], err)
+		}
 		return err
+	})
+}
+
+// DoOver carries out a request over a session and prints its results. Each exchange has the
+// timeout of the session, and so has reading back a write whose reply was lost.
+func DoOver(ctx context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
+	return doOver(ctx, ctx, a, s, req, timeout)
+}
+
+// doOver is DoOver with a context that bounds all exchanges but reading back.
+func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
+	way := transport{send: s.Do, readBack: s.ReadBack, timeout: timeout}
+	switch {
+	case req.Run != nil:
+		return req.Run(ctx, a, s) // with a timeout for each exchange
+	case len(req.Commands) == 1:
+		return way.doOne(ctx, limited, a, req)
 	}
-	defer func() { err = errors.Join(err, hangUp()) }()
-	if req.Carry != nil {
-		return req.Carry(ctx, a, s) // with a timeout for each exchange
-	}
-	if len(req.Commands) == 1 {
-		reply, err := Carry(a, limited, s.Do, req)
-		return Finish(a, ctx, req, 0, reply, err, o.Timeout, s.ReadBack)
-	}
-	return DoMany(a, ctx, limited, s, req, o.Timeout)
+	return way.doMany(ctx, limited, a, s.Pipeline(manyInFlight), req)
+}
+
+// A transport carries the requests of a command: over a session, or over a connection for each.
+type transport struct {
+	send     sender
+	readBack ReadBack
+	timeout  time.Duration // of reading back
+}
+
+// A sender sends one request and returns its reply.
+type sender func(context.Context, client.Command) (client.Result, error)
+
+// doOne carries out a request of one command.
+func (t transport) doOne(ctx, limited context.Context, a *app.App, req Request) error {
+	reply, err := send(limited, a, t.send, req)
+	return t.finish(ctx, a, req, 0, reply, err)
 }
 
 // manyInFlight is the number of requests of one command that may be under way.
 const manyInFlight = 64
 
-// DoMany sends the commands of a request over one session and prints the results in the order
-// of the commands. Errors are printed in that order too, and the first gives the exit code.
-// limited bounds the requests, ctx and budget bound reading back a lost write.
-func DoMany(a *app.App, ctx, limited context.Context, s *client.Session, req Request, budget time.Duration) error {
+// doMany sends the commands of a request and prints the results in the order of the commands.
+// Errors are printed in that order too, and the first gives the exit code.
+func (t transport) doMany(ctx, limited context.Context, a *app.App, p *client.Pipeline, req Request) error {
 	type sent struct {
 		f   *client.InFlight
 		err error
@@ -77,7 +107,6 @@ func DoMany(a *app.App, ctx, limited context.Context, s *client.Session, req Req
 	queue := make(chan sent, manyInFlight)
 	go func() {
 		defer close(queue)
-		p := s.Pipeline(manyInFlight)
 		for _, c := range req.Commands {
 			f, err := p.Queue(limited, c)
 			queue <- sent{f, err}
@@ -86,14 +115,14 @@ func DoMany(a *app.App, ctx, limited context.Context, s *client.Session, req Req
 	}()
 	var first *fault.ExitError
 	var no error
-	for i := 0; i < len(req.Commands); i++ {
+	for i := range req.Commands {
 		item := <-queue
 		var reply client.Result
 		err := item.err
 		if err == nil {
 			reply, err = item.f.Wait()
 		}
-		err = Finish(a, ctx, req, i, reply, err, budget, s.ReadBack)
+		err = t.finish(ctx, a, req, i, reply, err)
 		switch {
 		case err == nil:
 		case errors.Is(err, fault.ErrNo):
@@ -115,17 +144,19 @@ func DoMany(a *app.App, ctx, limited context.Context, s *client.Session, req Req
 	return no
 }
 
-// A readBack finds out whether a write was applied.
-type readBack func(context.Context, *client.LostAnswerError) (client.ReadBackResult, error)
-
-// Finish prints the reply to the i-th command of a request, or returns its error. If the reply to
-// a write was lost, it first reads the key back: a second timeout of budget, which begins when
-// the broker no longer accepts the request.
-func Finish(a *app.App, ctx context.Context, req Request, i int, reply client.Result, err error, budget time.Duration, back readBack) error {
+// finish prints the result of the i-th command of a request, or returns its error. If the reply
+// to a write was lost, it recovers first.
+func (t transport) finish(ctx context.Context, a *app.App, req Request, i int, reply client.Result, err error) error {
 	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
-		reply, err = settle(a, ctx, lost, budget, back)
+		if ctx.Err() == nil {
+			a.Note(lost.Error() + "; reading back")
+		}
+		var warning string
+		if reply, warning, err = Recover(ctx, lost, t.timeout, t.readBack); err == nil {
+			a.Warn(warning, "")
+		}
 	}
-	result, err := Judge(a, &req, i, reply, err)
+	result, err := Present(a, &req, i, reply, err)
 	if err != nil && !errors.Is(err, fault.ErrNo) {
 		return err
 	}
@@ -139,24 +170,21 @@ func Finish(a *app.App, ctx context.Context, req Request, i int, reply client.Re
 	return err
 }
 
-// Judge turns the reply to the i-th command of a request into a result. Besides a result the
-// error is nil or [fault.ErrNo].
-func Judge(a *app.App, req *Request, i int, reply client.Result, err error) (format.Result, error) {
+// Present turns the reply to the i-th command of a request into a result, and prints what the
+// reply says beside it. Together with a result the error is nil or [fault.ErrNo].
+func Present(a *app.App, req *Request, i int, reply client.Result, err error) (format.Result, error) {
 	if err != nil {
 		return nil, fault.Describe(req.Commands[i], err)
 	}
 	if reply == nil {
-		return nil, nil // read back: the key is gone, and there is no result to print
+		return nil, nil // recovered: the key is gone, and there is no result to print
 	}
-	app.Attend(a, reply.Info())
+	a.WarnOf(reply.Info())
 	c := &req.Commands[i]
 	if isMissing(reply) {
-		app.NotePattern(a, c.Key())
+		a.NotePattern(c.Key())
 	}
-	if req.Replaces {
-		a.Signals.Heed()
-	}
-	result, yes, err := req.Show(c, reply)
+	result, yes, err := req.Result(c, reply)
 	if err == nil && !yes {
 		err = fault.ErrNo
 	}

@@ -1,20 +1,22 @@
-// Package verb has the commands that send requests to the store: get, set, del, vdel, scan,
-// call and keynotify. Each has a file of its own name.
+// Package verb carries out requests to the store: it is what the commands get, set, del, vdel,
+// scan, call and keynotify have in common.
 //
-// A [Verb] is used by the command line and by a batch alike: bind its flags, parse its
-// operands to a [Request], carry the request out.
+// Each of those commands is a [Verb], made by the function New of its own package. The command
+// line and a batch use a Verb alike: bind its flags, parse its operands to a [Request], carry
+// the request out.
 //
-//	v := makeVerb() // one of Makers()
-//	v.Flags(flags)  // may be nil
+//	v := get.New()
+//	v.Flags(flags) // unless Flags is nil
 //	…
-//	req, err := v.Parse(operands, source, nil)
+//	req, err := v.Parse(operands, source)
 //	…
-//	err = verb.Do(a, ctx, req)
+//	err = verb.Do(ctx, a, req)
 //
-// [Command] makes a row of the command table. [Do] carries out a request of the command
-// line; a batch, which has a session already, calls [DoMany], or [Carry] and [Finish].
+// [Command] makes the row of the command table. [Do] connects and carries out a request;
+// [DoOver] does so over a session that is there already. A batch with several requests under
+// way sends them itself: [Recover] finds out what became of a write whose reply was lost, and
+// [Present] turns a reply into a result.
 //
-// If the reply to a write is lost, the key is read back to find out what became of the write
-// (settle.go). With --force-fence the request gets the token that the key needs (force.go). No
-// write is repeated.
+// With --force-fence a request gets the token that the key needs (fence.go). No write is
+// repeated.
 package verb

@@ -3,50 +3,106 @@ package verb
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
 )
 
-// A Verb is a command that sends requests to the store. The command line and a batch use it
-// the same way: first Flags, then Parse. A Verb holds the values of its flags, so each use with
-// flags needs a new one, from one of [Makers].
+// A Verb is a command that sends requests to the store. It holds the values of its flags, so
+// each use with flags needs a new one.
 type Verb struct {
-	use     string   // as cobra has it: the name first
+	Use     string   // as cobra has it: the name first
 	Aliases []string // other names
-	short   string
-	long    string
-	example string
+	Short   string
+	Long    string
+	Example string
 	Hidden  bool   // not in help
-	group   string // in help; empty for app.GroupStore
-	keys    int    // how many operands are keys; 0 for all of them
+	Group   string // in help; empty for app.GroupStore
+	Keys    int    // how many operands are keys; 0 for all of them
 
 	// Flags defines the verb's own flags; nil if there are none.
 	Flags func(*pflag.FlagSet)
 	// Parse turns the operands into a request, and does not change the values of the flags. in
-	// reads a value from a file or from standard input, and is called only if an operand or a
-	// flag says so. room is empty; its memory may become the request's. The error is a usage
+	// is called only if an operand or a flag names a source of the value. The error is a usage
 	// error, or in's.
-	Parse func(args []string, in app.Source, room []client.Command) (Request, error)
+	Parse func(operands []repl.Word, in Source) (Request, error)
 	// Writes reports whether a line with these operands may change the store, without
 	// reading a value. nil for a verb that only reads.
-	Writes func(operands []string) bool
+	Writes func(operands []repl.Word) bool
 }
 
-// always is Verb.Writes of verbs that write.
-func always([]string) bool { return true }
+// Always is Verb.Writes of verbs that write.
+func Always([]repl.Word) bool { return true }
 
 // Name returns the verb's name: "get".
 func (v Verb) Name() string {
-	name, _, _ := strings.Cut(v.use, " ")
+	name, _, _ := strings.Cut(v.Use, " ")
 	return name
+}
+
+// Command returns a function that makes a verb's command for the command line.
+func Command(newVerb func() Verb) func(*app.App) *cobra.Command {
+	return func(a *app.App) *cobra.Command {
+		v := newVerb()
+		cmd := &cobra.Command{
+			Use:               v.Use,
+			Aliases:           v.Aliases,
+			Short:             v.Short,
+			Long:              v.Long,
+			Example:           v.Example,
+			Hidden:            v.Hidden,
+			GroupID:           cmp.Or(v.Group, app.GroupStore),
+			ValidArgsFunction: complete.Keys(a, v.Keys),
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				ctx := cmd.Context()
+				in := func(name string) ([]byte, error) { return a.Read(ctx, name, "the value") }
+				req, err := v.Parse(operand.Words(cmd.Flags().Args()), in)
+				if err != nil {
+					return err
+				}
+				return Do(ctx, a, req)
+			},
+		}
+		if v.Flags != nil {
+			v.Flags(cmd.Flags())
+		}
+		return cmd
+	}
+}
+
+// A Source reads a file, or standard input if the name is "-".
+type Source func(name string) ([]byte, error)
+
+// Value takes the operand VALUE from the words after the key: the content of the file if
+// there is one, else the first word. rest is the words after it.
+func Value(words []repl.Word, file string, in Source) (value string, rest []repl.Word, err error) {
+	var data []byte
+	switch {
+	case file != "":
+		data, err = in(file)
+		if fault.IsA[*fs.PathError](err) && file != "-" {
+			err = &fault.UsageError{Err: fmt.Errorf("-f: %w", err)}
+		}
+		return string(data), words, err
+	case len(words) == 0:
+		return "", nil, fault.Usagef("no value: want VALUE, - for standard input, or -f FILE")
+	case words[0] == repl.Word{Text: "-"}:
+		data, err = in("-")
+		return string(data), words[1:], err
+	}
+	return words[0].Text, words[1:], nil
 }
 
 // A Request is what a line asks of the store.
@@ -54,17 +110,17 @@ type Request struct {
 	Commands []client.Command // at least one; sent in order
 	Force    bool             // --force-fence; there is one command then
 	Alone    bool             // the effect is unknown: in a batch nothing else may be under way
-	Replaces bool             // Show replaces a file
+	Replaces bool             // Result replaces a file
 
-	// Show turns the reply to one of the commands into a result; yes is false for a "no". A nil
-	// result prints nothing.
-	Show func(c *client.Command, r client.Result) (result format.Result, yes bool, err error)
+	// Result turns the reply to one of the commands into a result; yes is false for a "no". A
+	// nil result prints nothing.
+	Result func(c *client.Command, r client.Result) (result format.Result, yes bool, err error)
 
-	// Carry, unless nil, carries out the whole request: several exchanges, each of which
-	// depends on the one before. Commands is the first of them.
-	Carry func(ctx context.Context, a *app.App, s *client.Session) error
+	// Run, unless nil, carries out the whole request: several exchanges, each of which depends
+	// on the one before. Commands is the first of them.
+	Run func(ctx context.Context, a *app.App, s *client.Session) error
 
-	View format.Show  // --show, which only the human form heeds; empty if it was not given
+	Show format.Show  // --show, which only the human form heeds; empty if it was not given
 	Rows []format.Row // the results as far as they are known before, to align their columns
 }
 
@@ -76,47 +132,37 @@ func (r Request) Check(output string) error {
 			return &fault.UsageError{Err: err}
 		}
 	}
-	return app.CheckShow(r.View, output)
+	return app.CheckShow(r.Show, output)
 }
 
-// Makers returns, for each verb, a function that makes it.
-func Makers() []func() Verb {
-	return []func() Verb{newGet, newSet, newDel, newVDel, newScan, newCall, newKeyNotify}
-}
-
-// Command returns the row of the command table for the verb with a name. There must be one.
-func Command(name string) app.Command {
-	return app.Command{Name: name, New: func(a *app.App) *cobra.Command {
-		for _, anew := range Makers() {
-			if v := anew(); v.Name() == name {
-				return verbCommand(a, v)
+// Writes says in a few words what a request changes: `set "a" and 2 more`. It is empty if the
+// request only reads.
+func (r Request) Writes() string {
+	text, more := "", 0
+	for _, c := range r.Commands {
+		switch {
+		case !Changes(c.Verb()):
+		case text == "":
+			text = format.Verb(c.Verb())
+			if c.Key() != "" {
+				text += " " + format.Brief(c.Key())
 			}
+		default:
+			more++
 		}
-		panic("no verb has the name " + name)
-	}}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
-// verbCommand returns a verb as a command of the command line.
-func verbCommand(a *app.App, v Verb) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:               v.use,
-		Aliases:           v.Aliases,
-		Short:             v.short,
-		Long:              v.long,
-		Example:           v.example,
-		Hidden:            v.Hidden,
-		GroupID:           cmp.Or(v.group, app.GroupStore),
-		ValidArgsFunction: complete.Keys(a, v.keys),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			req, err := v.Parse(args, func(name string) ([]byte, error) { return a.Read(cmd.Context(), name, "the value") }, nil)
-			if err != nil {
-				return err
-			}
-			return Do(a, cmd.Context(), req)
-		},
+// Changes reports whether a request with a verb of the protocol may change the store. One
+// with an unknown verb may.
+func Changes(verb string) bool {
+	switch verb {
+	case wire.VerbGet, wire.VerbKeyNotify, wire.VerbScan:
+		return false
 	}
-	if v.Flags != nil {
-		v.Flags(cmd.Flags())
-	}
-	return cmd
+	return true
 }

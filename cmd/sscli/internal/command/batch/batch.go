@@ -14,7 +14,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/directive"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -24,10 +24,10 @@ import (
 // batchFlags are the flags of `sscli batch`.
 type batchFlags struct {
 	keepGoing, echo, load bool
-	inflight              int           // lines under way; at least 1
-	from                  int           // the first line to run; at least 1
-	set                   verb.SetFlags // of every line, with load
-	silent                bool          // print no results; they are still counted
+	inflight              int       // lines under way; at least 1
+	from                  int       // the first line to run; at least 1
+	set                   set.Flags // of every line, with load
+	silent                bool      // print no results; they are still counted
 }
 
 // loadFlags lists the flags of `set` that --load has for all lines.
@@ -85,7 +85,7 @@ its value. Keys that were missing (found is false) are skipped.`,
 			b := newBatch(a, f)
 			err := b.runFrom(cmd.Context(), args[0], "batch")
 			if b.ran && !a.Settings.Quiet {
-				a.Say(b.summary.after(b.took))
+				a.Say(b.summary.of(b.took))
 			}
 			return err
 		},
@@ -108,14 +108,8 @@ its value. Keys that were missing (found is false) are skipped.`,
 
 // newBatch returns a batch that has not run.
 func newBatch(a *app.App, f batchFlags) *batch {
-	b := &batch{app: a, flags: f, stderr: a.Stderr, verbs: make(map[string]*lineVerb)}
-	for _, anew := range verb.Makers() {
-		v := &lineVerb{anew: anew, plain: anew()}
-		b.flagsOf(v.plain)
-		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
-			b.verbs[name] = v
-		}
-	}
+	b := &batch{app: a, flags: f, stderr: a.Stderr}
+	b.verbs = b.lineVerbs()
 	return b
 }
 
@@ -143,7 +137,7 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	source := a.Stdin
 	a.Streaming = from == "-"
 	if from != "-" {
-		file, err := os.Open(app.Unprotect(from))
+		file, err := os.Open(from)
 		if err != nil {
 			return &fault.UsageError{Err: err}
 		}
@@ -156,23 +150,12 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 			return err
 		}
 	}
-	o, undo, err := a.Broker()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
-	b.budget = o.Timeout
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	session, hangUp, err := a.Dial(limited, o)
-	cancel()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hangUp()) }()
-	b.session = session
-	defer app.CollectLess()()
-	defer app.OneCore(a)()
-	return b.run(ctx, source)
+	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
+		b.session, b.timeout = s, o.Timeout
+		defer app.CollectLess()()
+		defer a.OneCore()()
+		return b.run(ctx, source)
+	})
 }
 
 // checkCommands refuses a file of JSON lines, which only --load and import take. What cannot be read
@@ -237,28 +220,6 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File, name string) err
 	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Brief(file.Name()), count))
 }
 
-// writes reports whether a line writes.
-func (b *batch) writes(words []repl.Word) bool {
-	args := b.protect(words)
-	for len(args) > 1 && directive.Is(args[0]) {
-		args = directive.Command(args)
-	}
-	known, ok := b.verbs[strings.ToLower(app.Unprotect(args[0]))]
-	if !ok {
-		return false
-	}
-	v := known.anew()
-	if v.Writes == nil {
-		return false
-	}
-	fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	if v.Flags != nil {
-		v.Flags(fs)
-	}
-	return fs.Parse(args[1:]) == nil && v.Writes(app.UnprotectAll(fs.Args()))
-}
-
 // A batch runs lines over one session.
 type batch struct {
 	app     *app.App
@@ -266,11 +227,10 @@ type batch struct {
 	verbs   map[string]*lineVerb // by name and alias
 	set     client.SetOptions    // of every line, with --load
 	session *client.Session
-	budget  time.Duration // the timeout of each request
-	in      app.Source    // reads values
+	timeout time.Duration // the timeout of each request
+	in      verb.Source   // reads values
 	stderr  io.Writer     // standard error, above the line of progress if there is one
 	summary summary
-	args    []string // memory for the words of the next lines
 
 	ran       bool          // the lines were begun
 	took      time.Duration // all lines
@@ -358,64 +318,26 @@ func (b *batch) echo(line batchLine) {
 // errNothing is a line of --load whose key was missing, so there is nothing to load.
 var errNothing = errors.New("nothing to load")
 
-// parse reads a line. It returns a request, which may lie in room, or run for a line that is not
-// a request.
-func (b *batch) parse(line batchLine, room []client.Command) (req verb.Request, run func(context.Context) error, err error) {
-	if line.err != nil {
-		return verb.Request{}, nil, line.err
-	}
-	if b.flags.load {
-		e, err := parseEntry(line.text)
-		if err != nil {
-			return verb.Request{}, nil, err
-		}
-		if !e.Found {
-			return verb.Request{}, nil, errNothing
-		}
-		req = verb.SetRequest(e.Key, string(e.Value), b.set, room)
-		return req, nil, req.Check(b.app.Output)
-	}
-	return b.command(b.protect(line.words), room)
-}
-
-// protect returns words as a flag parser must get them.
-func (b *batch) protect(words []repl.Word) []string {
-	if cap(b.args) < len(words) {
-		b.args = make([]string, 0, max(256, len(words)))
-	}
-	args := b.args[:0:len(words)]
-	b.args = b.args[len(words):len(words)]
-	for _, w := range words {
-		args = append(args, app.Protect(w.Text, w.Quoted))
-	}
-	return args
-}
-
 // line runs one line.
 func (b *batch) line(ctx context.Context, line batchLine) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	b.app.Line = line.number
-	req, run, err := b.parse(line, nil)
-	return b.carryOut(ctx, req, run, err)
+	t, err := b.parse(line)
+	if err != nil {
+		return err
+	}
+	return b.do(ctx, t)
 }
 
-// carryOut runs what parse returned.
-func (b *batch) carryOut(ctx context.Context, req verb.Request, run func(context.Context) error, err error) error {
-	if err == nil {
-		err = b.confirm(ctx, &req)
-	}
-	switch {
-	case err != nil:
+// do runs what parse returned.
+func (b *batch) do(ctx context.Context, t task) error {
+	if err := b.confirm(ctx, &t.req); err != nil {
 		return err
-	case run != nil:
-		return run(ctx)
-	case req.Carry != nil:
-		return req.Carry(ctx, b.app, b.session)
-	case len(req.Commands) > 1:
-		return verb.DoMany(b.app, ctx, ctx, b.session, req, b.budget)
 	}
-	reply, err := verb.Carry(b.app, ctx, b.session.Do, req)
-	return verb.Finish(b.app, ctx, req, 0, reply, err, b.budget, b.session.ReadBack)
+	if t.run != nil {
+		return t.run(ctx)
+	}
+	return verb.DoOver(ctx, b.app, b.session, t.req, b.timeout)
 }

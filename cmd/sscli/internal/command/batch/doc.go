@@ -4,8 +4,8 @@
 // [New] makes the command. A line passes through four files:
 //
 //   - lines.go reads lines, a little ahead of the one that runs.
-//   - command.go parses a line to a request of a verb, or to something else that a batch can run.
-//   - batch.go runs one line after the other, window.go several at a time (--inflight).
+//   - parse.go parses a line to a request of a verb, or to something else that a batch can run.
+//   - batch.go runs one line after the other, pipeline.go several at a time (--inflight).
 //   - summary.go counts what became of the lines, for the exit code and the summary.
 //
 // Results are printed in the order of the lines. No two requests for one key are under way at a

@@ -8,26 +8,26 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
 
 // LoadOptions are the options of [Load].
 type LoadOptions struct {
-	Name      string        // of the command, for questions and hints
-	Set       verb.SetFlags // of every key
-	Inflight  int           // lines under way; at least 1
-	From      int           // the first line; at least 1
-	KeepGoing bool          // continue after an error
+	Name      string    // of the command, for questions and hints
+	Set       set.Flags // of every key
+	Inflight  int       // lines under way; at least 1
+	From      int       // the first line; at least 1
+	KeepGoing bool      // continue after an error
 }
 
 // Load sets the keys of a file of JSON lines, or of standard input for "-", as batch --load does,
 // and prints no results. It returns what became of the lines, also with an error, which is the
 // first one in the order of the lines. A "no" is not an error here; it is counted. ran is false
 // if no line was read.
-func Load(a *app.App, ctx context.Context, from string, o LoadOptions) (sum format.BatchSummary, ran bool, err error) {
+func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum format.BatchSummary, ran bool, err error) {
 	if err := checkRange(o.Inflight, o.From); err != nil {
 		return sum, false, err
 	}
@@ -36,7 +36,7 @@ func Load(a *app.App, ctx context.Context, from string, o LoadOptions) (sum form
 	if errors.Is(err, fault.ErrNo) {
 		err = nil
 	}
-	return b.summary.after(b.took), b.ran, err
+	return b.summary.of(b.took), b.ran, err
 }
 
 // An Entry is a line of a file of JSON lines.

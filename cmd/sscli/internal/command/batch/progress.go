@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/term"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 )
 
 // A position is a reader that counts the bytes that were read.
@@ -55,7 +53,7 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 		}
 	}
 	begun := time.Now()
-	above, end := app.Live(a, ProgressInterval, func() string {
+	above, end := a.Live(ProgressInterval, func() string {
 		return progressText(b.summary.lines.Load(), time.Since(begun), at.bytes(), size)
 	})
 	b.stderr = above

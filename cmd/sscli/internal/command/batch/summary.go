@@ -14,7 +14,7 @@ type summary struct {
 	lines atomic.Int64 // read by the progress display; only the reporting goroutine uses the rest
 
 	result    format.BatchSummary
-	first, no error // the first error, as an *exitError, and the last "no"
+	first, no error // the first error, as an *fault.ExitError, and the last "no"
 	last      int   // the line that was counted last
 	ended     bool  // before the input did
 	joined    bool  // the line counted last is in the last range of result.Ahead
@@ -68,8 +68,8 @@ func (s *summary) end(line batchLine, from int) {
 	}
 }
 
-// after returns the summary of a batch that took so long.
-func (s *summary) after(elapsed time.Duration) format.BatchSummary {
+// of returns the summary of a batch that took so long.
+func (s *summary) of(elapsed time.Duration) format.BatchSummary {
 	result := s.result
 	result.Elapsed = elapsed
 	return result

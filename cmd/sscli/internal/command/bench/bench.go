@@ -157,12 +157,13 @@ func (b *benchmark) command(verb string, key string) client.Command {
 }
 
 // run connects, writes the keys, measures, prints, and deletes the keys.
-func (b *benchmark) run(ctx context.Context) (err error) {
-	o, undo, err := b.a.Broker()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
+func (b *benchmark) run(ctx context.Context) error {
+	b.a.Signals.Arm()
+	return b.a.WithBroker(func(o client.Options) error { return b.runWith(ctx, o) })
+}
+
+// runWith is run with the options to reach the broker with.
+func (b *benchmark) runWith(ctx context.Context, o client.Options) (err error) {
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.dial(ctx, o); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 
 // New returns the command `sscli context`.
 func New(a *app.App) *cobra.Command {
-	return app.Parent(a, &cobra.Command{
+	return app.WithCommands(&cobra.Command{
 		Use:         "context",
 		Short:       "Manage named connections",
 		GroupID:     app.GroupMore,
@@ -96,7 +96,7 @@ The flags are added to a context that exists. A flag replaces the flags that exc
 		Example: "  sscli context set lab -u mqtts://lab.example --ca-file lab.crt\n  sscli context set prod --sat-file token --protected\n  sscli context set prod --unset client-id",
 		RunE: func(cmd *cobra.Command, args []string) error {
 
-			name := app.Unprotect(args[0])
+			name := args[0]
 			if err := config.CheckName(name); err != nil {
 				return &fault.UsageError{Err: err}
 			}
@@ -172,7 +172,7 @@ With none in place of NAME no context is chosen.`,
 		Example: "  sscli context use lab\n  sscli context use none",
 		RunE: func(cmd *cobra.Command, args []string) error {
 
-			name := app.Unprotect(args[0])
+			name := args[0]
 			err := editContexts(a, cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {
 				if name == config.None {
 					all.Chosen = ""
@@ -224,7 +224,7 @@ If it was the chosen context, no context is chosen after that.`,
 		Example: "  sscli context rm lab",
 		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := app.Unprotect(args[0])
+			name := args[0]
 			return editContexts(a, cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {
 				if _, err := all.Find(name, "context rm", file); err != nil {
 					return shown, err
@@ -253,13 +253,13 @@ NAME, of a command with -c NAME. The source is a flag, a variable, or a context.
 		Example: "  sscli context show\n  sscli context show lab\n  sscli context show -u mqtt://127.0.0.1 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return fault.Usagef("%.64q: sscli context show takes only one NAME", app.Unprotect(args[1]))
+				return fault.Usagef("%.64q: sscli context show takes only one NAME", args[1])
 			}
 			if len(args) == 1 {
 				if f := cmd.Flags().Lookup("context"); f.Changed {
-					return fault.Usagef("--context %s together with %s: want one of them", f.Value, app.Unprotect(args[0]))
+					return fault.Usagef("--context %s together with %s: want one of them", f.Value, args[0])
 				}
-				if err := cmd.Flags().Set("context", app.Unprotect(args[0])); err != nil {
+				if err := cmd.Flags().Set("context", args[0]); err != nil {
 					return fault.Usagef("%.64q: %w", args[0], err)
 				}
 			}

@@ -58,7 +58,6 @@ the names of the keys, and of their values only those that are being compared.`,
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			args = app.UnprotectAll(args)
 			file := ""
 			if to == "" {
 				if len(args) == 0 {
@@ -80,7 +79,7 @@ the names of the keys, and of their values only those that are being compared.`,
 			if file != "" {
 				return d.withFile(cmd.Context(), file)
 			}
-			other, err := app.InContext(cmd.Context(), a, cmd.Flags(), string(to), "--to")
+			other, err := a.InContext(cmd.Context(), cmd.Flags(), string(to), "--to")
 			if err != nil {
 				return err
 			}

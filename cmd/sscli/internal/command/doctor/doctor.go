@@ -57,6 +57,7 @@ type checkup struct {
 
 // run runs a checkup and prints its summary.
 func run(a *app.App, ctx context.Context, write bool) (err error) {
+	a.Signals.Arm()
 	c := &checkup{a: a}
 	err = c.climb(ctx, write)
 	if printErr := a.Emit(c.summary); err == nil {
@@ -66,13 +67,20 @@ func run(a *app.App, ctx context.Context, write bool) (err error) {
 }
 
 // climb runs the checks, each of which depends on the ones before, to the first that fails.
-func (c *checkup) climb(ctx context.Context, write bool) (err error) {
-	o, undo, err := c.a.Broker()
-	if err != nil {
+func (c *checkup) climb(ctx context.Context, write bool) error {
+	configured := false
+	err := c.a.WithBroker(func(o client.Options) error {
+		c.o, configured = o, true
+		return c.climbFrom(ctx, write)
+	})
+	if err != nil && !configured {
 		return c.fail(ctx, "configuration", err)
 	}
-	defer func() { err = errors.Join(err, undo()) }()
-	c.o = o
+	return err
+}
+
+// climbFrom is climb with the options of the connection.
+func (c *checkup) climbFrom(ctx context.Context, write bool) (err error) {
 	if err := c.configuration(); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
@@ -28,7 +27,7 @@ func (c *checkup) read(ctx context.Context) error {
 	case err != nil:
 		return c.fail(ctx, check.Name, fault.Describe(client.Get(ping.Key), err))
 	}
-	app.Attend(c.a, reply.ReplyInfo)
+	c.a.WarnOf(reply.ReplyInfo)
 	return c.print(check)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -55,7 +56,7 @@ every write to it needs a token. A key that expires no longer does once it was e
 		Args:              app.ExactArgs("KEY"),
 		ValidArgsFunction: complete.Keys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(cmd.Context(), a, app.Unprotect(args[0]), string(lockName))
+			return run(cmd.Context(), a, args[0], string(lockName))
 		},
 	}
 	cmd.Flags().Var(&lockName, "lock", "hold the lock `NAME` meanwhile, and write with its fencing token")
@@ -106,7 +107,7 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 	if err := a.Confirm(ctx, what); err != nil {
 		return err
 	}
-	a.Saw(key)
+	a.RememberKey(key)
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) (err error) {
 		e := editing{app: a, session: s, options: o, key: key, command: command, source: source}
 		if lockName != "" {
@@ -271,7 +272,7 @@ func (e *editing) edit(ctx context.Context) ([]byte, error) {
 // askAbout asks what to do with a text that is no JSON although the value was.
 func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err error) {
 	refused := &fault.NotWrittenError{Why: fmt.Sprintf("the text is not JSON, as the value was: %v; nothing was written", bad)}
-	if !app.CanAsk(e.app) {
+	if !e.app.CanAsk() {
 		return false, refused
 	}
 	answer, err := terminal.Ask(ctx, e.app.Stderr, fmt.Sprintf("not JSON: %v. Edit again, write it as it is, or quit? [e/w/q] ", bad))
@@ -306,17 +307,19 @@ func (e *editing) store(ctx context.Context, value []byte) error {
 		}
 		o.Fence = e.lock.Token()
 	}
-	req := verb.SetRequest(e.key, string(value), o, nil)
-	limited, cancel := context.WithTimeout(ctx, e.options.Timeout)
-	defer cancel()
-	reply, err := verb.Carry(e.app, limited, e.session.Do, req)
-	if set, ok := reply.(client.SetResult); ok && err == nil && !set.Applied {
-		if now, err = e.read(ctx); err != nil {
-			return err
+	req := set.Request(e.key, string(value), o)
+	result := req.Result
+	req.Result = func(c *client.Command, reply client.Result) (format.Result, bool, error) {
+		if reply.(client.SetResult).Applied {
+			return result(c, reply)
 		}
-		return e.conflict(now, value)
+		now, err := e.read(ctx)
+		if err == nil {
+			err = e.conflict(now, value)
+		}
+		return nil, false, err
 	}
-	if err := verb.Finish(e.app, ctx, req, 0, reply, err, e.options.Timeout, e.session.ReadBack); err != nil {
+	if err := verb.DoOver(ctx, e.app, e.session, req, e.options.Timeout); err != nil {
 		return err
 	}
 	if e.lock == nil && now.Found {

@@ -52,11 +52,11 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
 			case 1:
 			default:
 				return &fault.UsageError{
-					Err:  fmt.Errorf("%.64q after KEY: want one KEY, and its lock as --lock LOCK", app.Unprotect(args[1])),
-					Hint: "--lock " + format.Word(app.Unprotect(args[1])),
+					Err:  fmt.Errorf("%.64q after KEY: want one KEY, and its lock as --lock LOCK", args[1]),
+					Hint: "--lock " + format.Word(args[1]),
 				}
 			}
-			f := facts{key: app.Unprotect(args[0]), lock: string(lock)}
+			f := facts{key: args[0], lock: string(lock)}
 			if err := client.Get(f.key).Check(); err != nil {
 				return &fault.UsageError{Err: err}
 			}
@@ -81,7 +81,7 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
 
 // tell reads what there is to know, and prints the verdict.
 func tell(a *app.App, ctx context.Context, s *client.Session, f facts) error {
-	a.Saw(f.key)
+	a.RememberKey(f.key)
 	if err := f.read(ctx, s); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ ever: export what you mean to import.`,
 		Example:           "  sscli export 'thermostat/*' > thermostat.jsonl\n  sscli export -f backup.jsonl\n  sscli export -c site-a | sscli import -c site-b -",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(cmd.Context(), a, app.UnprotectAll(args), exact, string(file))
+			return run(cmd.Context(), a, args, exact, string(file))
 		},
 	}
 	cmd.Flags().VarP(&file, "file", "f", "write to `FILE`, all or nothing")

@@ -62,9 +62,9 @@ loopback needs it, or --tls-client-ca, or --redis-insecure.`,
 		Example: "  sscli gateway\n  sscli gateway --watch setpoint --notify-keyspace-events KEA\n  sscli gateway -- pytest\n  sscli gateway --listen :6379 --users users.txt --tls-cert server.crt --tls-key server.key",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return fault.Usagef("%.64q: want gateway -- CMD...", app.Unprotect(args[0]))
+				return fault.Usagef("%.64q: want gateway -- CMD...", args[0])
 			}
-			return run(a, cmd.Context(), f, app.UnprotectAll(args))
+			return run(a, cmd.Context(), f, args)
 		},
 	}
 	fs := cmd.Flags()
@@ -199,7 +199,7 @@ func run(a *app.App, ctx context.Context, f flags, command []string) (err error)
 		ln = tls.NewListener(ln, tlsConfig)
 	}
 	return a.WithSession(ctx, func(s *client.Session, co client.Options) (err error) {
-		b, err := open(ctx, s, co.Timeout, app.Logger(a), f.watch, o)
+		b, err := open(ctx, s, co.Timeout, a.Logger(), f.watch, o)
 		if err != nil {
 			return err
 		}

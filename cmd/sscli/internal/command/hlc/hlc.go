@@ -14,7 +14,7 @@ import (
 
 // New returns the command `sscli hlc`.
 func New(a *app.App) *cobra.Command {
-	return app.Parent(a, &cobra.Command{
+	return app.WithCommands(&cobra.Command{
 		Use:         "hlc",
 		Short:       "Parse and compare versions and fencing tokens",
 		GroupID:     app.GroupDebug,
@@ -31,7 +31,7 @@ Both are hybrid logical clock readings, WALLMS:COUNTER:NODE, as in
 			Example: "  sscli hlc parse 1696374425000:0:node-1\n  sscli hlc parse \"$(sscli get setpoint --version-only -o raw)\"",
 			Args:    app.ExactArgs("HLC"),
 			RunE: func(_ *cobra.Command, args []string) error {
-				v, err := wire.ParseVersion(app.Unprotect(args[0]))
+				v, err := wire.ParseVersion(args[0])
 				if err != nil {
 					return &fault.UsageError{Err: err}
 				}
@@ -64,7 +64,7 @@ exit code is 0 in each case.`,
 				var v [2]wire.Version
 				for i, arg := range args {
 					var err error
-					if v[i], err = wire.ParseVersion(app.Unprotect(arg)); err != nil {
+					if v[i], err = wire.ParseVersion(arg); err != nil {
 						return &fault.UsageError{Err: err}
 					}
 				}

@@ -61,9 +61,9 @@ Whether a fencing token would pass cannot be known without writing.`,
 				}
 			}
 			if dryRun {
-				return dryRunFile(cmd.Context(), a, app.Unprotect(args[0]), o, onlyNew)
+				return dryRunFile(cmd.Context(), a, args[0], o, onlyNew)
 			}
-			sum, ran, err := batch.Load(a, cmd.Context(), args[0], o)
+			sum, ran, err := batch.Load(cmd.Context(), a, args[0], o)
 			if ran {
 				err = errors.Join(err, a.Emit(format.ImportSummary{Batch: sum}))
 			}

@@ -205,7 +205,7 @@ func showLease(a *app.App, l *client.Lock) (end func()) {
 		return func() {}
 	}
 	first := l.Lease()
-	_, end = app.Live(a, 100*time.Millisecond, func() string {
+	_, end = a.Live(100*time.Millisecond, func() string {
 		lease := l.Lease()
 		ttl := l.Timing().TTL
 		left := lease.UntilIn() + ttl - lease.Until.Sub(lease.Sent) // Until has a margin

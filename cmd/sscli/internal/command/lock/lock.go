@@ -30,7 +30,7 @@ import (
 
 // New returns the command lock.
 func New(a *app.App) *cobra.Command {
-	return app.Parent(a, &cobra.Command{
+	return app.WithCommands(&cobra.Command{
 		Use:     "lock",
 		Short:   "Hold locks, and show who holds them",
 		GroupID: app.GroupStore,
@@ -121,7 +121,7 @@ func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
 	if err := app.ExactArgs("NAME")(cmd, args); err != nil {
 		return err
 	}
-	f.name = app.Unprotect(args[0])
+	f.name = args[0]
 	return nil
 }
 

@@ -39,7 +39,6 @@ sscli in CMD connects to the same broker.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock run nightly --try -- make report || echo busy\n  sscli lock run valve -- sscli set valve open --fence lock",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
-			args = app.UnprotectAll(args)
 			if err := checkRun(args, dash); err != nil {
 				return err
 			}

@@ -84,7 +84,7 @@ and the age is wrong by the difference between the local clock and the store's.`
 			if err != nil {
 				return err
 			}
-			names := app.UnprotectAll(args)
+			names := args
 			all := len(names) == 0
 			if all {
 				names = []string{"*"}
@@ -134,7 +134,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 	if all && len(names) > 0 {
 		a.Inform("the store does not say which keys are locks: each key is listed as one; a PATTERN such as 'locks/*' lists fewer")
 	}
-	a.Saw(names...)
+	a.RememberKey(names...)
 	readings, err := readAndObserve(ctx, a, s, names, observe)
 	if err != nil {
 		return err

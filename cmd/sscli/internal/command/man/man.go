@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
@@ -38,7 +39,7 @@ The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else tod
 			if err != nil {
 				return err
 			}
-			return WritePages(app.NewRoot(a), app.Unprotect(args[0]), Edition{info.Version, date})
+			return WritePages(cmdline.NewRoot(a), args[0], Edition{info.Version, date})
 		},
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 )
 
 // page returns the manual page of a command or a topic.
@@ -86,15 +86,15 @@ func (r *roff) commands(cmd *cobra.Command) {
 
 // options lists the flags of a command. The page of sscli has the flags of all commands too.
 func (r *roff) options(cmd *cobra.Command) {
-	flags := app.OwnFlags(cmd)
+	flags := help.OwnFlags(cmd)
 	if !cmd.HasParent() {
-		flags = append(flags, app.SharedFlags(cmd)...)
+		flags = append(flags, help.SharedFlags(cmd)...)
 	}
 	if len(flags) > 0 {
 		r.macro("SH", "OPTIONS")
 	}
 	for _, f := range flags {
-		value, usage := app.FlagHelp(f)
+		value, usage := help.FlagHelp(f)
 		term := bold("--" + f.Name)
 		if f.Shorthand != "" {
 			term = bold("-"+f.Shorthand) + ", " + term

@@ -74,7 +74,7 @@ func checkListen(fs *pflag.FlagSet) error {
 }
 
 // attach serves a store on somebody else's broker.
-func attach(a *app.App, ctx context.Context, f serveFlags) (err error) {
+func attach(ctx context.Context, a *app.App, f serveFlags) error {
 	served, err := f.options()
 	if err != nil {
 		return err
@@ -82,11 +82,11 @@ func attach(a *app.App, ctx context.Context, f serveFlags) (err error) {
 	if a.Settings.Embedded {
 		return fault.Usagef("--attach together with %s: want a broker to attach to", a.Settings.Sources["embedded"])
 	}
-	o, undo, err := a.Broker()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
+	return a.WithBroker(func(o client.Options) error { return attachTo(ctx, a, o, f, served) })
+}
+
+// attachTo is attach with the options to reach the broker with.
+func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, served emulator.Options) error {
 	log, err := f.log.Open(a)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func attach(a *app.App, ctx context.Context, f serveFlags) (err error) {
 	}
 	if log != nil {
 		engine.Observe = log.Engine
-		served.Observe, served.Log = log.Observe, app.Logger(a)
+		served.Observe, served.Log = log.Observe, a.Logger()
 	}
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	attached, err := emulator.Attach(limited, attachOptions(o), engine, served.Data)

@@ -88,10 +88,7 @@ answers the requests of the other clients.`,
 		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return fault.Usagef("%.64q: want serve -- CMD...", app.Unprotect(args[0]))
-			}
-			for i := range args {
-				args[i] = app.Unprotect(args[i])
+				return fault.Usagef("%.64q: want serve -- CMD...", args[0])
 			}
 			if !f.attach {
 				if err := checkListen(cmd.Flags()); err != nil {
@@ -104,6 +101,7 @@ answers the requests of the other clients.`,
 				}
 				return checkData(a, f.data)
 			}
+			a.Signals.Arm()
 			if !f.attach {
 				return run(a, cmd.Context(), f, args)
 			}
@@ -113,7 +111,7 @@ answers the requests of the other clients.`,
 			if err := a.ConfigureConnection(cmd.Context(), cmd.Flags()); err != nil {
 				return err
 			}
-			return attach(a, cmd.Context(), f)
+			return attach(cmd.Context(), a, f)
 		},
 	}
 	fs := cmd.Flags()
@@ -239,7 +237,7 @@ func run(a *app.App, ctx context.Context, f serveFlags, args []string) (err erro
 		return err
 	}
 	if log != nil {
-		o.Observe, o.Log = log.Observe, app.Logger(a)
+		o.Observe, o.Log = log.Observe, a.Logger()
 	}
 	accounts, err := f.sat.open(&o, string(f.selfSigned), len(args) > 0)
 	if err != nil {

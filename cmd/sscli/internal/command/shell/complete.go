@@ -10,26 +10,28 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
+	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/repl"
 )
 
 // complete returns what could be at the cursor: the shell's own words, and what cobra completes.
 // before are the words of the line before the cursor, part is the word at the cursor.
 func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
-	args := make([]string, len(before))
-	for i, w := range before {
-		args[i] = app.Protect(w.Text, w.Quoted)
+	if len(before) > 0 && strings.EqualFold(before[0].Text, "sscli") {
+		before = before[1:]
 	}
-	args = afterLineWords(args)
-	if args == nil {
+	if len(before) > 0 && strings.HasPrefix(before[0].Text, ".") {
+		return dotOperands(before, part.Text)
+	}
+	words, ok := directive.Command(before)
+	if !ok || len(words) > 0 && isLeave(words[0].Text) {
 		return nil
 	}
 	var found []repl.Candidate
-	if len(args) == 0 {
-		own := append(directive.Words(), [2]string{"exit", "leave the shell"}, [2]string{"quit", "leave the shell"})
+	if len(words) == 0 {
+		own := append(directive.Usages(), [2]string{"exit", "leave the shell"}, [2]string{"quit", "leave the shell"})
 		if len(before) == 0 {
 			own = append(own, dots()...)
 		}
@@ -40,48 +42,16 @@ func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 			}
 		}
 	}
-	if len(args) > 0 && strings.HasPrefix(args[0], ".") {
-		return dotOperands(args, part.Text)
-	}
-	found = append(found, s.completeCommand(args, part)...)
+	found = append(found, s.completeCommand(words, part)...)
 	slices.SortStableFunc(found, func(a, b repl.Candidate) int { return strings.Compare(a.Text, b.Text) })
 	return slices.CompactFunc(found, func(a, b repl.Candidate) bool { return a.Text == b.Text })
 }
 
-// afterLineWords drops the line words before a command. It returns nil if the word at the cursor
-// belongs to a line word.
-func afterLineWords(args []string) []string {
-	for len(args) > 0 {
-		switch strings.ToLower(args[0]) {
-		case "sscli", "time":
-			args = args[1:]
-		case "expect":
-			if len(args) < 2 {
-				return nil
-			}
-			args = args[2:]
-		case "repeat":
-			if len(args) < 2 {
-				return nil
-			}
-			args = args[2:]
-			if len(args) > 0 && args[0] != "" && strings.ContainsAny(args[0][:1], "0123456789.") {
-				args = args[1:]
-			}
-		case "sleep", "exit", "quit":
-			return nil
-		default:
-			return args
-		}
-	}
-	return args
-}
-
 // dotOperands completes the operand of a dot-command.
-func dotOperands(args []string, part string) (found []repl.Candidate) {
-	values := map[string][]string{".output": {"human", "raw", "json", "template="}, ".trace": {"on", "off"}}[strings.ToLower(args[0])]
+func dotOperands(words []repl.Word, part string) (found []repl.Candidate) {
+	values := map[string][]string{".output": {"human", "raw", "json", "template="}, ".trace": {"on", "off"}}[strings.ToLower(words[0].Text)]
 	for _, v := range values {
-		if len(args) == 1 && strings.HasPrefix(v, part) {
+		if len(words) == 1 && strings.HasPrefix(v, part) {
 			found = append(found, repl.Candidate{Text: v, Open: strings.HasSuffix(v, "=")})
 		}
 	}
@@ -89,18 +59,18 @@ func dotOperands(args []string, part string) (found []repl.Candidate) {
 }
 
 // completeCommand asks cobra, as the completion scripts of the user's shells do.
-func (s *shell) completeCommand(args []string, part repl.Word) []repl.Candidate {
+func (s *shell) completeCommand(words []repl.Word, part repl.Word) []repl.Candidate {
 	line := s.newLine()
 	root := newLineRoot(line)
 	complete.Register(line, root)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&bytes.Buffer{})
-	word := part.Text
-	if part.Quoted { // an operand, whatever it looks like
-		word = app.Protect(word, true)
+	args := operand.Protect(append(slices.Clone(words), part))
+	if !part.Quoted {
+		args[len(words)] = part.Text // perhaps the beginning of a flag
 	}
-	root.SetArgs(slices.Concat([]string{cobra.ShellCompRequestCmd}, args, []string{word}))
+	root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, args...))
 	if err := root.Execute(); err != nil {
 		return nil
 	}

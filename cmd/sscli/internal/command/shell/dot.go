@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/repl"
 )
 
 // dots lists the commands of the shell itself: usage, and what the command does.
@@ -24,21 +24,21 @@ func dots() [][2]string {
 }
 
 // dot runs a dot-command.
-func (s *shell) dot(args []string) error {
-	name, rest := strings.ToLower(args[0]), args[1:]
+func (s *shell) dot(words []repl.Word) error {
+	name, rest := strings.ToLower(words[0].Text), words[1:]
 	settings := &s.conn.settings
 	if len(rest) > 1 {
 		return fault.Usagef("too many words: want %s", dotUsage(name))
 	}
 	value := ""
 	if len(rest) == 1 {
-		value = app.Unprotect(rest[0])
+		value = rest[0].Text
 	}
 	switch name {
 	case ".help":
 		return s.overview()
 	case ".exit", ".quit":
-		return leave(args)
+		return leave(words)
 	case ".output":
 		if value == "" {
 			return s.print(s.app.Output)
@@ -80,7 +80,7 @@ func (s *shell) dot(args []string) error {
 	if near := suggest.Near(name, names); len(near) > 0 {
 		hint = dotUsage(near[0])
 	}
-	return &fault.UsageError{Err: fmt.Errorf("unknown dot-command %.64q", app.Unprotect(args[0])), Hint: hint}
+	return &fault.UsageError{Err: fmt.Errorf("unknown dot-command %.64q", words[0].Text), Hint: hint}
 }
 
 // dotUsage returns the usage of a dot-command.

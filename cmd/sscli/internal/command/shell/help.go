@@ -14,7 +14,7 @@ An entry that begins with a space, or holds a value over 256 bytes, is not kept 
 history.
 `
 
-// overview prints all commands, line words and dot-commands: `help` without a topic.
+// overview prints all commands, directives and dot-commands: `help` without a topic.
 func (s *shell) overview() error {
 	var b strings.Builder
 	root := newLineRoot(s.newLine())
@@ -27,7 +27,7 @@ func (s *shell) overview() error {
 		}
 	}
 	b.WriteString("Lines:\n")
-	for _, w := range directive.Words() {
+	for _, w := range directive.Usages() {
 		fmt.Fprintf(&b, "  %-28s%s\n", w[0], w[1])
 	}
 	b.WriteString("Shell:\n")

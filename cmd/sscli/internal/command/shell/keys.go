@@ -27,8 +27,8 @@ func (m *keyMemory) add(key string) {
 	}
 }
 
-// Saw implements [app.Shell]: it remembers keys for completion.
-func (c *connection) Saw(keys ...string) {
+// RememberKey implements [app.Shell]: it remembers keys for completion.
+func (c *connection) RememberKey(keys ...string) {
 	for _, key := range keys {
 		if key != "" {
 			c.keys.add(key)

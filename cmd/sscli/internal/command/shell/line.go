@@ -13,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -35,11 +37,7 @@ func (s *shell) entry(ctx context.Context, text string) error {
 			} else if err != nil {
 				return err
 			}
-			args := make([]string, len(line.Words))
-			for i, w := range line.Words {
-				args[i] = app.Protect(w.Text, w.Quoted)
-			}
-			return s.words(ctx, args)
+			return s.words(ctx, line.Words)
 		})
 		if err == nil || fault.IsNo(err) {
 			continue
@@ -108,27 +106,26 @@ func (s *shell) command(ctx context.Context, do func(context.Context) error) err
 	return err
 }
 
-// words runs the words of a line: a word of the shell, a line word, or a command.
-func (s *shell) words(ctx context.Context, args []string) error {
+// words runs the words of a line: a word of the shell, a directive, or a command.
+func (s *shell) words(ctx context.Context, words []repl.Word) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if strings.EqualFold(args[0], "sscli") && len(args) > 1 {
-		args = args[1:] // as in the examples of help
+	if strings.EqualFold(words[0].Text, "sscli") && len(words) > 1 {
+		words = words[1:] // as in the examples of help
 	}
-	name := strings.ToLower(args[0])
+	name := strings.ToLower(words[0].Text)
 	switch {
-	case name == "exit", name == "quit":
-		return leave(args)
-	case name == "help" && len(args) == 1:
+	case isLeave(name):
+		return leave(words)
+	case name == "help" && len(words) == 1:
 		return s.overview()
 	case strings.HasPrefix(name, "."):
-		return s.dot(args)
+		return s.dot(words)
+	case directive.Is(name):
+		return directive.Run(ctx, s.app, words, s.words)
 	}
-	if directive.Is(args[0]) {
-		return directive.Run(ctx, s.app, args, s.words)
-	}
-	return s.execute(ctx, args)
+	return s.execute(ctx, words)
 }
 
 // A leaveError ends the shell with an exit code. It is not printed.
@@ -136,27 +133,33 @@ type leaveError struct{ code int }
 
 func (e *leaveError) Error() string { return "the shell ends" }
 
+// isLeave reports whether a word ends the shell. Case does not matter.
+func isLeave(word string) bool {
+	return strings.EqualFold(word, "exit") || strings.EqualFold(word, "quit")
+}
+
 // leave runs exit [CODE] and quit [CODE].
-func leave(args []string) error {
-	if len(args) == 1 {
+func leave(words []repl.Word) error {
+	if len(words) == 1 {
 		return &leaveError{}
 	}
-	code, err := strconv.Atoi(args[1])
-	if err != nil || code < 0 || code > 255 || len(args) > 2 {
-		return fault.Usagef("want %s [CODE], with an exit code of 0 to 255", strings.ToLower(args[0]))
+	code, err := strconv.Atoi(words[1].Text)
+	if err != nil || code < 0 || code > 255 || len(words) > 2 {
+		return fault.Usagef("want %s [CODE], with an exit code of 0 to 255", strings.ToLower(words[0].Text))
 	}
 	return &leaveError{code}
 }
 
 // execute runs a command with a new tree of commands.
-func (s *shell) execute(ctx context.Context, args []string) error {
+func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	line := s.newLine()
 	s.line = line
 	root := newLineRoot(line)
+	args := operand.Protect(words)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if cmd.HasParent() && cmd.Parent().Name() == "lock" && cmd.Flags().NArg() > 0 && !fault.IsA[*fault.UsageError](err) {
-		s.conn.locks.add(app.Unprotect(cmd.Flags().Arg(0)))
+		s.conn.locks.add(operand.Unprotect(cmd.Flags().Args())[0])
 	}
 	s.timed = !takesItsTime(cmd)
 	if u, ok := errors.AsType[*fault.UsageError](err); ok && u.Hint == "" {
@@ -166,7 +169,7 @@ func (s *shell) execute(ctx context.Context, args []string) error {
 		}
 	}
 	if err != nil && line.Faults == nil {
-		app.GuessForm(line, args)
+		line.GuessOutput(args)
 	}
 	return err
 }
@@ -197,7 +200,7 @@ func (noInput) Read([]byte) (int, error) {
 
 // newLineRoot returns the tree of commands for a line.
 func newLineRoot(line *app.App) *cobra.Command {
-	root := app.NewRoot(line)
+	root := cmdline.NewRoot(line)
 	for _, name := range config.ConnectionFlags() {
 		root.PersistentFlags().Lookup(name).Hidden = true
 	}

@@ -41,7 +41,7 @@ The flags of sscli shell apply to every line. A line may have its own --output, 
 				return &fault.UsageError{Err: errors.New("shell: standard input and output must be a terminal"),
 					Hint: "sscli - to read commands from standard input"}
 			}
-			return runShell(a, cmd.Context())
+			return runShell(cmd.Context(), a)
 		},
 	}
 }
@@ -73,19 +73,21 @@ type shell struct {
 	early   bool                    // Ctrl-C was pressed between the entry and its command
 }
 
-// runShell talks to the user until the user leaves.
-func runShell(a *app.App, ctx context.Context) (err error) {
+// runShell runs a shell on the terminal.
+func runShell(ctx context.Context, a *app.App) error {
 	c := &connection{settings: a.Settings}
 	// The trace on the terminal is for commands; a file gets everything.
 	a.Settings.Trace = false
-	o, undo, err := a.Broker()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
-	c.tap.always = o.Trace
-	o.Trace = c.tap.print
-	c.options = o
+	return a.WithBroker(func(o client.Options) error {
+		c.options = o
+		return talk(ctx, a, c)
+	})
+}
+
+// talk talks to the user until the user leaves.
+func talk(ctx context.Context, a *app.App, c *connection) (err error) {
+	c.tap.always = c.options.Trace
+	c.options.Trace = c.tap.print
 	a.Shell = c
 	s := &shell{app: a, conn: c}
 	defer func() {

@@ -63,7 +63,7 @@ top needs a terminal. For pipes there are scan and watch.`,
 		Example:           "  sscli top\n  sscli top 'thermostat/*' setpoint",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(a, cmd.Context(), f, app.UnprotectAll(args))
+			return run(cmd.Context(), a, f, args)
 		},
 	}
 	fs := cmd.Flags()
@@ -102,7 +102,7 @@ func (f flags) check(a *app.App, operands []string) (interval time.Duration, err
 	return interval, nil
 }
 
-func run(a *app.App, ctx context.Context, f flags, operands []string) (err error) {
+func run(ctx context.Context, a *app.App, f flags, operands []string) error {
 	interval, err := f.check(a, operands)
 	if err != nil {
 		return err
@@ -123,30 +123,24 @@ func run(a *app.App, ctx context.Context, f flags, operands []string) (err error
 	if len(m.patterns) > 0 {
 		m.interval = interval
 	}
-	o, undo, err := a.Broker()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
-	t := newTap()
-	o.Trace = both(o.Trace, t.packet)
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	s, hangUp, err := a.Dial(limited, o)
-	cancel()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hangUp()) }()
 	m.title = "embedded"
 	if !a.Settings.Embedded {
 		m.title = format.Escape(a.Settings.URL())
 	}
-	l := &live{
-		session: s, model: m, tap: t, limit: f.limit,
-		events: make(chan client.Event, 256), scans: make(chan scanned), joins: make(chan joined), faults: make(chan error, 1),
-		keys: make(chan []byte), jobs: make(chan terminal.Job),
-	}
-	return l.run(ctx, a, named)
+	return a.WithBroker(func(o client.Options) error {
+		t := newTap()
+		o.Trace = both(o.Trace, t.packet)
+		limited, cancel := context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
+		return a.Connect(limited, o, func(s *client.Session) error {
+			l := &live{
+				session: s, model: m, tap: t, limit: f.limit,
+				events: make(chan client.Event, 256), scans: make(chan scanned), joins: make(chan joined), faults: make(chan error, 1),
+				keys: make(chan []byte), jobs: make(chan terminal.Job),
+			}
+			return l.run(ctx, a, named)
+		})
+	})
 }
 
 // both returns a trace for two.
@@ -211,7 +205,7 @@ func (l *live) run(ctx context.Context, a *app.App, named []string) (err error) 
 		l.running.Wait()
 		l.leave()
 	}()
-	s, err := openScreen(a.Stdout, app.UsesColor(a))
+	s, err := openScreen(a.Stdout, a.UsesColor())
 	if err != nil {
 		if s != nil {
 			err = errors.Join(err, s.close())

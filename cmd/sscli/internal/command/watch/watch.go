@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/output"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/format"
@@ -70,7 +71,7 @@ and the watch, and fg continues both.`,
 					return fault.Usagef("nothing after --: want watch KEY... -- CMD...")
 				}
 			}
-			return run(a, cmd.Context(), f, app.UnprotectAll(keys), app.UnprotectAll(command))
+			return run(cmd.Context(), a, f, keys, command)
 		},
 	}
 	fs := cmd.Flags()
@@ -157,7 +158,7 @@ func readKeys(a *app.App, ctx context.Context, name string) ([]string, error) {
 	return keys, nil
 }
 
-func run(a *app.App, ctx context.Context, f watchFlags, keys, command []string) (err error) {
+func run(ctx context.Context, a *app.App, f watchFlags, keys, command []string) error {
 	options, forDur, err := f.options()
 	if err != nil {
 		return err
@@ -185,39 +186,37 @@ func run(a *app.App, ctx context.Context, f watchFlags, keys, command []string) 
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	o, undo, err := a.Broker()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
-	a.Saw(keys...)
-	s, hangUp, err := a.Dial(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hangUp()) }()
+	a.RememberKey(keys...)
+	v := viewer{app: a, f: f, field: field, until: until, command: command}
+	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
+		return v.watch(ctx, s, keys, options, forDur)
+	})
+}
 
-	ctx, stop := app.UntilClosed(ctx, a.Stdout)
+// watch watches keys until something ends the watch: its time, if forDur is not 0, counts from
+// its confirmation.
+func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, options client.WatchOptions, forDur time.Duration) error {
+	a := v.app
+	ctx, stop := output.UntilClosed(ctx, a.Stdout)
 	defer stop()
 	w, err := s.Watch(ctx, keys, options)
 	if err == nil {
-		// --for begins once the watch is confirmed; until then the timeout counts.
 		if forDur > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
 			defer cancel()
 		}
 		defer app.CollectLess()()
-		v := viewer{app: a, f: f, field: field, until: until, command: command, runner: process.NewRunner()}
+		v.runner = process.NewRunner()
 		defer v.runner.Close()
 		a.Out.Measure(rows(keys)...)
 		err = v.run(ctx, w)
 		closeWatch(a, w)
 	}
 	switch {
-	case errors.Is(err, errForOver) && f.until != "":
+	case errors.Is(err, errForOver) && v.f.until != "":
 		return fault.ErrNo
-	case errors.Is(err, errForOver), errors.Is(err, app.ErrOutputGone):
+	case errors.Is(err, errForOver), errors.Is(err, output.ErrClosed):
 		return nil
 	}
 	return err
@@ -255,7 +254,7 @@ func rows(keys []string) (rows []format.Row) {
 // run shows events until something ends the watch, and says what.
 func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 	reason, err := v.loop(ctx, w)
-	if errors.Is(err, app.ErrOutputGone) {
+	if errors.Is(err, output.ErrClosed) {
 		return err
 	}
 	if v.refused != nil && (err == nil || errors.Is(err, errForOver)) {
@@ -302,7 +301,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err 
 			continue
 		case client.EventInitial:
 			if !e.HasValue {
-				app.NotePattern(v.app, e.Key)
+				v.app.NotePattern(e.Key)
 			}
 		}
 		judged, shown, news := e, format.FieldChange{}, true

@@ -25,6 +25,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
+	"github.com/sscli/sscli/cmd/sscli/internal/output"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/format"
 )
@@ -64,8 +65,7 @@ watch -o json. It needs no NAME, which means all keys of the recording.`,
   sscli lock trace build -o json > build.jsonl
   sscli lock trace --from build.jsonl --svg build.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.names = app.UnprotectAll(args)
-			f.guards = app.UnprotectAll(f.guards)
+			f.names = args
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -156,9 +156,9 @@ var (
 
 // watch handles the events of a watch.
 func (t *tracer) watch(ctx context.Context, s *client.Session) error {
-	ctx, stop := app.UntilClosed(ctx, t.app.Stdout)
+	ctx, stop := output.UntilClosed(ctx, t.app.Stdout)
 	defer stop()
-	t.app.Saw(t.f.names...)
+	t.app.RememberKey(t.f.names...)
 	w, err := s.Watch(ctx, append(slices.Clone(t.f.names), t.f.guards...), client.WatchOptions{})
 	if err != nil {
 		return err
@@ -332,7 +332,7 @@ func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 // showLine shows the renewals that are held back in a line that is redrawn.
 func (t *tracer) showLine() {
 	if len(t.renewals) > 0 && t.endLine == nil {
-		_, t.endLine = app.Live(t.app, 100*time.Millisecond, t.line)
+		_, t.endLine = t.app.Live(100*time.Millisecond, t.line)
 	}
 }
 
@@ -372,7 +372,7 @@ func (t *tracer) finish(err error) error {
 		reason, err = "count", nil
 	case fault.IsA[*signals.Interrupted](err):
 		reason = "interrupted"
-	case errors.Is(err, app.ErrOutputGone):
+	case errors.Is(err, output.ErrClosed):
 		return t.draw(nil)
 	case fault.IsA[*fault.OutputError](err):
 		return err

@@ -1,0 +1,214 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/output"
+	"github.com/sscli/sscli/format"
+)
+
+// SetOutput makes the printers for a form of output. Empty means human where standard
+// output is a terminal, else raw.
+func (a *App) SetOutput(form string) error {
+	stdout := a.stream(a.Stdout)
+	if form == "" {
+		form = "raw"
+		if stdout.IsTerminal() {
+			form = "human"
+		}
+	}
+	out, err := stdout.Printer(form, a.Stdout)
+	if err != nil {
+		return err
+	}
+	a.Out, a.Output = out, form
+	a.Faults, err = a.Diagnostics(form)
+	return err
+}
+
+func (a *App) stream(f *os.File) output.Stream {
+	return output.Stream{File: f, Color: a.Settings.Color, Env: a.Env}
+}
+
+// Diagnostics returns a printer to standard error with its own form of output.
+func (a *App) Diagnostics(form string) (*format.Printer, error) {
+	return a.stream(a.Stderr).Printer(form, a.Stderr)
+}
+
+// UsesColor reports whether to use colors on standard output.
+func (a *App) UsesColor() bool { return a.stream(a.Stdout).UsesColor() }
+
+// Report prints the error that ended a command, if there is one, and returns the exit code.
+func (a *App) Report(err error) int {
+	if err == nil {
+		return 0
+	}
+	if a.Faults == nil {
+		// The command line was not understood, so nobody asked for another form.
+		p, formErr := a.Diagnostics("human")
+		if formErr != nil {
+			fmt.Fprintln(a.Stderr, "sscli:", err)
+			return fault.CodeUsage
+		}
+		a.Faults = p
+	}
+	return a.Fault(err)
+}
+
+// Fault prints an error and returns its exit code. It prints nothing for a "no", which was
+// a result, and for an *fault.ExitError, which was printed where it happened.
+func (a *App) Fault(err error) int {
+	f, printed := a.Explain(err)
+	if !printed {
+		a.Say(f)
+	}
+	return f.Code
+}
+
+// Explain returns what Fault would print. printed is true if there is nothing to print.
+func (a *App) Explain(err error) (f format.Fault, printed bool) {
+	if errors.Is(err, fault.ErrNo) {
+		return format.Fault{Code: fault.CodeNo}, true
+	}
+	if e, ok := errors.AsType[*fault.ExitError](err); ok {
+		return format.Fault{Code: e.Code}, true
+	}
+	if a.Settings.TLS {
+		err = &fault.OverTLSError{Err: err}
+	}
+	f = fault.Of(err)
+	f.Line = a.Line
+	f.Hint = a.possible(f.Hint)
+	if a.Shell != nil {
+		f.Hint = shellHint(f.Hint)
+	}
+	return f, false
+}
+
+// Warn prints a warning, with the next thing to type if hint is not empty. --quiet
+// silences it.
+func (a *App) Warn(message, hint string) {
+	if !a.Settings.Quiet {
+		a.Say(format.Note{Level: format.Warning, Message: message, Hint: hint, Line: a.Line})
+	}
+}
+
+// Inform prints what sscli is doing or waiting for, which is no warning.
+func (a *App) Inform(message string) {
+	if !a.Settings.Quiet {
+		a.Say(format.Note{Level: format.Notice, Message: message, Line: a.Line})
+	}
+}
+
+// Note is Warn for something harmless: only --verbose shows it.
+func (a *App) Note(message string) {
+	if a.Settings.Verbose > 0 {
+		a.Warn(message, "")
+	}
+}
+
+// Say prints on standard error. An error is ignored: there is no place left to report it.
+func (a *App) Say(r format.Result) {
+	a.saying.Lock()
+	defer a.saying.Unlock()
+	_ = a.Faults.Print(r)
+}
+
+// WarnOf prints the warnings and the notes of a reply.
+func (a *App) WarnOf(r client.ReplyInfo) {
+	for _, w := range r.Warnings {
+		a.Warn(w, "")
+	}
+	for _, n := range r.Notes {
+		a.Note(n)
+	}
+}
+
+// Emit prints a result on standard output at once; nil prints nothing. The error is an
+// *fault.OutputError.
+func (a *App) Emit(result format.Result) error {
+	if result == nil {
+		return nil
+	}
+	if err := a.Out.Print(result); err != nil {
+		return &fault.OutputError{Err: err}
+	}
+	return nil
+}
+
+// Queue is Emit for one of several results that are known already: Flush prints them.
+func (a *App) Queue(result format.Result) error {
+	if err := a.Out.Queue(result); err != nil {
+		return &fault.OutputError{Err: err}
+	}
+	return nil
+}
+
+// Flush prints the results that are queued.
+func (a *App) Flush() error {
+	if err := a.Out.Flush(); err != nil {
+		return &fault.OutputError{Err: err}
+	}
+	return nil
+}
+
+// Version returns a version for a result: nil, which shows nothing, for the zero Version.
+func Version(v client.Version) format.Version {
+	if v.IsZero() {
+		return nil
+	}
+	return v
+}
+
+// possible returns a hint without the parts, which semicolons separate, that name a flag of
+// another command: what the command cannot do is no hint. A flag has the name by which the
+// program was told its value, which the name statestore-cli changes.
+func (a *App) possible(hint string) string {
+	if a.Flags == nil {
+		return hint
+	}
+	var parts []string
+	for part := range strings.SplitSeq(hint, "; ") {
+		words := strings.Fields(part)
+		if slices.Contains(words, "sscli") {
+			parts = append(parts, part)
+			continue
+		}
+		fits := true
+		for _, w := range words {
+			name, isFlag := strings.CutPrefix(strings.TrimRight(w, ",:"), "--")
+			if !isFlag || name == "" || a.Flags.Lookup(name) != nil {
+				continue
+			}
+			other, known := strings.CutPrefix(a.Settings.Sources[name], "--")
+			if fits = fits && known && a.Flags.Lookup(other) != nil; fits {
+				part = strings.ReplaceAll(part, "--"+name, "--"+other)
+			}
+		}
+		if fits {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// shellHint returns a hint as it is typed in a shell.
+func shellHint(hint string) string {
+	line, ok := strings.CutPrefix(hint, "sscli ")
+	switch about, help := strings.CutSuffix(line, "--help"); {
+	case !ok || strings.HasPrefix(line, "serve") || strings.HasPrefix(line, "shell") || strings.HasPrefix(line, "-"):
+		if hint == "sscli --help" {
+			return "help"
+		}
+		return hint
+	case help:
+		return strings.TrimSpace("help " + about)
+	}
+	return line
+}

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+)
+
+// InContext returns an App for a second connection, to the broker of a named context: as with
+// -c, and with the flags of this command line that are not about the connection. source is the
+// flag that names the context. It returns the errors of [App.ConfigureConnection].
+func (a *App) InContext(ctx context.Context, fs *pflag.FlagSet, name, source string) (*App, error) {
+	given := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Bind(given)
+	set := map[string]string{"context": name}
+	if a.Settings.ContextFile != "" {
+		set["config"] = a.Settings.ContextFile
+	}
+	fs.Visit(func(f *pflag.Flag) {
+		if f.Name == "config" || given.Lookup(f.Name) != nil && !slices.Contains(config.ConnectionFlags(), f.Name) {
+			set[f.Name] = f.Value.String()
+		}
+	})
+	for flag, value := range set {
+		if err := given.Set(flag, value); err != nil {
+			return nil, err
+		}
+	}
+	other := &App{Commands: a.Commands, Topics: a.Topics, Build: a.Build, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Env: a.Env, Signals: a.Signals}
+	err := other.ConfigureConnection(ctx, given)
+	if unknown, ok := errors.AsType[*config.UnknownContextError](err); ok {
+		unknown.Source = source
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s := &other.Settings; s.ClientID == a.Settings.ClientID && s.Address == a.Settings.Address {
+		s.ClientID = "" // or the two connections would take each other over
+	}
+	return other, nil
+}

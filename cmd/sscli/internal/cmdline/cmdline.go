@@ -1,0 +1,184 @@
+package cmdline
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
+	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+)
+
+// Run runs the command line of sscli.
+func Run(ctx context.Context, a *app.App, args []string) error {
+	w := scan(args)
+	root := newRoot(a, w.command())
+	if err := checkHelp(a, root, w); err != nil {
+		a.GuessOutput(w.args)
+		return err
+	}
+	return execute(ctx, a, root, w)
+}
+
+// RunRoot runs a command line of another tree of commands, which [Prepare] has not seen yet.
+func RunRoot(ctx context.Context, a *app.App, root *cobra.Command, args []string) error {
+	Prepare(a, root)
+	return execute(ctx, a, root, scan(args))
+}
+
+func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) error {
+	if w.completes {
+		complete.Register(a, root)
+	}
+	root.SetArgs(w.args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if u, ok := errors.AsType[*fault.UsageError](err); ok && u.Hint == "" {
+		u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
+	}
+	if err != nil && a.Faults == nil {
+		a.GuessOutput(w.args)
+	}
+	return err
+}
+
+// NewRoot builds the tree of all commands.
+func NewRoot(a *app.App) *cobra.Command { return newRoot(a, "") }
+
+// NewRootFor builds the tree that a command line needs: of one command if its first word is the
+// name of one, else of all.
+func NewRootFor(a *app.App, args []string) *cobra.Command { return newRoot(a, scan(args).command()) }
+
+// newRoot builds the tree of the command with a name, or of all commands if none has it.
+func newRoot(a *app.App, name string) *cobra.Command {
+	var version bool
+	root := &cobra.Command{
+		Use:   "sscli",
+		Short: "Work with the Azure IoT Operations state store",
+		Long: `sscli reads, writes and watches the state store of the Azure IoT Operations MQTT
+broker: keys and values of any bytes, with hybrid logical clock versions and
+fencing tokens.`,
+		Example: `  sscli --embedded set setpoint 21.5          # try it without a broker
+  sscli serve                                 # a state store for development
+  sscli -u mqtt://127.0.0.1:1883 get setpoint
+  sscli watch setpoint                        # stream its changes
+  sscli - < commands                          # run commands from standard input`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := operand.UnprotectFlags(cmd.Flags()); err != nil {
+				return fault.Usagef("%w", err)
+			}
+			if version || isOffline(cmd) {
+				return a.ConfigureOffline(cmd.Flags())
+			}
+			return a.ConfigureConnection(cmd.Context(), cmd.Flags())
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return runAlone(cmd.Context(), a, "version")
+			}
+			if a.OnTerminal() {
+				return runAlone(cmd.Context(), a, "shell")
+			}
+			return &fault.UsageError{Err: errors.New("no command"), Hint: "sscli --help, or sscli - to read commands from standard input"}
+		},
+	}
+	// Checked before the settings are resolved, so that an unknown command is reported first.
+	root.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(a, root, args)
+		}
+		return nil
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if args := cmd.Flags().Args(); len(args) > 0 && (cmd == root || cmd.HasSubCommands()) {
+			return unknownCommand(a, cmd, operand.Unprotect(args)) // its flags do not matter
+		}
+		return flagUsage(cmd, err)
+	})
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	config.Bind(root.PersistentFlags())
+	root.Flags().BoolVar(&version, "version", false, "print the version")
+	root.AddGroup(&cobra.Group{ID: app.GroupStore, Title: "Keys and locks:"}, &cobra.Group{ID: app.GroupDebug, Title: "Diagnostics:"},
+		&cobra.Group{ID: app.GroupServe, Title: "Servers:"}, &cobra.Group{ID: app.GroupMore, Title: "More:"})
+	root.CompletionOptions.DisableDefaultCmd = true // the table has one
+	if cmd := newCommand(a, name); cmd != nil {
+		root.AddCommand(cmd)
+	} else {
+		for _, c := range a.Commands {
+			root.AddCommand(c.New(a))
+		}
+		root.AddCommand(a.Topics()...)
+	}
+	help.Install(root, a.Stdout)
+	addHelpCommand(a, root)
+	Prepare(a, root)
+	return root
+}
+
+// Prepare completes a command and those below it: their operands come without the marks of
+// package operand, and a command that only has commands below it is a usage error without
+// one of them.
+func Prepare(a *app.App, cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		Prepare(a, below)
+	}
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.Args = func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(a, cmd, args)
+			}
+			return fault.Usagef("missing command: want %s", anyOf(available(cmd)))
+		}
+		cmd.RunE = func(*cobra.Command, []string) error { return nil }
+	}
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return check(cmd, operand.Unprotect(args)) }
+	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, operand.Unprotect(args)) }
+	}
+}
+
+// isOffline reports whether a command, or one above it, does not connect. Completion does not
+// need to.
+func isOffline(cmd *cobra.Command) bool {
+	for c := cmd; c.HasParent(); c = c.Parent() {
+		if _, ok := c.Annotations[app.Offline]; ok || isCompletion(c.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// newCommand builds the command with this name, or returns nil if there is none. Aliases and
+// other spellings are cobra's affair.
+func newCommand(a *app.App, name string) *cobra.Command {
+	for _, c := range a.Commands {
+		if c.Name == name {
+			return c.New(a)
+		}
+	}
+	return nil
+}
+
+// NewCommand builds the command with this name for a caller without a tree, such as a batch.
+func NewCommand(a *app.App, name string) *cobra.Command {
+	cmd := newCommand(a, name)
+	Prepare(a, cmd)
+	return cmd
+}
+
+// runAlone runs a command of the table without flags of its own.
+func runAlone(ctx context.Context, a *app.App, name string) error {
+	cmd := newCommand(a, name)
+	cmd.SetContext(ctx)
+	return cmd.RunE(cmd, nil)
+}

@@ -1,0 +1,85 @@
+package cmdline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+)
+
+// checkHelp refuses -h where redis-cli has its host, before a word that is no command: else
+// `v=$(sscli -h HOST get a)` would put the help into v and end with 0. It also refuses help
+// about words that are no command, where cobra would print the help of the command above.
+func checkHelp(a *app.App, root *cobra.Command, w words) error {
+	if w.completes || !w.help {
+		return nil
+	}
+	if w.host != "" && !isCommand(root, w.host) {
+		host := operand.Unprotect([]string{w.host})[0]
+		return &fault.UsageError{Err: fmt.Errorf("%.64q after -h: -h shows help; the host is -H", host), Hint: "-H " + host}
+	}
+	// A command knows -h as a switch only once it has the flag. An error is the parser's to
+	// report.
+	root.InitDefaultHelpFlag()
+	cmd, rest, err := root.Find(w.args)
+	for below := root; err == nil && cmd != below; {
+		below = cmd
+		cmd.InitDefaultHelpFlag()
+		cmd, rest, err = root.Find(w.args)
+	}
+	if err != nil || !cmd.HasSubCommands() {
+		return nil
+	}
+	cmd.InheritedFlags() // makes cmd.Flags have them
+	if w := look(cmd.Flags(), rest); w.first < len(w.args) {
+		names := slices.DeleteFunc(w.args[w.first:], func(word string) bool { return strings.HasPrefix(word, "-") })
+		return unknownCommand(a, cmd, operand.Unprotect(names))
+	}
+	return nil
+}
+
+// isCommand reports whether a word is the name of a command below cmd, at any depth.
+func isCommand(cmd *cobra.Command, word string) bool {
+	for _, c := range cmd.Commands() {
+		if strings.EqualFold(c.Name(), word) || c.HasAlias(word) || isCommand(c, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// addHelpCommand adds cobra's command help, which returns errors as other commands do and
+// works whatever the settings are.
+func addHelpCommand(a *app.App, root *cobra.Command) {
+	root.SetHelpCommandGroupID(app.GroupMore)
+	root.InitDefaultHelpCmd()
+	commands := root.Commands()
+	cmd := commands[slices.IndexFunc(commands, func(c *cobra.Command) bool { return c.Name() == "help" })]
+	cmd.Use, cmd.Short, cmd.Long = "help [COMMAND|TOPIC]", "Explain a command or a topic", ""
+	cmd.Example = "  sscli help lock run\n  sscli help connection"
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
+	cmd.Run = nil
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		about, rest, err := root.Find(args)
+		if err != nil {
+			about, rest = root, args
+		}
+		if len(rest) == 0 {
+			return about.Help()
+		}
+		if about == root {
+			isShown := shown(a)
+			topic := func(path string) bool { return isShown(strings.TrimPrefix(path, "help ")) }
+			if meant := suggest.Command("help", rest, topic); meant.Hint != "" {
+				return &fault.UsageError{Err: fmt.Errorf("unknown command %.64q", rest[0]), Hint: meant.Hint}
+			}
+		}
+		return unknownCommand(a, about, rest)
+	}
+}

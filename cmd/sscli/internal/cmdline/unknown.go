@@ -1,0 +1,115 @@
+package cmdline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+)
+
+// unknownCommand returns the usage error for words that are no command below cmd, with what the
+// user may have meant.
+func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
+	exists := shown(a)
+	// In a batch a command is without the root.
+	under := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "sscli"), " ")
+	path := strings.TrimSpace("sscli " + under)
+	meant := suggest.Command(under, words, exists)
+	if !cmd.HasSubCommands() {
+		return &fault.UsageError{Err: fmt.Errorf("%.64q after %s, which has no commands of its own", words[0], under), Hint: path + " --help"}
+	}
+	what := "unknown command"
+	if under != "" {
+		what = "unknown " + under + " command"
+	}
+	err := fmt.Errorf("%s %.64q", what, words[0])
+	hint := meant.Hint
+	if hint == "" && meant.Why == "" {
+		if near := suggest.Near(words[0], available(cmd)); len(near) > 0 {
+			hint = path + " " + near[0] + " --help"
+		} else {
+			hint = suggest.Other(under, words, exists).Hint
+		}
+	}
+	switch {
+	case meant.Why != "":
+		err = fmt.Errorf("%w: %s", err, meant.Why)
+	case hint == "" && under != "":
+		err = fmt.Errorf("%w: want %s", err, anyOf(available(cmd)))
+	}
+	if hint == "" {
+		hint = path + " --help"
+	}
+	return &fault.UsageError{Err: err, Hint: hint}
+}
+
+// Meaning returns what a user may have meant by words that are no command below the one with a
+// path. It suggests only what the command table has.
+func Meaning(a *app.App, under string, words []string) suggest.Meaning {
+	return suggest.Command(under, words, shown(a))
+}
+
+// shown returns a function that reports whether help lists a command, or a topic after help, by
+// its path.
+func shown(a *app.App) func(path string) bool {
+	whole := NewRoot(a)
+	return func(path string) bool {
+		topic, help := strings.CutPrefix(path, "help ")
+		cmd, rest, err := whole.Find(strings.Fields(topic))
+		return err == nil && len(rest) == 0 && cmd != whole && isShown(cmd) && (!help || cmd.IsAdditionalHelpTopicCommand())
+	}
+}
+
+// isShown reports whether help lists a command.
+func isShown(cmd *cobra.Command) bool {
+	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
+}
+
+// available lists the names of the commands below a command.
+func available(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// anyOf lists names: "a, b or c".
+func anyOf(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// flagUsage returns the usage error for what a flag parser refuses. For a flag that does not
+// exist the hint is one that looks like it.
+func flagUsage(cmd *cobra.Command, err error) error {
+	usage := &fault.UsageError{Err: errors.New(operand.FlagError(err))}
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || missing.GetSpecifiedShortnames() != "" {
+		return usage
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	name := missing.GetSpecifiedName()
+	if flag := suggest.Flag(name); flag != "" && cmd.Flags().Lookup(strings.Fields(flag)[0]) != nil {
+		usage.Hint = "--" + flag
+	} else if near := suggest.Near(name, names); len(near) > 0 {
+		usage.Hint = "--" + strings.Join(near, " or --")
+	}
+	return usage
+}

@@ -1,0 +1,231 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/call"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/del"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/get"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/keynotify"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/scan"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/vdel"
+	"github.com/sscli/sscli/cmd/sscli/internal/directive"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/repl"
+)
+
+// constructors returns, for each verb of a batch, the function that makes it.
+func constructors() []func() verb.Verb {
+	return []func() verb.Verb{get.New, set.New, del.New, vdel.New, scan.New, call.New, keynotify.New}
+}
+
+// A lineVerb is a verb as lines use it.
+type lineVerb struct {
+	newVerb func() verb.Verb // for a line with flags
+	plain   verb.Verb        // for all lines without
+}
+
+// lineVerbs returns the verbs of a batch by name and alias.
+func (b *batch) lineVerbs() map[string]*lineVerb {
+	verbs := make(map[string]*lineVerb)
+	for _, newVerb := range constructors() {
+		v := &lineVerb{newVerb: newVerb, plain: newVerb()}
+		b.flagsOf(v.plain)
+		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
+			verbs[name] = v
+		}
+	}
+	return verbs
+}
+
+// A task is what a line asks for: a request of a verb, or run for anything else that a batch can
+// run.
+type task struct {
+	req verb.Request
+	run func(context.Context) error
+}
+
+// sends reports whether the task is a request of one command that may be under way together
+// with the requests of other lines.
+func (t *task) sends() bool {
+	return t.run == nil && len(t.req.Commands) == 1 && t.req.Run == nil && !t.req.Alone && !t.req.Force
+}
+
+// parse reads a line.
+func (b *batch) parse(line batchLine) (t task, err error) {
+	switch {
+	case line.err != nil:
+		return t, line.err
+	case b.flags.load:
+		e, err := parseEntry(line.text)
+		if err != nil {
+			return t, err
+		}
+		if !e.Found {
+			return t, errNothing
+		}
+		t.req = set.Request(e.Key, string(e.Value), b.set)
+		return t, t.req.Check(b.app.Output)
+	}
+	return b.parseWords(line.words)
+}
+
+// parseWords reads the words of a line.
+func (b *batch) parseWords(words []repl.Word) (t task, err error) {
+	name, operands := words[0].Text, words[1:]
+	if v := b.verb(name); v != nil {
+		t.req, err = b.request(v, operands)
+		return t, err
+	}
+	lower := strings.ToLower(name)
+	switch {
+	case lower == "hlc" || lower == "version":
+		t.run = alone(cmdline.NewCommand(b.app, lower), operands)
+		return t, nil
+	case lower == "ping":
+		t.run = alone(ping.Over(b.app, b.session, b.timeout), operands)
+		return t, nil
+	case directive.Is(name):
+		t.run = func(ctx context.Context) error { return directive.Run(ctx, b.app, words, b.runWords) }
+		return t, nil
+	}
+	for _, cmd := range cmdline.NewRoot(b.app).Commands() {
+		if cmd.Name() == lower || cmd.HasAlias(lower) {
+			return t, fault.Usagef("%s cannot run in a batch; these can: %s", lower, b.names())
+		}
+	}
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = w.Text
+	}
+	unknown := fmt.Errorf("unknown command %.64q", name)
+	meant := cmdline.Meaning(b.app, "", texts)
+	if meant.Why != "" {
+		unknown = fmt.Errorf("%w: %s", unknown, meant.Why)
+	} else {
+		unknown = fmt.Errorf("%w; a batch can run %s", unknown, b.names())
+	}
+	return t, &fault.UsageError{Err: unknown, Hint: strings.TrimPrefix(meant.Hint, "sscli ")}
+}
+
+// verb returns the verb with a name, or nil. Case does not matter.
+func (b *batch) verb(name string) *lineVerb {
+	if v, ok := b.verbs[name]; ok {
+		return v
+	}
+	return b.verbs[strings.ToLower(name)]
+}
+
+// runWords runs the command of a directive.
+func (b *batch) runWords(ctx context.Context, words []repl.Word) error {
+	t, err := b.parseWords(words)
+	if err != nil {
+		return err
+	}
+	return b.do(ctx, t)
+}
+
+// names lists the commands that can run in a batch.
+func (b *batch) names() string {
+	names := []string{"hlc", "ping", "version"}
+	for _, usage := range directive.Usages() {
+		name, _, _ := strings.Cut(usage[0], " ")
+		names = append(names, name)
+	}
+	for _, newVerb := range constructors() {
+		if v := newVerb(); !v.Hidden {
+			names = append(names, v.Name())
+		}
+	}
+	slices.Sort(names)
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// alone returns a function that runs a cobra command without a root.
+func alone(cmd *cobra.Command, operands []repl.Word) func(context.Context) error {
+	return func(ctx context.Context) error {
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.CompletionOptions.DisableDefaultCmd = true
+		cmd.SetHelpCommand(&cobra.Command{Hidden: true})
+		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+			return fault.Usagef("%s: %s", cmd.Name(), operand.FlagError(err))
+		})
+		cmd.SetArgs(operand.Protect(operands))
+		return cmd.ExecuteContext(ctx)
+	}
+}
+
+// flagsOf defines the flags of a verb, with the values that they have in a batch.
+func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
+	fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	if v.Flags != nil {
+		v.Flags(fs)
+	}
+	// In a batch every result is a line.
+	if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
+		_ = lines.Value.Set("true") // a bool takes it
+	}
+	return fs
+}
+
+// request reads the flags and operands of a verb.
+func (b *batch) request(known *lineVerb, words []repl.Word) (verb.Request, error) {
+	v, operands, err := b.parseFlags(known, words)
+	if err != nil {
+		return verb.Request{}, err
+	}
+	req, err := v.Parse(operands, b.in)
+	if err != nil {
+		return verb.Request{}, err
+	}
+	return req, req.Check(b.app.Output)
+}
+
+// parseFlags returns a verb with the flags among the words, and the other words.
+func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (verb.Verb, []repl.Word, error) {
+	flag := slices.IndexFunc(words, operand.IsFlag)
+	if flag < 0 {
+		return known.plain, words, nil
+	}
+	v := known.newVerb()
+	if v.Flags == nil {
+		return v, nil, fault.Usagef("%s: unknown flag: %.64s", v.Name(), words[flag].Text)
+	}
+	fs := b.flagsOf(v)
+	err := fs.Parse(operand.Protect(words))
+	if err == nil {
+		err = operand.UnprotectFlags(fs)
+	}
+	if err != nil {
+		return v, nil, fault.Usagef("%s: %s", v.Name(), operand.FlagError(err))
+	}
+	return v, operand.Words(fs.Args()), nil
+}
+
+// writes reports whether a line writes.
+func (b *batch) writes(words []repl.Word) bool {
+	words, ok := directive.Command(words)
+	if !ok || len(words) == 0 {
+		return false
+	}
+	known := b.verb(words[0].Text)
+	if known == nil || known.plain.Writes == nil {
+		return false
+	}
+	v, operands, err := b.parseFlags(known, words[1:])
+	return err == nil && v.Writes(operands)
+}

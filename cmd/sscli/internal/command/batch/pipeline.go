@@ -1,0 +1,250 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+)
+
+// lastReplies is how long replies to what is under way are awaited after a signal.
+const lastReplies = time.Second
+
+// A pendingLine is a line of a batch that has no result yet.
+type pendingLine struct {
+	line batchLine
+	task
+	f   *client.InFlight // nil if nothing was sent
+	err error            // then why
+
+	reply   client.Result
+	warning string // of a write that was recovered
+}
+
+// A pipeline runs lines with several under way at a time. It prints results as soon as it is
+// their turn, sends lines as long as there is room, and waits only when it can do neither.
+// Requests and results that are known by then share a write.
+type pipeline struct {
+	*batch
+	pipe     *client.Pipeline
+	lines    *lineReader
+	underWay []*pendingLine // in the order of the lines
+	next     *pendingLine   // was read, and cannot run yet; nil if there is none
+	losses   int            // lost replies that were recovered from
+	over     bool           // no more lines are read or sent
+}
+
+// pipelined runs lines with several under way.
+func (b *batch) pipelined(ctx context.Context, lines *lineReader) {
+	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.inflight), lines: lines}
+	p.pipe.OnWait(p.flushOrEnd)
+	// After a signal the replies to what is under way may come still.
+	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		if wait.For(requests, lastReplies) {
+			cancel(context.Cause(ctx))
+		}
+	})()
+	for {
+		switch {
+		case p.finishFirst(ctx), p.begin(ctx, requests):
+		case p.over && len(p.underWay) == 0:
+			return
+		default:
+			p.wait(ctx)
+		}
+	}
+}
+
+// finishFirst prints the result of the first line under way, and reports whether it has one.
+func (p *pipeline) finishFirst(ctx context.Context) bool {
+	if len(p.underWay) == 0 || p.underWay[0].f != nil && !p.underWay[0].f.Over() {
+		return false
+	}
+	first := p.underWay[0]
+	if !first.await() {
+		p.underWay[0] = nil
+		p.underWay = p.underWay[1:]
+		p.finish(ctx, first)
+		return true
+	}
+	lines := p.underWay
+	p.underWay = nil
+	p.recoverLost(ctx, lines)
+	for _, l := range lines {
+		p.finish(ctx, l)
+	}
+	return true
+}
+
+// begin reads a line, or takes the one that had to wait, and runs it if it may run now. It
+// reports whether there is anything new. After a lost reply no line is sent before what became
+// of the write is known.
+func (p *pipeline) begin(ctx, requests context.Context) bool {
+	if p.over || len(p.underWay) == p.flags.inflight || p.pipe.Losses() > p.losses {
+		return false
+	}
+	if p.next == nil && !p.read(ctx) {
+		return false
+	}
+	l := p.next
+	if l.err == nil {
+		l.err = context.Cause(ctx)
+		l.line.end = l.err != nil
+	}
+	switch {
+	case l.err != nil:
+		l.req = verb.Request{} // so that finish does not describe it as sent
+	case !l.sends():
+		if len(p.underWay) > 0 {
+			return false
+		}
+		if p.flushOrEnd(); p.over {
+			return true
+		}
+		p.next = nil
+		p.echo(l.line)
+		p.app.Line = l.line.number
+		p.end(!p.report(ctx, l.line, p.do(ctx, l.task)))
+		return true
+	case p.pipe.Busy(l.req.Commands[0].Key()) != nil:
+		return false
+	default:
+		if l.err = p.confirm(ctx, &l.req); l.err != nil {
+			l.req = verb.Request{}
+			break
+		}
+		l.f, l.err = p.pipe.Queue(requests, l.req.Commands[0])
+	}
+	p.next = nil
+	p.underWay = append(p.underWay, l)
+	p.end(l.err != nil && l.err != errNothing && !p.flags.keepGoing || l.line.end)
+	return true
+}
+
+// read reads the next line if there is one already, and reports whether there is.
+func (p *pipeline) read(ctx context.Context) bool {
+	line, ok, err := p.lines.ready(ctx)
+	if err == io.EOF {
+		p.over = true
+	}
+	if !ok || err == io.EOF {
+		return false
+	}
+	l := &pendingLine{line: line, err: err}
+	if err == nil {
+		l.task, l.err = p.parse(line)
+	}
+	p.next = l
+	return true
+}
+
+// end ends the sending if ended is true.
+func (p *pipeline) end(ended bool) { p.over = p.over || ended }
+
+// wait writes what is known so far and waits until there is anything new.
+func (p *pipeline) wait(ctx context.Context) {
+	p.pipe.Flush()
+	p.flushOrEnd()
+	var first, busy <-chan struct{}
+	if len(p.underWay) > 0 {
+		first = p.underWay[0].f.Done()
+	}
+	var more <-chan struct{}
+	var interrupted <-chan struct{}
+	if !p.over && len(p.underWay) < p.flags.inflight && p.pipe.Losses() == p.losses {
+		switch {
+		case p.next == nil:
+			more, interrupted = p.lines.more, ctx.Done()
+		case p.next.sends():
+			interrupted = ctx.Done()
+			if f := p.pipe.Busy(p.next.req.Commands[0].Key()); f != nil {
+				busy = f.Done()
+			} else {
+				return
+			}
+		}
+	}
+	if first == nil && more == nil && busy == nil {
+		return // the batch has just ended
+	}
+	select {
+	case <-first:
+	case <-busy:
+	case <-more:
+	case <-interrupted:
+	}
+}
+
+// flushOrEnd ends the batch when results cannot be written; its end says so.
+func (p *pipeline) flushOrEnd() {
+	p.end(!p.flush())
+}
+
+// recoverLost waits for the replies to lines of which the first was lost. If one was lost, others
+// probably were too, so the keys of all are read back together.
+func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
+	p.flushOrEnd()
+	var reading sync.WaitGroup
+	for _, l := range lines {
+		if !l.await() {
+			continue
+		}
+		p.losses++
+		reading.Go(func() {
+			lost, _ := errors.AsType[*client.LostAnswerError](l.err)
+			l.reply, l.warning, l.err = verb.Recover(ctx, lost, p.timeout, p.session.ReadBack)
+		})
+	}
+	reading.Wait()
+}
+
+// await waits for the reply and reports whether it was lost.
+func (l *pendingLine) await() (lost bool) {
+	if l.f != nil {
+		l.reply, l.err = l.f.Wait()
+	}
+	return fault.IsA[*client.LostAnswerError](l.err)
+}
+
+// hasMore reports whether the reply says something beside its result.
+func (l *pendingLine) hasMore() bool {
+	if l.reply == nil {
+		return false
+	}
+	info := l.reply.Info()
+	return len(info.Warnings)+len(info.Notes) > 0
+}
+
+// finish prints the result of a line.
+func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
+	p.echo(l.line)
+	p.app.Line = l.line.number
+	var result format.Result
+	err := l.err
+	if l.f != nil {
+		if l.warning != "" || l.hasMore() {
+			p.flushOrEnd()
+		}
+		if l.warning != "" {
+			p.app.Warn(l.warning, "")
+		}
+		result, err = verb.Present(p.app, &l.req, 0, l.reply, l.err)
+	} else if len(l.req.Commands) > 0 {
+		err = fault.Describe(l.req.Commands[0], err)
+	}
+	if result != nil && !p.flags.silent {
+		if queueErr := p.app.Queue(result); queueErr != nil {
+			err = queueErr
+		}
+	}
+	p.end(!p.report(ctx, l.line, err))
+}

@@ -1,0 +1,70 @@
+// Package call is the command `sscli call`: it sends any request and prints the reply as it is.
+package call
+
+import (
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// New returns the verb `call`.
+func New() verb.Verb {
+	var fence fence.Flags
+	return verb.Verb{
+		Use:   "call ARG...",
+		Short: "Send any request and print the reply",
+		Long: `Send the arguments unchanged, as a RESP3 array of blobs, and print the reply.
+
+Use it for verbs that sscli does not know. The store expects verbs in upper case.`,
+		Example: "  sscli call GET setpoint\n  sscli call SCAN 'colors/*'",
+		Group:   app.GroupDebug,
+		Flags:   fence.Bind,
+		Writes:  func(operands []repl.Word) bool { return len(operands) > 0 && verb.Changes(operands[0].Text) },
+		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {
+			if len(operands) == 0 {
+				return verb.Request{}, fault.Usagef("missing ARG")
+			}
+			options, err := fence.Options()
+			if err != nil {
+				return verb.Request{}, err
+			}
+			words := make([]string, len(operands))
+			for i, w := range operands {
+				words[i] = w.Text
+			}
+			req := Request(words, options)
+			req.Force = fence.Force
+			return req, nil
+		},
+	}
+}
+
+// Request returns a request of any words. Its reply is shown as it is.
+func Request(words []string, options client.WriteOptions) verb.Request {
+	return verb.Request{
+		Commands: []client.Command{client.Call(words, options)},
+		Alone:    true,
+		Result: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
+			r := result.(client.CallResult)
+			shown := make([][]byte, len(words))
+			for i, w := range words {
+				shown[i] = []byte(w)
+			}
+			return format.Reply{Words: shown, Value: shownValue(r.Value), Version: app.Version(r.Version), RTT: r.RTT}, true, nil
+		},
+	}
+}
+
+// shownValue turns a RESP3 value into one that can be printed.
+func shownValue(v wire.Value) format.Value {
+	out := format.Value{Kind: format.Kind(v.Kind), Text: v.Text, Int: v.Int}
+	for _, item := range v.Items {
+		out.Items = append(out.Items, shownValue(item))
+	}
+	return out
+}

@@ -1,0 +1,187 @@
+// Package completion is the command `sscli completion`, which writes the script by which a
+// user's shell asks sscli for completions.
+package completion
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// New returns the command `sscli completion`.
+func New(a *app.App) *cobra.Command {
+	return app.WithCommands(&cobra.Command{
+		Use:         "completion",
+		Short:       "Write the completions for a shell",
+		GroupID:     app.GroupMore,
+		Annotations: map[string]string{app.Offline: ""},
+		Long: `Write the script that lets a shell complete the commands, flags, contexts and keys of
+sscli. Packages install the scripts already.`,
+		Example: "  . <(sscli completion bash)\n  sscli completion zsh > ~/.zfunc/_sscli",
+	}, script(a, "bash", `The script requires the package bash-completion.`,
+		"  . <(sscli completion bash)                # for this shell\n"+
+			"  sscli completion bash > /etc/bash_completion.d/sscli", (*cobra.Command).GenBashCompletionV2),
+		script(a, "zsh", `The script must be in a directory of fpath, and ~/.zshrc must call compinit.`,
+			"  . <(sscli completion zsh)                 # for this shell\n"+
+				"  sscli completion zsh > \"${fpath[1]}/_sscli\"", zsh),
+		script(a, "fish", "",
+			"  sscli completion fish | source            # for this shell\n"+
+				"  sscli completion fish > ~/.config/fish/completions/sscli.fish", (*cobra.Command).GenFishCompletion),
+		script(a, "powershell", `For all sessions, add the script to the profile. Keys that PowerShell would have to
+quote are not completed.`,
+			"  sscli completion powershell | Out-String | Invoke-Expression", powershell))
+}
+
+// A writer writes the completions of a command for a shell, with or without descriptions.
+type writer func(root *cobra.Command, w io.Writer, descriptions bool) error
+
+func zsh(root *cobra.Command, w io.Writer, descriptions bool) error {
+	if descriptions {
+		return root.GenZshCompletion(w)
+	}
+	return root.GenZshCompletionNoDesc(w)
+}
+
+func powershell(root *cobra.Command, w io.Writer, descriptions bool) error {
+	if descriptions {
+		return root.GenPowerShellCompletionWithDesc(w)
+	}
+	return root.GenPowerShellCompletion(w)
+}
+
+// script returns the command that writes the completions for a shell.
+func script(a *app.App, shell, more, example string, write writer) *cobra.Command {
+	var bare bool
+	cmd := &cobra.Command{
+		Use:     shell,
+		Short:   "Write the completions for " + shell,
+		Long:    strings.TrimSpace("Write the completions for " + shell + ".\n\n" + more),
+		Example: example,
+		Args:    app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var text bytes.Buffer
+			if err := write(cmd.Root(), &text, !bare); err != nil {
+				return err
+			}
+			script, err := safe(shell, text.String())
+			if err != nil {
+				return err
+			}
+			if _, err := io.WriteString(a.Stdout, script); err != nil {
+				return &fault.OutputError{Err: err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&bare, "no-descriptions", false, "complete without descriptions")
+	return cmd
+}
+
+// safe returns cobra's script for a shell, changed so that what the store holds is inserted with
+// the quotes that it needs: a key is any text, and must not become a part of the command line.
+// The script tells sscli so, with complete.QuotesVariable.
+func safe(shell, script string) (string, error) {
+	for _, change := range changes(shell) {
+		if n := strings.Count(script, change[0]); n != 1 {
+			return "", fmt.Errorf("completion for %s: the script has %d of the line %q, want 1", shell, n, change[0])
+		}
+		script = strings.Replace(script, change[0], change[1], 1)
+	}
+	return script, nil
+}
+
+// changes lists what to replace in cobra's script for a shell, and by what.
+func changes(shell string) [][2]string {
+	const set = complete.QuotesVariable + "=1 "
+	switch shell {
+	case "bash":
+		return [][2]string{
+			// Close an open quote, so that the line can be evaluated.
+			{`    # Use eval to handle any environment variables and such
+`, `    # Close a quote that is open, or eval would refuse the line
+    if [[ ${cur} == \"* && ${cur:1} != *\"* || ${cur} == \'* && ${cur:1} != *\'* ]]; then
+        requestComp+=${cur:0:1}
+    fi
+
+    # Use eval to handle any environment variables and such
+`},
+			{`    requestComp="${words[0]} `, `    requestComp="` + set + `${words[0]} `},
+			// sscli has left out what does not begin with the word. Of several candidates cobra's
+			// script inserts what they have in common as it is.
+			{`__sscli_handle_completion_types() {
+`, `# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
+__sscli_handle_quoted() {
+    local tab=$'\t' comp
+    for comp in "${completions[@]}"; do
+        if [[ ${comp%%$tab*} == *[!a-zA-Z0-9_./:=@%+,-]* ]]; then
+            COMPREPLY=("${completions[@]%%$tab*}")
+            if [[ ${cur} == [\'\"]* ]]; then
+                compopt -o filenames
+            else
+                IFS=$'\n' read -ra COMPREPLY -d '' < <(printf '%q\n' "${COMPREPLY[@]}")
+            fi
+            return 0
+        fi
+    done
+    return 1
+}
+
+__sscli_handle_completion_types() {
+    __sscli_handle_quoted && return
+
+`},
+		}
+	case "zsh":
+		return [][2]string{
+			{`    # Use eval to handle any environment variables and such
+`, `    # Close a quote that is open, or eval would refuse the line
+    if [[ -n ${QIPREFIX} && -z ${QISUFFIX} ]]; then
+        requestComp="${requestComp}${QIPREFIX[-1]}"
+    fi
+
+    # Use eval to handle any environment variables and such
+`},
+			{`    requestComp="${words[1]} `, `    requestComp="` + set + `${words[1]} `},
+		}
+	case "fish":
+		return [][2]string{
+			// The words without their quotes must not be evaluated again.
+			{`    set -l args (commandline -opc)
+`, `    set -l args (__sscli_words)
+`},
+			{`    set -l lastArg (string escape -- (commandline -ct))
+`, `    set -l lastArg (string escape -- (__sscli_word))
+`},
+			{`    set -l requestComp "SSCLI_ACTIVE_HELP=0 $args[1] `, `    set -l requestComp "SSCLI_ACTIVE_HELP=0 ` + set + `$args[1] `},
+			{`function __sscli_perform_completion
+`, `# The words before the cursor, quoted so that eval finds them again. Only variables are left
+# for eval to expand.
+function __sscli_words
+    for word in (commandline -opc)
+        if string match -qr '^[-=\w]*\$\w+$' -- $word
+            echo $word
+        else
+            string escape -- $word
+        end
+    end
+end
+
+# The word at the cursor without its quotes, of which the last may be open.
+function __sscli_word
+    set -l word (commandline -ct)
+    string unescape -- $word; or string unescape -- "$word'"; or string unescape -- "$word\""; or echo $word
+end
+
+function __sscli_perform_completion
+`},
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+// Package get is the command `sscli get`: values and their versions.
+package get
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// New returns the verb `get`.
+func New() verb.Verb {
+	var file config.Text
+	var versionOnly, lines bool
+	var show format.Show
+	return verb.Verb{
+		Use:   "get KEY...",
+		Short: "Print values and their versions",
+		Long: `Print the value of a key and its version. The exit code is 1 if a key is missing.
+
+On a terminal, JSON is indented, text is shown as it is, and other bytes as a hex dump.
+A long value is cut after one screen. --show selects another form.
+
+In the raw form one key gives the bytes of its value and nothing else. Several keys
+give one line each: KEY, VERSION and VALUE, separated by tabs, with C escapes. The
+VERSION of a missing key is -.`,
+		Example: "  sscli get setpoint\n  sscli get setpoint --show hex\n  sscli get -f image.png camera/last\n  sscli get -o json a b c",
+		Flags: func(fs *pflag.FlagSet) {
+			fs.VarP(&file, "file", "f", "write the value to `FILE`, all or nothing, and print the version")
+			fs.BoolVar(&versionOnly, "version-only", false, "print the version without the value")
+			fs.BoolVar(&lines, "lines", false, "print one line per key even for a single key")
+			app.BindShow(fs, &show)
+		},
+		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {
+			if len(operands) == 0 {
+				return verb.Request{}, fault.Usagef("missing KEY")
+			}
+			if file != "" && len(operands) > 1 {
+				return verb.Request{}, fault.Usagef("-f with %d keys: want one key", len(operands))
+			}
+			req := verb.Request{Show: show, Replaces: file != ""}
+			many := lines || len(operands) > 1
+			for _, w := range operands {
+				key := w.Text
+				req.Commands = append(req.Commands, client.Get(key))
+				req.Rows = append(req.Rows, format.Get{Key: key, Many: many})
+			}
+			req.Result = func(c *client.Command, result client.Result) (format.Result, bool, error) {
+				r := result.(client.GetResult)
+				if r.Found && file != "" {
+					if err := atomicfile.Write(string(file), r.Value, 0o666); err != nil {
+						return nil, false, &fault.OutputError{Err: err, File: true}
+					}
+				}
+				return format.Get{
+					Key: c.Key(), Found: r.Found, Value: r.Value, Version: app.Version(r.Version), RTT: r.RTT,
+					Many: many, VersionOnly: versionOnly || file != "", Show: show,
+				}, r.Found, nil
+			}
+			return req, nil
+		},
+	}
+}

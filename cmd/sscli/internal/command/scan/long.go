@@ -1,0 +1,138 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/format"
+)
+
+// sortOrder returns how --sort compares keys; nil for the order of the store. known is false
+// if there is no such order.
+func sortOrder(name config.Text) (compare func(a, b format.LongKey) int, known bool) {
+	switch name {
+	case "":
+		return nil, true
+	case "key":
+		return func(a, b format.LongKey) int { return cmp.Compare(a.Key, b.Key) }, true
+	case "size":
+		return func(a, b format.LongKey) int { return cmp.Compare(b.Size, a.Size) }, true
+	case "age":
+		return func(a, b format.LongKey) int { return wireVersion(b).Compare(wireVersion(a)) }, true
+	}
+	return nil, false
+}
+
+// wireVersion returns the version of a key; the zero Version if it is not known.
+func wireVersion(k format.LongKey) client.Version {
+	v, _ := k.Version.(client.Version)
+	return v
+}
+
+// values prints the keys with what is known of their values, or sorted by that. A key that
+// cannot be read is an error, and the others are still printed.
+func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
+	r := bulkread.Read(ctx, s, bulkread.Scan(f.pattern), bulkread.Options{App: a, Timeout: a.Settings.Timeout})
+	defer r.Close()
+	l := listing{app: a, long: f.long, limit: f.limit}
+	compare, _ := sortOrder(f.sort)
+	var found []format.LongKey
+	for {
+		if !l.waits() && (!r.Ready() || len(l.group) == bulkread.Window) {
+			if err := l.flush(); err != nil {
+				return err
+			}
+		}
+		e, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return errors.Join(l.flush(), err)
+		}
+		if e.Err != nil {
+			if err := l.flush(); err != nil {
+				return err
+			}
+			bulkread.Refuse(a, &l.refused, e.Err)
+			continue
+		}
+		if !e.Found {
+			continue
+		}
+		k := format.NewLongKey(e.Key, e.Value, app.Version(e.Version))
+		if compare != nil {
+			found = append(found, k)
+		} else if l.add(k); l.n == f.limit {
+			break
+		}
+	}
+	if compare != nil {
+		slices.SortFunc(found, func(a, b format.LongKey) int { return cmp.Compare(a.Key, b.Key) })
+		found = slices.CompactFunc(found, func(a, b format.LongKey) bool { return a.Key == b.Key })
+		slices.SortStableFunc(found, compare)
+		for _, k := range found {
+			if l.add(k); l.n == f.limit {
+				break
+			}
+		}
+	}
+	if err := l.flush(); err != nil {
+		return err
+	}
+	if l.n == 0 && l.refused == nil {
+		f.informNone(a)
+	}
+	return l.refused
+}
+
+// A listing prints keys. In the human form their columns are those of the first window of keys,
+// which are printed together.
+type listing struct {
+	app      *app.App
+	long     bool
+	limit    int
+	n        int
+	measured bool
+	group    []format.LongKey
+	refused  error // of the first key that could not be read
+}
+
+func (l *listing) add(k format.LongKey) {
+	l.n++
+	l.group = append(l.group, k)
+}
+
+// waits reports whether there are not enough keys yet to align their columns.
+func (l *listing) waits() bool {
+	return l.app.Output == "human" && !l.measured && len(l.group) < bulkread.Window
+}
+
+// flush prints the group.
+func (l *listing) flush() error {
+	rows := make([]format.Row, len(l.group))
+	for i, k := range l.group {
+		rows[i] = k
+		if !l.long {
+			rows[i] = format.Key{Key: k.Key}
+		}
+	}
+	if !l.measured && len(rows) > 0 {
+		l.measured = true
+		l.app.Out.Measure(rows...)
+	}
+	for _, row := range rows {
+		if err := l.app.Queue(row); err != nil {
+			return err
+		}
+	}
+	l.group = l.group[:0]
+	return l.app.Flush()
+}

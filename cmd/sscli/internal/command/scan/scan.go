@@ -1,0 +1,155 @@
+// Package scan is the command `sscli scan`: it lists keys.
+package scan
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// scanFlags are the flags and the operand of `scan`.
+type scanFlags struct {
+	pattern string
+	limit   int // -1: none
+	long    bool
+	sort    config.Text // age, size, key, or empty for the store's order
+}
+
+// New returns the verb `scan`.
+func New() verb.Verb {
+	f := scanFlags{pattern: "*", limit: -1}
+	return verb.Verb{
+		Use:     "scan [PATTERN]",
+		Aliases: []string{"keys"},
+		Short:   "List keys",
+		Long: `List the keys that match a pattern, or all keys.
+
+In a pattern * stands for any bytes, ? for one byte, and [0-9] or [abc] for one byte
+of a set. The default is *. An empty result is not an error.
+
+SCAN is new. If the broker does not know it, the exit code is 5. The store promises
+no order. It may list a key twice, may or may not list a key that is written or
+deleted meanwhile, and may leave out keys that this client may not read.
+
+Keys are printed page by page, as the store sends them. --timeout is for connecting,
+and then for each page. The raw form is one line for each key, with C escapes.
+
+--long reads the values too, many at a time, and prints the size of each, when it was
+written, and its first bytes. Keys that are gone by then are left out. The raw form is
+KEY, VERSION, SIZE and the first bytes, separated by tabs.
+
+--sort prints the keys once all have been read: the newest first (age), the largest
+first (size), or in the order of their bytes (key). Each key is then listed once, and
+--limit counts the sorted keys.`,
+		Example: "  sscli scan\n  sscli scan 'thermostat/*' --long\n  sscli scan --long --sort size --limit 10\n  sscli scan --limit 10 -o json",
+		Flags: func(fs *pflag.FlagSet) {
+			fs.IntVar(&f.limit, "limit", -1, "stop after `N` keys")
+			fs.Lookup("limit").DefValue = "0" // no limit; help shows no default
+			fs.BoolVarP(&f.long, "long", "l", false, "print size, age and the first bytes of each value too")
+			fs.Var(&f.sort, "sort", "sort by `ORDER`: age, size or key")
+		},
+		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {
+			f := f // the pattern is this line's
+			if len(operands) > 1 {
+				return verb.Request{}, fault.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(operands))
+			}
+			if len(operands) == 1 {
+				f.pattern = operands[0].Text
+			}
+			if f.limit < -1 || f.limit == 0 {
+				return verb.Request{}, fault.Usagef("--limit %d: want at least 1", f.limit)
+			}
+			if _, known := sortOrder(f.sort); !known {
+				return verb.Request{}, fault.Usagef("--sort %.32q: want age, size or key", string(f.sort))
+			}
+			first := client.Scan(f.pattern, nil)
+			return verb.Request{
+				Commands: []client.Command{first},
+				Run: func(ctx context.Context, a *app.App, s *client.Session) error {
+					switch {
+					case f.long || f.sort != "" && f.sort != "key":
+						return f.values(ctx, a, s)
+					case f.sort == "key":
+						return fault.DescribeScan(first, f.sortedNames(ctx, a, s))
+					}
+					return fault.DescribeScan(first, f.names(ctx, a, s))
+				},
+			}, nil
+		},
+	}
+}
+
+// names prints the keys, each page as it arrives.
+func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) error {
+	n := 0
+	for page, err := range s.Scan(ctx, f.pattern) {
+		if err != nil {
+			return err
+		}
+		for _, key := range page.Keys {
+			n++
+			if err := a.Queue(format.Key{Key: key}); err != nil {
+				return err
+			}
+			if n == f.limit {
+				break
+			}
+		}
+		if err := a.Flush(); err != nil {
+			return err
+		}
+		if n == f.limit {
+			return nil
+		}
+	}
+	if n == 0 {
+		f.informNone(a)
+	}
+	return nil
+}
+
+// informNone says that no key matches, and how to ask for the beginning of keys.
+func (f scanFlags) informNone(a *app.App) {
+	text := "no key matches " + format.Brief(f.pattern)
+	if !strings.ContainsAny(f.pattern, "*?[") {
+		if format.Word(f.pattern) == f.pattern && !strings.Contains(f.pattern, "'") { // quotes do not change it
+			text += "; keys that begin with it: scan '" + f.pattern + "*'"
+		}
+	}
+	a.Inform(text)
+}
+
+// sortedNames prints the keys in the order of their bytes, once all are known.
+func (f scanFlags) sortedNames(ctx context.Context, a *app.App, s *client.Session) error {
+	var keys []string
+	for page, err := range s.Scan(ctx, f.pattern) {
+		if err != nil {
+			return err
+		}
+		keys = append(keys, page.Keys...)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	if f.limit > 0 {
+		keys = keys[:min(f.limit, len(keys))]
+	}
+	for _, key := range keys {
+		if err := a.Queue(format.Key{Key: key}); err != nil {
+			return err
+		}
+	}
+	if len(keys) == 0 {
+		f.informNone(a)
+	}
+	return a.Flush()
+}

@@ -1,0 +1,186 @@
+// Package set is the command `sscli set`: it stores a value. Other rooms that store values use its
+// [Flags] and its [Request].
+package set
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// New returns the verb `set`.
+func New() verb.Verb {
+	var f Flags
+	return verb.Verb{
+		Use:     "set KEY VALUE [NX|NEX] [PX MS]",
+		Aliases: []string{"put"},
+		Short:   "Store a value",
+		Long: `Store a value. The exit code is 1 if the condition is not met.
+
+NX stores only if the key does not exist; NEX also if it holds exactly this value.
+PX makes the key expire after MS milliseconds. Write these options after the
+operands, as the protocol does, or as flags.
+
+A lone - reads the value from standard input: every byte, also a final newline.`,
+		Example: "  sscli set setpoint 21.5\n  sscli set lock me NEX PX 10000\n  sscli set image - < image.png\n  sscli set door open --fence 001696374425000:00001:StateStore",
+		Keys:    1,
+		Flags:   f.Bind,
+		Parse:   f.parse,
+		Writes:  verb.Always,
+	}
+}
+
+// Flags are the flags of `set`, which batch --load has too.
+type Flags struct {
+	fence.Flags
+	nx, nex, persist bool
+	px, ttl, file    config.Text
+}
+
+// Bind defines the flags.
+func (f *Flags) Bind(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.nx, "nx", false, "store only if the key does not exist")
+	fs.BoolVar(&f.nex, "nex", false, "store only if the key does not exist or holds this value")
+	fs.Var(&f.px, "px", "make the key expire after `MS` milliseconds")
+	fs.Var(&f.ttl, "ttl", "make the key expire after `DURATION`, such as 500ms or 2m")
+	fs.BoolVar(&f.persist, "persist", false, "ask the broker to keep the entry on disk")
+	fs.VarP(&f.file, "file", "f", "read the value from `FILE`")
+	f.Flags.Bind(fs)
+}
+
+// parse reads the operands of `set`.
+func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error) {
+	if len(operands) == 0 {
+		return verb.Request{}, fault.Usagef("missing KEY and VALUE")
+	}
+	key := operands[0].Text
+	value, rest, err := verb.Value(operands[1:], string(f.file), in)
+	if err != nil {
+		return verb.Request{}, err
+	}
+	if len(rest) > 0 {
+		more := *f // and what the operands add
+		f = &more
+		if err := f.words(key, rest); err != nil {
+			return verb.Request{}, err
+		}
+	}
+	options, err := f.Options()
+	if err != nil {
+		return verb.Request{}, err
+	}
+	req := Request(key, value, options)
+	req.Force = f.Force
+	return req, nil
+}
+
+// Request returns the request that sets a key to a value.
+func Request(key, value string, options client.SetOptions) verb.Request {
+	return verb.Request{
+		Commands: []client.Command{client.SetText(key, value, options)},
+		Result: func(_ *client.Command, reply client.Result) (format.Result, bool, error) {
+			r := reply.(client.SetResult)
+			result := format.Set{Key: key, Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
+			switch {
+			case r.Applied:
+			case options.Condition == client.NEX:
+				result.Reason = "differs"
+			default:
+				result.Reason = "exists"
+			}
+			return result, r.Applied, nil
+		},
+	}
+}
+
+// words reads options that are written as the protocol writes them, after the value.
+func (f *Flags) words(key string, rest []repl.Word) error {
+	for len(rest) > 0 {
+		switch word := rest[0].Text; strings.ToUpper(word) {
+		case wire.OptionNX:
+			f.nx = true
+		case wire.OptionNEX:
+			f.nex = true
+		case wire.OptionPX:
+			if len(rest) == 1 {
+				return fault.Usagef("PX without MS: want PX and milliseconds")
+			}
+			if f.px != "" {
+				return fault.Usagef("PX twice: want it once")
+			}
+			if err := f.px.Set(rest[1].Text); err != nil {
+				return fault.Usagef("PX %q: %w", rest[1].Text, err)
+			}
+			rest = rest[1:]
+		case "EX":
+			ttl := "10s"
+			if len(rest) > 1 {
+				if n, err := strconv.ParseUint(rest[1].Text, 10, 32); err == nil {
+					ttl = fmt.Sprintf("%ds", n)
+				}
+			}
+			return &fault.UsageError{
+				Err:  fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word),
+				Hint: "sscli set " + format.Word(key) + " VALUE --ttl " + ttl,
+			}
+		default:
+			return fault.Usagef("%.64q after the value: want NX, NEX or PX MS, and quotes around a value with spaces", word)
+		}
+		rest = rest[1:]
+	}
+	return nil
+}
+
+// Options returns the options that the flags stand for. The error is a usage error.
+func (f *Flags) Options() (client.SetOptions, error) {
+	options := client.SetOptions{Persist: f.persist}
+	var err error
+	switch {
+	case f.nx && f.nex:
+		return options, fault.Usagef("NX together with NEX: want one of them")
+	case f.nx:
+		options.Condition = client.NX
+	case f.nex:
+		options.Condition = client.NEX
+	}
+	switch {
+	case f.px != "" && f.ttl != "":
+		return options, fault.Usagef("PX together with --ttl: want one of them")
+	case f.px != "":
+		ms, err := strconv.ParseInt(string(f.px), 10, 64)
+		if err != nil || ms < 1 || ms > int64(maxTTL/time.Millisecond) {
+			return options, fault.Usagef("PX %.32q: want a whole number of milliseconds from 1 to %d", f.px, maxTTL/time.Millisecond)
+		}
+		options.TTL = time.Duration(ms) * time.Millisecond
+	case f.ttl != "":
+		options.TTL, err = config.ParseDuration(string(f.ttl))
+		if err != nil {
+			usage := &fault.UsageError{Err: fmt.Errorf("--ttl: %w", err)}
+			if meant := config.MeantDuration(string(f.ttl)); meant != "" {
+				usage.Hint = "--ttl " + meant
+			}
+			return options, usage
+		}
+		if options.TTL < time.Millisecond || options.TTL%time.Millisecond != 0 {
+			return options, fault.Usagef("--ttl %s: want whole milliseconds, at least 1ms", f.ttl)
+		}
+	}
+	options.WriteOptions, err = f.Flags.Options()
+	return options, err
+}
+
+// maxTTL is the longest time.Duration in whole milliseconds, 292 years.
+const maxTTL = time.Duration(1<<63-1) / time.Millisecond * time.Millisecond

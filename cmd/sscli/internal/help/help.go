@@ -1,0 +1,217 @@
+// Package help lays out what help says of a command: an explanation, usage, examples, the
+// commands below it and its flags, in the columns that the terminal has.
+//
+// [Install] makes the commands of a tree print their help like this. The manual and the topics
+// of help use its parts: [Rows], [FlagRows], [UseLine], [OwnFlags].
+package help
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// Width is the number of columns that help has at most.
+const Width = 100
+
+// everydayFlags lists the flags of all commands that the help of every command shows.
+// `sscli help connection` shows the others.
+func everydayFlags() []string { return []string{"url", "context", "output", "timeout", "quiet"} }
+
+// Install makes the commands of a tree print this package's help. Its lines fit the terminal
+// that out may be.
+func Install(root *cobra.Command, out *os.File) {
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		text := strings.TrimSpace(cmd.Long)
+		if text == "" {
+			text = cmd.Short + "."
+		}
+		width := columns(out)
+		text = fill(text, width)
+		if cmd.IsAdditionalHelpTopicCommand() {
+			text += "\n"
+		} else {
+			text += "\n\n" + usage(cmd, width)
+		}
+		// There is no place to report an error to, as in cobra.
+		_, _ = io.WriteString(cmd.OutOrStdout(), text)
+	})
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := io.WriteString(cmd.OutOrStderr(), usage(cmd, Width))
+		return err
+	})
+}
+
+// columns returns the columns for help: the terminal's, but at most Width.
+func columns(out *os.File) int {
+	const least = 60
+	width, _, err := term.GetSize(int(out.Fd()))
+	if err != nil {
+		return Width
+	}
+	return max(least, min(width, Width))
+}
+
+// usage returns what help says after the explanation of a command: how to call it, examples,
+// its commands and its flags.
+func usage(cmd *cobra.Command, width int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage:\n  %s\n", UseLine(cmd))
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(&b, "\nAlso: %s.\n", strings.Join(cmd.Aliases, ", "))
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	for _, group := range commandGroups(cmd) {
+		fmt.Fprintf(&b, "\n%s\n%s", group.title, Rows(group.rows, width))
+	}
+	if own := OwnFlags(cmd); len(own) > 0 {
+		fmt.Fprintf(&b, "\nFlags:\n%s", Rows(FlagRows(own), width))
+	}
+	var everyday []*pflag.Flag
+	for _, name := range everydayFlags() {
+		if f := cmd.Root().PersistentFlags().Lookup(name); f != nil && !f.Hidden {
+			everyday = append(everyday, f)
+		}
+	}
+	if len(everyday) > 0 {
+		fmt.Fprintf(&b, "\nFlags of all commands:\n%s", Rows(FlagRows(everyday), width))
+		b.WriteString("\nFor the other flags of all commands: sscli help connection\n")
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "For more about a command: %s COMMAND --help\n", cmd.CommandPath())
+	}
+	return b.String()
+}
+
+// UseLine returns how to call a command: its path, its operands, and that there are flags.
+func UseLine(cmd *cobra.Command) string {
+	line := cmd.CommandPath()
+	if _, operands, ok := strings.Cut(cmd.Use, " "); ok {
+		line += " " + operands
+	}
+	if cmd.HasAvailableSubCommands() {
+		line += " COMMAND"
+	}
+	return line + " [flags]"
+}
+
+// A commandGroup is a part of the list of commands.
+type commandGroup struct {
+	title string
+	rows  [][2]string
+}
+
+// commandGroups lists the commands and the topics below a command as its help shows them.
+func commandGroups(cmd *cobra.Command) []commandGroup {
+	var groups []commandGroup
+	widest := 0
+	add := func(title string, in func(*cobra.Command) bool) {
+		g := commandGroup{title: title}
+		for _, c := range cmd.Commands() {
+			if in(c) {
+				g.rows = append(g.rows, [2]string{c.Name(), c.Short})
+				widest = max(widest, len(c.Name()))
+			}
+		}
+		if len(g.rows) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	command := func(c *cobra.Command) bool {
+		return (c.IsAvailableCommand() || c.Name() == "help") && !c.IsAdditionalHelpTopicCommand()
+	}
+	for _, group := range cmd.Groups() {
+		add(group.Title, func(c *cobra.Command) bool { return command(c) && c.GroupID == group.ID })
+	}
+	add("Commands:", func(c *cobra.Command) bool { return command(c) && c.GroupID == "" })
+	add("Topics:", (*cobra.Command).IsAdditionalHelpTopicCommand)
+	for _, g := range groups { // which share their columns
+		for i := range g.rows {
+			g.rows[i][0] = fmt.Sprintf("%-*s", widest, g.rows[i][0])
+		}
+	}
+	return groups
+}
+
+// OwnFlags lists the flags that a command does not share with all others, in the order of
+// declaration, without --help and hidden flags.
+func OwnFlags(cmd *cobra.Command) []*pflag.Flag {
+	shared, fs := cmd.Root().PersistentFlags(), cmd.Flags()
+	return visible(fs, func(f *pflag.Flag) bool { return shared.Lookup(f.Name) == nil })
+}
+
+// SharedFlags lists the flags of all commands, in the order of declaration.
+func SharedFlags(cmd *cobra.Command) []*pflag.Flag {
+	return visible(cmd.Root().PersistentFlags(), func(*pflag.Flag) bool { return true })
+}
+
+// visible lists the flags that help shows, of those that are wanted.
+func visible(fs *pflag.FlagSet, wanted func(*pflag.Flag) bool) (flags []*pflag.Flag) {
+	fs.SortFlags = false
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" && wanted(f) {
+			flags = append(flags, f)
+		}
+	})
+	return flags
+}
+
+// FlagHelp returns the name of a flag's value, empty for a switch, and what the flag does, with
+// its default.
+func FlagHelp(f *pflag.Flag) (value, usage string) {
+	value, usage = pflag.UnquoteUsage(f)
+	switch f.DefValue {
+	case "", "0", "0s", "false", "[]":
+	default:
+		usage += " (default " + f.DefValue + ")"
+	}
+	return value, usage
+}
+
+// FlagRows returns flags as rows of help: the names with the value, and what FlagHelp says.
+func FlagRows(flags []*pflag.Flag) [][2]string {
+	rows := make([][2]string, len(flags))
+	for i, f := range flags {
+		name := "    --" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", --" + f.Name
+		}
+		value, usage := FlagHelp(f)
+		rows[i] = [2]string{strings.TrimRight(name+" "+value, " "), usage}
+	}
+	return rows
+}
+
+// Rows lays out terms and their meanings in two columns, with lines of at most width columns
+// unless a single word is longer.
+func Rows(rows [][2]string, width int) string {
+	const indent, gap, widest = 2, 2, 30 // a longer term has a line of its own
+	column := 0
+	for _, row := range rows {
+		if n := utf8.RuneCountInString(row[0]); n <= widest {
+			column = max(column, n)
+		}
+	}
+	begin := indent + column + gap // of the second column
+	var b strings.Builder
+	for _, row := range rows {
+		term := strings.Repeat(" ", indent) + row[0]
+		switch n := utf8.RuneCountInString(row[0]); {
+		case row[1] == "":
+		case n > column:
+			term += "\n" + fillWords(strings.Repeat(" ", begin), row[1:], width)
+		default:
+			term = fillWords(term+strings.Repeat(" ", begin-indent-n), row[1:], width)
+		}
+		b.WriteString(term + "\n")
+	}
+	return b.String()
+}

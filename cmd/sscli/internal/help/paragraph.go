@@ -1,0 +1,102 @@
+package help
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// continued is the least indentation of a line that is text and not an example: it continues
+// the second column of a table.
+const continued = 6
+
+// fill breaks the lines of help that are wider than width between words. A paragraph is filled
+// again as a whole, and so is the text of the second column of a table. Other lines that are
+// indented are examples; they stay as they are, however wide, to be copied.
+func fill(text string, width int) string {
+	blocks := strings.Split(text, "\n\n")
+	for i, block := range blocks {
+		blocks[i] = fillBlock(block, width)
+	}
+	return strings.Join(blocks, "\n\n")
+}
+
+func fillBlock(block string, width int) string {
+	lines := strings.Split(block, "\n")
+	if !isTooWide(lines, width) {
+		return block
+	}
+	isParagraph := true
+	for _, line := range lines {
+		isParagraph = isParagraph && line != "" && column(line) == 0
+	}
+	if isParagraph {
+		return fillWords("", lines, width)
+	}
+	var filled []string
+	for len(lines) > 0 {
+		at, n := column(lines[0]), 1
+		for at > 0 && n < len(lines) && indentation(lines[n]) == at && column(lines[n]) == at {
+			n++
+		}
+		item := lines[:n]
+		lines = lines[n:]
+		isExample := at > 0 && at < continued && indentation(item[0]) == at
+		if isExample || !isTooWide(item, width) {
+			filled = append(filled, item...)
+			continue
+		}
+		term := strings.TrimSuffix(item[0], cell(item[0]))
+		filled = append(filled, fillWords(term, append([]string{cell(item[0])}, item[1:]...), width))
+	}
+	return strings.Join(filled, "\n")
+}
+
+// fillWords returns a term and after it the words of lines, in lines that are indented by the
+// width of the term.
+func fillWords(term string, lines []string, width int) string {
+	begin := utf8.RuneCountInString(term)
+	var b strings.Builder
+	b.WriteString(term)
+	at, first := begin, true
+	for word := range strings.FieldsSeq(strings.Join(lines, " ")) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case first:
+		case at+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", begin))
+			at = begin
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at, first = at+n, false
+	}
+	return b.String()
+}
+
+func isTooWide(lines []string, width int) bool {
+	for _, line := range lines {
+		if utf8.RuneCountInString(line) > width {
+			return true
+		}
+	}
+	return false
+}
+
+func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// cell returns the last column of a row of a table, which stands after two or more spaces; the
+// whole line if there is one column.
+func cell(line string) string {
+	from := indentation(line)
+	if gap := strings.Index(line[from:], "  "); gap >= 0 {
+		return strings.TrimLeft(line[from+gap:], " ")
+	}
+	return line[from:]
+}
+
+// column returns where the cell of a line begins.
+func column(line string) int {
+	return utf8.RuneCountInString(line) - utf8.RuneCountInString(cell(line))
+}

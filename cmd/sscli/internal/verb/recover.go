@@ -1,0 +1,60 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// A ReadBack finds out whether a write was applied.
+type ReadBack func(context.Context, *client.LostAnswerError) (client.ReadBackResult, error)
+
+// Recover finds out what became of a write that got no usable reply. It waits until the request
+// has expired, and then reads the key within timeout.
+//
+// If the key is as the write wanted it, Recover returns the reply that the store would have
+// given, as far as that can be known, and a warning that says so. The reply is nil if the key
+// is gone. Every other outcome is an error.
+func Recover(ctx context.Context, lost *client.LostAnswerError, timeout time.Duration, back ReadBack) (reply client.Result, warning string, err error) {
+	if ctx.Err() != nil {
+		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
+	}
+	limited, cancel := context.WithTimeout(ctx, max(time.Until(lost.Expires), 0)+timeout)
+	defer cancel()
+	found, err := back(limited, lost)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "reading the key back was interrupted"}
+	case err == context.DeadlineExceeded:
+		return nil, "", &fault.UnknownError{Err: lost.Err, Within: timeout, Why: fmt.Sprintf("the key could not be read back within another %v", timeout)}
+	case err != nil:
+		return nil, "", &fault.UnknownError{Err: lost.Err, Within: timeout, Why: "reading the key back: " + fault.Message(err)}
+	case found.Outcome == client.NotApplied:
+		return nil, "", &fault.NotAppliedError{Err: lost.Err, Within: timeout}
+	case found.Outcome == client.OutcomeUnknown:
+		return nil, "", &fault.UnknownError{Err: lost.Err, Within: timeout, Why: nowIs(lost.Command, found.Now)}
+	}
+	warning = fmt.Sprintf("%s %s: %s; ", format.Verb(lost.Command.Verb()), format.Brief(lost.Command.Key()), fault.NoAnswer(lost.Err, timeout))
+	if !found.Now.Found {
+		return nil, warning + "the key is gone, perhaps deleted by another client", nil
+	}
+	return found.Result, warning + "the key holds this value, perhaps set by another client", nil
+}
+
+// nowIs says what the key of a command holds and since when. A key was not read if what the
+// command does is not known.
+func nowIs(c client.Command, now client.GetResult) string {
+	switch {
+	case now.Found && now.Version.IsZero():
+		return "the key holds " + format.Brief(string(now.Value))
+	case now.Found:
+		return fmt.Sprintf("the key holds %s since %s (%s)", format.Brief(string(now.Value)), now.Version, age(now.Version))
+	case isWrite(c.Verb()):
+		return "the key is missing now"
+	}
+	return "what the request does is not known"
+}
