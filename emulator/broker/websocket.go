@@ -220,7 +220,7 @@ func (w *webSocket) frame(op byte, payload []byte) error {
 		buf = binary.BigEndian.AppendUint64(append(buf, 127), uint64(n))
 	}
 	buf = append(buf, payload...)
-	if w.buf = buf; cap(buf) > keepBuffer {
+	if w.buf = buf; cap(buf) > maxSpare {
 		w.buf = nil
 	}
 	_, err := w.Conn.Write(buf)
