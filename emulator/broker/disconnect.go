@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // An End is why a connection ended.
@@ -142,7 +144,7 @@ const (
 // closed next in any case.
 func (c *Client) closeWrite() {
 	if c.ws != nil {
-		c.ws.close(closeNormal)
+		c.ws.close(websocket.CloseNormalClosure)
 	}
 	if c.tls != nil {
 		_ = c.tls.CloseWrite()

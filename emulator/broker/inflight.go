@@ -89,9 +89,7 @@ func (w *inflight) finish(place uint64) bool {
 // A queue holds deliveries that were not sent yet, in order.
 type queue struct {
 	deliveries []delivery
-	first      int
-
-	soonest time.Time // when the first message expires, or did; zero: none does
+	soonest    time.Time // when the first message expires, or did; zero: none does
 }
 
 // mayHaveExpired reports whether a message may have expired since the last filter.
@@ -99,7 +97,7 @@ func (q *queue) mayHaveExpired(now time.Time) bool {
 	return !q.soonest.IsZero() && !now.Before(q.soonest)
 }
 
-func (q *queue) len() int { return len(q.deliveries) - q.first }
+func (q *queue) len() int { return len(q.deliveries) }
 
 func (q *queue) push(d delivery) {
 	if at := d.msg.expires; !at.IsZero() && (q.soonest.IsZero() || at.Before(q.soonest)) {
@@ -108,24 +106,10 @@ func (q *queue) push(d delivery) {
 	q.deliveries = append(q.deliveries, d)
 }
 
-// keepDeliveries is how many places an empty queue keeps.
-const keepDeliveries = 1024
-
 func (q *queue) pop() delivery {
-	d := q.deliveries[q.first]
-	q.deliveries[q.first] = delivery{}
-	q.first++
-	switch {
-	case q.first == len(q.deliveries):
-		q.deliveries, q.first = q.deliveries[:0], 0
-		if cap(q.deliveries) > keepDeliveries {
-			q.deliveries = nil
-		}
-	case q.first >= keepDeliveries && q.first > len(q.deliveries)/2:
-		n := copy(q.deliveries, q.deliveries[q.first:])
-		clear(q.deliveries[n:])
-		q.deliveries, q.first = q.deliveries[:n], 0
-	}
+	d := q.deliveries[0]
+	q.deliveries[0] = delivery{} // for the garbage collector
+	q.deliveries = q.deliveries[1:]
 	return d
 }
 
