@@ -48,7 +48,7 @@ func (c *Client) handleAck(kind byte, body []byte) *Error {
 	}
 	place, found := s.inflight.find(id)
 	if !found {
-		if kind == typePubrec {
+		if kind == typePubrec && code < UnspecifiedError {
 			c.ack(typePubrel, id, packetIDNotFound)
 		}
 		return nil // a repetition

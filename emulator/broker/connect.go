@@ -91,8 +91,8 @@ func (p *connectPacket) decodeWill(d *decoder) {
 		d.fail(violation("the topic of the will is empty"))
 	case hasWildcard(p.willTopic):
 		d.fail(&Error{TopicNameInvalid, "the topic of the will has wildcards"})
-	case hasWildcard(p.willProps.bytes(propResponseTopic)): // [MQTT-3.3.2-14]
-		d.fail(violation("a response topic with wildcards"))
+	case p.willProps.seen.has(propResponseTopic) && !validTopic(p.willProps.bytes(propResponseTopic)): // [MQTT-3.3.2-14], [MQTT-4.7.3-1]
+		d.fail(violation("the response topic of the will is empty or has wildcards"))
 	}
 }
 
