@@ -224,6 +224,8 @@ func TestLayers(t *testing.T) {
 		paho     = "github.com/eclipse/paho.golang"
 		readline = "github.com/chzyer/readline"
 		width    = "golang.org/x/text/width"
+
+		websocket = "github.com/gorilla/websocket"
 	)
 	own := func(path string) bool { return under(path, module) }
 	// What is measured may stand beside other clients.
@@ -265,8 +267,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
-		{"broker stands on the standard library, without its HTTP, and socket", func(p string) bool { return p == broker }, all,
-			func(i string) bool { return !isStd(i) && i != broker && i != socket || i == "net/http" }},
+		{"broker stands on the standard library, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
+			func(i string) bool { return !isStd(i) && i != socket && i != btree && i != websocket }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, color and the widths of characters", func(p string) bool { return p == format }, direct,

@@ -4,49 +4,48 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"sync"
 	"time"
 )
 
-// Options configure a [Broker]. The zero value lets anybody do anything, within limits
-// that no ordinary client meets.
+// Options configure a [Broker]. With the zero value everybody may do everything, within the
+// default limits. Each function may be nil.
 type Options struct {
 	// Login decides on each CONNECT, and on each AUTH. It is called on the connection's
-	// goroutine, without the lock. If it is nil everybody may connect, but not with an
+	// goroutine, without the lock. If it is nil, everybody may connect, except with an
 	// authentication method.
 	Login func(*Login) Verdict
 
 	// Authorize reports whether a client may publish to a topic (write), or subscribe to a
-	// filter; nil: everybody may. The filter of a shared subscription begins with $share.
+	// filter. The filter of a shared subscription begins with $share. If it is nil, everybody
+	// may.
 	Authorize func(c *Client, topic string, write bool) bool
 
-	// Refuse are topic filters that nobody may subscribe to, compared character by character:
-	// SUBACK 0x80.
+	// Refuse lists topic filters that nobody may subscribe to: SUBACK 0x80. They are compared as
+	// strings.
 	Refuse []string
 
-	// Topic is the topic of Handle. No message to it reaches a subscriber or is retained. A
+	// Topic is the topic of Handle. Messages to it are not retained and reach no subscriber. A
 	// will to it is dropped.
 	Topic string
 
-	// Handle takes each message that an authorized client publishes to Topic. It returns the
-	// reason code of PUBACK or PUBREC, or [Later] to have no PUBACK sent until it calls
-	// [Client.Ack]. Handle may unlock the broker and lock it again; then the client may have
-	// gone, see [Client.Connected].
+	// Handle is called for each message that an authorized client publishes to Topic. It returns
+	// the reason code of PUBACK or PUBREC, or [Later] to send no PUBACK before it calls
+	// [Client.Ack]. Handle may unlock the broker and lock it again. Then the client may have
+	// disconnected, see [Client.Connected].
 	Handle func(c *Client, p *Publish) byte
 
 	// Connected and Disconnected are called once each for a connection that CONNACK accepts.
-	// In a take-over, the old connection's Disconnected comes first. They may be nil.
-	// Why it has ended, Disconnected learns from [Client.Ended].
+	// In a take-over, Disconnected of the old connection comes first. [Client.Ended] returns
+	// the reason.
 	Connected, Disconnected func(*Client)
 
-	// Refused is called for each connection that is not let in, after CONNECT or for want of
-	// one. It may be nil.
+	// Refused is called for each connection that is refused before or in CONNACK.
 	Refused func(*Client, Verdict)
 
-	// Changed is called, without the lock, when anything else may have changed that
-	// [Broker.Stats] returns than messages and bytes. It may be nil.
+	// Changed is called, without the lock, after changes to [Stats], except to those of messages
+	// and bytes.
 	Changed func()
 
 	Limits
@@ -67,47 +66,46 @@ const Later byte = 0xFF
 
 // Stats are the figures of a broker.
 type Stats struct {
-	Connections int // open, also before CONNECT
+	Connections int // open, with those before CONNECT
 	Clients     int // connected, with a session
-	Sessions    int // of clients that are connected, and that are away
+	Sessions    int // with those whose client is away
 
 	Subscriptions int
 	Retained      int
 
-	Kept int // bytes that clients make the broker keep, about; see Options.MaxBytes
+	Kept int // bytes in use of Limits.MaxBytes
 
 	MessagesReceived, MessagesSent uint64 // PUBLISH packets
 	BytesReceived, BytesSent       uint64
 }
 
-// A Broker serves MQTT. Its methods may be called by several goroutines; those that want
-// the lock say so.
+// A Broker serves MQTT. Several goroutines may call its methods. Some methods require the lock.
 type Broker struct {
 	opts    Options
 	log     *slog.Logger
-	running sync.WaitGroup // accept loops, readers, writers and the timekeeper
-	done    chan struct{}
+	running sync.WaitGroup // all goroutines
+	done    chan struct{}  // closed by Close
 
 	mu         sync.Mutex
 	clients    map[*Client]struct{} // all connections
-	sessions   map[string]*session
+	sessions   map[string]*session  // by client id
 	tree       node
 	generation uint64            // changes with each subscription
 	routes     map[string]*route // by topic
-	last       *route            // of Publish
-	stats      Stats
+	lastRoute  *route            // of Publish
 	routeBytes int
-	retained   int    // bytes
-	kept       int    // bytes of all kinds; see budget.go
+	stats      Stats
+	retained   int    // bytes of retained messages
+	kept       int    // bytes of everything, see budget.go
 	sequence   uint64 // of retained messages
 	sysSubs    int    // subscriptions to $SYS
-	sysDue     *Timer
+	sysTimer   *Timer
 	started    time.Time
-	dirty      []*Client // with something in the outbox
-	changed    bool      // since Changed was called
-	batch      time.Time // of the clock, when the packets at hand were read; zero: none are
-	own        message
-	agenda     agenda
+	dirty      []*Client // whose outbox is to be sent
+	changed    bool      // Options.Changed is to be called
+	readTime   time.Time // Now while packets are handled; zero: none are
+	own        message   // of Publish and Send
+	timers     timerQueue
 	listeners  []net.Listener
 	closed     bool
 }
@@ -116,63 +114,25 @@ type Broker struct {
 func New(opts Options) *Broker {
 	opts.setDefaults()
 	b := &Broker{
-		opts: opts, log: opts.Log, done: make(chan struct{}),
+		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(),
 		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), routes: make(map[string]*route),
 	}
-	b.agenda.timer = time.NewTimer(math.MaxInt64)
 	b.started = b.now()
-	b.running.Go(b.keepTime)
+	b.running.Go(b.runTimers)
 	return b
 }
 
-// Lock locks the broker, so that methods that want the lock may be called.
+// Lock locks the broker, for methods that require the lock. [Broker.Unlock] unlocks it.
 func (b *Broker) Lock() { b.mu.Lock() }
 
-// fewWrites is the number of clients that Unlock writes to by itself. The other clients'
-// writers do it, in parallel.
-const fewWrites = 4
-
-// Unlock sends what was queued and unlocks the broker.
-func (b *Broker) Unlock() {
-	var few [fewWrites]*Client
-	n := 0
-	for i, c := range b.dirty {
-		b.dirty[i] = nil
-		c.dirty = false
-		if c.writing {
-			continue // who writes looks again
-		}
-		c.writing = true
-		if n < fewWrites && c.direct() {
-			c.load()
-			few[n] = c
-			n++
-			continue
-		}
-		c.handOver()
-	}
-	b.dirty = b.dirty[:0]
-	b.batch = time.Time{}
-	b.arm()
-	changed := b.changed
-	b.changed = false
-	b.mu.Unlock()
-	if changed && b.opts.Changed != nil {
-		b.opts.Changed()
-	}
-	for _, c := range few[:n] {
-		c.writeDirect()
-	}
-}
-
-// Stats returns the present figures. It wants the lock.
+// Stats returns the present figures. It requires the lock.
 func (b *Broker) Stats() Stats {
 	st := b.stats
 	st.Connections, st.Sessions, st.Kept = len(b.clients), len(b.sessions), b.kept
 	return st
 }
 
-// Client returns the client with that id, if it is connected. It wants the lock.
+// Client returns the connected client with that id, or nil. It requires the lock.
 func (b *Broker) Client(id string) *Client {
 	if s := b.sessions[id]; s != nil {
 		return s.client
@@ -180,27 +140,25 @@ func (b *Broker) Client(id string) *Client {
 	return nil
 }
 
-// Clients calls f for each open connection, also those before CONNECT. It wants the lock.
+// Clients calls f for each open connection, with those before CONNECT. It requires the lock.
 func (b *Broker) Clients(f func(*Client)) {
 	for c := range b.clients {
 		f(c)
 	}
 }
 
-// acceptPause keeps an accept loop from spinning when the process has no file
-// descriptors left.
+// acceptPause keeps an accept loop from spinning when the process has no file descriptors
+// left.
 const acceptPause = 50 * time.Millisecond
 
-// Serve accepts connections from ln until the broker is closed, which closes ln. It
-// returns at once.
-func (b *Broker) Serve(ln net.Listener) { b.serve(ln, func(nc net.Conn) net.Conn { return nc }) }
+// Serve accepts connections from ln until the broker is closed, which closes ln. It returns at
+// once.
+func (b *Broker) Serve(ln net.Listener) { b.serve(ln, "") }
 
 // ServeWebSocket is [Broker.Serve] for WebSockets (MQTT 5, 6) at a path such as /mqtt.
-func (b *Broker) ServeWebSocket(ln net.Listener, path string) {
-	b.serve(ln, func(nc net.Conn) net.Conn { return newWebSocket(nc, path) })
-}
+func (b *Broker) ServeWebSocket(ln net.Listener, path string) { b.serve(ln, path) }
 
-func (b *Broker) serve(ln net.Listener, wrap func(net.Conn) net.Conn) {
+func (b *Broker) serve(ln net.Listener, path string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -215,7 +173,7 @@ func (b *Broker) serve(ln net.Listener, wrap func(net.Conn) net.Conn) {
 				return
 			}
 			if err == nil {
-				b.connection(wrap(nc))
+				b.serveConn(nc, path)
 				continue
 			}
 			b.log.Warn("accept", "error", err)
@@ -228,7 +186,7 @@ func (b *Broker) serve(ln net.Listener, wrap func(net.Conn) net.Conn) {
 	})
 }
 
-// Close tells the clients that the broker shuts down, and waits until all connections
+// Close disconnects all clients with 0x8B (Server shutting down) and waits until all connections
 // are closed. Further calls do nothing.
 func (b *Broker) Close() error {
 	b.Lock()
@@ -238,7 +196,7 @@ func (b *Broker) Close() error {
 	}
 	b.closed = true
 	for c := range b.clients {
-		c.end(ServerShuttingDown, "")
+		c.disconnect(ServerShuttingDown, "")
 	}
 	var err error
 	for _, ln := range b.listeners {

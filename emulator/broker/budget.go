@@ -1,85 +1,82 @@
 package broker
 
-// What clients make the broker keep is charged to one budget, Options.MaxBytes, beside the
-// limits of each kind. It is about right: strings and buffers by their length, structures and
-// maps by a flat rate.
+// Everything that clients make the broker keep is charged to one budget, Limits.MaxBytes, in
+// addition to the limit of its kind. The charges are estimates: strings and buffers count with
+// their length, structures and maps with a fixed overhead.
 const (
 	sessionOverhead      = 1000
 	subscriptionOverhead = 200
 	levelOverhead        = 350 // of a level of a filter or retained topic
 	deliveryOverhead     = 64
-	receivedOverhead     = 16 // an identifier in session.received
+	receivedOverhead     = 16 // of an identifier in session.received
 )
 
-// charge adds to what is kept; n may be negative.
+// charge adds n bytes to the memory in use; n may be negative.
 func (b *Broker) charge(n int) { b.kept += n }
 
-// affords reports whether n more bytes may be kept.
+// affords reports whether the budget has n more bytes.
 func (b *Broker) affords(n int) bool { return b.kept+n <= b.opts.MaxBytes }
 
-// charge charges a delivery that waits or is under way. The message itself counts once,
-// however many sessions keep it.
+// charge charges a delivery in inflight or pending. Its message is charged once, however many
+// sessions keep it.
 func (s *session) charge(d *delivery) {
 	s.b.charge(deliveryOverhead)
-	if d.msg != nil {
-		if d.msg.holders == 0 {
-			s.b.charge(d.msg.cost())
+	if m := d.msg; m != nil {
+		if m.holders == 0 {
+			s.b.charge(m.cost())
 		}
-		d.msg.holders++
-		s.held += d.msg.cost()
+		m.holders++
+		s.held += m.cost()
 	}
 }
 
-// discharge takes back what charge did.
+// discharge reverses charge.
 func (s *session) discharge(d *delivery) {
 	s.b.charge(-deliveryOverhead)
-	s.letGo(d)
+	s.dischargeMessage(d.msg)
 }
 
-// letGo takes back what charge did for the message alone, which the delivery no longer needs.
-func (s *session) letGo(d *delivery) {
-	if d.msg == nil {
+// dischargeMessage reverses charge for the message alone; nil: there is none.
+func (s *session) dischargeMessage(m *message) {
+	if m == nil {
 		return
 	}
-	s.held -= d.msg.cost()
-	if d.msg.holders--; d.msg.holders == 0 {
-		s.b.charge(-d.msg.cost())
+	s.held -= m.cost()
+	if m.holders--; m.holders == 0 {
+		s.b.charge(-m.cost())
 	}
-	d.msg = nil
 }
 
-// enqueue has a delivery wait.
+// enqueue adds a delivery to pending.
 func (s *session) enqueue(d delivery) {
 	d.msg = d.msg.keep()
 	s.charge(&d)
 	s.pending.push(d)
 }
 
-// dequeue takes the delivery that waits longest.
+// dequeue removes the first delivery from pending.
 func (s *session) dequeue() delivery {
 	d := s.pending.pop()
-	charged := d
-	s.discharge(&charged)
+	s.discharge(&d)
 	return d
 }
 
-// prune removes the waiting deliveries that are not wanted.
+// prune removes the deliveries from pending that are not wanted.
 func (s *session) prune(wanted func(*delivery) bool) {
 	s.pending.filter(func(d *delivery) bool {
-		if wanted(d) {
-			return true
+		keep := wanted(d)
+		if !keep {
+			s.discharge(d)
 		}
-		charged := *d
-		s.discharge(&charged)
-		return false
+		return keep
 	})
 }
 
-// finish forgets a delivery that was sent. It reports whether it had been sent in this
-// connection.
+// finish removes a delivery from inflight. It reports whether the delivery had been sent in
+// this connection.
 func (s *session) finish(place uint64) bool {
-	s.discharge(s.window.at(place))
-	return s.window.finish(place)
+	s.discharge(s.inflight.at(place))
+	return s.inflight.finish(place)
 }
 
 // setWill replaces the session's will; nil: none.
@@ -92,32 +89,31 @@ func (s *session) setWill(w *will) {
 	}
 }
 
-// holds is what the broker keeps in memory for the client's connection, and waits for it to
-// acknowledge or read.
-func (c *Client) holds() int {
+// outstanding returns the bytes that wait for the client to read or acknowledge them.
+func (c *Client) outstanding() int {
 	n := c.queued
 	if s := c.session; s != nil {
-		n += s.held + deliveryOverhead*(s.pending.len()+s.window.busy)
+		n += s.held + deliveryOverhead*(s.pending.len()+s.inflight.count)
 	}
 	return n
 }
 
-// greedy reports whether the budget is exhausted and the client has more of it than its share.
-// Others go on.
-func (c *Client) greedy(bytes int) bool {
+// overShare reports whether the budget is exhausted and the client has more than its share of
+// it. Other clients may go on.
+func (c *Client) overShare(bytes int) bool {
 	return !c.b.affords(0) && bytes > c.b.opts.MaxBytes/max(1, len(c.b.clients))
 }
 
-// queue charges n bytes of the outbox; n may be negative.
-func (c *Client) queue(n int) {
-	n = max(n, -c.queued) // not all that is small was counted
+// chargeOutbox charges n bytes of the outbox; n may be negative.
+func (c *Client) chargeOutbox(n int) {
+	n = max(n, -c.queued) // a DISCONNECT was not charged
 	c.queued += n
 	c.b.charge(n)
 }
 
-// buffer charges the memory of packets that are read, beyond what every connection has. It
-// reports whether the connection may go on.
-func (c *Client) buffer(size int) bool {
+// chargeReads charges the buffer for reads, except for the first readBuffer bytes, which every
+// connection may have. It reports whether the connection may go on.
+func (c *Client) chargeReads(size int) bool {
 	extra := max(0, size-readBuffer)
 	if extra == c.buffered {
 		return true
@@ -127,21 +123,21 @@ func (c *Client) buffer(size int) bool {
 	c.b.charge(extra - c.buffered)
 	grown := extra > c.buffered
 	c.buffered = extra
-	if grown && c.greedy(extra) {
-		c.wrong(&Error{QuotaExceeded, "the broker's memory for packets is exhausted"})
+	if grown && c.overShare(extra) {
+		c.protocolError(&Error{QuotaExceeded, "the broker's memory for packets is exhausted"})
 		return false
 	}
 	return true
 }
 
-// remember charges topics that aliases stand for.
-func (c *Client) remember(n int) {
+// chargeAlias charges the topics of Topic Aliases; n may be negative.
+func (c *Client) chargeAlias(n int) {
 	c.aliased += n
 	c.b.charge(n)
 }
 
-// settle takes back all that was charged for the connection.
-func (c *Client) settle() {
+// dischargeAll reverses all charges for the connection.
+func (c *Client) dischargeAll() {
 	c.b.charge(-c.queued - c.buffered - c.aliased)
 	c.queued, c.buffered, c.aliased = 0, 0, 0
 }

@@ -128,6 +128,7 @@ func TestBudget(t *testing.T) {
 				c.expect("t q1: " + block)
 			}
 			c.conn.Close()
+			s.await(t, func(st broker.Stats) bool { return st.Connections == 1 })
 		}
 		free(s)
 		pub.publish("t", 2, block, 0)

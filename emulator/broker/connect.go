@@ -1,62 +1,116 @@
 package broker
 
 import (
+	"bytes"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/binary"
 	"math"
 	"time"
 )
 
-// A Login holds a client's credentials.
-type Login struct {
-	ClientID string
-	Username string
-	Password []byte // nil: none
-
-	// Enhanced authentication (MQTT 5, 4.12). Method is empty if there is none, Data comes
-	// from the last packet, and Again is true for a client that is connected already.
-	Method string
-	Data   []byte
-	Again  bool
-
-	TLS *tls.ConnectionState // nil: no TLS
-
-	// Client is the connection. State is for the callback, between the packets of one login.
-	Client *Client
-	State  any
+// connectPacket is a CONNECT (MQTT 5, 3.1).
+type connectPacket struct {
+	version             byte
+	cleanStart          bool
+	keepAlive           uint16
+	props               properties
+	clientID            []byte
+	hasWill             bool
+	willQoS             byte
+	willRetain          bool
+	willProps           properties
+	willTopic, willBody []byte
+	user, password      []byte
 }
 
-// A Verdict is the decision on a [Login].
-type Verdict struct {
-	// Code is 0 to let the client in, 0x18 to send Data in AUTH and wait for the client's
-	// next, and else the reason code of CONNACK, or DISCONNECT if the client was connected.
-	Code     byte
-	Text     string // reason, for people
-	Data     []byte // authentication data
-	Username string // the client's name from now on; empty: the one that it gave
+// decodeConnect reads a CONNECT. With an error, version is the one to answer in, and 0 or a
+// nil packet if there is none.
+func decodeConnect(body []byte) (*connectPacket, *Error) {
+	p := new(connectPacket)
+	d := decoder{body: body}
+	name := d.binary()
+	p.version = d.byte()
+	if d.err != nil {
+		return nil, d.err
+	}
+	switch {
+	case string(name) == "MQIsdp", string(name) == "MQTT" && p.version < version4:
+		p.version = version4 // answered as in 3.1.1
+		return p, &Error{UnsupportedVersion, "this is MQTT 3.1; MQTT 5 and 3.1.1 are served"}
+	case string(name) != "MQTT":
+		p.version = 0
+		return p, &Error{UnsupportedVersion, "the protocol's name is not MQTT"} // [MQTT-3.1.2-1]
+	case p.version > version5:
+		p.version = version5
+		return p, &Error{UnsupportedVersion, "MQTT 5 and 3.1.1 are served"} // [MQTT-3.1.2-2]
+	}
+	flags := d.byte()
+	p.keepAlive = d.uint16()
+	p.cleanStart = flags&0x02 != 0
+	p.hasWill, p.willQoS, p.willRetain = flags&0x04 != 0, flags>>3&3, flags&0x20 != 0
+	hasPassword, hasUser := flags&0x40 != 0, flags&0x80 != 0
+	switch {
+	case flags&0x01 != 0: // [MQTT-3.1.2-3]
+		d.fail(malformed("the reserved flag of CONNECT is set"))
+	case p.willQoS == 3: // [MQTT-3.1.2-12]
+		d.fail(malformed("a will with QoS 3"))
+	case !p.hasWill && (p.willQoS != 0 || p.willRetain): // [MQTT-3.1.2-11], [MQTT-3.1.2-13]
+		d.fail(malformed("flags of a will without a will"))
+	case p.version == version4 && hasPassword && !hasUser: // MQTT 3.1.1, [MQTT-3.1.2-22]
+		d.fail(malformed("a password without a user name"))
+	}
+	if p.version == version5 {
+		d.properties(&p.props, connectProperties)
+		if p.props.seen.has(propAuthData) && !p.props.seen.has(propAuthMethod) { // MQTT 5, 3.1.2.11.10
+			d.fail(violation("authentication data without a method"))
+		}
+	}
+	p.clientID = d.text()
+	if p.hasWill {
+		p.decodeWill(&d)
+	}
+	if hasUser {
+		p.user = d.text()
+	}
+	if hasPassword {
+		p.password = d.binary()
+	}
+	d.end()
+	return p, d.err
 }
 
-// hello takes a CONNECT (MQTT 5, 3.1).
-func (c *Client) hello(body []byte) *Error {
-	p, err := decodeConnect(body)
+func (p *connectPacket) decodeWill(d *decoder) {
+	if p.version == version5 {
+		d.properties(&p.willProps, willProperties)
+	}
+	p.willTopic = d.text()
+	p.willBody = d.binary()
+	switch {
+	case d.err != nil:
+	case len(p.willTopic) == 0: // [MQTT-4.7.3-1]
+		d.fail(violation("the topic of the will is empty"))
+	case hasWildcard(p.willTopic):
+		d.fail(&Error{TopicNameInvalid, "the topic of the will has wildcards"})
+	case p.willProps.seen.has(propResponseTopic) && !validTopic(p.willProps.bytes(propResponseTopic)): // [MQTT-3.3.2-14], [MQTT-4.7.3-1]
+		d.fail(violation("the response topic of the will is empty or has wildcards"))
+	}
+}
+
+func (c *Client) handleConnect(body []byte) *Error {
+	// Later packets may overwrite this one before the login is decided.
+	p, err := decodeConnect(bytes.Clone(body))
 	if p != nil {
 		c.Version = p.version
 	}
 	if err != nil {
-		if p == nil || p.version == 0 {
-			c.Version = 0 // no answer that it would understand
-		}
-		if c.Version == version4 && err.Code == UnsupportedVersion { // but for that, [MQTT-3.1.4-1] wants silence
+		if c.Version == version4 && err.Code == UnsupportedVersion { // other errors are not answered [MQTT-3.1.4-1]
 			c.refuse(Verdict{Code: err.Code})
 		}
 		return err
 	}
-	// Later packets may overwrite this one before the login is decided.
-	c.connect = p.clone()
-	p = c.connect
+	c.connect = p
 	c.ID = string(p.clientID)
-	c.maxPacket = int(min(p.props.maxPacket, math.MaxInt32))
+	c.maxPacket = int(min(p.props.number(propMaximumPacket), math.MaxInt32))
 	switch {
 	case c.ID != "":
 	case p.version == version4 && !p.cleanStart: // MQTT 3.1.1, [MQTT-3.1.3-8]
@@ -66,132 +120,45 @@ func (c *Client) hello(body []byte) *Error {
 	}
 	c.login = &Login{
 		ClientID: c.ID, Username: string(p.user), Password: p.password,
-		Method: string(p.props.authMethod), Data: p.props.authData, Client: c,
+		Method: string(p.props.bytes(propAuthMethod)), Data: p.props.bytes(propAuthData), Client: c,
 	}
-	if t := tlsOf(c.nc); t != nil {
-		state := t.ConnectionState()
+	if c.tls != nil {
+		state := c.tls.ConnectionState()
 		c.login.TLS = &state
 	}
-	return c.judge()
+	return c.authenticate()
 }
 
-// clone returns a copy that does not share memory with the packet.
-func (p *connectPacket) clone() *connectPacket {
-	q := *p
-	for _, s := range []*[]byte{
-		&q.clientID, &q.willTopic, &q.willBody, &q.user, &q.password, &q.props.authMethod, &q.props.authData, &q.willProps.raw,
-	} {
-		if *s != nil {
-			*s = append(make([]byte, 0, len(*s)), *s...)
-		}
-	}
-	q.props.raw = nil
-	q.willProps.contentType, q.willProps.responseTopic, q.willProps.correlation = nil, nil, nil
-	return &q
-}
-
-// judge asks Options.Login, without the lock, and acts on the verdict.
-func (c *Client) judge() *Error {
-	b := c.b
-	c.challenged = false
-	v := Verdict{}
-	switch {
-	case b.opts.Login != nil:
-		b.Unlock()
-		v = b.opts.Login(c.login)
-		b.Lock()
-		if c.ending || c.cutOff {
-			return nil
-		}
-	case c.login.Method != "": // [MQTT-4.12.0-1]
-		v = Verdict{Code: BadAuthMethod, Text: "no authentication method is known"}
-	}
-	if v.Code == ContinueAuth {
-		c.challenged = true
-		c.sendAuth(ContinueAuth, v.Data)
-		return nil
-	}
-	if v.Code >= UnspecifiedError {
-		if c.login.Again {
-			return &Error{v.Code, v.Text} // [MQTT-4.12.1-2]
-		}
-		return c.refuse(v)
-	}
-	c.Username = c.login.Username
-	if v.Username != "" {
-		c.Username = v.Username
-	}
-	if c.login.Again {
-		c.sendAuth(Success, v.Data)
-		return nil
-	}
-	return c.attach(v)
-}
-
-// authPacket takes an AUTH (MQTT 5, 3.15).
-func (c *Client) authPacket(body []byte) *Error {
-	if c.Version != version5 {
-		return malformed("AUTH in MQTT 3.1.1")
-	}
-	p, err := decodeAuth(body)
-	if err != nil {
-		return err
-	}
-	switch {
-	case c.login.Method == "" || string(p.method) != c.login.Method: // [MQTT-4.12.0-5], [MQTT-4.12.1-1]
-		return violation("AUTH with another authentication method than CONNECT")
-	case p.code == ContinueAuth && !c.challenged, p.code == reauthenticate && c.session == nil, p.code == Success: // [MQTT-4.12.0-3]
-		return violation("AUTH out of turn")
-	}
-	c.login.Data = append([]byte{}, p.data...)
-	if c.session != nil {
-		c.login.Again = true
-	}
-	return c.judge()
-}
-
-func (c *Client) sendAuth(code byte, data []byte) {
-	props := appendString([]byte{propAuthMethod}, c.login.Method)
-	if data != nil {
-		props = appendString(append(props, propAuthData), data)
-	}
-	c.packet(typeAuth<<4, append(binary.AppendUvarint([]byte{code}, uint64(len(props))), props...))
-}
-
-// refuse sends a CONNACK that does not let the client in, and closes [MQTT-3.2.2-7].
+// refuse sends a CONNACK with an error, and closes [MQTT-3.2.2-7].
 func (c *Client) refuse(v Verdict) *Error {
-	if c.ending || c.cutOff {
+	if c.isClosing() {
 		return nil
 	}
 	if c.b.opts.Refused != nil {
 		c.b.opts.Refused(c, v)
 	}
-	if c.Version == version4 {
-		c.packet(typeConnack<<4, []byte{0, connackCode3(v.Code)})
-	} else {
-		var props []byte
-		if v.Text != "" && (c.maxPacket == 0 || len(v.Text)+20 < c.maxPacket) {
-			props = appendString([]byte{propReasonString}, v.Text)
-		}
-		c.packet(typeConnack<<4, append(binary.AppendUvarint([]byte{0, v.Code}, uint64(len(props))), props...))
+	body := []byte{0, connackCode3(v.Code)}
+	if c.Version != version4 {
+		body = appendProperties([]byte{0, v.Code}, c.reasonString(v.Text))
 	}
+	c.packet(typeConnack<<4, body)
 	c.connack = len(c.out)
-	c.end(v.Code, "")
+	c.disconnect(v.Code, "")
 	return nil
 }
 
-// attach gives a client its session, and takes it from another connection
+// openSession gives a client its session, and closes the connection that had it
 // [MQTT-3.1.4-3].
-func (c *Client) attach(v Verdict) *Error {
+func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
 	if p.hasWill && !c.may(string(p.willTopic), true) {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "the topic of the will is not for this client"})
 	}
-	var last *will
-	cost := sessionOverhead + len(c.ID)
+	var newWill *will
+	cost := 0
 	if p.hasWill {
-		last = newWill(p)
-		cost += last.msg.cost()
+		newWill = p.will()
+		cost = newWill.msg.cost()
 	}
 	c.keepAlive = time.Duration(p.keepAlive) * time.Second
 	serverKeepAlive := false
@@ -199,46 +166,46 @@ func (c *Client) attach(v Verdict) *Error {
 		c.keepAlive, serverKeepAlive = limit, true
 	}
 	connack := c.connackBody(v, serverKeepAlive)
-	if !c.takes(len(connack)) { // [MQTT-3.1.2-24]
+	if !c.accepts(len(connack)) { // [MQTT-3.1.2-24]
 		return c.refuse(Verdict{Code: packetTooLarge})
 	}
-	if s := b.sessions[c.ID]; s != nil && s.client != nil {
-		s.client.end(sessionTakenOver, "")
+	if other := b.Client(c.ID); other != nil {
+		other.disconnect(sessionTakenOver, "")
 	}
 	s := b.sessions[c.ID]
-	if s == nil && (len(b.sessions) >= b.opts.MaxSessions || !b.affords(cost)) || s != nil && last != nil && !b.affords(last.msg.cost()) {
+	if s == nil {
+		cost += sessionOverhead + len(c.ID)
+	}
+	if s == nil && len(b.sessions) >= b.opts.MaxSessions || cost > 0 && !b.affords(cost) {
 		return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many sessions"})
 	}
 	if s != nil && p.cleanStart { // [MQTT-3.1.2-4]
-		b.endSession(s)
+		b.removeSession(s)
 		s = nil
 	}
-	present := s != nil
-	if present {
-		s.wake()
+	if s != nil {
+		connack[0] = 1 // session present
+		s.resume()
 	} else {
 		s = b.newSession(c.ID)
 	}
 	s.client, c.session = c, s
 	switch {
 	case p.version == version5:
-		s.expiry = p.props.sessionExpiry
+		s.expiry = p.props.number(propSessionExpiry)
 	case p.cleanStart:
 		s.expiry = 0
 	default:
 		s.expiry = neverExpires
 	}
-	s.setWill(last)
-	c.mayHave = identifiers
-	if n := int(p.props.receiveMaximum); n > 0 {
-		c.mayHave = n
+	s.setWill(newWill)
+	c.receiveMax = identifiers
+	if n := p.props.number(propReceiveMaximum); n > 0 {
+		c.receiveMax = int(n)
 	}
-	c.quota = c.mayHave
-	c.aliasMax = min(p.props.topicAliasMax, maxOutgoingAliases)
+	c.quota = c.receiveMax
+	c.aliasMax = uint16(min(p.props.number(propTopicAliasMax), maxOutgoingAliases))
 	c.readDeadline(c.keepAlive + c.keepAlive/2)
-	if present {
-		connack[0] = 1
-	}
 	c.packet(typeConnack<<4, connack)
 	c.connack = len(c.out)
 	c.connect, c.login.Password, c.login.Data = nil, nil, nil
@@ -247,15 +214,15 @@ func (c *Client) attach(v Verdict) *Error {
 	if b.opts.Connected != nil {
 		b.opts.Connected(c)
 	}
-	s.pump()
+	s.sendPending()
 	return nil
 }
 
 // maxOutgoingAliases bounds the topics that the broker remembers for a client.
 const maxOutgoingAliases = 256
 
-// connackBody is the body of the CONNACK that accepts the client, with no session present: it
-// says what is not as the client asked for or as MQTT presumes (MQTT 5, 3.2.2.3).
+// connackBody returns the body of a CONNACK that accepts the client, with no session present.
+// It names what differs from the client's CONNECT or from MQTT's defaults (MQTT 5, 3.2.2.3).
 func (c *Client) connackBody(v Verdict, serverKeepAlive bool) []byte {
 	if c.Version == version4 {
 		return []byte{0, 0}
@@ -273,18 +240,7 @@ func (c *Client) connackBody(v Verdict, serverKeepAlive bool) []byte {
 		props = binary.BigEndian.AppendUint16(append(props, propServerKeepAlive), uint16(c.keepAlive/time.Second))
 	}
 	if c.login.Method != "" { // [MQTT-4.12.0-5]
-		props = appendString(append(props, propAuthMethod), c.login.Method)
-		if v.Data != nil {
-			props = appendString(append(props, propAuthData), v.Data)
-		}
+		props = c.appendAuth(props, v.Data)
 	}
-	return append(binary.AppendUvarint([]byte{0, Success}, uint64(len(props))), props...)
-}
-
-func tlsOf(nc any) *tls.Conn {
-	if w, ok := nc.(*webSocket); ok {
-		nc = w.Conn
-	}
-	t, _ := nc.(*tls.Conn)
-	return t
+	return appendProperties([]byte{0, Success}, props)
 }

@@ -19,10 +19,10 @@ func BenchmarkDecodePublish(b *testing.B) {
 	for _, part := range request.Buffers() {
 		body.Write(part)
 	}
-	var p publishPacket
+	var p Publish
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := p.decode(version5, typePublish<<4|2, body.Bytes(), []byte(topic)); err != nil {
+		if err := p.decode(version5, typePublish<<4|2, body.Bytes(), topic); err != nil {
 			b.Fatal(err)
 		}
 	}

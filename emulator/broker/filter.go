@@ -1,64 +1,44 @@
 package broker
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Topics and topic filters (MQTT 5, 4.7, 4.8.2).
 
-// validTopic reports whether a topic name may be published to: it is not empty
-// [MQTT-4.7.3-1] and has no wildcards [MQTT-3.3.2-2].
+// validTopic reports whether a topic may be published to: it is not empty [MQTT-4.7.3-1] and
+// has no wildcards [MQTT-3.3.2-2].
 func validTopic(topic []byte) bool { return len(topic) > 0 && !hasWildcard(topic) }
 
 func hasWildcard(topic []byte) bool {
 	return bytes.IndexByte(topic, '+') >= 0 || bytes.IndexByte(topic, '#') >= 0
 }
 
-// validFilter reports whether the wildcards of a topic filter are levels of their own, and
-// `#` the last one [MQTT-4.7.1-1], [MQTT-4.7.1-2].
+// validFilter reports whether each wildcard of a topic filter is a whole level, and `#` the
+// last one [MQTT-4.7.1-1], [MQTT-4.7.1-2].
 func validFilter(filter string) bool {
-	if filter == "" {
-		return false
+	valid := filter != ""
+	for more := true; more; {
+		var level string
+		level, filter, more = strings.Cut(filter, "/")
+		valid = valid && (len(level) <= 1 || !strings.ContainsAny(level, "+#")) && !(level == "#" && more)
 	}
-	for i := range len(filter) {
-		c := filter[i]
-		if c != '+' && c != '#' {
-			continue
-		}
-		if i > 0 && filter[i-1] != '/' || c == '#' && i < len(filter)-1 || c == '+' && i < len(filter)-1 && filter[i+1] != '/' {
-			return false
-		}
-	}
-	return true
+	return valid
 }
 
 const sharePrefix = "$share/"
 
 func isShared(filter []byte) bool { return bytes.HasPrefix(filter, []byte(sharePrefix)) }
 
-// splitShare returns the name and the filter of a shared subscription, or shared false.
-// ok is false for a name that is missing or has wildcards [MQTT-4.8.2-1],
-// [MQTT-4.8.2-2].
+// splitShare splits a shared subscription into its share name and its filter. If shared is
+// false, rest is the whole filter. ok reports whether the filter is valid and the share name
+// is neither missing nor has wildcards [MQTT-4.8.2-1], [MQTT-4.8.2-2].
 func splitShare(filter string) (name, rest string, shared, ok bool) {
-	if len(filter) < len(sharePrefix) || filter[:len(sharePrefix)] != sharePrefix {
-		return "", filter, false, validFilter(filter)
+	rest, shared = strings.CutPrefix(filter, sharePrefix)
+	if !shared {
+		return "", rest, false, validFilter(rest)
 	}
-	rest = filter[len(sharePrefix):]
-	for i := range len(rest) {
-		switch rest[i] {
-		case '+', '#':
-			return "", "", true, false
-		case '/':
-			return rest[:i], rest[i+1:], true, i > 0 && validFilter(rest[i+1:])
-		}
-	}
-	return "", "", true, false
-}
-
-// nextLevel splits the first level off a topic; more reports whether another follows.
-func nextLevel(topic string) (level, rest string, more bool) {
-	for i := range len(topic) {
-		if topic[i] == '/' {
-			return topic[:i], topic[i+1:], true
-		}
-	}
-	return topic, "", false
+	name, rest, _ = strings.Cut(rest, "/")
+	return name, rest, true, name != "" && !strings.ContainsAny(name, "+#") && validFilter(rest)
 }

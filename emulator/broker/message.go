@@ -5,23 +5,21 @@ import (
 	"time"
 )
 
-// A message is on its way to its subscribers.
+// A message is what subscribers get. Its bytes may be a part of the publisher's packet.
 type message struct {
 	topic   string
 	props   []byte // that are passed on
 	payload []byte
 	qos     byte
 	retain  bool
-	holders int      // deliveries that were charged for it
-	kept    *message // that outlives the packet that this one is a part of; itself perhaps
+	expires time.Time // zero: never
 
-	received   time.Time // when the Message Expiry Interval began
-	expiry     uint32    // seconds
-	expires    bool
-	retainedAs uint64 // the order of retained messages
+	kept     *message // the copy that sessions share, see keep; nil: none was made
+	holders  int      // deliveries that were charged for it
+	sequence uint64   // order of retained messages
 }
 
-// messageOverhead is what a message costs beside its bytes, about.
+// messageOverhead is the memory of a message beside its bytes, estimated.
 const messageOverhead = 200
 
 func (m *message) cost() int {
@@ -41,101 +39,82 @@ func (m *message) keep() *message {
 	return m.kept
 }
 
-// remaining returns the rest of the Message Expiry Interval [MQTT-3.3.2-6], and whether
-// there is one.
-func (m *message) remaining(now time.Time) (seconds uint32, ok bool) {
-	passed := uint64(max(0, now.Sub(m.received)) / time.Second)
-	if passed >= uint64(m.expiry) {
-		return 0, false
-	}
-	return m.expiry - uint32(passed), true
-}
+// expired reports whether the Message Expiry Interval has passed [MQTT-3.3.2-5].
+func (m *message) expired(now time.Time) bool { return !m.expires.IsZero() && !now.Before(m.expires) }
 
-// ends is when the Message Expiry Interval has passed.
-func (m *message) ends() time.Time { return m.received.Add(time.Duration(m.expiry) * time.Second) }
-
-// over reports whether the Message Expiry Interval has passed.
-func (m *message) over(now time.Time) bool {
-	if !m.expires {
-		return false
-	}
-	_, left := m.remaining(now)
-	return !left
+// remaining returns what is left of the Message Expiry Interval, in seconds [MQTT-3.3.2-6].
+func (m *message) remaining(now time.Time) uint32 {
+	return uint32(max(0, m.expires.Sub(now)+time.Second-1) / time.Second)
 }
 
 // A delivery is a message on its way to one session.
 type delivery struct {
-	msg       *message
-	ids       []int  // subscription identifiers
-	group     *group // nil: not of a shared subscription
+	msg       *message // nil: sent, and not needed any more
+	ids       []int    // subscription identifiers
+	group     *group   // nil: not of a shared subscription
 	qos       byte
 	retain    bool
 	transient bool // ends with the connection
-	state     byte // in a window
+	state     byte // of a delivery in session.inflight
 }
 
 // The states of a delivery that was sent with QoS 1 or 2.
 const (
 	finished = iota
 	sent
-	released // PUBREC came, PUBREL was sent
+	released // PUBREC was received, PUBREL was sent
 )
 
-func appendString[S string | []byte](dst []byte, s S) []byte {
-	dst = binary.BigEndian.AppendUint16(dst, uint16(len(s)))
-	return append(dst, s...)
-}
-
-// varintLength is how long a Variable Byte Integer is.
-func varintLength(n int) int {
-	digits := 1
-	for ; n >= 0x80; n >>= 7 {
-		digits++
-	}
-	return digits
-}
-
-// measure returns the lengths of a PUBLISH's properties and of the whole after its fixed
-// header.
-func (c *Client) measure(d *delivery, topic string, alias uint16) (props, size int) {
-	size = 2 + len(topic) + len(d.msg.payload)
+// publishSize returns the Remaining Length of a PUBLISH. own is the length of its properties
+// from appendOwnProperties.
+func (c *Client) publishSize(d *delivery, topic string, own int) int {
+	size := 2 + len(topic) + len(d.msg.payload)
 	if d.qos > 0 {
 		size += 2
 	}
-	if c.Version != version5 {
-		return 0, size
+	if c.Version == version5 {
+		props := own + len(d.msg.props)
+		size += varintLength(props) + props
 	}
-	props = len(d.msg.props)
-	for _, n := range d.ids {
-		props += 1 + varintLength(n)
-	}
-	if d.msg.expires {
-		props += expiryLength
-	}
-	if alias > 0 {
-		props += aliasLength
-	}
-	return props, size + varintLength(props) + props
+	return size
 }
 
-// takes reports whether the client takes a packet of that remaining length.
-func (c *Client) takes(size int) bool {
+// appendOwnProperties appends those properties of a PUBLISH that differ between clients.
+// alias is 0 if the topic has none.
+func (c *Client) appendOwnProperties(dst []byte, d *delivery, alias uint16) []byte {
+	if c.Version != version5 {
+		return dst
+	}
+	if !d.msg.expires.IsZero() { // 0 seconds may remain of a message that is sent again
+		dst = binary.BigEndian.AppendUint32(append(dst, propMessageExpiry), d.msg.remaining(c.b.now()))
+	}
+	if alias > 0 {
+		dst = binary.BigEndian.AppendUint16(append(dst, propTopicAlias), alias)
+	}
+	for _, id := range d.ids {
+		dst = binary.AppendUvarint(append(dst, propSubscriptionID), uint64(id))
+	}
+	return dst
+}
+
+// accepts reports whether a packet of that Remaining Length is within the client's Maximum
+// Packet Size [MQTT-3.1.2-24].
+func (c *Client) accepts(size int) bool {
 	return size <= maxRemaining && (c.maxPacket == 0 || 1+varintLength(size)+size <= c.maxPacket)
 }
 
-// fits reports whether the client takes a message. If it was given aliases it may say yes
-// to one that turns out to be too large.
+// fits reports whether the client accepts a message, in case that its topic needs no more than
+// an alias where the client allows aliases.
 func (c *Client) fits(d *delivery) bool {
 	topic := d.msg.topic
 	if c.aliasMax > 0 {
 		topic = ""
 	}
-	_, size := c.measure(d, topic, c.aliasMax)
-	return c.takes(size)
+	var scratch [32]byte
+	return c.accepts(c.publishSize(d, topic, len(c.appendOwnProperties(scratch[:0], d, c.aliasMax))))
 }
 
-// appendPublish appends a delivery as it goes to the client, or returns false if it is
-// larger than the client takes [MQTT-3.1.2-24].
+// appendPublish queues a PUBLISH. It returns false if the client does not accept its size.
 func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	m, topic := d.msg, d.msg.topic
 	alias, known := uint16(0), false
@@ -146,9 +125,10 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 			alias = c.nextAlias%c.aliasMax + 1
 		}
 	}
-	props, size := c.measure(d, topic, alias)
-	total := 1 + varintLength(size) + size
-	if !c.takes(size) {
+	var scratch [32]byte
+	own := c.appendOwnProperties(scratch[:0], d, alias)
+	size := c.publishSize(d, topic, len(own))
+	if !c.accepts(size) {
 		return false
 	}
 	if alias > 0 && !known {
@@ -161,32 +141,22 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	if d.retain {
 		first |= 1
 	}
-	out := append(c.begin(total), first)
+	out := append(c.reserve(1+varintLength(size)+size), first)
 	out = binary.AppendUvarint(out, uint64(size))
 	out = appendString(out, topic)
 	if d.qos > 0 {
 		out = binary.BigEndian.AppendUint16(out, id)
 	}
 	if c.Version == version5 {
-		out = binary.AppendUvarint(out, uint64(props))
-		if m.expires {
-			left, _ := m.remaining(c.b.now()) // perhaps 0: what was sent before is sent again
-			out = binary.BigEndian.AppendUint32(append(out, propMessageExpiry), left)
-		}
-		if alias > 0 {
-			out = binary.BigEndian.AppendUint16(append(out, propTopicAlias), alias)
-		}
-		for _, n := range d.ids {
-			out = binary.AppendUvarint(append(out, propSubscriptionID), uint64(n))
-		}
-		out = append(out, m.props...)
+		out = binary.AppendUvarint(out, uint64(len(own)+len(m.props)))
+		out = append(append(out, own...), m.props...)
 	}
 	c.out = append(out, m.payload...)
 	c.b.stats.MessagesSent++
 	return true
 }
 
-// assignAlias gives a topic the alias that was given to another longest ago.
+// assignAlias gives a topic an alias, which another topic may have had.
 func (c *Client) assignAlias(topic string, alias uint16) {
 	if c.aliases == nil {
 		c.aliases = make(map[string]uint16)
@@ -194,29 +164,7 @@ func (c *Client) assignAlias(topic string, alias uint16) {
 	}
 	old := c.aliasTopics[alias-1]
 	delete(c.aliases, old)
-	c.remember(len(topic) - len(old))
+	c.chargeAlias(len(topic) - len(old))
 	c.aliases[topic], c.aliasTopics[alias-1] = alias, topic
 	c.nextAlias = alias % c.aliasMax
-}
-
-// The properties of a [Message], appended to its Properties.
-
-// AppendContentType appends a Content Type.
-func AppendContentType[S string | []byte](dst []byte, s S) []byte {
-	return appendString(append(dst, propContentType), s)
-}
-
-// AppendResponseTopic appends a Response Topic.
-func AppendResponseTopic[S string | []byte](dst []byte, s S) []byte {
-	return appendString(append(dst, propResponseTopic), s)
-}
-
-// AppendCorrelation appends Correlation Data.
-func AppendCorrelation[S string | []byte](dst []byte, s S) []byte {
-	return appendString(append(dst, propCorrelation), s)
-}
-
-// AppendUser appends a User Property.
-func AppendUser[N, V string | []byte](dst []byte, name N, value V) []byte {
-	return appendString(appendString(append(dst, propUser), name), value)
 }

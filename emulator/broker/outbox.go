@@ -1,202 +1,176 @@
 package broker
 
-import (
-	"encoding/binary"
-	"time"
-)
+import "time"
 
-// A client's outbox is bytes: whole packets in the order of sending. The goroutine that
-// sets writing takes them out of it, and owns flight until all is written. That is the
-// goroutine that unlocks the broker, as long as the socket takes the bytes at once. If it
-// does not, it is the client's writer.
+// A client's outbox is the bytes of whole packets, in the order in which they are sent. The
+// goroutine that sets busy takes them out, and owns Client.writing until all of it is written.
+// That is the goroutine that unlocks the broker, as long as the socket takes the bytes at once,
+// and otherwise the client's writeLoop.
 
-// begin returns the outbox for a packet of that size to be appended.
-func (c *Client) begin(size int) []byte {
-	c.touch()
+// reserve returns the outbox for a packet of that size to be appended.
+func (c *Client) reserve(size int) []byte {
+	c.markDirty()
 	c.waiting++
-	c.queue(size)
+	c.chargeOutbox(size)
 	c.b.stats.BytesSent += uint64(size)
 	return c.out
 }
 
-// touch has Unlock look at the outbox.
-func (c *Client) touch() {
+// markDirty makes Unlock look at the outbox.
+func (c *Client) markDirty() {
 	if !c.dirty {
 		c.dirty = true
 		c.b.dirty = append(c.b.dirty, c)
 	}
 }
 
-// full reports whether nothing more may wait for the client.
-func (c *Client) full() bool {
-	n, bytes := c.waiting, c.holds()
+// ensureRoom reports whether the outbox has room for another packet. It disconnects the client if
+// not. Replies to the client's own packets need room too: a client that only writes and never
+// reads must not fill the memory.
+func (c *Client) ensureRoom() bool {
+	if c.isClosing() {
+		return false
+	}
+	n, bytes := c.waiting, c.outstanding()
 	if s := c.session; s != nil {
 		n += s.pending.len()
 	}
-	return n >= c.b.opts.Outbox || bytes >= c.b.opts.OutboxBytes || c.greedy(bytes)
-}
-
-// room reports whether another packet may wait for the client, which is disconnected if
-// not. Answers to the client's own packets need it too: a client that only writes, and
-// never reads, must not fill the memory.
-func (c *Client) room() bool {
-	if c.ending {
-		return false
+	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(bytes) {
+		return true
 	}
-	if c.full() {
-		c.drop()
-		c.end(QuotaExceeded, "the client does not read fast enough")
-		return false
-	}
-	return true
-}
-
-// drop empties the outbox but for a CONNACK, which comes before any other packet
-// [MQTT-3.2.0-1].
-func (c *Client) drop() {
-	c.queue(c.connack - len(c.out))
+	// A CONNACK comes before any other packet [MQTT-3.2.0-1].
+	c.chargeOutbox(c.connack - len(c.out))
 	c.out = c.out[:c.connack]
 	c.waiting = 0
+	c.disconnect(QuotaExceeded, "the client does not read fast enough")
+	return false
 }
 
-// ack appends a PUBACK, PUBREC, PUBREL or PUBCOMP.
-func (c *Client) ack(kind byte, id uint16, code byte) {
-	if !c.room() {
-		return
-	}
-	first := kind << 4
-	if kind == typePubrel {
-		first |= 2
-	}
-	if code == Success || c.Version == version4 {
-		c.out = append(c.begin(4), first, 2, byte(id>>8), byte(id))
-		return
-	}
-	c.out = append(c.begin(5), first, 3, byte(id>>8), byte(id), code)
-}
-
-// packet appends any other packet: its first byte and its body. One that the client is
-// too small for is left out, which only a client that is not serious asks for.
+// packet queues a packet other than PUBLISH and its acknowledgements. A client whose Maximum
+// Packet Size is smaller is disconnected with 0x95 [MQTT-3.1.2-24].
 func (c *Client) packet(first byte, body []byte) {
-	if !c.room() {
+	if !c.ensureRoom() {
 		return
 	}
-	size := 1 + varintLength(len(body)) + len(body)
-	if c.maxPacket > 0 && size > c.maxPacket { // [MQTT-3.1.2-24]
-		c.end(packetTooLarge, "")
+	if !c.accepts(len(body)) {
+		c.disconnect(packetTooLarge, "")
 		return
 	}
-	out := append(c.begin(size), first)
-	out = binary.AppendUvarint(out, uint64(len(body)))
-	c.out = append(out, body...)
+	c.out = appendPacket(c.reserve(1+varintLength(len(body))+len(body)), first, body)
 }
 
-// disconnectPacket appends a DISCONNECT. The reason in words is for people.
-func (c *Client) disconnectPacket(code byte, why string) {
-	body := []byte{code}
-	if why != "" && (c.maxPacket == 0 || len(why)+10 < c.maxPacket) {
-		props := appendString([]byte{propReasonString}, why)
-		body = append(binary.AppendUvarint(body, uint64(len(props))), props...)
-	}
-	c.out = binary.AppendUvarint(append(c.out, typeDisconnect<<4), uint64(len(body)))
-	c.out = append(c.out, body...)
-	c.b.stats.BytesSent += uint64(len(body) + 2)
-}
-
-// load takes what is in the outbox for writing.
-func (c *Client) load() {
-	c.flight, c.out = c.out, c.spare[:0]
-	c.unwritten, c.spare = c.flight, nil
+// takeOutbox moves the outbox to writing.
+func (c *Client) takeOutbox() {
+	c.writing, c.out = c.out, c.spare[:0]
+	c.unwritten, c.spare = c.writing, nil
 	c.waiting, c.connack = 0, 0
 }
 
-// keepBuffer is the size up to which a buffer is used again.
-const keepBuffer = 256 << 10
+// maxSpare is the size up to which a buffer is used again.
+const maxSpare = 256 << 10
 
-// unload gives back the buffer that was written.
-func (c *Client) unload() {
-	c.queue(-len(c.flight))
-	if cap(c.flight) <= keepBuffer {
-		c.spare = c.flight[:0]
+// endWrite gives back the buffer that was written.
+func (c *Client) endWrite() {
+	c.chargeOutbox(-len(c.writing))
+	if cap(c.writing) <= maxSpare {
+		c.spare = c.writing[:0]
 	}
-	c.flight, c.unwritten = nil, nil
+	c.writing, c.unwritten = nil, nil
 }
 
-// direct reports whether Unlock may write by itself.
-func (c *Client) direct() bool { return c.fast != nil && !c.ending && !c.cutOff }
-
-// handOver has the writer write.
-func (c *Client) handOver() {
-	c.turn = true
-	c.ready.Signal()
+// callWriter has writeLoop write.
+func (c *Client) callWriter() {
+	c.writerTurn = true
+	c.wake.Signal()
 }
 
-// writeDirect writes as much as the socket takes at once.
+// maxDirectWrites is the number of clients that Unlock writes to on its own goroutine. The other
+// clients' writeLoops write in parallel.
+const maxDirectWrites = 4
+
+// Unlock sends what was queued and unlocks the broker.
+func (b *Broker) Unlock() {
+	var direct [maxDirectWrites]*Client
+	n := 0
+	for i, c := range b.dirty {
+		b.dirty[i] = nil
+		c.dirty = false
+		if c.busy {
+			continue // whoever writes looks at the outbox again
+		}
+		c.busy = true
+		if n < maxDirectWrites && c.fast != nil && !c.isClosing() {
+			c.takeOutbox()
+			direct[n] = c
+			n++
+			continue
+		}
+		c.callWriter()
+	}
+	b.dirty = b.dirty[:0]
+	b.readTime = time.Time{}
+	b.arm()
+	changed := b.changed
+	b.changed = false
+	b.mu.Unlock()
+	if changed && b.opts.Changed != nil {
+		b.opts.Changed()
+	}
+	for _, c := range direct[:n] {
+		c.writeDirect()
+	}
+}
+
+// writeDirect writes as much as the socket takes at once, and leaves the rest to writeLoop.
 func (c *Client) writeDirect() {
 	n, err := c.fast.TryWrite(c.unwritten)
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.unwritten = c.unwritten[n:]
-	switch {
-	case err != nil || len(c.unwritten) > 0: // the writer will meet the same error
-		c.handOver()
-	case len(c.out) > 0 || c.ending || c.cutOff:
-		c.unload()
-		c.handOver()
-	default:
-		c.unload()
-		c.writing = false
+	done := err == nil && len(c.unwritten) == 0 // writeLoop will get the same error
+	if done {
+		c.endWrite()
+	}
+	if done && len(c.out) == 0 && !c.isClosing() {
+		c.busy = false
+	} else {
+		c.callWriter()
 	}
 }
 
-const (
-	// drain is how long a closing connection has for what is in its outbox.
-	drain = time.Second
-
-	// linger is how long a closed connection waits for the client to close its side, or to send
-	// more, but not longer than lingerMost. Without, a client that was still sending would get a
-	// reset, which can overtake the DISCONNECT.
-	linger     = 200 * time.Millisecond
-	lingerMost = 5 * time.Second
-)
-
-// writeLoop is the client's writer.
+// writeLoop writes the outbox when it is called, and closes the broker's side in the end.
 func (c *Client) writeLoop() {
 	b := c.b
 	b.mu.Lock()
 	defer b.Unlock()
 	for {
-		for !c.turn && !c.cutOff {
-			c.ready.Wait()
+		for !c.writerTurn && !c.closed {
+			c.wake.Wait()
 		}
-		c.turn = false
-		for len(c.unwritten) > 0 || len(c.out) > 0 {
-			if c.cutOff {
-				return
-			}
+		c.writerTurn = false
+		for !c.closed && len(c.unwritten)+len(c.out) > 0 {
 			if len(c.unwritten) == 0 {
-				c.load()
+				c.takeOutbox()
 			}
 			unwritten := c.unwritten
 			b.mu.Unlock()
 			_, err := c.nc.Write(unwritten)
 			b.mu.Lock()
-			c.unload()
+			c.endWrite()
 			if err != nil {
-				c.ended.Why = whyLost(err)
-				c.cut()
-				return
+				c.end.Why = lostReason(err)
+				c.Cut()
 			}
 		}
-		if c.cutOff {
+		if c.closed {
 			return
 		}
-		if c.ending {
+		if c.closing {
 			b.mu.Unlock()
-			c.goodbye()
+			c.closeWrite()
 			b.mu.Lock()
 			return
 		}
-		c.writing = false
+		c.busy = false
 	}
 }

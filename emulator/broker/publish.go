@@ -8,41 +8,76 @@ import (
 	"time"
 )
 
-// A Publish is a message for [Options].Handle. Its bytes are valid until Handle returns.
+// A Publish is a PUBLISH of a client (MQTT 5, 3.3), as [Options].Handle gets it. Its bytes are
+// valid until Handle returns.
 type Publish struct {
 	ID            uint16 // packet identifier; 0 with QoS 0
 	QoS           byte
 	Retain        bool
+	Topic         []byte
 	Payload       []byte
-	ResponseTopic []byte // empty: none
-	Correlation   []byte // Correlation Data; empty: none
-	ContentType   []byte
+	ResponseTopic []byte        // empty: none
+	Correlation   []byte        // Correlation Data; empty: none
 	Expiry        time.Duration // Message Expiry Interval; 0: none
 
-	user []byte // the properties, from the first User Property on
+	props properties
 }
 
 // User returns the User Properties in their order.
 func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
-		for rest := p.user; len(rest) > 0; {
+		if !p.props.seen.has(propUser) {
+			return
+		}
+		for rest := p.props.raw[p.props.values[propUser].from-1:]; len(rest) > 0; {
 			if rest[0] != propUser { // they may come between others
-				f := fields{body: rest}
-				f.property(new(properties), publishProperties)
-				rest = rest[f.at:]
+				size, _ := checkProperty(rest)
+				rest = rest[size:]
 				continue
 			}
-			name, value, n := userProperty(rest)
-			if !yield(name, value) {
+			end := stringEnd(rest, 1)
+			size := stringEnd(rest, end)
+			if !yield(rest[3:end], rest[end+2:size]) {
 				return
 			}
-			rest = rest[n:]
+			rest = rest[size:]
 		}
 	}
 }
 
-// may reports whether the client may publish to a topic, or subscribe to a filter. Topics
-// of the broker itself are not for publishing (MQTT 5, 4.7.2).
+// decode reads a PUBLISH into p, whose memory is used again. Without a topic there is a Topic
+// Alias. valid is a topic that need not be checked.
+func (p *Publish) decode(version, first byte, body []byte, valid string) *Error {
+	d := decoder{body: body}
+	p.QoS, p.Retain = first>>1&3, first&1 != 0
+	p.Topic, p.ID = d.binary(), 0
+	if p.QoS > 0 {
+		p.ID = d.packetID()
+	}
+	if version == version5 {
+		d.properties(&p.props, publishProperties)
+	}
+	p.Payload = body[d.at:]
+	p.ResponseTopic, p.Correlation = p.props.bytes(propResponseTopic), p.props.bytes(propCorrelation)
+	p.Expiry = time.Duration(p.props.number(propMessageExpiry)) * time.Second
+	switch {
+	case d.err != nil:
+		return d.err
+	case hasWildcard(p.ResponseTopic): // [MQTT-3.3.2-14]
+		return violation("a response topic with wildcards")
+	case string(p.Topic) == valid && valid != "":
+	case len(p.Topic) == 0 && !p.props.seen.has(propTopicAlias): // MQTT 5, 3.3.2.1
+		return violation("neither a topic nor a topic alias")
+	case !validText(p.Topic):
+		return invalidText()
+	case hasWildcard(p.Topic): // [MQTT-3.3.2-2]
+		return &Error{TopicNameInvalid, "a topic with wildcards"}
+	}
+	return nil
+}
+
+// may reports whether the client may publish to a topic, or subscribe to a filter. Nobody may
+// publish to the broker's own topics (MQTT 5, 4.7.2).
 func (c *Client) may(topic string, write bool) bool {
 	if write && strings.HasPrefix(topic, sysPrefix) {
 		return false
@@ -50,15 +85,10 @@ func (c *Client) may(topic string, write bool) bool {
 	return c.b.opts.Authorize == nil || c.b.opts.Authorize(c, topic, write)
 }
 
-// publish takes a PUBLISH (MQTT 5, 3.3).
-func (c *Client) publish(first byte, body []byte) *Error {
-	b, p := c.b, &c.in
+func (c *Client) handlePublish(first byte, body []byte) *Error {
+	b, p := c.b, &c.publish
 	b.stats.MessagesReceived++
-	var known []byte
-	if n := len(b.opts.Topic); n > 0 && len(body) >= 2+n && string(body[2:2+n]) == b.opts.Topic {
-		known = body[2 : 2+n]
-	}
-	if err := p.decode(c.Version, first, body, known); err != nil {
+	if err := p.decode(c.Version, first, body, b.opts.Topic); err != nil {
 		return err
 	}
 	if p.props.seen.has(propTopicAlias) {
@@ -66,40 +96,36 @@ func (c *Client) publish(first byte, body []byte) *Error {
 			return err
 		}
 	}
-	if !p.last.again && hasWildcard(p.props.responseTopic) { // [MQTT-3.3.2-14]
-		return violation("a response topic with wildcards")
-	}
 	s := c.session
-	if p.qos == 2 {
-		if _, again := s.received[p.id]; again { // [MQTT-4.3.3-10]
-			c.ack(typePubrec, p.id, Success)
+	if p.QoS == 2 {
+		if _, again := s.received[p.ID]; again { // [MQTT-4.3.3-10]
+			c.ack(typePubrec, p.ID, Success)
 			return nil
 		}
 	}
-	if p.qos > 0 && c.Version == version5 && c.unacked >= int(b.opts.ReceiveMaximum) {
-		return &Error{receiveMaxExceeded, "more messages than the Receive Maximum are not acknowledged"} // MQTT 5, 3.3.4
-	}
-	if p.qos > 0 {
+	if p.QoS > 0 {
+		if c.Version == version5 && c.unacked >= int(b.opts.ReceiveMaximum) { // MQTT 5, 3.3.4
+			return &Error{receiveMaxExceeded, "more messages than the Receive Maximum are not acknowledged"}
+		}
 		c.unacked++
 	}
 	code := c.accept(p)
 	switch {
-	case c.session != s, p.qos == 0, p.qos == 1 && code == Later:
+	case c.session != s, p.QoS == 0, p.QoS == 1 && code == Later:
 		return nil
-	case p.qos == 1:
-		c.Ack(p.id, code)
+	case p.QoS == 1:
+		c.Ack(p.ID, code)
 		return nil
-	}
-	if code == Later {
+	case code == Later:
 		code = Success
 	}
 	if code < UnspecifiedError {
-		s.received[p.id] = struct{}{}
+		s.received[p.ID] = struct{}{}
 		b.charge(receivedOverhead)
 	} else {
 		c.unacked--
 	}
-	c.ack(typePubrec, p.id, code)
+	c.ack(typePubrec, p.ID, code)
 	return nil
 }
 
@@ -111,162 +137,88 @@ func (c *Client) Ack(id uint16, code byte) {
 	}
 }
 
-// resolveAlias finds or remembers the topic of a Topic Alias (MQTT 5, 3.3.2.3.4).
-func (c *Client) resolveAlias(p *publishPacket) *Error {
-	alias := p.props.topicAlias
+// resolveAlias defines a Topic Alias, or sets the topic that it stands for (MQTT 5,
+// 3.3.2.3.4).
+func (c *Client) resolveAlias(p *Publish) *Error {
+	alias := uint16(p.props.number(propTopicAlias))
 	if alias == 0 || alias > c.b.opts.TopicAliasMaximum { // [MQTT-3.3.2-8], [MQTT-3.3.2-9]
 		return &Error{topicAliasInvalid, "a topic alias that is 0, or larger than the Topic Alias Maximum"}
 	}
-	if len(p.topic) > 0 {
-		if !bytes.Equal(c.topics[alias], p.topic) {
-			if c.topics == nil {
-				c.topics = make(map[uint16][]byte)
-			}
-			if !c.b.affords(len(p.topic)) {
-				return &Error{QuotaExceeded, "the broker's memory for topic aliases is exhausted"}
-			}
-			c.remember(len(p.topic) - len(c.topics[alias]))
-			c.topics[alias] = bytes.Clone(p.topic)
-		}
-		return nil
-	}
-	topic, ok := c.topics[alias]
-	if !ok {
+	topic, defined := c.topics[alias]
+	switch {
+	case len(p.Topic) == 0 && !defined:
 		return violation("a topic alias that was not defined")
+	case len(p.Topic) == 0:
+		p.Topic = topic
+	case !bytes.Equal(topic, p.Topic):
+		if !c.b.affords(len(p.Topic)) {
+			return &Error{QuotaExceeded, "the broker's memory for topic aliases is exhausted"}
+		}
+		if c.topics == nil {
+			c.topics = make(map[uint16][]byte)
+		}
+		c.chargeAlias(len(p.Topic) - len(topic))
+		c.topics[alias] = bytes.Clone(p.Topic)
 	}
-	p.topic = topic
 	return nil
 }
 
-// accept gives a message to those whom it is for, and returns the reason code of its
-// acknowledgement.
-func (c *Client) accept(p *publishPacket) byte {
+// accept gives a message to the handler or to its subscribers, and returns the reason code of
+// its acknowledgement.
+func (c *Client) accept(p *Publish) byte {
 	b := c.b
-	handled := b.opts.Topic != "" && string(p.topic) == b.opts.Topic
-	if handled {
-		if b.opts.Authorize != nil && !c.may(b.opts.Topic, true) {
+	if b.opts.Topic != "" && string(p.Topic) == b.opts.Topic {
+		switch {
+		case !c.may(b.opts.Topic, true):
 			return NotAuthorized
+		case b.opts.Handle == nil:
+			return Success
 		}
-		return c.handle(p)
+		b.changed = true
+		return b.opts.Handle(c, p)
 	}
-	r := b.route(p.topic)
+	r := b.route(p.Topic)
 	if !c.may(r.topic, true) {
 		b.log.Info("not authorized to publish", "client", c.ID, "topic", r.topic)
 		return NotAuthorized
 	}
-	m := &c.live
-	*m = message{topic: r.topic, payload: p.payload, qos: p.qos, retain: p.retain}
+	m := &message{topic: r.topic, props: p.props.raw, payload: p.Payload, qos: p.QoS, retain: p.Retain}
 	if p.props.seen.has(propMessageExpiry) {
-		m.expires, m.expiry, m.received = true, p.props.messageExpiry, b.now()
+		m.expires = b.now().Add(p.Expiry)
 	}
-	if m.props = p.props.raw; m.expires || p.props.seen.has(propTopicAlias) {
-		c.props = p.props.passedOn(c.props[:0])
-		m.props = c.props
+	if p.props.seen&hopProperties != 0 {
+		m.props = p.props.passedOn(nil)
 	}
 	if m.retain && !b.retain(m) {
 		return QuotaExceeded
 	}
-	return b.spread(m, r, c.session).code()
+	return b.fanOut(m, r, c.session).code()
 }
 
-func (c *Client) handle(p *publishPacket) byte {
-	h := &c.handed
-	*h = Publish{
-		ID: p.id, QoS: p.qos, Retain: p.retain, Payload: p.payload, ResponseTopic: p.props.responseTopic,
-		Correlation: p.props.correlation, ContentType: p.props.contentType,
-		Expiry: time.Duration(p.props.messageExpiry) * time.Second,
-	}
-	if p.props.seen.has(propUser) {
-		h.user = p.props.raw[p.props.userAt:]
-	}
-	if c.b.opts.Handle == nil {
-		return Success
-	}
-	c.b.changed = true
-	return c.b.opts.Handle(c, h)
-}
-
-// A Delivered tells what became of a message.
-type Delivered struct {
-	Matched  int // clients, and groups of a shared subscription, that are subscribed
-	Sent     int // of those, to how many it was sent, or is kept for
-	TooLarge int // for how many it was too large
-	Refused  int // for how many there was no room
-}
-
-func (d *Delivered) count(o outcome) {
-	d.Matched++
-	switch o {
-	case delivered:
-		d.Sent++
-	case tooLarge:
-		d.TooLarge++
-	case noRoom:
-		d.Refused++
-	}
-}
-
-// code is the reason code for the publisher.
-func (d Delivered) code() byte {
-	switch {
-	case d.Refused > 0:
-		return QuotaExceeded
-	case d.Matched == 0:
-		return NoMatchingSubscriber
-	default:
-		return Success
-	}
-}
-
-// spread sends a message to all who are subscribed to its topic. origin is the session
-// of the client that published it, or nil.
-func (b *Broker) spread(m *message, r *route, origin *session) (sum Delivered) {
-	if r.noLocal && origin != nil {
-		r = b.routeWithoutLocal(m.topic, origin)
-	}
-	targets, groups := r.targets, r.groups // a client that is disconnected changes the route
-	for i := range targets {
-		t := &targets[i]
-		sum.count(t.session.deliver(&delivery{
-			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]
-		}))
-	}
-	for _, g := range groups {
-		sum.count(b.deliverShared(g, m))
-	}
-	return sum
-}
-
-// A Message is what the broker's owner sends. Properties are encoded by
-// [AppendContentType] and the like. Its bytes are the caller's again when the message
-// was sent.
+// A Message is published by the broker's owner. Its bytes may be changed once it was sent.
 type Message struct {
 	QoS        byte
-	Properties []byte
+	Properties []byte // see [AppendContentType], [AppendCorrelation] and [AppendUser]
 	Payload    []byte
 }
 
-// Publish sends a message to all who are subscribed to its topic, as one of nobody's. It
-// wants the lock.
+// Publish sends a message to everybody who is subscribed to its topic. It requires the lock.
 func (b *Broker) Publish(topic []byte, m Message) Delivered {
-	r := b.last // the replies to a client all have the same topic
-	if r == nil || r.topic != string(topic) {
-		r = b.routes[string(topic)] // whose topic is valid
-	}
-	if r == nil || r.generation != b.generation {
+	r := b.lastRoute // successive replies mostly have the same topic
+	if r == nil || r.topic != string(topic) || r.generation != b.generation {
 		if !validTopic(topic) {
 			return Delivered{}
 		}
 		r = b.route(topic)
+		b.lastRoute = r
 	}
-	b.last = r
 	b.own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
-	return b.spread(&b.own, r, nil)
+	return b.fanOut(&b.own, r, nil)
 }
 
-// Send sends a message to the client, whether it is subscribed or not. It is not sent
-// again in a later connection. Send returns false if the message is larger than the
-// client takes.
+// Send sends a message to the client, whether it is subscribed or not. The message is not
+// sent again in a later connection. Send returns false if the message exceeds the client's
+// Maximum Packet Size. It requires the lock.
 func (c *Client) Send(topic string, m Message) bool {
 	if len(topic) > math.MaxUint16 {
 		return false

@@ -1,10 +1,10 @@
 package broker
 
-// retain stores a message as the retained one of its topic, or removes that
-// [MQTT-3.3.1-5], [MQTT-3.3.1-6]. It returns false if there is no room for it.
+// retain stores a message as the retained one of its topic, or removes the retained message if
+// the payload is empty [MQTT-3.3.1-5], [MQTT-3.3.1-6]. It returns false if there is no room.
 func (b *Broker) retain(m *message) bool {
 	if len(m.payload) == 0 {
-		b.forgetRetained(m.topic)
+		b.removeRetained(m.topic)
 		return true
 	}
 	old := 0
@@ -15,47 +15,49 @@ func (b *Broker) retain(m *message) bool {
 		return false
 	}
 	n := b.tree.find(m.topic, true)
-	b.removeRetained(n)
+	b.clearRetained(n)
 	b.sequence++
 	kept := *m.keep()
-	kept.kept, kept.holders, kept.retainedAs = &kept, 0, b.sequence
+	kept.kept, kept.holders, kept.sequence = &kept, 0, b.sequence
 	n.retained = &kept
-	if kept.expires {
-		n.expires = b.At(kept.ends(), func() { b.forgetRetained(kept.topic) })
+	if !kept.expires.IsZero() {
+		n.expires = b.At(kept.expires, func() { b.removeRetained(kept.topic) })
 	}
-	b.retained += kept.costRetained()
-	b.charge(kept.costRetained())
-	b.stats.Retained++
-	b.changed = true
+	b.countRetained(&kept, 1)
 	return true
 }
 
-// costRetained is what a retained message makes the broker keep, in bytes, about.
+// countRetained counts a retained message that was added (1) or removed (-1).
+func (b *Broker) countRetained(m *message, sign int) {
+	b.retained += sign * m.costRetained()
+	b.charge(sign * m.costRetained())
+	b.stats.Retained += sign
+	b.changed = true
+}
+
+// costRetained is the memory of a retained message, in bytes, estimated.
 func (m *message) costRetained() int { return m.cost() + levelOverhead*levels(m.topic) }
 
-// retainable reports whether there is room for m in place of one that costs old.
+// retainable reports whether there is room for m in place of a message that costs old.
 func (b *Broker) retainable(m *message, old int) bool {
 	more := m.costRetained() - old
 	return (old > 0 || b.stats.Retained < b.opts.MaxRetained) && b.retained+more <= b.opts.MaxRetainedBytes &&
 		b.affords(more) && levels(m.topic) <= maxLevels
 }
 
-// forgetRetained removes the retained message of a topic, if there is one.
-func (b *Broker) forgetRetained(topic string) {
-	if n := b.tree.find(topic, false); n != nil && n.retained != nil {
-		b.removeRetained(n)
+// removeRetained removes the retained message of a topic, if there is one.
+func (b *Broker) removeRetained(topic string) {
+	if n := b.tree.find(topic, false); n != nil {
+		b.clearRetained(n)
 		n.prune()
 	}
 }
 
-func (b *Broker) removeRetained(n *node) {
+func (b *Broker) clearRetained(n *node) {
 	if n.retained == nil {
 		return
 	}
 	b.Cancel(n.expires)
-	b.retained -= n.retained.costRetained()
-	b.charge(-n.retained.costRetained())
-	b.stats.Retained--
-	b.changed = true
+	b.countRetained(n.retained, -1)
 	n.retained, n.expires = nil, nil
 }

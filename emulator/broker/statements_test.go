@@ -110,6 +110,19 @@ func TestStatements(t *testing.T) {
 			pub.ended()
 			c.nothing()
 		}},
+		{"a PUBREC with an error is not answered [MQTT-4.3.3-4]", func(_ *testing.T, _ *server, c, _ *client) {
+			c.raw("\x50\x03\x00\x09\x87" + "\x50\x02\x00\x09")
+			c.expect("PUBREL 9 0x92")
+			c.nothing()
+		}},
+		{"the response topic of a will is a topic name [MQTT-3.3.2-14], [MQTT-4.7.3-1]", func(t *testing.T, s *server, _, _ *client) {
+			for _, topic := range []string{"", "#"} {
+				properties := fmt.Sprintf("%c\x08\x00%c%s", 3+len(topic), len(topic), topic)
+				c := dial(t, s, "c")
+				c.raw(fmt.Sprintf("\x10%c\x00\x04MQTT\x05\x06\x00\x3c\x00\x00\x01z%s\x00\x01w\x00\x00", 19+len(properties), properties))
+				c.ended("CONNACK 0x82")
+			}
+		}},
 		{"a message after PUBACK is a new one [MQTT-4.3.2-5]", func(_ *testing.T, _ *server, c, pub *client) {
 			c.subscribe("t", 0)
 			for range 2 {

@@ -5,9 +5,64 @@ import (
 	"slices"
 )
 
-// subscribe takes a SUBSCRIBE (MQTT 5, 3.8).
-func (c *Client) subscribe(body []byte) *Error {
-	p, err := decodeSubscribe(c.Version, body)
+// subscribePacket is a SUBSCRIBE (MQTT 5, 3.8) or an UNSUBSCRIBE (3.10).
+type subscribePacket struct {
+	id             uint16
+	subscriptionID int // 0: none
+	filters        []requestedFilter
+}
+
+// requestedFilter is a topic filter, and in SUBSCRIBE its subscription options.
+type requestedFilter struct {
+	filter      []byte
+	qos         byte
+	noLocal     bool
+	asPublished bool
+	handling    byte // of retained messages
+}
+
+func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *Error) {
+	d := decoder{body: body}
+	p.id = d.packetID()
+	if version == version5 {
+		allowed := subscribeProperties
+		if kind == typeUnsubscribe {
+			allowed = unsubscribeProperties
+		}
+		var props properties
+		d.properties(&props, allowed)
+		p.subscriptionID = int(props.number(propSubscriptionID))
+	}
+	if d.err == nil && d.left() == 0 {
+		d.fail(violation("no topic filter")) // [MQTT-3.8.3-2], [MQTT-3.10.3-2]
+	}
+	for d.left() > 0 {
+		r := requestedFilter{filter: d.text()}
+		options := byte(0)
+		if kind == typeSubscribe {
+			options = d.byte()
+		}
+		r.qos, r.noLocal, r.asPublished, r.handling = options&3, options&4 != 0, options&8 != 0, options>>4&3
+		switch {
+		case d.err != nil:
+		case len(r.filter) == 0: // [MQTT-4.7.3-1]
+			d.fail(malformed("an empty topic filter"))
+		case r.qos == 3:
+			d.fail(malformed("a subscription with QoS 3"))
+		case options>>6 != 0, version == version4 && options>>2 != 0: // [MQTT-3.8.3-5]
+			d.fail(malformed("reserved bits of the subscription options are set"))
+		case r.handling == 3:
+			d.fail(violation("retain handling 3"))
+		case r.noLocal && isShared(r.filter): // [MQTT-3.8.3-4]
+			d.fail(violation("no local on a shared subscription"))
+		}
+		p.filters = append(p.filters, r)
+	}
+	return p, d.err
+}
+
+func (c *Client) handleSubscribe(body []byte) *Error {
+	p, err := decodeSubscribe(typeSubscribe, c.Version, body)
 	if err != nil {
 		return err
 	}
@@ -16,35 +71,39 @@ func (c *Client) subscribe(body []byte) *Error {
 	for i := range p.filters {
 		codes[i] = c.subscribeTo(&p.filters[i], p.subscriptionID, &retained)
 		if codes[i] >= UnspecifiedError && c.Version == version4 {
-			codes[i] = UnspecifiedError // the only one of MQTT 3.1.1
+			codes[i] = UnspecifiedError // the only error code of MQTT 3.1.1
 		}
 	}
-	reply := binary.BigEndian.AppendUint16(make([]byte, 0, 3+len(codes)), p.id)
-	if c.Version == version5 {
-		reply = append(reply, 0)
-	}
-	c.packet(typeSuback<<4, append(reply, codes...)) // [MQTT-3.8.4-1], [MQTT-3.8.4-6]
+	c.filtersAck(typeSuback, p.id, codes) // [MQTT-3.8.4-1], [MQTT-3.8.4-6]
 	for _, d := range retained {
 		if s := c.session; s != nil {
 			s.deliver(&d)
 		}
 	}
-	c.b.changed = true
 	return nil
 }
 
-// subscribeTo makes one subscription and returns its reason code. What is retained for
-// it is appended.
+// filtersAck sends a SUBACK or UNSUBACK with a reason code for each topic filter.
+func (c *Client) filtersAck(kind byte, id uint16, codes []byte) {
+	body := binary.BigEndian.AppendUint16(nil, id)
+	if c.Version == version5 {
+		body = append(body, 0) // no properties
+	}
+	c.packet(kind<<4, append(body, codes...))
+	c.b.changed = true
+}
+
+// subscribeTo makes one subscription and returns its reason code. It appends the retained
+// messages for the subscription.
 func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) byte {
 	b, s, filter := c.b, c.session, string(r.filter)
 	name, rest, shared, ok := splitShare(filter)
-	if !ok {
+	switch {
+	case !ok:
 		return filterInvalid
-	}
-	if slices.Contains(b.opts.Refuse, filter) {
+	case slices.Contains(b.opts.Refuse, filter):
 		return UnspecifiedError
-	}
-	if !c.may(filter, false) {
+	case !c.may(filter, false):
 		return NotAuthorized
 	}
 	sub, replaced := s.subs[filter]
@@ -64,7 +123,10 @@ func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) b
 			sub.at.subs = append(sub.at.subs, sub)
 		}
 	}
-	sub.qos, sub.noLocal, sub.asPublished, sub.id = r.qos, r.noLocal, r.asPublished, id // [MQTT-3.8.4-3]
+	sub.qos, sub.noLocal, sub.asPublished, sub.ids = r.qos, r.noLocal, r.asPublished, nil // [MQTT-3.8.4-3]
+	if id != 0 {
+		sub.ids = []int{id}
+	}
 	b.generation++
 	if shared || r.handling == 2 || r.handling == 1 && replaced { // MQTT 5, 3.8.3.1, 4.8.2
 		return r.qos
@@ -72,14 +134,9 @@ func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) b
 	b.refreshSys(rest)
 	now := b.now()
 	for _, m := range b.tree.retainedFor(rest) {
-		if m.over(now) {
-			continue
+		if !m.expired(now) {
+			*retained = append(*retained, delivery{msg: m, ids: sub.ids, qos: min(m.qos, r.qos), retain: true})
 		}
-		d := delivery{msg: m, qos: min(m.qos, r.qos), retain: true}
-		if id != 0 {
-			d.ids = []int{id}
-		}
-		*retained = append(*retained, d)
 	}
 	return r.qos
 }
@@ -95,28 +152,42 @@ func (n *node) join(name string, sub *subscription) {
 	sub.group.members = append(sub.group.members, sub)
 }
 
-// unsubscribe takes an UNSUBSCRIBE (MQTT 5, 3.10).
-func (c *Client) unsubscribe(body []byte) *Error {
-	p, err := decodeUnsubscribe(c.Version, body)
+func (c *Client) handleUnsubscribe(body []byte) *Error {
+	p, err := decodeSubscribe(typeUnsubscribe, c.Version, body)
 	if err != nil {
 		return err
 	}
-	reply := binary.BigEndian.AppendUint16(make([]byte, 0, 3+len(p.filters)), p.id)
-	if c.Version == version5 {
-		reply = append(reply, 0)
-	}
-	for _, filter := range p.filters {
-		code := byte(Success)
-		if sub := c.session.subs[string(filter)]; sub != nil {
+	var codes []byte
+	for _, r := range p.filters {
+		code := byte(noSubscription)
+		if sub := c.session.subs[string(r.filter)]; sub != nil {
 			c.b.removeSubscription(sub)
-		} else {
-			code = noSubscription
+			code = Success
 		}
 		if c.Version == version5 {
-			reply = append(reply, code)
+			codes = append(codes, code)
 		}
 	}
-	c.packet(typeUnsuback<<4, reply) // [MQTT-3.10.4-4]
-	c.b.changed = true
+	c.filtersAck(typeUnsuback, p.id, codes) // [MQTT-3.10.4-4]
 	return nil
+}
+
+// removeSubscription removes a subscription. Messages that wait already are still sent.
+func (b *Broker) removeSubscription(sub *subscription) {
+	n := sub.at
+	isThis := func(other *subscription) bool { return other == sub }
+	if g := sub.group; g != nil {
+		g.members = slices.DeleteFunc(g.members, isThis)
+		if len(g.members) == 0 {
+			n.groups = slices.DeleteFunc(n.groups, func(other *group) bool { return other == g })
+		}
+	} else {
+		n.subs = slices.DeleteFunc(n.subs, isThis)
+	}
+	delete(sub.session.subs, sub.filter)
+	n.prune()
+	b.charge(-sub.cost())
+	b.generation++
+	b.stats.Subscriptions--
+	b.countSys(sub.filter, -1)
 }

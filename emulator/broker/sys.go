@@ -19,19 +19,19 @@ func (b *Broker) countSys(filter string, n int) {
 	b.sysSubs += n
 	switch {
 	case b.sysSubs == 0:
-		b.Cancel(b.sysDue)
-		b.sysDue = nil
-	case b.sysDue == nil:
-		b.sysDue = b.At(b.now().Add(sysInterval), b.publishSys)
+		b.Cancel(b.sysTimer)
+		b.sysTimer = nil
+	case b.sysTimer == nil:
+		b.sysTimer = b.At(b.now().Add(sysInterval), b.publishSys)
 	}
 }
 
 // publishSys publishes the present values.
 func (b *Broker) publishSys() {
-	b.sysDue = b.At(b.now().Add(sysInterval), b.publishSys)
+	b.sysTimer = b.At(b.now().Add(sysInterval), b.publishSys)
 	b.refreshSys(sysPrefix)
 	for _, m := range b.tree.retainedFor("$SYS/#") {
-		b.spread(m, b.route([]byte(m.topic)), nil)
+		b.fanOut(m, b.route([]byte(m.topic)), nil)
 	}
 }
 
@@ -57,7 +57,7 @@ func (b *Broker) refreshSys(filter string) {
 		{"subscriptions/count", count(st.Subscriptions)},
 		{"retained messages/count", count(st.Retained)},
 	} {
-		m := &message{topic: sysPrefix + "broker/" + v.topic, payload: []byte(v.value), retain: true, retainedAs: uint64(i)}
+		m := &message{topic: sysPrefix + "broker/" + v.topic, payload: []byte(v.value), retain: true, sequence: uint64(i)}
 		m.kept = m
 		b.tree.find(m.topic, true).retained = m
 	}

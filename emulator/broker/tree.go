@@ -3,10 +3,11 @@ package broker
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
-// A node stands for one level of topics and of topic filters; `+` and `#` are levels
-// like others, which no topic has.
+// A node is one level of topics and topic filters. The wildcards `+` and `#` are ordinary
+// levels here: no topic contains them.
 type node struct {
 	parent   *node
 	level    string
@@ -14,22 +15,22 @@ type node struct {
 	subs     []*subscription // whose filter ends here
 	groups   []*group        // of shared subscriptions whose filter ends here
 	retained *message        // of the topic that ends here
-	expires  *Timer          // of that; nil: it does not
+	expires  *Timer          // of retained; nil: it does not expire
 }
 
-// A subscription is a client's to one filter.
+// A subscription is a session's subscription to one filter.
 type subscription struct {
 	session     *session
-	filter      string // as the client wrote it, $share included
+	filter      string // as in SUBSCRIBE, with $share
 	at          *node
 	qos         byte
 	noLocal     bool
 	asPublished bool
-	id          int    // subscription identifier; 0: none
+	ids         []int  // the subscription identifier; nil: none
 	group       *group // nil: not shared
 }
 
-// cost is what a subscription makes the broker keep, in bytes, about.
+// cost is the memory of a subscription, in bytes, estimated.
 func (sub *subscription) cost() int {
 	return subscriptionOverhead + len(sub.filter) + levelOverhead*levels(sub.filter)
 }
@@ -38,27 +39,20 @@ func (sub *subscription) cost() int {
 type group struct {
 	name    string
 	members []*subscription
-	turn    int // whose turn it is
+	next    int // index of the member whose turn it is
 }
 
-// maxLevels bounds what one filter or retained message costs.
+// maxLevels bounds the memory of one filter or retained message.
 const maxLevels = 256
 
-func levels(topic string) int {
-	n := 1
-	for i := range len(topic) {
-		if topic[i] == '/' {
-			n++
-		}
-	}
-	return n
-}
+func levels(topic string) int { return 1 + strings.Count(topic, "/") }
 
-// find returns the node of a topic or filter, and makes it if it is wanted.
+// find returns the node of a topic or filter. If there is none, it returns nil, or a new node
+// if create is set.
 func (n *node) find(topic string, create bool) *node {
 	for more := true; more; {
 		var level string
-		level, topic, more = nextLevel(topic)
+		level, topic, more = strings.Cut(topic, "/")
 		child := n.children[level]
 		if child == nil {
 			if !create {
@@ -75,7 +69,7 @@ func (n *node) find(topic string, create bool) *node {
 	return n
 }
 
-// prune removes a node that holds nothing, and those above it.
+// prune removes the node if it is empty, and then its empty ancestors.
 func (n *node) prune() {
 	for n.parent != nil && len(n.children) == 0 && len(n.subs) == 0 && len(n.groups) == 0 && n.retained == nil {
 		delete(n.parent.children, n.level)
@@ -83,8 +77,8 @@ func (n *node) prune() {
 	}
 }
 
-// match calls found for the nodes of all filters that match a topic. Wildcards at the
-// beginning do not match topics that begin with $ [MQTT-4.7.2-1].
+// match calls found for the node of each filter that matches a topic. A leading wildcard does
+// not match a topic that begins with $ [MQTT-4.7.2-1].
 func (n *node) match(topic string, found func(*node)) {
 	n.matchLevel(topic, topic[:1] == "$", found)
 }
@@ -96,7 +90,7 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 	if all := n.children["#"]; all != nil && !reserved {
 		found(all)
 	}
-	level, rest, more := nextLevel(topic)
+	level, rest, more := strings.Cut(topic, "/")
 	next := func(child *node) {
 		switch {
 		case child == nil:
@@ -104,7 +98,7 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 			child.matchLevel(rest, false, found)
 		default:
 			found(child)
-			if all := child.children["#"]; all != nil { // which is the parent level, too: MQTT 5, 4.7.1.2
+			if all := child.children["#"]; all != nil { // `a/#` matches `a` too: MQTT 5, 4.7.1.2
 				found(all)
 			}
 		}
@@ -115,22 +109,26 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 	}
 }
 
-// retainedFor returns the retained messages that a filter matches, in the order of
-// publication.
+// retainedFor returns the retained messages that a filter matches, in the order in which they
+// were published.
 func (n *node) retainedFor(filter string) []*message {
 	var found []*message
 	n.collect(filter, true, &found)
-	slices.SortFunc(found, func(a, b *message) int { return cmp.Compare(a.retainedAs, b.retainedAs) })
+	slices.SortFunc(found, func(a, b *message) int { return cmp.Compare(a.sequence, b.sequence) })
 	return found
 }
 
-func (n *node) collect(filter string, first bool, found *[]*message) {
-	level, rest, more := nextLevel(filter)
+// collect appends the retained messages below the node that a filter matches. top is set for
+// the root, whose wildcards do not match levels that begin with $.
+func (n *node) collect(filter string, top bool, found *[]*message) {
+	level, rest, more := strings.Cut(filter, "/")
 	if level == "#" {
-		n.collectAll(first, found)
-		return
+		rest, more = "#", true // it matches all levels below, too
+		if n.retained != nil {
+			*found = append(*found, n.retained)
+		}
 	}
-	take := func(child *node) {
+	visit := func(child *node) {
 		switch {
 		case child == nil:
 		case more:
@@ -139,106 +137,13 @@ func (n *node) collect(filter string, first bool, found *[]*message) {
 			*found = append(*found, child.retained)
 		}
 	}
-	if level != "+" {
-		take(n.children[level])
+	if level != "+" && level != "#" {
+		visit(n.children[level])
 		return
 	}
 	for level, child := range n.children {
-		if !first || level == "" || level[0] != '$' {
-			take(child)
+		if !top || !strings.HasPrefix(level, "$") {
+			visit(child)
 		}
-	}
-}
-
-func (n *node) collectAll(first bool, found *[]*message) {
-	if n.retained != nil {
-		*found = append(*found, n.retained)
-	}
-	for level, child := range n.children {
-		if !first || level == "" || level[0] != '$' {
-			child.collectAll(false, found)
-		}
-	}
-}
-
-// A route is who gets the messages of a topic, as long as no subscription changes.
-type route struct {
-	topic      string
-	generation uint64 // of Broker.tree
-	targets    []target
-	groups     []*group
-	noLocal    bool // a subscription does not want the messages of its own client
-}
-
-// A target is a session with all its subscriptions to a topic: it gets one copy, at the
-// highest QoS [MQTT-3.3.4-2], with all the identifiers [MQTT-3.3.4-3], [MQTT-3.3.4-4].
-type target struct {
-	session     *session
-	qos         byte
-	asPublished bool
-	ids         []int
-}
-
-// maxRoutes and maxRouteBytes bound the memory of routes.
-const (
-	maxRoutes     = 4096
-	maxRouteBytes = 64 << 20
-	targetBytes   = 64
-)
-
-// route returns who gets the messages of a topic.
-func (b *Broker) route(topic []byte) *route {
-	r := b.routes[string(topic)]
-	if r != nil && r.generation == b.generation {
-		return r
-	}
-	if r == nil {
-		if len(b.routes) >= maxRoutes || b.routeBytes > maxRouteBytes {
-			clear(b.routes)
-			b.routeBytes = 0
-		}
-		r = &route{topic: string(topic)}
-		b.routes[r.topic] = r
-		b.routeBytes += len(r.topic)
-	}
-	b.routeBytes -= targetBytes * len(r.targets)
-	r.generation, r.noLocal = b.generation, false
-	r.targets, r.groups = nil, nil
-	b.tree.match(r.topic, func(n *node) {
-		for _, sub := range n.subs {
-			r.noLocal = r.noLocal || sub.noLocal
-			r.add(sub)
-		}
-		r.groups = append(r.groups, n.groups...)
-	})
-	b.routeBytes += targetBytes * len(r.targets)
-	return r
-}
-
-// without returns the route of a message of the session's own client.
-func (b *Broker) routeWithoutLocal(topic string, origin *session) *route {
-	r := &route{topic: topic}
-	b.tree.match(topic, func(n *node) {
-		for _, sub := range n.subs {
-			if sub.session != origin || !sub.noLocal { // [MQTT-3.8.3-3]
-				r.add(sub)
-			}
-		}
-		r.groups = append(r.groups, n.groups...)
-	})
-	return r
-}
-
-func (r *route) add(sub *subscription) {
-	i := slices.IndexFunc(r.targets, func(t target) bool { return t.session == sub.session })
-	if i < 0 {
-		i = len(r.targets)
-		r.targets = append(r.targets, target{session: sub.session})
-	}
-	t := &r.targets[i]
-	t.qos = max(t.qos, sub.qos)
-	t.asPublished = t.asPublished || sub.asPublished
-	if sub.id != 0 && !slices.Contains(t.ids, sub.id) {
-		t.ids = append(t.ids, sub.id)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eclipse/paho.golang/packets"
 	"github.com/gorilla/websocket"
 
 	"github.com/sscli/sscli/emulator/broker"
@@ -238,4 +239,47 @@ func FuzzWebSocket(f *testing.F) {
 		ws.Close()
 		s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
 	})
+}
+
+// TestWebSocketMessages: each packet is a message of its own, also when several are sent at once.
+func TestWebSocketMessages(t *testing.T) {
+	_, url := startWebSocket(t)
+	c := dialWebSocket(t, url, "c")
+	c.hello()
+	c.subscribe("t", 0)
+	const pings = 50
+	var out bytes.Buffer
+	for range pings {
+		out.WriteString("\xc0\x00")
+	}
+	c.raw(out.String())
+	ws := c.conn.(*webConn).ws
+	ws.SetReadDeadline(time.Now().Add(patience))
+	for i := range pings {
+		if _, message, err := ws.ReadMessage(); err != nil || string(message) != "\xd0\x00" {
+			t.Fatalf("message %d: % x, %v; want one PINGRESP", i, message, err)
+		}
+	}
+}
+
+// TestWebSocketPings: a client that pings the WebSocket and neither reads nor sends packets ends
+// with its Keep Alive.
+func TestWebSocketPings(t *testing.T) {
+	s, url := startWebSocket(t)
+	c := dialWebSocket(t, url, "c")
+	c.hello(func(p *packets.Connect) { p.KeepAlive = 1 })
+	conn := c.conn.(*webConn).ws.NetConn()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		block := bytes.Repeat([]byte("\x89\xfd\x00\x00\x00\x00"+strings.Repeat("x", 125)), 1000)
+		for {
+			if _, err := conn.Write(block); err != nil {
+				return
+			}
+		}
+	}()
+	s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
+	conn.Close()
+	<-stopped
 }

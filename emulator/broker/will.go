@@ -1,43 +1,44 @@
 package broker
 
-// A will is published when its client is gone (MQTT 5, 3.1.2.5).
+import "time"
+
+// A will is published after its client's connection was lost (MQTT 5, 3.1.2.5).
 type will struct {
-	msg   *message
-	delay uint32 // seconds
+	msg    *message
+	delay  uint32        // seconds
+	expiry time.Duration // Message Expiry Interval from its publication; negative: none
 }
 
-func newWill(p *connectPacket) *will {
+// will returns the will of a CONNECT that has one.
+func (p *connectPacket) will() *will {
 	m := &message{
 		topic: string(p.willTopic), payload: p.willBody, qos: p.willQoS, retain: p.willRetain,
-		expires: p.willProps.seen.has(propMessageExpiry), expiry: p.willProps.messageExpiry,
+		props: p.willProps.passedOn(nil),
 	}
-	props := p.willProps
-	for f := (fields{body: props.raw}); f.left() > 0; {
-		at := f.at
-		switch f.property(new(properties), willProperties); props.raw[at] {
-		case propWillDelay, propMessageExpiry:
-		default:
-			m.props = append(m.props, props.raw[at:f.at]...)
-		}
+	w := &will{msg: m.keep(), delay: p.willProps.number(propWillDelay), expiry: -1}
+	if p.willProps.seen.has(propMessageExpiry) {
+		w.expiry = time.Duration(p.willProps.number(propMessageExpiry)) * time.Second
 	}
-	m.kept = m
-	return &will{msg: m, delay: props.willDelay}
+	return w
 }
 
-// sendWill publishes the session's will, if there is one left.
-func (s *session) sendWill() {
+// publishWill publishes the session's will, if it has one, and forgets it.
+func (s *session) publishWill() {
 	if s.will == nil {
 		return
 	}
-	b, m := s.b, s.will.msg
-	s.willDue = nil
+	b, w := s.b, s.will
+	s.willTimer = nil
 	s.setWill(nil)
+	m := w.msg
 	if m.topic == b.opts.Topic {
-		return // the handler's topic has no subscribers, and a will has nobody to answer
+		return // the handler's topic has no subscribers, and nobody awaits a reply to a will
 	}
-	m.received = b.now()
+	if w.expiry >= 0 {
+		m.expires = b.now().Add(w.expiry)
+	}
 	if m.retain {
 		b.retain(m)
 	}
-	b.spread(m, b.route([]byte(m.topic)), s)
+	b.fanOut(m, b.route([]byte(m.topic)), s)
 }

@@ -1,0 +1,127 @@
+package broker
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+)
+
+// A Login holds a client's credentials.
+type Login struct {
+	ClientID string
+	Username string
+	Password []byte // nil: none
+
+	// Enhanced authentication (MQTT 5, 4.12). Method is empty if there is none. Data comes
+	// from the last packet. Again is true if the client is already connected.
+	Method string
+	Data   []byte
+	Again  bool
+
+	TLS *tls.ConnectionState // nil: no TLS
+
+	// Client is the connection. The callback may keep its own State between the packets of one
+	// login.
+	Client *Client
+	State  any
+}
+
+// A Verdict is the decision on a [Login].
+type Verdict struct {
+	// Code is 0 to let the client in, 0x18 to send Data in AUTH and wait for the client's
+	// next AUTH, and otherwise the reason code of CONNACK, or of DISCONNECT if the client was
+	// connected.
+	Code     byte
+	Text     string // Reason String
+	Data     []byte // Authentication Data
+	Username string // the client's name from now on; empty: the one in CONNECT
+}
+
+// authenticate calls Options.Login, without the lock, and acts on the verdict.
+func (c *Client) authenticate() *Error {
+	b := c.b
+	c.challenged = false
+	v := Verdict{}
+	switch {
+	case b.opts.Login != nil:
+		b.Unlock()
+		v = b.opts.Login(c.login)
+		b.Lock()
+		if c.isClosing() {
+			return nil
+		}
+	case c.login.Method != "": // [MQTT-4.12.0-1]
+		v = Verdict{Code: BadAuthMethod, Text: "no authentication method is known"}
+	}
+	if v.Code == ContinueAuth {
+		c.challenged = true
+		c.sendAuth(ContinueAuth, v.Data)
+		return nil
+	}
+	if v.Code >= UnspecifiedError {
+		if c.login.Again {
+			return &Error{v.Code, v.Text} // [MQTT-4.12.1-2]
+		}
+		return c.refuse(v)
+	}
+	c.Username = c.login.Username
+	if v.Username != "" {
+		c.Username = v.Username
+	}
+	if c.login.Again {
+		c.sendAuth(Success, v.Data)
+		return nil
+	}
+	return c.openSession(v)
+}
+
+// handleAuth handles an AUTH (MQTT 5, 3.15).
+func (c *Client) handleAuth(body []byte) *Error {
+	if c.Version != version5 {
+		return malformed("AUTH in MQTT 3.1.1")
+	}
+	p, err := decodeAuth(body)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.login.Method == "" || string(p.method) != c.login.Method: // [MQTT-4.12.0-5], [MQTT-4.12.1-1]
+		return violation("AUTH with another authentication method than CONNECT")
+	case p.code == ContinueAuth && !c.challenged, p.code == reauthenticate && c.session == nil, p.code == Success: // [MQTT-4.12.0-3]
+		return violation("AUTH out of turn")
+	}
+	c.login.Data = bytes.Clone(p.data)
+	c.login.Again = c.session != nil
+	return c.authenticate()
+}
+
+// authPacket is an AUTH (MQTT 5, 3.15).
+type authPacket struct {
+	code         byte
+	method, data []byte
+}
+
+func decodeAuth(body []byte) (p authPacket, err *Error) {
+	d := decoder{body: body}
+	var props properties
+	p.code = d.reason(&props, authProperties)
+	d.end()
+	p.method, p.data = props.bytes(propAuthMethod), props.bytes(propAuthData)
+	if p.code != Success && p.code != ContinueAuth && p.code != reauthenticate {
+		d.fail(violation(fmt.Sprintf("reason code 0x%02X in AUTH", p.code)))
+	}
+	return p, d.err
+}
+
+func (c *Client) sendAuth(code byte, data []byte) {
+	c.packet(typeAuth<<4, appendProperties([]byte{code}, c.appendAuth(nil, data)))
+}
+
+// appendAuth appends the properties of enhanced authentication.
+func (c *Client) appendAuth(props, data []byte) []byte {
+	props = appendString(append(props, propAuthMethod), c.login.Method)
+	if data != nil {
+		props = appendString(append(props, propAuthData), data)
+	}
+	return props
+}

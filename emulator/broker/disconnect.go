@@ -1,0 +1,198 @@
+package broker
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// An End is why a connection ended.
+type End struct {
+	ByClient bool   // the client sent DISCONNECT
+	Lost     bool   // there was no DISCONNECT
+	Code     byte   // the reason code of DISCONNECT, of either side
+	Why      string // details; may be empty
+}
+
+// Disconnect ends the connection with a DISCONNECT after the packets that were queued. The code
+// is 0x80 or more.
+func (c *Client) Disconnect(code byte) { c.disconnect(code, "") }
+
+// Cut closes the connection without a DISCONNECT.
+func (c *Client) Cut() {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	if !c.closing {
+		c.end.Lost = true
+	}
+	c.leaveSession()
+	_ = c.raw.Close()
+	c.wake.Signal()
+	c.b.changed = true
+}
+
+// isClosing reports whether the connection ends, or has ended.
+func (c *Client) isClosing() bool { return c.closing || c.closed }
+
+// handleDisconnect handles a DISCONNECT (MQTT 5, 3.14).
+func (c *Client) handleDisconnect(body []byte) *Error {
+	p, err := decodeDisconnect(c.Version, body)
+	if err != nil {
+		return err
+	}
+	s := c.session
+	if p.hasExpiry {
+		if s.expiry == 0 && p.expiry != 0 {
+			return violation("a session that was to end with the connection cannot be kept") // [MQTT-3.14.2-2]
+		}
+		s.expiry = p.expiry
+	}
+	if p.code == Success {
+		s.setWill(nil) // [MQTT-3.14.4-3]
+	}
+	c.beginClose(End{ByClient: true, Code: p.code})
+	return nil
+}
+
+// disconnectPacket is a DISCONNECT (MQTT 5, 3.14).
+type disconnectPacket struct {
+	code      byte
+	hasExpiry bool
+	expiry    uint32
+}
+
+func decodeDisconnect(version byte, body []byte) (p disconnectPacket, err *Error) {
+	d := decoder{body: body}
+	if version == version5 {
+		var props properties
+		p.code = d.reason(&props, disconnectProperties)
+		p.hasExpiry, p.expiry = props.seen.has(propSessionExpiry), props.number(propSessionExpiry)
+	}
+	d.end()
+	return p, d.err
+}
+
+// protocolError ends the connection because of what the client sent.
+func (c *Client) protocolError(err *Error) {
+	c.b.log.Info("protocol error", "client", c.ID, "code", err.Code, "error", err.Why)
+	if c.session == nil && c.Version == version5 {
+		c.refuse(Verdict{Code: err.Code, Text: err.Why})
+		return
+	}
+	c.disconnect(err.Code, err.Why)
+}
+
+// disconnect ends the connection after the packets that were queued. A client of MQTT 5 that got
+// CONNACK is sent a DISCONNECT (MQTT 5, 4.13, [MQTT-3.14.0-1]).
+func (c *Client) disconnect(code byte, why string) {
+	if c.isClosing() {
+		return
+	}
+	if c.session != nil && c.Version == version5 {
+		c.appendDisconnect(code, why)
+	}
+	c.beginClose(End{Code: code, Why: why})
+}
+
+// appendDisconnect adds a DISCONNECT to the outbox, even to a full one.
+func (c *Client) appendDisconnect(code byte, why string) {
+	body := []byte{code}
+	if props := c.reasonString(why); len(props) > 0 {
+		body = appendProperties(body, props)
+	}
+	c.out = appendPacket(c.out, typeDisconnect<<4, body)
+	c.b.stats.BytesSent += uint64(len(body) + 2)
+}
+
+// reasonString returns a Reason String property, if there is a text and the client accepts a
+// packet with it.
+func (c *Client) reasonString(text string) []byte {
+	if text == "" || c.maxPacket > 0 && len(text)+20 >= c.maxPacket {
+		return nil
+	}
+	return appendString([]byte{propReasonString}, text)
+}
+
+// drainTimeout is how long a closing connection has to send its outbox.
+const drainTimeout = time.Second
+
+// beginClose has the writer send the outbox and then close. Until it does, reads have no limit.
+func (c *Client) beginClose(end End) {
+	c.closing, c.end = true, end
+	c.leaveSession()
+	c.readDeadline(0)
+	// The write returns the same error.
+	_ = c.nc.SetWriteDeadline(time.Now().Add(drainTimeout))
+	c.markDirty()
+}
+
+// After the broker has closed its side of a connection, it waits for the client to close the other
+// side. If it closed the socket at once, a client that was still sending would get a reset, which
+// can overtake the DISCONNECT.
+const (
+	linger    = 200 * time.Millisecond // how long a client may be silent
+	maxLinger = 5 * time.Second        // how long it may go on sending
+)
+
+// closeWrite closes the broker's side of the connection. It ignores errors because the socket is
+// closed next in any case.
+func (c *Client) closeWrite() {
+	if c.ws != nil {
+		c.ws.close(websocket.CloseNormalClosure)
+	}
+	if c.tls != nil {
+		_ = c.tls.CloseWrite()
+	}
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.halfClosed = time.Now()
+	half, ok := c.raw.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		_ = c.raw.Close()
+		return
+	}
+	_ = c.raw.SetReadDeadline(time.Now().Add(linger))
+}
+
+// discard reads until the client closes its side, or a deadline of linger passes. A client that
+// goes on sending may not have read the DISCONNECT yet, and gets more time.
+func (c *Client) discard() {
+	buf := make([]byte, firstBuffer)
+	for {
+		if _, err := c.nc.Read(buf); err != nil {
+			return
+		}
+		c.b.mu.Lock()
+		if !c.halfClosed.IsZero() && !c.b.closed {
+			// Read returns the same error.
+			_ = c.nc.SetReadDeadline(time.Now().Add(min(linger, maxLinger-time.Since(c.halfClosed))))
+		}
+		c.b.mu.Unlock()
+	}
+}
+
+// lostReason returns why a connection was lost, in words.
+func lostReason(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, io.EOF):
+		return "closed by the client"
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err // without the addresses
+	}
+	return err.Error()
+}
+
+// appendPacket appends a packet with that first byte.
+func appendPacket(dst []byte, first byte, body []byte) []byte {
+	dst = binary.AppendUvarint(append(dst, first), uint64(len(body)))
+	return append(dst, body...)
+}

@@ -1,0 +1,124 @@
+package broker
+
+import "time"
+
+// inflight holds the deliveries that were sent with QoS 1 or 2 and are not finished, in the
+// order in which they were sent. A delivery's packet identifier follows from its place, so that
+// an acknowledgement finds it without a search. Because clients acknowledge in order
+// [MQTT-4.6.0-2], the ring stays short.
+type inflight struct {
+	ring   []delivery // its length is a power of two
+	lo, hi uint64     // places of the first unfinished delivery and of the next one to be sent
+	again  uint64     // place of the next delivery to be sent again in a new connection; hi: none
+	count  int        // unfinished deliveries
+}
+
+// identifiers is the number of packet identifiers.
+const identifiers = 1<<16 - 1
+
+func (w *inflight) at(place uint64) *delivery { return &w.ring[place&uint64(len(w.ring)-1)] }
+
+func identifier(place uint64) uint16 { return uint16(place%identifiers) + 1 }
+
+// full reports whether all packet identifiers are in use. If the client leaves a delivery
+// unacknowledged while it acknowledges the 65534 after it, the next place would have the same
+// identifier. Then full moves that delivery to the next place, where it keeps its identifier.
+func (w *inflight) full() bool {
+	for w.hi-w.lo >= identifiers && w.count < identifiers {
+		moved := *w.at(w.lo)
+		*w.at(w.lo) = delivery{}
+		w.push(moved)
+		w.trim()
+	}
+	return w.count >= identifiers
+}
+
+// push puts a delivery at the next place, which was not to be sent again.
+func (w *inflight) push(d delivery) {
+	if n := w.hi - w.lo; n >= uint64(len(w.ring)) {
+		ring := make([]delivery, max(16, 2*len(w.ring)))
+		for i := w.lo; i < w.hi; i++ {
+			ring[i&uint64(len(ring)-1)] = *w.at(i)
+		}
+		w.ring = ring
+	}
+	*w.at(w.hi) = d
+	if w.again == w.hi {
+		w.again++
+	}
+	w.hi++
+}
+
+// trim moves lo to the first unfinished delivery.
+func (w *inflight) trim() {
+	for w.lo < w.hi && w.at(w.lo).state == finished {
+		w.lo++
+	}
+	w.again = max(w.again, w.lo)
+}
+
+// add adds a copy of a delivery, which it returns with its packet identifier. It requires that
+// full returned false.
+func (w *inflight) add(d *delivery) (added *delivery, id uint16) {
+	w.push(*d)
+	w.count++
+	added = w.at(w.hi - 1)
+	added.state = sent
+	return added, identifier(w.hi - 1)
+}
+
+// find returns the place of a packet identifier's delivery.
+func (w *inflight) find(id uint16) (place uint64, ok bool) {
+	if id == 0 {
+		return 0, false
+	}
+	first := w.lo % identifiers
+	place = w.lo + (uint64(id-1)+identifiers-first)%identifiers
+	return place, place < w.hi && w.at(place).state != finished
+}
+
+// finish removes a delivery. It reports whether it had been sent in this connection.
+func (w *inflight) finish(place uint64) bool {
+	*w.at(place) = delivery{}
+	w.count--
+	wasSent := place < w.again
+	w.trim()
+	return wasSent
+}
+
+// A queue holds deliveries that were not sent yet, in order.
+type queue struct {
+	deliveries []delivery
+	soonest    time.Time // when the first message expires, or did; zero: none does
+}
+
+// mayHaveExpired reports whether a message may have expired since the last filter.
+func (q *queue) mayHaveExpired(now time.Time) bool {
+	return !q.soonest.IsZero() && !now.Before(q.soonest)
+}
+
+func (q *queue) len() int { return len(q.deliveries) }
+
+func (q *queue) push(d delivery) {
+	if at := d.msg.expires; !at.IsZero() && (q.soonest.IsZero() || at.Before(q.soonest)) {
+		q.soonest = at
+	}
+	q.deliveries = append(q.deliveries, d)
+}
+
+func (q *queue) pop() delivery {
+	d := q.deliveries[0]
+	q.deliveries[0] = delivery{} // for the garbage collector
+	q.deliveries = q.deliveries[1:]
+	return d
+}
+
+// filter removes the deliveries that are not wanted.
+func (q *queue) filter(wanted func(*delivery) bool) {
+	q.soonest = time.Time{}
+	for n := q.len(); n > 0; n-- {
+		if d := q.pop(); wanted(&d) {
+			q.push(d)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package broker
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/sscli/sscli/socket"
+)
+
+const (
+	// connectTimeout is how long a connection may last without CONNECT (MQTT 5, 3.1.4).
+	connectTimeout = 30 * time.Second
+
+	// maxBeforeLogin bounds what a client that has not logged in can make the broker keep,
+	// in bytes. It has room for a CONNECT with a large will.
+	maxBeforeLogin = 1 << 20
+
+	// A buffer for reads begins with firstBuffer bytes. It exceeds readBuffer only for a packet
+	// that is larger.
+	firstBuffer = 4 << 10
+	readBuffer  = 64 << 10
+)
+
+// serveConn serves a new connection. path is that of a WebSocket; empty: it is none.
+func (b *Broker) serveConn(nc net.Conn, path string) {
+	c := &Client{b: b, nc: nc, raw: nc, fast: socket.New(nc), lastRead: time.Now()}
+	if t, ok := nc.(*tls.Conn); ok {
+		c.tls, c.raw = t, t.NetConn()
+	}
+	if path != "" {
+		c.ws = newWebSocket(nc, path, c.readTimedOut)
+		c.nc, c.fast = c.ws, nil
+	}
+	c.wake.L = &b.mu
+	b.Lock()
+	defer b.Unlock()
+	if b.closed {
+		_ = nc.Close()
+		return
+	}
+	b.clients[c] = struct{}{}
+	b.changed = true
+	c.readDeadline(connectTimeout)
+	b.running.Go(c.writeLoop)
+	b.running.Go(c.readLoop)
+}
+
+// readLoop reads and handles the client's packets until the connection ends.
+func (c *Client) readLoop() {
+	err := c.readPackets()
+	if err == nil {
+		c.discard()
+	}
+	b := c.b
+	b.Lock()
+	defer b.Unlock()
+	if !c.isClosing() {
+		b.log.Debug("connection lost", "client", c.ID, "error", err)
+		c.end.Why = lostReason(err)
+		c.Cut()
+	}
+	delete(b.clients, c)
+	c.dischargeAll()
+	b.changed = true
+	// An error would only repeat that the connection is gone.
+	_ = c.raw.Close()
+}
+
+// readPackets returns an error if the connection was lost, and nil if the broker ends it.
+func (c *Client) readPackets() error {
+	var from io.Reader = c.nc
+	if c.fast != nil {
+		from = c.fast
+	}
+	buf := make([]byte, firstBuffer)
+	filled := 0      // how much of buf was read and is not handled
+	answered := true // something was sent since the last read
+	for {
+		if !answered && c.fast != nil {
+			c.fast.AcknowledgeQuickly()
+		}
+		n, err := from.Read(buf[filled:])
+		filled += n
+		if err != nil && n == 0 {
+			if errors.Is(err, os.ErrDeadlineExceeded) && c.readTimedOut() {
+				continue
+			}
+			return err
+		}
+		var handled int
+		var ok bool
+		if handled, answered, ok = c.handlePackets(buf[:filled], n); !ok {
+			return nil
+		}
+		buf, filled = resizeBuffer(buf, handled, filled)
+		if !c.chargeReads(len(buf)) {
+			return nil
+		}
+	}
+}
+
+// resizeBuffer returns a buffer for the next read that begins with buf[from:to]. If the last read
+// filled the buffer, the next one is larger: up to readBuffer for many packets, and beyond for
+// one packet that is larger. It grows with the bytes that arrived, not with announced lengths.
+func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
+	size := len(buf)
+	switch full := to == size; {
+	case full && (size < readBuffer || from < size/2):
+		size *= 2
+	case from == to && size > readBuffer:
+		size = readBuffer
+	}
+	next = buf
+	if size != len(buf) {
+		next = make([]byte, size)
+	}
+	return next, copy(next, buf[from:to])
+}
+
+// readDeadline limits the next reads; 0: no limit. It requires the lock, so that it does not
+// override the deadline of closeWrite.
+func (c *Client) readDeadline(d time.Duration) {
+	var t time.Time
+	if d > 0 {
+		t = time.Now().Add(d)
+	}
+	// Read returns the same error.
+	_ = c.nc.SetReadDeadline(t)
+}
+
+// readTimedOut reports whether the connection goes on after a read took longer than its limit.
+// A client may be silent for one and a half times its Keep Alive [MQTT-3.1.2-22].
+func (c *Client) readTimedOut() bool {
+	c.b.Lock()
+	defer c.b.Unlock()
+	switch {
+	case c.closed, !c.halfClosed.IsZero():
+		return false
+	case c.closing:
+		return true // closeWrite sets another limit
+	case c.session == nil:
+		return false
+	case c.keepAlive == 0:
+		c.readDeadline(0)
+		return true
+	}
+	if left := c.keepAlive + c.keepAlive/2 - time.Since(c.lastRead); left > 0 {
+		c.readDeadline(left)
+		return true
+	}
+	c.disconnect(keepAliveTimeout, "")
+	return true
+}
+
+// handlePackets handles the whole packets in p, of which n bytes are new. It returns the length
+// of those packets and whether something was sent. ok is false when the connection ends.
+func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool) {
+	b := c.b
+	b.Lock()
+	defer func() {
+		answered = c.dirty || c.busy
+		b.Unlock()
+	}()
+	now := time.Now()
+	b.readTime = now.Add(b.timers.forward)
+	b.stats.BytesReceived += uint64(n)
+	for !c.isClosing() {
+		if handled == len(p) {
+			return handled, false, true
+		}
+		body, size, err := c.nextPacket(p[handled:])
+		if err == nil && body == nil {
+			return handled, false, true
+		}
+		if err == nil {
+			c.lastRead = now
+			err = c.handle(p[handled], body)
+		}
+		if err != nil {
+			c.protocolError(err)
+			return handled, false, false
+		}
+		handled += size
+	}
+	return handled, false, false
+}
+
+// nextPacket returns the body and the size of the first packet in p. body is nil if p does not
+// hold the whole packet.
+func (c *Client) nextPacket(p []byte) (body []byte, size int, err *Error) {
+	if err := checkFlags(p[0]); err != nil {
+		return nil, 0, err
+	}
+	body, size, err = splitPacket(p)
+	limit := int(c.b.opts.MaxPacketSize)
+	switch {
+	case err != nil:
+	case limit > 0 && size > limit: // MQTT 5, 3.2.2.3.6
+		err = &Error{packetTooLarge, "the packet is larger than the Maximum Packet Size"}
+	case c.session == nil && size > maxBeforeLogin:
+		err = &Error{packetTooLarge, "the packet is too large for one before CONNACK"}
+	case c.Version == version5 && body != nil && size > 1+varintLength(len(body))+len(body): // [MQTT-1.5.5-1]
+		err = malformed("a length of more digits than it needs")
+	}
+	return body, size, err
+}

@@ -1,0 +1,166 @@
+package broker
+
+import "slices"
+
+// A route is the recipients of a topic's messages, as long as no subscription changes.
+type route struct {
+	topic      string
+	generation uint64 // Broker.generation when it was made
+	targets    []target
+	groups     []*group
+	noLocal    bool // a subscription excludes messages of its own client
+}
+
+// A target is a session with all its subscriptions to a topic. It gets one copy of a message,
+// with the highest QoS [MQTT-3.3.4-2] and all identifiers [MQTT-3.3.4-3], [MQTT-3.3.4-4].
+type target struct {
+	session     *session
+	qos         byte
+	asPublished bool
+	ids         []int
+}
+
+// The memory of all routes is bounded. When it is exceeded they are all made anew.
+const (
+	maxRoutes     = 4096
+	maxRouteBytes = 64 << 20
+	targetBytes   = 64
+)
+
+// route returns the recipients of a topic's messages.
+func (b *Broker) route(topic []byte) *route {
+	r := b.routes[string(topic)]
+	if r != nil && r.generation == b.generation {
+		return r
+	}
+	if r == nil {
+		if len(b.routes) >= maxRoutes || b.routeBytes > maxRouteBytes {
+			clear(b.routes)
+			b.routeBytes = 0
+		}
+		r = &route{topic: string(topic)}
+		b.routes[r.topic] = r
+		b.routeBytes += len(r.topic)
+	}
+	b.routeBytes -= targetBytes * len(r.targets)
+	*r = route{topic: r.topic, generation: b.generation}
+	b.findTargets(r, nil)
+	b.routeBytes += targetBytes * len(r.targets)
+	return r
+}
+
+// findTargets finds the recipients of a route's topic. It leaves out the No Local
+// subscriptions of origin, which may be nil.
+func (b *Broker) findTargets(r *route, origin *session) {
+	b.tree.match(r.topic, func(n *node) {
+		for _, sub := range n.subs {
+			if sub.noLocal && sub.session == origin { // [MQTT-3.8.3-3]
+				continue
+			}
+			r.noLocal = r.noLocal || sub.noLocal
+			r.add(sub)
+		}
+		r.groups = append(r.groups, n.groups...)
+	})
+}
+
+func (r *route) add(sub *subscription) {
+	i := slices.IndexFunc(r.targets, func(t target) bool { return t.session == sub.session })
+	if i < 0 {
+		i = len(r.targets)
+		r.targets = append(r.targets, target{session: sub.session})
+	}
+	t := &r.targets[i]
+	t.qos = max(t.qos, sub.qos)
+	t.asPublished = t.asPublished || sub.asPublished
+	for _, id := range sub.ids {
+		if !slices.Contains(t.ids, id) {
+			t.ids = append(t.ids, id)
+		}
+	}
+}
+
+// Delivered counts what became of a message.
+type Delivered struct {
+	Matched  int // subscribed clients, and groups of a shared subscription
+	Sent     int // of those: it was sent, or is kept to be sent
+	TooLarge int // of those: it exceeds their Maximum Packet Size
+	Refused  int // of those: there was no room to keep it
+}
+
+func (d *Delivered) count(o outcome) {
+	d.Matched++
+	switch o {
+	case delivered:
+		d.Sent++
+	case tooLarge:
+		d.TooLarge++
+	case noRoom:
+		d.Refused++
+	}
+}
+
+// code returns the reason code for the publisher.
+func (d Delivered) code() byte {
+	switch {
+	case d.Refused > 0:
+		return QuotaExceeded
+	case d.Matched == 0:
+		return NoMatchingSubscriber
+	default:
+		return Success
+	}
+}
+
+// fanOut sends a message to everybody who is subscribed to its topic. origin is the session of
+// the publisher, or nil.
+func (b *Broker) fanOut(m *message, r *route, origin *session) (sum Delivered) {
+	if r.noLocal && origin != nil {
+		r = &route{topic: m.topic}
+		b.findTargets(r, origin)
+	}
+	targets, groups := r.targets, r.groups // a client that is disconnected meanwhile changes the route
+	for i := range targets {
+		t := &targets[i]
+		sum.count(t.session.deliver(&delivery{
+			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]
+		}))
+	}
+	for _, g := range groups {
+		sum.count(b.deliverShared(g, m))
+	}
+	return sum
+}
+
+// deliverShared sends a message to one member of a shared subscription: to one that can be sent
+// it at once, or else to one that is connected, or else to one whose session keeps it. The
+// members take turns.
+func (b *Broker) deliverShared(g *group, m *message) outcome {
+	last := notKept
+	for _, eligible := range []func(*subscription) bool{
+		func(sub *subscription) bool {
+			c := sub.session.client
+			return c != nil && (min(m.qos, sub.qos) == 0 || c.quota > 0 && sub.session.pending.len() == 0)
+		},
+		func(sub *subscription) bool { return sub.session.client != nil },
+		func(sub *subscription) bool { return sub.session.client == nil },
+	} {
+		for range len(g.members) {
+			if len(g.members) == 0 {
+				return last
+			}
+			sub := g.members[g.next%len(g.members)]
+			g.next = (g.next + 1) % len(g.members)
+			if !eligible(sub) {
+				continue
+			}
+			last = sub.session.deliver(&delivery{
+				msg: m, group: g, ids: sub.ids, qos: min(m.qos, sub.qos), retain: m.retain && sub.asPublished,
+			})
+			if last == delivered {
+				return delivered
+			}
+		}
+	}
+	return last
+}

@@ -1,0 +1,107 @@
+package broker
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/tidwall/btree"
+)
+
+// timerQueue holds the broker's timers in the order in which they are due. Timers that are due
+// at the same time run in the order in which they were made.
+type timerQueue struct {
+	*btree.BTreeG[*Timer]
+	made    uint64
+	forward time.Duration // how far Advance has moved the clock
+	alarm   *time.Timer
+	armed   time.Time // what alarm is set to; zero: nothing
+}
+
+// A Timer is a call that is due later, see [Broker.At]. [Broker.Cancel] stops it.
+type Timer struct {
+	due  time.Time
+	made uint64
+	do   func()
+}
+
+func newTimerQueue() timerQueue {
+	earlier := func(a, b *Timer) bool { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.made, b.made)) < 0 }
+	return timerQueue{
+		BTreeG: btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true}),
+		alarm:  time.NewTimer(time.Hour),
+	}
+}
+
+// Now returns the broker's clock: the real time, moved by [Broker.Advance]. All packets of one
+// read have the same time. It requires the lock.
+func (b *Broker) Now() time.Time { return b.now() }
+
+func (b *Broker) now() time.Time {
+	if !b.readTime.IsZero() {
+		return b.readTime
+	}
+	return time.Now().Add(b.timers.forward)
+}
+
+// At calls do, with the lock held, when the broker's clock reaches due. It requires the lock.
+func (b *Broker) At(due time.Time, do func()) *Timer {
+	b.timers.made++
+	t := &Timer{due: due, made: b.timers.made, do: do}
+	b.timers.Set(t)
+	return t
+}
+
+// Cancel stops a timer. The timer may be nil, stopped, or have run. Cancel requires the lock.
+func (b *Broker) Cancel(t *Timer) {
+	if t != nil {
+		b.timers.Delete(t)
+	}
+}
+
+// Advance moves the broker's clock forward. Before it returns it runs the timers that become
+// due, in order, while the clock shows their time. Keep Alive is not affected. Advance requires
+// the lock.
+func (b *Broker) Advance(d time.Duration) {
+	b.timers.armed, b.readTime = time.Time{}, time.Time{}
+	target := b.now().Add(d)
+	for next, ok := b.timers.Min(); ok && !next.due.After(target); next, ok = b.timers.Min() {
+		b.timers.forward += max(0, next.due.Sub(b.now()))
+		b.runDue()
+	}
+	b.timers.forward += max(0, target.Sub(b.now()))
+	b.runDue()
+	b.changed = true
+}
+
+// runDue runs the timers that are due.
+func (b *Broker) runDue() {
+	for next, ok := b.timers.Min(); ok && !next.due.After(b.now()); next, ok = b.timers.Min() {
+		b.timers.Delete(next)
+		next.do()
+		b.changed = true
+	}
+}
+
+// arm sets the alarm to the next timer. An alarm that rings too early does no harm.
+func (b *Broker) arm() {
+	if next, ok := b.timers.Min(); ok && !next.due.Equal(b.timers.armed) {
+		b.timers.armed = next.due
+		b.timers.alarm.Reset(next.due.Sub(b.now()))
+	}
+}
+
+// runTimers runs the timers as time passes.
+func (b *Broker) runTimers() {
+	defer b.timers.alarm.Stop()
+	for {
+		select {
+		case <-b.done:
+			return
+		case <-b.timers.alarm.C:
+			b.Lock()
+			b.timers.armed = time.Time{}
+			b.runDue()
+			b.Unlock()
+		}
+	}
+}
