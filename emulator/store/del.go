@@ -1,10 +1,10 @@
 package store
 
 func (s *Store) del(c *call) Response {
-	if text := c.arguments(2, 2); text != "" {
+	if text := c.checkWords(2, 2); text != "" {
 		return s.refuse(c, text)
 	}
-	r, text := s.writable(c)
+	r, text := s.checkDelete(c)
 	switch {
 	case text != "":
 		return s.refuse(c, text)
@@ -15,17 +15,17 @@ func (s *Store) del(c *call) Response {
 	}
 }
 
-// writable makes the checks that DEL and VDEL share and returns where the key is, 0 if it is
+// checkDelete makes the checks that DEL and VDEL share and returns where the key is, 0 if it is
 // missing.
-func (s *Store) writable(c *call) (ref, string) {
-	if text := s.access(c, true); text != "" {
+func (s *Store) checkDelete(c *call) (ref, string) {
+	if text := s.checkKey(c, true); text != "" {
 		return 0, text
 	}
-	if text := s.stamps(c, false, true); text != "" {
+	if text := s.checkHLCs(c, false, true); text != "" {
 		return 0, text
 	}
 	r := s.index.find(c.key)
-	return r, s.guard(c.fence, r)
+	return r, s.checkFence(c.fence, r)
 }
 
 func (s *Store) deleted(c *call, r ref, cause Cause) Response {

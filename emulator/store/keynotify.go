@@ -19,17 +19,17 @@ type watcher struct {
 // keyNotify registers the client for a key, or with STOP removes it
 // (protocol.md 2.5). One STOP is enough however often it was registered.
 func (s *Store) keyNotify(c *call) Response {
-	if text := c.arguments(2, 3); text != "" {
+	if text := c.checkWords(2, 3); text != "" {
 		return s.refuse(c, text)
 	}
 	stop := len(c.words) == 3
 	if stop && string(s.word(c.words[2])) != wire.OptionStop {
 		return s.refuse(c, wire.TextSyntax)
 	}
-	if text := s.access(c, false); text != "" {
+	if text := s.checkKey(c, false); text != "" {
 		return s.refuse(c, text)
 	}
-	if text := s.stamps(c, false, false); text != "" {
+	if text := s.checkHLCs(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
 	_, watching := s.watching[c.ClientID][string(c.key)]

@@ -3,10 +3,10 @@ package store
 import "bytes"
 
 func (s *Store) vdel(c *call) Response {
-	if text := c.arguments(3, 3); text != "" {
+	if text := c.checkWords(3, 3); text != "" {
 		return s.refuse(c, text)
 	}
-	r, text := s.writable(c)
+	r, text := s.checkDelete(c)
 	if text != "" {
 		return s.refuse(c, text)
 	}
