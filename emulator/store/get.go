@@ -4,10 +4,7 @@ func (s *Store) get(c *call) Response {
 	if text := c.checkWords(2, 2); text != "" {
 		return s.refuse(c, text)
 	}
-	if text := s.checkKey(c, false); text != "" {
-		return s.refuse(c, text)
-	}
-	if text := s.checkHLCs(c, false, false); text != "" {
+	if text := s.check(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
 	r := s.index.find(c.key)

@@ -26,24 +26,21 @@ func (s *Store) keyNotify(c *call) Response {
 	if stop && string(s.word(c.words[2])) != wire.OptionStop {
 		return s.refuse(c, wire.TextSyntax)
 	}
-	if text := s.checkKey(c, false); text != "" {
-		return s.refuse(c, text)
-	}
-	if text := s.checkHLCs(c, false, false); text != "" {
+	if text := s.check(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
 	_, watching := s.watching[c.ClientID][string(c.key)]
 	switch {
 	case stop && !watching:
-		return s.count(c, 0)
+		return s.count(c, 0, causeNotWatched)
 	case stop:
 		s.unwatch(c.ClientID, string(c.key))
 	case watching && s.opts.Variants.RepeatedWatchZero:
-		return s.count(c, 0)
+		return s.count(c, 0, causeWatched)
 	case !watching && !s.watch(c.ClientID, string(c.key)):
 		return s.refuse(c, textKeyTooLong)
 	}
-	return s.ok(c)
+	return s.ok(c, "")
 }
 
 // watch registers a client for a key; false means that the topic of the notifications would

@@ -6,24 +6,33 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// The replies of the verbs (protocol.md 2.3).
+// The replies of the verbs (protocol.md 2.3). cause is for Response.Cause.
 
-func (s *Store) ok(c *call) Response {
-	return Response{Payload: append(c.dst, "+OK\r\n"...)}
+func (s *Store) ok(c *call, cause string) Response {
+	return Response{Payload: append(c.dst, "+OK\r\n"...), Outcome: OutcomeOK, Cause: cause}
 }
 
-func (s *Store) count(c *call, n int64) Response {
-	if n == -1 && s.opts.Variants.BareMinusOne {
-		return Response{Payload: append(c.dst, "-1\r\n"...)}
+func (s *Store) count(c *call, n int64, cause string) Response {
+	r := Response{Outcome: OutcomeOK, Cause: cause}
+	if n <= 0 {
+		r.Outcome = OutcomeNo
 	}
-	return Response{Payload: wire.AppendValue(c.dst, wire.Value{Kind: wire.Integer, Int: n})}
+	if n == -1 && s.opts.Variants.BareMinusOne {
+		r.Payload = append(c.dst, "-1\r\n"...)
+	} else {
+		r.Payload = wire.AppendValue(c.dst, wire.Value{Kind: wire.Integer, Int: n})
+	}
+	return r
 }
 
 func (s *Store) null(c *call) Response {
+	r := Response{Outcome: OutcomeNo, Cause: causeMissing}
 	if s.opts.Variants.NullUnderscore {
-		return Response{Payload: append(c.dst, "_\r\n"...)}
+		r.Payload = append(c.dst, "_\r\n"...)
+	} else {
+		r.Payload = wire.AppendValue(c.dst, wire.Value{Kind: wire.Null})
 	}
-	return Response{Payload: wire.AppendValue(c.dst, wire.Value{Kind: wire.Null})}
+	return r
 }
 
 func (s *Store) blob(c *call, value []byte) Response {
@@ -31,7 +40,7 @@ func (s *Store) blob(c *call, value []byte) Response {
 	if s.opts.Variants.BlobUnframed {
 		payload = payload[:len(payload)-len("\r\n")]
 	}
-	return Response{Payload: payload}
+	return Response{Payload: payload, Outcome: OutcomeOK}
 }
 
 func (s *Store) refuse(c *call, text string) Response {
@@ -42,7 +51,7 @@ func (s *Store) refuse(c *call, text string) Response {
 	if s.opts.Variants.ErrorUnframed {
 		payload = payload[:len(payload)-len("\r\n")]
 	}
-	return Response{Payload: payload}
+	return Response{Payload: payload, Outcome: OutcomeRefused, Cause: text}
 }
 
 func (r Response) with(version []byte) Response {

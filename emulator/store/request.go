@@ -48,8 +48,9 @@ func (c *call) checkWords(least, most int) string {
 	return ""
 }
 
-// checkKey reads the key and checks that the client may use it.
-func (s *Store) checkKey(c *call, write bool) string {
+// check reads the key and the HLCs of a request, in the order of Do's checks. Only a write takes a
+// fencing token.
+func (s *Store) check(c *call, write, needTimestamp bool) string {
 	c.key = c.words[1]
 	if len(c.key) == 0 {
 		return wire.TextEmptyKey
@@ -57,39 +58,39 @@ func (s *Store) checkKey(c *call, write bool) string {
 	if !s.Allowed(c.ClientID, c.Username, c.key, write) {
 		return wire.TextNotAuthorized
 	}
+	if text := s.checkTimestamp(c, write, needTimestamp); text != "" || !write || c.Fence == nil {
+		return text
+	}
+	fence, ok := parseHLC(c.Fence)
+	switch {
+	case !ok:
+		return wire.TextMalformedTimestamp
+	case s.ahead(fence):
+		return wire.TextFenceAhead
+	}
+	c.fence = fence
 	return ""
 }
 
-// checkHLCs reads and checks `__ts`, and `__ft` if the verb takes a fencing token (protocol.md
-// 3.2, 4 rows 12 and 13).
-func (s *Store) checkHLCs(c *call, needTimestamp, takesFence bool) string {
-	check := needTimestamp || s.opts.Variants.TimestampOnAll
+// checkTimestamp reads `__ts` (protocol.md 3.2, 4 rows 12 and 13). Where it is not required, only a
+// variant of the store refuses a bad one.
+func (s *Store) checkTimestamp(c *call, write, required bool) string {
+	strict := required || s.opts.Variants.TimestampOnAll
 	switch {
-	case needTimestamp && c.Timestamp == nil:
+	case required && c.Timestamp == nil:
 		return wire.TextMissingTimestamp
-	case c.Timestamp == nil:
-	case check || takesFence: // else the request writes nothing
-		ts, ok := parseHLC(c.Timestamp)
-		switch ahead := ok && s.ahead(ts); {
-		case !ok && check:
-			return wire.TextMalformedTimestamp
-		case ahead && check:
-			return wire.TextClockAhead
-		case ok && !ahead:
-			c.timestamp = ts
-		}
-	}
-	if !takesFence || c.Fence == nil {
+	case c.Timestamp == nil || !strict && !write:
 		return ""
 	}
-	ft, ok := parseHLC(c.Fence)
-	if !ok {
+	ts, ok := parseHLC(c.Timestamp)
+	switch ahead := ok && s.ahead(ts); {
+	case !ok && strict:
 		return wire.TextMalformedTimestamp
+	case ahead && strict:
+		return wire.TextClockAhead
+	case ok && !ahead:
+		c.timestamp = ts
 	}
-	if s.ahead(ft) {
-		return wire.TextFenceAhead
-	}
-	c.fence = ft
 	return ""
 }
 

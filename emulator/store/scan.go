@@ -25,14 +25,14 @@ func (s *Store) scan(c *call) Response {
 			return s.refuse(c, wire.TextSyntax)
 		}
 	}
-	if text := s.checkHLCs(c, false, false); text != "" {
+	if text := s.checkTimestamp(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
 	if s.opts.Variants.ScanEmptyPage && len(c.words) == 2 {
-		return Response{Payload: appendPage(c.dst, nil, []byte{}, true)}
+		return Response{Payload: appendPage(c.dst, nil, []byte{}, true), Outcome: OutcomeOK}
 	}
 	found, last, more := s.matches(c, pattern, after)
-	return Response{Payload: appendPage(c.dst, found, last, more)}
+	return Response{Payload: appendPage(c.dst, found, last, more), Outcome: OutcomeOK}
 }
 
 // looked is how many readable keys a page of SCAN looks at, whether they match or not: it

@@ -62,10 +62,7 @@ func (s *Store) set(c *call) Response {
 	if text != "" {
 		return s.refuse(c, text)
 	}
-	if text := s.checkKey(c, true); text != "" {
-		return s.refuse(c, text)
-	}
-	if text := s.checkHLCs(c, true, true); text != "" {
+	if text := s.check(c, true, true); text != "" {
 		return s.refuse(c, text)
 	}
 	r := s.index.find(c.key)
@@ -73,30 +70,52 @@ func (s *Store) set(c *call) Response {
 	if opts.px > 0 {
 		w.Cause, w.Expires = CauseSetPX, s.now.Add(opts.px)
 	}
-	renewal := false
 	if r != 0 {
 		e := s.index.entry(r)
-		met := !opts.nx && (!opts.nex || bytes.Equal(e.Value(), w.Value))
-		if !met && s.opts.Variants.ConditionBeforeFence {
-			return s.count(c, -1).with(e.Version())
+		unmet := opts.unmet(e.Value(), w.Value)
+		if unmet != "" && s.opts.Variants.ConditionBeforeFence {
+			return s.count(c, -1, unmet).with(e.Version())
 		}
 		if text := s.checkFence(c.fence, r); text != "" {
 			return s.refuse(c, text)
 		}
-		if !met {
-			return s.count(c, -1).with(e.Version())
+		if unmet != "" {
+			return s.count(c, -1, unmet).with(e.Version())
 		}
 		if opts.px == 0 && s.opts.Variants.KeepTTL {
 			w.Expires = e.Expires()
 		}
-		renewal = opts.nex
 	}
 	if s.full(r) {
 		return s.refuse(c, wire.TextQuota)
 	}
 	e := s.put(r, w, c.fence.text, c.timestamp)
-	if !renewal || !s.opts.Variants.SilentRenewal {
+	if r == 0 || !opts.nex || !s.opts.Variants.SilentRenewal {
 		s.notifySet(e)
 	}
-	return s.ok(c).with(e.Version())
+	return s.ok(c, opts.nexReason(r == 0)).with(e.Version())
+}
+
+// unmet returns why a SET is not applied to a key with that value, or "" if it is.
+func (o setOptions) unmet(old, value []byte) string {
+	switch {
+	case o.nx:
+		return causeExists
+	case o.nex && !bytes.Equal(old, value):
+		return causeOtherValue
+	default:
+		return ""
+	}
+}
+
+// nexReason returns why a SET with NEX was applied: with it, clients acquire locks and extend them.
+func (o setOptions) nexReason(isNew bool) string {
+	switch {
+	case !o.nex:
+		return ""
+	case isNew:
+		return causeWasMissing
+	default:
+		return causeSameValue
+	}
 }

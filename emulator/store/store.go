@@ -65,6 +65,8 @@ type Response struct {
 	Payload    []byte     // the buffer that Do was given, with the reply appended
 	Version    []byte     // of `__ts`; empty if there is none
 	Properties []Property // the user properties, in order
+	Outcome    Outcome
+	Cause      string // why the outcome is this one; may be empty
 }
 
 // A Property is an MQTT user property.
