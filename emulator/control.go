@@ -167,5 +167,5 @@ func (s *Server) Keys() []string {
 func (s *Server) Changes() []Change {
 	s.broker.Lock()
 	defer s.broker.Unlock()
-	return s.history.all()
+	return s.changes.all()
 }

@@ -101,7 +101,7 @@ type Server struct {
 	changed   sync.Cond // the state that Await looks at
 	store     *store.Store
 	journal   *journal // nil: the store is in memory only
-	history   history
+	changes   changeLog
 	expiry    *broker.Timer // of the next key
 	expiresAt time.Time
 	intercept func(Request) Action

@@ -80,8 +80,5 @@ func (s *Store) Disconnect(clientID string) {
 	}
 }
 
-// Watching returns the number of registrations of a client.
-func (s *Store) Watching(clientID string) int { return len(s.watching[clientID]) }
-
 // Registrations returns the number of registrations of all clients.
 func (s *Store) Registrations() int { return s.registrations }
