@@ -15,42 +15,41 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// An Attached is a store that is an ordinary MQTT 5 client of some broker, which
-// thereby has a state store for development: it subscribes to the request topic
-// and publishes replies and notifications. It does what a client can do; what it
-// cannot know or do is in the package comment.
+// An Attached is a state store that runs as an ordinary MQTT 5 client of some broker, for
+// development: it subscribes to the request topic and publishes replies and notifications. The
+// package comment says what it cannot know or do.
 type Attached struct {
 	o      mqtt.Options
 	opts   EngineOptions
-	cancel context.CancelCauseFunc // with why the store can be kept no longer
+	cancel context.CancelCauseFunc // with why the data file cannot be written, or nil
 	wg     sync.WaitGroup
 	ended  chan struct{} // closed when run has ended
 
-	mu      sync.Mutex // engine and queue: what was changed first is told first
+	mu      sync.Mutex // guards the following: what was changed first is sent first
 	engine  *store.Store
 	journal *journal   // nil: the store is in memory only
 	port    *redisPort // nil: no Redis clients
 	queue   []mqtt.Message
-	wake    chan struct{} // the queue has something, or expiries changed; capacity 1
+	wake    chan struct{} // the queue is not empty, or expiries changed; capacity 1
 	err     error         // why run has ended
 
 	refusals atomic.Int64
-	refused  atomic.Pointer[func(error)] // nil = nobody wants to know
+	refused  atomic.Pointer[func(error)] // see OnRefused
 }
 
-// attachedQueue bounds the replies and notifications that wait for the broker.
-const attachedQueue = 1 << 16
+const (
+	maxAttachedQueue = 1 << 16 // replies and notifications that wait for the broker
 
-// attachedRetry is the pause before connecting again; brokers on a developer's
-// machine come back fast.
-const attachedRetry = 200 * time.Millisecond
+	// attachedRetry is the pause before connecting again. Brokers on a developer's machine come
+	// back fast.
+	attachedRetry = 200 * time.Millisecond
+)
 
 var errQueueFull = errors.New("the broker takes replies and notifications more slowly than requests come")
 
-// Attach connects to the broker that o names, within ctx, and serves a store
-// there until Close, or until the broker's reason to end the connection is one
-// that would not change. A connection that is lost otherwise is made again, with
-// the store as it was. OnMessage and Subscribe of o are set by Attach.
+// Attach connects to the broker that o names, within ctx, and serves a store there until Close,
+// or until the broker refuses the connection for good. After any other loss of the connection it
+// connects again, with the store as it was. Attach sets OnMessage and Subscribe of o.
 func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) (*Attached, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -87,7 +86,7 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 	return a, nil
 }
 
-// Done is closed when the store is no longer served; Err then says why.
+// Done returns a channel that is closed when the store is no longer served. Err then says why.
 func (a *Attached) Done() <-chan struct{} { return a.ended }
 
 // Err returns why the store is no longer served, or nil.
@@ -97,16 +96,16 @@ func (a *Attached) Err() error {
 	return a.err
 }
 
-// OnRefused has f called for each reply and notification that the broker refuses to
-// take, with a *[mqtt.ReasonError] that names its topic. f must not block. The client
+// OnRefused sets a function that is called for each reply and notification that the broker
+// refuses, with a *[mqtt.ReasonError] that names its topic. f must not block. The client
 // that waits for the reply gets none.
 func (a *Attached) OnRefused(f func(error)) { a.refused.Store(&f) }
 
 // Refused returns how many replies and notifications the broker has refused.
 func (a *Attached) Refused() int64 { return a.refusals.Load() }
 
-// published is called with each PUBACK, or with the end of the connection, which run
-// sees too.
+// published is called for each PUBACK, and with the error of a lost connection, which run
+// handles.
 func (a *Attached) published(err error) {
 	if r, ok := errors.AsType[*mqtt.ReasonError](err); !ok || r.Packet != "PUBACK" {
 		return
@@ -119,12 +118,11 @@ func (a *Attached) published(err error) {
 
 // Close disconnects.
 func (a *Attached) Close() error {
-	closing := a.port.close()
-	// A store that can be kept no longer said why to Err.
-	_ = a.journal.wait()
+	port := a.port.close()
+	_ = a.journal.wait() // Err returns its error
 	a.cancel(nil)
 	a.wg.Wait()
-	err := errors.Join(closing, a.journal.close())
+	err := errors.Join(port, a.journal.close())
 	if e := a.Err(); !errors.Is(e, context.Canceled) {
 		err = errors.Join(e, err)
 	}
@@ -136,8 +134,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	defer close(a.ended)
 	for {
 		err := a.serve(ctx, conn)
-		// How the connection ended is in err already.
-		_ = conn.Close()
+		_ = conn.Close() // err says already how the connection ended
 		for err != nil && ctx.Err() == nil && !final(err) {
 			select {
 			case <-time.After(attachedRetry):
@@ -157,7 +154,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	}
 }
 
-// final tells whether connecting again would only repeat the end.
+// final reports whether connecting again would end in the same way.
 func final(err error) bool {
 	if errors.Is(err, errQueueFull) {
 		return true
@@ -166,7 +163,7 @@ func final(err error) bool {
 	return ok && (code == mqtt.ReasonTakenOver || code == mqtt.ReasonBadLogin || code == mqtt.ReasonNotAuthorized || code == mqtt.ReasonBanned)
 }
 
-// serve publishes what is queued, and lets keys expire, until the connection
+// serve publishes the queue, and removes keys that expire, until the connection
 // ends.
 func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 	timer := time.NewTimer(0)
@@ -183,7 +180,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 		a.mu.Lock()
 		a.engine.Expire()
 		a.notify()
-		queue, full := a.queue, len(a.queue) > attachedQueue
+		queue, full := a.queue, len(a.queue) > maxAttachedQueue
 		a.queue = nil
 		if at, ok := a.engine.NextExpiry(); ok {
 			timer.Reset(at.Sub(a.opts.Now()))
@@ -195,7 +192,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 		for i, m := range queue {
 			err := conn.Publish(ctx, m, a.published)
 			if _, tooLarge := errors.AsType[*mqtt.TooLargeError](err); tooLarge {
-				continue // as a broker does with what is too large for a client
+				continue // as a broker does with a message that is too large for a client
 			}
 			if err != nil {
 				a.putBack(queue[i:])
@@ -205,7 +202,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 	}
 }
 
-// putBack keeps what could not be sent for the next connection.
+// putBack returns messages that could not be sent to the queue, for the next connection.
 func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,8 +210,7 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.signal()
 }
 
-// receive answers one request. What a broker's store would not answer gets none
-// here either.
+// receive answers one request, unless the store of a broker would ignore it.
 func (a *Attached) receive(m mqtt.Message) {
 	if m.Topic != wire.RequestTopic {
 		return
@@ -241,24 +237,25 @@ func (a *Attached) receive(m mqtt.Message) {
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
 }
 
-// notify wants a.mu.
+// notify requires a.mu.
 func (a *Attached) notify() {
 	for _, n := range a.engine.TakeNotifications() {
 		a.enqueue(a.message(n.Topic, nil, bytes.Clone(n.Payload), n.Properties))
 	}
 }
 
-// enqueue wants a.mu.
+// enqueue queues a message, after the data file has the changes made so far. It requires a.mu.
 func (a *Attached) enqueue(m mqtt.Message) {
-	do := func() {
-		a.queue = append(a.queue, m)
-		a.signal()
-	}
 	if a.journal.pending() {
-		a.journal.hold(len(m.Payload), do)
+		a.journal.hold(len(m.Payload), func() { a.enqueueNow(m) })
 		return
 	}
-	do()
+	a.enqueueNow(m)
+}
+
+func (a *Attached) enqueueNow(m mqtt.Message) {
+	a.queue = append(a.queue, m)
+	a.signal()
 }
 
 func (a *Attached) signal() {
@@ -279,9 +276,9 @@ func (a *Attached) message(topic string, correlation, payload []byte, properties
 	return m
 }
 
-// attachedClient finds out whose request it is: a broker does not tell. The
-// sender says so in `__srcId`, and in its response topic, where the id stands
-// plain or in hexadecimal (protocol.md 1.1).
+// attachedClient returns the id of the client that sent a request. A broker does not pass it on,
+// but the request has it in `__srcId`, or plain or in hexadecimal in its response topic
+// (protocol.md 1.1).
 func attachedClient(m mqtt.Message) string {
 	if id, ok := m.Property(wire.PropSource); ok && id != "" {
 		return id

@@ -40,8 +40,8 @@ func (s *Server) State() State {
 	return s.state()
 }
 
-// Await waits until the state is as wanted. reached must not call the server. The
-// error is the context's or ErrClosed, with the last state in its text.
+// Await waits until reached returns true for the state. reached must not call the server. The
+// error wraps the context's or ErrClosed, and shows the last state.
 func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 	defer context.AfterFunc(ctx, func() {
 		s.broker.Lock()
@@ -64,40 +64,40 @@ func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 	}
 }
 
-// FastForward moves the clock of the store and of the broker. What comes due meanwhile, in
-// the order of time, has been done before it returns: keys have expired and notifications
-// are on their way, delayed requests and replies too, sessions and messages have expired,
-// and wills that were delayed are published. Keep Alive goes by real time.
+// FastForward moves the clock of the store and of the broker. What comes due meanwhile happens
+// before FastForward returns, in the order of time: keys, sessions and messages expire,
+// notifications, delayed requests, replies and wills are sent. Keep Alive goes by real time.
 func (s *Server) FastForward(d time.Duration) {
 	s.update(func() { s.broker.Advance(d) })
-	s.settle()
+	s.awaitCommit()
 }
 
-// settle waits until the data file has what was changed. Why it has it not, Err says.
-func (s *Server) settle() { _ = s.journal.wait() }
+// awaitCommit waits until the data file has all changes. Err returns why it does not.
+func (s *Server) awaitCommit() { _ = s.journal.wait() }
 
-// Now is the store's clock.
+// Now returns the store's clock.
 func (s *Server) Now() time.Time {
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	return s.now()
 }
 
-// Intercept has decide judge every request that reaches the store, on the
-// goroutine of the client's connection. nil ends that.
+// Intercept sets a function that decides what happens to each request, before the store has it.
+// decide runs on the goroutine of the client's connection, and may call the server. nil ends
+// the interception.
 func (s *Server) Intercept(decide func(Request) Action) {
 	s.update(func() { s.intercept = decide })
 }
 
-// RefuseConnect has decide judge every CONNECT: a reason of 0x80 or more is the
-// CONNACK's, anything less lets the client in. nil ends that.
+// RefuseConnect sets a function that decides on each CONNECT: a reason of 0x80 or more refuses the
+// client with that CONNACK, a lower one lets the client in. nil lets all clients in.
 func (s *Server) RefuseConnect(decide func(clientID, username string) (reason byte)) {
 	s.update(func() { s.refuse = decide })
 }
 
-// RefuseReauth has decide judge every re-authentication: a reason of 0x80 or more is
-// the DISCONNECT's, 0x18 tells the client to try again later, and anything else leaves
-// it to Options.CheckToken or VerifyToken. nil ends that.
+// RefuseReauth sets a function that decides on each re-authentication: a reason of 0x80 or more
+// is the DISCONNECT's, 0x18 tells the client to try again later, and any other leaves the decision
+// to Options.CheckToken or VerifyToken. nil leaves all to those.
 func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason byte)) {
 	s.update(func() { s.reauth = decide })
 }
@@ -110,9 +110,9 @@ func (s *Server) DropAll() {
 	})
 }
 
-// Do puts a request to the store as if it had come in, except that nobody has to
-// be connected. Watchers are notified. The response is empty if the change could not be
-// kept in Options.Data.
+// Do has the store answer a request as if a client had sent it, although the client need not be
+// connected. Watchers are notified. The response is empty if the change could not be written
+// to Options.Data.
 func (s *Server) Do(req Request) (resp Response) {
 	s.update(func() {
 		resp = newResponse(s.store.Do(req.forStore(), nil))
@@ -141,7 +141,7 @@ func (s *Server) Set(key, value string) (wire.Version, error) {
 
 // Get returns a key's state.
 func (s *Server) Get(key string) (Entry, bool) {
-	defer s.settle()
+	defer s.awaitCommit()
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	e, found := s.store.Lookup([]byte(key))
@@ -153,7 +153,7 @@ func (s *Server) Get(key string) (Entry, bool) {
 
 // Keys returns the keys in the order of their bytes.
 func (s *Server) Keys() []string {
-	defer s.settle()
+	defer s.awaitCommit()
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	var keys []string
@@ -167,5 +167,5 @@ func (s *Server) Keys() []string {
 func (s *Server) Changes() []Change {
 	s.broker.Lock()
 	defer s.broker.Unlock()
-	return s.history.all()
+	return s.changes.all()
 }

@@ -192,7 +192,7 @@ func (s *Server) process(r *request) {
 func (s *Server) rewrite(r *request, resp store.Response) message {
 	a := Answer{
 		Topic: string(r.responseTopic), CorrelationData: bytes.Clone(r.correlation), ContentType: s.contentType(),
-		Properties: ownProperties(resp.Properties), Payload: bytes.Clone(resp.Payload),
+		Properties: cloneProperties(resp.Properties), Payload: bytes.Clone(resp.Payload),
 	}
 	r.action.Rewrite(&a)
 	properties := s.appendProperties(nil, a.ContentType, a.CorrelationData)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An Action is what a test makes of one request, see [Server.Intercept]. The zero
-// Action answers it normally.
+// An Action is what happens to one request, see [Server.Intercept]. The zero Action answers it
+// normally.
 type Action struct {
 	// Instead of processing the request:
 	Drop       bool // it is acknowledged and lost
@@ -24,8 +24,8 @@ type Action struct {
 
 	// Form.
 	NoPuback   bool          // the request is never acknowledged
-	PubackLast bool          // PUBACK behind the reply, not before processing
-	Duplicate  bool          // the reply comes twice
+	PubackLast bool          // PUBACK after the reply, not before processing
+	Duplicate  bool          // the reply is sent twice
 	Rewrite    func(*Answer) // changes the reply; it must not call the server
 }
 
@@ -38,7 +38,7 @@ type Answer struct {
 	Payload         []byte
 }
 
-// Set gives a user property a value, in its old place if it was there.
+// Set sets the value of a user property, or adds the property at the end.
 func (a *Answer) Set(name, value string) {
 	if i := slices.IndexFunc(a.Properties, func(p Property) bool { return p.Name == name }); i >= 0 {
 		a.Properties[i].Value = value

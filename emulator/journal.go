@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,10 +10,10 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// Data is where a store is kept, so that it outlives the process. The zero value is
-// nowhere.
+// Data says where a store is kept, so that it outlives the process. The zero value keeps the
+// store in memory.
 type Data struct {
-	File string // is made if it does not exist; one process at a time may have it
+	File string // created if it does not exist; one process at a time may use it
 
 	// Asked keeps only the keys that were last set with `aio-persistence`, and those that
 	// match one of Patterns, which are globs as in [Rule]. Otherwise all keys are kept.
@@ -24,20 +25,15 @@ type Data struct {
 	commit func(write func() error) error // is around each commit; nil: nothing is
 }
 
-// keeps tells whether a key is kept.
+// keeps reports whether a key is kept in the file.
 func (d Data) keeps(key []byte, persist bool) bool {
 	if !d.Asked || persist {
 		return true
 	}
-	for _, p := range d.Patterns {
-		if store.MatchGlob([]byte(p), key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Patterns, func(p string) bool { return store.MatchGlob([]byte(p), key) })
 }
 
-// A DataError is a data file that cannot be used, or no longer: see package disk.
+// A DataError means that a data file cannot be used, or no longer: see package disk.
 type DataError struct{ Err error }
 
 func (e *DataError) Error() string { return e.Err.Error() }
@@ -52,58 +48,58 @@ func (e *DataError) Unwrap() error { return e.Err }
 // store waits in a queue, replies to reads included. So nobody sees a value that a crash
 // could take back, and watchers are notified of a change before its reply leaves.
 //
-// A nil journal belongs to a store that is not kept: nothing waits.
+// A nil journal belongs to a store without a file: nothing waits.
 type journal struct {
 	file *disk.File
 	data Data
-	fail func(error) // is called once, without the lock, when a commit went wrong
+	fail func(error) // called once, without the lock, when a commit went wrong
 
 	// lock is the store's lock. It guards the fields below.
-	lock         sync.Locker
-	next, flying *group
-	committing   bool
-	taken, done  uint64    // groups that the file was given, and that it has
-	changed      sync.Cond // any of these
-	clock        int64     // that the file has, or will have with next
-	closing      bool
-	err          error         // why no more is kept
-	ended        chan struct{} // closed when run has ended
+	lock    sync.Locker
+	next    *group    // of the next commit
+	writing *group    // of the commit under way; nil: there is none
+	changed sync.Cond // any of these
+	clock   int64     // in the file, or in next
+	closing bool
+	err     error         // why nothing is written any more
+	ended   chan struct{} // closed when run has ended
 }
 
 // A group is changes that are committed together, and the replies and notifications that
 // wait for them.
 type group struct {
-	batch disk.Batch
-	held  []func()
-	bytes int // of memory that held keeps, about
+	batch     disk.Batch
+	held      []func()
+	bytes     int // memory that held refers to, about
+	committed bool
 }
 
 const (
-	// mostHeld and mostHeldBytes bound what may wait for the disk. More requests wait in
+	// maxHeld and maxHeldBytes bound what may wait for the disk. More requests wait in
 	// their connections.
-	mostHeld      = 1 << 16
-	mostHeldBytes = 64 << 20
+	maxHeld      = 1 << 16
+	maxHeldBytes = 64 << 20
 
 	// clockAhead is how far the clock in the file is ahead of the store's, so that it need
 	// not be written with each change. A store that starts again begins there.
 	clockAhead = int64(time.Second / time.Millisecond)
 )
 
-// openStore returns a store with what is in its data file, and the journal for what comes,
-// which is nil without a file. lock is the store's lock, and is not held. fail is called
-// when the store can be kept no longer.
+// openStore returns a store with the contents of its data file, and its journal, which is nil
+// without a file. lock is the store's lock, and is not held. fail is called when a change
+// cannot be written.
 func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*store.Store, *journal, error) {
 	if d.File == "" {
 		return store.New(o), nil, nil
 	}
-	j := &journal{data: d, lock: lock, fail: fail, next: new(group), flying: new(group), ended: make(chan struct{})}
+	j := &journal{data: d, lock: lock, fail: fail, next: new(group), ended: make(chan struct{})}
 	j.changed.L = lock
-	told := o.Changed
+	changed := o.Changed
 	o.Keep = d.keeps
 	o.Changed = func(c *store.Change) {
 		j.add(c)
-		if told != nil {
-			told(c)
+		if changed != nil {
+			changed(c)
 		}
 	}
 	s := store.New(o)
@@ -121,7 +117,7 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 	j.clock = j.file.Clock()
 	s.RestoreClock(j.clock)
 	lock.Lock()
-	s.Expire() // what expired meanwhile
+	s.Expire() // keys that expired while the store was closed
 	lock.Unlock()
 	go j.run()
 	if err := j.wait(); err != nil {
@@ -130,7 +126,7 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 	return s, j, nil
 }
 
-// add takes a change of the store. The lock is held.
+// add adds a change of the store to the next commit. The lock is held.
 func (j *journal) add(c *store.Change) {
 	b := &j.next.batch
 	switch {
@@ -148,40 +144,48 @@ func (j *journal) add(c *store.Change) {
 		j.clock = c.Clock + clockAhead
 		b.Clock(j.clock)
 	}
-	if !j.committing {
-		j.changed.Broadcast()
-	}
+	j.changed.Broadcast()
 }
 
-// pending tells whether what leaves the store now has to wait, see hold. The lock is held.
+// pending reports whether what leaves the store now has to wait, see hold. The lock is held.
 func (j *journal) pending() bool {
-	return j != nil && (j.committing || !j.next.batch.Empty() || j.err != nil)
+	return j != nil && (j.last() != nil || j.err != nil)
+}
+
+// last returns the group of the latest change that is not in the file, or nil.
+func (j *journal) last() *group {
+	if !j.next.batch.Empty() {
+		return j.next
+	}
+	return j.writing
 }
 
 // hold calls do, with the lock held, when the file has all changes that were made so far, and
-// never if a commit ends with an error. bytes is about the memory that do keeps. The lock is
-// held.
+// never if a commit fails. bytes is about the memory that do refers to. Something is pending.
+// The lock is held.
 func (j *journal) hold(bytes int, do func()) {
 	if j.err != nil {
 		return
 	}
-	g := j.next
-	if g.batch.Empty() {
-		g = j.flying
-	}
+	g := j.last()
 	g.held = append(g.held, do)
 	g.bytes += bytes
 }
 
-// admit waits until there is room for another request. The lock is held, and given away
+// admit waits until there is room for another request. The lock is held, and released
 // meanwhile.
 func (j *journal) admit() {
-	if j == nil {
-		return
-	}
-	for j.err == nil && (len(j.next.held)+len(j.flying.held) >= mostHeld || j.next.bytes+j.flying.bytes >= mostHeldBytes) {
+	for j != nil && j.err == nil && j.full() {
 		j.changed.Wait()
 	}
+}
+
+func (j *journal) full() bool {
+	held, bytes := len(j.next.held), j.next.bytes
+	if j.writing != nil {
+		held, bytes = held+len(j.writing.held), bytes+j.writing.bytes
+	}
+	return held >= maxHeld || bytes >= maxHeldBytes
 }
 
 // wait waits until the file has all changes that were made so far, and returns why it does
@@ -192,21 +196,16 @@ func (j *journal) wait() error {
 	}
 	j.lock.Lock()
 	defer j.lock.Unlock()
-	last := j.taken
-	if !j.next.batch.Empty() {
-		last++
-	}
-	for j.done < last && j.err == nil {
+	for g := j.last(); g != nil && !g.committed && j.err == nil; {
 		j.changed.Wait()
 	}
 	return j.err
 }
 
-// run commits one group after the other.
+// run commits one group after the other, until the journal is closed or a commit fails.
 func (j *journal) run() {
 	defer close(j.ended)
-	err := j.commitAll()
-	if err != nil {
+	if err := j.commitAll(); err != nil {
 		j.fail(err)
 	}
 }
@@ -221,27 +220,21 @@ func (j *journal) commitAll() error {
 			}
 			j.changed.Wait()
 		}
-		j.next, j.flying = j.flying, j.next
-		j.committing = true
-		j.taken++
-		g := j.flying
+		g := j.next
+		j.next, j.writing = new(group), g
 		j.lock.Unlock()
 		err := j.write(&g.batch)
 		j.lock.Lock()
+		j.writing = nil
 		if err != nil {
-			err = &DataError{err}
-			j.err, j.next, j.flying = err, new(group), new(group)
+			j.err, j.next = &DataError{err}, new(group)
 			j.changed.Broadcast()
-			return err
+			return j.err
 		}
-		j.committing = false
-		j.done++
-		for i, do := range g.held {
+		g.committed = true
+		for _, do := range g.held {
 			do()
-			g.held[i] = nil
 		}
-		g.batch.Reset()
-		g.held, g.bytes = g.held[:0], 0
 		j.changed.Broadcast()
 	}
 }
@@ -254,8 +247,8 @@ func (j *journal) write(b *disk.Batch) error {
 	return write()
 }
 
-// close writes what has not been kept yet, ends the journal, and unlocks the file. The lock is
-// not held.
+// close writes the changes that are not in the file yet, ends the journal, and unlocks the file.
+// The lock is not held.
 func (j *journal) close() error {
 	if j == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 // methodSAT is the authentication method of service-account tokens (protocol.md 7.2).
 const methodSAT = "K8S-SAT"
 
-// login judges a CONNECT, or an AUTH of a client that is connected. It runs on the
+// login decides on a CONNECT, or on an AUTH of a connected client. It runs on the
 // connection's goroutine, without the lock.
 func (s *Server) login(l *broker.Login) broker.Verdict {
 	if l.Again {
@@ -34,8 +34,8 @@ func (s *Server) login(l *broker.Login) broker.Verdict {
 	return broker.Verdict{Username: certified(l)}
 }
 
-// certified is the name of a client that showed a certificate and no user name: the name
-// in its certificate (protocol.md 7.3).
+// certified returns the user name of a client that presents a certificate and no user name: the
+// common name of the certificate (protocol.md 7.3).
 func certified(l *broker.Login) string {
 	if l.Username == "" && l.TLS != nil && len(l.TLS.VerifiedChains) > 0 {
 		return l.TLS.VerifiedChains[0][0].Subject.CommonName
@@ -43,7 +43,7 @@ func certified(l *broker.Login) string {
 	return ""
 }
 
-// authenticateAgain judges a re-authentication (protocol.md 7.2).
+// authenticateAgain decides on a re-authentication (protocol.md 7.2).
 func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 	s.broker.Lock()
 	decide := s.reauth
@@ -59,7 +59,7 @@ func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 	return s.verify(l)
 }
 
-// verify judges a client's token and makes its holder the user of the client.
+// verify checks a client's token and makes its holder the user of the client.
 func (s *Server) verify(l *broker.Login) broker.Verdict {
 	login, err := s.opts.VerifyToken(l.Data, s.Now())
 	if err != nil {
@@ -85,7 +85,6 @@ func (s *Server) expireLogin(c *broker.Client, at time.Time) {
 	}
 }
 
-// refused is told of clients that are not let in.
 func (s *Server) refused(c *broker.Client, v broker.Verdict) {
 	s.observeConnection(ObservedRefusal, c, whyRefused(v))
 }
@@ -100,7 +99,7 @@ func (s *Server) disconnected(c *broker.Client) {
 	s.expireLogin(c, time.Time{})
 }
 
-// mayUse tells whether a client may use a topic.
+// mayUse reports whether a client may use a topic.
 func (s *Server) mayUse(c *broker.Client, topic string, write bool) bool {
 	return rules(s.opts.Rules).allowTopic(c.ID, c.Username, topic, write) &&
 		(s.opts.AuthorizeTopic == nil || s.opts.AuthorizeTopic(c.ID, c.Username, topic, write))

@@ -10,10 +10,10 @@ import (
 	"github.com/sscli/sscli/redis"
 )
 
-// An Observation is one thing that happened to a store, see [Options.Observe]. What it holds
-// is lent until the function returns.
+// An Observation is one event, see [Options.Observe]. Its slices are valid until the function
+// returns.
 type Observation struct {
-	// What a store tells by itself. Kind and Time are always there.
+	// Kind and Time are always set.
 	StoreObservation
 
 	Topic string        // of the reply; empty: there is none, or it is not known
@@ -23,11 +23,11 @@ type Observation struct {
 
 	Remote string // address of the client, when it connects
 	MQTT   byte   // version, when it connects: 5 or 4
-	Reason string // why the client was refused, or has gone
+	Reason string // why the client was refused, or disconnected
 }
 
-// StoreObservation is what a store tells by itself, also one of [Attach]: see its
-// EngineOptions.
+// StoreObservation is the part of an Observation that comes from the store. The Observe of
+// [EngineOptions] has nothing else.
 type StoreObservation = store.Observation
 
 // ObservationKind is what an [Observation] is about.
@@ -38,9 +38,9 @@ const (
 	ObservedRequest    = store.Requested
 	ObservedExpiry     = store.Expired
 	ObservedRedis      = ObservationKind("redis")      // a command of a Redis client
-	ObservedConnect    = ObservationKind("connect")    // a client was let in
-	ObservedRefusal    = ObservationKind("refusal")    // a client was not let in
-	ObservedDisconnect = ObservationKind("disconnect") // a client has gone
+	ObservedConnect    = ObservationKind("connect")    // a client was accepted
+	ObservedRefusal    = ObservationKind("refusal")    // a client was refused
+	ObservedDisconnect = ObservationKind("disconnect") // a client has disconnected
 )
 
 // Outcome is what became of a request.
@@ -54,7 +54,7 @@ const (
 	OutcomeIgnored = store.OutcomeIgnored
 )
 
-// observed is told by the store. The broker is locked.
+// observed reports an observation of the store. The broker is locked.
 func (s *Server) observed(so store.Observation) {
 	if s.port.collects(so) {
 		return
@@ -69,7 +69,7 @@ func (s *Server) observed(so store.Observation) {
 	s.opts.Observe(o)
 }
 
-// observeIgnored tells of a request that gets no reply.
+// observeIgnored reports a request that gets no reply.
 func (s *Server) observeIgnored(r store.Request, why string) {
 	if s.opts.Observe == nil {
 		return
@@ -77,7 +77,7 @@ func (s *Server) observeIgnored(r store.Request, why string) {
 	s.opts.Observe(Observation{StoreObservation: ignored(r, s.now(), why)})
 }
 
-// ignored is about a request that does not reach the store.
+// ignored returns the observation of a request that does not reach the store.
 func ignored(r store.Request, at time.Time, why string) StoreObservation {
 	o := StoreObservation{
 		Kind: ObservedRequest, Time: at, ClientID: r.ClientID, Username: r.Username, Request: &r, Outcome: OutcomeIgnored, Cause: why,
@@ -112,7 +112,7 @@ func (s *Server) observeConnection(kind ObservationKind, c *broker.Client, reaso
 	})
 }
 
-// whyEnded says in words why a connection ended.
+// whyEnded returns in words why a connection ended.
 func whyEnded(e broker.End) string {
 	switch {
 	case e.Lost && e.Why != "":
@@ -126,7 +126,7 @@ func whyEnded(e broker.End) string {
 	}
 }
 
-// whyRefused says in words why a client was not let in.
+// whyRefused returns in words why a client was refused.
 func whyRefused(v broker.Verdict) string {
 	if v.Text != "" {
 		return v.Text

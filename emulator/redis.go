@@ -76,8 +76,8 @@ func (p *redisPort) changed(c *store.Change) {
 	p.server.Changed(redis.Change{Key: c.Entry.Key(), Kind: kind, New: c.New})
 }
 
-func (p *redisPort) Now() time.Time       { return p.now() }
-func (p *redisPort) Expect(keys [][]byte) { p.store.Expect(keys) }
+func (p *redisPort) Now() time.Time  { return p.now() }
+func (p *redisPort) Expect([][]byte) {}
 
 func (p *redisPort) Lookup(key []byte) (redis.Entry, bool) {
 	e, found := p.store.Lookup(key)
@@ -250,7 +250,7 @@ func (l serverLock) Unlock() {
 
 // note is told of each change of the store.
 func (s *Server) note(c *store.Change) {
-	s.history.add(c)
+	s.changes.add(c)
 	s.port.changed(c)
 }
 

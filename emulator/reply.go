@@ -7,7 +7,7 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// The store's own types that callers of this package need.
+// Types of the store that callers of this package need.
 type (
 	// Variants switches to other forms of what the protocol leaves open.
 	Variants = store.Variants
@@ -36,13 +36,13 @@ type Response struct {
 }
 
 func newResponse(r store.Response) Response {
-	return Response{Payload: r.Payload, Version: version(r.Version), Properties: ownProperties(r.Properties)}
+	return Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 }
 
-// ownProperties copies what the store lent.
-func ownProperties(lent []store.Property) []Property {
-	properties := make([]Property, len(lent))
-	for i, p := range lent {
+// cloneProperties copies properties of the store.
+func cloneProperties(of []store.Property) []Property {
+	properties := make([]Property, len(of))
+	for i, p := range of {
 		properties[i] = Property{p.Name, string(p.Value)}
 	}
 	return properties
@@ -57,8 +57,7 @@ func version(text []byte) wire.Version {
 	return v
 }
 
-// An Entry is a key's state. The fence is visible here and nowhere in the
-// protocol (protocol.md 4).
+// An Entry is the state of a key. The protocol never shows the fence (protocol.md 4).
 type Entry struct {
 	Value   []byte
 	Version wire.Version

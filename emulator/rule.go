@@ -11,14 +11,13 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// A Rule allows users to use keys (protocol.md 7.6). Rules only allow: what none of
-// them allows is refused.
+// A Rule allows users to use keys (protocol.md 7.6). What no rule allows is refused.
 type Rule struct {
 	User        string // the name of a user, or `*` for everybody
 	Read, Write bool   // GET, KEYNOTIFY, SCAN; SET, DEL, VDEL
 	// Keys is a pattern: `*` is any bytes, `?` one, `[0-9]` and `[abc]` one of those.
-	// {principal.clientId} and {principal.username} stand for the id or name of the client that
-	// asks, literally.
+	// {principal.clientId} and {principal.username} stand for the client's id and user name,
+	// literally.
 	Keys string
 }
 
@@ -29,7 +28,7 @@ const (
 	methodReadWrite = "ReadWrite"
 )
 
-// anybody is the user of a rule for everybody.
+// anybody as the User of a rule matches every user.
 const anybody = "*"
 
 const (
@@ -69,7 +68,7 @@ func (r Rule) check() error {
 	return nil
 }
 
-// String is the rule as [ParseRule] reads it.
+// String returns the rule in the form that [ParseRule] reads.
 func (r Rule) String() string {
 	method := methodRead
 	switch {
@@ -83,7 +82,7 @@ func (r Rule) String() string {
 
 func (r Rule) isFor(username string) bool { return r.User == anybody || r.User == username }
 
-// allows tells whether the rule lets that client do that with the key.
+// allows reports whether the rule allows a client to read or write a key.
 func (r Rule) allows(clientID, username, key string, write bool) bool {
 	if !r.isFor(username) || write && !r.Write || !write && !r.Read {
 		return false
@@ -95,7 +94,7 @@ func principals(keys, clientID, username string) string {
 	return strings.NewReplacer(principalClient, clientID, principalUser, username).Replace(keys)
 }
 
-// quoteGlob is the pattern that only text matches.
+// quoteGlob returns the pattern that matches only text.
 func quoteGlob(text string) string {
 	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(text)
 }
@@ -107,10 +106,10 @@ func (rs rules) allowKey(clientID, username, key string, write bool) bool {
 	return len(rs) == 0 || slices.ContainsFunc(rs, func(r Rule) bool { return r.allows(clientID, username, key, write) })
 }
 
-// allowTopic tells whether a client may publish to a topic, or subscribe to a
-// filter. Whoever has a rule may use the store, that is the request topic and the
-// topics of its own client id; a client without one may not. The topics of others are
-// nobody's. Rules say nothing of an application's own topics (assumed).
+// allowTopic reports whether a client may publish to a topic (write), or subscribe to a filter. A
+// client for which there is a rule may use the request topic, and the topics of its own client
+// id. Nobody may use another client's topics. Rules say nothing about an application's own
+// topics (assumed).
 func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	if len(rs) == 0 {
 		return true
@@ -137,7 +136,7 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	return known && (plain || strings.HasPrefix(rest, hexID(clientID)+"/"))
 }
 
-// notifyTopics is what the topics of all notifications begin with (protocol.md 1.1).
+// notifyTopics is the common prefix of all notification topics (protocol.md 1.1).
 const notifyTopics = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"
 
 func hexID(clientID string) string { return strings.ToUpper(hex.EncodeToString([]byte(clientID))) }

@@ -20,28 +20,27 @@ import (
 // loopback interface and lets anybody in.
 type Options struct {
 	Listen string // host:port; "" is 127.0.0.1:0
-	// Listener is where connections come from in place of Listen, perhaps not from a
-	// network: with net.Pipe the server also runs in virtual time (testing/synctest).
-	// The server closes it.
+	// Listener accepts connections in place of Listen, not necessarily from a network: with
+	// net.Pipe the server also runs in virtual time (testing/synctest). The server closes it.
 	Listener  net.Listener
-	WebSocket string      // host:port to listen for WebSockets at; "": none
-	Redis     string      // host:port to listen for Redis clients at; "": none
-	TLS       *tls.Config // of all of them; nil: plain TCP
+	WebSocket string      // host:port to listen for WebSockets on; "": none
+	Redis     string      // host:port to listen for Redis clients on; "": none
+	TLS       *tls.Config // of all listeners; nil: plain TCP
 
-	// RedisNotify are the flags of notify-keyspace-events at the start, such as KEA.
+	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
 
 	Users      map[string]string                           // user name to password; nil: anybody
 	CheckLogin func(username string, password []byte) bool // in place of Users
 	CheckToken func(token []byte) bool                     // service-account tokens (K8S-SAT); nil: any
-	// VerifyToken is in place of CheckToken for tokens that say whose they are and when
-	// they end, such as those of an [Issuer]. now is the store's clock.
+	// VerifyToken takes the place of CheckToken for tokens that name a user and expire, such as
+	// those of an [Issuer]. now is the store's clock.
 	VerifyToken func(token []byte, now time.Time) (Login, error)
 
-	Rules []Rule // who may use which keys; none: everybody all
-	// Authorize tells whether a client may read or write a key, AuthorizeTopic whether
-	// it may subscribe or publish to a topic; nil: everybody. Neither may call the
-	// server. Where there are Rules, those must allow it too.
+	Rules []Rule // who may use which keys; none: everybody may use all
+	// Authorize reports whether a client may read or write a key, AuthorizeTopic whether
+	// it may subscribe or publish to a topic; nil: everybody may. Neither may call the
+	// server. Where there are Rules, they must allow the access too.
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
@@ -53,17 +52,17 @@ type Options struct {
 
 	Limits Limits
 
-	// RefuseFilters are topic filters that nobody may subscribe to, as they are written: SUBACK
-	// 0x80.
+	// RefuseFilters are topic filters that nobody may subscribe to, compared character by
+	// character: SUBACK 0x80.
 	RefuseFilters []string
 
 	Variants Variants
 	Log      *slog.Logger // nil: silent
 
-	// Observe is told of every request, as the store saw it, of every command of a Redis
-	// client, of every key that expires, and of clients that come and go; nil: nobody is. It
-	// is called with the server locked, in the order in which things happened: it must not
-	// call the server, and whatever time it takes, all clients wait.
+	// Observe is called for each request, as the store saw it, each command of a Redis client,
+	// each key that expires, and each client that comes or goes; it may be nil. It is called
+	// with the server locked, in the order of the events: it must not call the server, and all
+	// clients wait while it runs.
 	Observe func(Observation)
 }
 
@@ -73,7 +72,7 @@ type Limits = broker.Limits
 // A Login is whom a token is for.
 type Login struct {
 	User    string    // the user name for rules; may be empty
-	Expires time.Time // when the token ends; zero: never
+	Expires time.Time // zero: never
 }
 
 const (
@@ -82,7 +81,7 @@ const (
 	webSocketPath = "/mqtt"
 )
 
-// ErrClosed is what a closed server answers with.
+// ErrClosed is the error of a server that is closed.
 var ErrClosed = errors.New("the emulator is closed")
 
 // A Server is an MQTT broker with a state store: package broker, with package store as
@@ -91,17 +90,17 @@ type Server struct {
 	opts    Options
 	broker  *broker.Broker
 	ln      net.Listener
-	ended   chan struct{} // closed when the server is closed, or ended by itself
-	end     sync.Once     // closes ended
 	ws      net.Listener  // nil: no WebSockets
 	redisAt net.Listener  // nil: no Redis clients
+	ended   chan struct{} // closed when the server is closed, or has ended by itself
+	end     sync.Once     // closes ended
 	port    *redisPort
 
-	// Guarded by broker: what was changed first is told first.
-	changed   sync.Cond // the state that Await looks at
+	// Guarded by broker: what was changed first is reported first.
+	changed   sync.Cond // the state that Await waits for
 	store     *store.Store
 	journal   *journal // nil: the store is in memory only
-	history   history
+	changes   changeLog
 	expiry    *broker.Timer // of the next key
 	expiresAt time.Time
 	intercept func(Request) Action
@@ -109,68 +108,36 @@ type Server struct {
 	reauth    func(clientID string, token []byte) byte
 	counts    State
 	closed    bool
-	stopped   time.Time // what the store's clock shows during a step of Redis commands; zero: it runs
+	stopped   time.Time // the store's clock during a step of Redis commands; zero: the clock runs
 	err       error     // why the server ended by itself
+	answering request   // while the store answers a request from a packet; else zero
 
-	// Memory that one request after the other uses.
-	payload, properties []byte
-	answering           request // while the store answers one that came in a packet; else zero
+	payload, properties []byte // reused buffers
 }
 
 // New starts a server. The caller closes it.
 func New(opts Options) (*Server, error) {
-	if opts.Listen == "" {
-		opts.Listen = defaultListen
-	}
-	if users := opts.Users; users != nil && opts.CheckLogin == nil {
-		opts.CheckLogin = func(username string, password []byte) bool {
-			want, known := users[username]
-			return known && want == string(password)
-		}
-	}
-	if opts.VerifyToken == nil && opts.CheckToken != nil {
-		check := opts.CheckToken
-		opts.VerifyToken = func(token []byte, _ time.Time) (Login, error) {
-			if !check(token) {
-				return Login{}, errors.New("the token is not known")
-			}
-			return Login{}, nil
-		}
-	}
-	authorize := opts.Authorize
-	if len(opts.Rules) > 0 {
-		authorize = func(clientID, username, key string, write bool) bool {
-			return rules(opts.Rules).allowKey(clientID, username, key, write) &&
-				(opts.Authorize == nil || opts.Authorize(clientID, username, key, write))
-		}
-	}
-	for _, r := range opts.Rules {
-		if err := r.check(); err != nil {
-			return nil, fmt.Errorf("rule %q: %w", r, err)
-		}
-	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
+	if err := opts.complete(); err != nil {
+		return nil, err
 	}
 	s := &Server{opts: opts, ended: make(chan struct{})}
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
-		Refuse: opts.RefuseFilters, Limits: opts.Limits,
-		Version: "sscli emulator", Log: opts.Log,
+		Refuse: opts.RefuseFilters, Limits: opts.Limits, Version: "sscli emulator", Log: opts.Log,
 	}
 	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {
 		b.Authorize = s.mayUse
 	}
 	s.broker = broker.New(b)
 	s.changed.L = s.broker
-	var err error
 	so := store.Options{
-		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: authorize, Changed: s.note, Variants: opts.Variants,
+		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: opts.Authorize, Changed: s.note, Variants: opts.Variants,
 	}
 	if opts.Observe != nil {
 		so.Observe = s.observed
 	}
+	var err error
 	s.store, s.journal, err = openStore(so, opts.Data, s.broker, s.fail)
 	if err != nil {
 		return nil, errors.Join(err, s.broker.Close())
@@ -182,6 +149,42 @@ func New(opts Options) (*Server, error) {
 		return nil, errors.Join(err, s.broker.Close(), s.journal.close())
 	}
 	return s, nil
+}
+
+// complete sets the defaults, and CheckLogin, VerifyToken and Authorize from the options that
+// they stand for.
+func (o *Options) complete() error {
+	if o.Listen == "" {
+		o.Listen = defaultListen
+	}
+	if users := o.Users; users != nil && o.CheckLogin == nil {
+		o.CheckLogin = func(username string, password []byte) bool {
+			want, known := users[username]
+			return known && want == string(password)
+		}
+	}
+	if check := o.CheckToken; check != nil && o.VerifyToken == nil {
+		o.VerifyToken = func(token []byte, _ time.Time) (Login, error) {
+			if !check(token) {
+				return Login{}, errors.New("the token is not known")
+			}
+			return Login{}, nil
+		}
+	}
+	for _, r := range o.Rules {
+		if err := r.check(); err != nil {
+			return fmt.Errorf("rule %q: %w", r, err)
+		}
+	}
+	if all, authorize := rules(o.Rules), o.Authorize; len(all) > 0 {
+		o.Authorize = func(clientID, username, key string, write bool) bool {
+			return all.allowKey(clientID, username, key, write) && (authorize == nil || authorize(clientID, username, key, write))
+		}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
 }
 
 func (s *Server) listen() error {
@@ -219,10 +222,10 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 	}
 }
 
-// Addr is the address that the server listens on.
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
-// WebSocketAddr is the address that the server listens for WebSockets on, or nil.
+// WebSocketAddr returns the address that the server listens for WebSockets on, or nil.
 func (s *Server) WebSocketAddr() net.Addr {
 	if s.ws == nil {
 		return nil
@@ -230,33 +233,33 @@ func (s *Server) WebSocketAddr() net.Addr {
 	return s.ws.Addr()
 }
 
-// URL is how clients on this machine reach the server.
+// URL returns the URL for clients on this machine.
 func (s *Server) URL() string {
-	scheme := "mqtt"
 	if s.opts.TLS != nil {
-		scheme = "mqtts"
+		return "mqtts://" + reachable(s.ln.Addr())
 	}
-	return scheme + "://" + reachable(s.Addr())
+	return "mqtt://" + reachable(s.ln.Addr())
 }
 
-// reachable is where clients on this machine find a listener.
+// WebSocketURL returns the URL for clients that use WebSockets, or "" if the server does not
+// listen for them.
+func (s *Server) WebSocketURL() string {
+	switch {
+	case s.ws == nil:
+		return ""
+	case s.opts.TLS != nil:
+		return "wss://" + reachable(s.ws.Addr()) + webSocketPath
+	default:
+		return "ws://" + reachable(s.ws.Addr()) + webSocketPath
+	}
+}
+
+// reachable returns host and port of a listener for clients on this machine.
 func reachable(addr net.Addr) string {
 	if a, ok := addr.(*net.TCPAddr); ok && a.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
 	}
 	return addr.String()
-}
-
-// WebSocketURL is how clients reach the server with WebSockets, or empty.
-func (s *Server) WebSocketURL() string {
-	if s.ws == nil {
-		return ""
-	}
-	scheme := "ws"
-	if s.opts.TLS != nil {
-		scheme = "wss"
-	}
-	return scheme + "://" + reachable(s.ws.Addr()) + webSocketPath
 }
 
 // Close tells the clients that the server shuts down, waits until all connections
@@ -268,14 +271,13 @@ func (s *Server) Close() error {
 		return nil
 	}
 	port := s.port.close()
-	// A store that can be kept no longer said why to Err, and answers nobody.
-	_ = s.journal.wait()
+	_ = s.journal.wait() // Err returns its error
 	defer s.end.Do(func() { close(s.ended) })
 	return errors.Join(port, s.broker.Close(), s.journal.close())
 }
 
-// Done is closed when the server is closed, or has ended by itself because its store can be
-// kept no longer. Err then says why.
+// Done returns a channel that is closed when the server is closed, or has ended by itself because
+// it cannot write its data file. Err then says why.
 func (s *Server) Done() <-chan struct{} { return s.ended }
 
 // Err returns why the server ended by itself, or nil.
@@ -285,17 +287,17 @@ func (s *Server) Err() error {
 	return s.err
 }
 
-// fail ends the server: what it would answer from now on could be lost.
+// fail ends the server: later answers could be lost.
 func (s *Server) fail(err error) {
 	s.opts.Log.Error("the store can be kept no longer", "error", err)
 	var port *redisPort
 	s.update(func() { s.err, port = err, s.port })
-	// The listeners are closed; that one was gone before does not matter any more.
+	// Errors of listeners that were closed before do not matter any more.
 	_ = errors.Join(port.close(), s.broker.Close())
 	s.end.Do(func() { close(s.ended) })
 }
 
-// update changes the server's state and lets those who wait for it look.
+// update changes the server's state and wakes Await.
 func (s *Server) update(change func()) {
 	s.broker.Lock()
 	change()
@@ -303,24 +305,20 @@ func (s *Server) update(change func()) {
 	s.changed.Broadcast()
 }
 
-// now is the store's clock. The broker is locked.
+// now returns the store's clock. The broker is locked.
 func (s *Server) now() time.Time {
 	if !s.stopped.IsZero() {
 		return s.stopped
 	}
-	now := s.broker.Now()
-	if s.opts.Skew != 0 {
-		now = now.Add(s.opts.Skew)
-	}
-	return now
+	return s.broker.Now().Add(s.opts.Skew)
 }
 
-// at has something done when the store's clock shows that time.
+// at calls do when the store's clock reaches due.
 func (s *Server) at(due time.Time, do func()) *broker.Timer {
 	return s.broker.At(due.Add(-s.opts.Skew), do)
 }
 
-// after does something later on the store's clock, or at once.
+// after calls do when d has passed on the store's clock, or at once.
 func (s *Server) after(d time.Duration, do func()) {
 	if d <= 0 {
 		do()
@@ -333,12 +331,9 @@ func (s *Server) after(d time.Duration, do func()) {
 	})
 }
 
-// arm sees to it that the next key expires in time.
+// arm sets the timer of the next key that expires.
 func (s *Server) arm() {
 	due, ok := s.store.NextExpiry()
-	if !ok {
-		due = time.Time{}
-	}
 	if due.Equal(s.expiresAt) {
 		return
 	}

@@ -40,16 +40,6 @@ func (b *Batch) Empty() bool { return len(b.changes) == 0 && b.clock == 0 }
 // Len returns the number of changes.
 func (b *Batch) Len() int { return len(b.changes) }
 
-// Reset empties the batch. A batch that has grown large gives its memory back.
-func (b *Batch) Reset() {
-	const maxReused = 1 << 20
-	if cap(b.data) > maxReused {
-		*b = Batch{}
-		return
-	}
-	*b = Batch{changes: b.changes[:0], data: b.data[:0]}
-}
-
 func (b *Batch) begin(key []byte) change {
 	c := change{begin: len(b.data), long: len(key) > bolt.MaxKeySize}
 	if c.long {

@@ -42,7 +42,7 @@ func commit(t *testing.T, f *File, b *Batch) {
 	if err := f.Commit(b); err != nil {
 		t.Fatal(err)
 	}
-	b.Reset()
+	*b = Batch{}
 }
 
 func record(i int) Record {

@@ -29,7 +29,7 @@ func Salvage(name, to string) (report Report, err error) {
 		if failed == nil {
 			failed = f.Commit(&b)
 		}
-		b.Reset()
+		b = Batch{}
 	}
 	report, err = Check(name, func(r Record) {
 		if b.Put(r); b.Len() == perCommit {

@@ -6,7 +6,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Cause is why a key changed. A notification does not tell (protocol.md 2.6).
+// Cause is why a key changed. A notification does not say (protocol.md 2.6).
 type Cause string
 
 // The causes of changes that a request can make. Callers of [Store.Apply] may have others.
@@ -22,15 +22,15 @@ const (
 type Change struct {
 	Entry    Entry // the key's new state, or its last one when it was deleted
 	Deleted  bool
-	New      bool // the key was not there before
+	New      bool // the key did not exist before
 	Cause    Cause
 	ClientID string // who asked; "" for an expiry
 	Version  []byte // of the new value, or of the deletion
 	Time     time.Time
 
-	Kept    bool  // Options.Keep said so of the new state
-	WasKept bool  // and of the state before
-	Clock   int64 // wall clock of the store's HLC, in milliseconds: the clock of the latest version
+	Kept    bool  // what Options.Keep returned for the new state
+	WasKept bool  // and for the state before
+	Clock   int64 // wall clock of the store's HLC, in milliseconds: no version is later
 }
 
 // A Write changes a key without a request, see [Store.Apply].
@@ -42,39 +42,36 @@ type Write struct {
 	Value   []byte
 	Expires time.Time // rounded up to the microsecond; zero: never
 	Persist bool
-	Mark    byte // 0 to 3: the store keeps it with the key in memory, and gives it no meaning
-	Delete  bool // removes the key; Value, Expires, Persist and Mark do not matter
+	Mark    byte // 0 to 3: kept with the key in memory, without a meaning to the store
+	Delete  bool // remove the key; Value, Expires, Persist and Mark are ignored
 }
 
-// Apply changes a key, if the rules that hold for requests allow it, and queues the
-// notifications. It returns the text of the refusal: the key is empty, the client is not
-// authorized, the key is fenced, or the quota is exceeded. Deleting a missing key changes
-// nothing and is not refused.
+// Apply changes a key, under the same rules as a request, and queues the notifications. It
+// returns the text of the refusal: the key is empty, the client is not authorized, the key is
+// fenced, or the quota is exceeded. Deleting a missing key changes nothing and is not refused.
 func (s *Store) Apply(w Write) (refusal string) {
 	s.Expire()
 	if len(w.Key) == 0 {
 		return wire.TextEmptyKey
 	}
-	if !s.allowed(w.ClientID, w.Username, w.Key, true) {
+	if !s.Allowed(w.ClientID, w.Username, w.Key, true) {
 		return wire.TextNotAuthorized
 	}
 	r := s.index.find(w.Key)
-	if text := s.guard(stamp{}, r); text != "" {
+	if text := s.checkFence(hlc{}, r); text != "" {
 		return text
 	}
 	var version []byte
 	n := len(s.queued(0))
 	switch {
 	case w.Delete && r == 0:
-		return "" // nothing changes
+		return ""
 	case w.Delete:
-		version = s.remove(r, w.Cause, w.ClientID, stamp{})
+		version = s.remove(r, w.Cause, w.ClientID, hlc{})
 	case s.full(r):
 		return wire.TextQuota
 	default:
-		e := s.put(r, update{
-			key: w.Key, value: w.Value, deadline: deadline(w.Expires), persist: w.Persist, mark: w.Mark, cause: w.Cause, clientID: w.ClientID,
-		})
+		e := s.put(r, w, nil, hlc{})
 		s.notifySet(e)
 		version = e.Version()
 	}
@@ -82,44 +79,37 @@ func (s *Store) Apply(w Write) (refusal string) {
 	return ""
 }
 
-// update is what becomes of a key.
-type update struct {
-	key, value []byte
-	fence      []byte // empty: the key keeps the one it has
-	deadline   int64  // see Entry
-	persist    bool
-	mark       byte
-	cause      Cause
-	clientID   string
-	seen       stamp // the version will be greater
-}
-
-// full tells whether there is no room for a write: of a new key if r is 0.
+// full reports whether there is no room for a write: of a new key if r is 0.
 func (s *Store) full(r ref) bool {
-	return r == 0 && s.opts.MaxKeys > 0 && s.index.len() >= s.opts.MaxKeys || s.index.arena.exhausted()
+	return r == 0 && s.Room(1) != "" || s.index.arena.exhausted()
 }
 
-// put gives a key a new state, and a new version. r is where the key is, 0 if it is new.
-func (s *Store) put(r ref, u update) Entry {
-	version := s.nextVersion(u.seen)
-	if r != 0 && len(u.fence) == 0 {
-		u.fence = s.index.entry(r).Fence()
+// put gives a key a new state, and a new version, which is greater than seen. r is where the key
+// is, 0 if it is new. Without a fence the key keeps the one it has.
+func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
+	version := s.nextVersion(seen)
+	flags, wasKept := w.Mark<<markShift, false
+	if r != 0 {
+		old := s.index.entry(r)
+		wasKept = old.kept()
+		if len(fence) == 0 {
+			fence = old.Fence()
+		}
 	}
-	flags, wasKept := u.mark<<markShift, r != 0 && s.index.entry(r).kept()
-	if u.persist {
+	if w.Persist {
 		flags |= flagPersist
 	}
-	if s.opts.Keep != nil && s.opts.Keep(u.key, u.persist) {
+	if s.opts.Keep != nil && s.opts.Keep(w.Key, w.Persist) {
 		flags |= flagKept
 	}
-	e := s.index.entry(s.index.put(r, u.key, version, u.fence, u.value, u.deadline, flags))
-	s.changed(Change{Entry: e, New: r == 0, Cause: u.cause, ClientID: u.clientID, Version: e.Version(), Kept: e.kept(), WasKept: wasKept})
+	e := s.index.entry(s.index.put(r, w.Key, version, fence, w.Value, deadline(w.Expires), flags))
+	s.changed(Change{Entry: e, New: r == 0, Cause: w.Cause, ClientID: w.ClientID, Version: e.Version(), Kept: e.kept(), WasKept: wasKept})
 	return e
 }
 
 // remove removes a key, notifies its watchers, and returns the version of the deletion: the
 // deleted value's (protocol.md 1.8, 3.6), or with a variant a new one.
-func (s *Store) remove(r ref, cause Cause, clientID string, seen stamp) []byte {
+func (s *Store) remove(r ref, cause Cause, clientID string, seen hlc) []byte {
 	e := s.index.entry(r)
 	version := e.Version()
 	if s.opts.Variants.DeleteNewVersion {
@@ -139,9 +129,9 @@ func (s *Store) changed(c Change) {
 	}
 }
 
-// nextVersion returns the store's next version as text, greater than all it gave before and
+// nextVersion returns the store's next version as text, greater than all that it gave before and
 // than seen (protocol.md 3.2, 3.4).
-func (s *Store) nextVersion(seen stamp) []byte {
+func (s *Store) nextVersion(seen hlc) []byte {
 	s.clock.next(s.millis, seen)
 	s.version = s.clock.appendText(s.version[:0], s.opts.Node, s.opts.Variants.PaddedVersions)
 	return s.version

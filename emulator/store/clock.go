@@ -8,33 +8,34 @@ import (
 	"strconv"
 )
 
-// A stamp is an HLC that a request brought, read in place. The zero stamp is none.
-type stamp struct {
+// An hlc is a reading of a hybrid logical clock that a request carried, as a view of the request.
+// The zero hlc is none.
+type hlc struct {
 	wall    int64 // milliseconds since the Unix epoch
 	counter uint64
 	node    []byte // not empty
 	text    []byte // as it came
 }
 
-func (v stamp) given() bool { return v.text != nil }
+func (v hlc) given() bool { return v.text != nil }
 
-func (v stamp) compare(o stamp) int {
+func (v hlc) compare(o hlc) int {
 	return cmp.Or(cmp.Compare(v.wall, o.wall), cmp.Compare(v.counter, o.counter), bytes.Compare(v.node, o.node))
 }
 
-// parseStamp reads an HLC as the store takes it, which is stricter than what clients take
-// from the store: numbers without a sign, and a node (protocol.md 3.3). Padding with zeros
+// parseHLC reads an HLC as the store accepts it. The store is stricter than clients are with its
+// versions: numbers have no sign, and a node is required (protocol.md 3.3). Padding with zeros
 // is fine. What MQTT could not carry in a property is no HLC either.
-func parseStamp(text []byte) (stamp, bool) {
+func parseHLC(text []byte) (hlc, bool) {
 	wall, rest, ok := cutDigits(text)
 	if !ok || len(rest) == 0 || rest[0] != ':' || wall > math.MaxInt64 {
-		return stamp{}, false
+		return hlc{}, false
 	}
 	counter, rest, ok := cutDigits(rest[1:])
 	if !ok || len(rest) < 2 || rest[0] != ':' || bytes.IndexByte(rest[1:], ':') >= 0 || len(text) > math.MaxUint16 {
-		return stamp{}, false
+		return hlc{}, false
 	}
-	return stamp{wall: int64(wall), counter: counter, node: rest[1:], text: text}, true
+	return hlc{wall: int64(wall), counter: counter, node: rest[1:], text: text}, true
 }
 
 // cutDigits reads the decimal digits that a text begins with, at least one.
@@ -59,12 +60,9 @@ func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 type clock struct {
 	wall    int64
 	counter uint64
-
-	text   []byte // of wall, with the colon after it, as it was last appended
-	textOf int64
 }
 
-func (c *clock) next(now int64, seen stamp) {
+func (c *clock) next(now int64, seen hlc) {
 	if seen.wall > c.wall || seen.wall == c.wall && seen.counter > c.counter {
 		c.wall, c.counter = seen.wall, seen.counter
 	}
@@ -85,17 +83,12 @@ func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
 	if padded {
 		wall, counter = 15, 5
 	}
-	if len(c.text) == 0 || c.textOf != c.wall { // many readings have the same
-		c.text = append(appendPadded(c.text[:0], uint64(max(c.wall, 0)), wall), ':')
-		c.textOf = c.wall
-	}
-	dst = append(dst, c.text...)
-	dst = appendPadded(dst, c.counter, counter)
-	dst = append(dst, ':')
+	dst = append(appendPadded(dst, uint64(max(c.wall, 0)), wall), ':')
+	dst = append(appendPadded(dst, c.counter, counter), ':')
 	return append(dst, node...)
 }
 
-// appendPadded appends a number with zeros before it up to the width.
+// appendPadded appends a number, with zeros before it up to the width.
 func appendPadded(dst []byte, n uint64, width int) []byte {
 	begin := len(dst)
 	dst = strconv.AppendUint(dst, n, 10)

@@ -1,13 +1,10 @@
 package store
 
 func (s *Store) get(c *call) Response {
-	if text := c.arguments(2, 2); text != "" {
+	if text := c.checkWords(2, 2); text != "" {
 		return s.refuse(c, text)
 	}
-	if text := s.access(c, false); text != "" {
-		return s.refuse(c, text)
-	}
-	if text := s.stamps(c, false, false); text != "" {
+	if text := s.check(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
 	r := s.index.find(c.key)

@@ -27,14 +27,9 @@ type index struct {
 	expiries *btree.BTreeG[expiry]
 	hint     btree.PathHint // keys often come in ascending order
 
-	// Records that need not be looked for. None of them has moved or was removed.
-	last     ref   // the one that was found last; 0: none
-	expected []ref // those that come next
-	touched  []ref // memory of expected
-
-	sum    byte   // of touched records; without a use, reading them would be left out
-	wanted []byte // the key of the ref that is wanted
-	joined []byte // a record in the making; used again
+	last   ref    // the record found last, if it has not moved since; 0: none
+	wanted []byte // the key that wantedRef stands for
+	buffer []byte // for encoding a record; reused
 }
 
 // An expiry is a record that expires, and when: records that expire at the same time do so in
@@ -68,11 +63,8 @@ func (x *index) clear() {
 		return a.at < b.at || a.at == b.at && bytes.Compare(x.key(a.ref), x.key(b.ref)) < 0
 	}, options)
 	x.hint = btree.PathHint{}
-	x.forget()
+	x.last = 0
 }
-
-// forget is for when a record moves or is removed.
-func (x *index) forget() { x.last, x.expected = 0, nil }
 
 func (x *index) len() int { return len(x.byHash) + len(x.others) }
 
@@ -91,10 +83,6 @@ func (x *index) find(key []byte) ref {
 	if x.holds(x.last, key) {
 		return x.last
 	}
-	if len(x.expected) > 0 && x.holds(x.expected[0], key) {
-		x.last, x.expected = x.expected[0], x.expected[1:]
-		return x.last
-	}
 	r := x.byHash[x.hash(key)]
 	if !x.holds(r, key) {
 		r = x.others[string(key)]
@@ -106,39 +94,24 @@ func (x *index) find(key []byte) ref {
 // holds tells whether the record of a key is at r.
 func (x *index) holds(r ref, key []byte) bool { return r != 0 && bytes.Equal(x.entry(r).Key(), key) }
 
-// touch brings the records of keys into the processor's cache, in the order in which they will be
-// looked for. In a large store each is a wait
-// for the memory. In a loop that does nothing else the processor waits for several at once,
-// which makes a pipeline of 64 requests a quarter cheaper.
-func (x *index) touch(keys [][]byte) {
-	x.touched = x.touched[:0]
-	for _, key := range keys {
-		if r := x.byHash[x.hash(key)]; r != 0 {
-			x.sum += x.arena.bytes(r)[0]
-			x.touched = append(x.touched, r)
-		}
-	}
-	x.expected = x.touched
-}
-
 // put writes the record of a key in place of the one at r, or where there is room when r is
 // 0, and returns where it is. The slices may be parts of the old record.
 func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, flags byte) ref {
-	x.joined = appendRecord(x.joined[:0], key, version, fence, value, deadline, flags)
+	x.buffer = appendRecord(x.buffer[:0], key, version, fence, value, deadline, flags)
 	if r != 0 {
 		x.expire(r, false)
 	}
 	old := r
-	if r == 0 || !fits(len(x.joined), len(x.arena.bytes(r))) {
-		r = x.arena.alloc(len(x.joined))
+	if r == 0 || !fits(len(x.buffer), len(x.arena.bytes(r))) {
+		r = x.arena.alloc(len(x.buffer))
 	}
-	copy(x.arena.bytes(r), x.joined)
+	copy(x.arena.bytes(r), x.buffer)
 	if r != old {
 		x.move(old, r)
 	}
 	x.expire(r, true)
-	if cap(x.joined) > largest {
-		x.joined = nil
+	if cap(x.buffer) > largest {
+		x.buffer = nil
 	}
 	return r
 }
@@ -154,7 +127,7 @@ func (x *index) move(old, r ref) {
 	x.ordered.SetHint(r, &x.hint)
 	if old != 0 {
 		x.arena.free(old)
-		x.forget()
+		x.last = 0
 	}
 }
 
@@ -169,7 +142,7 @@ func (x *index) remove(r ref) {
 		delete(x.others, string(e.Key()))
 	}
 	x.arena.free(r)
-	x.forget()
+	x.last = 0
 	if x.len() == 0 && len(x.arena.blocks) > manyBlocks {
 		x.clear() // maps do not shrink by themselves
 	}

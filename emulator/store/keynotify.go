@@ -19,31 +19,28 @@ type watcher struct {
 // keyNotify registers the client for a key, or with STOP removes it
 // (protocol.md 2.5). One STOP is enough however often it was registered.
 func (s *Store) keyNotify(c *call) Response {
-	if text := c.arguments(2, 3); text != "" {
+	if text := c.checkWords(2, 3); text != "" {
 		return s.refuse(c, text)
 	}
 	stop := len(c.words) == 3
 	if stop && string(s.word(c.words[2])) != wire.OptionStop {
 		return s.refuse(c, wire.TextSyntax)
 	}
-	if text := s.access(c, false); text != "" {
-		return s.refuse(c, text)
-	}
-	if text := s.stamps(c, false, false); text != "" {
+	if text := s.check(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
 	_, watching := s.watching[c.ClientID][string(c.key)]
 	switch {
 	case stop && !watching:
-		return s.count(c, 0)
+		return s.count(c, 0, causeNotWatched)
 	case stop:
 		s.unwatch(c.ClientID, string(c.key))
 	case watching && s.opts.Variants.RepeatedWatchZero:
-		return s.count(c, 0)
+		return s.count(c, 0, causeWatched)
 	case !watching && !s.watch(c.ClientID, string(c.key)):
 		return s.refuse(c, textKeyTooLong)
 	}
-	return s.ok(c)
+	return s.ok(c, "")
 }
 
 // watch registers a client for a key; false means that the topic of the notifications would
@@ -82,9 +79,6 @@ func (s *Store) Disconnect(clientID string) {
 		s.unwatch(clientID, key)
 	}
 }
-
-// Watching returns the number of registrations of a client.
-func (s *Store) Watching(clientID string) int { return len(s.watching[clientID]) }
 
 // Registrations returns the number of registrations of all clients.
 func (s *Store) Registrations() int { return s.registrations }

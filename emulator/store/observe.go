@@ -1,11 +1,6 @@
 package store
 
-import (
-	"bytes"
-	"time"
-
-	"github.com/sscli/sscli/client/wire"
-)
+import "time"
 
 // An Observation is what became of a request, or another change of the store, for
 // [Options.Observe].
@@ -48,6 +43,17 @@ const (
 	OutcomeIgnored Outcome = "ignored" // no reply
 )
 
+// The causes of outcomes.
+const (
+	causeMissing    = "missing"
+	causeExists     = "exists"
+	causeOtherValue = "another value"
+	causeWasMissing = "was missing"
+	causeSameValue  = "same value"
+	causeNotWatched = "not watched"
+	causeWatched    = "watched already"
+)
+
 // queued returns the notifications from the n-th on that were not taken yet.
 func (s *Store) queued(n int) []Notification {
 	if s.queue.taken {
@@ -58,15 +64,14 @@ func (s *Store) queued(n int) []Notification {
 
 // answerObserved is answer, and reports the request.
 func (s *Store) answerObserved(c *call) Response {
-	n, keys := len(s.queued(0)), s.index.len()
+	n := len(s.queued(0))
 	r := s.answer(c)
 	req := *c.Request // a copy, so that the request need not be allocated when nobody observes
-	o := Observation{
+	s.opts.Observe(Observation{
 		Kind: Requested, Time: s.now, ClientID: c.ClientID, Username: c.Username,
-		Request: &req, Words: c.words, Reply: r.Payload[len(c.dst):], Version: r.Version, Notified: s.queued(n),
-	}
-	o.Outcome, o.Cause = judge(o.Words, o.Reply, s.index.len() > keys)
-	s.opts.Observe(o)
+		Request: &req, Words: c.words, Reply: r.Payload[len(c.dst):],
+		Outcome: r.Outcome, Cause: r.Cause, Version: r.Version, Notified: s.queued(n),
+	})
 	return r
 }
 
@@ -80,60 +85,4 @@ func (s *Store) observeChange(kind ObservationKind, clientID, username string, k
 		Kind: kind, Time: s.now, ClientID: clientID, Username: username,
 		Key: key, Outcome: OutcomeOK, Version: version, Notified: s.queued(n),
 	})
-}
-
-// judge reads the outcome of a request from its reply.
-func judge(words [][]byte, payload []byte, isNew bool) (Outcome, string) {
-	reply, err := wire.ParseReply(payload)
-	if err != nil { // a store writes no such reply
-		return OutcomeRefused, err.Error()
-	}
-	if refused := reply.StoreError(); refused != nil {
-		return OutcomeRefused, refused.Text
-	}
-	verb := ""
-	if len(words) > 0 {
-		verb = string(bytes.ToUpper(words[0]))
-	}
-	number := reply.Value.Int
-	switch {
-	case reply.Value.Kind == wire.Null:
-		return OutcomeNo, "missing"
-	case reply.Value.Kind != wire.Integer:
-		return OutcomeOK, met(verb, words, isNew)
-	case number > 0:
-		return OutcomeOK, ""
-	case number < 0 && verb == wire.VerbSet && has(words, wire.OptionNX):
-		return OutcomeNo, "exists"
-	case number < 0:
-		return OutcomeNo, "another value"
-	case verb == wire.VerbKeyNotify && len(words) > 2:
-		return OutcomeNo, "not watched"
-	case verb == wire.VerbKeyNotify:
-		return OutcomeNo, "watched already"
-	default:
-		return OutcomeNo, "missing"
-	}
-}
-
-// met says why a SET with NEX was applied: with it, clients make locks and extend them.
-func met(verb string, words [][]byte, isNew bool) string {
-	switch {
-	case verb != wire.VerbSet || !has(words, wire.OptionNEX):
-		return ""
-	case isNew:
-		return "was missing"
-	default:
-		return "same value"
-	}
-}
-
-// has tells whether an option is among the words after the value.
-func has(words [][]byte, option string) bool {
-	for _, w := range words[min(3, len(words)):] {
-		if string(bytes.ToUpper(w)) == option {
-			return true
-		}
-	}
-	return false
 }

@@ -2,7 +2,7 @@ package store
 
 import "github.com/sscli/sscli/client/wire"
 
-// What another front than the requests of the protocol needs to know.
+// Methods for a front end with requests of its own, such as the Redis port.
 
 // KeyAt returns the i-th key, from 0 to Len, in the order of the bytes.
 func (s *Store) KeyAt(i int) []byte {
@@ -10,11 +10,8 @@ func (s *Store) KeyAt(i int) []byte {
 	return s.index.key(r)
 }
 
-// Expiring returns how many keys expire.
+// Expiring returns the number of keys that expire.
 func (s *Store) Expiring() int { return s.index.expiries.Len() }
-
-// Expect prepares to look keys up. It changes nothing.
-func (s *Store) Expect(keys [][]byte) { s.index.touch(keys) }
 
 // Room returns the text of the refusal if n more keys would not fit the quota.
 func (s *Store) Room(n int) (refusal string) {
@@ -24,13 +21,13 @@ func (s *Store) Room(n int) (refusal string) {
 	return ""
 }
 
-// Fenced returns the text with which a write without a fencing token is refused, or "".
-func (s *Store) Fenced(key []byte) (refusal string) { return s.guard(stamp{}, s.index.find(key)) }
+// Fenced returns the text of the refusal of a write without a fencing token, or "".
+func (s *Store) Fenced(key []byte) (refusal string) { return s.checkFence(hlc{}, s.index.find(key)) }
 
-// Restricted tells whether Allowed may refuse anybody anything.
+// Restricted reports whether Allowed may return false.
 func (s *Store) Restricted() bool { return s.opts.Authorize != nil }
 
-// Allowed tells whether a client may read or write a key.
+// Allowed reports whether a client may read or write a key.
 func (s *Store) Allowed(clientID, username string, key []byte, write bool) bool {
-	return s.allowed(clientID, username, key, write)
+	return s.opts.Authorize == nil || s.opts.Authorize(clientID, username, string(key), write)
 }

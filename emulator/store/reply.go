@@ -2,29 +2,37 @@ package store
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/sscli/sscli/client/wire"
 )
 
-// What the verbs answer with (protocol.md 2.3).
+// The replies of the verbs (protocol.md 2.3). cause is for Response.Cause.
 
-func (s *Store) ok(c *call) Response {
-	return Response{Payload: append(c.dst, "+OK\r\n"...)}
+func (s *Store) ok(c *call, cause string) Response {
+	return Response{Payload: append(c.dst, "+OK\r\n"...), Outcome: OutcomeOK, Cause: cause}
 }
 
-func (s *Store) count(c *call, n int64) Response {
-	if n == -1 && s.opts.Variants.BareMinusOne {
-		return Response{Payload: append(c.dst, "-1\r\n"...)}
+func (s *Store) count(c *call, n int64, cause string) Response {
+	r := Response{Outcome: OutcomeOK, Cause: cause}
+	if n <= 0 {
+		r.Outcome = OutcomeNo
 	}
-	return Response{Payload: wire.AppendValue(c.dst, wire.Value{Kind: wire.Integer, Int: n})}
+	if n == -1 && s.opts.Variants.BareMinusOne {
+		r.Payload = append(c.dst, "-1\r\n"...)
+	} else {
+		r.Payload = wire.AppendValue(c.dst, wire.Value{Kind: wire.Integer, Int: n})
+	}
+	return r
 }
 
 func (s *Store) null(c *call) Response {
+	r := Response{Outcome: OutcomeNo, Cause: causeMissing}
 	if s.opts.Variants.NullUnderscore {
-		return Response{Payload: append(c.dst, "_\r\n"...)}
+		r.Payload = append(c.dst, "_\r\n"...)
+	} else {
+		r.Payload = wire.AppendValue(c.dst, wire.Value{Kind: wire.Null})
 	}
-	return Response{Payload: wire.AppendValue(c.dst, wire.Value{Kind: wire.Null})}
+	return r
 }
 
 func (s *Store) blob(c *call, value []byte) Response {
@@ -32,7 +40,7 @@ func (s *Store) blob(c *call, value []byte) Response {
 	if s.opts.Variants.BlobUnframed {
 		payload = payload[:len(payload)-len("\r\n")]
 	}
-	return Response{Payload: payload}
+	return Response{Payload: payload, Outcome: OutcomeOK}
 }
 
 func (s *Store) refuse(c *call, text string) Response {
@@ -43,7 +51,7 @@ func (s *Store) refuse(c *call, text string) Response {
 	if s.opts.Variants.ErrorUnframed {
 		payload = payload[:len(payload)-len("\r\n")]
 	}
-	return Response{Payload: payload}
+	return Response{Payload: payload, Outcome: OutcomeRefused, Cause: text}
 }
 
 func (r Response) with(version []byte) Response {
@@ -51,37 +59,24 @@ func (r Response) with(version []byte) Response {
 	return r
 }
 
-// replyProperties are what every reply carries (protocol.md 1.6). Only the version differs from
-// one reply to the next.
-type replyProperties struct {
-	bare      []Property // of replies without a version
-	versioned []Property // of replies with one
-	version   *Property  // in versioned
-}
-
-func newReplyProperties(v Variants) (p replyProperties) {
+// replyProperties returns the user properties of a reply with that version, or without one
+// (protocol.md 1.6). They are valid until the next call.
+func (s *Store) replyProperties(version []byte) []Property {
+	v, p := s.opts.Variants, s.properties[:0]
 	if !v.NoStatus {
-		p.bare = append(p.bare, Property{wire.PropStatus, []byte(wire.StatusOK)})
+		p = append(p, Property{wire.PropStatus, s.status})
 	}
-	at := len(p.bare)
+	if len(version) > 0 {
+		p = append(p, Property{wire.PropTimestamp, version})
+	}
 	if !v.NoProtocolVersion {
-		p.bare = append(p.bare, Property{wire.PropProtocol, []byte(wire.ProtocolVersion)})
+		p = append(p, Property{wire.PropProtocol, s.protocol})
 	}
-	p.versioned = slices.Insert(slices.Clone(p.bare), at, Property{Name: wire.PropTimestamp})
-	p.version = &p.versioned[at]
+	s.properties = p
 	return p
 }
 
-// of returns the properties of a reply. They are good until the next call.
-func (p *replyProperties) of(version []byte) []Property {
-	if len(version) == 0 {
-		return p.bare
-	}
-	p.version.Value = version
-	return p.versioned
-}
-
-// word is how a verb or option word counts.
+// word returns a verb or option as it is compared.
 func (s *Store) word(w []byte) []byte {
 	if s.opts.Variants.AnyCase {
 		return bytes.ToUpper(w)

@@ -27,90 +27,85 @@ func (r *Request) SetProperty(name, value []byte) {
 	}
 }
 
-// call is a request on its way through the checks.
+// call is a request while the store answers it.
 type call struct {
 	*Request
 	words [][]byte
 	key   []byte
 	dst   []byte // the reply is appended here
 
-	timestamp stamp // zero if none came
-	fence     stamp // zero if no fencing token came
+	timestamp hlc // zero if none came
+	fence     hlc // zero if no fencing token came
 }
 
-// arguments checks the number of words, verb included.
-func (c *call) arguments(least, most int) string {
+// The checks return the text of the refusal, or "".
+
+// checkWords checks the number of words, verb included.
+func (c *call) checkWords(least, most int) string {
 	if len(c.words) < least || len(c.words) > most {
 		return wire.TextWrongArguments
 	}
 	return ""
 }
 
-// access takes the key and checks that the client may use it.
-func (s *Store) access(c *call, write bool) string {
+// check reads the key and the HLCs of a request, in the order of Do's checks. Only a write takes a
+// fencing token.
+func (s *Store) check(c *call, write, needTimestamp bool) string {
 	c.key = c.words[1]
 	if len(c.key) == 0 {
 		return wire.TextEmptyKey
 	}
-	if !s.allowed(c.ClientID, c.Username, c.key, write) {
+	if !s.Allowed(c.ClientID, c.Username, c.key, write) {
 		return wire.TextNotAuthorized
 	}
-	return ""
-}
-
-func (s *Store) allowed(clientID, username string, key []byte, write bool) bool {
-	return s.opts.Authorize == nil || s.opts.Authorize(clientID, username, string(key), write)
-}
-
-// stamps checks `__ts` and `__ft` (protocol.md 3.2, 4 rows 12 and 13).
-func (s *Store) stamps(c *call, needTimestamp, takesFence bool) string {
-	check := needTimestamp || s.opts.Variants.TimestampOnAll
+	if text := s.checkTimestamp(c, write, needTimestamp); text != "" || !write || c.Fence == nil {
+		return text
+	}
+	fence, ok := parseHLC(c.Fence)
 	switch {
-	case needTimestamp && c.Timestamp == nil:
-		return wire.TextMissingTimestamp
-	case c.Timestamp == nil:
-	case !check && !takesFence: // a request that writes nothing
-	default:
-		ts, ok := parseStamp(c.Timestamp)
-		switch ahead := ok && s.ahead(ts); {
-		case !ok && check:
-			return wire.TextMalformedTimestamp
-		case ahead && check:
-			return wire.TextClockAhead
-		case ok && !ahead:
-			c.timestamp = ts
-		}
-	}
-	if !takesFence || c.Fence == nil {
-		return ""
-	}
-	ft, ok := parseStamp(c.Fence)
-	if !ok {
+	case !ok:
 		return wire.TextMalformedTimestamp
-	}
-	if s.ahead(ft) {
+	case s.ahead(fence):
 		return wire.TextFenceAhead
 	}
-	c.fence = ft
+	c.fence = fence
 	return ""
 }
 
-// ahead tells whether a reading is more than a minute ahead of the store.
-func (s *Store) ahead(v stamp) bool {
+// checkTimestamp reads `__ts` (protocol.md 3.2, 4 rows 12 and 13). Where it is not required, only a
+// variant of the store refuses a bad one.
+func (s *Store) checkTimestamp(c *call, write, required bool) string {
+	strict := required || s.opts.Variants.TimestampOnAll
+	switch {
+	case required && c.Timestamp == nil:
+		return wire.TextMissingTimestamp
+	case c.Timestamp == nil || !strict && !write:
+		return ""
+	}
+	ts, ok := parseHLC(c.Timestamp)
+	switch ahead := ok && s.ahead(ts); {
+	case !ok && strict:
+		return wire.TextMalformedTimestamp
+	case ahead && strict:
+		return wire.TextClockAhead
+	case ok && !ahead:
+		c.timestamp = ts
+	}
+	return ""
+}
+
+// ahead reports whether a reading is more than a minute ahead of the store.
+func (s *Store) ahead(v hlc) bool {
 	return v.wall > s.millis+wire.MaxDrift.Milliseconds()
 }
 
-// guard checks a token, the zero stamp if there is none, against the key's fence
+// checkFence checks a token, the zero hlc if there is none, against the key's fence
 // (protocol.md 4).
-func (s *Store) guard(token stamp, r ref) string {
+func (s *Store) checkFence(token hlc, r ref) string {
 	if r == 0 {
 		return ""
 	}
-	text := s.index.entry(r).Fence()
-	if len(text) == 0 {
-		return ""
-	}
-	fence, fenced := parseStamp(text)
+	fence, fenced := parseHLC(s.index.entry(r).Fence())
 	switch {
 	case !fenced:
 		return ""

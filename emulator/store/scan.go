@@ -11,7 +11,7 @@ import (
 // else, so it stays good however the store changes meanwhile. Keys that the
 // client may not read are left out (assumed).
 func (s *Store) scan(c *call) Response {
-	if text := c.arguments(2, 3); text != "" {
+	if text := c.checkWords(2, 3); text != "" {
 		return s.refuse(c, text)
 	}
 	pattern := c.words[1]
@@ -25,14 +25,14 @@ func (s *Store) scan(c *call) Response {
 			return s.refuse(c, wire.TextSyntax)
 		}
 	}
-	if text := s.stamps(c, false, false); text != "" {
+	if text := s.checkTimestamp(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
 	if s.opts.Variants.ScanEmptyPage && len(c.words) == 2 {
-		return Response{Payload: appendPage(c.dst, nil, []byte{}, true)}
+		return Response{Payload: appendPage(c.dst, nil, []byte{}, true), Outcome: OutcomeOK}
 	}
 	found, last, more := s.matches(c, pattern, after)
-	return Response{Payload: appendPage(c.dst, found, last, more)}
+	return Response{Payload: appendPage(c.dst, found, last, more), Outcome: OutcomeOK}
 }
 
 // looked is how many readable keys a page of SCAN looks at, whether they match or not: it
@@ -56,7 +56,7 @@ func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []b
 			return false // the keys with the prefix stand together
 		case len(after) > 0 && bytes.Equal(key, after):
 			return true
-		case !s.allowed(c.ClientID, c.Username, key, false):
+		case !s.Allowed(c.ClientID, c.Username, key, false):
 			return true // before it could become a token
 		}
 		match := MatchGlob(pattern, key)

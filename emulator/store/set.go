@@ -19,17 +19,12 @@ type setOptions struct {
 // document's table has it, is one word too many.
 func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	for i := 0; i < len(words); i++ {
-		switch string(s.word(words[i])) {
-		case wire.OptionNX:
+		switch option := string(s.word(words[i])); option {
+		case wire.OptionNX, wire.OptionNEX:
 			if o.nx || o.nex {
 				return o, wire.TextSyntax
 			}
-			o.nx = true
-		case wire.OptionNEX:
-			if o.nx || o.nex {
-				return o, wire.TextSyntax
-			}
-			o.nex = true
+			o.nx, o.nex = option == wire.OptionNX, option == wire.OptionNEX
 		case wire.OptionPX:
 			i++
 			if o.px != 0 || i == len(words) {
@@ -49,8 +44,8 @@ func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	return o, ""
 }
 
-// parsePX reads whole milliseconds, at least one. What does not fit a duration of
-// Go, 292 years, is cut to it: no test outlives that.
+// parsePX reads whole milliseconds, at least one. More than a time.Duration holds, 292 years,
+// is cut to that.
 func parsePX(w []byte) (time.Duration, bool) {
 	ms, rest, ok := cutDigits(w)
 	if !ok || len(rest) > 0 || ms == 0 || ms > math.MaxInt64 {
@@ -60,51 +55,67 @@ func parsePX(w []byte) (time.Duration, bool) {
 }
 
 func (s *Store) set(c *call) Response {
-	if text := c.arguments(3, 6); text != "" {
+	if text := c.checkWords(3, 6); text != "" {
 		return s.refuse(c, text)
 	}
 	opts, text := s.setOptions(c.words[3:])
 	if text != "" {
 		return s.refuse(c, text)
 	}
-	if text := s.access(c, true); text != "" {
+	if text := s.check(c, true, true); text != "" {
 		return s.refuse(c, text)
 	}
-	if text := s.stamps(c, true, true); text != "" {
-		return s.refuse(c, text)
-	}
-	r, value := s.index.find(c.key), c.words[2]
-	u := update{
-		key: c.key, value: value, fence: c.fence.text, persist: c.Persist,
-		cause: CauseSet, clientID: c.ClientID, seen: c.timestamp,
-	}
+	r := s.index.find(c.key)
+	w := Write{ClientID: c.ClientID, Cause: CauseSet, Key: c.key, Value: c.words[2], Persist: c.Persist}
 	if opts.px > 0 {
-		u.cause, u.deadline = CauseSetPX, deadline(s.now.Add(opts.px))
+		w.Cause, w.Expires = CauseSetPX, s.now.Add(opts.px)
 	}
-	renewal := false
 	if r != 0 {
 		e := s.index.entry(r)
-		met := !opts.nx && (!opts.nex || bytes.Equal(e.Value(), value))
-		if !met && s.opts.Variants.ConditionBeforeFence {
-			return s.count(c, -1).with(e.Version())
+		unmet := opts.unmet(e.Value(), w.Value)
+		if unmet != "" && s.opts.Variants.ConditionBeforeFence {
+			return s.count(c, -1, unmet).with(e.Version())
 		}
-		if text := s.guard(c.fence, r); text != "" {
+		if text := s.checkFence(c.fence, r); text != "" {
 			return s.refuse(c, text)
 		}
-		if !met {
-			return s.count(c, -1).with(e.Version())
+		if unmet != "" {
+			return s.count(c, -1, unmet).with(e.Version())
 		}
 		if opts.px == 0 && s.opts.Variants.KeepTTL {
-			u.deadline = e.deadline()
+			w.Expires = e.Expires()
 		}
-		renewal = opts.nex
 	}
 	if s.full(r) {
 		return s.refuse(c, wire.TextQuota)
 	}
-	e := s.put(r, u)
-	if !renewal || !s.opts.Variants.SilentRenewal {
+	e := s.put(r, w, c.fence.text, c.timestamp)
+	if r == 0 || !opts.nex || !s.opts.Variants.SilentRenewal {
 		s.notifySet(e)
 	}
-	return s.ok(c).with(e.Version())
+	return s.ok(c, opts.nexReason(r == 0)).with(e.Version())
+}
+
+// unmet returns why a SET is not applied to a key with that value, or "" if it is.
+func (o setOptions) unmet(old, value []byte) string {
+	switch {
+	case o.nx:
+		return causeExists
+	case o.nex && !bytes.Equal(old, value):
+		return causeOtherValue
+	default:
+		return ""
+	}
+}
+
+// nexReason returns why a SET with NEX was applied: with it, clients acquire locks and extend them.
+func (o setOptions) nexReason(isNew bool) string {
+	switch {
+	case !o.nex:
+		return ""
+	case isNew:
+		return causeWasMissing
+	default:
+		return causeSameValue
+	}
 }

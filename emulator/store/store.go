@@ -50,12 +50,14 @@ type Store struct {
 	registrations int
 	queue         queue
 
-	// Memory that one call after the other uses.
+	status, protocol []byte // values of properties
+
+	// Reused buffers.
 	words      [][]byte
 	version    []byte
 	page       []Entry
 	change     Change
-	properties replyProperties
+	properties []Property
 }
 
 // A Response is the answer to a request.
@@ -63,6 +65,8 @@ type Response struct {
 	Payload    []byte     // the buffer that Do was given, with the reply appended
 	Version    []byte     // of `__ts`; empty if there is none
 	Properties []Property // the user properties, in order
+	Outcome    Outcome
+	Cause      string // why the outcome is this one; may be empty
 }
 
 // A Property is an MQTT user property.
@@ -95,7 +99,7 @@ func New(opts Options) *Store {
 		watchers: make(map[string][]watcher),
 		watching: make(map[string]map[string]struct{}),
 
-		properties: newReplyProperties(opts.Variants),
+		status: []byte(wire.StatusOK), protocol: []byte(wire.ProtocolVersion),
 	}
 }
 
@@ -113,7 +117,7 @@ func (s *Store) Do(req *Request, dst []byte) Response {
 	} else {
 		r = s.answerObserved(&c)
 	}
-	r.Properties = s.properties.of(r.Version)
+	r.Properties = s.replyProperties(r.Version)
 	return r
 }
 

@@ -1,0 +1,65 @@
+package emulator
+
+import (
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator/store"
+)
+
+// A Change is one modification of the store. A notification does not tell
+// causes apart (protocol.md 2.6); the server remembers them.
+type Change struct {
+	Key      string
+	Cause    Cause
+	ClientID string // who asked; "" for an expiry
+	Value    []byte // what was set, or what was deleted
+	Version  wire.Version
+	Time     time.Time // on the store's clock
+}
+
+// changeLog is a ring of the last changes. Every server has one, so a slot reuses its memory.
+type changeLog struct {
+	slots []loggedChange
+	next  int // the slot to be written next: the oldest change, when the ring is full
+}
+
+type loggedChange struct {
+	cause               Cause
+	clientID            string
+	time                time.Time
+	key, version, value []byte
+}
+
+const (
+	maxChanges    = 1024
+	maxSlotMemory = 1024 // bytes of memory that a slot keeps for the next value
+)
+
+func (l *changeLog) add(c *store.Change) {
+	if len(l.slots) < maxChanges {
+		l.slots = append(l.slots, loggedChange{})
+	}
+	slot := &l.slots[l.next]
+	l.next = (l.next + 1) % maxChanges
+	if cap(slot.key)+cap(slot.value) > maxSlotMemory {
+		*slot = loggedChange{}
+	}
+	*slot = loggedChange{
+		cause: c.Cause, clientID: c.ClientID, time: c.Time, key: append(slot.key[:0], c.Entry.Key()...),
+		version: append(slot.version[:0], c.Version...), value: append(slot.value[:0], c.Entry.Value()...),
+	}
+}
+
+// all returns the changes, the oldest first.
+func (l *changeLog) all() []Change {
+	changes := make([]Change, 0, len(l.slots))
+	for i := range l.slots {
+		p := &l.slots[(l.next+i)%len(l.slots)]
+		changes = append(changes, Change{
+			Key: string(p.key), Cause: p.cause, ClientID: p.clientID,
+			Value: append([]byte{}, p.value...), Version: version(p.version), Time: p.time,
+		})
+	}
+	return changes
+}
