@@ -11,9 +11,10 @@ import (
 // Several goroutines may use it. Requests for one key that the same goroutine sends go out
 // in the order of the calls of Send and Queue.
 type Pipeline struct {
-	s      *Session
-	limit  int    // of the requests in flight
-	onWait func() // nil = none
+	s          *Session
+	limit      int    // of the requests in flight
+	onWait     func() // nil = none
+	beforeWait func() // flushes, and calls onWait
 
 	losses atomic.Int64
 
@@ -24,13 +25,20 @@ type Pipeline struct {
 
 // An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
+	request
 	pipe *Pipeline
-	r    *request
 }
 
 // Pipeline returns a pipeline for at most inFlight requests at a time, at least one.
 func (s *Session) Pipeline(inFlight int) *Pipeline {
-	return &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight)}
+	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight)}
+	p.beforeWait = func() {
+		p.Flush() // or the awaited answer may never come
+		if p.onWait != nil {
+			p.onWait()
+		}
+	}
+	return p
 }
 
 // Send sends a request as soon as there is room and no other request for the same key is in
@@ -63,10 +71,10 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 // send sends the request, on a new connection if there is none.
 func (f *InFlight) send(ctx context.Context, c Command) error {
 	p, s := f.pipe, f.pipe.s
-	f.r = &request{s: s, command: c, expiry: wholeSeconds(s.o.Timeout), done: make(chan struct{}), onEnd: f.ended, onWait: p.waits}
+	f.request = request{s: s, command: c, done: make(chan struct{}), onEnd: f.ended, onWait: p.beforeWait}
 	conn := s.alive()
 	if conn == nil {
-		p.waits()
+		p.beforeWait()
 		limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
 		defer cancel()
 		var err error
@@ -74,28 +82,20 @@ func (f *InFlight) send(ctx context.Context, c Command) error {
 			return err
 		}
 	}
-	return f.r.startAlone(ctx, conn)
+	return f.startAlone(ctx, conn)
 }
 
 // ended is called when the outcome is known.
 func (f *InFlight) ended() {
-	if isA[*LostAnswerError](f.r.err) {
+	if isA[*LostAnswerError](f.err) {
 		f.pipe.losses.Add(1)
 	}
-	f.pipe.free(f.r.command.Key())
+	f.pipe.free(f.command.Key())
 }
 
 // OnWait has f called before Send or Queue waits: for a key, for another request to end, for
 // room at the broker, or for a new connection. Call OnWait before the first request.
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
-
-// waits comes before a wait.
-func (p *Pipeline) waits() {
-	p.Flush() // or the awaited answer may never come
-	if p.onWait != nil {
-		p.onWait()
-	}
-}
 
 // Flush sends what Queue has left. It does not wait.
 func (p *Pipeline) Flush() {
@@ -129,7 +129,7 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 		}
 		freed := p.freed
 		p.mu.Unlock()
-		p.waits()
+		p.beforeWait()
 		select {
 		case <-freed:
 		case <-ctx.Done():
@@ -152,7 +152,7 @@ func (p *Pipeline) free(key string) {
 // Over reports whether Wait would not block.
 func (f *InFlight) Over() bool {
 	select {
-	case <-f.r.done:
+	case <-f.done:
 		return true
 	default:
 		return false
@@ -160,13 +160,13 @@ func (f *InFlight) Over() bool {
 }
 
 // Done returns a channel that is closed when Wait no longer blocks.
-func (f *InFlight) Done() <-chan struct{} { return f.r.done }
+func (f *InFlight) Done() <-chan struct{} { return f.done }
 
 // Wait waits for the result. It returns the errors of [Session.Do].
 func (f *InFlight) Wait() (Result, error) {
 	if !f.Over() {
 		f.pipe.Flush()
-		<-f.r.done
+		<-f.done
 	}
-	return f.r.result, f.r.err
+	return f.result, f.err
 }

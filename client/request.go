@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -18,7 +19,11 @@ type request struct {
 	id      uint64 // in Session.outstanding
 	ts      Version
 	sent    time.Time
-	expiry  time.Duration
+	timeout time.Duration
+	expiry  time.Duration // the timeout in whole seconds
+	alone   bool          // nobody waits for the answer with a context: the session ends the request
+
+	correlation [16]byte // id and Session.nonce
 
 	// Guarded by Session.mu.
 	conn          *mqtt.Conn // nil until the connection is made
@@ -27,9 +32,8 @@ type request struct {
 	copies        int         // sent and not acknowledged
 	accepted      bool        // the broker has passed a copy on
 	noSubscribers time.Time   // time of the first PUBACK that said so; zero = none
-	stop          func() bool // of the context's AfterFunc; nil = none
-
-	cancel func() // of the context of startAlone; nil = another goroutine waits for the request
+	timer         *time.Timer // of a request that is alone, once it was sent
+	stop          func() bool // likewise, of its context's AfterFunc
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then calls end.
@@ -86,7 +90,8 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*requ
 // newRequest returns a request that is not sent yet. ctx has a deadline.
 func (s *Session) newRequest(ctx context.Context, c Command) *request {
 	deadline, _ := ctx.Deadline()
-	return &request{s: s, command: c, expiry: wholeSeconds(time.Until(deadline)), done: make(chan struct{})}
+	timeout := time.Until(deadline)
+	return &request{s: s, command: c, timeout: timeout, expiry: wholeSeconds(timeout), done: make(chan struct{})}
 }
 
 // wholeSeconds rounds a duration up to whole seconds, at least one, as the expiry of a
@@ -96,15 +101,14 @@ func wholeSeconds(d time.Duration) time.Duration {
 }
 
 // startAlone sends a request that nobody waits for: it ends with ctx, or after
-// Options.Timeout. The caller has set onEnd. See start.
+// Options.Timeout. The caller has set the command, done and onEnd. See start.
 func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
 	if !r.s.hold() {
 		return ErrClosed
 	}
-	ctx, r.cancel = context.WithTimeout(ctx, r.s.o.Timeout)
+	r.alone, r.timeout, r.expiry = true, r.s.o.Timeout, wholeSeconds(r.s.o.Timeout)
 	err := r.start(ctx, conn)
 	if err != nil {
-		r.cancel()
 		r.s.wg.Done()
 	}
 	return err
@@ -128,10 +132,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	if waited {
 		r.waiting = true
 		s.mu.Unlock()
-		if r.onWait != nil {
-			r.onWait()
-		}
-		err = conn.Publish(ctx, m, r.handleAck)
+		err = r.awaitRoom(ctx, conn, m)
 		s.mu.Lock()
 		r.waiting, r.expires = false, time.Now().Add(r.expiry)
 	}
@@ -140,14 +141,26 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 		s.mu.Unlock()
 		return err
 	}
-	if _, ok := s.outstanding.Get(r.id); ok && r.cancel != nil {
-		r.stop = context.AfterFunc(ctx, func() { s.finish(r.id, context.Cause(ctx)) })
+	if _, ok := s.outstanding.Get(r.id); ok && r.alone {
+		end := func() { s.finish(r.id, cmp.Or(context.Cause(ctx), context.DeadlineExceeded)) }
+		r.timer = time.AfterFunc(time.Until(r.sent.Add(r.timeout)), end)
+		r.stop = context.AfterFunc(ctx, end)
 	}
 	s.mu.Unlock()
 	if waited && conn.Err() != nil {
 		s.finish(r.id, conn.Err()) // endRequestsOn may have come while it waited
 	}
 	return nil
+}
+
+// awaitRoom publishes a message when the connection has room for it.
+func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message) error {
+	if r.onWait != nil {
+		r.onWait()
+	}
+	ctx, cancel := context.WithDeadline(ctx, r.sent.Add(r.timeout))
+	defer cancel()
+	return conn.Publish(ctx, m, r.handleAck)
 }
 
 // stamp takes the request's timestamp from the clock, unless it has one, and starts its time.
@@ -187,12 +200,13 @@ func (r *request) message() mqtt.Message {
 	if s.o.HighPriority {
 		user = append(user, mqtt.Property{Name: wire.PropHighPriority})
 	}
-	correlation := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), r.id)
+	binary.LittleEndian.PutUint64(r.correlation[:], r.id)
+	copy(r.correlation[8:], s.nonce[:])
 	return mqtt.Message{
 		Topic:         wire.RequestTopic,
 		Payload:       wire.AppendRequest(nil, c.words()...),
 		ResponseTopic: s.o.ResponseTopic,
-		Correlation:   append(correlation, s.nonce[:]...),
+		Correlation:   r.correlation[:],
 		ContentType:   wire.ContentType,
 		Expiry:        r.expiry,
 		User:          user,
@@ -318,11 +332,11 @@ func (r *request) end() {
 		r.onEnd()
 	}
 	close(r.done)
-	if r.cancel != nil {
-		if r.stop != nil {
-			r.stop()
-		}
-		r.cancel()
+	if r.timer != nil {
+		r.timer.Stop()
+		r.stop()
+	}
+	if r.alone {
 		r.s.wg.Done()
 	}
 }
