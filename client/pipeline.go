@@ -18,9 +18,10 @@ type Pipeline struct {
 
 	losses atomic.Int64
 
-	mu    sync.Mutex
-	busy  map[string]*InFlight // by key
-	freed chan struct{}        // closed when a request ends; nil = nobody waits for that
+	mu      sync.Mutex
+	busy    map[string]*InFlight              // by key
+	freed   chan struct{}                     // closed when a request ends; nil = nobody waits for that
+	watched map[<-chan struct{}](func() bool) // the contexts of requests by Done, with what stops the AfterFunc
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
@@ -31,7 +32,7 @@ type InFlight struct {
 
 // Pipeline returns a pipeline for at most inFlight requests at a time, at least one.
 func (s *Session) Pipeline(inFlight int) *Pipeline {
-	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight)}
+	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
 	p.beforeWait = func() {
 		p.Flush() // or the awaited answer may never come
 		if p.onWait != nil {
@@ -65,13 +66,16 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 		p.free(c.Key())
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		p.s.finish(f.id, context.Cause(ctx)) // endWith may have come before it was sent
+	}
 	return f, nil
 }
 
 // send sends the request, on a new connection if there is none.
 func (f *InFlight) send(ctx context.Context, c Command) error {
 	p, s := f.pipe, f.pipe.s
-	f.request = request{s: s, command: c, done: make(chan struct{}), onEnd: f.ended, onWait: p.beforeWait}
+	f.request = request{s: s, command: c, ctx: ctx, done: make(chan struct{}), onEnd: f.ended, onWait: p.beforeWait}
 	conn := s.alive()
 	if conn == nil {
 		p.beforeWait()
@@ -121,6 +125,9 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 		p.mu.Lock()
 		if p.busy[key] == nil && len(p.busy) < p.limit {
 			p.busy[key] = f
+			if done := ctx.Done(); done != nil && p.watched[done] == nil {
+				p.watched[done] = context.AfterFunc(ctx, func() { p.endWith(ctx) })
+			}
 			p.mu.Unlock()
 			return nil
 		}
@@ -138,11 +145,25 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 	}
 }
 
+// endWith ends the requests of a context that has ended.
+func (p *Pipeline) endWith(ctx context.Context) {
+	p.mu.Lock()
+	delete(p.watched, ctx.Done())
+	p.mu.Unlock()
+	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
+}
+
 // free gives back what reserve has reserved.
 func (p *Pipeline) free(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.busy, key)
+	if len(p.busy) == 0 {
+		for _, stop := range p.watched {
+			stop()
+		}
+		clear(p.watched)
+	}
 	if p.freed != nil {
 		close(p.freed)
 		p.freed = nil

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -21,7 +20,7 @@ type request struct {
 	sent    time.Time
 	timeout time.Duration
 	expiry  time.Duration // the timeout in whole seconds
-	alone   bool          // nobody waits for the answer with a context: the session ends the request
+	alone   bool          // nobody waits for the answer, so a timer ends the request
 
 	correlation [16]byte // id and Session.nonce
 
@@ -32,8 +31,7 @@ type request struct {
 	copies        int         // sent and not acknowledged
 	accepted      bool        // the broker has passed a copy on
 	noSubscribers time.Time   // time of the first PUBACK that said so; zero = none
-	timer         *time.Timer // of a request that is alone, once it was sent
-	stop          func() bool // likewise, of its context's AfterFunc
+	timer         *time.Timer // ends a request that is alone; nil = it is not sent yet
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then calls end.
@@ -42,6 +40,8 @@ type request struct {
 	done   chan struct{} // closed by end
 	onEnd  func()        // called by end, must not block; nil = none
 	onWait func()        // called before a wait for room; nil = none
+
+	ctx context.Context // of a request of a Pipeline, which ends with it
 }
 
 // Do sends a request and waits for its reply until ctx ends or, without a deadline, for
@@ -100,8 +100,8 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
-// startAlone sends a request that nobody waits for: it ends with ctx, or after
-// Options.Timeout. The caller has set the command, done and onEnd. See start.
+// startAlone sends a request that nobody waits for: it ends after Options.Timeout. The caller
+// has set the command, done and onEnd. See start.
 func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
 	if !r.s.hold() {
 		return ErrClosed
@@ -126,9 +126,13 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	s := r.s
 	s.mu.Lock()
 	r.add(conn)
-	m := r.message()
+	m := r.message(s.draft)
+	s.draft = mqtt.Message{}
 	err := conn.Queue(&m, r.handleAck)
 	waited := err == mqtt.ErrFull
+	if !waited && cap(m.Payload) <= keptPayload {
+		s.draft = m
+	}
 	if waited {
 		r.waiting = true
 		s.mu.Unlock()
@@ -142,13 +146,11 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 		return err
 	}
 	if _, ok := s.outstanding.Get(r.id); ok && r.alone {
-		end := func() { s.finish(r.id, cmp.Or(context.Cause(ctx), context.DeadlineExceeded)) }
-		r.timer = time.AfterFunc(time.Until(r.sent.Add(r.timeout)), end)
-		r.stop = context.AfterFunc(ctx, end)
+		r.timer = time.AfterFunc(time.Until(r.sent.Add(r.timeout)), func() { s.finish(r.id, context.DeadlineExceeded) })
 	}
 	s.mu.Unlock()
 	if waited && conn.Err() != nil {
-		s.finish(r.id, conn.Err()) // endRequestsOn may have come while it waited
+		s.finish(r.id, conn.Err()) // finishAll may have come while it waited
 	}
 	return nil
 }
@@ -185,11 +187,13 @@ func (r *request) add(conn *mqtt.Conn) {
 	r.id = r.s.outstanding.Add(r)
 }
 
-// message returns the request as a message.
-func (r *request) message() mqtt.Message {
+// keptPayload is the size up to which the memory of a payload is kept, in bytes.
+const keptPayload = 64 << 10
+
+// message returns the request as a message, in the memory of draft.
+func (r *request) message(draft mqtt.Message) mqtt.Message {
 	s, c := r.s, &r.command
-	user := make([]mqtt.Property, 0, len(s.properties)+4)
-	user = append(user, mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
+	user := append(draft.User[:0], mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
 	user = append(user, s.properties...)
 	if c.fence != "" {
 		user = append(user, mqtt.Property{Name: wire.PropFence, Value: c.fence})
@@ -204,7 +208,7 @@ func (r *request) message() mqtt.Message {
 	copy(r.correlation[8:], s.nonce[:])
 	return mqtt.Message{
 		Topic:         wire.RequestTopic,
-		Payload:       wire.AppendRequest(nil, c.words()...),
+		Payload:       wire.AppendRequest(draft.Payload[:0], c.words()...),
 		ResponseTopic: s.o.ResponseTopic,
 		Correlation:   r.correlation[:],
 		ContentType:   wire.ContentType,
@@ -287,7 +291,7 @@ func (r *request) retry() {
 
 // sendCopy sends another copy of a request. The error means that it was not sent.
 func (r *request) sendCopy(ctx context.Context, conn *mqtt.Conn) error {
-	m := r.message()
+	m := r.message(mqtt.Message{})
 	m.Expiry = wholeSeconds(time.Until(r.sent.Add(r.expiry)))
 	r.s.mu.Lock()
 	r.expires = time.Now().Add(m.Expiry)
@@ -334,25 +338,25 @@ func (r *request) end() {
 	close(r.done)
 	if r.timer != nil {
 		r.timer.Stop()
-		r.stop()
 	}
 	if r.alone {
 		r.s.wg.Done()
 	}
 }
 
-// endRequestsOn ends the requests on a lost connection.
-func (s *Session) endRequestsOn(conn *mqtt.Conn) {
+// finishAll ends the requests without an answer that were sent and match. s.mu is held while
+// matches runs.
+func (s *Session) finishAll(matches func(*request) bool, err error) {
 	s.mu.Lock()
-	var lost []uint64
+	var matching []uint64
 	for id, r := range s.outstanding.All() {
-		if !r.waiting && r.conn == conn {
-			lost = append(lost, id)
+		if !r.waiting && matches(r) {
+			matching = append(matching, id)
 		}
 	}
 	s.mu.Unlock()
-	for _, id := range lost {
-		s.finish(id, conn.Err())
+	for _, id := range matching {
+		s.finish(id, err)
 	}
 }
 

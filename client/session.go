@@ -37,6 +37,7 @@ type Session struct {
 	abandonedConnect time.Time // time of the last abandoned CONNECT, which may still take us over
 	tried            []byte    // the password or token that the broker last granted or refused
 	outstanding      idtable.Table[uint64, *request]
+	draft            mqtt.Message        // whose memory the next request may use
 	connSeq          uint64              // number of the newest connection
 	notify           bool                // the next connection subscribes to notifications
 	notified         bool                // conn has subscribed to notifications
@@ -247,7 +248,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	}
 	s.wg.Go(func() {
 		<-conn.Done()
-		s.endRequestsOn(conn)
+		s.finishAll(func(r *request) bool { return r.conn == conn }, conn.Err())
 		_ = conn.Close() // waits for its goroutines; how it ended is known
 	})
 	return true
