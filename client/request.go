@@ -20,18 +20,17 @@ type request struct {
 	sent    time.Time
 	timeout time.Duration
 	expiry  time.Duration // the timeout in whole seconds
-	alone   bool          // nobody waits for the answer, so a timer ends the request
+	alone   bool          // nobody waits for the answer, so Session.deadlineTimer ends the request
 
 	correlation [16]byte // id and Session.nonce
 
 	// Guarded by Session.mu.
 	conn          *mqtt.Conn // nil until the connection is made
 	expires       time.Time
-	waiting       bool        // for room on the connection
-	copies        int         // sent and not acknowledged
-	accepted      bool        // the broker has passed a copy on
-	noSubscribers time.Time   // time of the first PUBACK that said so; zero = none
-	timer         *time.Timer // ends a request that is alone; nil = it is not sent yet
+	waiting       bool      // for room on the connection
+	copies        int       // sent and not acknowledged
+	accepted      bool      // the broker has passed a copy on
+	noSubscribers time.Time // time of the first PUBACK that said so; zero = none
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then calls end.
@@ -145,8 +144,8 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 		s.mu.Unlock()
 		return err
 	}
-	if _, ok := s.outstanding.Get(r.id); ok && r.alone {
-		r.timer = time.AfterFunc(time.Until(r.sent.Add(r.timeout)), func() { s.finish(r.id, context.DeadlineExceeded) })
+	if r.alone && s.deadlineTimer == nil {
+		s.deadlineTimer = time.AfterFunc(time.Until(r.sent.Add(r.timeout)), s.endOverdue)
 	}
 	s.mu.Unlock()
 	if waited && conn.Err() != nil {
@@ -336,11 +335,27 @@ func (r *request) end() {
 		r.onEnd()
 	}
 	close(r.done)
-	if r.timer != nil {
-		r.timer.Stop()
-	}
 	if r.alone {
 		r.s.wg.Done()
+	}
+}
+
+// endOverdue ends the requests that are alone and whose time is over. They all have the same
+// timeout, so a later one is due later.
+func (s *Session) endOverdue() {
+	now := time.Now()
+	isOverdue := func(r *request) bool { return r.alone && !now.Before(r.sent.Add(r.timeout)) }
+	s.finishAll(isOverdue, context.DeadlineExceeded)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next, more := s.o.Timeout, false
+	for _, r := range s.outstanding.All() {
+		if r.alone && !r.waiting {
+			next, more = min(next, time.Until(r.sent.Add(r.timeout))), true
+		}
+	}
+	if s.deadlineTimer = nil; more && s.ctx.Err() == nil {
+		s.deadlineTimer = time.AfterFunc(next, s.endOverdue)
 	}
 }
 

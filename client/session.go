@@ -38,6 +38,7 @@ type Session struct {
 	tried            []byte    // the password or token that the broker last granted or refused
 	outstanding      idtable.Table[uint64, *request]
 	draft            mqtt.Message        // whose memory the next request may use
+	deadlineTimer    *time.Timer         // for the requests that are alone; nil = there may be none
 	connSeq          uint64              // number of the newest connection
 	notify           bool                // the next connection subscribes to notifications
 	notified         bool                // conn has subscribed to notifications
@@ -113,6 +114,9 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	s.cancel()
 	conn := s.conn
+	if s.deadlineTimer != nil {
+		s.deadlineTimer.Stop()
+	}
 	s.mu.Unlock()
 	var err error
 	if conn != nil {
