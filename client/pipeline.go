@@ -11,26 +11,35 @@ import (
 // Several goroutines may use it. Requests for one key that the same goroutine sends go out
 // in the order of the calls of Send and Queue.
 type Pipeline struct {
-	s      *Session
-	limit  int    // of the requests in flight
-	onWait func() // nil = none
+	s          *Session
+	limit      int    // of the requests in flight
+	onWait     func() // nil = none
+	beforeWait func() // flushes, and calls onWait
 
 	losses atomic.Int64
 
-	mu    sync.Mutex
-	busy  map[string]*InFlight // by key
-	freed chan struct{}        // closed when a request ends; nil = nobody waits for that
+	mu      sync.Mutex
+	busy    map[string]*InFlight              // by key
+	freed   chan struct{}                     // closed when a request ends; nil = nobody waits for that
+	watched map[<-chan struct{}](func() bool) // the contexts of requests by Done, with what stops the AfterFunc
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
+	request
 	pipe *Pipeline
-	r    *request
 }
 
 // Pipeline returns a pipeline for at most inFlight requests at a time, at least one.
 func (s *Session) Pipeline(inFlight int) *Pipeline {
-	return &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight)}
+	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
+	p.beforeWait = func() {
+		p.Flush() // or the awaited answer may never come
+		if p.onWait != nil {
+			p.onWait()
+		}
+	}
+	return p
 }
 
 // Send sends a request as soon as there is room and no other request for the same key is in
@@ -57,16 +66,19 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 		p.free(c.Key())
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		p.s.finish(f.id, context.Cause(ctx)) // endWith may have come before it was sent
+	}
 	return f, nil
 }
 
 // send sends the request, on a new connection if there is none.
 func (f *InFlight) send(ctx context.Context, c Command) error {
 	p, s := f.pipe, f.pipe.s
-	f.r = &request{s: s, command: c, expiry: wholeSeconds(s.o.Timeout), done: make(chan struct{}), onEnd: f.ended, onWait: p.waits}
+	f.request = request{s: s, command: c, ctx: ctx, done: make(chan struct{}), onEnd: f.ended, onWait: p.beforeWait}
 	conn := s.alive()
 	if conn == nil {
-		p.waits()
+		p.beforeWait()
 		limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
 		defer cancel()
 		var err error
@@ -74,28 +86,20 @@ func (f *InFlight) send(ctx context.Context, c Command) error {
 			return err
 		}
 	}
-	return f.r.startAlone(ctx, conn)
+	return f.startAlone(ctx, conn)
 }
 
 // ended is called when the outcome is known.
 func (f *InFlight) ended() {
-	if isA[*LostAnswerError](f.r.err) {
+	if isA[*LostAnswerError](f.err) {
 		f.pipe.losses.Add(1)
 	}
-	f.pipe.free(f.r.command.Key())
+	f.pipe.free(f.command.Key())
 }
 
 // OnWait has f called before Send or Queue waits: for a key, for another request to end, for
 // room at the broker, or for a new connection. Call OnWait before the first request.
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
-
-// waits comes before a wait.
-func (p *Pipeline) waits() {
-	p.Flush() // or the awaited answer may never come
-	if p.onWait != nil {
-		p.onWait()
-	}
-}
 
 // Flush sends what Queue has left. It does not wait.
 func (p *Pipeline) Flush() {
@@ -121,6 +125,9 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 		p.mu.Lock()
 		if p.busy[key] == nil && len(p.busy) < p.limit {
 			p.busy[key] = f
+			if done := ctx.Done(); done != nil && p.watched[done] == nil {
+				p.watched[done] = context.AfterFunc(ctx, func() { p.endWith(ctx) })
+			}
 			p.mu.Unlock()
 			return nil
 		}
@@ -129,7 +136,7 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 		}
 		freed := p.freed
 		p.mu.Unlock()
-		p.waits()
+		p.beforeWait()
 		select {
 		case <-freed:
 		case <-ctx.Done():
@@ -138,11 +145,25 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 	}
 }
 
+// endWith ends the requests of a context that has ended.
+func (p *Pipeline) endWith(ctx context.Context) {
+	p.mu.Lock()
+	delete(p.watched, ctx.Done())
+	p.mu.Unlock()
+	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
+}
+
 // free gives back what reserve has reserved.
 func (p *Pipeline) free(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.busy, key)
+	if len(p.busy) == 0 {
+		for _, stop := range p.watched {
+			stop()
+		}
+		clear(p.watched)
+	}
 	if p.freed != nil {
 		close(p.freed)
 		p.freed = nil
@@ -152,7 +173,7 @@ func (p *Pipeline) free(key string) {
 // Over reports whether Wait would not block.
 func (f *InFlight) Over() bool {
 	select {
-	case <-f.r.done:
+	case <-f.done:
 		return true
 	default:
 		return false
@@ -160,13 +181,13 @@ func (f *InFlight) Over() bool {
 }
 
 // Done returns a channel that is closed when Wait no longer blocks.
-func (f *InFlight) Done() <-chan struct{} { return f.r.done }
+func (f *InFlight) Done() <-chan struct{} { return f.done }
 
 // Wait waits for the result. It returns the errors of [Session.Do].
 func (f *InFlight) Wait() (Result, error) {
 	if !f.Over() {
 		f.pipe.Flush()
-		<-f.r.done
+		<-f.done
 	}
-	return f.r.result, f.r.err
+	return f.result, f.err
 }

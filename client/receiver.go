@@ -19,6 +19,7 @@ type receiver struct {
 
 	// Of the messages of this read.
 	at       time.Time // when the first was handled; zero = there is none yet
+	info     ReplyInfo // of the reply that is being read
 	seen     Version   // the greatest version of a reply that the clock must pass; zero = none
 	answered []*request
 	notified []*Watch
@@ -50,13 +51,13 @@ func (r *receiver) reply(m *mqtt.Publication) {
 	if request == nil {
 		return
 	}
-	info := ReplyInfo{RTT: r.at.Sub(request.sent)}
-	result, err := newResult(&request.command, m, &info, r.at)
+	r.info = ReplyInfo{RTT: r.at.Sub(request.sent)}
+	result, err := newResult(&request.command, m, &r.info, r.at)
 	if err != nil {
 		request.err = request.badAnswer(err)
 	} else {
 		request.result = result
-		if v := info.Version; v.Compare(r.seen) > 0 && isNear(v, r.at) {
+		if v := r.info.Version; v.Compare(r.seen) > 0 && isNear(v, r.at) {
 			r.seen = v
 		}
 	}

@@ -18,18 +18,19 @@ type request struct {
 	id      uint64 // in Session.outstanding
 	ts      Version
 	sent    time.Time
-	expiry  time.Duration
+	timeout time.Duration
+	expiry  time.Duration // the timeout in whole seconds
+	alone   bool          // nobody waits for the answer, so Session.deadlineTimer ends the request
+
+	correlation [16]byte // id and Session.nonce
 
 	// Guarded by Session.mu.
 	conn          *mqtt.Conn // nil until the connection is made
 	expires       time.Time
-	waiting       bool        // for room on the connection
-	copies        int         // sent and not acknowledged
-	accepted      bool        // the broker has passed a copy on
-	noSubscribers time.Time   // time of the first PUBACK that said so; zero = none
-	stop          func() bool // of the context's AfterFunc; nil = none
-
-	cancel func() // of the context of startAlone; nil = another goroutine waits for the request
+	waiting       bool      // for room on the connection
+	copies        int       // sent and not acknowledged
+	accepted      bool      // the broker has passed a copy on
+	noSubscribers time.Time // time of the first PUBACK that said so; zero = none
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then calls end.
@@ -38,6 +39,8 @@ type request struct {
 	done   chan struct{} // closed by end
 	onEnd  func()        // called by end, must not block; nil = none
 	onWait func()        // called before a wait for room; nil = none
+
+	ctx context.Context // of a request of a Pipeline, which ends with it
 }
 
 // Do sends a request and waits for its reply until ctx ends or, without a deadline, for
@@ -86,7 +89,8 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*requ
 // newRequest returns a request that is not sent yet. ctx has a deadline.
 func (s *Session) newRequest(ctx context.Context, c Command) *request {
 	deadline, _ := ctx.Deadline()
-	return &request{s: s, command: c, expiry: wholeSeconds(time.Until(deadline)), done: make(chan struct{})}
+	timeout := time.Until(deadline)
+	return &request{s: s, command: c, timeout: timeout, expiry: wholeSeconds(timeout), done: make(chan struct{})}
 }
 
 // wholeSeconds rounds a duration up to whole seconds, at least one, as the expiry of a
@@ -95,16 +99,15 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
-// startAlone sends a request that nobody waits for: it ends with ctx, or after
-// Options.Timeout. The caller has set onEnd. See start.
+// startAlone sends a request that nobody waits for: it ends after Options.Timeout. The caller
+// has set the command, done and onEnd. See start.
 func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
 	if !r.s.hold() {
 		return ErrClosed
 	}
-	ctx, r.cancel = context.WithTimeout(ctx, r.s.o.Timeout)
+	r.alone, r.timeout, r.expiry = true, r.s.o.Timeout, wholeSeconds(r.s.o.Timeout)
 	err := r.start(ctx, conn)
 	if err != nil {
-		r.cancel()
 		r.s.wg.Done()
 	}
 	return err
@@ -122,16 +125,17 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	s := r.s
 	s.mu.Lock()
 	r.add(conn)
-	m := r.message()
+	m := r.message(s.draft)
+	s.draft = mqtt.Message{}
 	err := conn.Queue(&m, r.handleAck)
 	waited := err == mqtt.ErrFull
+	if !waited && cap(m.Payload) <= keptPayload {
+		s.draft = m
+	}
 	if waited {
 		r.waiting = true
 		s.mu.Unlock()
-		if r.onWait != nil {
-			r.onWait()
-		}
-		err = conn.Publish(ctx, m, r.handleAck)
+		err = r.awaitRoom(ctx, conn, m)
 		s.mu.Lock()
 		r.waiting, r.expires = false, time.Now().Add(r.expiry)
 	}
@@ -140,14 +144,24 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 		s.mu.Unlock()
 		return err
 	}
-	if _, ok := s.outstanding.Get(r.id); ok && r.cancel != nil {
-		r.stop = context.AfterFunc(ctx, func() { s.finish(r.id, context.Cause(ctx)) })
+	if r.alone && s.deadlineTimer == nil {
+		s.deadlineTimer = time.AfterFunc(time.Until(r.sent.Add(r.timeout)), s.endOverdue)
 	}
 	s.mu.Unlock()
 	if waited && conn.Err() != nil {
-		s.finish(r.id, conn.Err()) // endRequestsOn may have come while it waited
+		s.finish(r.id, conn.Err()) // finishAll may have come while it waited
 	}
 	return nil
+}
+
+// awaitRoom publishes a message when the connection has room for it.
+func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message) error {
+	if r.onWait != nil {
+		r.onWait()
+	}
+	ctx, cancel := context.WithDeadline(ctx, r.sent.Add(r.timeout))
+	defer cancel()
+	return conn.Publish(ctx, m, r.handleAck)
 }
 
 // stamp takes the request's timestamp from the clock, unless it has one, and starts its time.
@@ -172,11 +186,13 @@ func (r *request) add(conn *mqtt.Conn) {
 	r.id = r.s.outstanding.Add(r)
 }
 
-// message returns the request as a message.
-func (r *request) message() mqtt.Message {
+// keptPayload is the size up to which the memory of a payload is kept, in bytes.
+const keptPayload = 64 << 10
+
+// message returns the request as a message, in the memory of draft.
+func (r *request) message(draft mqtt.Message) mqtt.Message {
 	s, c := r.s, &r.command
-	user := make([]mqtt.Property, 0, len(s.properties)+4)
-	user = append(user, mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
+	user := append(draft.User[:0], mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
 	user = append(user, s.properties...)
 	if c.fence != "" {
 		user = append(user, mqtt.Property{Name: wire.PropFence, Value: c.fence})
@@ -187,12 +203,13 @@ func (r *request) message() mqtt.Message {
 	if s.o.HighPriority {
 		user = append(user, mqtt.Property{Name: wire.PropHighPriority})
 	}
-	correlation := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), r.id)
+	binary.LittleEndian.PutUint64(r.correlation[:], r.id)
+	copy(r.correlation[8:], s.nonce[:])
 	return mqtt.Message{
 		Topic:         wire.RequestTopic,
-		Payload:       wire.AppendRequest(nil, c.words()...),
+		Payload:       wire.AppendRequest(draft.Payload[:0], c.words()...),
 		ResponseTopic: s.o.ResponseTopic,
-		Correlation:   append(correlation, s.nonce[:]...),
+		Correlation:   r.correlation[:],
 		ContentType:   wire.ContentType,
 		Expiry:        r.expiry,
 		User:          user,
@@ -273,7 +290,7 @@ func (r *request) retry() {
 
 // sendCopy sends another copy of a request. The error means that it was not sent.
 func (r *request) sendCopy(ctx context.Context, conn *mqtt.Conn) error {
-	m := r.message()
+	m := r.message(mqtt.Message{})
 	m.Expiry = wholeSeconds(time.Until(r.sent.Add(r.expiry)))
 	r.s.mu.Lock()
 	r.expires = time.Now().Add(m.Expiry)
@@ -318,27 +335,43 @@ func (r *request) end() {
 		r.onEnd()
 	}
 	close(r.done)
-	if r.cancel != nil {
-		if r.stop != nil {
-			r.stop()
-		}
-		r.cancel()
+	if r.alone {
 		r.s.wg.Done()
 	}
 }
 
-// endRequestsOn ends the requests on a lost connection.
-func (s *Session) endRequestsOn(conn *mqtt.Conn) {
+// endOverdue ends the requests that are alone and whose time is over. They all have the same
+// timeout, so a later one is due later.
+func (s *Session) endOverdue() {
+	now := time.Now()
+	isOverdue := func(r *request) bool { return r.alone && !now.Before(r.sent.Add(r.timeout)) }
+	s.finishAll(isOverdue, context.DeadlineExceeded)
 	s.mu.Lock()
-	var lost []uint64
+	defer s.mu.Unlock()
+	next, more := s.o.Timeout, false
+	for _, r := range s.outstanding.All() {
+		if r.alone && !r.waiting {
+			next, more = min(next, time.Until(r.sent.Add(r.timeout))), true
+		}
+	}
+	if s.deadlineTimer = nil; more && s.ctx.Err() == nil {
+		s.deadlineTimer = time.AfterFunc(next, s.endOverdue)
+	}
+}
+
+// finishAll ends the requests without an answer that were sent and match. s.mu is held while
+// matches runs.
+func (s *Session) finishAll(matches func(*request) bool, err error) {
+	s.mu.Lock()
+	var matching []uint64
 	for id, r := range s.outstanding.All() {
-		if !r.waiting && r.conn == conn {
-			lost = append(lost, id)
+		if !r.waiting && matches(r) {
+			matching = append(matching, id)
 		}
 	}
 	s.mu.Unlock()
-	for _, id := range lost {
-		s.finish(id, conn.Err())
+	for _, id := range matching {
+		s.finish(id, err)
 	}
 }
 

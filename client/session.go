@@ -37,6 +37,8 @@ type Session struct {
 	abandonedConnect time.Time // time of the last abandoned CONNECT, which may still take us over
 	tried            []byte    // the password or token that the broker last granted or refused
 	outstanding      idtable.Table[uint64, *request]
+	draft            mqtt.Message        // whose memory the next request may use
+	deadlineTimer    *time.Timer         // for the requests that are alone; nil = there may be none
 	connSeq          uint64              // number of the newest connection
 	notify           bool                // the next connection subscribes to notifications
 	notified         bool                // conn has subscribed to notifications
@@ -112,6 +114,9 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	s.cancel()
 	conn := s.conn
+	if s.deadlineTimer != nil {
+		s.deadlineTimer.Stop()
+	}
 	s.mu.Unlock()
 	var err error
 	if conn != nil {
@@ -247,7 +252,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	}
 	s.wg.Go(func() {
 		<-conn.Done()
-		s.endRequestsOn(conn)
+		s.finishAll(func(r *request) bool { return r.conn == conn }, conn.Err())
 		_ = conn.Close() // waits for its goroutines; how it ended is known
 	})
 	return true

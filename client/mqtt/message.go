@@ -71,7 +71,7 @@ func checkTopic(what, topic string) error {
 	switch {
 	case topic == "":
 		return fmt.Errorf("the %s is empty", what)
-	case strings.ContainsAny(topic, "+#\x00") || !utf8.ValidString(topic):
+	case strings.IndexByte(topic, '+') >= 0 || strings.IndexByte(topic, '#') >= 0 || strings.IndexByte(topic, 0) >= 0 || !utf8.ValidString(topic):
 		return fmt.Errorf("%s %.64q: expected UTF-8 without +, # and NUL", what, topic)
 	}
 	return checkLength(what, len(topic))

@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // The verbs and option words of requests, in upper case as the protocol requires
 // (protocol.md 2.1, 2.2).
 const (
@@ -19,6 +21,12 @@ const (
 // AppendRequest appends the payload of a request: an array of blobs, one for
 // each word (protocol.md 2.2).
 func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {
+	const header = 24 // bytes at most, with the CR LF after a blob
+	size := header
+	for _, w := range words {
+		size += header + len(w)
+	}
+	dst = slices.Grow(dst, size)
 	dst = appendHeader(dst, Array, int64(len(words)))
 	for _, w := range words {
 		dst = AppendBlob(dst, w)
