@@ -105,11 +105,11 @@ func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
 			continue
 		}
 		if v := r.Info().Version; !v.IsZero() {
-			op.Version = []byte(v.String())
+			op.Entry.Version = []byte(v.String())
 		}
 		switch r := r.(type) {
 		case client.GetResult:
-			op.Yes, op.Found = r.Found, r.Value
+			op.Yes, op.Entry.Value = r.Found, r.Value
 		case client.SetResult:
 			op.Yes = r.Applied
 		case client.DelResult:
