@@ -29,8 +29,6 @@ type redisPort struct {
 
 	observe func(Observation) // nil: not called
 	seen    store.Observation // what the store has reported of the running command
-
-	payload, reply []byte // reused buffers
 }
 
 var _ redis.Local = (*redisPort)(nil)
@@ -90,6 +88,7 @@ func (p *redisPort) KeyAt(who *redis.Caller, i int) []byte {
 	return key
 }
 
+// allowed reports whether a client may read or write a key.
 func (p *redisPort) allowed(who *redis.Caller, key []byte, write bool) bool {
 	return !p.store.Restricted() || p.store.Allowed(who.ID, who.User, key, write)
 }
@@ -192,23 +191,16 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	if op.Verb == redis.Set || op.Verb == redis.VDel {
 		words = append(words, op.Value)
 	}
-	switch op.If {
-	case redis.IfMissing:
-		words = append(words, []byte(wire.OptionNX))
-	case redis.IfSameOrNew:
-		words = append(words, []byte(wire.OptionNEX))
-	}
+	words = append(words, [...][][]byte{nil, {[]byte(wire.OptionNX)}, {[]byte(wire.OptionNEX)}}[op.If]...)
 	if op.PX > 0 {
 		words = append(words, []byte(wire.OptionPX), strconv.AppendInt(nil, op.PX, 10))
 	}
-	p.payload = wire.AppendRequest(reusable(p.payload)[:0], words...)
 	now := wire.Version{Wall: p.now().UnixMilli(), Node: who.ID}
 	p.running = true
 	resp := p.store.Do(&store.Request{
-		ClientID: who.ID, Username: who.User, Payload: p.payload, Timestamp: []byte(now.String()), Fence: op.Fence,
-	}, reusable(p.reply)[:0])
+		ClientID: who.ID, Username: who.User, Payload: wire.AppendRequest(nil, words...), Timestamp: []byte(now.String()), Fence: op.Fence,
+	}, nil)
 	p.running = false
-	p.reply = resp.Payload
 	if len(resp.Version) > 0 {
 		op.Entry.Version = resp.Version
 	}
@@ -310,7 +302,7 @@ func (s *Server) listenRedis() error {
 			return login.User, err == nil
 		}
 	default:
-		o.Identify = certifiedConn
+		o.Identify = redis.CommonName
 	}
 	port, err := newRedisPort(serverLock{s}, s.store, s.journal, s.now, o, s.opts.Observe)
 	if err != nil {
@@ -329,26 +321,6 @@ func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, b
 		return nil
 	}
 	return func(user string, password []byte) (string, bool) { return user, check(user, password) }
-}
-
-// handshakeTime is how long a client may take for the TLS handshake.
-const handshakeTime = 10 * time.Second
-
-// certifiedConn returns the name in the verified certificate of a client, or "".
-func certifiedConn(nc net.Conn) string {
-	t, ok := nc.(*tls.Conn)
-	if !ok {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
-	defer cancel()
-	if t.HandshakeContext(ctx) != nil {
-		return "" // the first read returns the error
-	}
-	if chains := t.ConnectionState().VerifiedChains; len(chains) > 0 {
-		return chains[0][0].Subject.CommonName
-	}
-	return ""
 }
 
 // RedisURL returns the URL for Redis clients on this machine, or "" without a Redis port.

@@ -1,5 +1,31 @@
 package redis
 
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+)
+
+// CommonName returns the common name in the verified certificate of a TLS client, or "". It is
+// for Options.Identify.
+func CommonName(nc net.Conn) string {
+	const handshakeTimeout = 10 * time.Second
+	conn, ok := nc.(*tls.Conn)
+	if !ok {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	if conn.HandshakeContext(ctx) != nil {
+		return "" // the first read returns the error
+	}
+	if chains := conn.ConnectionState().VerifiedChains; len(chains) > 0 {
+		return chains[0][0].Subject.CommonName
+	}
+	return ""
+}
+
 const defaultUser = "default"
 
 var (
