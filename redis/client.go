@@ -22,7 +22,7 @@ func connectionCommands() []*command {
 		{name: "auth", arity: -2, flags: flags | fast | noAuth, run: runAuth, since: "1.0.0", args: "[username:string] password:string", summary: "Authenticate to the server"},
 		{name: "select", arity: 2, flags: loadingOK | staleOK | fast, run: runSelect, since: "1.0.0", args: "index:integer", summary: "Change the selected database for the current connection"},
 		{name: "reset", arity: 1, flags: flags | fast | noAuth | atOnce | whileSubscribed, run: runReset, since: "6.2.0", summary: "Reset the connection"},
-		{name: "quit", arity: -1, flags: flags | fast | noAuth | atOnce | whileSubscribed, run: runQuit, since: "1.0.0", summary: "Close the connection"},
+		{name: "quit", arity: -1, flags: flags | fast | noAuth | atOnce | whileSubscribed, since: "1.0.0", summary: "Close the connection"},
 		{name: "client", arity: -2, since: "2.4.0", summary: "A container for client connection commands", subs: []*command{
 			client("id", 2, "5.0.0", "", "Returns the client ID for the current connection", runClientID),
 			client("info", 2, "6.2.0", "", "Returns information about the current client connection", runClientInfo),
@@ -65,12 +65,6 @@ func runEcho(c *conn, args [][]byte) error {
 func runSelect(c *conn, args [][]byte) error {
 	c.ok()
 	return checkDatabase(args[1])
-}
-
-func runQuit(c *conn, _ [][]byte) error {
-	c.ok()
-	c.last = true
-	return nil
 }
 
 func runClientID(c *conn, _ [][]byte) error {

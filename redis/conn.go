@@ -171,7 +171,12 @@ func (c *conn) unmute() {
 
 // dispatch runs, queues or refuses a request.
 func (c *conn) dispatch(args [][]byte) {
-	if equalFold(args[0], "post") || equalFold(args[0], "host:") { // a browser that was made to send requests
+	switch {
+	case equalFold(args[0], "quit"):
+		c.ok()
+		c.last = true
+		return
+	case equalFold(args[0], "post") || equalFold(args[0], "host:"): // a browser that was made to send requests
 		c.s.log.Warn("closing a connection that speaks HTTP", "client", c.who.ID)
 		c.last = true
 		return
