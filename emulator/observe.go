@@ -134,10 +134,10 @@ func whyRefused(v broker.Verdict) string {
 	return mqtt.ReasonName("CONNACK", v.Code)
 }
 
-// collects takes what the command of a Redis client, which is running, has the store do.
-// It reports whether there is one. All of it becomes one observation.
+// collects adds what the store reports to the observation of the running command of a Redis
+// client. It returns false if no command is running.
 func (p *redisPort) collects(o store.Observation) bool {
-	if p == nil || !p.applying && !p.asking {
+	if p == nil || !p.running {
 		return false
 	}
 	if len(o.Version) > 0 {
@@ -147,7 +147,7 @@ func (p *redisPort) collects(o store.Observation) bool {
 	return true
 }
 
-// command tells of a command of a Redis client.
+// command reports a command of a Redis client.
 func (p *redisPort) command(seen redis.Seen) {
 	if !seen.Locked {
 		p.Lock()

@@ -176,27 +176,27 @@ func TestObserveRedis(t *testing.T) {
 	w := connect(t, s, "w")
 	w.do("KEYNOTIFY k", "+OK")
 	seen.expect(t, "connect w ", "request w KEYNOTIFY k: ok to clients/w/response")
-	c.expect(t, "+OK\r\n", "SET", "k", "1", "NX", "PX", "1000")
-	c.expect(t, "$-1\r\n", "SET", "k", "1", "NX")
-	c.expect(t, ":2\r\n", "INCR", "k")
-	c.expect(t, "$1\r\n2\r\n", "GET", "k")
-	c.expect(t, "+OK\r\n", "MSET", "k", "3", "j", "3")
-	c.expect(t, ":-1\r\n", "SS.VDEL", "k", "4")
-	c.expect(t, "+OK\r\n", "MULTI")
-	c.expect(t, "+QUEUED\r\n", "APPEND", "k", "4")
-	c.expect(t, "+QUEUED\r\n", "DEL", "j")
-	c.expect(t, "*2\r\n:2\r\n:1\r\n", "EXEC")
-	c.expect(t, "+PONG\r\n", "PING")
+	c.Expect(t, "+OK\r\n", "SET", "k", "1", "NX", "PX", "1000")
+	c.Expect(t, "$-1\r\n", "SET", "k", "1", "NX")
+	c.Expect(t, ":2\r\n", "INCR", "k")
+	c.Expect(t, "$1\r\n2\r\n", "GET", "k")
+	c.Expect(t, "+OK\r\n", "MSET", "k", "3", "j", "3")
+	c.Expect(t, ":-1\r\n", "SS.VDEL", "k", "4")
+	c.Expect(t, "+OK\r\n", "MULTI")
+	c.Expect(t, "+QUEUED\r\n", "APPEND", "k", "4")
+	c.Expect(t, "+QUEUED\r\n", "DEL", "j")
+	c.Expect(t, "*2\r\n:2\r\n:1\r\n", "EXEC")
+	c.Expect(t, "+PONG\r\n", "PING")
 	for _, name := range []string{"AUTH", "AUHT"} {
-		if err := c.send(name, "hunter2"); err != nil {
+		if err := c.Send(name, "hunter2"); err != nil {
 			t.Fatal(err)
 		}
-		if f, err := c.frame(); err != nil || f[0] != '-' {
+		if f, err := c.Frame(); err != nil || f[0] != '-' {
 			t.Fatalf("%q, %v", f, err)
 		}
 	}
 	s.FastForward(2 * time.Second)
-	c.expect(t, "+PONG\r\n", "PING")
+	c.Expect(t, "+PONG\r\n", "PING")
 	seen.expect(t,
 		"redis redis-1 set k: OK versioned >w",
 		"redis redis-1 set k: no, exists versioned",

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"net"
 	"strconv"
@@ -18,30 +17,29 @@ import (
 	"github.com/sscli/sscli/redis"
 )
 
-// redisPort is the store as Redis clients see it: the engine of a [redis.Server].
+// redisPort is the store as Redis clients see it: the backend of a [redis.Server].
 type redisPort struct {
-	sync.Locker // the store's owner; Unlock sends what the store has for watchers
+	sync.Locker // the store's owner; Unlock sends the notifications of the store
 
-	store    *store.Store
-	journal  *journal // nil: the store is in memory only
-	now      func() time.Time
-	server   *redis.Server
-	applying bool // a command of the port makes the change that is reported
-	asking   bool // a command of the port puts a request to the store
+	store   *store.Store
+	journal *journal // nil: the store is in memory only
+	now     func() time.Time
+	server  *redis.Server
+	running bool // a command of the port makes the change that the store reports
 
-	observe func(Observation) // nil: nobody
-	seen    store.Observation // what the store has told of the running command
-
-	// Memory that one request after the other uses.
-	payload, reply []byte
+	observe func(Observation) // nil: not called
+	seen    store.Observation // what the store has reported of the running command
 }
 
-var _ redis.Engine = (*redisPort)(nil)
+var _ redis.Local = (*redisPort)(nil)
 
-// newRedisPort returns a port that listens nowhere yet.
+// newRedisPort returns a port that does not listen yet.
 func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options, observe func(Observation)) (*redisPort, error) {
 	p := &redisPort{Locker: owner, store: st, journal: j, now: now, observe: observe}
 	o.Backend, o.Name = p, "emulator"
+	if j != nil {
+		o.Sync = j.wait
+	}
 	if observe != nil {
 		o.Observe = p.command
 	}
@@ -57,7 +55,7 @@ func (p *redisPort) close() error {
 	return p.server.Close()
 }
 
-// changed tells Redis clients of a change.
+// changed reports a change to Redis clients.
 func (p *redisPort) changed(c *store.Change) {
 	if p == nil {
 		return
@@ -66,7 +64,7 @@ func (p *redisPort) changed(c *store.Change) {
 	switch {
 	case c.Cause == store.CauseExpired:
 		kind = redis.Expired
-	case p.applying:
+	case p.running:
 		kind = redis.Own
 	case c.Deleted:
 		kind = redis.Deleted
@@ -76,37 +74,26 @@ func (p *redisPort) changed(c *store.Change) {
 	p.server.Changed(redis.Change{Key: c.Entry.Key(), Kind: kind, New: c.New})
 }
 
-func (p *redisPort) Now() time.Time  { return p.now() }
-func (p *redisPort) Expect([][]byte) {}
+func (p *redisPort) Now() time.Time { return p.now() }
 
-func (p *redisPort) Lookup(key []byte) (redis.Entry, bool) {
-	e, found := p.store.Lookup(key)
-	if !found {
-		return redis.Entry{}, false
+func (p *redisPort) Stats(*redis.Caller) redis.Stats {
+	return redis.Stats{Keys: p.store.Len(), Expiring: p.store.Expiring(), Hidden: p.store.Restricted()}
+}
+
+func (p *redisPort) KeyAt(who *redis.Caller, i int) []byte {
+	key := p.store.KeyAt(i)
+	if !p.allowed(who, key, false) {
+		return nil
 	}
-	return redis.Entry{Value: e.Value(), Version: e.Version(), Expires: e.Expires(), Made: redis.Making(e.Mark())}, true
+	return key
 }
 
-func (p *redisPort) Keys(from []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for e := range p.store.From(from) {
-			if !yield(e.Key()) {
-				return
-			}
-		}
-	}
+// allowed reports whether a client may read or write a key.
+func (p *redisPort) allowed(who *redis.Caller, key []byte, write bool) bool {
+	return !p.store.Restricted() || p.store.Allowed(who.ID, who.User, key, write)
 }
 
-func (p *redisPort) KeyAt(i int) []byte { return p.store.KeyAt(i) }
-func (p *redisPort) Len() int           { return p.store.Len() }
-func (p *redisPort) Expiring() int      { return p.store.Expiring() }
-func (p *redisPort) Restricted() bool   { return p.store.Restricted() }
-
-func (p *redisPort) Allowed(who *redis.Caller, key []byte, write bool) bool {
-	return p.store.Allowed(who.ID, who.User, key, write)
-}
-
-// refused makes an error of the text of a refusal.
+// refused returns the error of a refusal; an empty text is none.
 func refused(text string) error {
 	if text == "" {
 		return nil
@@ -114,91 +101,128 @@ func refused(text string) error {
 	return errors.New(text)
 }
 
-func (p *redisPort) Room(n int) error        { return refused(p.store.Room(n)) }
-func (p *redisPort) Fenced(key []byte) error { return refused(p.store.Fenced(key)) }
-
-func (p *redisPort) Put(who *redis.Caller, put redis.Put) error {
-	cause := store.CauseSet
-	if !put.Expires.IsZero() {
-		cause = store.CauseSetPX
+// Check looks at the rules, the fencing tokens and the quota.
+func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
+	added := make(map[string]struct{})
+	room := 0 // made by deletions
+	for i := range ops {
+		op := &ops[i]
+		write := op.Verb != redis.Get
+		if !p.allowed(who, op.Key, write || op.ForUpdate) {
+			return errors.New(wire.TextNotAuthorized)
+		}
+		if !write {
+			continue
+		}
+		if err := refused(p.store.Fenced(op.Key)); err != nil && op.Fence == nil {
+			return err
+		}
+		switch _, found := p.store.Lookup(op.Key); {
+		case op.Verb == redis.Set && !found:
+			added[string(op.Key)] = struct{}{}
+		case op.Verb == redis.Del && found:
+			room++
+		}
 	}
-	w := store.Write{ClientID: who.ID, Username: who.User, Cause: cause, Key: put.Key, Value: put.Value, Expires: put.Expires, Mark: byte(put.Made)}
-	if p.journal != nil { // a Redis client cannot say whether to keep a key: that stays as it is
-		e, found := p.store.Lookup(put.Key)
-		w.Persist = found && e.Persist()
-	}
-	return p.apply(w)
+	return refused(p.store.Room(len(added) - room))
 }
 
-func (p *redisPort) Remove(who *redis.Caller, key []byte) error {
-	return p.apply(store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseDel, Key: key, Delete: true})
+func (p *redisPort) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
+	for i := range ops {
+		op := &ops[i]
+		switch plain := op.If == redis.Always && op.Fence == nil; {
+		case op.Verb == redis.Get:
+			op.Err = p.get(who, op)
+		case op.Verb == redis.Set && plain:
+			op.Err = p.set(who, op)
+		case op.Verb == redis.Del && plain:
+			_, op.Yes = p.store.Lookup(op.Key)
+			op.Err = p.apply(store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseDel, Key: op.Key, Delete: true})
+		default:
+			op.Err = p.request(who, op)
+		}
+	}
+}
+
+func (p *redisPort) get(who *redis.Caller, op *redis.Op) error {
+	if !p.allowed(who, op.Key, op.ForUpdate) {
+		return errors.New(wire.TextNotAuthorized)
+	}
+	e, found := p.store.Lookup(op.Key)
+	if found {
+		op.Yes = true
+		op.Entry = redis.Entry{Value: e.Value(), Version: e.Version(), Expires: e.Expires(), Encoding: redis.Encoding(e.Mark())}
+	}
+	return nil
+}
+
+func (p *redisPort) set(who *redis.Caller, op *redis.Op) error {
+	w := store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseSet, Key: op.Key, Value: op.Value, Expires: op.Expires, Mark: byte(op.Encoding)}
+	if w.Expires.IsZero() && op.PX > 0 {
+		w.Expires = time.UnixMilli(p.now().UnixMilli() + op.PX)
+	}
+	if !w.Expires.IsZero() {
+		w.Cause = store.CauseSetPX
+	}
+	if p.journal != nil { // a Redis client cannot say whether to persist a key
+		e, found := p.store.Lookup(op.Key)
+		w.Persist = found && e.Persist()
+	}
+	if err := p.apply(w); err != nil {
+		return err
+	}
+	op.Yes = true
+	if e, found := p.store.Lookup(op.Key); found { // unless it has expired at once
+		op.Entry.Version = e.Version()
+	}
+	return nil
 }
 
 func (p *redisPort) apply(w store.Write) error {
-	p.applying = true
-	defer func() { p.applying = false }()
-	return refused(p.store.Apply(w))
+	p.running = true
+	text := p.store.Apply(w)
+	p.running = false
+	return refused(text)
 }
 
-// Do puts operations to the store as requests of its own protocol: their changes are told
-// like any other client's.
-func (p *redisPort) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
-	for i := range ops {
-		p.do(who, &ops[i])
-	}
-}
-
-func (p *redisPort) do(who *redis.Caller, op *redis.Op) {
+// request puts an operation to the store as a request of its protocol.
+func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	words := [][]byte{[]byte(op.Verb.String()), op.Key}
 	if op.Verb == redis.Set || op.Verb == redis.VDel {
 		words = append(words, op.Value)
 	}
-	switch op.If {
-	case redis.IfMissing:
-		words = append(words, []byte(wire.OptionNX))
-	case redis.IfSameOrNew:
-		words = append(words, []byte(wire.OptionNEX))
-	}
+	words = append(words, [...][][]byte{nil, {[]byte(wire.OptionNX)}, {[]byte(wire.OptionNEX)}}[op.If]...)
 	if op.PX > 0 {
 		words = append(words, []byte(wire.OptionPX), strconv.AppendInt(nil, op.PX, 10))
 	}
-	p.payload = wire.AppendRequest(reusable(p.payload)[:0], words...)
-	stamp := wire.Version{Wall: p.now().UnixMilli(), Node: who.ID}
-	p.asking = true
+	now := wire.Version{Wall: p.now().UnixMilli(), Node: who.ID}
+	p.running = true
 	resp := p.store.Do(&store.Request{
-		ClientID: who.ID, Username: who.User, Payload: p.payload, Timestamp: []byte(stamp.String()), Fence: op.Fence,
-	}, reusable(p.reply)[:0])
-	p.asking = false
-	p.reply = resp.Payload
+		ClientID: who.ID, Username: who.User, Payload: wire.AppendRequest(nil, words...), Timestamp: []byte(now.String()), Fence: op.Fence,
+	}, nil)
+	p.running = false
 	if len(resp.Version) > 0 {
-		op.Version = bytes.Clone(resp.Version)
+		op.Entry.Version = resp.Version
 	}
 	reply, err := wire.ParseReply(resp.Payload)
-	switch {
-	case err != nil:
-		op.Err = err
-	case reply.StoreError() != nil:
-		op.Err = errors.New(reply.StoreError().Text)
-	default:
-		p.outcome(op, reply)
+	if err != nil {
+		return err
 	}
-}
-
-// outcome reads a reply that is no refusal.
-func (p *redisPort) outcome(op *redis.Op, reply wire.Reply) {
+	if refusal := reply.StoreError(); refusal != nil {
+		return errors.New(refusal.Text)
+	}
 	switch reply.Value.Kind {
-	case wire.Blob:
-		op.Yes, op.Found = true, bytes.Clone(reply.Value.Text)
 	case wire.SimpleString:
 		op.Yes = true
 	case wire.Integer:
 		op.Yes, op.Differs = reply.Value.Int > 0, reply.Value.Int < 0
 	}
+	return nil
 }
 
 // Scan walks the keys in their order. The token is the last key that was looked at, after
 // a byte that keeps it from being empty.
-func (p *redisPort) Scan(_ context.Context, _ *redis.Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error) {
+func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error) {
 	start := prefix
 	var after []byte
 	if token != nil {
@@ -207,6 +231,7 @@ func (p *redisPort) Scan(_ context.Context, _ *redis.Caller, prefix, token []byt
 			start = after
 		}
 	}
+	looked := 0
 	for e := range p.store.From(start) {
 		key := e.Key()
 		switch {
@@ -214,25 +239,30 @@ func (p *redisPort) Scan(_ context.Context, _ *redis.Caller, prefix, token []byt
 			return keys, nil, nil
 		case token != nil && bytes.Equal(key, after):
 			continue
-		case len(keys) == want:
-			return keys, append([]byte{'>'}, keys[want-1]...), nil
+		case looked == want:
+			return keys, next, nil
 		}
-		keys = append(keys, bytes.Clone(key))
+		if looked++; looked == want {
+			next = append([]byte{'>'}, key...)
+		}
+		if p.allowed(who, key, false) {
+			keys = append(keys, key)
+		}
 	}
 	return keys, nil, nil
 }
 
-// Watch is not needed: all changes are told.
+// Watch does nothing: every change is reported.
 func (p *redisPort) Watch(context.Context, []byte) error { return nil }
 
-// Unwatch is not needed either.
+// Unwatch does nothing.
 func (p *redisPort) Unwatch([]byte) {}
 
-// serverLock is the lock of a server as a command of the Redis port takes it.
+// serverLock is the lock of a server for commands of the Redis port.
 type serverLock struct{ s *Server }
 
-// Lock removes the keys that have expired, too. Until Unlock the store's clock stands
-// still: all that happens meanwhile is one step, and to read the clock costs as much as to find a key.
+// Lock also removes expired keys, and stops the store's clock until Unlock: everything in
+// between is one step, and reading the clock costs as much as finding a key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
 	l.s.stopped = l.s.now()
@@ -248,7 +278,7 @@ func (l serverLock) Unlock() {
 	s.changed.Broadcast()
 }
 
-// note is told of each change of the store.
+// note is called for each change of the store.
 func (s *Server) note(c *store.Change) {
 	s.changes.add(c)
 	s.port.changed(c)
@@ -263,9 +293,6 @@ func (s *Server) listenRedis() error {
 		return err
 	}
 	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log}
-	if s.journal != nil {
-		o.Settle = s.journal.wait
-	}
 	switch {
 	case s.opts.CheckLogin != nil:
 		o.Login = namedLogin(s.opts.CheckLogin)
@@ -275,7 +302,7 @@ func (s *Server) listenRedis() error {
 			return login.User, err == nil
 		}
 	default:
-		o.Identify = certifiedConn
+		o.Identify = redis.CommonName
 	}
 	port, err := newRedisPort(serverLock{s}, s.store, s.journal, s.now, o, s.opts.Observe)
 	if err != nil {
@@ -288,7 +315,7 @@ func (s *Server) listenRedis() error {
 	return nil
 }
 
-// namedLogin takes clients for whom they say they are, if the password is right.
+// namedLogin accepts the user name of a client if the password is right.
 func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, bool) {
 	if check == nil {
 		return nil
@@ -296,27 +323,7 @@ func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, b
 	return func(user string, password []byte) (string, bool) { return user, check(user, password) }
 }
 
-// handshakeTime is how long a client may take for TLS.
-const handshakeTime = 10 * time.Second
-
-// certifiedConn returns the name in the certificate that a client has shown.
-func certifiedConn(nc net.Conn) string {
-	t, ok := nc.(*tls.Conn)
-	if !ok {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
-	defer cancel()
-	if t.HandshakeContext(ctx) != nil {
-		return "" // the first read returns the error
-	}
-	if chains := t.ConnectionState().VerifiedChains; len(chains) > 0 {
-		return chains[0][0].Subject.CommonName
-	}
-	return ""
-}
-
-// RedisURL is how Redis clients on this machine reach the server, or empty.
+// RedisURL returns the URL for Redis clients on this machine, or "" without a Redis port.
 func (s *Server) RedisURL() string {
 	if s.redisAt == nil {
 		return ""
@@ -332,10 +339,10 @@ func redisURL(ln net.Listener, secure bool) string {
 	return scheme + "://" + reachable(ln.Addr())
 }
 
-// attachedLock is the lock of an attached store as a command of the Redis port takes it.
+// attachedLock is the lock of an attached store for commands of the Redis port.
 type attachedLock struct{ a *Attached }
 
-// Lock removes the keys that have expired, too.
+// Lock also removes expired keys.
 func (l attachedLock) Lock() {
 	l.a.mu.Lock()
 	l.a.engine.Expire()
@@ -355,13 +362,13 @@ type RedisOptions struct {
 	CheckLogin func(username string, password []byte) bool // nil: anybody
 	Log        *slog.Logger                                // nil: silent
 
-	// Observe is told of the commands of Redis clients, as [Options.Observe] is. What they
-	// have the store do is in their observations.
+	// Observe is called for each command of a Redis client, as [Options.Observe] is. What the
+	// command did in the store is part of its observation.
 	Observe func(Observation)
 }
 
-// ServeRedis lets Redis clients use the store too, until Close, and returns the URL for
-// those on this machine. It may be called once.
+// ServeRedis serves Redis clients from the store until Close, and returns the URL for
+// clients on this machine. It may be called once.
 func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 	ln, err := net.Listen("tcp", o.Listen)
 	if err != nil {
@@ -371,9 +378,6 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 		ln = tls.NewListener(ln, o.TLS)
 	}
 	opts := redis.Options{Notify: o.Notify, Login: namedLogin(o.CheckLogin), Log: o.Log}
-	if a.journal != nil {
-		opts.Settle = a.journal.wait
-	}
 	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, opts, o.Observe)
 	if err != nil {
 		return "", errors.Join(err, ln.Close())

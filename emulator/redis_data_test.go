@@ -2,22 +2,11 @@ package emulator_test
 
 import (
 	"errors"
-	"os"
 	"testing"
-	"time"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/redis/redistest"
 )
-
-// silent tells whether nothing comes for a moment.
-func (c *redisClient) silent(t *testing.T) bool {
-	t.Helper()
-	if err := c.nc.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := c.r.Peek(1)
-	return errors.Is(err, os.ErrDeadlineExceeded)
-}
 
 // TestRedisData: a Redis client hears of a change when the file has it, and not before:
 // neither by the reply to a write, nor by a message, nor by a read.
@@ -25,37 +14,37 @@ func TestRedisData(t *testing.T) {
 	var disk stalled
 	o := emulator.Options{Data: newData(t).Around(disk.commit), Redis: "127.0.0.1:0", RedisNotify: "KA"}
 	s := serveData(t, o)
-	address := redisAddress(s.RedisURL())
-	writer, reader, sub := dialRedis(t, "tcp", address), dialRedis(t, "tcp", address), dialRedis(t, "tcp", address)
-	sub.do(t, "SUBSCRIBE", "__keyspace@0__:k")
+	address := redistest.Address(s.RedisURL())
+	writer, reader, sub := redistest.Dial(t, "tcp", address), redistest.Dial(t, "tcp", address), redistest.Dial(t, "tcp", address)
+	sub.Do(t, "SUBSCRIBE", "__keyspace@0__:k")
 	disk.hold()
-	if err := writer.send("SET", "k", "v"); err != nil {
+	if err := writer.Send("SET", "k", "v"); err != nil {
 		t.Fatal(err)
 	}
 	await(t, s, func(st emulator.State) bool { return st.Keys == 1 })
-	if err := reader.send("GET", "k"); err != nil {
+	if err := reader.Send("GET", "k"); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]*redisClient{"the writer": writer, "a reader": reader, "a subscriber": sub} {
-		if !c.silent(t) {
+	for name, c := range map[string]*redistest.Client{"the writer": writer, "a reader": reader, "a subscriber": sub} {
+		if !c.Silent(t) {
 			t.Errorf("%s heard of a change that is not on the disk", name)
 		}
 	}
 	disk.release()
-	for c, want := range map[*redisClient]string{
+	for c, want := range map[*redistest.Client]string{
 		writer: "+OK\r\n", reader: "$1\r\nv\r\n", sub: "*3\r\n$7\r\nmessage\r\n$16\r\n__keyspace@0__:k\r\n$3\r\nset\r\n",
 	} {
-		if got, err := c.frame(); err != nil || string(got) != want {
+		if got, err := c.Frame(); err != nil || string(got) != want {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	}
 	disk.hold()
 	disk.err = errors.New("input/output error")
-	if err := writer.send("SET", "k", "w"); err != nil {
+	if err := writer.Send("SET", "k", "w"); err != nil {
 		t.Fatal(err)
 	}
 	disk.release()
-	if got := writer.closed(t); len(got) > 0 {
+	if got := writer.Closed(t); len(got) > 0 {
 		t.Errorf("after an error of the disk: %q", got)
 	}
 	<-s.Done()
@@ -64,5 +53,5 @@ func TestRedisData(t *testing.T) {
 	}
 	o.Data = o.Data.Around(nil)
 	again := emulator.Start(t, o)
-	dialRedis(t, "tcp", redisAddress(again.RedisURL())).expect(t, "$1\r\nv\r\n", "GET", "k")
+	redistest.Dial(t, "tcp", redistest.Address(again.RedisURL())).Expect(t, "$1\r\nv\r\n", "GET", "k")
 }

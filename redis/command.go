@@ -5,200 +5,146 @@ import (
 	"strings"
 )
 
-// What COMMAND replies with is made from the table.
+// COMMAND replies with the content of the table.
 
-func (c *conn) describeCommand(cmd *command) {
-	c.array(10)
-	c.text(cmd.fullName())
-	c.integer(int64(cmd.arity))
-	var names []string
-	for _, f := range flagNames {
+// describe returns a command as COMMAND INFO shows it.
+func (cmd *command) describe() []any {
+	flags, subs := set{}, []any{}
+	for _, f := range shownFlags {
 		if cmd.flags&f.flag != 0 {
-			names = append(names, f.name)
+			flags = append(flags, status(f.name))
 		}
 	}
-	c.set(len(names))
-	for _, n := range names {
-		c.status(n)
-	}
-	c.integer(int64(cmd.first))
-	c.integer(int64(cmd.last))
-	c.integer(int64(cmd.step))
-	c.set(0)   // access categories
-	c.array(0) // tips
-	c.set(0)   // key specifications
-	c.array(len(cmd.subs))
 	for _, sub := range cmd.subs {
-		c.describeCommand(sub)
+		subs = append(subs, sub.describe())
 	}
+	categories, tips, keySpecifications := set{}, []any{}, set{} // none are known here
+	return []any{cmd.fullName(), cmd.arity, flags, cmd.keys.first, cmd.keys.last, cmd.keys.step, categories, tips, keySpecifications, subs}
 }
 
-func runCommand(c *conn, args [][]byte) {
+func runCommand(c *conn, _ [][]byte) error {
 	c.array(len(c.s.table.rows))
 	for _, cmd := range c.s.table.rows {
-		c.describeCommand(cmd)
+		c.reply(cmd.describe())
 	}
+	return nil
 }
 
-func runCommandCount(c *conn, _ [][]byte) { c.integer(int64(len(c.s.table.rows))) }
-
-// named returns the command of a name such as config|get, or nil.
-func (t *table) named(name []byte) *command {
-	first, rest, isSub := strings.Cut(string(name), "|")
-	cmd := t.find([]byte(first))
-	if cmd == nil || !isSub {
-		return cmd
-	}
-	return cmd.sub([]byte(rest))
+func runCommandCount(c *conn, _ [][]byte) error {
+	c.integer(int64(len(c.s.table.rows)))
+	return nil
 }
 
-func runCommandInfo(c *conn, args [][]byte) {
+func runCommandInfo(c *conn, args [][]byte) error {
 	if len(args) == 2 {
-		runCommand(c, args)
-		return
+		return runCommand(c, args)
 	}
 	c.array(len(args) - 2)
 	for _, name := range args[2:] {
-		if cmd := c.s.table.named(name); cmd != nil {
-			c.describeCommand(cmd)
+		if cmd := c.s.table.findFull(name); cmd != nil {
+			c.reply(cmd.describe())
 		} else {
 			c.null()
 		}
 	}
+	return nil
 }
 
-func runCommandList(c *conn, args [][]byte) {
-	wanted := func(*command) bool { return true }
+func runCommandList(c *conn, args [][]byte) error {
+	accept := func(string) bool { return true }
 	switch {
 	case len(args) == 2:
 	case len(args) == 5 && equalFold(args[2], "filterby") && equalFold(args[3], "pattern"):
-		wanted = func(cmd *command) bool { return match(args[4], []byte(cmd.fullName())) }
+		accept = func(name string) bool { return match(args[4], []byte(name)) }
 	case len(args) == 5 && equalFold(args[2], "filterby") && (equalFold(args[3], "module") || equalFold(args[3], "aclcat")):
-		wanted = func(*command) bool { return false }
+		accept = func(string) bool { return false }
 	default:
-		c.error(textSyntax)
-		return
+		return errSyntax
 	}
-	var names []string
+	names := []string{}
 	for _, cmd := range c.s.table.rows {
 		for _, one := range append([]*command{cmd}, cmd.subs...) {
-			if wanted(one) {
-				names = append(names, one.fullName())
+			if name := one.fullName(); accept(name) {
+				names = append(names, name)
 			}
 		}
 	}
-	c.array(len(names))
-	for _, n := range names {
-		c.text(n)
-	}
+	c.reply(names)
+	return nil
 }
 
-func runCommandDocs(c *conn, args [][]byte) {
-	var found []*command
-	if len(args) == 2 {
-		found = c.s.table.rows
+func runCommandDocs(c *conn, args [][]byte) error {
+	found := c.s.table.rows
+	if len(args) > 2 {
+		found = nil
 	}
 	for _, name := range args[2:] {
-		if cmd := c.s.table.named(name); cmd != nil {
+		if cmd := c.s.table.findFull(name); cmd != nil {
 			found = append(found, cmd)
 		}
 	}
-	c.mapping(len(found))
-	for _, cmd := range found {
-		c.documentCommand(cmd)
-	}
+	c.reply(documentAll(found))
+	return nil
 }
 
-// documentCommand replies with a name and what there is to say of it.
-func (c *conn) documentCommand(cmd *command) {
-	words := strings.Fields(cmd.args)
-	pairs := 3
-	if len(words) > 0 {
-		pairs++
-	}
-	if len(cmd.subs) > 0 {
-		pairs++
-	}
-	c.text(cmd.fullName())
-	c.mapping(pairs)
-	c.text("summary")
-	c.text(cmd.summary)
-	c.text("since")
-	c.text(cmd.since)
-	c.text("group")
-	c.text(cmd.group)
-	if len(words) > 0 {
-		c.text("arguments")
-		c.array(len(words))
-		for _, w := range words {
-			c.documentArgument(w)
+// documentAll returns commands as COMMAND DOCS shows them, by name.
+func documentAll(commands []*command) pairs {
+	all := pairs{}
+	for _, cmd := range commands {
+		doc := pairs{"summary", cmd.summary, "since", cmd.since, "group", cmd.group}
+		var arguments []any
+		for _, word := range strings.Fields(cmd.args) {
+			arguments = append(arguments, documentArgument(word))
 		}
-	}
-	if len(cmd.subs) > 0 {
-		c.text("subcommands")
-		c.mapping(len(cmd.subs))
-		for _, sub := range cmd.subs {
-			c.documentCommand(sub)
+		if len(arguments) > 0 {
+			doc = append(doc, "arguments", arguments)
 		}
+		if len(cmd.subs) > 0 {
+			doc = append(doc, "subcommands", documentAll(cmd.subs))
+		}
+		all = append(all, cmd.fullName(), doc)
 	}
+	return all
 }
 
-// documentArgument documents one as the table has it: name:type, in brackets if it may be left out,
-// with dots if it may be repeated.
-func (c *conn) documentArgument(word string) {
-	var flags []string
+// documentArgument returns an argument as COMMAND DOCS shows it. The table has it as name:type, in
+// brackets if it is optional, with dots if it may be repeated.
+func documentArgument(word string) pairs {
+	var flags []any
 	if inner, ok := strings.CutPrefix(word, "["); ok {
 		word = strings.TrimSuffix(inner, "]")
-		flags = append(flags, "optional")
+		flags = append(flags, status("optional"))
 	}
 	if inner, ok := strings.CutSuffix(word, "..."); ok {
 		word = inner
-		flags = append(flags, "multiple")
+		flags = append(flags, status("multiple"))
 	}
 	name, kind, _ := strings.Cut(word, ":")
-	pairs := [][2]string{{"name", name}, {"type", kind}, {"display_text", name}}
-	n := len(pairs)
+	doc := pairs{"name", name, "type", kind, "display_text", name}
 	if kind == "key" {
-		n++
+		doc = append(doc, "key_spec_index", 0)
 	}
 	if len(flags) > 0 {
-		n++
+		doc = append(doc, "flags", flags)
 	}
-	c.mapping(n)
-	for _, p := range pairs {
-		c.text(p[0])
-		c.text(p[1])
-	}
-	if kind == "key" {
-		c.text("key_spec_index")
-		c.integer(0)
-	}
-	if len(flags) > 0 {
-		c.text("flags")
-		c.array(len(flags))
-		for _, f := range flags {
-			c.status(f)
-		}
-	}
+	return doc
 }
 
-func runCommandGetKeys(c *conn, args [][]byte) {
-	cmd, _ := c.s.lookup(args[2:])
-	if cmd == nil {
-		c.error("Invalid command specified")
-		return
+func runCommandGetKeys(c *conn, args [][]byte) error {
+	request := args[2:]
+	cmd, _ := c.s.table.lookup(request)
+	switch {
+	case cmd == nil:
+		return &Error{Text: "Invalid command specified"}
+	case cmd.keys.first == 0:
+		return &Error{Text: "The command has no key arguments"}
+	case !cmd.accepts(request):
+		return &Error{Text: "Invalid number of arguments specified for command"}
 	}
-	if cmd.first == 0 {
-		c.error("The command has no key arguments")
-		return
-	}
-	if rest := args[2:]; cmd.arity > 0 && len(rest) != cmd.arity || len(rest) < -cmd.arity {
-		c.error("Invalid number of arguments specified for command")
-		return
-	}
-	keys := slices.Collect(cmd.keys(args[2:]))
+	keys := slices.Collect(cmd.keysOf(request))
 	c.array(len(keys))
 	for _, k := range keys {
 		c.bulk(k)
 	}
+	return nil
 }

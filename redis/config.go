@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// A setting is a parameter of CONFIG. Clients ask for some of Redis's that mean nothing here.
+// A setting is a parameter of CONFIG. Clients ask for some of Redis's that have no meaning here.
 type setting struct{ name, value string }
 
 const notifySetting = "notify-keyspace-events"
 
+// settings returns the parameters of CONFIG. Only notifySetting can be changed.
 func (s *Server) settings() []setting {
 	return []setting{
 		{"appendonly", "no"},
@@ -32,80 +33,80 @@ func (s *Server) settings() []setting {
 	}
 }
 
-func runConfigGet(c *conn, args [][]byte) {
-	var found []setting
+func runConfigGet(c *conn, args [][]byte) error {
+	found := pairs{}
 	for _, st := range c.s.settings() {
 		if slices.ContainsFunc(args[2:], func(p []byte) bool { return match(bytes.ToLower(p), []byte(st.name)) }) {
-			found = append(found, st)
+			found = append(found, st.name, st.value)
 		}
 	}
-	c.mapping(len(found))
-	for _, st := range found {
-		c.text(st.name)
-		c.text(st.value)
-	}
+	c.reply(found)
+	return nil
 }
 
 // runConfigSet changes all or nothing.
-func runConfigSet(c *conn, args [][]byte) {
+func runConfigSet(c *conn, args [][]byte) error {
 	if len(args)%2 != 0 {
-		c.error(textSyntax)
-		return
+		return errSyntax
 	}
-	settings := c.s.settings()
-	flags, change := class(0), false
+	values := make(map[string]string)
+	for _, st := range c.s.settings() {
+		values[st.name] = st.value
+	}
 	seen := make(map[string]bool)
 	for i := 2; i < len(args); i += 2 {
 		name := strings.ToLower(string(args[i]))
-		if !slices.ContainsFunc(settings, func(st setting) bool { return st.name == name }) {
-			c.error("Unknown option or number of arguments for CONFIG SET - '" + string(args[i]) + "'")
-			return
+		if _, known := values[name]; !known {
+			return &Error{Text: "Unknown option or number of arguments for CONFIG SET - '" + string(args[i]) + "'"}
 		}
 		if seen[name] {
-			c.refuseSetting(args[i], "duplicate parameter")
-			return
+			return wrongSetting(args[i], "duplicate parameter")
 		}
 		seen[name] = true
 	}
+	flags := class(c.s.flags.Load())
 	for i := 2; i < len(args); i += 2 {
 		name, value := strings.ToLower(string(args[i])), string(args[i+1])
-		at := slices.IndexFunc(settings, func(st setting) bool { return st.name == name })
-		refused := ""
 		if name != notifySetting {
-			if value != settings[at].value {
-				refused = "can't set immutable config"
+			if value != values[name] {
+				return wrongSetting(args[i], "can't set immutable config")
 			}
-		} else if f, ok := parseClasses(value); !ok {
-			refused = textFlags
-		} else if c.s.engine == nil && f&(misses|created) != 0 {
-			c.error(textRemoteFlags)
-			return
-		} else {
-			flags, change = f, true
+			continue
 		}
-		if refused != "" {
-			c.refuseSetting(args[i], refused)
-			return
+		var ok bool
+		if flags, ok = parseClasses(value); !ok {
+			return wrongSetting(args[i], "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+		}
+		if err := c.s.checkClasses(flags); err != nil {
+			return err
 		}
 	}
-	if change {
-		c.s.flags.Store(uint32(flags))
-	}
+	c.s.flags.Store(uint32(flags))
 	c.ok()
+	return nil
 }
 
-func (c *conn) refuseSetting(name []byte, why string) {
-	c.error("CONFIG SET failed (possibly related to argument '" + string(name) + "') - " + why)
+// checkClasses refuses the events that a remote store does not report.
+func (s *Server) checkClasses(flags class) error {
+	if s.local == nil && flags&(classMiss|classNew) != 0 {
+		return errRemoteEvents
+	}
+	return nil
 }
 
-// runConfigRewrite says what Redis says without a file.
-func runConfigRewrite(c *conn, _ [][]byte) {
-	c.error("The server is running without a config file")
+func wrongSetting(name []byte, why string) error {
+	return &Error{Text: "CONFIG SET failed (possibly related to argument '" + string(name) + "') - " + why}
 }
 
-func runConfigResetStat(c *conn, _ [][]byte) {
+// runConfigRewrite replies what Redis replies without a configuration file.
+func runConfigRewrite(*conn, [][]byte) error {
+	return &Error{Text: "The server is running without a config file"}
+}
+
+func runConfigResetStat(c *conn, _ [][]byte) error {
 	c.s.commands.Store(0)
 	c.s.connections.Store(0)
 	c.s.expired.Store(0)
 	c.ok()
+	return nil
 }

@@ -1,39 +1,35 @@
 package redis
 
 import (
-	"bytes"
 	"math"
+	"strings"
 	"time"
 )
 
 func expiryCommands() []*command {
 	const (
-		write = writes | usesStore | fast | inOneStep | expiry
-		read  = reads | usesStore | fast | inOneStep | expiry
+		write = writes | usesStore | fast | needsExpiry
+		read  = reads | usesStore | fast | needsExpiry
 	)
-	rows := []*command{
-		{name: "expire", arity: -3, flags: write, run: runExpire(expiryUnit{seconds: true}), since: "1.0.0", args: "key:key seconds:integer [condition:string]", summary: "Set a key's time to live in seconds"},
-		{name: "pexpire", arity: -3, flags: write, run: runExpire(expiryUnit{}), since: "2.6.0", args: "key:key milliseconds:integer [condition:string]", summary: "Set a key's time to live in milliseconds"},
-		{name: "expireat", arity: -3, flags: write, run: runExpire(expiryUnit{seconds: true, absolute: true}), since: "1.2.0", args: "key:key unix-time-seconds:unix-time [condition:string]", summary: "Set the expiration for a key as a UNIX timestamp"},
-		{name: "pexpireat", arity: -3, flags: write, run: runExpire(expiryUnit{absolute: true}), since: "2.6.0", args: "key:key unix-time-milliseconds:unix-time [condition:string]", summary: "Set the expiration for a key as a UNIX timestamp in milliseconds"},
-		{name: "ttl", arity: 2, flags: read, run: runTTL(expiryUnit{seconds: true}), since: "1.0.0", args: "key:key", summary: "Get the time to live for a key in seconds"},
-		{name: "pttl", arity: 2, flags: read, run: runTTL(expiryUnit{}), since: "2.6.0", args: "key:key", summary: "Get the time to live for a key in milliseconds"},
-		{name: "expiretime", arity: 2, flags: read, run: runTTL(expiryUnit{seconds: true, absolute: true}), since: "7.0.0", args: "key:key", summary: "Get the expiration Unix timestamp for a key"},
-		{name: "pexpiretime", arity: 2, flags: read, run: runTTL(expiryUnit{absolute: true}), since: "7.0.0", args: "key:key", summary: "Get the expiration Unix timestamp for a key in milliseconds"},
-		{name: "persist", arity: 2, flags: write, run: runPersist, since: "2.2.0", args: "key:key", summary: "Remove the expiration from a key"},
+	return []*command{
+		{name: "expire", arity: -3, flags: write, keys: oneKey, run: runExpire(timeUnit{seconds: true}), since: "1.0.0", args: "key:key seconds:integer [condition:string]", summary: "Set a key's time to live in seconds"},
+		{name: "pexpire", arity: -3, flags: write, keys: oneKey, run: runExpire(timeUnit{}), since: "2.6.0", args: "key:key milliseconds:integer [condition:string]", summary: "Set a key's time to live in milliseconds"},
+		{name: "expireat", arity: -3, flags: write, keys: oneKey, run: runExpire(timeUnit{seconds: true, absolute: true}), since: "1.2.0", args: "key:key unix-time-seconds:unix-time [condition:string]", summary: "Set the expiration for a key as a UNIX timestamp"},
+		{name: "pexpireat", arity: -3, flags: write, keys: oneKey, run: runExpire(timeUnit{absolute: true}), since: "2.6.0", args: "key:key unix-time-milliseconds:unix-time [condition:string]", summary: "Set the expiration for a key as a UNIX timestamp in milliseconds"},
+		{name: "ttl", arity: 2, flags: read, keys: oneKey, run: runTTL(timeUnit{seconds: true}), since: "1.0.0", args: "key:key", summary: "Get the time to live for a key in seconds"},
+		{name: "pttl", arity: 2, flags: read, keys: oneKey, run: runTTL(timeUnit{}), since: "2.6.0", args: "key:key", summary: "Get the time to live for a key in milliseconds"},
+		{name: "expiretime", arity: 2, flags: read, keys: oneKey, run: runTTL(timeUnit{seconds: true, absolute: true}), since: "7.0.0", args: "key:key", summary: "Get the expiration Unix timestamp for a key"},
+		{name: "pexpiretime", arity: 2, flags: read, keys: oneKey, run: runTTL(timeUnit{absolute: true}), since: "7.0.0", args: "key:key", summary: "Get the expiration Unix timestamp for a key in milliseconds"},
+		{name: "persist", arity: 2, flags: write, keys: oneKey, run: runPersist, since: "2.2.0", args: "key:key", summary: "Remove the expiration from a key"},
 	}
-	for _, cmd := range rows {
-		cmd.first, cmd.last, cmd.step, cmd.group = 1, 1, 1, "generic"
-	}
-	return rows
 }
 
 // expireOptions are the conditions of EXPIRE.
 type expireOptions struct{ nx, xx, gt, lt bool }
 
-func (c *conn) expireOptions(words [][]byte) (o expireOptions, ok bool) {
+func parseExpireOptions(words [][]byte) (o expireOptions, err error) {
 	for _, w := range words {
-		switch string(bytes.ToLower(w)) {
+		switch strings.ToLower(string(w)) {
 		case "nx":
 			o.nx = true
 		case "xx":
@@ -43,113 +39,109 @@ func (c *conn) expireOptions(words [][]byte) (o expireOptions, ok bool) {
 		case "lt":
 			o.lt = true
 		default:
-			c.error("Unsupported option " + printable(w, len(w)))
-			return o, false
+			return o, &Error{Text: "Unsupported option " + printable(w, len(w))}
 		}
 	}
 	switch {
 	case o.nx && (o.xx || o.gt || o.lt):
-		c.error("NX and XX, GT or LT options at the same time are not compatible")
-		return o, false
+		return o, &Error{Text: "NX and XX, GT or LT options at the same time are not compatible"}
 	case o.gt && o.lt:
-		c.error("GT and LT options at the same time are not compatible")
-		return o, false
+		return o, &Error{Text: "GT and LT options at the same time are not compatible"}
 	}
-	return o, true
+	return o, nil
 }
 
-// met tells whether an expiry may be changed to at.
-func (o expireOptions) met(now time.Time, at int64) bool {
-	never := now.IsZero()
+// allow reports whether the expiry of a key may be changed from one time to another, which is
+// in milliseconds.
+func (o expireOptions) allow(from time.Time, to int64) bool {
+	never := from.IsZero()
 	switch {
 	case o.nx:
 		return never
 	case o.xx && never, o.gt && never:
 		return false
 	case o.gt:
-		return at > now.UnixMilli()
+		return to > from.UnixMilli()
 	case o.lt:
-		return never || at < now.UnixMilli()
+		return never || to < from.UnixMilli()
 	default:
 		return true
 	}
 }
 
-func runExpire(u expiryUnit) func(*conn, [][]byte) {
-	return func(c *conn, args [][]byte) {
-		key := args[1]
-		o, ok := c.expireOptions(args[3:])
-		if !ok {
-			return
+func runExpire(unit timeUnit) func(*conn, [][]byte) error {
+	return func(c *conn, args [][]byte) error {
+		o, err := parseExpireOptions(args[3:])
+		if err != nil {
+			return err
 		}
-		at, ok := c.integerArg(args[2])
-		if !ok {
-			return
+		at, err := integerArg(args[2])
+		if err != nil {
+			return err
 		}
 		now := c.now()
-		bad := u.seconds && (at > math.MaxInt64/1000 || at < math.MinInt64/1000)
-		if u.seconds {
+		wrong := unit.seconds && (at > math.MaxInt64/1000 || at < math.MinInt64/1000)
+		if unit.seconds {
 			at *= 1000
 		}
-		if !u.absolute {
-			bad = bad || at > math.MaxInt64-now
+		if !unit.absolute {
+			wrong = wrong || at > math.MaxInt64-now
 			at += now
 		}
-		if bad {
-			c.error("invalid expire time in '" + string(bytes.ToLower(args[0])) + "' command")
-			return
+		if wrong {
+			return wrongExpiry(strings.ToLower(string(args[0])))
 		}
-		e, found := c.s.engine.Lookup(key)
+		old, err := c.lookup(args[1])
 		switch {
-		case !found || !o.met(e.Expires, at):
+		case err != nil:
+			return err
+		case !old.Yes || !o.allow(old.Entry.Expires, at):
 			c.integer(0)
+			return nil
 		case at <= now:
-			if c.remove(key) {
-				c.event(generic, "del", key)
-				c.integer(1)
-			}
-		default:
-			if c.putMade(e.Made, key, e.Value, fromMilli(at), false) {
-				c.integer(1)
-				c.event(generic, "expire", key)
-			}
+			_, err := c.delete(args[1])
+			c.integer(1)
+			return err
 		}
+		_, err = c.do(Op{Verb: Set, Key: old.Key, Value: old.Entry.Value, Expires: fromMilli(at), Encoding: old.Entry.Encoding})
+		c.integer(1) // before the event, as in Redis
+		if err == nil {
+			c.event(classGeneric, "expire", old.Key)
+		}
+		return err
 	}
 }
 
-func runTTL(u expiryUnit) func(*conn, [][]byte) {
-	return func(c *conn, args [][]byte) {
-		e, found, ok := c.read(args[1])
-		if !ok {
-			return
-		}
+func runTTL(unit timeUnit) func(*conn, [][]byte) error {
+	return func(c *conn, args [][]byte) error {
+		op, err := c.get(args[1])
 		switch {
-		case !found:
+		case !op.Yes:
 			c.integer(-2)
-			return
-		case e.Expires.IsZero():
+			return err
+		case op.Entry.Expires.IsZero():
 			c.integer(-1)
-			return
+			return nil
 		}
-		ms := e.Expires.UnixMilli()
-		if !u.absolute {
+		ms := op.Entry.Expires.UnixMilli()
+		if !unit.absolute {
 			ms = max(ms-c.now(), 0)
 		}
-		if u.seconds {
+		if unit.seconds {
 			ms = (ms + 500) / 1000
 		}
 		c.integer(ms)
+		return nil
 	}
 }
 
-func runPersist(c *conn, args [][]byte) {
-	e, found := c.s.engine.Lookup(args[1])
-	if !found || e.Expires.IsZero() {
+func runPersist(c *conn, args [][]byte) error {
+	old, err := c.lookup(args[1])
+	if err != nil || !old.Yes || old.Entry.Expires.IsZero() {
 		c.integer(0)
-		return
+		return err
 	}
-	if c.putMade(e.Made, args[1], e.Value, time.Time{}, false) {
-		c.event(generic, "persist", args[1])
-		c.integer(1)
-	}
+	err = c.put(Op{Key: old.Key, Value: old.Entry.Value, Encoding: old.Entry.Encoding}, classGeneric, "persist")
+	c.integer(1)
+	return err
 }

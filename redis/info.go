@@ -10,85 +10,72 @@ import (
 	"time"
 )
 
-// redisVersion is the version whose behavior this is.
+// redisVersion is the version of Redis whose behavior this server has.
 const redisVersion = "7.0.15"
 
 func serverCommands() []*command {
-	const flags = noScript | loadingOK | staleOK
-	sub := func(name string, arity int, f flag, since, args, summary string, run func(*conn, [][]byte)) *command {
-		return &command{name: name, arity: arity, flags: f, run: run, since: since, args: args, summary: summary, group: "server"}
-	}
-	rows := []*command{
-		{name: "info", arity: -1, flags: loadingOK | staleOK | usesStore, run: runInfo, since: "1.0.0", args: "[section:string...]", summary: "Get information and statistics about the server"},
-		{name: "time", arity: 1, flags: loadingOK | staleOK | fast | usesStore, run: runTime, since: "2.6.0", summary: "Return the current server time"},
-		{name: "role", arity: 1, flags: noScript | loadingOK | staleOK | fast, run: runRole, since: "2.8.12", summary: "Return the role in replication, which is master"},
+	const (
+		always   = loadingOK | staleOK
+		settings = noScript | always | admin
+	)
+	return []*command{
+		{name: "info", arity: -1, flags: always | usesStore, run: runInfo, since: "1.0.0", args: "[section:string...]", summary: "Get information and statistics about the server"},
+		{name: "time", arity: 1, flags: always | fast | usesStore, run: runTime, since: "2.6.0", summary: "Return the current server time"},
+		{name: "role", arity: 1, flags: noScript | always | fast, run: runRole, since: "2.8.12", summary: "Return the role in replication, which is master"},
 		{name: "wait", arity: 3, flags: noScript, run: runWait, since: "3.0.0", args: "numreplicas:integer timeout:integer", summary: "Return the number of replicas, which is 0"},
 		{name: "lolwut", arity: -1, flags: reads | fast, run: runLolwut, since: "5.0.0", args: "[version:integer]", summary: "Display the version"},
 		{name: "config", arity: -2, since: "2.0.0", summary: "A container for server configuration commands", subs: []*command{
-			sub("get", -3, flags|admin, "2.0.0", "parameter:string...", "Get the values of configuration parameters", runConfigGet),
-			sub("set", -4, flags|admin, "2.0.0", "parameter:string value:string...", "Set configuration parameters to the given values", runConfigSet),
-			sub("resetstat", 2, flags|admin, "2.0.0", "", "Reset the stats returned by INFO", runConfigResetStat),
-			sub("rewrite", 2, flags|admin, "2.8.0", "", "Rewrite the configuration file, which there is not", runConfigRewrite),
-			configHelp(),
+			{name: "get", arity: -3, flags: settings, run: runConfigGet, since: "2.0.0", args: "parameter:string...", summary: "Get the values of configuration parameters"},
+			{name: "set", arity: -4, flags: settings, run: runConfigSet, since: "2.0.0", args: "parameter:string value:string...", summary: "Set configuration parameters to the given values"},
+			{name: "resetstat", arity: 2, flags: settings, run: runConfigResetStat, since: "2.0.0", summary: "Reset the stats returned by INFO"},
+			{name: "rewrite", arity: 2, flags: settings, run: runConfigRewrite, since: "2.8.0", summary: "Rewrite the configuration file, which there is not"},
+			help("config"),
 		}},
-		{name: "command", arity: -1, flags: loadingOK | staleOK, run: runCommand, since: "2.8.13", summary: "Get array of Redis command details", subs: []*command{
-			sub("count", 2, loadingOK|staleOK, "2.8.13", "", "Get total number of Redis commands", runCommandCount),
-			sub("info", -2, loadingOK|staleOK, "2.8.13", "[command-name:string...]", "Get array of specific Redis command details", runCommandInfo),
-			sub("list", -2, loadingOK|staleOK, "7.0.0", "[filterby:string]", "Get an array of Redis command names", runCommandList),
-			sub("docs", -2, loadingOK|staleOK, "7.0.0", "[command-name:string...]", "Get array of specific Redis command documentation", runCommandDocs),
-			sub("getkeys", -4, loadingOK|staleOK, "2.8.13", "command:string [arg:string...]", "Extract keys given a full Redis command", runCommandGetKeys),
-			commandHelp(),
+		{name: "command", arity: -1, flags: always, run: runCommand, since: "2.8.13", summary: "Get array of Redis command details", subs: []*command{
+			{name: "count", arity: 2, flags: always, run: runCommandCount, since: "2.8.13", summary: "Get total number of Redis commands"},
+			{name: "info", arity: -2, flags: always, run: runCommandInfo, since: "2.8.13", args: "[command-name:string...]", summary: "Get array of specific Redis command details"},
+			{name: "list", arity: -2, flags: always, run: runCommandList, since: "7.0.0", args: "[filterby:string]", summary: "Get an array of Redis command names"},
+			{name: "docs", arity: -2, flags: always, run: runCommandDocs, since: "7.0.0", args: "[command-name:string...]", summary: "Get array of specific Redis command documentation"},
+			{name: "getkeys", arity: -4, flags: always, run: runCommandGetKeys, since: "2.8.13", args: "command:string [arg:string...]", summary: "Extract keys given a full Redis command"},
+			help("command"),
 		}},
 	}
-	for _, cmd := range rows {
-		cmd.group = "server"
-	}
-	return rows
 }
 
-// section is a part of INFO.
-type section struct {
+// sections are the parts of INFO, in order.
+var sections = []struct {
 	name  string
 	lines func(c *conn) []string
+}{
+	{"Server", (*conn).infoServer},
+	{"Clients", (*conn).infoClients},
+	{"Memory", infoMemory},
+	{"Persistence", func(*conn) []string {
+		return []string{"loading:0", "async_loading:0", "rdb_changes_since_last_save:0", "rdb_bgsave_in_progress:0", "aof_enabled:0", "aof_rewrite_in_progress:0"}
+	}},
+	{"Stats", (*conn).infoStats},
+	{"Replication", func(*conn) []string {
+		return []string{"role:master", "connected_slaves:0", "master_failover_state:no-failover", "master_repl_offset:0", "repl_backlog_active:0"}
+	}},
+	{"Cluster", func(*conn) []string { return []string{"cluster_enabled:0"} }},
+	{"Keyspace", (*conn).infoKeyspace},
 }
 
-func sections() []section {
-	return []section{
-		{"Server", (*conn).infoServer},
-		{"Clients", (*conn).infoClients},
-		{"Memory", infoMemory},
-		{"Persistence", func(*conn) []string {
-			return []string{"loading:0", "async_loading:0", "rdb_changes_since_last_save:0", "rdb_bgsave_in_progress:0", "aof_enabled:0", "aof_rewrite_in_progress:0"}
-		}},
-		{"Stats", (*conn).infoStats},
-		{"Replication", func(*conn) []string {
-			return []string{"role:master", "connected_slaves:0", "master_failover_state:no-failover", "master_repl_offset:0", "repl_backlog_active:0"}
-		}},
-		{"Cluster", func(*conn) []string { return []string{"cluster_enabled:0"} }},
-		{"Keyspace", (*conn).infoKeyspace},
-	}
-}
-
-func runInfo(c *conn, args [][]byte) {
+func runInfo(c *conn, args [][]byte) error {
 	var wanted []string
 	for _, a := range args[1:] {
 		wanted = append(wanted, strings.ToLower(string(a)))
 	}
 	everything := len(wanted) == 0 || slices.ContainsFunc(wanted, func(w string) bool { return w == "all" || w == "default" || w == "everything" })
-	var out strings.Builder
-	for _, sec := range sections() {
-		if !everything && !slices.Contains(wanted, strings.ToLower(sec.name)) {
-			continue
-		}
-		if out.Len() > 0 {
-			out.WriteString("\r\n")
-		}
-		out.WriteString("# " + sec.name + "\r\n")
-		for _, line := range sec.lines(c) {
-			out.WriteString(line + "\r\n")
+	var parts []string
+	for _, sec := range sections {
+		if everything || slices.Contains(wanted, strings.ToLower(sec.name)) {
+			lines := append([]string{"# " + sec.name}, sec.lines(c)...)
+			parts = append(parts, strings.Join(lines, "\r\n")+"\r\n")
 		}
 	}
-	c.verbatim(out.String())
+	c.verbatim(strings.Join(parts, "\r\n"))
+	return nil
 }
 
 func (c *conn) infoServer() []string {
@@ -107,19 +94,14 @@ func (c *conn) infoServer() []string {
 func (c *conn) infoClients() []string {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	subscribers := 0
-	for of := range c.s.conns {
-		if of.subscriptions() > 0 {
-			subscribers++
-		}
-	}
-	return []string{"connected_clients:" + strconv.Itoa(len(c.s.conns)), "maxclients:10000", "blocked_clients:0", "pubsub_clients:" + strconv.Itoa(subscribers)}
+	subscribers := c.s.clients(func(of *conn) bool { return of.subscriptions() > 0 })
+	return []string{"connected_clients:" + strconv.Itoa(len(c.s.conns)), "maxclients:10000", "blocked_clients:0", "pubsub_clients:" + strconv.Itoa(len(subscribers))}
 }
 
 func infoMemory(*conn) []string {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return []string{"used_memory:" + strconv.FormatUint(m.HeapAlloc, 10), "used_memory_human:" + fmt.Sprintf("%.2fM", float64(m.HeapAlloc)/(1<<20)), "maxmemory:0", "maxmemory_policy:noeviction", "mem_allocator:go"}
+	return []string{"used_memory:" + strconv.FormatUint(m.HeapAlloc, 10), fmt.Sprintf("used_memory_human:%.2fM", float64(m.HeapAlloc)/(1<<20)), "maxmemory:0", "maxmemory_policy:noeviction", "mem_allocator:go"}
 }
 
 func (c *conn) infoStats() []string {
@@ -133,43 +115,48 @@ func (c *conn) infoStats() []string {
 }
 
 func (c *conn) infoKeyspace() []string {
-	if c.s.engine == nil || c.s.engine.Len() == 0 {
+	if c.s.local == nil {
 		return nil
 	}
-	return []string{"db0:keys=" + strconv.Itoa(c.s.engine.Len()) + ",expires=" + strconv.Itoa(c.s.engine.Expiring()) + ",avg_ttl=0"}
+	stats := c.s.local.Stats(&c.who)
+	if stats.Keys == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("db0:keys=%d,expires=%d,avg_ttl=0", stats.Keys, stats.Expiring)}
 }
 
-func runRole(c *conn, _ [][]byte) {
-	c.array(3)
-	c.text("master")
-	c.integer(0) // offset
-	c.array(0)   // replicas
+func runRole(c *conn, _ [][]byte) error {
+	offset, replicas := 0, []any{}
+	c.reply([]any{"master", offset, replicas})
+	return nil
 }
 
-// runWait does not wait: there will be no replicas.
-func runWait(c *conn, args [][]byte) {
-	if _, ok := c.integerArg(args[1]); !ok {
-		return
+// runWait does not wait, as there will be no replicas.
+func runWait(c *conn, args [][]byte) error {
+	if _, err := integerArg(args[1]); err != nil {
+		return err
 	}
 	switch timeout, ok := parseInt(args[2]); {
 	case !ok:
-		c.error("timeout is not an integer or out of range")
+		return &Error{Text: "timeout is not an integer or out of range"}
 	case timeout < 0:
-		c.error("timeout is negative")
-	default:
-		c.integer(0)
+		return &Error{Text: "timeout is negative"}
 	}
+	c.integer(0)
+	return nil
 }
 
-func runTime(c *conn, _ [][]byte) {
+func runTime(c *conn, _ [][]byte) error {
 	now := time.Now()
-	if c.s.engine != nil {
-		now = c.s.engine.Now()
+	if c.s.local != nil {
+		now = c.s.local.Now()
 	}
 	us := now.UnixMicro()
-	c.array(2)
-	c.text(itoa(us / 1e6))
-	c.text(itoa(us % 1e6))
+	c.reply([]string{itoa(us / 1e6), itoa(us % 1e6)})
+	return nil
 }
 
-func runLolwut(c *conn, _ [][]byte) { c.verbatim("Redis ver. " + redisVersion + "\n") }
+func runLolwut(c *conn, _ [][]byte) error {
+	c.verbatim("Redis ver. " + redisVersion + "\n")
+	return nil
+}

@@ -2,7 +2,7 @@ package redis
 
 import (
 	"bytes"
-	"math/rand/v2"
+	"math"
 )
 
 func keyCommands() []*command {
@@ -11,314 +11,188 @@ func keyCommands() []*command {
 		read  = reads | usesStore
 	)
 	return []*command{
-		{name: "del", arity: -2, flags: write, first: 1, last: -1, step: 1, run: runDel, remote: remoteDel,
-			group: "generic", since: "1.0.0", args: "key:key...", summary: "Delete a key"},
-		{name: "unlink", arity: -2, flags: write | fast, first: 1, last: -1, step: 1, run: runDel, remote: remoteDel,
-			group: "generic", since: "4.0.0", args: "key:key...", summary: "Delete a key, as DEL does"},
-		{name: "delifeq", arity: 3, flags: write | fast, first: 1, last: 1, step: 1, run: runDelIfEq, remote: remoteDelIfEq,
-			group: "string", since: "9.0.0", args: "key:key value:string", summary: "Delete a key if it has a value"},
-		{name: "delex", arity: -2, flags: write | fast, first: 1, last: 1, step: 1, run: runDelEx, remote: remoteDelEx,
-			group: "string", since: "8.4.0", args: "key:key [condition:string]", summary: "Delete a key if it has a value: DELEX key IFEQ value"},
-		{name: "exists", arity: -2, flags: read | fast, first: 1, last: -1, step: 1, run: runExists, remote: remoteExists,
-			group: "generic", since: "1.0.0", args: "key:key...", summary: "Determine if a key exists"},
-		{name: "touch", arity: -2, flags: read | fast, first: 1, last: -1, step: 1, run: runExists, remote: remoteExists,
-			group: "generic", since: "3.2.1", args: "key:key...", summary: "Count the keys that exist"},
-		{name: "type", arity: 2, flags: read | fast, first: 1, last: 1, step: 1, run: runType,
-			group: "generic", since: "1.0.0", args: "key:key", summary: "Determine the type stored at key"},
-		{name: "rename", arity: 3, flags: write | inOneStep, first: 1, last: 2, step: 1, run: runRename,
-			group: "generic", since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key"},
-		{name: "renamenx", arity: 3, flags: write | fast | inOneStep, first: 1, last: 2, step: 1, run: runRenameNX,
-			group: "generic", since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key, only if the new key does not exist"},
-		{name: "copy", arity: -3, flags: write | denyOOM | inOneStep, first: 1, last: 2, step: 1, run: runCopy,
-			group: "generic", since: "6.2.0", args: "source:key destination:key [replace:string]", summary: "Copy a key"},
-		{name: "move", arity: 3, flags: write | fast, first: 1, last: 1, step: 1, run: runMove,
-			group: "generic", since: "1.0.0", args: "key:key db:integer", summary: "Refused: there is one database"},
-		{name: "swapdb", arity: 3, flags: write | fast, run: runSwapDB,
-			group: "server", since: "4.0.0", args: "index1:integer index2:integer", summary: "Swap database 0 with itself: there is one"},
-		{name: "keys", arity: 2, flags: read, run: runKeys, remote: remoteKeys,
-			group: "generic", since: "1.0.0", args: "pattern:pattern", summary: "Find all keys matching the given pattern"},
-		{name: "scan", arity: -2, flags: read, run: runScan,
-			group: "generic", since: "2.8.0", args: "cursor:integer [pattern:pattern] [count:integer] [type:string]", summary: "Incrementally iterate the keys space"},
-		{name: "dbsize", arity: 1, flags: read | fast, run: runDBSize, remote: remoteDBSize,
-			group: "server", since: "1.0.0", summary: "Return the number of keys in the selected database"},
-		{name: "randomkey", arity: 1, flags: read, run: runRandomKey, remote: remoteRandomKey,
-			group: "generic", since: "1.0.0", summary: "Return a random key from the keyspace"},
-		{name: "flushdb", arity: -1, flags: write | inOneStep, run: runFlush,
-			group: "server", since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from the current database"},
-		{name: "flushall", arity: -1, flags: write | inOneStep, run: runFlush,
-			group: "server", since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from all databases"},
+		{name: "del", arity: -2, flags: write, keys: allKeys, run: runDel, since: "1.0.0", args: "key:key...", summary: "Delete a key"},
+		{name: "unlink", arity: -2, flags: write | fast, keys: allKeys, run: runDel, since: "4.0.0", args: "key:key...", summary: "Delete a key, as DEL does"},
+		{name: "delifeq", arity: 3, flags: write | fast, keys: oneKey, run: runDelIfEq, group: "string", since: "9.0.0", args: "key:key value:string", summary: "Delete a key if it has a value"},
+		{name: "delex", arity: -2, flags: write | fast, keys: oneKey, run: runDelEx, group: "string", since: "8.4.0", args: "key:key [condition:string]", summary: "Delete a key if it has a value: DELEX key IFEQ value"},
+		{name: "exists", arity: -2, flags: read | fast, keys: allKeys, run: runExists, since: "1.0.0", args: "key:key...", summary: "Determine if a key exists"},
+		{name: "touch", arity: -2, flags: read | fast, keys: allKeys, run: runExists, since: "3.2.1", args: "key:key...", summary: "Count the keys that exist"},
+		{name: "type", arity: 2, flags: read | fast, keys: oneKey, run: runType, since: "1.0.0", args: "key:key", summary: "Determine the type stored at key"},
+		{name: "rename", arity: 3, flags: write | needsLocal, keys: twoKeys, run: runRename, since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key"},
+		{name: "renamenx", arity: 3, flags: write | fast | needsLocal, keys: twoKeys, run: runRenameNX, since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key, only if the new key does not exist"},
+		{name: "copy", arity: -3, flags: write | denyOOM | needsLocal, keys: twoKeys, run: runCopy, since: "6.2.0", args: "source:key destination:key [replace:string]", summary: "Copy a key"},
+		{name: "move", arity: 3, flags: write | fast, keys: oneKey, run: runMove, since: "1.0.0", args: "key:key db:integer", summary: "Refused: there is one database"},
 	}
 }
 
-// delete removes a key if it is there, and tells; ok is false after an error reply.
-func (c *conn) delete(key []byte) (deleted, ok bool) {
-	if _, found := c.s.engine.Lookup(key); !found {
-		return false, true
-	}
-	if !c.remove(key) {
-		return false, false
-	}
-	c.event(generic, "del", key)
-	return true, true
+// delete deletes a key and sends the event.
+func (c *conn) delete(key []byte) (deleted bool, err error) {
+	op, err := c.do(Op{Verb: Del, Key: key})
+	c.sendDel(&op)
+	return op.Yes, err
 }
 
-func runDel(c *conn, args [][]byte) {
+// sendDel sends the event of a DEL or VDEL that deleted the key.
+func (c *conn) sendDel(op *Op) {
+	if op.Yes {
+		c.event(classGeneric, "del", op.Key)
+	}
+}
+
+func runDel(c *conn, args [][]byte) error {
+	return c.count(opPerKey(Del, args[1:]), c.sendDel)
+}
+
+// count replies with how many operations found a key. It calls done for each.
+func (c *conn) count(ops []Op, done func(*Op)) error {
 	n := int64(0)
-	for _, key := range args[1:] {
-		deleted, ok := c.delete(key)
-		if !ok {
-			return
-		}
-		if deleted {
+	err := c.each(ops, func(op *Op) {
+		if op.Yes {
 			n++
 		}
-	}
+		done(op)
+	})
 	c.integer(n)
+	return err
 }
 
-func runDelIfEq(c *conn, args [][]byte) { c.deleteIfEqual(args[1], args[2]) }
-
-func (c *conn) deleteIfEqual(key, value []byte) {
-	if e, found := c.s.engine.Lookup(key); !found || !bytes.Equal(e.Value, value) {
-		c.integer(0)
-		return
-	}
-	if deleted, ok := c.delete(key); ok {
-		c.yes(deleted)
-	}
+func runDelIfEq(c *conn, args [][]byte) error {
+	return c.count([]Op{{Verb: VDel, Key: args[1], Value: args[2]}}, c.sendDel)
 }
 
-// delExValue is the value that DELEX wants. The other conditions of Redis 8.4 are about what a
-// string is not compared with here.
-func (c *conn) delExValue(args [][]byte) (value []byte, ok bool) {
-	if len(args) != 4 || !equalFold(args[2], "ifeq") {
-		c.error(textSyntax)
-		return nil, false
-	}
-	return args[3], true
-}
-
-func runDelEx(c *conn, args [][]byte) {
-	if len(args) == 2 {
-		runDel(c, args)
-		return
-	}
-	if value, ok := c.delExValue(args); ok {
-		c.deleteIfEqual(args[1], value)
-	}
-}
-
-func runExists(c *conn, args [][]byte) {
-	n := int64(0)
-	for _, key := range args[1:] {
-		if _, found, _ := c.read(key); found {
-			n++
-		}
-	}
-	c.integer(n)
-}
-
-func runType(c *conn, args [][]byte) {
-	_, found, ok := c.read(args[1])
+// runDelEx knows only the condition IFEQ of Redis 8.4.
+func runDelEx(c *conn, args [][]byte) error {
 	switch {
-	case !ok:
-	case found:
-		c.status("string")
+	case len(args) == 2:
+		return runDel(c, args)
+	case len(args) == 4 && equalFold(args[2], "ifeq"):
+		return c.count([]Op{{Verb: VDel, Key: args[1], Value: args[3]}}, c.sendDel)
 	default:
+		return errSyntax
+	}
+}
+
+func runExists(c *conn, args [][]byte) error { return c.count(opPerKey(Get, args[1:]), c.missed) }
+
+func runType(c *conn, args [][]byte) error {
+	op, err := c.get(args[1])
+	if op.Yes {
+		c.status("string")
+	} else {
 		c.status("none")
 	}
+	return err
 }
 
-func runRename(c *conn, args [][]byte)   { c.rename(args[1], args[2], false) }
-func runRenameNX(c *conn, args [][]byte) { c.rename(args[1], args[2], true) }
+func runRename(c *conn, args [][]byte) error {
+	_, err := c.rename(args[1], args[2], false)
+	c.ok()
+	return err
+}
 
-func (c *conn) rename(from, to []byte, nx bool) {
-	done := func() {
-		if nx {
-			c.integer(1)
-			return
-		}
-		c.ok()
+func runRenameNX(c *conn, args [][]byte) error {
+	renamed, err := c.rename(args[1], args[2], true)
+	c.bool(renamed)
+	return err
+}
+
+func (c *conn) rename(from, to []byte, nx bool) (renamed bool, err error) {
+	old, err := c.lookup(from)
+	if err != nil {
+		return false, err
 	}
-	e, found := c.s.engine.Lookup(from)
-	if !found {
-		c.error(textNoSuchKey)
-		return
+	if !old.Yes {
+		return false, errNoSuchKey
 	}
 	if bytes.Equal(from, to) {
-		if nx {
-			c.integer(0)
-			return
-		}
-		c.ok()
-		return
+		return false, nil
 	}
-	_, taken := c.s.engine.Lookup(to)
-	if taken && nx {
-		c.integer(0)
-		return
+	value := bytes.Clone(old.Entry.Value)
+	taken, err := c.lookup(to)
+	if err != nil || taken.Yes && nx {
+		return false, err
 	}
-	e.Value = bytes.Clone(e.Value)
-	if !c.remove(from) || !c.putMade(e.Made, to, e.Value, e.Expires, true) {
-		return
+	err = c.each([]Op{{Verb: Del, Key: from}, {Verb: Set, Key: to, Value: value, Expires: old.Entry.Expires, Encoding: old.Entry.Encoding}}, func(*Op) {})
+	if err != nil {
+		return false, err
 	}
-	c.event(generic, "rename_from", from)
-	c.event(generic, "rename_to", to)
-	done()
+	c.replaced(&taken)
+	c.event(classGeneric, "rename_from", from)
+	c.event(classGeneric, "rename_to", to)
+	return true, nil
 }
 
-func runCopy(c *conn, args [][]byte) {
-	replace := false
+// replaced sends the event of a new key after a command has replaced an old one. In Redis it
+// deletes that first.
+func (c *conn) replaced(old *Op) {
+	if old.Yes {
+		c.event(classNew, "new", old.Key)
+	}
+}
+
+func runCopy(c *conn, args [][]byte) error {
+	from, to, replace := args[1], args[2], false
 	for i := 3; i < len(args); i++ {
 		switch {
 		case equalFold(args[i], "replace"):
 			replace = true
 		case equalFold(args[i], "db") && i+1 < len(args):
 			i++
-			db, ok := c.databaseArg(args[i])
-			if !ok {
-				return
-			}
-			if db != 0 {
-				c.error(textDatabase)
-				return
+			if err := checkDatabase(args[i]); err != nil {
+				return err
 			}
 		default:
-			c.error(textSyntax)
-			return
+			return errSyntax
 		}
 	}
-	from, to := args[1], args[2]
 	if bytes.Equal(from, to) {
-		c.error(textSameObjects)
-		return
+		return errSameObjects
 	}
-	e, found, _ := c.read(from)
-	if !found {
+	old, err := c.lookup(from)
+	if err != nil {
+		return err
+	}
+	c.missed(&old)
+	taken, err := c.lookup(to)
+	if err != nil || !old.Yes || taken.Yes && !replace {
 		c.integer(0)
-		return
+		return err
 	}
-	if _, taken := c.s.engine.Lookup(to); taken && !replace {
-		c.integer(0)
-		return
+	op := Op{Verb: Set, Key: to, Value: old.Entry.Value, Expires: old.Entry.Expires, Encoding: old.Entry.Encoding}
+	if op.Encoding == EncodingAuto {
+		op.Encoding = EncodingUnshared
 	}
-	if e.Made == Whole {
-		e.Made = Copied
+	if _, err := c.do(op); err != nil {
+		return err
 	}
-	if c.putMade(e.Made, to, e.Value, e.Expires, true) {
-		c.event(generic, "copy_to", to)
-		c.integer(1)
-	}
+	c.replaced(&taken)
+	c.event(classGeneric, "copy_to", to)
+	c.integer(1)
+	return nil
 }
 
-// runMove refuses every database, as the only one is where the key is.
-func runMove(c *conn, args [][]byte) {
-	switch db, ok := c.databaseArg(args[2]); {
-	case !ok:
-	case db == 0:
-		c.error(textSameObjects)
-	default:
-		c.error(textDatabase)
+// databaseArg reads the number of a database.
+func databaseArg(arg []byte) (int64, error) {
+	n, err := integerArg(arg)
+	if err == nil && (n > math.MaxInt32 || n < math.MinInt32) {
+		err = &Error{Text: "value is out of range, value must between -2147483648 and 2147483647"}
 	}
+	return n, err
 }
 
-func runSwapDB(c *conn, args [][]byte) {
-	first, ok1 := parseInt(args[1])
-	second, ok2 := parseInt(args[2])
-	switch {
-	case !ok1:
-		c.error("invalid first DB index")
-	case !ok2:
-		c.error("invalid second DB index")
-	case first != 0 || second != 0:
-		c.error(textDatabase)
-	default:
-		c.ok()
+// checkDatabase refuses every database but 0.
+func checkDatabase(arg []byte) error {
+	n, err := databaseArg(arg)
+	if err == nil && n != 0 {
+		err = errDatabase
 	}
+	return err
 }
 
-// mayRead tells whether a key may be shown to the client.
-func (c *conn) mayRead(key []byte) bool {
-	e := c.s.engine
-	return e == nil || !e.Restricted() || e.Allowed(&c.who, key, false)
-}
-
-func runKeys(c *conn, args [][]byte) {
-	prefix := literalPrefix(args[1])
-	begin, n := len(c.w), 0
-	for key := range c.s.engine.Keys(prefix) {
-		if !bytes.HasPrefix(key, prefix) {
-			break
-		}
-		if match(args[1], key) && c.mayRead(key) {
-			c.bulk(key)
-			n++
-		}
+// runMove refuses every database: the key is in the only one.
+func runMove(_ *conn, args [][]byte) error {
+	if err := checkDatabase(args[2]); err != nil {
+		return err
 	}
-	c.insertArray(begin, n)
-}
-
-// insertArray begins an array before the items, of which there were n.
-func (c *conn) insertArray(at, n int) {
-	header := appendNumber(nil, '*', int64(n))
-	c.w = append(c.w, header...)
-	copy(c.w[at+len(header):], c.w[at:])
-	copy(c.w[at:], header)
-}
-
-func runDBSize(c *conn, _ [][]byte) {
-	e := c.s.engine
-	if !e.Restricted() {
-		c.integer(int64(e.Len()))
-		return
-	}
-	n := int64(0)
-	for key := range e.Keys(nil) {
-		if c.mayRead(key) {
-			n++
-		}
-	}
-	c.integer(n)
-}
-
-// manyTries is how often RANDOMKEY looks for a key that the client may see.
-const manyTries = 100
-
-func runRandomKey(c *conn, _ [][]byte) {
-	e := c.s.engine
-	for range manyTries {
-		if e.Len() == 0 {
-			break
-		}
-		if key := e.KeyAt(rand.IntN(e.Len())); c.mayRead(key) {
-			c.bulk(key)
-			return
-		}
-	}
-	c.null()
-}
-
-func runFlush(c *conn, args [][]byte) {
-	if !flushArg(args[1:]) {
-		c.error(textSyntax)
-		return
-	}
-	var keys [][]byte
-	for key := range c.s.engine.Keys(nil) {
-		if !c.s.engine.Allowed(&c.who, key, true) {
-			c.error("not authorized")
-			return
-		}
-		if err := c.s.engine.Fenced(key); err != nil {
-			c.fail(replyText(err))
-			return
-		}
-		keys = append(keys, bytes.Clone(key))
-	}
-	for _, key := range keys {
-		if !c.remove(key) {
-			return
-		}
-	}
-	c.ok()
+	return errSameObjects
 }

@@ -1,134 +1,138 @@
 package redis
 
 func transactionCommands() []*command {
-	const flags = noScript | loadingOK | staleOK | atOnce | inOneStep
-	rows := []*command{
+	const flags = noScript | loadingOK | staleOK | atOnce | needsLocal
+	return []*command{
 		{name: "multi", arity: 1, flags: flags | fast, run: runMulti, since: "1.2.0", summary: "Mark the start of a transaction block"},
 		{name: "exec", arity: 1, flags: flags | usesStore, run: runExec, since: "1.2.0", summary: "Execute all commands issued after MULTI"},
 		{name: "discard", arity: 1, flags: flags | fast, run: runDiscard, since: "2.0.0", summary: "Discard all commands issued after MULTI"},
-		{name: "watch", arity: -2, flags: flags | fast | usesStore, first: 1, last: -1, step: 1, run: runWatch, since: "2.2.0", args: "key:key...", summary: "Watch the given keys to determine execution of the MULTI/EXEC block"},
+		{name: "watch", arity: -2, flags: flags | fast | usesStore, keys: allKeys, run: runWatch, since: "2.2.0", args: "key:key...", summary: "Watch the given keys to determine execution of the MULTI/EXEC block"},
 		{name: "unwatch", arity: 1, flags: (flags | fast | usesStore) &^ atOnce, run: runUnwatch, since: "2.2.0", summary: "Forget about all watched keys"},
 	}
-	for _, cmd := range rows {
-		cmd.group = "transactions"
-	}
-	return rows
 }
 
-// Limits of a transaction that waits for EXEC: its commands keep their arguments.
+// Limits of what a transaction may queue before EXEC.
 const (
-	maxQueued      = 1 << 20
-	maxQueuedBytes = 1 << 30
+	maxQueued      = 1 << 20 // commands
+	maxQueuedBytes = 1 << 30 // bytes of arguments
 )
 
-// enqueue keeps a command for EXEC, if there is room. The arguments are copied: their
-// buffer is used again.
-func (c *conn) enqueue(cmd *command, args [][]byte) (ok bool) {
+// queued is a command that waits for EXEC.
+type queued struct {
+	cmd  *command
+	args [][]byte
+}
+
+// enqueue queues a command for EXEC. It copies the arguments, whose buffer is reused.
+func (c *conn) enqueue(cmd *command, args [][]byte) error {
 	size := 0
 	for _, a := range args {
 		size += len(a)
 	}
 	if len(c.queue) == maxQueued || c.queuedBytes+size > maxQueuedBytes {
-		return false
+		c.abort = true
+		return &Error{Text: "the transaction is too large"}
 	}
-	joined, kept := make([]byte, 0, size), make([][]byte, len(args))
+	joined, copied := make([]byte, 0, size), make([][]byte, len(args))
 	for i, a := range args {
 		joined = append(joined, a...)
-		kept[i] = joined[len(joined)-len(a) : len(joined) : len(joined)]
+		copied[i] = joined[len(joined)-len(a) : len(joined) : len(joined)]
 	}
-	c.queue = append(c.queue, queued{cmd, kept})
+	c.queue = append(c.queue, queued{cmd, copied})
 	c.queuedBytes += size
-	return true
+	c.waiting.Store(int64(len(c.queue)))
+	c.status("QUEUED")
+	return nil
 }
 
-func runMulti(c *conn, _ [][]byte) {
+func runMulti(c *conn, _ [][]byte) error {
 	if c.multi {
-		c.error("MULTI calls can not be nested")
-		return
+		return &Error{Text: "MULTI calls can not be nested"}
 	}
 	c.multi = true
 	c.waiting.Store(0)
 	c.ok()
+	return nil
 }
 
-// discard ends a transaction, and the watching of keys.
+// discard ends the transaction and forgets the watched keys.
 func (c *conn) discard() {
 	c.multi, c.abort, c.queue, c.queuedBytes = false, false, nil, 0
 	c.waiting.Store(-1)
 	c.unwatch()
 }
 
-func runDiscard(c *conn, _ [][]byte) {
+func runDiscard(c *conn, _ [][]byte) error {
 	if !c.multi {
-		c.error("DISCARD without MULTI")
-		return
+		return &Error{Text: "DISCARD without MULTI"}
 	}
 	c.discard()
 	c.ok()
+	return nil
 }
 
-func runExec(c *conn, _ [][]byte) {
+func runExec(c *conn, _ [][]byte) error {
 	switch {
 	case !c.multi:
-		c.error("EXEC without MULTI")
-		return
+		return &Error{Text: "EXEC without MULTI"}
 	case c.abort:
 		c.discard()
-		c.fail("EXECABORT Transaction discarded because of previous errors.")
-		return
+		return &Error{Code: "EXECABORT", Text: "Transaction discarded because of previous errors."}
 	case c.dirty.Load():
 		c.discard()
 		c.nullArray()
-		return
+		return nil
 	}
 	queue, mark := c.queue, c.mark
 	c.discard()
 	c.array(len(queue))
 	for _, q := range queue {
-		c.begin()
+		c.mark = len(c.w)
 		c.execute(q.cmd, q.args)
 	}
 	c.mark = mark
+	return nil
 }
 
-func runWatch(c *conn, args [][]byte) {
+func runWatch(c *conn, args [][]byte) error {
 	if c.multi {
-		c.error("WATCH inside MULTI is not allowed")
-		return
+		return &Error{Text: "WATCH inside MULTI is not allowed"}
 	}
-	s := c.s
+	if err := c.s.local.Check(&c.who, opPerKey(Get, args[1:])); err != nil {
+		return err
+	}
 	for _, key := range args[1:] {
-		if _, had := c.watched[string(key)]; had {
+		name := string(key)
+		if _, had := c.watched[name]; had {
 			continue
 		}
 		if c.watched == nil {
 			c.watched = make(map[string]struct{})
 		}
-		c.watched[string(key)] = struct{}{}
-		if s.watched[string(key)] == nil {
-			s.watched[string(key)] = make(map[*conn]struct{})
+		c.watched[name] = struct{}{}
+		if c.s.watched[name] == nil {
+			c.s.watched[name] = make(map[*conn]struct{})
 		}
-		s.watched[string(key)][c] = struct{}{}
+		c.s.watched[name][c] = struct{}{}
 	}
 	c.ok()
+	return nil
 }
 
-func runUnwatch(c *conn, _ [][]byte) {
+func runUnwatch(c *conn, _ [][]byte) error {
 	c.unwatch()
 	c.ok()
+	return nil
 }
 
 // unwatch forgets the watched keys.
 func (c *conn) unwatch() {
-	if c.s.engine == nil {
-		return
-	}
 	if len(c.watched) == 0 && !c.dirty.Load() {
-		return
+		return // also if the store is remote
 	}
 	if !c.locked {
-		c.s.engine.Lock()
-		defer c.s.engine.Unlock()
+		c.s.local.Lock()
+		defer c.s.local.Unlock()
 	}
 	for key := range c.watched {
 		delete(c.s.watched[key], c)

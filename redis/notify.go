@@ -5,34 +5,39 @@ import (
 	"fmt"
 )
 
-// class is a sort of events, as a flag of notify-keyspace-events.
+// class is a class of events, or several, as flags of notify-keyspace-events.
 type class uint32
 
 const (
-	toKeyspace class = 1 << iota // K
-	toKeyevent                   // E
-	generic                      // g
-	strings_                     // $
-	lists                        // l
-	sets                         // s
-	hashes                       // h
-	sortedSets                   // z
-	expired                      // x
-	evicted                      // e
-	streams                      // t
-	modules                      // d
-	misses                       // m
-	created                      // n
+	classKeyspace  class = 1 << iota // K
+	classKeyevent                    // E
+	classGeneric                     // g
+	classString                      // $
+	classList                        // l
+	classSet                         // s
+	classHash                        // h
+	classSortedSet                   // z
+	classExpired                     // x
+	classEvicted                     // e
+	classStream                      // t
+	classModule                      // d
+	classMiss                        // m
+	classNew                         // n
 
-	all = generic | strings_ | lists | sets | hashes | sortedSets | expired | evicted | streams | modules // A
+	// classAll is A.
+	classAll = classGeneric | classString | classList | classSet | classHash | classSortedSet | classExpired | classEvicted | classStream | classModule
 )
 
-// classLetters are the letters in the order in which Redis gives them back.
-const classLetters = "g$lshzxetdnKEm"
+// classLetters are the letters of the classes, in the order in which Redis shows them.
+var classLetters = []struct {
+	letter byte
+	class  class
+}{
+	{'g', classGeneric}, {'$', classString}, {'l', classList}, {'s', classSet}, {'h', classHash}, {'z', classSortedSet}, {'x', classExpired},
+	{'e', classEvicted}, {'t', classStream}, {'d', classModule}, {'n', classNew}, {'K', classKeyspace}, {'E', classKeyevent}, {'m', classMiss},
+}
 
-var letterClasses = [len(classLetters)]class{generic, strings_, lists, sets, hashes, sortedSets, expired, evicted, streams, modules, created, toKeyspace, toKeyevent, misses}
-
-// CheckNotify says what is wrong with the flags of notify-keyspace-events.
+// CheckNotify returns what is wrong with the flags of notify-keyspace-events.
 func CheckNotify(flags string) error {
 	if _, ok := parseClasses(flags); !ok {
 		return fmt.Errorf("notification flags %.32q: want letters of Ag$lshzxeKEtdmn", flags)
@@ -40,20 +45,17 @@ func CheckNotify(flags string) error {
 	return nil
 }
 
-// textFlags is how Redis refuses flags.
-const textFlags = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
-
 // parseClasses reads the value of notify-keyspace-events.
 func parseClasses(text string) (flags class, ok bool) {
 letters:
 	for i := range len(text) {
 		if text[i] == 'A' {
-			flags |= all
+			flags |= classAll
 			continue
 		}
-		for j, f := range letterClasses {
-			if classLetters[j] == text[i] {
-				flags |= f
+		for _, l := range classLetters {
+			if l.letter == text[i] {
+				flags |= l.class
 				continue letters
 			}
 		}
@@ -62,16 +64,16 @@ letters:
 	return flags, true
 }
 
-// String is the value of notify-keyspace-events that Redis gives back.
+// String returns the value of notify-keyspace-events that Redis shows.
 func (f class) String() string {
 	var text []byte
 	rest := f
-	if f&all == all {
-		text, rest = append(text, 'A'), f&^(all|created)
+	if f&classAll == classAll {
+		text, rest = append(text, 'A'), f&^(classAll|classNew)
 	}
-	for j, l := range letterClasses {
-		if rest&l != 0 {
-			text = append(text, classLetters[j])
+	for _, l := range classLetters {
+		if rest&l.class != 0 {
+			text = append(text, l.letter)
 		}
 	}
 	return string(text)
@@ -82,14 +84,19 @@ const (
 	keyeventPrefix = "__keyevent@0__:"
 )
 
-// event publishes a change by a command of this connection, if somebody wants to know.
-func (c *conn) event(kind class, name string, key []byte) { c.s.event(c, kind, name, key) }
+// event sends an event of a command of this connection. A remote store reports the change
+// itself.
+func (c *conn) event(kind class, name string, key []byte) {
+	if c.s.local != nil {
+		c.s.event(c, kind, name, key)
+	}
+}
 
-// event publishes an event to the two channels. from is the connection whose command is
+// event publishes an event on its two channels. from is the connection whose command is
 // running, or nil.
 func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	flags := class(s.flags.Load())
-	if flags&kind == 0 || flags&(toKeyspace|toKeyevent) == 0 {
+	if flags&kind == 0 || flags&(classKeyspace|classKeyevent) == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -97,46 +104,41 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	if len(s.channels.subscribers) == 0 && len(s.patterns.subscribers) == 0 {
 		return
 	}
-	if flags&toKeyspace != 0 {
+	if flags&classKeyspace != 0 {
 		s.channel = append(append(s.channel[:0], keyspacePrefix...), key...)
 		s.publish(from, s.channel, []byte(name))
 	}
-	if flags&toKeyevent != 0 {
+	if flags&classKeyevent != 0 {
 		s.channel = append(append(s.channel[:0], keyeventPrefix...), name...)
 		s.publish(from, s.channel, key)
 	}
 }
 
-// Changed tells the clients of a change. Changes must be reported in the order in which
-// they happened, and an [Engine]'s while it is locked.
+// Changed sends the events of a change. A backend must report changes in the order in which
+// they happened, and a [Local] those while it is locked.
 func (s *Server) Changed(ch Change) {
-	if s.engine != nil {
+	if s.local != nil {
 		s.touch(ch.Key)
 	}
+	from := s.active // nil unless the backend is local
+	if ch.New {
+		s.event(from, classNew, "new", ch.Key)
+	}
 	switch ch.Kind {
-	case Own:
-		return
+	case Stored:
+		s.event(from, classString, "set", ch.Key)
+	case StoredTill:
+		s.event(from, classString, "set", ch.Key)
+		s.event(from, classGeneric, "expire", ch.Key)
+	case Deleted:
+		s.event(from, classGeneric, "del", ch.Key)
 	case Expired:
 		s.expired.Add(1)
-	}
-	from := s.active // nil unless there is an engine
-	if ch.New {
-		s.event(from, created, "new", ch.Key)
-	}
-	switch ch.Kind {
-	case Stored, StoredTill:
-		s.event(from, strings_, "set", ch.Key)
-		if ch.Kind == StoredTill {
-			s.event(from, generic, "expire", ch.Key)
-		}
-	case Deleted:
-		s.event(from, generic, "del", ch.Key)
-	case Expired:
-		s.event(from, expired, "expired", ch.Key)
+		s.event(from, classExpired, "expired", ch.Key)
 	}
 }
 
-// touch marks the transactions that watch a key. The engine is locked.
+// touch marks the transactions that watch a key. The backend is locked.
 func (s *Server) touch(key []byte) {
 	if len(s.watched) == 0 {
 		return
@@ -146,24 +148,25 @@ func (s *Server) touch(key []byte) {
 	}
 }
 
-// Lost says that changes of a key, of any key if it is nil, may have been missed. It closes
-// the connections that are subscribed to them.
+// Lost reports that changes of a key, of any key if it is nil, may have been missed. It closes
+// the connections that have subscribed to them.
 func (s *Server) Lost(key []byte, reason string) {
-	s.mu.Lock()
 	lost := make(map[*conn]struct{})
+	collect := func(subs []*conn) {
+		for _, c := range subs {
+			lost[c] = struct{}{}
+		}
+	}
+	s.mu.Lock()
 	for name, subs := range s.channels.subscribers {
 		of, all, ok := cutChannel([]byte(name))
 		if ok && (key == nil || all || bytes.Equal(of, key)) {
-			for _, c := range subs {
-				lost[c] = struct{}{}
-			}
+			collect(subs)
 		}
 	}
 	for name, subs := range s.patterns.subscribers {
 		if mayNotify([]byte(name)) {
-			for _, c := range subs {
-				lost[c] = struct{}{}
-			}
+			collect(subs)
 		}
 	}
 	for name, calls := range s.watching {
@@ -174,6 +177,6 @@ func (s *Server) Lost(key []byte, reason string) {
 		s.log.Warn("closing subscribers that may have missed changes", "connections", len(lost), "key", string(key), "reason", reason)
 	}
 	for c := range lost {
-		c.cut()
+		c.close()
 	}
 }

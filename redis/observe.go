@@ -2,34 +2,38 @@ package redis
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// A Seen is a command of a client as the server saw it, for [Options.Observe]. What it holds
-// is lent until the function returns.
+// A Seen is a command of a client and its reply, for [Options.Observe]. Its content is valid
+// until that function returns.
 type Seen struct {
 	Who  *Caller
-	Name string // of the command, in lower case, such as set or config|get; at most 32 bytes of an unknown one
+	Name string // of the command, in lower case, such as set or config|get; at most 32 bytes if it is unknown
 
-	// Keys are those among the arguments. Value is the one that is set or compared, and
-	// Options are the arguments after the keys without it: both are nil for a command without
-	// keys, whose arguments may be a password.
+	// Keys are the keys among the arguments. Value is the argument that is set or compared, and
+	// Options are the other arguments after the key. Value and Options are nil unless the
+	// command has exactly one key: other arguments may be a password.
 	Keys    [][]byte
 	Value   []byte
 	Options [][]byte
 
-	Reply   []byte // RESP2 or RESP3, as the client speaks it
-	Version []byte // that came with the reply of a store that is not an [Engine]; empty: none
+	Reply   []byte // RESP2 or RESP3, as the client chose
+	Version []byte // that came with the reply of a remote store; empty: none
 	Took    time.Duration
 	Store   bool // the command uses the store
-	Locked  bool // the engine is locked
+	Locked  bool // the Local is locked
 }
 
-// observe tells of a command that has replied. cmd is nil if there is none of that name; began
-// is zero if it was refused.
+// observe reports a command that has replied to Options.Observe. cmd is nil if there is none of
+// that name; began is zero if the command was refused.
 func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
+	if c.s.opts.Observe == nil {
+		return
+	}
 	s := Seen{Who: &c.who, Reply: c.w[min(c.mark, len(c.w)):], Version: c.version, Locked: c.locked}
 	c.version = nil
 	if !began.IsZero() {
@@ -44,12 +48,10 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	c.s.opts.Observe(s)
 }
 
-// arguments takes the arguments of a command with keys apart.
+// arguments sets Keys, Value and Options.
 func (s *Seen) arguments(cmd *command, args [][]byte) {
-	for key := range cmd.keys(args) {
-		s.Keys = append(s.Keys, key)
-	}
-	if cmd.first != 1 || cmd.last != 1 {
+	s.Keys = slices.Collect(cmd.keysOf(args))
+	if cmd.keys != oneKey {
 		return
 	}
 	at := 0 // where the value is
@@ -68,7 +70,7 @@ func (s *Seen) arguments(cmd *command, args [][]byte) {
 	}
 }
 
-// Refused returns the text of the reply if it is an error.
+// Refused returns the text of the reply, and whether it is an error.
 func (s *Seen) Refused() (text string, refused bool) {
 	if len(s.Reply) == 0 || s.Reply[0] != '-' {
 		return "", false
@@ -78,7 +80,8 @@ func (s *Seen) Refused() (text string, refused bool) {
 	return text, true
 }
 
-// Missed says that the reply is a no, and why: a key is missing, or a condition was not met.
+// Missed reports whether the reply means that a key is missing or a condition was not met, and
+// which of them.
 func (s *Seen) Missed() (why string, missed bool) {
 	reply := string(s.Reply)
 	null := reply == "$-1\r\n" || reply == "_\r\n" || reply == "*-1\r\n"
@@ -86,10 +89,10 @@ func (s *Seen) Missed() (why string, missed bool) {
 	case "get", "getdel", "getex", "ss.get", "ss.version":
 		return "missing", null
 	case "set":
-		if null && hasWord(s.Options, "nx") {
+		if null && s.hasOption("nx") {
 			return "exists", true
 		}
-		return "missing", null && hasWord(s.Options, "xx")
+		return "missing", null && s.hasOption("xx")
 	case "setnx", "msetnx":
 		return "exists", reply == ":0\r\n"
 	case "del", "unlink", "exists", "touch", "delex", "delifeq", "ss.del":
@@ -107,17 +110,12 @@ func (s *Seen) Missed() (why string, missed bool) {
 	return "", false
 }
 
-func hasWord(words [][]byte, lower string) bool {
-	for _, w := range words {
-		if equalFold(w, lower) {
-			return true
-		}
-	}
-	return false
+func (s *Seen) hasOption(lower string) bool {
+	return slices.ContainsFunc(s.Options, func(o []byte) bool { return equalFold(o, lower) })
 }
 
-// Summary is the reply in a few words: a status or a number as it is, of what is longer the
-// size.
+// Summary returns the reply in a few words: a status or a number as it is, the size of anything
+// longer.
 func (s *Seen) Summary() string {
 	if len(s.Reply) == 0 {
 		return "no reply"

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// roster is who has subscribed to what, by name.
+// roster is the subscribers of all channels, or of all patterns, by name.
 type roster struct {
 	subscribers map[string][]*conn // in the order in which they subscribed
-	names       []string           // in the order in which they came; only of patterns
+	names       []string           // in the order of their first subscription; only of patterns
 	keepsNames  bool
 }
 
-// subscribed is what a connection has subscribed to, and as which of its subscriptions.
+// subscribed is the channels or patterns of one connection, each with its sequence number.
 type subscribed map[string]int64
 
-// hub is all that is subscribed to. Server.mu guards it.
+// hub is all subscriptions. Server.mu guards it.
 type hub struct {
 	channels, patterns roster
 
 	watching         map[string]*watchCalls // by key
-	sequence         int64                  // of subscriptions
-	message, channel []byte                 // memory that is used again
+	sequence         int64                  // of the latest subscription
+	message, channel []byte                 // reused buffers
 }
 
-// watchCalls are the calls of Backend.Watch for one key whose subscriptions are to come.
+// watchCalls are the calls of Backend.Watch for one key that have not become subscriptions yet.
 type watchCalls struct {
 	n    int
 	lost bool // [Server.Lost] was called meanwhile
@@ -47,7 +47,7 @@ func (r *roster) add(c *conn, name string) {
 	r.subscribers[name] = append(r.subscribers[name], c)
 }
 
-// remove tells whether the connection was the last one.
+// remove reports whether the connection was the last subscriber.
 func (r *roster) remove(c *conn, name string) (last bool) {
 	rest := slices.DeleteFunc(r.subscribers[name], func(other *conn) bool { return other == c })
 	if len(rest) > 0 {
@@ -61,33 +61,26 @@ func (r *roster) remove(c *conn, name string) (last bool) {
 	return true
 }
 
-// publish sends a message to all who have subscribed, and returns how many that are. s.mu
-// is held. The connection from gets it among its replies.
+// publish sends a message to all subscribers and returns their number. The connection from
+// gets it among its replies. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload []byte) int {
 	n := 0
 	if subs := s.channels.subscribers[string(channel)]; len(subs) > 0 {
-		n += s.distribute(from, subs, "message", nil, channel, payload)
+		s.message = appendBulk(append(s.message[:0], "*3\r\n"...), "message")
+		n += s.deliver(from, subs, channel, payload)
 	}
 	for _, p := range s.patterns.names {
 		if match([]byte(p), channel) {
-			n += s.distribute(from, s.patterns.subscribers[p], "pmessage", []byte(p), channel, payload)
+			s.message = appendBulk(appendBulk(append(s.message[:0], "*4\r\n"...), "pmessage"), p)
+			n += s.deliver(from, s.patterns.subscribers[p], channel, payload)
 		}
 	}
 	return n
 }
 
-func (s *Server) distribute(from *conn, subs []*conn, word string, pattern, channel, payload []byte) int {
-	m := append(s.message[:0], '*')
-	parts := byte('3')
-	if pattern != nil {
-		parts = '4'
-	}
-	m = append(append(m, parts), "\r\n"...)
-	m = appendBulk(m, word)
-	if pattern != nil {
-		m = appendBulk(m, pattern)
-	}
-	m = appendBulk(appendBulk(m, channel), payload)
+// deliver completes the message that has begun in s.message and sends it.
+func (s *Server) deliver(from *conn, subs []*conn, channel, payload []byte) int {
+	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
 		m[0] = '*'
 		if c.pushes.Load() {
@@ -97,78 +90,64 @@ func (s *Server) distribute(from *conn, subs []*conn, word string, pattern, chan
 		case c != from:
 			c.send(m)
 		case c.muted:
-			c.kept = append(c.kept, m...)
+			c.unmuted = append(c.unmuted, m...)
 		default:
 			c.w = append(c.w, m...)
 		}
 	}
-	s.message = m
-	if cap(m) > keptOutput {
+	if s.message = m; cap(m) > maxSpare {
 		s.message = nil
 	}
 	return len(subs)
 }
 
-// subscriptions is how many the connection has.
+// subscriptions returns how many the connection has.
 func (c *conn) subscriptions() int { return len(c.channels) + len(c.patterns) }
 
-// push begins a message of n parts for the connection itself, which comes even if replies
-// are off.
-func (c *conn) push(n int) {
-	if c.resp3 {
-		c.w = appendNumber(c.w, '>', int64(n))
-		return
-	}
-	c.array(n)
-}
-
-// confirm reports a subscription, or its end, whatever CLIENT REPLY says.
-func (c *conn) confirm(word string, name []byte, none bool, count int) {
+// confirm reports a subscription or its end, whatever CLIENT REPLY says. A nil name means that
+// there was no subscription to end.
+func (c *conn) confirm(word string, name []byte, count int) {
 	begin := len(c.w)
-	c.push(3)
+	c.aggregate('>', 3)
 	c.text(word)
-	if none {
+	if name == nil {
 		c.null()
 	} else {
 		c.bulk(name)
 	}
 	c.integer(int64(count))
 	if c.muted {
-		c.kept = append(c.kept, c.w[begin:]...)
+		c.unmuted = append(c.unmuted, c.w[begin:]...)
 		c.w = c.w[:begin]
 	}
 }
 
-func runSubscribe(c *conn, args [][]byte) {
+// reportsPatterns reports whether the backend reports the changes of all keys, or of keys that it was
+// started with.
+func (s *Server) reportsPatterns() bool { return s.local != nil || s.opts.Patterns }
+
+func runSubscribe(c *conn, args [][]byte) error {
 	c.startWriter()
 	for _, name := range args[1:] {
-		if c.s.engine != nil {
-			c.s.subscribe(c, &c.s.channels, c.channels, "subscribe", name)
-			continue
-		}
 		if err := c.watchAndSubscribe(name); err != nil {
-			c.fail(replyText(err))
-			return
+			return err
 		}
 	}
+	return nil
 }
 
-func runPSubscribe(c *conn, args [][]byte) {
-	if c.s.engine == nil && !c.s.opts.Patterns {
-		for _, pattern := range args[1:] {
-			if mayNotify(pattern) {
-				c.error(textExactKey)
-				return
-			}
-		}
+func runPSubscribe(c *conn, args [][]byte) error {
+	if !c.s.reportsPatterns() && slices.ContainsFunc(args[1:], mayNotify) {
+		return errExactKey
 	}
 	c.startWriter()
 	for _, pattern := range args[1:] {
 		c.s.subscribe(c, &c.s.patterns, c.patterns, "psubscribe", pattern)
 	}
+	return nil
 }
 
-// subscribe confirms before any message can come.
+// subscribe adds a subscription, which it confirms before any message can come.
 func (s *Server) subscribe(c *conn, r *roster, own subscribed, word string, name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,36 +156,47 @@ func (s *Server) subscribe(c *conn, r *roster, own subscribed, word string, name
 		own[string(name)] = s.sequence
 		r.add(c, string(name))
 	}
-	c.confirm(word, name, false, c.subscriptions())
+	c.confirm(word, name, c.subscriptions())
 	if !c.muted {
 		c.commit()
 	}
 }
 
-func runUnsubscribe(c *conn, args [][]byte) {
+func runUnsubscribe(c *conn, args [][]byte) error {
 	c.s.unsubscribe(c, &c.s.channels, c.channels, "unsubscribe", args[1:])
+	return nil
 }
 
-func runPUnsubscribe(c *conn, args [][]byte) {
+func runPUnsubscribe(c *conn, args [][]byte) error {
 	c.s.unsubscribe(c, &c.s.patterns, c.patterns, "punsubscribe", args[1:])
+	return nil
 }
 
-// unsubscribe ends subscriptions: without names all there are.
+// unsubscribe ends the subscriptions to names, without names all there are.
 func (s *Server) unsubscribe(c *conn, r *roster, own subscribed, word string, names [][]byte) {
 	if len(names) == 0 {
 		names = own.names()
-		if len(names) == 0 {
-			c.confirm(word, nil, true, c.subscriptions())
-			return
-		}
+	}
+	if len(names) == 0 {
+		c.confirm(word, nil, c.subscriptions())
 	}
 	for _, name := range names {
-		s.end(c, r, own, name)
-		c.confirm(word, name, false, c.subscriptions())
+		s.endSubscription(c, r, own, name)
+		c.confirm(word, name, c.subscriptions())
 	}
 }
 
-// names are the names of the subscriptions, in their order.
+// endSubscriptions ends all subscriptions of a connection.
+func (s *Server) endSubscriptions(c *conn) {
+	for _, name := range c.channels.names() {
+		s.endSubscription(c, &s.channels, c.channels, name)
+	}
+	for _, name := range c.patterns.names() {
+		s.endSubscription(c, &s.patterns, c.patterns, name)
+	}
+}
+
+// names returns the names of the subscriptions, in their order.
 func (own subscribed) names() [][]byte {
 	var names [][]byte
 	for name := range own {
@@ -216,34 +206,33 @@ func (own subscribed) names() [][]byte {
 	return names
 }
 
-// end ends one subscription.
-func (s *Server) end(c *conn, r *roster, own subscribed, name []byte) {
+func (s *Server) endSubscription(c *conn, r *roster, own subscribed, name []byte) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	_, had := own[string(name)]
 	delete(own, string(name))
 	if had && r.remove(c, string(name)) && r == &s.channels {
 		s.unwatchUnused(name)
 	}
-	s.mu.Unlock()
 }
 
-// unwatchUnused ends the watching of the key of a channel, if nobody needs it. s.mu is held.
+// unwatchUnused ends the watch of a channel's key if nobody needs it. s.mu is held.
 func (s *Server) unwatchUnused(channel []byte) {
 	key, _, ok := cutChannel(channel)
-	if ok && key != nil && s.engine == nil && s.watching[string(key)] == nil && len(s.channels.subscribers[string(channel)]) == 0 {
+	if ok && key != nil && s.watching[string(key)] == nil && len(s.channels.subscribers[string(channel)]) == 0 {
 		s.opts.Backend.Unwatch(key)
 	}
 }
 
-// watchAndSubscribe asks a remote backend for what a channel wants, if it is one of
-// notifications. s.watching keeps the end of another subscription from ending the watch
-// meanwhile. If the watch ends by itself, the client is too late to be told of that by
-// [Server.Lost], and is disconnected here.
+// watchAndSubscribe subscribes to a channel. If it is the channel of one key, the backend must
+// watch that key first; s.watching keeps another client that unsubscribes from ending the watch
+// meanwhile. If the watch ends by itself before the subscription begins, [Server.Lost] does not
+// know the client yet, so it is disconnected here.
 func (c *conn) watchAndSubscribe(channel []byte) error {
 	s := c.s
 	key, all, ok := cutChannel(channel)
-	if all && !s.opts.Patterns {
-		return &Error{Text: textExactKey}
+	if all && !s.reportsPatterns() {
+		return errExactKey
 	}
 	if !ok || all {
 		s.subscribe(c, &s.channels, c.channels, "subscribe", channel)
@@ -270,22 +259,22 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 	s.mu.Unlock()
 	if lost && err == nil {
 		s.log.Warn("closing a subscriber that may have missed changes", "client", c.who.ID, "key", string(key))
-		c.cut()
+		c.close()
 	}
 	return err
 }
 
-func runPublish(c *conn, args [][]byte) {
+func runPublish(c *conn, args [][]byte) error {
 	c.s.mu.Lock()
 	n := c.s.publish(c, args[1], args[2])
 	c.s.mu.Unlock()
 	c.integer(int64(n))
+	return nil
 }
 
-func runPubSubChannels(c *conn, args [][]byte) {
+func runPubSubChannels(c *conn, args [][]byte) error {
 	if len(args) > 3 {
-		c.error(wrongSubcommand("pubsub", args[1]))
-		return
+		return wrongSubcommand(args)
 	}
 	var names []string
 	c.s.mu.Lock()
@@ -296,13 +285,11 @@ func runPubSubChannels(c *conn, args [][]byte) {
 	}
 	c.s.mu.Unlock()
 	slices.Sort(names)
-	c.array(len(names))
-	for _, name := range names {
-		c.text(name)
-	}
+	c.reply(names)
+	return nil
 }
 
-func runPubSubNumSub(c *conn, args [][]byte) {
+func runPubSubNumSub(c *conn, args [][]byte) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.array(2 * len(args[2:]))
@@ -310,16 +297,18 @@ func runPubSubNumSub(c *conn, args [][]byte) {
 		c.bulk(name)
 		c.integer(int64(len(c.s.channels.subscribers[string(name)])))
 	}
+	return nil
 }
 
-func runPubSubNumPat(c *conn, _ [][]byte) {
+func runPubSubNumPat(c *conn, _ [][]byte) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.integer(int64(len(c.s.patterns.subscribers)))
+	return nil
 }
 
-// cutChannel returns the key of a channel of notifications of one key; all says that it is
-// one of the channels of all keys.
+// cutChannel returns the key of a channel with the events of one key. all means that the
+// channel has the events of all keys, and ok that it is one of the two.
 func cutChannel(channel []byte) (key []byte, all, ok bool) {
 	if key, ok = bytes.CutPrefix(channel, []byte(keyspacePrefix)); ok {
 		return key, false, true
@@ -328,7 +317,7 @@ func cutChannel(channel []byte) (key []byte, all, ok bool) {
 	return nil, all, all
 }
 
-// mayNotify tells whether a pattern may match channels of notifications.
+// mayNotify reports whether a pattern may match channels of keyspace events.
 func mayNotify(pattern []byte) bool {
 	prefix := string(literalPrefix(pattern))
 	for _, p := range []string{keyspacePrefix, keyeventPrefix} {
@@ -340,22 +329,21 @@ func mayNotify(pattern []byte) bool {
 }
 
 func pubsubCommands() []*command {
-	const flags = pubsub | noScript | loadingOK | staleOK
-	rows := []*command{
-		{name: "subscribe", arity: -2, flags: flags | whileSubscribed, run: runSubscribe, since: "2.0.0", args: "channel:string...", summary: "Listen for messages published to the given channels"},
-		{name: "unsubscribe", arity: -1, flags: flags | whileSubscribed, run: runUnsubscribe, since: "2.0.0", args: "[channel:string...]", summary: "Stop listening for messages posted to the given channels"},
-		{name: "psubscribe", arity: -2, flags: flags | whileSubscribed, run: runPSubscribe, since: "2.0.0", args: "pattern:pattern...", summary: "Listen for messages published to channels matching the given patterns"},
-		{name: "punsubscribe", arity: -1, flags: flags | whileSubscribed, run: runPUnsubscribe, since: "2.0.0", args: "[pattern:pattern...]", summary: "Stop listening for messages posted to channels matching the given patterns"},
-		{name: "publish", arity: 3, flags: pubsub | loadingOK | staleOK | fast, run: runPublish, since: "2.0.0", args: "channel:string message:string", summary: "Post a message to a channel"},
+	const (
+		flags = pubsub | loadingOK | staleOK
+		own   = flags | noScript | whileSubscribed
+	)
+	return []*command{
+		{name: "subscribe", arity: -2, flags: own, run: runSubscribe, since: "2.0.0", args: "channel:string...", summary: "Listen for messages published to the given channels"},
+		{name: "unsubscribe", arity: -1, flags: own, run: runUnsubscribe, since: "2.0.0", args: "[channel:string...]", summary: "Stop listening for messages posted to the given channels"},
+		{name: "psubscribe", arity: -2, flags: own, run: runPSubscribe, since: "2.0.0", args: "pattern:pattern...", summary: "Listen for messages published to channels matching the given patterns"},
+		{name: "punsubscribe", arity: -1, flags: own, run: runPUnsubscribe, since: "2.0.0", args: "[pattern:pattern...]", summary: "Stop listening for messages posted to channels matching the given patterns"},
+		{name: "publish", arity: 3, flags: flags | fast, run: runPublish, since: "2.0.0", args: "channel:string message:string", summary: "Post a message to a channel"},
 		{name: "pubsub", arity: -2, since: "2.8.0", summary: "A container for Pub/Sub commands", subs: []*command{
-			{name: "channels", arity: -2, flags: pubsub | loadingOK | staleOK, run: runPubSubChannels, since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
-			{name: "numsub", arity: -2, flags: pubsub | loadingOK | staleOK, run: runPubSubNumSub, since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
-			{name: "numpat", arity: 2, flags: pubsub | loadingOK | staleOK, run: runPubSubNumPat, since: "2.8.0", summary: "Get the count of unique patterns pattern subscriptions"},
-			pubsubHelp(),
+			{name: "channels", arity: -2, flags: flags, run: runPubSubChannels, since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
+			{name: "numsub", arity: -2, flags: flags, run: runPubSubNumSub, since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
+			{name: "numpat", arity: 2, flags: flags, run: runPubSubNumPat, since: "2.8.0", summary: "Get the count of unique patterns pattern subscriptions"},
+			help("pubsub"),
 		}},
 	}
-	for _, cmd := range rows {
-		cmd.group = "pubsub"
-	}
-	return rows
 }

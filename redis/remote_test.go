@@ -62,14 +62,14 @@ func (f *far) do(who *redis.Caller, op *redis.Op) {
 	op.Err = err
 	switch v := reply.Value; v.Kind {
 	case wire.Blob:
-		op.Yes, op.Found = true, v.Text
+		op.Yes, op.Entry.Value = true, v.Text
 	case wire.SimpleString:
 		op.Yes = true
 	case wire.Integer:
 		op.Yes, op.Differs = v.Int > 0, v.Int < 0
 	}
 	if resp.Version != (wire.Version{}) {
-		op.Version = []byte(resp.Version.String())
+		op.Entry.Version = []byte(resp.Version.String())
 	}
 }
 

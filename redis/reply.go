@@ -2,23 +2,20 @@ package redis
 
 import "strconv"
 
-// The replies of commands. They are appended to what the connection sends next.
+// Replies are appended to c.w, which the connection sends next.
 
 func (c *conn) status(text string) { c.w = append(append(append(c.w, '+'), text...), "\r\n"...) }
 
 func (c *conn) ok() { c.w = append(c.w, "+OK\r\n"...) }
 
-// error replies with a text without its code.
-func (c *conn) error(text string) { c.fail("ERR " + text) }
-
 // fail replies with an error in place of all that the command has replied so far. Line ends
-// in it would end the reply.
-func (c *conn) fail(text string) {
-	if len(c.w) > c.mark {
-		c.w = c.w[:c.mark]
+// would end the reply, so they become spaces.
+func (c *conn) fail(err error) {
+	text := "ERR " + err.Error()
+	if e, ok := err.(*Error); ok {
+		text = e.Error()
 	}
-	c.failed = true
-	c.w = append(c.w, '-')
+	c.w = append(c.w[:min(c.mark, len(c.w))], '-')
 	for i := range len(text) {
 		if b := text[i]; b == '\r' || b == '\n' {
 			c.w = append(c.w, ' ')
@@ -31,7 +28,8 @@ func (c *conn) fail(text string) {
 
 func (c *conn) integer(n int64) { c.w = appendNumber(c.w, ':', n) }
 
-func (c *conn) yes(b bool) {
+// bool replies with 1 or 0.
+func (c *conn) bool(b bool) {
 	if b {
 		c.integer(1)
 		return
@@ -43,45 +41,45 @@ func (c *conn) bulk(b []byte) { c.w = appendBulk(c.w, b) }
 
 func (c *conn) text(s string) { c.w = appendBulk(c.w, s) }
 
-// null is the nil of a string.
-func (c *conn) null() {
-	if c.resp3 {
-		c.w = append(c.w, "_\r\n"...)
+// value replies with the value that a GET found, or null.
+func (c *conn) value(op *Op) {
+	if op.Yes {
+		c.bulk(op.Entry.Value)
 		return
 	}
-	c.w = append(c.w, "$-1\r\n"...)
+	c.null()
 }
 
-// nullArray is the nil of an array.
-func (c *conn) nullArray() {
+// null is the null of a string.
+func (c *conn) null() { c.resp("_\r\n", "$-1\r\n") }
+
+// nullArray is the null of an array.
+func (c *conn) nullArray() { c.resp("_\r\n", "*-1\r\n") }
+
+// resp replies with the first text to a client that speaks RESP3, else with the second.
+func (c *conn) resp(three, two string) {
 	if c.resp3 {
-		c.w = append(c.w, "_\r\n"...)
+		c.w = append(c.w, three...)
 		return
 	}
-	c.w = append(c.w, "*-1\r\n"...)
+	c.w = append(c.w, two...)
 }
 
-func (c *conn) array(n int) { c.w = appendNumber(c.w, '*', int64(n)) }
+// array begins an array of n replies.
+func (c *conn) array(n int) { c.aggregate('*', n) }
 
-// mapping begins n pairs.
-func (c *conn) mapping(n int) {
-	if c.resp3 {
-		c.w = appendNumber(c.w, '%', int64(n))
-		return
+// aggregate begins n replies of a RESP3 kind, or an array of them in RESP2.
+func (c *conn) aggregate(kind byte, n int) {
+	if !c.resp3 {
+		if kind == '%' {
+			n *= 2
+		}
+		kind = '*'
 	}
-	c.array(2 * n)
+	c.w = appendNumber(c.w, kind, int64(n))
 }
 
-// set begins a set of n.
-func (c *conn) set(n int) {
-	if c.resp3 {
-		c.w = appendNumber(c.w, '~', int64(n))
-		return
-	}
-	c.array(n)
-}
-
-// verbatim is text for people.
+// verbatim replies with text for people.
 func (c *conn) verbatim(s string) {
 	if !c.resp3 {
 		c.text(s)
@@ -89,6 +87,53 @@ func (c *conn) verbatim(s string) {
 	}
 	c.w = appendNumber(c.w, '=', int64(len(s)+4))
 	c.w = append(append(append(c.w, "txt:"...), s...), "\r\n"...)
+}
+
+// Values that [conn.reply] takes besides strings, numbers, lists and nil.
+type (
+	status string
+	set    []any
+	pairs  []any // of a map: keys and values alternate
+)
+
+// reply replies with a value that may hold others. It is for commands that need not be fast.
+func (c *conn) reply(v any) {
+	switch v := v.(type) {
+	case nil:
+		c.null()
+	case string:
+		c.text(v)
+	case status:
+		c.status(string(v))
+	case int:
+		c.integer(int64(v))
+	case []string:
+		c.array(len(v))
+		for _, s := range v {
+			c.text(s)
+		}
+	case []any:
+		c.list('*', len(v), v)
+	case set:
+		c.list('~', len(v), v)
+	case pairs:
+		c.list('%', len(v)/2, v)
+	}
+}
+
+func (c *conn) list(kind byte, n int, items []any) {
+	c.aggregate(kind, n)
+	for _, item := range items {
+		c.reply(item)
+	}
+}
+
+// insertArray begins an array before its n items, which begin at that offset of c.w.
+func (c *conn) insertArray(at, n int) {
+	header := appendNumber(nil, '*', int64(n))
+	c.w = append(c.w, header...)
+	copy(c.w[at+len(header):], c.w[at:])
+	copy(c.w[at:], header)
 }
 
 func appendNumber(dst []byte, kind byte, n int64) []byte {

@@ -3,14 +3,33 @@ package redis
 import (
 	"bytes"
 	"hash/maphash"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 )
 
-// cursors remember where iterations stand. The cursor of a client is a number, and a
-// position is a token of the backend, for an engine the last key that was looked at: it
-// stays good however the keys change meanwhile. The same position has the same number, so that
-// scans that repeat take no more memory. Server.mu guards them.
+// Commands that walk all keys.
+
+func keyspaceCommands() []*command {
+	const (
+		write = writes | usesStore
+		read  = reads | usesStore
+	)
+	return []*command{
+		{name: "keys", arity: 2, flags: read, run: runKeys, group: "generic", since: "1.0.0", args: "pattern:pattern", summary: "Find all keys matching the given pattern"},
+		{name: "scan", arity: -2, flags: read, run: runScan, group: "generic", since: "2.8.0", args: "cursor:integer [pattern:pattern] [count:integer] [type:string]", summary: "Incrementally iterate the keys space"},
+		{name: "randomkey", arity: 1, flags: read, run: runRandomKey, group: "generic", since: "1.0.0", summary: "Return a random key from the keyspace"},
+		{name: "dbsize", arity: 1, flags: read | fast, run: runDBSize, since: "1.0.0", summary: "Return the number of keys in the selected database"},
+		{name: "swapdb", arity: 3, flags: write | fast, run: runSwapDB, since: "4.0.0", args: "index1:integer index2:integer", summary: "Swap database 0 with itself: there is one"},
+		{name: "flushdb", arity: -1, flags: write | needsLocal, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from the current database"},
+		{name: "flushall", arity: -1, flags: write | needsLocal, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from all databases"},
+	}
+}
+
+// cursors are the positions of unfinished iterations. The cursor that a client gets is a
+// number; a position is a token of the backend, which stays valid however the keys change
+// meanwhile. The same position has the same number, so repeated scans take no more memory.
+// Server.mu guards them.
 type cursors struct {
 	seed   maphash.Seed
 	tokens map[uint64]string
@@ -18,7 +37,7 @@ type cursors struct {
 	bytes  int
 }
 
-// Cursors are forgotten, the oldest first, when there are more.
+// The oldest cursors are forgotten beyond these limits.
 const (
 	maxCursors     = 100_000
 	maxCursorBytes = 16 << 20
@@ -28,7 +47,7 @@ func newCursors() cursors { return cursors{seed: maphash.MakeSeed(), tokens: mak
 
 // number returns the number of a position, never 0.
 func (cs *cursors) number(token []byte) uint64 {
-	n := maphash.Bytes(cs.seed, token) >> 1 // what fits a signed number
+	n := maphash.Bytes(cs.seed, token) >> 1 // fits a signed number
 	for {
 		have, taken := cs.tokens[n]
 		if taken && have == string(token) {
@@ -50,115 +69,215 @@ func (cs *cursors) number(token []byte) uint64 {
 	return n
 }
 
-// scanOptions are what SCAN is asked for.
-type scanOptions struct {
-	pattern []byte // nil: all
-	count   int
-	nothing bool // of that type the store has none
+// token returns the position of a client's cursor, nil for 0.
+func (s *Server) token(cursor []byte) ([]byte, error) {
+	errCursor := &Error{Text: "invalid cursor"}
+	text := strings.TrimPrefix(string(cursor), "+")
+	if text == "" {
+		return nil, nil // as in Redis
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return nil, errCursor
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	token, known := s.cursors.tokens[n]
+	if !known { // Redis takes any number, as it can read a position from it
+		return nil, errCursor
+	}
+	return []byte(token), nil
 }
 
-func (c *conn) scanOptions(words [][]byte) (o scanOptions, ok bool) {
-	o.count = 10
+// scanOptions are the arguments of SCAN after the cursor.
+type scanOptions struct {
+	pattern []byte // nil: all keys
+	count   int
+	nothing bool // TYPE asks for a type that the store does not have
+}
+
+func parseScanOptions(words [][]byte) (scanOptions, error) {
+	o := scanOptions{count: 10}
 	for i := 0; i < len(words); i += 2 {
-		more := i+1 < len(words)
-		switch {
-		case more && equalFold(words[i], "count"):
-			n, isInt := c.integerArg(words[i+1])
-			if !isInt {
-				return o, false
+		if i+1 == len(words) {
+			return o, errSyntax
+		}
+		switch value := words[i+1]; string(bytes.ToLower(words[i])) {
+		case "count":
+			n, err := integerArg(value)
+			if err != nil {
+				return o, err
 			}
 			if n < 1 {
-				c.error(textSyntax)
-				return o, false
+				return o, errSyntax
 			}
-			o.count = int(min(n, 1<<30))
-		case more && equalFold(words[i], "match"):
-			o.pattern = words[i+1]
-		case more && equalFold(words[i], "type"):
-			o.nothing = !equalFold(words[i+1], "string")
+			o.count = int(min(n, maxScanned))
+		case "match":
+			o.pattern = value
+		case "type":
+			o.nothing = !equalFold(value, "string")
 		default:
-			c.error(textSyntax)
-			return o, false
+			return o, errSyntax
 		}
 	}
-	return o, true
+	return o, nil
 }
 
-// mostScanned bounds how long one SCAN may hold up the others.
-const mostScanned = 10_000
+// maxScanned bounds how long one SCAN may hold up other clients.
+const maxScanned = 10_000
 
-func runScan(c *conn, args [][]byte) {
-	var cursor uint64
-	if number := strings.TrimPrefix(string(args[1]), "+"); number != "" { // Redis takes nothing for 0
-		var err error
-		if cursor, err = strconv.ParseUint(number, 10, 64); err != nil {
-			c.error(textCursor)
-			return
-		}
-	}
-	o, ok := c.scanOptions(args[2:])
-	if !ok {
-		return
-	}
-	var token []byte
-	if cursor != 0 {
-		c.s.mu.Lock()
-		text, known := c.s.cursors.tokens[cursor]
-		c.s.mu.Unlock()
-		if !known {
-			// Redis takes any number, as it can read a position from it.
-			c.error(textCursor)
-			return
-		}
-		token = []byte(text)
-	}
-	prefix := literalPrefix(o.pattern)
-	found, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, prefix, token, min(o.count, mostScanned))
+func runScan(c *conn, args [][]byte) error {
+	token, err := c.s.token(args[1])
 	if err != nil {
-		c.fail(replyText(err))
-		return
+		return err
 	}
-	kept := found[:0]
-	for _, key := range found {
-		if !o.nothing && (o.pattern == nil || match(o.pattern, key)) && c.mayRead(key) {
-			kept = append(kept, key)
-		}
+	o, err := parseScanOptions(args[2:])
+	if err != nil {
+		return err
 	}
-	number := "0"
+	found, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, literalPrefix(o.pattern), token, o.count)
+	if err != nil {
+		return err
+	}
+	cursor := "0"
 	if next != nil {
 		c.s.mu.Lock()
-		number = strconv.FormatUint(c.s.cursors.number(next), 10)
+		cursor = strconv.FormatUint(c.s.cursors.number(next), 10)
 		c.s.mu.Unlock()
 	}
-	c.scanned(number, kept)
-}
-
-func (c *conn) scanned(cursor string, keys [][]byte) {
 	c.array(2)
 	c.text(cursor)
-	c.array(len(keys))
-	for _, key := range keys {
-		c.bulk(key)
+	begin, n := len(c.w), 0
+	for _, key := range found {
+		if !o.nothing && (o.pattern == nil || match(o.pattern, key)) {
+			c.bulk(key)
+			n++
+		}
 	}
+	c.insertArray(begin, n)
+	return nil
 }
 
-// allKeys calls yield with all keys of a remote store that begin with prefix, until it returns false.
-func (c *conn) allKeys(prefix []byte, yield func(key []byte) bool) error {
+// allKeys calls yield with each key that begins with prefix and that the client may read.
+func (c *conn) allKeys(prefix []byte, yield func(key []byte)) error {
 	const want = 1000
-	var token []byte
-	for {
+	for token := []byte(nil); ; {
 		keys, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, prefix, token, want)
 		if err != nil {
 			return err
 		}
 		for _, key := range keys {
-			if bytes.HasPrefix(key, prefix) && !yield(key) {
-				return nil
-			}
+			yield(key)
 		}
 		if next == nil {
 			return nil
 		}
 		token = next
 	}
+}
+
+func runKeys(c *conn, args [][]byte) error {
+	begin, n := len(c.w), 0
+	err := c.allKeys(literalPrefix(args[1]), func(key []byte) {
+		if match(args[1], key) {
+			c.bulk(key)
+			n++
+		}
+	})
+	c.insertArray(begin, n)
+	return err
+}
+
+func runDBSize(c *conn, _ [][]byte) error {
+	if local := c.s.local; local != nil {
+		if stats := local.Stats(&c.who); !stats.Hidden {
+			c.integer(int64(stats.Keys))
+			return nil
+		}
+	}
+	n := int64(0)
+	err := c.allKeys(nil, func([]byte) { n++ })
+	c.integer(n)
+	return err
+}
+
+// runRandomKey chooses among all keys of a Local, and among the first page of a remote store
+// that has some.
+func runRandomKey(c *conn, _ [][]byte) error {
+	const sample = 100 // keys to look at
+	if local := c.s.local; local != nil {
+		for range sample {
+			n := local.Stats(&c.who).Keys
+			if n == 0 {
+				break
+			}
+			if key := local.KeyAt(&c.who, rand.IntN(n)); key != nil {
+				c.bulk(key)
+				return nil
+			}
+		}
+		c.null()
+		return nil
+	}
+	for token := []byte(nil); ; {
+		keys, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, nil, token, sample)
+		switch {
+		case err != nil:
+			return err
+		case len(keys) > 0:
+			c.bulk(keys[rand.IntN(len(keys))])
+			return nil
+		case next == nil:
+			c.null()
+			return nil
+		}
+		token = next
+	}
+}
+
+func runSwapDB(c *conn, args [][]byte) error {
+	first, ok1 := parseInt(args[1])
+	second, ok2 := parseInt(args[2])
+	switch {
+	case !ok1:
+		return &Error{Text: "invalid first DB index"}
+	case !ok2:
+		return &Error{Text: "invalid second DB index"}
+	case first != 0 || second != 0:
+		return errDatabase
+	}
+	c.ok()
+	return nil
+}
+
+// isFlushMode reports whether the arguments of a FLUSH are none, SYNC or ASYNC.
+func isFlushMode(args [][]byte) bool {
+	return len(args) == 0 || len(args) == 1 && (equalFold(args[0], "sync") || equalFold(args[0], "async"))
+}
+
+// runFlush deletes all keys or none.
+func runFlush(c *conn, args [][]byte) error {
+	if !isFlushMode(args[1:]) {
+		return errSyntax
+	}
+	local := c.s.local
+	for i := range local.Stats(&c.who).Keys {
+		key := local.KeyAt(&c.who, i)
+		if key == nil {
+			return &Error{Text: "not authorized"}
+		}
+		if err := local.Check(&c.who, []Op{{Verb: Del, Key: key}}); err != nil {
+			return err
+		}
+	}
+	for local.Stats(&c.who).Keys > 0 {
+		if _, err := c.do(Op{Verb: Del, Key: bytes.Clone(local.KeyAt(&c.who, 0))}); err != nil {
+			return err
+		}
+	}
+	c.ok()
+	return nil
 }

@@ -1,52 +1,49 @@
 package redis
 
-// There are no scripts and functions. So those that there are can be flushed, listed and looked
-// for, which test suites and clients do first; all else is refused.
+// FUNCTION and SCRIPT. There are no functions and scripts, so that FLUSH, LIST and EXISTS, which
+// test suites and clients send first, have simple answers. Everything else is refused.
 
 func scriptCommands() []*command {
-	const flags = noScript
-	sub := func(name string, arity int, since, args, summary string, run func(*conn, [][]byte)) *command {
-		return &command{name: name, arity: arity, flags: flags, run: run, group: "scripting", since: since, args: args, summary: summary}
-	}
 	return []*command{
-		{name: "function", arity: -2, group: "scripting", since: "7.0.0", summary: "A container for function commands", otherSub: textScripts, subs: []*command{
-			sub("flush", -2, "7.0.0", "[flush_type:string]", "Delete all functions, of which there are none", runFunctionFlush),
-			sub("list", -2, "7.0.0", "[library-name-pattern:string]", "List all functions, of which there are none", func(c *conn, _ [][]byte) { c.array(0) }),
+		{name: "function", arity: -2, since: "7.0.0", summary: "A container for function commands", otherSub: errNoScripts, subs: []*command{
+			{name: "flush", arity: -2, flags: noScript, run: runFunctionFlush, since: "7.0.0", args: "[flush_type:string]", summary: "Delete all functions, of which there are none"},
+			{name: "list", arity: -2, flags: noScript, run: runFunctionList, since: "7.0.0", args: "[library-name-pattern:string]", summary: "List all functions, of which there are none"},
 		}},
-		{name: "script", arity: -2, group: "scripting", since: "2.6.0", summary: "A container for scripts management commands", otherSub: textScripts, subs: []*command{
-			sub("flush", -2, "2.6.0", "[flush_type:string]", "Remove all scripts, of which there are none", runScriptFlush),
-			sub("exists", -3, "2.6.0", "sha1:string...", "Check for scripts, of which there are none", runScriptExists),
+		{name: "script", arity: -2, since: "2.6.0", summary: "A container for scripts management commands", otherSub: errNoScripts, subs: []*command{
+			{name: "flush", arity: -2, flags: noScript, run: runScriptFlush, since: "2.6.0", args: "[flush_type:string]", summary: "Remove all scripts, of which there are none"},
+			{name: "exists", arity: -3, flags: noScript, run: runScriptExists, since: "2.6.0", args: "sha1:string...", summary: "Check for scripts, of which there are none"},
 		}},
 	}
 }
 
-// flushArg tells whether the arguments of a FLUSH are nothing, SYNC or ASYNC.
-func flushArg(args [][]byte) bool {
-	return len(args) == 0 || len(args) == 1 && (equalFold(args[0], "sync") || equalFold(args[0], "async"))
-}
-
-func runFunctionFlush(c *conn, args [][]byte) {
+func runFunctionFlush(c *conn, args [][]byte) error {
 	switch {
 	case len(args) > 3:
-		c.error(wrongSubcommand("function", args[1]))
-	case !flushArg(args[2:]):
-		c.error("FUNCTION FLUSH only supports SYNC|ASYNC option")
-	default:
-		c.ok()
-	}
-}
-
-func runScriptFlush(c *conn, args [][]byte) {
-	if !flushArg(args[2:]) {
-		c.error("SCRIPT FLUSH only support SYNC|ASYNC option")
-		return
+		return wrongSubcommand(args)
+	case !isFlushMode(args[2:]):
+		return &Error{Text: "FUNCTION FLUSH only supports SYNC|ASYNC option"}
 	}
 	c.ok()
+	return nil
 }
 
-func runScriptExists(c *conn, args [][]byte) {
+func runFunctionList(c *conn, _ [][]byte) error {
+	c.array(0)
+	return nil
+}
+
+func runScriptFlush(c *conn, args [][]byte) error {
+	if !isFlushMode(args[2:]) {
+		return &Error{Text: "SCRIPT FLUSH only support SYNC|ASYNC option"}
+	}
+	c.ok()
+	return nil
+}
+
+func runScriptExists(c *conn, args [][]byte) error {
 	c.array(len(args) - 2)
 	for range args[2:] {
 		c.integer(0)
 	}
+	return nil
 }

@@ -14,34 +14,32 @@ import (
 
 // Options configure a [Server].
 type Options struct {
-	Backend Backend
-	Name    string // of the backend, for INFO: emulator, gateway
+	Backend Backend // perhaps a Local
+	Name    string  // of the backend, for INFO: emulator or gateway
 
-	// Patterns says that a backend that is no [Engine] reports changes without being asked
-	// to by [Backend.Watch], because it was started with a list of keys. Without it, clients
-	// may only subscribe to the notifications of single keys.
+	// Patterns means that a remote backend reports the changes of a list of keys that it was
+	// started with. Without it, clients may only subscribe to the events of single keys.
 	Patterns bool
-	// Notify are the flags of notify-keyspace-events at the start.
+	// Notify is the value of notify-keyspace-events at the start.
 	Notify string
 
-	// Login judges user and password of AUTH and HELLO, and returns whom the client is then
-	// taken for; nil: everybody is let in. A password without a user comes with the user
+	// Login checks the user and the password of AUTH and HELLO, and returns the name that the
+	// client then has. Nil lets everybody in. A password without a user comes with the user
 	// "default".
 	Login func(user string, password []byte) (as string, ok bool)
 	// Identify returns the user that a connection proves by itself, perhaps with a certificate,
-	// or the empty string; nil: none does. Such a client need not log in.
+	// or an empty string. Such a client need not log in. Nil: no connection does.
 	Identify func(net.Conn) string
 
-	// Settle waits until the changes that the backend has made so far are kept, and returns why
-	// they cannot be; nil: they are at once. A message about a change leaves after it. It is
-	// called without the engine's lock.
-	Settle func() error
+	// Sync waits until the changes made so far are durable, or returns why they cannot be.
+	// Replies and messages about a change are sent after it. It is called without the lock of a
+	// Local. Nil: changes are durable at once, or never.
+	Sync func() error
 
 	Log *slog.Logger // nil: silent
 
-	// Observe is told of each command that was run or refused, and its reply; nil: nobody is.
-	// If there is an [Engine] and the command used it, it is locked. It must not call the
-	// server.
+	// Observe is called for each command that was run or refused, with its reply; nil: not
+	// called. If the command used a Local, that is locked. Observe must not call the server.
 	Observe func(Seen)
 }
 
@@ -49,7 +47,7 @@ type Options struct {
 type Server struct {
 	opts    Options
 	log     *slog.Logger
-	engine  Engine // nil: the backend is remote
+	local   Local // nil: the backend is remote
 	table   table
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -58,15 +56,15 @@ type Server struct {
 	runID   string
 
 	flags       atomic.Uint32 // class, of notify-keyspace-events
-	commands    atomic.Int64  // that were run
-	connections atomic.Int64  // that were accepted
-	expired     atomic.Int64  // keys of the engine
+	commands    atomic.Int64  // run so far
+	connections atomic.Int64  // accepted so far
+	expired     atomic.Int64  // expired keys of the Local
 
-	// Guarded by the engine.
-	active  *conn // whose commands are being run
+	// Guarded by the Local.
+	active  *conn // the connection that has locked it
 	watched map[string]map[*conn]struct{}
 
-	mu sync.Mutex // after the engine, before output.mu
+	mu sync.Mutex // locked after the Local and before output.mu
 	hub
 	conns     map[*conn]struct{}
 	listeners []net.Listener
@@ -75,7 +73,7 @@ type Server struct {
 	cursors   cursors
 }
 
-// New returns a server that listens nowhere yet. Close it when done. The error is about
+// New returns a server that does not listen yet. Close it when done. An error is about
 // Options.Notify.
 func New(opts Options) (*Server, error) {
 	if err := CheckNotify(opts.Notify); err != nil {
@@ -90,21 +88,20 @@ func New(opts Options) (*Server, error) {
 		runID:   fmt.Sprintf("%016x%016x%08x", maphash.Bytes(maphash.MakeSeed(), nil), maphash.Bytes(maphash.MakeSeed(), nil), time.Now().Unix()),
 		watched: make(map[string]map[*conn]struct{}), conns: make(map[*conn]struct{}), cursors: newCursors(),
 	}
-	s.engine, _ = opts.Backend.(Engine)
-	if s.engine == nil && flags&(misses|created) != 0 {
-		return nil, errors.New(textRemoteFlags)
+	s.local, _ = opts.Backend.(Local)
+	if err := s.checkClasses(flags); err != nil {
+		return nil, errors.New(err.(*Error).Text)
 	}
 	s.flags.Store(uint32(flags))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// acceptPause keeps an accept loop from spinning when the process has no file descriptors
+// acceptPause keeps the accept loop from spinning while the process has no file descriptors
 // left.
 const acceptPause = 50 * time.Millisecond
 
-// Serve accepts connections until the server is closed, which closes ln. It returns at
-// once.
+// Serve starts accepting connections and returns. Close closes ln.
 func (s *Server) Serve(ln net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +130,7 @@ func (s *Server) Serve(ln net.Listener) {
 	})
 }
 
-// connect runs a new connection.
+// connect starts serving a new connection.
 func (s *Server) connect(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,13 +145,13 @@ func (s *Server) connect(nc net.Conn) {
 	s.conns[c] = struct{}{}
 	s.connections.Add(1)
 	s.running.Go(func() {
-		c.introduce()
+		c.identify()
 		s.log.Debug("redis connection", "client", c.who.ID, "remote", address(nc.RemoteAddr()))
 		err := c.serve()
 		if errors.Is(err, net.ErrClosed) {
-			err = nil // this side has closed it
+			err = nil // closed by this side
 		}
-		c.cut()
+		c.close()
 		s.leave(c)
 		s.log.Debug("redis connection ended", "client", c.who.ID, "error", err)
 	})
@@ -163,24 +160,19 @@ func (s *Server) connect(nc net.Conn) {
 // leave forgets a connection.
 func (s *Server) leave(c *conn) {
 	c.unwatch()
-	for _, name := range c.channels.names() {
-		s.end(c, &s.channels, c.channels, name)
-	}
-	for _, name := range c.patterns.names() {
-		s.end(c, &s.patterns, c.patterns, name)
-	}
+	s.endSubscriptions(c)
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
 }
 
-// Close ends all connections and waits for them. Further calls do nothing.
+// Close closes all connections and waits for their goroutines. Later calls do nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	listeners := s.listeners
 	s.listeners = nil
-	conns := s.clients()
+	conns := s.clients(anyClient)
 	s.mu.Unlock()
 	s.cancel()
 	var errs []error
@@ -188,7 +180,7 @@ func (s *Server) Close() error {
 		errs = append(errs, ln.Close())
 	}
 	for _, c := range conns {
-		c.cut()
+		c.close()
 	}
 	s.running.Wait()
 	return errors.Join(errs...)

@@ -3,7 +3,7 @@ package redis
 import (
 	"bytes"
 	"math"
-	"math/big"
+	"strings"
 	"time"
 )
 
@@ -13,143 +13,133 @@ func stringCommands() []*command {
 		read  = reads | usesStore
 	)
 	return []*command{
-		{name: "get", arity: 2, flags: read | fast, first: 1, last: 1, step: 1, run: runGet,
-			group: "string", since: "1.0.0", args: "key:key", summary: "Get the value of a key"},
-		{name: "set", arity: -3, flags: write, first: 1, last: 1, step: 1, run: runSet, remote: remoteSet,
-			group: "string", since: "1.0.0", args: "key:key value:string [condition:string] [expiration:string]", summary: "Set the string value of a key"},
-		{name: "setnx", arity: 3, flags: write | fast, first: 1, last: 1, step: 1, run: runSetNX, remote: remoteSetNX,
-			group: "string", since: "1.0.0", args: "key:key value:string", summary: "Set the value of a key, only if the key does not exist"},
-		{name: "setex", arity: 4, flags: write, first: 1, last: 1, step: 1, run: runSetEX, remote: remoteSetEX,
-			group: "string", since: "2.0.0", args: "key:key seconds:integer value:string", summary: "Set the value and expiration of a key"},
-		{name: "psetex", arity: 4, flags: write, first: 1, last: 1, step: 1, run: runPSetEX, remote: remotePSetEX,
-			group: "string", since: "2.6.0", args: "key:key milliseconds:integer value:string", summary: "Set the value and expiration in milliseconds of a key"},
-		{name: "getset", arity: 3, flags: write | fast | inOneStep, first: 1, last: 1, step: 1, run: runGetSet,
-			group: "string", since: "1.0.0", args: "key:key value:string", summary: "Set the string value of a key and return its old value"},
-		{name: "getdel", arity: 2, flags: writes | usesStore | fast | inOneStep, first: 1, last: 1, step: 1, run: runGetDel,
-			group: "string", since: "6.2.0", args: "key:key", summary: "Get the value of a key and delete the key"},
-		{name: "getex", arity: -2, flags: writes | usesStore | fast | inOneStep, first: 1, last: 1, step: 1, run: runGetEX,
-			group: "string", since: "6.2.0", args: "key:key [expiration:string]", summary: "Get the value of a key and optionally set its expiration"},
-		{name: "mget", arity: -2, flags: read | fast, first: 1, last: -1, step: 1, run: runMGet, remote: remoteMGet,
-			group: "string", since: "1.0.0", args: "key:key...", summary: "Get the values of all the given keys"},
-		{name: "mset", arity: -3, flags: write, first: 1, last: -1, step: 2, run: runMSet, remote: remoteMSet,
-			group: "string", since: "1.0.1", args: "key:key value:string...", summary: "Set multiple keys to multiple values"},
-		{name: "msetnx", arity: -3, flags: write | inOneStep, first: 1, last: -1, step: 2, run: runMSetNX,
-			group: "string", since: "1.0.1", args: "key:key value:string...", summary: "Set multiple keys to multiple values, only if none of the keys exist"},
-		{name: "strlen", arity: 2, flags: read | fast, first: 1, last: 1, step: 1, run: runStrLen,
-			group: "string", since: "2.2.0", args: "key:key", summary: "Get the length of the value stored in a key"},
-		{name: "getrange", arity: 4, flags: read, first: 1, last: 1, step: 1, run: runGetRange,
-			group: "string", since: "2.4.0", args: "key:key start:integer end:integer", summary: "Get a substring of the string stored at a key"},
-		{name: "substr", arity: 4, flags: read, first: 1, last: 1, step: 1, run: runGetRange,
-			group: "string", since: "1.0.0", args: "key:key start:integer end:integer", summary: "Get a substring of the string stored at a key"},
-		{name: "setrange", arity: 4, flags: write | inOneStep, first: 1, last: 1, step: 1, run: runSetRange,
-			group: "string", since: "2.2.0", args: "key:key offset:integer value:string", summary: "Overwrite part of a string at key starting at the specified offset"},
-		{name: "append", arity: 3, flags: write | fast | inOneStep, first: 1, last: 1, step: 1, run: runAppend,
-			group: "string", since: "2.0.0", args: "key:key value:string", summary: "Append a value to a key"},
-		{name: "incr", arity: 2, flags: write | fast | inOneStep, first: 1, last: 1, step: 1, run: runIncr,
-			group: "string", since: "1.0.0", args: "key:key", summary: "Increment the integer value of a key by one"},
-		{name: "decr", arity: 2, flags: write | fast | inOneStep, first: 1, last: 1, step: 1, run: runDecr,
-			group: "string", since: "1.0.0", args: "key:key", summary: "Decrement the integer value of a key by one"},
-		{name: "incrby", arity: 3, flags: write | fast | inOneStep, first: 1, last: 1, step: 1, run: runIncrBy,
-			group: "string", since: "1.0.0", args: "key:key increment:integer", summary: "Increment the integer value of a key by the given amount"},
-		{name: "decrby", arity: 3, flags: write | fast | inOneStep, first: 1, last: 1, step: 1, run: runDecrBy,
-			group: "string", since: "1.0.0", args: "key:key decrement:integer", summary: "Decrement the integer value of a key by the given number"},
-		{name: "incrbyfloat", arity: 3, flags: write | fast | inOneStep, first: 1, last: 1, step: 1, run: runIncrByFloat,
-			group: "string", since: "2.6.0", args: "key:key increment:double", summary: "Increment the float value of a key by the given amount"},
+		{name: "get", arity: 2, flags: read | fast, keys: oneKey, run: runGet, since: "1.0.0", args: "key:key", summary: "Get the value of a key"},
+		{name: "set", arity: -3, flags: write, keys: oneKey, run: runSet, since: "1.0.0", args: "key:key value:string [condition:string] [expiration:string]", summary: "Set the string value of a key"},
+		{name: "setnx", arity: 3, flags: write | fast, keys: oneKey, run: runSetNX, since: "1.0.0", args: "key:key value:string", summary: "Set the value of a key, only if the key does not exist"},
+		{name: "setex", arity: 4, flags: write, keys: oneKey, run: runSetEX, since: "2.0.0", args: "key:key seconds:integer value:string", summary: "Set the value and expiration of a key"},
+		{name: "psetex", arity: 4, flags: write, keys: oneKey, run: runSetEX, since: "2.6.0", args: "key:key milliseconds:integer value:string", summary: "Set the value and expiration in milliseconds of a key"},
+		{name: "getset", arity: 3, flags: write | fast | needsLocal, keys: oneKey, run: runGetSet, since: "1.0.0", args: "key:key value:string", summary: "Set the string value of a key and return its old value"},
+		{name: "getdel", arity: 2, flags: writes | usesStore | fast | needsLocal, keys: oneKey, run: runGetDel, since: "6.2.0", args: "key:key", summary: "Get the value of a key and delete the key"},
+		{name: "getex", arity: -2, flags: writes | usesStore | fast | needsLocal, keys: oneKey, run: runGetEX, since: "6.2.0", args: "key:key [expiration:string]", summary: "Get the value of a key and optionally set its expiration"},
+		{name: "mget", arity: -2, flags: read | fast, keys: allKeys, run: runMGet, since: "1.0.0", args: "key:key...", summary: "Get the values of all the given keys"},
+		{name: "mset", arity: -3, flags: write, keys: keyPairs, run: runMSet, since: "1.0.1", args: "key:key value:string...", summary: "Set multiple keys to multiple values"},
+		{name: "msetnx", arity: -3, flags: write | needsLocal, keys: keyPairs, run: runMSetNX, since: "1.0.1", args: "key:key value:string...", summary: "Set multiple keys to multiple values, only if none of the keys exist"},
+		{name: "strlen", arity: 2, flags: read | fast, keys: oneKey, run: runStrLen, since: "2.2.0", args: "key:key", summary: "Get the length of the value stored in a key"},
+		{name: "getrange", arity: 4, flags: read, keys: oneKey, run: runGetRange, since: "2.4.0", args: "key:key start:integer end:integer", summary: "Get a substring of the string stored at a key"},
+		{name: "substr", arity: 4, flags: read, keys: oneKey, run: runGetRange, since: "1.0.0", args: "key:key start:integer end:integer", summary: "Get a substring of the string stored at a key"},
 	}
 }
 
-// read looks a key up for a command that only reads; ok is false after an error reply.
-func (c *conn) read(key []byte) (e Entry, found, ok bool) {
-	if c.s.engine == nil {
-		return c.remoteRead(key)
+// do carries out one operation. What the outcome borrows from a Local is valid until an
+// operation changes a key.
+func (c *conn) do(op Op) (Op, error) {
+	c.op[0] = op
+	c.s.opts.Backend.Do(c.s.ctx, &c.who, c.op[:])
+	if c.s.local == nil {
+		c.version = c.op[0].Entry.Version
 	}
-	if e, found = c.s.engine.Lookup(key); !found {
-		c.event(misses, "keymiss", key)
-	}
-	return e, found, true
+	return c.op[0], c.op[0].Err
 }
 
-// put sets a key; ok is false after an error reply. The events of the command are the
-// caller's, except for a new key's.
-func (c *conn) put(key, value []byte, expires time.Time, isNew bool) (ok bool) {
-	return c.putMade(Whole, key, value, expires, isNew)
+// each carries out operations and calls done after each, in their order. On a Local it does all
+// or nothing.
+func (c *conn) each(ops []Op, done func(*Op)) error {
+	backend, step := c.s.opts.Backend, max(len(ops), 1)
+	if local := c.s.local; local != nil {
+		if err := local.Check(&c.who, ops); err != nil {
+			return err
+		}
+		step = 1 // so that the events of each come after its own change
+	}
+	for ; len(ops) > 0; ops = ops[step:] {
+		backend.Do(c.s.ctx, &c.who, ops[:step])
+		for i := range ops[:step] {
+			if err := ops[i].Err; err != nil {
+				return err
+			}
+		}
+		for i := range ops[:step] {
+			c.version = ops[i].Entry.Version
+			done(&ops[i])
+		}
+	}
+	return nil
 }
 
-// putMade is put for a value that was made in another way, or that is kept.
-func (c *conn) putMade(made Making, key, value []byte, expires time.Time, isNew bool) (ok bool) {
-	if err := c.s.engine.Put(&c.who, Put{Key: key, Value: value, Expires: expires, Made: made}); err != nil {
-		c.fail(replyText(err))
-		return false
+// opPerKey makes an operation of each key.
+func opPerKey(verb Verb, keys [][]byte) []Op {
+	ops := make([]Op, len(keys))
+	for i, key := range keys {
+		ops[i] = Op{Verb: verb, Key: key}
 	}
-	if isNew {
-		c.event(created, "new", key)
-	}
-	return true
+	return ops
 }
 
-// remove removes a key that is there; ok is false after an error reply.
-func (c *conn) remove(key []byte) (ok bool) {
-	if err := c.s.engine.Remove(&c.who, key); err != nil {
-		c.fail(replyText(err))
-		return false
-	}
-	return true
+// get looks a key up for a command that only reads it.
+func (c *conn) get(key []byte) (Op, error) {
+	op, err := c.do(Op{Verb: Get, Key: key})
+	c.missed(&op)
+	return op, err
 }
 
-// replyText is the line of an error reply.
-func replyText(err error) string {
-	if e, ok := err.(*Error); ok {
-		return e.Error()
-	}
-	return "ERR " + err.Error()
-}
-
-func (c *conn) value(e Entry, found bool) {
-	if !found {
-		c.null()
-		return
-	}
-	c.bulk(e.Value)
-}
-
-func runGet(c *conn, args [][]byte) {
-	if e, found, ok := c.read(args[1]); ok {
-		c.value(e, found)
+// missed sends the event of a GET that found nothing.
+func (c *conn) missed(op *Op) {
+	if !op.Yes && op.Err == nil {
+		c.event(classMiss, "keymiss", op.Key)
 	}
 }
 
-func runMGet(c *conn, args [][]byte) {
+// lookup looks a key up for a command that changes it. It sends no event.
+func (c *conn) lookup(key []byte) (Op, error) {
+	return c.do(Op{Verb: Get, Key: key, ForUpdate: true})
+}
+
+// put sets a key and sends the event.
+func (c *conn) put(op Op, kind class, event string) error {
+	op.Verb = Set
+	_, err := c.do(op)
+	if err == nil {
+		c.event(kind, event, op.Key)
+	}
+	return err
+}
+
+func runGet(c *conn, args [][]byte) error {
+	op, err := c.get(args[1])
+	c.value(&op)
+	return err
+}
+
+func runMGet(c *conn, args [][]byte) error {
 	c.array(len(args) - 1)
-	for _, key := range args[1:] {
-		e, found, _ := c.read(key)
-		c.value(e, found)
-	}
+	return c.each(opPerKey(Get, args[1:]), func(op *Op) {
+		c.missed(op)
+		c.value(op)
+	})
 }
 
-func runStrLen(c *conn, args [][]byte) {
-	if e, _, ok := c.read(args[1]); ok {
-		c.integer(int64(len(e.Value)))
-	}
+func runStrLen(c *conn, args [][]byte) error {
+	op, err := c.get(args[1])
+	c.integer(int64(len(op.Entry.Value)))
+	return err
 }
 
-func runGetRange(c *conn, args [][]byte) {
-	from, ok := c.integerArg(args[2])
-	if !ok {
-		return
+func runGetRange(c *conn, args [][]byte) error {
+	from, err := integerArg(args[2])
+	if err != nil {
+		return err
 	}
-	to, ok := c.integerArg(args[3])
-	if !ok {
-		return
+	to, err := integerArg(args[3])
+	if err != nil {
+		return err
 	}
-	e, _, ok := c.read(args[1])
-	if !ok {
-		return
+	op, err := c.get(args[1])
+	if err != nil {
+		return err
 	}
-	n := int64(len(e.Value))
-	if from < 0 && to < 0 && from > to {
-		c.bulk(nil)
-		return
-	}
+	value := op.Entry.Value
+	n := int64(len(value))
+	empty := from < 0 && to < 0 && from > to
 	if from < 0 {
 		from = max(n+from, 0)
 	}
@@ -157,46 +147,35 @@ func runGetRange(c *conn, args [][]byte) {
 		to = max(n+to, 0)
 	}
 	to = min(to, n-1)
-	if from > to || n == 0 {
-		c.bulk(nil)
-		return
+	if empty || from > to {
+		value, from, to = nil, 0, -1
 	}
-	c.bulk(e.Value[from : to+1])
+	c.bulk(value[from : to+1])
+	return nil
 }
 
-// setOptions are the words after the value of SET, or after the key of GETEX.
+// setOptions are the arguments after the value of SET, or after the key of GETEX.
 type setOptions struct {
 	nx, xx, get, keepTTL, persist bool
 
-	unit expiryUnit
+	unit timeUnit
 	time []byte // nil: no expiry was given
 }
 
-// expiryUnit is how a time is meant.
-type expiryUnit struct {
-	seconds, absolute bool
+// timeUnit is the unit of an expiry.
+type timeUnit struct {
+	seconds  bool // not milliseconds
+	absolute bool // since the Unix epoch, not from now on
 }
 
-// expiryWord returns the unit that an option of SET and GETEX names.
-func expiryWord(word string) (unit expiryUnit, ok bool) {
-	switch word {
-	case "ex":
-		return expiryUnit{seconds: true}, true
-	case "px":
-		return expiryUnit{}, true
-	case "exat":
-		return expiryUnit{seconds: true, absolute: true}, true
-	case "pxat":
-		return expiryUnit{absolute: true}, true
-	}
-	return expiryUnit{}, false
-}
+// timeUnits are the units that options of SET and GETEX name.
+var timeUnits = map[string]timeUnit{"ex": {seconds: true}, "px": {}, "exat": {seconds: true, absolute: true}, "pxat": {absolute: true}}
 
-// parseSetOptions reads options in any order; getex says which command they are for.
-func parseSetOptions(words [][]byte, getex bool) (o setOptions, ok bool) {
+// parseSetOptions reads options in any order, of GETEX or of SET.
+func parseSetOptions(words [][]byte, getex bool) (o setOptions, err error) {
 	for i := 0; i < len(words); i++ {
 		w := string(bytes.ToLower(words[i]))
-		unit, isExpiry := expiryWord(w)
+		unit, isTime := timeUnits[w]
 		switch {
 		case w == "nx" && !o.xx && !getex:
 			o.nx = true
@@ -208,296 +187,227 @@ func parseSetOptions(words [][]byte, getex bool) (o setOptions, ok bool) {
 			o.keepTTL = true
 		case w == "persist" && getex && o.time == nil && !o.keepTTL:
 			o.persist = true
-		case isExpiry && !o.keepTTL && !o.persist && (o.time == nil || o.unit == unit) && i+1 < len(words):
+		case isTime && !o.keepTTL && !o.persist && (o.time == nil || o.unit == unit) && i+1 < len(words):
 			i++
 			o.unit, o.time = unit, words[i]
 		default:
-			return o, false
+			return o, errSyntax
 		}
 	}
-	return o, true
+	return o, nil
 }
 
-// expiryTime reads a time that a value is to have, in milliseconds since the epoch;
-// ok is false after an error reply.
-func (c *conn) expiryTime(arg []byte, u expiryUnit, now int64, name string) (at int64, ok bool) {
-	at, ok = c.integerArg(arg)
-	if !ok {
-		return 0, false
+func wrongExpiry(name string) error {
+	return &Error{Text: "invalid expire time in '" + name + "' command"}
+}
+
+// expiryTime reads when a value expires, in milliseconds since the Unix epoch.
+func expiryTime(arg []byte, unit timeUnit, now int64, name string) (at int64, err error) {
+	at, err = integerArg(arg)
+	if err != nil {
+		return 0, err
 	}
-	bad := at <= 0 || u.seconds && at > math.MaxInt64/1000
-	if !bad && u.seconds {
+	if at <= 0 || unit.seconds && at > math.MaxInt64/1000 {
+		return 0, wrongExpiry(name)
+	}
+	if unit.seconds {
 		at *= 1000
 	}
-	if !bad && !u.absolute {
-		bad = at > math.MaxInt64-now
+	if !unit.absolute {
+		if at > math.MaxInt64-now {
+			return 0, wrongExpiry(name)
+		}
 		at += now
 	}
-	if bad {
-		c.error("invalid expire time in '" + name + "' command")
-		return 0, false
-	}
-	return at, true
+	return at, nil
 }
 
-// lastMilli is the last time that the store can hold.
-const lastMilli = math.MaxInt64 / 1000
+// maxMilli is the latest time that the store can hold.
+const maxMilli = math.MaxInt64 / 1000
 
-func fromMilli(ms int64) time.Time { return time.UnixMilli(min(ms, lastMilli)) }
+func fromMilli(ms int64) time.Time { return time.UnixMilli(min(ms, maxMilli)) }
 
-func runSet(c *conn, args [][]byte) {
-	o, ok := parseSetOptions(args[3:], false)
-	if !ok {
-		c.error(textSyntax)
-		return
-	}
-	c.setGeneric("set", args[1], args[2], o, c.ok, c.null)
-}
-
-func runSetNX(c *conn, args [][]byte) {
-	c.setGeneric("setnx", args[1], args[2], setOptions{nx: true}, func() { c.integer(1) }, func() { c.integer(0) })
-}
-
-func runSetEX(c *conn, args [][]byte) {
-	c.setGeneric("setex", args[1], args[3], setOptions{time: args[2], unit: expiryUnit{seconds: true}}, c.ok, c.null)
-}
-
-func runPSetEX(c *conn, args [][]byte) {
-	c.setGeneric("psetex", args[1], args[3], setOptions{time: args[2]}, c.ok, c.null)
-}
-
-// setGeneric is all forms of SET.
-func (c *conn) setGeneric(name string, key, value []byte, o setOptions, done, undone func()) {
-	var expires time.Time
+// set carries out all forms of SET. name is the command, for errors. With o.get it replies with
+// the old value.
+func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, err error) {
+	op := Op{Verb: Set, Key: key, Value: value}
 	if o.time != nil {
-		at, ok := c.expiryTime(o.time, o.unit, c.now(), name)
-		if !ok {
-			return
+		now := c.now()
+		at, err := expiryTime(o.time, o.unit, now, name)
+		if err != nil {
+			return false, err
 		}
-		expires = fromMilli(at)
+		op.Expires, op.PX = fromMilli(at), at-now
 	}
-	old, found := c.s.engine.Lookup(key)
-	if o.get {
-		if !found {
-			c.event(misses, "keymiss", key)
+	if c.s.local == nil {
+		return c.setRemote(name, op, o)
+	}
+	if o.nx || o.xx || o.get || o.keepTTL {
+		old, err := c.lookup(key)
+		if err != nil {
+			return false, err
 		}
-		c.value(old, found)
-	}
-	if o.nx && found || o.xx && !found {
-		if !o.get {
-			undone()
+		if o.get {
+			c.missed(&old)
+			c.value(&old)
 		}
-		return
+		if o.nx && old.Yes || o.xx && !old.Yes {
+			return false, nil
+		}
+		if o.keepTTL {
+			op.Expires = old.Entry.Expires
+		}
 	}
-	if o.keepTTL {
-		expires = old.Expires
+	if err := c.put(op, classString, "set"); err != nil {
+		return false, err
 	}
-	if !c.put(key, value, expires, !found) {
-		return
-	}
-	c.event(strings_, "set", key)
 	if o.time != nil {
-		c.event(generic, "expire", key)
+		c.event(classGeneric, "expire", key)
 	}
-	if !o.get {
-		done()
-	}
+	return true, nil
 }
 
-func runGetSet(c *conn, args [][]byte) {
-	e, found, _ := c.read(args[1])
-	c.value(e, found)
-	if c.put(args[1], args[2], time.Time{}, !found) {
-		c.event(strings_, "set", args[1])
-	}
-}
-
-func runGetDel(c *conn, args [][]byte) {
-	e, found, _ := c.read(args[1])
-	c.value(e, found)
-	if found && c.remove(args[1]) {
-		c.event(generic, "del", args[1])
-	}
-}
-
-func runGetEX(c *conn, args [][]byte) {
-	o, ok := parseSetOptions(args[2:], true)
-	if !ok {
-		c.error(textSyntax)
-		return
-	}
-	e, found, _ := c.read(args[1])
-	if !found {
-		c.null()
-		return
-	}
-	now := c.now()
-	var at int64
-	if o.time != nil {
-		if at, ok = c.expiryTime(o.time, o.unit, now, "getex"); !ok {
-			return
-		}
-	}
-	c.bulk(e.Value)
+// setRemote sends a SET to a remote store, if that can carry it out.
+func (c *conn) setRemote(name string, op Op, o setOptions) (applied bool, err error) {
 	switch {
-	case o.time != nil && o.unit.absolute && at <= now:
-		if c.remove(args[1]) {
-			c.event(generic, "del", args[1])
-		}
-	case o.time != nil:
-		if c.putMade(e.Made, args[1], e.Value, fromMilli(at), false) {
-			c.event(generic, "expire", args[1])
-		}
-	case o.persist && !e.Expires.IsZero():
-		if c.putMade(e.Made, args[1], e.Value, time.Time{}, false) {
-			c.event(generic, "persist", args[1])
-		}
+	case o.xx:
+		return false, notAtomic("SET with XX")
+	case o.get:
+		return false, notAtomic("SET with GET")
+	case o.keepTTL:
+		return false, notAtomic("SET with KEEPTTL")
+	case o.time != nil && op.PX <= 0:
+		return false, &Error{Text: wrongExpiry(name).(*Error).Text + ": a remote store cannot set what has expired"}
+	case o.nx:
+		op.If = IfMissing
 	}
+	done, err := c.do(op)
+	return done.Yes, err
 }
 
-func runMSet(c *conn, args [][]byte)   { c.msetGeneric(args, false) }
-func runMSetNX(c *conn, args [][]byte) { c.msetGeneric(args, true) }
+func runSet(c *conn, args [][]byte) error {
+	o, err := parseSetOptions(args[3:], false)
+	if err != nil {
+		return err
+	}
+	applied, err := c.set("set", args[1], args[2], o)
+	switch {
+	case o.get:
+	case applied:
+		c.ok()
+	default:
+		c.null()
+	}
+	return err
+}
 
-func (c *conn) msetGeneric(args [][]byte, nx bool) {
+func runSetNX(c *conn, args [][]byte) error {
+	applied, err := c.set("setnx", args[1], args[2], setOptions{nx: true})
+	c.bool(applied)
+	return err
+}
+
+// runSetEX is SETEX and PSETEX.
+func runSetEX(c *conn, args [][]byte) error {
+	name := strings.ToLower(string(args[0]))
+	_, err := c.set(name, args[1], args[3], setOptions{time: args[2], unit: timeUnit{seconds: name == "setex"}})
+	c.ok()
+	return err
+}
+
+func runGetSet(c *conn, args [][]byte) error {
+	old, err := c.lookup(args[1])
+	if err != nil {
+		return err
+	}
+	c.missed(&old)
+	c.value(&old)
+	return c.put(Op{Key: args[1], Value: args[2]}, classString, "set")
+}
+
+func runGetDel(c *conn, args [][]byte) error {
+	old, err := c.lookup(args[1])
+	if err != nil {
+		return err
+	}
+	c.missed(&old)
+	c.value(&old)
+	if !old.Yes {
+		return nil
+	}
+	_, err = c.delete(args[1])
+	return err
+}
+
+func runGetEX(c *conn, args [][]byte) error {
+	o, err := parseSetOptions(args[2:], true)
+	if err != nil {
+		return err
+	}
+	old, err := c.lookup(args[1])
+	if err != nil {
+		return err
+	}
+	c.missed(&old)
+	if !old.Yes {
+		c.null()
+		return nil
+	}
+	op := Op{Key: args[1], Value: old.Entry.Value, Encoding: old.Entry.Encoding}
+	now, at := c.now(), int64(0)
+	if o.time != nil {
+		if at, err = expiryTime(o.time, o.unit, now, "getex"); err != nil {
+			return err
+		}
+		op.Expires = fromMilli(at)
+	}
+	c.value(&old)
+	switch {
+	case o.time != nil && at <= now:
+		_, err = c.delete(args[1])
+	case o.time != nil:
+		err = c.put(op, classGeneric, "expire")
+	case o.persist && !old.Entry.Expires.IsZero():
+		err = c.put(op, classGeneric, "persist")
+	}
+	return err
+}
+
+// setPairs makes an operation of each key and value after the name of a command.
+func setPairs(args [][]byte) ([]Op, error) {
 	if len(args)%2 == 0 {
-		c.error("wrong number of arguments for '" + string(bytes.ToLower(args[0])) + "' command")
-		return
+		return nil, wrongArguments(strings.ToLower(string(args[0])))
 	}
-	fresh := make(map[string]struct{})
+	ops := make([]Op, 0, len(args)/2)
 	for i := 1; i < len(args); i += 2 {
-		_, found := c.s.engine.Lookup(args[i])
-		if found && nx {
-			c.integer(0)
-			return
-		}
-		if !found {
-			fresh[string(args[i])] = struct{}{}
-		}
+		ops = append(ops, Op{Verb: Set, Key: args[i], Value: args[i+1]})
 	}
-	if err := c.s.engine.Room(len(fresh)); err != nil {
-		c.fail(replyText(err))
-		return
-	}
-	for i := 1; i < len(args); i += 2 {
-		_, isNew := fresh[string(args[i])]
-		delete(fresh, string(args[i]))
-		if !c.put(args[i], args[i+1], time.Time{}, isNew) {
-			return
-		}
-		c.event(strings_, "set", args[i])
-	}
-	if nx {
-		c.integer(1)
-		return
+	return ops, nil
+}
+
+func (c *conn) sendSet(op *Op) { c.event(classString, "set", op.Key) }
+
+func runMSet(c *conn, args [][]byte) error {
+	ops, err := setPairs(args)
+	if err == nil {
+		err = c.each(ops, c.sendSet)
 	}
 	c.ok()
+	return err
 }
 
-func runSetRange(c *conn, args [][]byte) {
-	offset, ok := c.integerArg(args[2])
-	if !ok {
-		return
+func runMSetNX(c *conn, args [][]byte) error {
+	ops, err := setPairs(args)
+	if err != nil {
+		return err
 	}
-	if offset < 0 {
-		c.error(textOutOfRange)
-		return
-	}
-	e, found := c.s.engine.Lookup(args[1])
-	part := args[3]
-	if len(part) == 0 {
-		c.integer(int64(len(e.Value)))
-		return
-	}
-	if offset > maxBulk || offset+int64(len(part)) > maxBulk {
-		c.error(textTooLong)
-		return
-	}
-	value := make([]byte, max(int64(len(e.Value)), offset+int64(len(part))))
-	copy(value, e.Value)
-	copy(value[offset:], part)
-	if c.putMade(Edited, args[1], value, e.Expires, !found) {
-		c.event(strings_, "setrange", args[1])
-		c.integer(int64(len(value)))
-	}
-}
-
-func runAppend(c *conn, args [][]byte) {
-	e, found := c.s.engine.Lookup(args[1])
-	if found && len(e.Value)+len(args[2]) > maxBulk {
-		c.error(textTooLong)
-		return
-	}
-	value := append(bytes.Clone(e.Value), args[2]...)
-	made := Whole
-	if found {
-		made = Edited
-	}
-	if c.putMade(made, args[1], value, e.Expires, !found) {
-		c.event(strings_, "append", args[1])
-		c.integer(int64(len(value)))
-	}
-}
-
-func runIncr(c *conn, args [][]byte) { c.increment(args[1], 1) }
-func runDecr(c *conn, args [][]byte) { c.increment(args[1], -1) }
-
-func runIncrBy(c *conn, args [][]byte) {
-	if n, ok := c.integerArg(args[2]); ok {
-		c.increment(args[1], n)
-	}
-}
-
-func runDecrBy(c *conn, args [][]byte) {
-	n, ok := c.integerArg(args[2])
-	switch {
-	case !ok:
-	case n == math.MinInt64:
-		c.error("decrement would overflow")
-	default:
-		c.increment(args[1], -n)
-	}
-}
-
-func (c *conn) increment(key []byte, by int64) {
-	e, found := c.s.engine.Lookup(key)
-	n := int64(0)
-	if found {
-		var ok bool
-		if n, ok = c.integerArg(e.Value); !ok {
-			return
+	for _, op := range ops {
+		if old, err := c.lookup(op.Key); err != nil || old.Yes {
+			c.integer(0)
+			return err
 		}
 	}
-	if by < 0 && n < math.MinInt64-by || by > 0 && n > math.MaxInt64-by {
-		c.error(textOverflow)
-		return
-	}
-	if c.put(key, formatInt(n+by), e.Expires, !found) {
-		c.event(strings_, "incrby", key)
-		c.integer(n + by)
-	}
-}
-
-func runIncrByFloat(c *conn, args [][]byte) {
-	e, found := c.s.engine.Lookup(args[1])
-	n, ok := new(big.Float).SetPrec(mantissa), true
-	if found {
-		if n, ok = parseFloat(e.Value); !ok {
-			c.error(textFloat)
-			return
-		}
-	}
-	by, ok := parseFloat(args[2])
-	if !ok {
-		c.error(textFloat)
-		return
-	}
-	if n.IsInf() || by.IsInf() || n.Add(n, by).IsInf() || n.MantExp(nil) > 16384 {
-		c.error(textNotFinite)
-		return
-	}
-	value := formatFloat(n)
-	if c.putMade(Counted, args[1], value, e.Expires, !found) {
-		c.event(strings_, "incrbyfloat", args[1])
-		c.bulk(value)
-	}
+	err = c.each(ops, c.sendSet)
+	c.integer(1)
+	return err
 }

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"bytes"
 	"iter"
 	"strings"
 )
@@ -10,50 +9,57 @@ import (
 type flag uint32
 
 const (
-	writes          flag = 1 << iota
-	reads                // only
-	denyOOM              // may need more memory
-	admin                //
-	pubsub               //
-	noScript             //
-	fast                 //
-	loadingOK            //
-	staleOK              //
-	noAuth               // before AUTH too
-	noMulti              // not in a transaction
-	noMonitor            // hidden from MONITOR in Redis
-	atOnce               // in a transaction too, not after EXEC
-	whileSubscribed      // in RESP2 too
-	usesStore            // touches keys or their clock
-	inOneStep            // needs an Engine
-	expiry               // needs an Engine, as it is about expiry
+	writes flag = 1 << iota
+	reads       // only
+	denyOOM
+	admin
+	pubsub
+	noScript
+	fast
+	loadingOK
+	staleOK
+	noAuth          // allowed before AUTH
+	atOnce          // runs inside a transaction instead of being queued for EXEC
+	whileSubscribed // allowed in RESP2 while the client has subscriptions
+	usesStore       // uses keys or the store's clock
+	needsLocal      // needs a Local to be atomic
+	needsExpiry     // needs a Local because it reads or changes an expiry
 )
 
-// flagNames are those that COMMAND shows, in the order of Redis.
-var flagNames = []struct {
+// shownFlags are the flags that COMMAND shows, in the order of Redis.
+var shownFlags = []struct {
 	flag flag
 	name string
 }{
 	{writes, "write"}, {reads, "readonly"}, {denyOOM, "denyoom"}, {admin, "admin"}, {pubsub, "pubsub"}, {noScript, "noscript"},
-	{loadingOK, "loading"}, {staleOK, "stale"}, {fast, "fast"}, {noAuth, "no_auth"}, {noMulti, "no_multi"},
+	{loadingOK, "loading"}, {staleOK, "stale"}, {fast, "fast"}, {noAuth, "no_auth"},
 }
+
+// keySpec says which arguments are keys, as COMMAND shows it: the first, the last (negative:
+// from the end), and the step between them. The zero value is a command without keys.
+type keySpec struct{ first, last, step int }
+
+var (
+	oneKey   = keySpec{1, 1, 1}
+	twoKeys  = keySpec{1, 2, 1}
+	allKeys  = keySpec{1, -1, 1}
+	keyPairs = keySpec{1, -1, 2} // each key is followed by its value
+	subKey   = keySpec{2, 2, 1}  // after the subcommand
+)
 
 // A command is a row of the table.
 type command struct {
 	name  string // lower case
-	arity int    // with the name; negative: at least so many
+	arity int    // number of arguments with the name; negative: at least that many
 	flags flag
-
-	first, last, step int // where keys are, as COMMAND says it; 0: there are none
-
-	run    func(*conn, [][]byte)
-	remote func(*conn, [][]byte) // in place of run where there is no Engine; nil: run
+	keys  keySpec
+	run   func(c *conn, args [][]byte) error
 
 	group, since, args, summary string // for COMMAND DOCS
 
 	parent   *command
 	subs     []*command
-	otherSub string // the reply to other subcommands; empty: that they are unknown
+	otherSub *Error // the reply to unknown subcommands; nil: the usual one
 }
 
 func (cmd *command) fullName() string {
@@ -63,22 +69,27 @@ func (cmd *command) fullName() string {
 	return cmd.name
 }
 
-// keys are those among the arguments.
-func (cmd *command) keys(args [][]byte) iter.Seq[[]byte] {
+// keysOf returns the keys among the arguments.
+func (cmd *command) keysOf(args [][]byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		if cmd.first == 0 {
+		k := cmd.keys
+		if k.first == 0 {
 			return
 		}
-		last := cmd.last
-		if last < 0 {
-			last += len(args)
+		if k.last < 0 {
+			k.last += len(args)
 		}
-		for i := cmd.first; i <= last && i < len(args); i += cmd.step {
+		for i := k.first; i <= k.last && i < len(args); i += k.step {
 			if !yield(args[i]) {
 				return
 			}
 		}
 	}
+}
+
+// accepts reports whether a command takes that many arguments.
+func (cmd *command) accepts(args [][]byte) bool {
+	return len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity
 }
 
 // table is all commands.
@@ -89,19 +100,32 @@ type table struct {
 
 func newTable() table {
 	t := table{byName: make(map[string]*command)}
-	for _, rows := range [][]*command{stringCommands(), bitCommands(), keyCommands(), expiryCommands(), objectCommands(), storeCommands(), scriptCommands(), pubsubCommands(), transactionCommands(), connectionCommands(), serverCommands()} {
-		t.rows = append(t.rows, rows...)
-	}
-	for _, cmd := range t.rows {
-		t.byName[cmd.name] = cmd
-		for _, sub := range cmd.subs {
-			sub.parent = cmd
+	for _, group := range []struct {
+		name string
+		rows []*command
+	}{
+		{"string", stringCommands()}, {"string", editCommands()}, {"bitmap", bitCommands()}, {"generic", keyCommands()}, {"generic", expiryCommands()},
+		{"generic", objectCommands()}, {"server", keyspaceCommands()}, {"statestore", storeCommands()}, {"scripting", scriptCommands()},
+		{"pubsub", pubsubCommands()}, {"transactions", transactionCommands()}, {"connection", connectionCommands()}, {"server", serverCommands()},
+	} {
+		for _, cmd := range group.rows {
+			t.add(cmd, group.name)
 		}
 	}
 	return t
 }
 
-// find returns a command, in any case, or nil.
+func (t *table) add(cmd *command, group string) {
+	t.rows, t.byName[cmd.name] = append(t.rows, cmd), cmd
+	if cmd.group == "" {
+		cmd.group = group
+	}
+	for _, sub := range cmd.subs {
+		sub.parent, sub.group = cmd, cmd.group
+	}
+}
+
+// find returns the command of a name in any case, or nil.
 func (t *table) find(name []byte) *command {
 	var lower [32]byte
 	if len(name) > len(lower) {
@@ -126,10 +150,20 @@ func (cmd *command) sub(name []byte) *command {
 	return nil
 }
 
-// lookup returns the command of a request, or nil. Of a command with subcommands it is the
-// subcommand if that is known; unknownSub says that it is not.
-func (s *Server) lookup(args [][]byte) (cmd *command, unknownSub bool) {
-	cmd = s.table.find(args[0])
+// findFull returns the command of a name such as config|get, or nil.
+func (t *table) findFull(name []byte) *command {
+	first, rest, isSub := strings.Cut(string(name), "|")
+	cmd := t.find([]byte(first))
+	if cmd == nil || !isSub {
+		return cmd
+	}
+	return cmd.sub([]byte(rest))
+}
+
+// lookup returns the command of a request, or nil. For a command with subcommands it returns
+// the subcommand; unknownSub means that there is none of that name.
+func (t *table) lookup(args [][]byte) (cmd *command, unknownSub bool) {
+	cmd = t.find(args[0])
 	if cmd == nil || cmd.subs == nil || len(args) == 1 {
 		return cmd, false
 	}
@@ -137,73 +171,4 @@ func (s *Server) lookup(args [][]byte) (cmd *command, unknownSub bool) {
 		return sub, false
 	}
 	return cmd, true
-}
-
-// The refusals of what is not here.
-const (
-	textNoCluster   = "ERR This instance has cluster support disabled" // what clients look for
-	textNoMonitor   = "ERR unsupported: MONITOR is not here; start sscli with -v to see the commands of all clients"
-	textScripts     = "ERR unsupported: scripts are not run here"
-	textExpiry      = "ERR unsupported: the state store neither tells nor changes an expiry; use SET key value PX ms"
-	textExactKey    = "unsupported: a remote store notifies by exact key: SUBSCRIBE __keyspace@0__:KEY, or start the gateway with --watch KEY"
-	textDatabase    = "DB index is out of range"
-	textRemoteFlags = "unsupported: a remote store does not report misses (m) and new keys (n)"
-)
-
-// notAtomic says that a remote store cannot do something in one step.
-func notAtomic(what string) string {
-	return "unsupported: " + what + " cannot be done atomically on a remote state store"
-}
-
-// notHere says why a command needs an engine.
-func (s *Server) notHere(cmd *command) string {
-	if cmd.flags&expiry != 0 {
-		return textExpiry
-	}
-	return "ERR " + notAtomic(strings.ToUpper(strings.ReplaceAll(cmd.fullName(), "|", " ")))
-}
-
-// otherTypes are the commands of Redis for what the store does not hold.
-const otherTypes = ` blmove blmpop blpop brpop brpoplpush lindex linsert llen lmove lmpop lpop lpos lpush lpushx lrange lrem lset ltrim rpop rpoplpush rpush rpushx
-sadd scard sdiff sdiffstore sinter sintercard sinterstore sismember smembers smismember smove spop srandmember srem sscan sunion sunionstore
-bzmpop bzpopmax bzpopmin zadd zcard zcount zdiff zdiffstore zincrby zinter zintercard zinterstore zlexcount zmpop zmscore zpopmax zpopmin zrandmember zrange zrangebylex zrangebyscore zrangestore zrank zrem zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion zunionstore
-hdel hexists hget hgetall hincrby hincrbyfloat hkeys hlen hmget hmset hrandfield hscan hset hsetnx hstrlen hvals
-pfadd pfcount pfdebug pfmerge pfselftest
-geoadd geodist geohash geopos georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch geosearchstore
-xack xadd xautoclaim xclaim xdel xgroup xinfo xlen xpending xrange xread xreadgroup xrevrange xsetid xtrim
-sort sort_ro `
-
-const (
-	runScripts = ` eval eval_ro evalsha evalsha_ro fcall fcall_ro `
-	ofCluster  = ` cluster asking readonly readwrite `
-)
-
-// wrongSubcommand is the text for arguments that a subcommand does not take.
-func wrongSubcommand(of string, name []byte) string {
-	return "unknown subcommand or wrong number of arguments for '" + printable(name, 128) + "'. Try " + strings.ToUpper(of) + " HELP."
-}
-
-// unknownCommand refuses what is not in the table.
-func unknownCommand(args [][]byte) string {
-	name := " " + strings.ToLower(string(args[0])) + " "
-	if !bytes.ContainsAny(args[0], " \n") {
-		switch words := strings.ReplaceAll(otherTypes, "\n", " "); {
-		case strings.Contains(runScripts, name):
-			return textScripts
-		case strings.Contains(ofCluster, name):
-			return textNoCluster
-		case name == " monitor ":
-			return textNoMonitor
-		case strings.Contains(words, name):
-			return "ERR unknown command '" + printable(args[0], 128) + "', the state store holds strings only"
-		}
-	}
-	var shown strings.Builder
-	for _, a := range args[1:] {
-		if shown.Len() >= 128 {
-			break
-		}
-		shown.WriteString("'" + printable(a, 128-shown.Len()) + "' ")
-	}
-	return "ERR unknown command '" + printable(args[0], 128) + "', with args beginning with: " + shown.String()
 }

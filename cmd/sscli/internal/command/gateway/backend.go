@@ -16,29 +16,29 @@ import (
 	"github.com/sscli/sscli/redis"
 )
 
-// window is how many requests of one client may be in flight.
-const window = 256
+// maxInflight is how many requests of one client may be in flight.
+const maxInflight = 256
 
 // backend is a store at the other end of a session.
 type backend struct {
 	session *client.Session
 	timeout time.Duration // of a request
 	log     *slog.Logger
-	server  *redis.Server // hears of changes
+	server  *redis.Server // receives the changes
 
-	life    context.Context // ends with close
-	end     context.CancelFunc
+	ctx     context.Context // ends with close
+	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	listed []string // keys of --watch
 	own    *expiries
 
 	mu      sync.Mutex
-	watches map[string]*keyWatch // of single keys that clients subscribed to
+	watches map[string]*keyWatch // by key that clients subscribed to
 }
 
-// open returns a backend with a server that listens nowhere yet. Each request has the
-// timeout. keys are the keys of --watch, which are watched when open returns.
+// open returns a backend with a server that does not listen yet. timeout is the time limit of a
+// request. When open returns, the keys of --watch are watched.
 func open(ctx context.Context, s *client.Session, timeout time.Duration, log *slog.Logger, keys []string, o redis.Options) (*backend, error) {
 	b := &backend{session: s, timeout: timeout, log: log, listed: keys, own: newExpiries(), watches: make(map[string]*keyWatch)}
 	o.Backend, o.Name, o.Patterns, o.Log = b, "gateway", len(keys) > 0, log
@@ -46,7 +46,7 @@ func open(ctx context.Context, s *client.Session, timeout time.Duration, log *sl
 	if b.server, err = redis.New(o); err != nil {
 		return nil, fault.Usagef("--notify-keyspace-events: %w", err)
 	}
-	b.life, b.end = context.WithCancel(context.Background())
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	if len(keys) > 0 {
 		if err := b.watchListed(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("--watch: %w", err), b.close())
@@ -58,58 +58,35 @@ func open(ctx context.Context, s *client.Session, timeout time.Duration, log *sl
 // close ends the server and the watches, and waits for them.
 func (b *backend) close() error {
 	err := b.server.Close()
-	b.end()
+	b.cancel()
 	b.running.Wait()
 	return err
 }
 
 // Do sends the operations, those on different keys at the same time.
 func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
-	type request struct {
-		flight *client.InFlight
-		sent   time.Time
-		expiry *expiringWrite // nil: none
-	}
-	requests := make([]request, len(ops))
-	p := b.session.Pipeline(min(window, len(ops)))
+	inflight, sent := make([]*client.InFlight, len(ops)), make([]time.Time, len(ops))
+	p := b.session.Pipeline(min(maxInflight, len(ops)))
 	for i := range ops {
-		op := &ops[i]
-		c, err := command(op)
-		if err != nil {
-			op.Err = err
-			continue
-		}
-		r := request{sent: time.Now()}
-		if op.PX > 0 {
-			r.expiry = b.own.begin(string(op.Key), lifetime(op), b.isWatched(string(op.Key)))
-		}
-		if r.flight, err = p.Send(ctx, c); err != nil {
-			op.Err = unsent(err)
-		}
-		if r.expiry != nil {
-			r.expiry.send(r.flight)
-		}
-		requests[i] = r
+		sent[i] = time.Now()
+		inflight[i], ops[i].Err = b.send(ctx, p, &ops[i])
 	}
-	for i, sent := range requests {
-		op := &ops[i]
-		if sent.expiry != nil {
-			b.own.answered(string(op.Key), sent.expiry)
-		}
-		if sent.flight == nil {
+	for i, flight := range inflight {
+		if flight == nil {
 			continue
 		}
-		r, err := sent.flight.Wait()
+		op := &ops[i]
+		r, err := flight.Wait()
 		if err != nil {
-			op.Err = b.unanswered(op, time.Since(sent.sent), err)
+			op.Err = b.unanswered(op, time.Since(sent[i]), err)
 			continue
 		}
 		if v := r.Info().Version; !v.IsZero() {
-			op.Version = []byte(v.String())
+			op.Entry.Version = []byte(v.String())
 		}
 		switch r := r.(type) {
 		case client.GetResult:
-			op.Yes, op.Found = r.Found, r.Value
+			op.Yes, op.Entry.Value = r.Found, r.Value
 		case client.SetResult:
 			op.Yes = r.Applied
 		case client.DelResult:
@@ -120,8 +97,32 @@ func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
 	}
 }
 
-// command makes the request of an operation. What the store would refuse in any case is
-// refused in its words.
+// send sends one operation, and records it if it is a SET with an expiry.
+func (b *backend) send(ctx context.Context, p *client.Pipeline, op *redis.Op) (*client.InFlight, error) {
+	c, err := command(op)
+	if err != nil {
+		return nil, err
+	}
+	if op.PX == 0 {
+		flight, err := p.Send(ctx, c)
+		return flight, unsent(err)
+	}
+	key := string(op.Key)
+	w := b.own.begin(key, lifetime(op), b.isWatched(key))
+	flight, err := p.Send(ctx, c)
+	if err != nil {
+		b.own.finish(key, w, nil)
+		return nil, unsent(err)
+	}
+	b.running.Go(func() {
+		r, _ := flight.Wait() // nil after an error
+		b.own.finish(key, w, r)
+	})
+	return flight, nil
+}
+
+// command returns the request of an operation. It refuses what the store would refuse in any
+// case, in the store's words.
 func command(op *redis.Op) (client.Command, error) {
 	var o client.SetOptions
 	if op.Fence != nil {
@@ -151,29 +152,28 @@ func command(op *redis.Op) (client.Command, error) {
 	return c, c.Check()
 }
 
-// lifetime returns PX, but no more than a duration can be, which is 292 years.
+// lifetime returns PX, at most the 292 years that a duration can hold.
 func lifetime(op *redis.Op) time.Duration {
 	return time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
-// unsent is the reply for an operation that was not sent.
+// unsent returns the reply to an operation that was not sent; nil stays nil.
 func unsent(err error) error {
-	var tooLarge *client.TooLargeError
-	if errors.As(err, &tooLarge) || errors.Is(err, client.ErrClockDrift) {
+	if _, tooLarge := errors.AsType[*client.TooLargeError](err); tooLarge || err == nil || errors.Is(err, client.ErrClockDrift) {
 		return err
 	}
 	return redis.NotSent()
 }
 
-// unanswered is the reply for an operation that was sent. Whether a write was applied is
-// unknown unless the store or the broker refused it: what the key holds later cannot tell
-// its write from another client's.
+// unanswered returns the reply to an operation that was sent. Whether a write was applied is
+// unknown unless the store or the broker refused it: what the key holds later may be another
+// client's write.
 func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) error {
-	if refused, ok := errors.AsType[*client.StoreError](err); ok {
-		return errors.New(refused.Text)
+	if _, ok := errors.AsType[*client.StoreError](err); ok {
+		return refusal(err)
 	}
-	if senseless, ok := errors.AsType[*client.AnswerError](err); ok && op.Verb != redis.Get {
-		return &redis.Error{Code: "UNKNOWN", Text: fmt.Sprintf("%s %q: %v; it may have been applied", op.Verb, op.Key, senseless)}
+	if invalid, ok := errors.AsType[*client.AnswerError](err); ok && op.Verb != redis.Get {
+		return &redis.Error{Code: "UNKNOWN", Text: fmt.Sprintf("%s %q: %v; it may have been applied", op.Verb, op.Key, invalid)}
 	}
 	if _, ok := errors.AsType[*client.LostAnswerError](err); ok {
 		return redis.Unknown(op, b.waited(waited))
@@ -184,8 +184,16 @@ func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) erro
 	return err
 }
 
-// waited rounds how long an answer was waited for: it is the timeout unless the connection
-// was lost before.
+// refusal returns the text of the store's refusal as an error, and any other error as it is.
+func refusal(err error) error {
+	if refused, ok := errors.AsType[*client.StoreError](err); ok {
+		return errors.New(refused.Text)
+	}
+	return err
+}
+
+// waited rounds how long an operation waited for its answer. That is the timeout, unless the
+// connection was lost earlier.
 func (b *backend) waited(d time.Duration) time.Duration {
 	if d >= b.timeout {
 		return b.timeout
@@ -193,7 +201,7 @@ func (b *backend) waited(d time.Duration) time.Duration {
 	return max(d.Round(time.Millisecond), time.Millisecond)
 }
 
-// Scan asks for a page. How the store escapes in a pattern is not known, so the pattern ends
+// Scan asks for a page. How to escape a pattern for the store is not known, so the pattern ends
 // where the prefix has a special character.
 func (b *backend) Scan(ctx context.Context, _ *redis.Caller, prefix, token []byte, _ int) (keys [][]byte, next []byte, err error) {
 	plain := prefix
@@ -205,11 +213,8 @@ func (b *backend) Scan(ctx context.Context, _ *redis.Caller, prefix, token []byt
 		return nil, nil, unsent(err)
 	}
 	r, err := f.Wait()
-	if refused, ok := errors.AsType[*client.StoreError](err); ok {
-		return nil, nil, errors.New(refused.Text)
-	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("SCAN: %w", err)
+		return nil, nil, refusal(fmt.Errorf("SCAN: %w", err))
 	}
 	page := r.(client.ScanResult)
 	for _, key := range page.Keys {

@@ -8,18 +8,20 @@ import (
 	"github.com/sscli/sscli/client/wait"
 )
 
-// The pauses between attempts to get back what was lost.
-const (
-	firstPause   = 100 * time.Millisecond
-	longestPause = 10 * time.Second
-)
-
-// probeKey is a key that is read to connect. It need not exist, nor be readable.
+// probeKey is the key that is read to connect. It need not exist or be readable.
 const probeKey = "sscli/gateway"
 
-// keepConnected connects again whenever the connection is lost, so that the first request
-// afterwards need not, until ctx ends. The error is why the broker accepts no further
-// connection of this client.
+// retry calls try until it succeeds or ctx ends, with growing pauses.
+func (b *backend) retry(ctx context.Context, try func() error) {
+	const maxPause = 10 * time.Second
+	for pause := 100 * time.Millisecond; try() != nil && wait.For(ctx, pause); {
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// keepConnected reconnects whenever the connection is lost, until ctx ends, so that the next
+// request need not. It returns an error if the broker accepts no further connection of this
+// client.
 func (b *backend) keepConnected(ctx context.Context) error {
 	for {
 		select {
@@ -36,17 +38,20 @@ func (b *backend) keepConnected(ctx context.Context) error {
 		}
 		since := time.Now()
 		b.log.Warn("the connection to the broker was lost, trying again", "error", lost)
-		for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		var permanent error
+		b.retry(ctx, func() error {
 			_, err := b.session.Get(ctx, probeKey)
 			if b.session.Err() == nil {
-				break // whatever the answer is
+				return nil // connected, whatever the answer is
 			}
 			if client.IsPermanent(err) {
-				return err
-			}
-			if !wait.For(ctx, pause) {
+				permanent = err
 				return nil
 			}
+			return err
+		})
+		if permanent != nil || ctx.Err() != nil {
+			return permanent
 		}
 		b.log.Info("connected to the broker again", "after", time.Since(since).Round(time.Millisecond))
 	}

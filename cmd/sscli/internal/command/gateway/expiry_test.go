@@ -73,8 +73,8 @@ func TestLateAnswer(t *testing.T) {
 func TestExpiriesAreBounded(t *testing.T) {
 	now := time.Now()
 	x := newExpiries()
-	for i := range mostExpiries {
-		due := now.Add(-2 * lateExpiry)
+	for i := range maxExpiries {
+		due := now.Add(-2 * maxLateness)
 		if i%2 == 0 {
 			due = now
 		}
@@ -89,14 +89,17 @@ func TestExpiriesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.send(flight)
-		x.answered(key, w)
+		r, err := flight.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.finish(key, w, r)
 	}
 	put("new")
-	if _, known := x.last("new"); !known || len(x.written) != mostExpiries/2+1 {
-		t.Errorf("new: %t; %d are kept, want %d", known, len(x.written), mostExpiries/2+1)
+	if _, known := x.last("new"); !known || len(x.written) != maxExpiries/2+1 {
+		t.Errorf("new: %t; %d are kept, want %d", known, len(x.written), maxExpiries/2+1)
 	}
-	for i := range mostExpiries {
+	for i := range maxExpiries {
 		x.written[strconv.Itoa(i)] = expiry{version: version(1), due: now}
 	}
 	kept := len(x.written)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -107,7 +106,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 		return listen, o, nil, err
 	}
 	if f.clientCA != "" {
-		o.Identify = commonName
+		o.Identify = redis.CommonName
 	}
 	if o.Login == nil && f.clientCA == "" && !f.insecure && !isLoopback(listen) {
 		return listen, o, nil, &fault.UsageError{
@@ -137,24 +136,6 @@ func (f flags) tls() (*tls.Config, error) {
 		return nil, fault.Usagef("--tls-client-ca: %w", err)
 	}
 	return c, nil
-}
-
-// commonName is the user of a client certificate; empty if the client shows none.
-func commonName(c net.Conn) string {
-	const patience = 10 * time.Second
-	conn, ok := c.(*tls.Conn)
-	if !ok {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if conn.HandshakeContext(ctx) != nil {
-		return "" // the first read returns the error
-	}
-	if shown := conn.ConnectionState().PeerCertificates; len(shown) > 0 {
-		return shown[0].Subject.CommonName
-	}
-	return ""
 }
 
 // isLoopback reports whether only this machine can reach an address.
@@ -206,7 +187,7 @@ func run(a *app.App, ctx context.Context, f flags, command []string) (err error)
 		defer func() { err = errors.Join(err, b.close()) }()
 		b.server.Serve(ln)
 		ended := make(chan error, 1)
-		b.running.Go(func() { ended <- b.keepConnected(b.life) })
+		b.running.Go(func() { ended <- b.keepConnected(b.ctx) })
 		if len(command) > 0 {
 			return runCommand(command, ready.URL)
 		}

@@ -133,7 +133,7 @@ func start(t *testing.T, address string, timeout time.Duration, notify string, w
 	f.server.Serve(ln)
 	ended := make(chan error, 1)
 	f.ended = ended
-	f.running.Go(func() { ended <- f.keepConnected(f.life) })
+	f.running.Go(func() { ended <- f.keepConnected(f.ctx) })
 	t.Cleanup(func() {
 		if err := f.close(); err != nil {
 			t.Errorf("close the gateway: %v", err)

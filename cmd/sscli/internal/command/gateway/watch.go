@@ -7,16 +7,15 @@ import (
 	"slices"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/redis"
 )
 
 // A keyWatch is the watch of a key that clients subscribed to.
 type keyWatch struct {
-	begun chan struct{} // closed when the store has confirmed the watch, or err is set
-	err   error
-	life  context.Context // ends with Unwatch
-	end   context.CancelFunc
+	begun  chan struct{} // closed when the store has confirmed the watch, or err is set
+	err    error
+	ctx    context.Context // ends with Unwatch
+	cancel context.CancelFunc
 }
 
 // Watch watches a key, unless it is watched already.
@@ -37,21 +36,24 @@ func (b *backend) Watch(ctx context.Context, key []byte) error {
 		}
 	}
 	k = &keyWatch{begun: make(chan struct{})}
-	k.life, k.end = context.WithCancel(b.life)
+	k.ctx, k.cancel = context.WithCancel(b.ctx)
 	b.watches[name] = k
 	b.mu.Unlock()
 	defer close(k.begun)
 	w, err := b.session.Watch(ctx, []string{name}, client.WatchOptions{})
 	if err != nil {
 		b.forget(name, k)
-		k.err = watchRefusal(err)
+		k.err = refusal(err)
+		if _, ok := errors.AsType[*client.DialError](err); ok {
+			k.err = redis.NotSent()
+		}
 		return k.err
 	}
 	b.running.Go(func() {
-		err := b.tell(k.life, w)
+		err := b.report(k.ctx, w)
 		b.forget(name, k)
 		b.closeWatch(w)
-		if k.life.Err() == nil {
+		if k.ctx.Err() == nil {
 			b.server.Lost([]byte(name), "the watch ended: "+err.Error())
 		}
 	})
@@ -64,7 +66,7 @@ func (b *backend) Unwatch(key []byte) {
 	defer b.mu.Unlock()
 	if k := b.watches[string(key)]; k != nil {
 		delete(b.watches, string(key))
-		k.end()
+		k.cancel()
 	}
 }
 
@@ -75,24 +77,13 @@ func (b *backend) isWatched(key string) bool {
 	return b.watches[key] != nil || slices.Contains(b.listed, key)
 }
 
-// forget lets the next Watch begin anew.
+// forget makes the next Watch of a key start a new watch.
 func (b *backend) forget(key string, k *keyWatch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.watches[key] == k {
 		delete(b.watches, key)
 	}
-}
-
-// watchRefusal is the reply to a SUBSCRIBE whose watch could not begin.
-func watchRefusal(err error) error {
-	if refused, ok := errors.AsType[*client.StoreError](err); ok {
-		return errors.New(refused.Text)
-	}
-	if _, ok := errors.AsType[*client.DialError](err); ok {
-		return redis.NotSent()
-	}
-	return err
 }
 
 // watchListed watches the keys of --watch until the backend is closed. It returns when the
@@ -104,9 +95,9 @@ func (b *backend) watchListed(ctx context.Context) error {
 	}
 	b.running.Go(func() {
 		for w != nil {
-			err := b.tell(b.life, w)
+			err := b.report(b.ctx, w)
 			b.closeWatch(w)
-			if b.life.Err() != nil {
+			if b.ctx.Err() != nil {
 				return
 			}
 			b.lostListed("the watch ended: " + err.Error())
@@ -120,17 +111,14 @@ func (b *backend) watchListed(ctx context.Context) error {
 
 // watchAgain begins a new watch of the keys of --watch. It returns nil when the backend is
 // closed.
-func (b *backend) watchAgain() *client.Watch {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		w, err := b.session.Watch(b.life, b.listed, client.WatchOptions{})
-		if err == nil {
-			return w
+func (b *backend) watchAgain() (w *client.Watch) {
+	b.retry(b.ctx, func() (err error) {
+		if w, err = b.session.Watch(b.ctx, b.listed, client.WatchOptions{}); err != nil {
+			b.log.Warn("the keys of --watch are not watched, trying again", "error", err)
 		}
-		b.log.Warn("the keys of --watch are not watched, trying again", "error", err)
-		if !wait.For(b.life, pause) {
-			return nil
-		}
-	}
+		return err
+	})
+	return w
 }
 
 func (b *backend) lostListed(reason string) {
@@ -140,14 +128,14 @@ func (b *backend) lostListed(reason string) {
 }
 
 func (b *backend) closeWatch(w *client.Watch) {
-	if err := w.Close(); err != nil && b.life.Err() == nil {
-		b.log.Debug("a watch could not be taken back", "error", err)
+	if err := w.Close(); err != nil && b.ctx.Err() == nil {
+		b.log.Debug("a watch could not be ended", "error", err)
 	}
 }
 
-// tell reports the changes of a watch to the server until the watch or ctx ends, and
-// returns why.
-func (b *backend) tell(ctx context.Context, w *client.Watch) error {
+// report passes the changes of a watch to the server until the watch or ctx ends, and returns
+// why.
+func (b *backend) report(ctx context.Context, w *client.Watch) error {
 	newest := make(map[string]client.Version) // by key; none: missing
 	for {
 		e, err := w.Next(ctx)
@@ -159,27 +147,27 @@ func (b *backend) tell(ctx context.Context, w *client.Watch) error {
 			newest[e.Key] = e.Version
 		case client.EventSet:
 			newest[e.Key] = e.Version
-			kind := redis.Stored
-			if b.own.expires(e.Key, e.Version) {
-				kind = redis.StoredTill
-			}
-			b.server.Changed(redis.Change{Key: []byte(e.Key), Kind: kind})
+			b.changed(e, redis.Stored, redis.StoredTill, b.own.expires(e.Key, e.Version))
 		case client.EventDelete:
-			kind := redis.Deleted
-			if b.own.expired(e.Key, newest[e.Key], e.Version, e.Time) {
-				kind = redis.Expired
-			}
+			b.changed(e, redis.Deleted, redis.Expired, b.own.expired(e.Key, newest[e.Key], e.Version, e.Time))
 			delete(newest, e.Key)
-			b.server.Changed(redis.Change{Key: []byte(e.Key), Kind: kind})
 		case client.EventGap:
 			b.server.Lost([]byte(e.Key), gap(e))
 		case client.EventOther:
-			b.log.Warn("a notification that is not understood", "key", e.Key, "word", e.Word)
+			b.log.Warn("an unknown kind of notification", "key", e.Key, "word", e.Word)
 		}
 	}
 }
 
-// gap says what is known of missed changes.
+// changed reports a change as one of two kinds, by whether it is about an expiry.
+func (b *backend) changed(e client.Event, plain, expiry redis.Kind, isExpiry bool) {
+	if isExpiry {
+		plain = expiry
+	}
+	b.server.Changed(redis.Change{Key: []byte(e.Key), Kind: plain})
+}
+
+// gap describes the changes that may have been missed.
 func gap(e client.Event) string {
 	const clock = "15:04:05.000"
 	may := "changes may have been missed"

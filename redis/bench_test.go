@@ -1,18 +1,19 @@
-package emulator_test
+package redis_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/redis/redistest"
 )
 
-// BenchmarkRedis is the time of a request in pipelines of 64.
-func BenchmarkRedis(b *testing.B) {
+// BenchmarkPipeline is the time of a request in pipelines of 64.
+func BenchmarkPipeline(b *testing.B) {
 	const pipeline = 64
 	for _, verb := range []string{"SET", "GET"} {
 		b.Run(verb, func(b *testing.B) {
-			_, c := startWithRedis(b, emulator.Options{})
+			_, c := start(b, emulator.Options{})
 			var requests [][]byte
 			for i := range 1000 {
 				var batch []byte
@@ -21,7 +22,7 @@ func BenchmarkRedis(b *testing.B) {
 					if verb == "SET" {
 						args = append(args, "xxx")
 					}
-					batch = append(batch, redisRequest(args...)...)
+					batch = append(batch, redistest.Request(args...)...)
 				}
 				requests = append(requests, batch)
 			}
@@ -30,16 +31,16 @@ func BenchmarkRedis(b *testing.B) {
 				if i%pipeline > 0 {
 					continue
 				}
-				if _, err := c.nc.Write(requests[i/pipeline%len(requests)]); err != nil {
+				if _, err := c.Conn.Write(requests[i/pipeline%len(requests)]); err != nil {
 					b.Fatal(err)
 				}
 				for range pipeline {
-					line, err := c.r.ReadSlice('\n')
+					line, err := c.Reader.ReadSlice('\n')
 					if err != nil {
 						b.Fatal(err)
 					}
 					if line[0] == '$' && line[1] != '-' {
-						if _, err := c.r.ReadSlice('\n'); err != nil {
+						if _, err := c.Reader.ReadSlice('\n'); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -1,4 +1,4 @@
-package emulator_test
+package redis_test
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/redis/redistest"
 )
 
 // eventRows are all events that strings can cause: commands that set the scene, one command, and
@@ -87,25 +88,25 @@ var eventRows = []struct{ scene, command, events string }{
 	{"", "SET 2: v", "new 2:, set 2:"},
 }
 
-// TestRedisEvents compares the events of each row, in the order and as both channels tell
+// TestEvents compares the events of each row, in the order and as both channels tell
 // them, with what is written above: from the emulator, and from a redis-server.
-func TestRedisEvents(t *testing.T) {
+func TestEvents(t *testing.T) {
 	t.Run("emulator", func(t *testing.T) {
 		s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0", RedisNotify: "KEAmn"})
-		checkEvents(t, "tcp", redisAddress(s.RedisURL()))
+		checkEvents(t, "tcp", redistest.Address(s.RedisURL()))
 	})
-	t.Run("redis-server", func(t *testing.T) { checkEvents(t, "unix", startRedis(t)) })
+	t.Run("redis-server", func(t *testing.T) { checkEvents(t, "unix", redistest.StartServer(t)) })
 }
 
 func checkEvents(t *testing.T, network, address string) {
-	c, sub := dialRedis(t, network, address), dialRedis(t, network, address)
-	c.expect(t, "+OK\r\n", "CONFIG", "SET", "notify-keyspace-events", "KEAmn")
-	sub.do(t, "PSUBSCRIBE", "__key*__:*")
+	c, sub := redistest.Dial(t, network, address), redistest.Dial(t, network, address)
+	c.Expect(t, "+OK\r\n", "CONFIG", "SET", "notify-keyspace-events", "KEAmn")
+	sub.Do(t, "PSUBSCRIBE", "__key*__:*")
 	heard := func() []string {
-		if err := sub.send("PING", "over"); err != nil {
+		if err := sub.Send("PING", "over"); err != nil {
 			t.Fatal(err)
 		}
-		frames, err := sub.until("over")
+		frames, err := sub.Until("over")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,14 +118,14 @@ func checkEvents(t *testing.T, network, address string) {
 		return all
 	}
 	for _, row := range eventRows {
-		c.expect(t, "+OK\r\n", "FLUSHALL")
+		c.Expect(t, "+OK\r\n", "FLUSHALL")
 		for command := range strings.SplitSeq(row.scene, ", ") {
 			if command != "" {
-				c.expect(t, "+OK\r\n", strings.Fields(command)...)
+				c.Expect(t, "+OK\r\n", strings.Fields(command)...)
 			}
 		}
 		heard()
-		c.do(t, strings.Fields(row.command)...)
+		c.Do(t, strings.Fields(row.command)...)
 		var want []string
 		for event := range strings.SplitSeq(row.events, ", ") {
 			if name, key, ok := strings.Cut(event, " "); ok {

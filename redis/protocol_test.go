@@ -1,4 +1,4 @@
-package emulator_test
+package redis_test
 
 import (
 	"bytes"
@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/redis/redistest"
 )
 
-// TestRedisProtocolTwin sends the same bytes to a redis-server and to the emulator, each on a
+// TestProtocolTwin sends the same bytes to a redis-server and to the emulator, each on a
 // connection of its own: what comes back must be the same, and the connection must be closed or
 // stay open on both sides.
-func TestRedisProtocolTwin(t *testing.T) {
+func TestProtocolTwin(t *testing.T) {
 	server := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
-	socket := startRedis(t)
+	socket := redistest.StartServer(t)
 	for _, input := range []string{
 		// Inline requests.
 		"\r\n", "\n", "  \r\n", "PING\r\n", "PING\n", "  PING  \r\n", "\tping\r\n", "ping\r\r\n", "PING a b c\r\n", "GET\r\n", "foo bar\r\n",
@@ -65,8 +66,8 @@ func TestRedisProtocolTwin(t *testing.T) {
 		"flushall\r\nscan\r\n", "scan a\r\n", "scan 1.5\r\n", "scan 18446744073709551616\r\n", `scan " 0"` + "\r\n", "scan 0x0\r\n", "scan 0 count -5\r\n", "scan 0 count\r\n", "scan 0 foo bar\r\n", "scan 0 type\r\n",
 	} {
 		var got [2]string
-		for i, c := range []*redisClient{dialRedis(t, "unix", socket), dialRedis(t, "tcp", redisAddress(server.RedisURL()))} {
-			got[i] = c.exchange(t, input)
+		for i, c := range []*redistest.Client{redistest.Dial(t, "unix", socket), redistest.Dial(t, "tcp", redistest.Address(server.RedisURL()))} {
+			got[i] = exchange(t, c, input)
 		}
 		if got[0] != got[1] {
 			t.Errorf("%.100q\nredis-server %q\nemulator     %q", input, got[0], got[1])
@@ -76,16 +77,16 @@ func TestRedisProtocolTwin(t *testing.T) {
 
 // exchange sends bytes and a PING, and returns what comes before its answer or the end of the
 // connection.
-func (c *redisClient) exchange(t *testing.T, input string) string {
+func exchange(t *testing.T, c *redistest.Client, input string) string {
 	t.Helper()
 	const last = "nothing more"
-	_, _ = io.WriteString(c.nc, input+"\r\n*2\r\n$4\r\nping\r\n$12\r\n"+last+"\r\n") // may be closed by now
-	if err := c.nc.SetReadDeadline(time.Now().Add(redisPatience)); err != nil {
+	_, _ = io.WriteString(c.Conn, input+"\r\n*2\r\n$4\r\nping\r\n$12\r\n"+last+"\r\n") // may be closed by now
+	if err := c.Conn.SetReadDeadline(time.Now().Add(redistest.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	var got []byte
 	for {
-		line, err := c.r.ReadBytes('\n')
+		line, err := c.Reader.ReadBytes('\n')
 		got = append(got, line...)
 		if bytes.HasSuffix(got, []byte(last+"\r\n")) {
 			return idField.ReplaceAllString(string(got), "id")

@@ -1,4 +1,4 @@
-package emulator_test
+package redis_test
 
 import (
 	"bytes"
@@ -12,14 +12,15 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/redis/redistest"
 )
 
 var (
-	twinCommands = flag.Int("twin-commands", 5000, "commands of TestRedisTwin")
-	twinSeed     = flag.Uint64("twin-seed", 0, "seed of TestRedisTwin; 0: a new one")
+	twinCommands = flag.Int("twin-commands", 5000, "commands of TestTwin")
+	twinSeed     = flag.Uint64("twin-seed", 0, "seed of TestTwin; 0: a new one")
 )
 
-// TestRedisTwin sends the same random commands to a redis-server and to the emulator. Replies and
+// TestTwin sends the same random commands to a redis-server and to the emulator. Replies and
 // messages must be the same to the byte, but for these differences:
 //
 //   - times that were taken from two clocks (TTL, PTTL, EXPIRETIME, PEXPIRETIME) may differ by what a
@@ -31,19 +32,19 @@ var (
 //   - ids of connections;
 //   - a SETBIT that changes no bit leaves the encoding as it is, and OBJECT REFCOUNT counts no
 //     references of queued commands;
-//   - HELP leaves out the subcommands that are not here, see TestRedisHelp.
+//   - HELP leaves out the subcommands that are not here, see TestHelp.
 //
 // Not compared, because the store is none of Redis's: other types, scripts, databases, empty
-// keys, INFO, COMMAND. For CLIENT INFO and LIST see TestRedisClientList, for what is not a
-// well-formed request and for CLIENT REPLY see TestRedisProtocolTwin.
-func TestRedisTwin(t *testing.T) {
+// keys, INFO, COMMAND. For CLIENT INFO and LIST see TestClientList, for what is not a
+// well-formed request and for CLIENT REPLY see TestProtocolTwin.
+func TestTwin(t *testing.T) {
 	seed := *twinSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	t.Logf("-twin-seed=%d", seed)
 	server := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
-	tw := &twin{t: t, rand: rand.New(rand.NewPCG(seed, 0)), addresses: [2][2]string{{"unix", startRedis(t)}, {"tcp", redisAddress(server.RedisURL())}}}
+	tw := &twin{t: t, rand: rand.New(rand.NewPCG(seed, 0)), addresses: [2][2]string{{"unix", redistest.StartServer(t)}, {"tcp", redistest.Address(server.RedisURL())}}}
 	for range 6 {
 		tw.clients = append(tw.clients, tw.dial())
 	}
@@ -57,13 +58,13 @@ func TestRedisTwin(t *testing.T) {
 	}
 }
 
-// TestRedisHelp: what HELP replies with is what a redis-server replies with, but for the lines
+// TestHelp: what HELP replies with is what a redis-server replies with, but for the lines
 // of subcommands that are not here.
-func TestRedisHelp(t *testing.T) {
-	_, ours := startWithRedis(t, emulator.Options{})
-	theirs := dialRedis(t, "unix", startRedis(t))
+func TestHelp(t *testing.T) {
+	_, ours := start(t, emulator.Options{})
+	theirs := redistest.Dial(t, "unix", redistest.StartServer(t))
 	for _, name := range []string{"client", "config", "command", "pubsub", "object", "memory"} {
-		lines := func(c *redisClient) []string { return strings.Split(c.do(t, name, "Help"), "\r\n")[1:] }
+		lines := func(c *redistest.Client) []string { return strings.Split(c.Do(t, name, "Help"), "\r\n")[1:] }
 		rest, got := lines(theirs), lines(ours)
 		if len(got) < 5 {
 			t.Errorf("%s HELP: %q", name, got)
@@ -80,17 +81,17 @@ func TestRedisHelp(t *testing.T) {
 			t.Errorf("%s HELP: %q is missing at the end", name, rest)
 		}
 		for _, sub := range []string{"help", "bad"} {
-			if got, want := ours.do(t, name, sub, "x"), theirs.do(t, name, sub, "x"); got != want {
+			if got, want := ours.Do(t, name, sub, "x"), theirs.Do(t, name, sub, "x"); got != want {
 				t.Errorf("%s %s x: %q, want %q", name, sub, got, want)
 			}
 		}
 	}
 }
 
-// TestRedisClientList: what CLIENT LIST says of a client is what a redis-server says.
-func TestRedisClientList(t *testing.T) {
-	s, _ := startWithRedis(t, emulator.Options{})
-	addresses := [2][2]string{{"unix", startRedis(t)}, {"tcp", redisAddress(s.RedisURL())}}
+// TestClientList: what CLIENT LIST says of a client is what a redis-server says.
+func TestClientList(t *testing.T) {
+	s, _ := start(t, emulator.Options{})
+	addresses := [2][2]string{{"unix", redistest.StartServer(t)}, {"tcp", redistest.Address(s.RedisURL())}}
 	wanted := regexp.MustCompile(` (name|idle|flags|db|sub|psub|ssub|multi|qbuf|omem|events|cmd|user|redir|resp)=\S*`)
 	for _, requests := range []string{
 		"", "get a\r\n", "client setname x\r\n", "client list\r\n", "hello 3\r\n", "config get save\r\n", "subscribe a\r\npsubscribe c\r\n", "multi\r\n", "multi\r\nget a\r\nset b 1\r\n",
@@ -98,14 +99,14 @@ func TestRedisClientList(t *testing.T) {
 	} {
 		var got [2][]string
 		for i, a := range addresses {
-			c, other := dialRedis(t, a[0], a[1]), dialRedis(t, a[0], a[1])
-			id := strings.Trim(c.do(t, "client", "id"), ":\r\n")
+			c, other := redistest.Dial(t, a[0], a[1]), redistest.Dial(t, a[0], a[1])
+			id := strings.Trim(c.Do(t, "client", "id"), ":\r\n")
 			for r := range strings.Lines(requests) {
-				c.do(t, strings.Fields(r)...)
+				c.Do(t, strings.Fields(r)...)
 			}
-			lines := other.do(t, "client", "list", "id", id)
+			lines := other.Do(t, "client", "list", "id", id)
 			if !strings.Contains(requests, "multi") && !strings.Contains(requests, "subscribe") {
-				lines += c.do(t, "client", "info")
+				lines += c.Do(t, "client", "info")
 			}
 			lines = strings.NewReplacer("flags=U db", "flags=N db", "flags=U", "flags=", "U db=", " db=").Replace(lines) // a client on a socket has U
 			got[i] = wanted.FindAllString(lines, -1)
@@ -128,7 +129,7 @@ type twin struct {
 
 // A twinClient is a client of both servers, and what is known of its state.
 type twinClient struct {
-	sides    [2]*redisClient
+	sides    [2]*redistest.Client
 	resp3    bool
 	multi    bool
 	channels map[string]bool
@@ -140,7 +141,7 @@ func (c *twinClient) subscribed() bool { return len(c.channels)+len(c.patterns) 
 func (tw *twin) dial() *twinClient {
 	c := &twinClient{channels: map[string]bool{}, patterns: map[string]bool{}}
 	for i, a := range tw.addresses {
-		c.sides[i] = dialRedis(tw.t, a[0], a[1])
+		c.sides[i] = redistest.Dial(tw.t, a[0], a[1])
 	}
 	return c
 }
@@ -500,7 +501,7 @@ func (tw *twin) expire(c *twinClient) {
 	tw.ask(c, []string{"set", key, "soon over", "px", strconv.Itoa(1 + tw.rand.IntN(5))})
 	for _, side := range c.sides {
 		for {
-			if side.do(tw.t, "exists", key) == ":0\r\n" || tw.t.Failed() {
+			if side.Do(tw.t, "exists", key) == ":0\r\n" || tw.t.Failed() {
 				break
 			}
 		}
@@ -519,11 +520,11 @@ func (tw *twin) ask(c *twinClient, args []string) []byte {
 	ends := word == "exec" || word == "discard" || word == "reset"
 	var got [2][][]byte
 	for i, side := range c.sides {
-		if err := side.send(args...); err != nil {
+		if err := side.Send(args...); err != nil {
 			tw.t.Fatal(err)
 		}
 		if c.multi && !ends {
-			f, err := side.frame() // a PING would be queued
+			f, err := side.Frame() // a PING would be queued
 			if err != nil {
 				tw.t.Fatal(err)
 			}
@@ -531,7 +532,7 @@ func (tw *twin) ask(c *twinClient, args []string) []byte {
 			continue
 		}
 		if word == "multi" {
-			f, err := side.frame()
+			f, err := side.Frame()
 			if err != nil {
 				tw.t.Fatal(err)
 			}
@@ -539,10 +540,10 @@ func (tw *twin) ask(c *twinClient, args []string) []byte {
 			continue
 		}
 		text := "until " + strconv.Itoa(tw.sent)
-		if err := side.send("ping", text); err != nil {
+		if err := side.Send("ping", text); err != nil {
 			tw.t.Fatal(err)
 		}
-		frames, err := side.until(text)
+		frames, err := side.Until(text)
 		if err != nil {
 			tw.t.Fatalf("%v after %q of %s", err, frames, tw.log[len(tw.log)-1])
 		}
@@ -570,10 +571,10 @@ func (tw *twin) settle() {
 		text := "settled " + strconv.Itoa(tw.sent)
 		var got [2][][]byte
 		for i, side := range c.sides {
-			if err := side.send("ping", text); err != nil {
+			if err := side.Send("ping", text); err != nil {
 				tw.t.Fatal(err)
 			}
-			frames, err := side.until(text)
+			frames, err := side.Until(text)
 			if err != nil {
 				tw.t.Fatal(err)
 			}

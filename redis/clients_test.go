@@ -1,4 +1,4 @@
-package emulator_test
+package redis_test
 
 import (
 	"bufio"
@@ -15,23 +15,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/redis/redistest"
 )
-
-// program skips a test whose program is not installed.
-func program(t testing.TB, name string) {
-	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		if os.Getenv("SSCLI_CHECK") == "full" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-}
 
 // redisCLI runs redis-cli against a server.
 func redisCLI(t *testing.T, s *emulator.Server, stdin string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), redisPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "redis-cli", append([]string{"-u", s.RedisURL()}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -42,8 +32,8 @@ func redisCLI(t *testing.T, s *emulator.Server, stdin string, args ...string) st
 	return string(out)
 }
 
-func TestRedisCLI(t *testing.T) {
-	program(t, "redis-cli")
+func TestCLI(t *testing.T) {
+	redistest.Program(t, "redis-cli")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	for _, c := range []struct {
 		args []string
@@ -67,7 +57,7 @@ func TestRedisCLI(t *testing.T) {
 	}
 	var bulk strings.Builder
 	for i := range 10_000 {
-		bulk.Write(redisRequest("SET", fmt.Sprintf("bulk:%d", i), "v"))
+		bulk.Write(redistest.Request("SET", fmt.Sprintf("bulk:%d", i), "v"))
 	}
 	if got := redisCLI(t, s, bulk.String(), "--pipe"); !strings.Contains(got, "errors: 0, replies: 10000") {
 		t.Errorf("--pipe: %s", got)
@@ -80,14 +70,14 @@ func TestRedisCLI(t *testing.T) {
 	}
 }
 
-// TestRedisRecipe is the recipe of the documentation of keyspace notifications.
-func TestRedisRecipe(t *testing.T) {
-	program(t, "redis-cli")
+// TestRecipe is the recipe of the documentation of keyspace notifications.
+func TestRecipe(t *testing.T) {
+	redistest.Program(t, "redis-cli")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	if got := redisCLI(t, s, "", "config", "set", "notify-keyspace-events", "KEA"); got != "OK\n" {
 		t.Fatal(got)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), redisPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "redis-cli", "-u", s.RedisURL(), "--csv", "psubscribe", "__key*__:*")
 	out, err := cmd.StdoutPipe()
@@ -127,16 +117,16 @@ func TestRedisRecipe(t *testing.T) {
 	}
 }
 
-func TestRedisBenchmark(t *testing.T) {
-	program(t, "redis-benchmark")
+func TestBenchmark(t *testing.T) {
+	redistest.Program(t, "redis-benchmark")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	for _, args := range [][]string{
 		{"-t", "ping_inline,ping_mbulk,set,get,incr,mset", "-n", "2000", "-q", "-r", "100"},
 		{"-t", "set,get", "-n", "2000", "-q", "-P", "64"},
 		{"-n", "500", "-q", "--csv", "append", "k", "x"},
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), redisPatience)
-		out, err := exec.CommandContext(ctx, "redis-benchmark", append([]string{"-p", redisAddress(s.RedisURL())[len("127.0.0.1:"):]}, args...)...).CombinedOutput()
+		ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
+		out, err := exec.CommandContext(ctx, "redis-benchmark", append([]string{"-p", redistest.Address(s.RedisURL())[len("127.0.0.1:"):]}, args...)...).CombinedOutput()
 		cancel()
 		if err != nil || strings.Contains(strings.ToLower(string(out)), "error") {
 			t.Errorf("redis-benchmark %q: %v: %s", args, err, out)
@@ -194,9 +184,9 @@ assert l.acquire(blocking=False) is True and r.get("lock2") is not None
 print("done")
 `
 
-func TestRedisPython(t *testing.T) {
+func TestPython(t *testing.T) {
 	const python = "/usr/bin/python3" // which has Debian's packages
-	program(t, python)
+	redistest.Program(t, python)
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	if err := exec.Command(python, "-c", "import redis.client").Run(); err != nil {
 		if os.Getenv("SSCLI_CHECK") == "full" {
@@ -216,9 +206,9 @@ func TestGoRedis(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
 			s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0", RedisNotify: "KEA", Users: map[string]string{"ann": "secret"}})
-			ctx, cancel := context.WithTimeout(context.Background(), redisPatience)
+			ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 			defer cancel()
-			r := redis.NewClient(&redis.Options{Addr: redisAddress(s.RedisURL()), Protocol: protocol, Username: "ann", Password: "secret"})
+			r := redis.NewClient(&redis.Options{Addr: redistest.Address(s.RedisURL()), Protocol: protocol, Username: "ann", Password: "secret"})
 			defer r.Close()
 			sub := r.Subscribe(ctx, "__keyspace@0__:k")
 			defer sub.Close()

@@ -1,0 +1,337 @@
+package redis
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+)
+
+func connectionCommands() []*command {
+	const flags = noScript | loadingOK | staleOK
+	client := func(name string, arity int, since, args, summary string, run func(*conn, [][]byte) error) *command {
+		return &command{name: name, arity: arity, flags: flags, run: run, since: since, args: args, summary: summary}
+	}
+	return []*command{
+		{name: "ping", arity: -1, flags: fast | whileSubscribed, run: runPing, since: "1.0.0", args: "[message:string]", summary: "Ping the server"},
+		{name: "echo", arity: 2, flags: fast | loadingOK | staleOK, run: runEcho, since: "1.0.0", args: "message:string", summary: "Echo the given string"},
+		{name: "hello", arity: -1, flags: flags | fast | noAuth, run: runHello, since: "6.0.0", args: "[protover:integer] [auth:string] [clientname:string]", summary: "Handshake with the server"},
+		{name: "auth", arity: -2, flags: flags | fast | noAuth, run: runAuth, since: "1.0.0", args: "[username:string] password:string", summary: "Authenticate to the server"},
+		{name: "select", arity: 2, flags: loadingOK | staleOK | fast, run: runSelect, since: "1.0.0", args: "index:integer", summary: "Change the selected database for the current connection"},
+		{name: "reset", arity: 1, flags: flags | fast | noAuth | atOnce | whileSubscribed, run: runReset, since: "6.2.0", summary: "Reset the connection"},
+		{name: "quit", arity: -1, flags: flags | fast | noAuth | atOnce | whileSubscribed, since: "1.0.0", summary: "Close the connection"},
+		{name: "client", arity: -2, since: "2.4.0", summary: "A container for client connection commands", subs: []*command{
+			client("id", 2, "5.0.0", "", "Returns the client ID for the current connection", runClientID),
+			client("info", 2, "6.2.0", "", "Returns information about the current client connection", runClientInfo),
+			client("list", -2, "2.4.0", "[type:string] [id:integer...]", "Get the list of client connections", runClientList),
+			client("getname", 2, "2.6.9", "", "Get the current connection name", runClientGetName),
+			client("setname", 3, "2.6.9", "connection-name:string", "Set the current connection name", runClientSetName),
+			client("setinfo", 4, "7.2.0", "attr:string value:string", "Set client or connection specific info", runClientSetInfo),
+			client("reply", 3, "3.2.0", "on-off-skip:string", "Instruct the server whether to reply to commands", runClientReply),
+			client("kill", -3, "2.4.0", "filter:string...", "Kill the connection of a client", runClientKill),
+			client("no-evict", 3, "7.0.0", "enabled:string", "Set client eviction mode for the current connection", runClientSwitch),
+			client("no-touch", 3, "7.2.0", "enabled:string", "Controls whether commands alter the LRU of keys", runClientSwitch),
+			help("client"),
+		}},
+	}
+}
+
+func runPing(c *conn, args [][]byte) error {
+	switch {
+	case len(args) > 2:
+		return wrongArguments("ping")
+	case !c.resp3 && c.subscriptions() > 0:
+		message := ""
+		if len(args) == 2 {
+			message = string(args[1])
+		}
+		c.reply([]string{"pong", message})
+	case len(args) == 2:
+		c.bulk(args[1])
+	default:
+		c.status("PONG")
+	}
+	return nil
+}
+
+func runEcho(c *conn, args [][]byte) error {
+	c.bulk(args[1])
+	return nil
+}
+
+func runSelect(c *conn, args [][]byte) error {
+	c.ok()
+	return checkDatabase(args[1])
+}
+
+func runClientID(c *conn, _ [][]byte) error {
+	c.integer(c.id)
+	return nil
+}
+
+// isPlain reports whether a text has no bytes that would confuse readers of CLIENT LIST.
+func isPlain(text []byte) bool {
+	return !slices.ContainsFunc(text, func(b byte) bool { return b < '!' || b > '~' })
+}
+
+const notPlain = " cannot contain spaces, newlines or special characters."
+
+var errClientName = &Error{Text: "Client names" + notPlain}
+
+func (c *conn) setName(name []byte) {
+	c.s.mu.Lock()
+	c.name = string(name)
+	c.s.mu.Unlock()
+}
+
+func runClientSetName(c *conn, args [][]byte) error {
+	if !isPlain(args[2]) {
+		return errClientName
+	}
+	c.setName(args[2])
+	c.ok()
+	return nil
+}
+
+func runClientGetName(c *conn, _ [][]byte) error {
+	if c.name == "" {
+		c.null()
+		return nil
+	}
+	c.text(c.name)
+	return nil
+}
+
+func runClientSetInfo(c *conn, args [][]byte) error {
+	name := strings.ToLower(string(args[2]))
+	i := slices.Index([]string{"lib-name", "lib-ver"}, name)
+	if i < 0 {
+		return &Error{Text: "Unrecognized option '" + string(args[2]) + "'"}
+	}
+	if !isPlain(args[3]) {
+		return &Error{Text: name + notPlain}
+	}
+	c.s.mu.Lock()
+	c.library[i] = string(args[3])
+	c.s.mu.Unlock()
+	c.ok()
+	return nil
+}
+
+func runClientReply(c *conn, args [][]byte) error {
+	switch string(bytes.ToLower(args[2])) {
+	case "on":
+		c.replyOff, c.skip = false, 0
+		c.unmute()
+		c.ok()
+	case "off":
+		c.replyOff = true
+		c.mute()
+	case "skip":
+		if !c.replyOff {
+			c.skip = 2
+		}
+	default:
+		return errSyntax
+	}
+	return nil
+}
+
+// runClientSwitch is CLIENT NO-EVICT and CLIENT NO-TOUCH.
+func runClientSwitch(c *conn, args [][]byte) error {
+	on := equalFold(args[2], "on")
+	if !on && !equalFold(args[2], "off") {
+		return errSyntax
+	}
+	if equalFold(args[1], "no-evict") {
+		c.noEvict.Store(on)
+	} else {
+		c.noTouch.Store(on)
+	}
+	c.ok()
+	return nil
+}
+
+// describe returns the line of a client in CLIENT LIST. Server.mu is held.
+func (c *conn) describe(of *conn) string {
+	flags := ""
+	for _, f := range []struct {
+		set    bool
+		letter string
+	}{{of.subscriptions() > 0, "P"}, {of.waiting.Load() >= 0, "x"}, {of.dirty.Load(), "d"}, {of.noEvict.Load(), "e"}, {of.noTouch.Load(), "T"}} {
+		if f.set {
+			flags += f.letter
+		}
+	}
+	request, unread, free := 0, 0, 0
+	if c == of { // another client's reader belongs to its own goroutine
+		request, unread, free = of.in.fullness()
+	}
+	resp := 2
+	if of.pushes.Load() {
+		resp = 3
+	}
+	command := "NULL"
+	if last := of.lastCommand.Load(); last != nil {
+		command = last.fullName()
+	}
+	pending, age := of.out.length(), time.Since(of.since)
+	idle := time.Since(of.s.started) - time.Duration(of.active.Load())
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d "+
+		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=0 rbs=%d rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
+		of.id, address(of.nc.RemoteAddr()), address(of.nc.LocalAddr()), of.id, of.name, int(age.Seconds()), int(idle.Seconds()), cmp.Or(flags, "N"),
+		len(of.channels), len(of.patterns), of.waiting.Load(), request+unread, free, request, smallBuffer, pending, smallBuffer+pending,
+		command, of.userName(), resp, of.library[0], of.library[1])
+}
+
+// userName returns the user as Redis names it. Server.mu is held.
+func (c *conn) userName() string { return cmp.Or(c.who.User, defaultUser) }
+
+// address returns an address as CLIENT LIST shows it.
+func address(a net.Addr) string {
+	if a == nil {
+		return ""
+	}
+	return a.String()
+}
+
+func runClientInfo(c *conn, _ [][]byte) error {
+	c.s.mu.Lock()
+	line := c.describe(c)
+	c.s.mu.Unlock()
+	c.verbatim(line + "\n")
+	return nil
+}
+
+// clients returns the connections that a filter accepts, in the order in which they came.
+// Server.mu is held.
+func (s *Server) clients(accept func(*conn) bool) []*conn {
+	var all []*conn
+	for c := range s.conns {
+		if accept(c) {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+func anyClient(*conn) bool { return true }
+
+// typeFilter accepts the clients of a type that Redis knows. Only two of the types exist here.
+func typeFilter(arg []byte) (func(*conn) bool, error) {
+	name := strings.ToLower(string(arg))
+	if !slices.Contains([]string{"normal", "master", "replica", "slave", "pubsub"}, name) {
+		return nil, &Error{Text: "Unknown client type '" + string(arg) + "'"}
+	}
+	return func(c *conn) bool {
+		if c.subscriptions() > 0 {
+			return name == "pubsub"
+		}
+		return name == "normal"
+	}, nil
+}
+
+func runClientList(c *conn, args [][]byte) error {
+	accept := anyClient
+	var err error
+	switch {
+	case len(args) == 2:
+	case len(args) == 4 && equalFold(args[2], "type"):
+		if accept, err = typeFilter(args[3]); err != nil {
+			return err
+		}
+	case len(args) > 3 && equalFold(args[2], "id"):
+		var ids []int64
+		for _, a := range args[3:] {
+			id, ok := parseInt(a)
+			if !ok {
+				return &Error{Text: "Invalid client ID"}
+			}
+			ids = append(ids, id)
+		}
+		accept = func(of *conn) bool { return slices.Contains(ids, of.id) }
+	default:
+		return errSyntax
+	}
+	var lines strings.Builder
+	c.s.mu.Lock()
+	for _, of := range c.s.clients(accept) {
+		lines.WriteString(c.describe(of) + "\n")
+	}
+	c.s.mu.Unlock()
+	c.verbatim(lines.String())
+	return nil
+}
+
+// killFilter reads an option of CLIENT KILL and its value.
+func killFilter(option, arg []byte) (func(*conn) bool, error) {
+	value := string(arg)
+	switch string(bytes.ToLower(option)) {
+	case "id":
+		id, ok := parseInt(arg)
+		if !ok || id < 1 {
+			return nil, &Error{Text: "client-id should be greater than 0"}
+		}
+		return func(of *conn) bool { return of.id == id }, nil
+	case "addr":
+		return func(of *conn) bool { return address(of.nc.RemoteAddr()) == value }, nil
+	case "laddr":
+		return func(of *conn) bool { return address(of.nc.LocalAddr()) == value }, nil
+	case "user":
+		return func(of *conn) bool { return of.userName() == value }, nil
+	case "type":
+		return typeFilter(arg)
+	}
+	return nil, errSyntax
+}
+
+func runClientKill(c *conn, args [][]byte) error {
+	if len(args) == 3 { // the old form: an address
+		byAddress, _ := killFilter([]byte("addr"), args[2])
+		if c.kill(byAddress) == 0 {
+			return &Error{Text: "No such client"}
+		}
+		c.ok()
+		return nil
+	}
+	if len(args)%2 != 0 {
+		return errSyntax
+	}
+	skipMe := true
+	var filters []func(*conn) bool
+	for i := 2; i < len(args); i += 2 {
+		if equalFold(args[i], "skipme") && (equalFold(args[i+1], "yes") || equalFold(args[i+1], "no")) {
+			skipMe = equalFold(args[i+1], "yes")
+			continue
+		}
+		accept, err := killFilter(args[i], args[i+1])
+		if err != nil {
+			return err
+		}
+		filters = append(filters, accept)
+	}
+	c.integer(int64(c.kill(func(of *conn) bool {
+		rejects := func(accept func(*conn) bool) bool { return !accept(of) }
+		return !(of == c && skipMe) && !slices.ContainsFunc(filters, rejects)
+	})))
+	return nil
+}
+
+// kill closes the connections that a filter accepts, its own only after the reply.
+func (c *conn) kill(accept func(*conn) bool) int {
+	c.s.mu.Lock()
+	found := c.s.clients(accept)
+	c.s.mu.Unlock()
+	for _, of := range found {
+		if of == c {
+			c.last = true
+			continue
+		}
+		of.close()
+	}
+	return len(found)
+}

@@ -1,0 +1,190 @@
+package redis
+
+import (
+	"bytes"
+	"math"
+	"math/big"
+)
+
+// Commands that edit a value in place.
+
+func editCommands() []*command {
+	const write = writes | denyOOM | usesStore | needsLocal
+	return []*command{
+		{name: "setrange", arity: 4, flags: write, keys: oneKey, run: runSetRange, since: "2.2.0", args: "key:key offset:integer value:string", summary: "Overwrite part of a string at key starting at the specified offset"},
+		{name: "append", arity: 3, flags: write | fast, keys: oneKey, run: runAppend, since: "2.0.0", args: "key:key value:string", summary: "Append a value to a key"},
+		{name: "incr", arity: 2, flags: write | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key", summary: "Increment the integer value of a key by one"},
+		{name: "decr", arity: 2, flags: write | fast, keys: oneKey, run: runDecr, since: "1.0.0", args: "key:key", summary: "Decrement the integer value of a key by one"},
+		{name: "incrby", arity: 3, flags: write | fast, keys: oneKey, run: runIncrBy, since: "1.0.0", args: "key:key increment:integer", summary: "Increment the integer value of a key by the given amount"},
+		{name: "decrby", arity: 3, flags: write | fast, keys: oneKey, run: runDecrBy, since: "1.0.0", args: "key:key decrement:integer", summary: "Decrement the integer value of a key by the given number"},
+		{name: "incrbyfloat", arity: 3, flags: write | fast, keys: oneKey, run: runIncrByFloat, since: "2.6.0", args: "key:key increment:double", summary: "Increment the float value of a key by the given amount"},
+	}
+}
+
+func bitCommands() []*command {
+	return []*command{
+		{name: "setbit", arity: 4, flags: writes | denyOOM | usesStore | needsLocal, keys: oneKey, run: runSetBit, since: "2.2.0", args: "key:key offset:integer value:integer", summary: "Set or clear the bit at offset in the string value stored at key"},
+		{name: "getbit", arity: 3, flags: reads | usesStore | fast, keys: oneKey, run: runGetBit, since: "2.2.0", args: "key:key offset:integer", summary: "Get the bit value at offset in the string value stored at key"},
+	}
+}
+
+// edit sets a value that was made from an old one, whose expiry it keeps.
+func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
+	return c.put(Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
+}
+
+func runSetRange(c *conn, args [][]byte) error {
+	offset, err := integerArg(args[2])
+	if err != nil {
+		return err
+	}
+	if offset < 0 {
+		return &Error{Text: "offset is out of range"}
+	}
+	old, err := c.lookup(args[1])
+	if err != nil {
+		return err
+	}
+	part, n := args[3], int64(len(old.Entry.Value))
+	switch {
+	case len(part) == 0:
+		c.integer(n)
+		return nil
+	case offset > maxBulk || offset+int64(len(part)) > maxBulk:
+		return errTooLong
+	}
+	value := make([]byte, max(n, offset+int64(len(part))))
+	copy(value, old.Entry.Value)
+	copy(value[offset:], part)
+	err = c.edit(old, value, EncodingRaw, "setrange")
+	c.integer(int64(len(value)))
+	return err
+}
+
+func runAppend(c *conn, args [][]byte) error {
+	old, err := c.lookup(args[1])
+	if err != nil {
+		return err
+	}
+	if old.Yes && len(old.Entry.Value)+len(args[2]) > maxBulk {
+		return errTooLong
+	}
+	encoding := EncodingAuto
+	if old.Yes {
+		encoding = EncodingRaw
+	}
+	value := append(bytes.Clone(old.Entry.Value), args[2]...)
+	err = c.edit(old, value, encoding, "append")
+	c.integer(int64(len(value)))
+	return err
+}
+
+func runIncr(c *conn, args [][]byte) error { return c.increment(args[1], 1) }
+func runDecr(c *conn, args [][]byte) error { return c.increment(args[1], -1) }
+
+func runIncrBy(c *conn, args [][]byte) error {
+	n, err := integerArg(args[2])
+	if err != nil {
+		return err
+	}
+	return c.increment(args[1], n)
+}
+
+func runDecrBy(c *conn, args [][]byte) error {
+	n, err := integerArg(args[2])
+	switch {
+	case err != nil:
+		return err
+	case n == math.MinInt64:
+		return &Error{Text: "decrement would overflow"}
+	}
+	return c.increment(args[1], -n)
+}
+
+func (c *conn) increment(key []byte, by int64) error {
+	old, err := c.lookup(key)
+	n := int64(0)
+	if err == nil && old.Yes {
+		n, err = integerArg(old.Entry.Value)
+	}
+	if err != nil {
+		return err
+	}
+	if by < 0 && n < math.MinInt64-by || by > 0 && n > math.MaxInt64-by {
+		return &Error{Text: "increment or decrement would overflow"}
+	}
+	err = c.edit(old, []byte(itoa(n+by)), EncodingAuto, "incrby")
+	c.integer(n + by)
+	return err
+}
+
+func runIncrByFloat(c *conn, args [][]byte) error {
+	old, err := c.lookup(args[1])
+	if err != nil {
+		return err
+	}
+	n, ok := new(big.Float).SetPrec(mantissaBits), true
+	if old.Yes {
+		n, ok = parseFloat(old.Entry.Value)
+	}
+	by, alsoOK := parseFloat(args[2])
+	if !ok || !alsoOK {
+		return &Error{Text: "value is not a valid float"}
+	}
+	if n.IsInf() || by.IsInf() || n.Add(n, by).IsInf() || n.MantExp(nil) > maxExponent {
+		return &Error{Text: "increment would produce NaN or Infinity"}
+	}
+	value := formatFloat(n)
+	err = c.edit(old, value, EncodingText, "incrbyfloat")
+	c.bulk(value)
+	return err
+}
+
+// parseBitOffset returns the byte that a bit is in, and the bit's mask: bit 0 of a byte is its
+// highest.
+func parseBitOffset(arg []byte) (at int, mask byte, err error) {
+	n, ok := parseInt(arg)
+	if !ok || n < 0 || n/8 >= maxBulk {
+		return 0, 0, &Error{Text: "bit offset is not an integer or out of range"}
+	}
+	return int(n / 8), 0x80 >> (n % 8), nil
+}
+
+func bitAt(value []byte, at int, mask byte) bool { return at < len(value) && value[at]&mask != 0 }
+
+func runGetBit(c *conn, args [][]byte) error {
+	at, mask, err := parseBitOffset(args[2])
+	if err != nil {
+		return err
+	}
+	op, err := c.get(args[1])
+	c.bool(bitAt(op.Entry.Value, at, mask))
+	return err
+}
+
+// runSetBit writes nothing if the bit exists and has that value.
+func runSetBit(c *conn, args [][]byte) error {
+	at, mask, err := parseBitOffset(args[2])
+	if err != nil {
+		return err
+	}
+	on := string(args[3]) == "1"
+	if !on && string(args[3]) != "0" {
+		return &Error{Text: "bit is not an integer or out of range"}
+	}
+	old, err := c.lookup(args[1])
+	if err != nil {
+		return err
+	}
+	was := bitAt(old.Entry.Value, at, mask)
+	if at >= len(old.Entry.Value) || was != on {
+		value := make([]byte, max(len(old.Entry.Value), at+1))
+		copy(value, old.Entry.Value)
+		if value[at] &^= mask; on {
+			value[at] |= mask
+		}
+		err = c.edit(old, value, EncodingRaw, "setbit")
+	}
+	c.bool(was)
+	return err
+}

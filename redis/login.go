@@ -1,0 +1,152 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+)
+
+// CommonName returns the common name in the verified certificate of a TLS client, or "". It is
+// for Options.Identify.
+func CommonName(nc net.Conn) string {
+	const handshakeTimeout = 10 * time.Second
+	conn, ok := nc.(*tls.Conn)
+	if !ok {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	if conn.HandshakeContext(ctx) != nil {
+		return "" // the first read returns the error
+	}
+	if chains := conn.ConnectionState().VerifiedChains; len(chains) > 0 {
+		return chains[0][0].Subject.CommonName
+	}
+	return ""
+}
+
+const defaultUser = "default"
+
+var (
+	errWrongPass = &Error{Code: "WRONGPASS", Text: "invalid username-password pair or user is disabled."}
+	errNoAuth    = &Error{Code: "NOAUTH", Text: "Authentication required."}
+	errHelloAuth = &Error{Code: "NOAUTH", Text: "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"}
+	errNoUsers   = &Error{Text: "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"}
+)
+
+// identify takes the user whom the connection proves by itself, if any.
+func (c *conn) identify() {
+	if c.s.opts.Identify != nil {
+		c.certified = c.s.opts.Identify(c.nc)
+	}
+	c.logout()
+}
+
+// logout makes the client what it is without AUTH.
+func (c *conn) logout() {
+	c.setUser(c.certified, c.s.opts.Login == nil || c.certified != "")
+}
+
+func (c *conn) setUser(user string, authenticated bool) {
+	c.s.mu.Lock()
+	c.who.User, c.authenticated = user, authenticated
+	c.s.mu.Unlock()
+}
+
+// login checks the user and the password of AUTH or HELLO.
+func (c *conn) login(user, password []byte) error {
+	if c.s.opts.Login == nil {
+		if string(user) != defaultUser {
+			return errWrongPass
+		}
+		return nil
+	}
+	as, ok := c.s.opts.Login(string(user), password)
+	if !ok {
+		return errWrongPass
+	}
+	c.setUser(as, true)
+	return nil
+}
+
+func runAuth(c *conn, args [][]byte) error {
+	user, password := []byte(defaultUser), args[1]
+	switch {
+	case len(args) > 3:
+		return errSyntax
+	case len(args) == 3:
+		user, password = args[1], args[2]
+	case c.s.opts.Login == nil:
+		return errNoUsers
+	}
+	c.ok()
+	return c.login(user, password)
+}
+
+func runHello(c *conn, args [][]byte) error {
+	version := 2
+	if c.resp3 {
+		version = 3
+	}
+	if len(args) > 1 {
+		n, ok := parseInt(args[1])
+		if !ok {
+			return &Error{Text: "Protocol version is not an integer or out of range"}
+		}
+		if n != 2 && n != 3 {
+			return &Error{Code: "NOPROTO", Text: "unsupported protocol version"}
+		}
+		version = int(n)
+	}
+	var user, password, name []byte
+	for i := 2; i < len(args); i++ {
+		switch more := len(args) - i - 1; {
+		case equalFold(args[i], "auth") && more >= 2:
+			user, password = args[i+1], args[i+2]
+			i += 2
+		case equalFold(args[i], "setname") && more >= 1:
+			if name = args[i+1]; !isPlain(name) {
+				return errClientName
+			}
+			i++
+		default:
+			return &Error{Text: "Syntax error in HELLO option '" + string(args[i]) + "'"}
+		}
+	}
+	if user != nil {
+		if err := c.login(user, password); err != nil {
+			return err
+		}
+	}
+	if !c.authenticated {
+		return errHelloAuth
+	}
+	if name != nil {
+		c.setName(name)
+	}
+	c.setProtocol(version == 3)
+	c.reply(pairs{
+		"server", "redis", "version", redisVersion, "proto", version, "id", int(c.id), "mode", "standalone", "role", "master", "modules", []any{},
+	})
+	return nil
+}
+
+func (c *conn) setProtocol(resp3 bool) {
+	c.resp3 = resp3
+	c.pushes.Store(resp3)
+}
+
+func runReset(c *conn, _ [][]byte) error {
+	c.discard()
+	c.s.endSubscriptions(c)
+	c.setProtocol(false)
+	c.setName(nil)
+	c.replyOff, c.skip = false, 0
+	c.noEvict.Store(false)
+	c.noTouch.Store(false)
+	c.unmute()
+	c.logout()
+	c.status("RESET")
+	return nil
+}

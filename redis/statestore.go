@@ -1,0 +1,123 @@
+package redis
+
+import "bytes"
+
+// storeCommands are the state store's own requests, with versions and fencing tokens.
+func storeCommands() []*command {
+	const since = "7.0.0"
+	return []*command{
+		{name: "ss.get", arity: 2, flags: reads | usesStore | fast, keys: oneKey, run: runSSGet, since: since, args: "key:key", summary: "Get the value and the version of a key"},
+		{name: "ss.version", arity: 2, flags: reads | usesStore | fast, keys: oneKey, run: runSSVersion, since: since, args: "key:key", summary: "Get the version of a key"},
+		{name: "ss.set", arity: -3, flags: writes | denyOOM | usesStore, keys: oneKey, run: runSSSet, since: since, args: "key:key value:string [condition:string] [expiration:string] [token:string]", summary: "Set a key and get its version: NX, NEX, PX ms, FT token"},
+		{name: "ss.del", arity: -2, flags: writes | usesStore, keys: oneKey, run: runSSDel, since: since, args: "key:key [token:string]", summary: "Delete a key: FT token"},
+		{name: "ss.vdel", arity: -3, flags: writes | usesStore, keys: oneKey, run: runSSVDel, since: since, args: "key:key value:string [token:string]", summary: "Delete a key if it has a value: FT token"},
+	}
+}
+
+func runSSGet(c *conn, args [][]byte) error {
+	op, err := c.do(Op{Verb: Get, Key: args[1]})
+	if !op.Yes {
+		c.nullArray()
+		return err
+	}
+	c.array(2)
+	c.bulk(op.Entry.Value)
+	c.bulk(op.Entry.Version)
+	return nil
+}
+
+func runSSVersion(c *conn, args [][]byte) error {
+	op, err := c.do(Op{Verb: Get, Key: args[1]})
+	if !op.Yes {
+		c.null()
+		return err
+	}
+	c.bulk(op.Entry.Version)
+	return nil
+}
+
+// parseOptions reads FT, and NX, NEX and PX if the operation is a SET.
+func (op *Op) parseOptions(words [][]byte) error {
+	isSet := op.Verb == Set
+	for i := 0; i < len(words); i++ {
+		w := string(bytes.ToLower(words[i]))
+		more := i+1 < len(words)
+		switch {
+		case w == "ft" && more && op.Fence == nil:
+			i++
+			op.Fence = words[i]
+		case w == "nx" && isSet && op.If == Always:
+			op.If = IfMissing
+		case w == "nex" && isSet && op.If == Always:
+			op.If = IfSameOrNew
+		case w == "px" && isSet && more && op.PX == 0:
+			i++
+			var err error
+			if op.PX, err = integerArg(words[i]); err != nil {
+				return err
+			}
+			if op.PX <= 0 {
+				return wrongExpiry("ss.set")
+			}
+		default:
+			return errSyntax
+		}
+	}
+	return nil
+}
+
+func runSSSet(c *conn, args [][]byte) error {
+	op := Op{Verb: Set, Key: args[1], Value: args[2]}
+	if err := op.parseOptions(args[3:]); err != nil {
+		return err
+	}
+	op, err := c.do(op)
+	if err != nil {
+		return err
+	}
+	c.array(2)
+	if op.Yes {
+		c.status("OK")
+	} else {
+		c.integer(-1)
+	}
+	if op.Entry.Version == nil {
+		c.null()
+	} else {
+		c.bulk(op.Entry.Version)
+	}
+	if op.Yes {
+		c.event(classString, "set", op.Key)
+	}
+	if op.Yes && op.PX > 0 {
+		c.event(classGeneric, "expire", op.Key)
+	}
+	return nil
+}
+
+func runSSDel(c *conn, args [][]byte) error {
+	return c.deleteWithToken(Op{Verb: Del, Key: args[1]}, args[2:])
+}
+
+func runSSVDel(c *conn, args [][]byte) error {
+	return c.deleteWithToken(Op{Verb: VDel, Key: args[1], Value: args[2]}, args[3:])
+}
+
+// deleteWithToken replies as the store does: 1, 0 if there was no key, -1 if it had another
+// value.
+func (c *conn) deleteWithToken(op Op, options [][]byte) error {
+	if err := op.parseOptions(options); err != nil {
+		return err
+	}
+	op, err := c.do(op)
+	if err != nil {
+		return err
+	}
+	c.sendDel(&op)
+	if op.Differs {
+		c.integer(-1)
+		return nil
+	}
+	c.bool(op.Yes)
+	return nil
+}
