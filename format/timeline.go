@@ -154,8 +154,20 @@ const (
 	markRemoved
 )
 
-// endMarks are the marks for how a hold ended. The other ends have none.
-var endMarks = map[string]int{"released": markReleased, "expired": markExpired, "deleted": markDeleted, "changed_hands": markChanged}
+// mark returns the mark for how the hold ended, and whether there is one.
+func (d Hold) mark() (m int, ok bool) {
+	switch d.End {
+	case "released":
+		return markReleased, true
+	case "expired":
+		return markExpired, true
+	case "deleted":
+		return markDeleted, true
+	case "changed_hands":
+		return markChanged, true
+	}
+	return 0, false
+}
 
 // duration returns how long the timeline is, for a scale: it is not 0.
 func (t Timeline) duration() time.Duration { return max(t.To.Sub(t.From), time.Millisecond) }
@@ -227,7 +239,7 @@ func (c *textChart) row(l lane) []rune {
 		if !d.Open {
 			c.put(row, markAcquired, d.From, d.From)
 		}
-		if m, ok := endMarks[d.End]; ok {
+		if m, ok := d.mark(); ok {
 			c.put(row, m, d.To, d.To)
 		}
 	}

@@ -150,7 +150,7 @@ func (p *picture) hold(y int, d Hold, color string) {
 		p.printf(`<path d="M%.1f %dv%d" stroke="#fff" stroke-width="1.5"/>`, p.x(at), top, svgBar)
 		p.used[markRenewed] = true
 	}
-	m, ok := endMarks[d.End]
+	m, ok := d.mark()
 	if !ok {
 		return
 	}
