@@ -2,26 +2,37 @@ package format
 
 import "time"
 
-// Del is the result of `del` for one key.
+// Del is the result of `del` for one key, and of `vdel`.
 type Del struct {
+	Op      string // "del" or "vdel"
 	Key     string
-	Deleted bool // false: it was missing
+	Deleted bool
+	Differs bool // of vdel: the key was not deleted, as it holds another value
 	Version Version
-	RTT     time.Duration // zero: not measured
-	Many    bool          // one of several keys: say which
+	RTT     time.Duration // 0: not measured
+	Many    bool          // one of several keys: name the key
 }
 
-// answer is what the store says: 1 deleted, 0 missing.
+// answer returns what the store says: 1 deleted, 0 missing, -1 the value differs.
 func (d Del) answer() (n int64, reason string) {
-	if d.Deleted {
+	switch {
+	case d.Deleted:
 		return 1, ""
+	case d.Differs:
+		return -1, "differs"
 	}
 	return 0, "missing"
 }
 
 func (d Del) fields(o *objectWriter) {
 	n, reason := d.answer()
-	deletion(o, "del", d.Key, n, reason, d.Version, d.RTT)
+	o.add("op", d.Op)
+	o.add("key", d.Key)
+	o.add("deleted", d.Deleted)
+	o.add("count", n)
+	o.add("reason", nonEmpty(reason))
+	o.add("version", d.Version)
+	o.add("rtt_ms", rtt(d.RTT))
 }
 
 func (d Del) human(dst []byte, s *style) []byte {
@@ -29,14 +40,25 @@ func (d Del) human(dst []byte, s *style) []byte {
 		return s.row(dst, d)
 	}
 	n, reason := d.answer()
-	return s.deletion(dst, n, reason, d.Version)
+	return s.version(s.answer(dst, outcome(reason), n), d.Version)
 }
 
-// cells are the key, what became of it, the store's answer, and the version where there is
-// room for it.
+// outcome says whether a key was deleted. reason is why it was not, or empty.
+func outcome(reason string) string {
+	if reason == "" {
+		return "deleted"
+	}
+	return "not deleted: " + meaning(reason)
+}
+
+// cells are the key, whether it was deleted, the store's answer, and the version where there
+// is room for it. A result of vdel, which has one key, is not a row.
 func (d Del) cells(s *style) []cell {
+	if d.Op == "vdel" {
+		return nil
+	}
 	n, reason := d.answer()
-	row := []cell{{text: Word(d.Key), paint: s.key}, {text: deleted(reason)}, {text: integer(n), paint: s.faint}}
+	row := []cell{{text: Word(d.Key), paint: s.key}, {text: outcome(reason)}, {text: integer(n), paint: s.faint}}
 	if s.isWide() && !none(d.Version) {
 		row = append(row, cell{text: string(appendVersion(nil, d.Version, "")), paint: s.faint})
 	}

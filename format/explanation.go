@@ -53,7 +53,7 @@ func (e Explanation) human(dst []byte, s *style) []byte {
 		dst = append(append(dst, text...), '\n')
 	}
 	issued := func(v Version) string {
-		return string(appendVersion(nil, v, "unknown")) + s.faint.Sprint("  ("+age(s.now().Sub(v.Time()))+")")
+		return string(appendVersion(nil, v, "unknown")) + s.faint.Sprint("  ("+Age(s.now().Sub(v.Time()))+")")
 	}
 	switch {
 	case !e.Found:

@@ -191,11 +191,11 @@ func samples() map[string][]Result {
 			Set{Key: "a", Reason: "differs", Version: evil},
 		},
 		"del": {
-			Del{Key: "a", Deleted: true, Version: stored(), RTT: rtt},
-			Del{Key: "a", RTT: rtt},
-			VDel{Key: "a", Found: true},
-			VDel{Key: "a", Deleted: true, Found: true, Version: stored(), RTT: rtt},
-			Del{Key: "\xfe", Deleted: true, Many: true},
+			Del{Op: "del", Key: "a", Deleted: true, Version: stored(), RTT: rtt},
+			Del{Op: "del", Key: "a", RTT: rtt},
+			Del{Op: "vdel", Key: "a", Differs: true},
+			Del{Op: "vdel", Key: "a", Deleted: true, Version: stored(), RTT: rtt},
+			Del{Op: "del", Key: "\xfe", Deleted: true, Many: true},
 		},
 		"reply": {
 			Reply{Words: words("GET", "a"), Value: Value{Kind: Blob, Text: []byte("21.5")}, Version: stored(), RTT: rtt},
@@ -533,8 +533,8 @@ func TestAge(t *testing.T) {
 		-3 * time.Second: "in 3s",
 		-1 << 63:         "in 106751d23h",
 	} {
-		if got := age(d); got != want {
-			t.Errorf("age(%d): got %s, want %s", d, got, want)
+		if got := Age(d); got != want {
+			t.Errorf("Age(%d): got %s, want %s", d, got, want)
 		}
 	}
 }
@@ -548,7 +548,7 @@ func everything(key string, value []byte) []Result {
 		Get{Key: key, Found: true, Value: value, Version: v},
 		Set{Key: key, Reason: key, Version: v},
 		Del{Key: key, Version: v, Many: true},
-		VDel{Key: key, Version: v},
+		Del{Op: "vdel", Key: key, Version: v},
 		Reply{Words: [][]byte{value}, Version: v, Value: Value{Kind: Array, Items: []Value{
 			{Kind: Blob, Text: value}, {Kind: SimpleString, Text: value}, {Kind: SimpleError, Text: value}, {Text: value},
 		}}},

@@ -44,7 +44,7 @@ func (g Get) cells(s *style) []cell {
 	case none(g.Version) && g.Found:
 		version = "version unknown"
 	case !none(g.Version):
-		version, since = string(appendVersion(nil, g.Version, "")), age(s.now().Sub(g.Version.Time()))
+		version, since = string(appendVersion(nil, g.Version, "")), Age(s.now().Sub(g.Version.Time()))
 	}
 	row := []cell{{text: Word(g.Key), paint: s.key}}
 	if g.VersionOnly || s.isWide() {

@@ -65,7 +65,7 @@ func (p ImportPlan) human(dst []byte, s *style) []byte { return s.row(dst, p) }
 func (p ImportPlan) cells(s *style) []cell {
 	written := "missing"
 	if !none(p.Version) {
-		written = age(s.now().Sub(p.Version.Time()))
+		written = Age(s.now().Sub(p.Version.Time()))
 	}
 	return []cell{
 		{text: p.Action, least: len("replace")},

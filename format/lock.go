@@ -90,7 +90,7 @@ func Span(d time.Duration) string {
 	case abs < 24*time.Hour:
 		return d.Round(time.Second).String()
 	default:
-		return strings.TrimSuffix(age(d), " ago")
+		return strings.TrimSuffix(Age(d), " ago")
 	}
 }
 
@@ -125,7 +125,7 @@ func (l LockStatus) human(dst []byte, s *style) []byte {
 	dst = append(append(dst, "held by "...), Quote(l.Holder)...)
 	line := tokenLine(l.Token)
 	if !none(l.Token) {
-		line += "  (" + age(l.Age) + ")"
+		line += "  (" + Age(l.Age) + ")"
 	}
 	dst = append(append(append(dst, '\n'), s.faint.Sprint(line)...), '\n')
 	if l.Renewals.Observed == 0 {
@@ -155,7 +155,7 @@ func (l LockStatus) cells(s *style) []cell {
 	}
 	row := []cell{name, {text: Brief(l.Holder), cut: true}, {text: "unknown", paint: s.faint, right: true}}
 	if !none(l.Token) {
-		row[2].text = age(l.Age)
+		row[2].text = Age(l.Age)
 	}
 	if l.Renewals.Observed != 0 {
 		row = append(row, cell{text: l.Renewals.String(), whole: true})

@@ -10,8 +10,7 @@ type Op struct {
 	Stderr bool   // it goes to standard error, and templates do not apply to it
 }
 
-// Ops returns the table of all results. A result that is not here, or prints another field,
-// fails TestOps.
+// Ops returns the table of all results. TestOps compares it with what they print.
 func Ops() []Op {
 	const value = "key found value version rtt_ms"
 	return []Op{
@@ -74,72 +73,6 @@ func Ops() []Op {
 		{Name: "disconnect", By: "serve -vv", Fields: "time client reason", Stderr: true},
 		{Name: "say", By: "say", Fields: "text", Stderr: true},
 		{Name: "aside", By: "shell", Fields: "text", Stderr: true},
-	}
-}
-
-// Fields returns the meaning of each field of Ops.
-func Fields() [][2]string {
-	return [][2]string{
-		{"action", "of import --dry-run: `create`, `replace`, `same`, `exists` or `skip`"},
-		{"added, removed, changed, equal, change", "of diff: how many keys; and what is the case with one"},
-		{"a, b", "the versions that were compared"},
-		{"age_ms, age_by", "the time since the token was issued; `notification`: since it was seen, `local_clock`: by the token's time"},
-		{"ahead", "of a batch that ended early: ranges of later lines that have run"},
-		{"applied", "whether the key was set; of a batch, how many lines were done with yes"},
-		{"avg_ms, min_ms, max_ms, mean_ms, p50_ms, p90_ms, p99_ms, p99_9_ms", "latencies: mean, smallest, largest, percentiles"},
-		{"broker, chosen, protected", "of a context: its URL, whether it is the chosen one, whether it asks before writes"},
-		{"bytes, size, keys", "of a data file: bytes of keys and values, bytes of the file, number of keys"},
-		{"ca_file, cert_file, key_file, sat_file", "files for clients of the server"},
-		{"changed_keys, written_meanwhile, deleted_meanwhile", "the first keys that other clients changed during the reading, and how many they wrote and deleted"},
-		{"check, status, facts", "the step, `pass`, `warn`, `fail` or `skip`, and a list of `name`, `value` and `source`"},
-		{"client, user, remote, protocol, port", "of a client of the server: its id, its name, its address, its version of MQTT; `redis` for the Redis port"},
-		{"clock", "the time stamp of a request"},
-		{"code, kind, outcome, store_error", "of an error: the exit code, [the kind](troubleshooting.md#every-kind-of-error), `unknown` for a write that may have been applied, the store's text"},
-		{"commit, modified, date, go, platform", "of the program: the commit, whether files differed from it, and how it was built"},
-		{"continuity", "whether events were missed: `proven` (no), `lost` or `unknown`"},
-		{"count", "how many keys were deleted; of bench, how many replies came"},
-		{"cut", "`true` if the value is longer than its preview"},
-		{"damages, more_damages, salvaged", "of a data file: what is damaged, how many more damages there are, the file with what is readable"},
-		{"deleted", "whether the key was deleted"},
-		{"dry_run", "`true`: nothing was written"},
-		{"elapsed_ms, took_ms", "how long it took"},
-		{"errors", "how many requests had no reply or an error"},
-		{"events", "how many changes were printed"},
-		{"file", "the file of contexts or data"},
-		{"exist, missing", "how many keys exist already, and how many do not exist"},
-		{"fields", "for JSON values the fields that differ, each with `path`, `old` and `new` as JSON"},
-		{"found", "whether the key exists"},
-		{"from, to, outage_ms", "when the watch was interrupted; of a timeline, when it begins and ends"},
-		{"inferred, event, what, before", "of lock trace: whether the line follows from more than the notification, the event of the watch, what happened, and the holder before"},
-		{"held_ms, free_ms", "of lock trace: how long the lock was held or free until then; at least, if `at_least` is true"},
-		{"locks, guards", "of a timeline: for each lock the holders and the times when they held it, for each key its writes"},
-		{"hint", "what to try next"},
-		{"key, value", "bytes"},
-		{"line", "the line of a batch, from 1"},
-		{"lines, no, refused, unknown, skipped, rate, resume_line", "of a batch: how many lines ran, and with which outcome; lines per second; the line to continue from"},
-		{"message, text, note", "words for people"},
-		{"name, holder, held, ttl_ms", "of a lock: its key, its holder, whether it is held, its time to live"},
-		{"observed_ms, renewals, renewal_interval_ms", "how long the lock was watched, the renewals that were seen, and the time between them"},
-		{"notified, notified_clients", "how many clients were notified, and which"},
-		{"old, new, old_version", "a value before and after, and the version of the one before"},
-		{"options, fence, topic, request_bytes, reply_bytes", "of a request: its options, its fencing token, its topic, and the sizes"},
-		{"order, wall_difference_ms", "-1, 0 or 1, and the difference of the wall clocks"},
-		{"passed, warned, failed", "how many steps ended so"},
-		{"per_second", "replies per second"},
-		{"preview", "the first 64 bytes of a value"},
-		{"result, cause", "what the store replied, and why not otherwise"},
-		{"reason", "why the request was not applied, or why the watch ended, in one word"},
-		{"request, reply", "the words that were sent, and what the store replied: text, a number, `null` or a list"},
-		{"rtt_ms", "time from sending the request to its reply"},
-		{"sent, lost, seq", "how many requests were sent, how many had no reply, and the number of one"},
-		{"source", "where a setting comes from"},
-		{"store, url", "the broker of a gateway, and the address to connect to"},
-		{"time", "when sscli saw the event; of a warning or a notice, when the broker went away or answered again"},
-		{"lock, lock_token, at_least, token_to_version, token_to_lock_token, verdict, rule, assumes_lock, why", "of explain: the lock and its token, a version that the fence has at least, how the token compares with the key's version and with the lock's (`older`, `equal`, `newer`), what becomes of a write and by which rule, whether this holds only if every write of the key carries the newest token of the lock, and the reason in words"},
-		{"token", "the fencing token of a lock; it has the parts of a version"},
-		{"verb", "the command that was measured, or `all`"},
-		{"version", "`hlc`: as the store writes it; `wall_ms`, `counter`, `node`: its parts; `time`: its wall clock. Of the program, a text"},
-		{"word", "the store's word for a change that sscli does not know"},
 	}
 }
 

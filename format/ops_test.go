@@ -110,25 +110,4 @@ func TestOps(t *testing.T) {
 	for key := range printed {
 		t.Errorf("the op %s has no row in Ops in ops.go: add one, then go test ./cmd/sscli -run TestOutputPage -update", key.name)
 	}
-	explained := make(map[string]bool)
-	for _, row := range Fields() {
-		for name := range strings.SplitSeq(row[0], ", ") {
-			explained[name] = true
-		}
-	}
-	for _, op := range Ops() {
-		for name := range strings.FieldsSeq(op.Fields) {
-			if _, ok := explained[name]; !ok {
-				t.Errorf("the field %s of the op %s has no meaning in Fields in ops.go: add one, then go test ./cmd/sscli -run TestOutputPage -update", name, op.Name)
-			}
-			if _, ok := explained[name]; ok {
-				explained[name] = false
-			}
-		}
-	}
-	for name, unused := range explained {
-		if unused {
-			t.Errorf("Fields in ops.go has %s, which no op has", name)
-		}
-	}
 }

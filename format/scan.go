@@ -59,7 +59,7 @@ func (k LongKey) titles(*style) []string { return []string{"SIZE", "WRITTEN", "K
 func (k LongKey) cells(s *style) []cell {
 	written := "unknown"
 	if !none(k.Version) {
-		written = age(s.now().Sub(k.Version.Time()))
+		written = Age(s.now().Sub(k.Version.Time()))
 	}
 	return []cell{
 		{text: Size(int64(k.Size)), right: true, least: len("999.9 kB")},

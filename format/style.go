@@ -70,7 +70,7 @@ func (s *style) versionAndAge(dst []byte, v Version) []byte {
 	if none(v) {
 		return append(append(dst, s.faint.Sprint("version unknown")...), '\n')
 	}
-	line := versionLine(v) + "  (" + age(s.now().Sub(v.Time())) + ")"
+	line := versionLine(v) + "  (" + Age(s.now().Sub(v.Time())) + ")"
 	return append(append(dst, s.faint.Sprint(line)...), '\n')
 }
 

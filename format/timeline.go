@@ -87,39 +87,34 @@ func (t Timeline) raw(dst []byte) []byte {
 
 // A lane is a row of the chart, drawn as text or as SVG: holds, then gaps, then writes.
 type lane struct {
-	label  string
-	isName bool // label is the name of a lock or a key; otherwise a holder
-	color  int  // of the holds
-	holds  []Hold
-	gaps   []Interval
-	shared int  // lanes up to this one that have the same gaps; 0: a later lane counts them
-	isLast bool // the last lane of a lock
+	Label  string
+	IsName bool // Label is the name of a lock or a key; otherwise a holder
+	Color  int  // of the holds
+	Holds  []Hold
+	Gaps   []Interval
+	Shared int  // lanes up to this one that have the same gaps; 0: a later lane counts them
+	IsLast bool // the last lane of a lock
 
-	writes, removed []time.Time
+	Writes, Removed []time.Time
 }
 
 // lanes returns the rows of the chart from top to bottom.
 func (t Timeline) lanes() []lane {
 	var lanes []lane
 	for i, k := range t.Locks {
-		name := lane{label: label(k.Name), isName: true}
-		if len(k.Holders) == 0 {
-			name.gaps, name.shared, name.isLast = k.Gaps, 1, true
-		}
-		lanes = append(lanes, name)
+		lanes = append(lanes, lane{Label: label(k.Name), IsName: true})
 		for j, h := range k.Holders {
-			l := lane{label: "(unknown)", color: i + j, holds: h.Holds, gaps: k.Gaps}
+			l := lane{Label: "(unknown)", Color: i + j, Holds: h.Holds, Gaps: k.Gaps}
 			if !h.Unknown {
-				l.label = label(h.Holder)
-			}
-			if j == len(k.Holders)-1 {
-				l.shared, l.isLast = len(k.Holders), true
+				l.Label = label(h.Holder)
 			}
 			lanes = append(lanes, l)
 		}
+		last := &lanes[len(lanes)-1]
+		last.Gaps, last.Shared, last.IsLast = k.Gaps, max(len(k.Holders), 1), true
 	}
 	for _, g := range t.Guards {
-		lanes = append(lanes, lane{label: label(g.Key), isName: true, gaps: g.Gaps, shared: 1, writes: g.Writes, removed: g.Removed})
+		lanes = append(lanes, lane{Label: label(g.Key), IsName: true, Gaps: g.Gaps, Shared: 1, Writes: g.Writes, Removed: g.Removed})
 	}
 	return lanes
 }
@@ -135,27 +130,21 @@ type mark struct {
 	meaning string
 }
 
-// marks are in the order of the legend.
+// marks are in the order of the legend. The ends of a Hold that have a mark are meanings.
 var marks = [...]mark{
 	{'├', "acquired"}, {'─', "held"}, {'┼', "renewed"}, {'┤', "released"}, {'╳', "expired"},
 	{'?', "deleted"}, {'▶', "changed hands"}, {'░', "not watched"}, {'▲', "written"}, {'△', "removed"},
 }
 
-const (
-	markAcquired = iota
-	markHeld
-	markRenewed
-	markReleased
-	markExpired
-	markDeleted
-	markChanged
-	markGap
-	markWritten
-	markRemoved
-)
-
-// endMarks are the marks for how a hold ended. The other ends have none.
-var endMarks = map[string]int{"released": markReleased, "expired": markExpired, "deleted": markDeleted, "changed_hands": markChanged}
+// mark returns the mark for how the hold ended, or 0.
+func (d Hold) mark() rune {
+	for _, m := range marks {
+		if m.meaning == strings.ReplaceAll(d.End, "_", " ") {
+			return m.char
+		}
+	}
+	return 0
+}
 
 // duration returns how long the timeline is, for a scale: it is not 0.
 func (t Timeline) duration() time.Duration { return max(t.To.Sub(t.From), time.Millisecond) }
@@ -164,27 +153,27 @@ func (t Timeline) duration() time.Duration { return max(t.To.Sub(t.From), time.M
 func (t Timeline) human(dst []byte, s *style) []byte {
 	lanes, labels := t.lanes(), len("  ")
 	for i := range lanes {
-		if !lanes[i].isName {
-			lanes[i].label = "  " + lanes[i].label
+		if !lanes[i].IsName {
+			lanes[i].Label = "  " + lanes[i].Label
 		}
-		labels = max(labels, Columns(lanes[i].label))
+		labels = max(labels, Columns(lanes[i].Label))
 	}
 	width, _ := s.size()
 	if width == 0 {
 		width = 80
 	}
-	c := textChart{Timeline: t, columns: max(width-labels-3, 10)}
+	c := textChart{Timeline: t, columns: max(width-labels-3, 10), used: make(map[rune]bool)}
 	line := func(label string, row []rune) {
 		text := label + strings.Repeat(" ", labels-Columns(label)+2) + string(row)
 		dst = append(append(dst, strings.TrimRight(text, " ")...), '\n')
 	}
 	line("", c.axis())
 	for _, l := range lanes {
-		line(l.label, c.row(l))
+		line(l.Label, c.row(l))
 	}
 	var legend []string
-	for i, m := range marks {
-		if c.used[i] {
+	for _, m := range marks {
+		if c.used[m.char] {
 			legend = append(legend, string(m.char)+" "+m.meaning)
 		}
 	}
@@ -198,7 +187,7 @@ func (t Timeline) human(dst []byte, s *style) []byte {
 type textChart struct {
 	Timeline
 	columns int
-	used    [len(marks)]bool
+	used    map[rune]bool // marks
 }
 
 func (c *textChart) blank() []rune { return []rune(strings.Repeat(" ", c.columns)) }
@@ -209,36 +198,33 @@ func (c *textChart) column(at time.Time) int {
 	return min(max(int(column), 0), c.columns-1)
 }
 
-// put puts a mark from one time to another.
-func (c *textChart) put(row []rune, m int, from, to time.Time) {
-	for i := c.column(from); i <= c.column(to); i++ {
-		row[i] = marks[m].char
-		c.used[m] = true
-	}
-}
-
 func (c *textChart) row(l lane) []rune {
 	row := c.blank()
-	for _, d := range l.holds {
-		c.put(row, markHeld, d.From, d.To)
+	put := func(mark rune, from, to time.Time) {
+		for i := c.column(from); i <= c.column(to); i++ {
+			row[i], c.used[mark] = mark, true
+		}
+	}
+	for _, d := range l.Holds {
+		put('─', d.From, d.To)
 		for _, at := range d.Renewals {
-			c.put(row, markRenewed, at, at)
+			put('┼', at, at)
 		}
 		if !d.Open {
-			c.put(row, markAcquired, d.From, d.From)
+			put('├', d.From, d.From)
 		}
-		if m, ok := endMarks[d.End]; ok {
-			c.put(row, m, d.To, d.To)
+		if mark := d.mark(); mark != 0 {
+			put(mark, d.To, d.To)
 		}
 	}
-	for _, g := range l.gaps {
-		c.put(row, markGap, g.From, g.To)
+	for _, g := range l.Gaps {
+		put('░', g.From, g.To)
 	}
-	for _, at := range l.writes {
-		c.put(row, markWritten, at, at)
+	for _, at := range l.Writes {
+		put('▲', at, at)
 	}
-	for _, at := range l.removed {
-		c.put(row, markRemoved, at, at)
+	for _, at := range l.Removed {
+		put('△', at, at)
 	}
 	return row
 }

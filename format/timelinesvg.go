@@ -16,7 +16,7 @@ const (
 	svgTop     = 74
 	svgLane    = 26
 	svgBar     = 14 // the height of a hold
-	svgMarkup  = 8  // half the width of a mark for a write
+	svgMark    = 8  // from the top of a lane to a cross or a triangle
 	svgText    = 17 // from the top of a lane to the foot of its text
 	svgBottom  = 44
 	svgLegends = 8
@@ -25,7 +25,7 @@ const (
 // SVG draws the timeline as a picture that stands alone: it loads nothing.
 func (t Timeline) SVG() []byte {
 	lanes := t.lanes()
-	p := &picture{Timeline: t, bottom: svgTop + len(lanes)*svgLane}
+	p := &picture{Timeline: t, bottom: svgTop + len(lanes)*svgLane, used: make(map[rune]bool)}
 	height := p.bottom + svgBottom
 	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="system-ui, 'DejaVu Sans', sans-serif" font-size="12" fill="#1f2328">`, svgWidth, height, svgWidth, height)
 	var names []string
@@ -58,7 +58,7 @@ type picture struct {
 	Timeline
 	bottom int
 	out    bytes.Buffer
-	used   [len(marks)]bool
+	used   map[rune]bool // marks
 }
 
 func (p *picture) printf(text string, args ...any) {
@@ -74,28 +74,63 @@ func (p *picture) x(at time.Time) float64 {
 
 // lane draws a lane with its top at y.
 func (p *picture) lane(y int, l lane) {
-	if l.isName {
-		p.printf(`<text x="16" y="%d" font-weight="600">%s</text>`, y+svgText, markup(l.label))
+	if l.IsName {
+		p.printf(`<text x="16" y="%d" font-weight="600">%s</text>`, y+svgText, markup(l.Label))
 	} else {
-		p.printf(`<text x="28" y="%d">%s</text>`, y+svgText, markup(l.label))
+		p.printf(`<text x="28" y="%d">%s</text>`, y+svgText, markup(l.Label))
 	}
-	for _, d := range l.holds {
-		p.hold(y, d, palette[l.color%len(palette)])
+	for _, d := range l.Holds {
+		p.hold(y, d, palette[l.Color%len(palette)])
 	}
 	bottom := y + svgLane
-	for _, g := range l.gaps[:len(l.gaps)*min(l.shared, 1)] {
-		from, height := p.x(g.From), l.shared*svgLane
+	for _, g := range l.Gaps[:len(l.Gaps)*min(l.Shared, 1)] {
+		from, height := p.x(g.From), l.Shared*svgLane
 		p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="url(#gap)" fill-opacity="0.6"/>`, from, bottom-height, max(p.x(g.To)-from, 2), height)
-		p.used[markGap] = true
+		p.used['░'] = true
 	}
-	for _, at := range l.writes {
-		p.triangle(markWritten, p.x(at), y+svgMarkup)
+	for _, at := range l.Writes {
+		p.mark('▲', p.x(at), y, 1)
 	}
-	for _, at := range l.removed {
-		p.triangle(markRemoved, p.x(at), y+svgMarkup)
+	for _, at := range l.Removed {
+		p.mark('△', p.x(at), y, 1)
 	}
-	if l.isLast {
+	if l.IsLast {
 		p.printf(`<path d="M16 %dH%d" stroke="#d1d9e0"/>`, bottom, svgWidth-svgRight)
+	}
+}
+
+func (p *picture) hold(y int, d Hold, color string) {
+	top := y + (svgLane-svgBar)/2
+	from, to := p.x(d.From), p.x(d.To)
+	p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s" fill-opacity="0.75"/>`, from, top, max(to-from, 2), svgBar, color)
+	p.used['─'] = true
+	for _, at := range d.Renewals {
+		p.printf(`<path d="M%.1f %dv%d" stroke="#fff" stroke-width="1.5"/>`, p.x(at), top, svgBar)
+		p.used['┼'] = true
+	}
+	switch mark := d.mark(); mark {
+	case 0:
+	case '┤':
+		p.printf(`<path d="M%.1f %dv%d" stroke="%s" stroke-width="3"/>`, to, top-3, svgBar+6, color)
+		p.used[mark] = true
+	default:
+		p.mark(mark, to, y, 1)
+	}
+}
+
+// mark draws a mark at x, in a lane with its top at y. x is written with this many decimals.
+func (p *picture) mark(mark rune, x float64, y, decimals int) {
+	p.used[mark] = true
+	switch fill := "#1f2328"; mark {
+	case '╳':
+		p.printf(`<path d="M%.1f %dl10 10m-10 0l10 -10" stroke="#d1242f" stroke-width="2.5"/>`, x-5, y+svgMark)
+	case '△':
+		fill = "none"
+		fallthrough
+	case '▲':
+		p.printf(`<path d="M%.*f %dl5 9h-10z" fill="%s" stroke="#1f2328"/>`, decimals, x, y+svgMark, fill)
+	default:
+		p.printf(`<text x="%.*f" y="%d" fill="#d1242f" font-weight="700">%c</text>`, decimals, x+2, y+svgText, mark)
 	}
 }
 
@@ -118,99 +153,44 @@ func (p *picture) ticks() {
 // tickStep returns the time between the ticks of an axis: the shortest of a list of round
 // times of which at most ten fit.
 func tickStep(whole time.Duration) time.Duration {
-	for step := time.Millisecond; ; step *= 10 {
-		for _, n := range []time.Duration{1, 2, 5} {
-			d := n * step
-			if step >= 10*time.Second { // minutes and hours are not decimal
-				break
-			}
-			if whole/d < 10 {
-				return d
-			}
+	const ms, day = time.Millisecond, 24 * time.Hour
+	for _, d := range []time.Duration{
+		ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms,
+		time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second,
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+		time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	} {
+		if whole/d < 10 {
+			return d
 		}
-		if step < 10*time.Second {
-			continue
-		}
-		for _, d := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour} {
-			if whole/d < 10 {
-				return d
-			}
-		}
-		const day = 24 * time.Hour
-		return (whole/(10*day) + 1) * day
 	}
-}
-
-func (p *picture) hold(y int, d Hold, color string) {
-	top := y + (svgLane-svgBar)/2
-	from, to := p.x(d.From), p.x(d.To)
-	p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s" fill-opacity="0.75"/>`, from, top, max(to-from, 2), svgBar, color)
-	p.used[markHeld] = true
-	for _, at := range d.Renewals {
-		p.printf(`<path d="M%.1f %dv%d" stroke="#fff" stroke-width="1.5"/>`, p.x(at), top, svgBar)
-		p.used[markRenewed] = true
-	}
-	m, ok := endMarks[d.End]
-	if !ok {
-		return
-	}
-	p.used[m] = true
-	middle := y + svgLane/2
-	switch m {
-	case markExpired:
-		p.cross(to, middle)
-	case markReleased:
-		p.printf(`<path d="M%.1f %dv%d" stroke="%s" stroke-width="3"/>`, to, top-3, svgBar+6, color)
-	default:
-		p.printf(`<text x="%.1f" y="%d" fill="#d1242f" font-weight="700">%c</text>`, to+2, middle+4, marks[m].char)
-	}
-}
-
-func (p *picture) cross(x float64, y int) {
-	p.printf(`<path d="M%.1f %dl10 10m-10 0l10 -10" stroke="#d1242f" stroke-width="2.5"/>`, x-5, y-5)
-}
-
-// triangle draws the mark of a write: it is filled, or empty for a removal.
-func (p *picture) triangle(m int, x float64, y int) {
-	fill := "#1f2328"
-	if m == markRemoved {
-		fill = "none"
-	}
-	p.printf(`<path d="M%.1f %dl5 9h-10z" fill="%s" stroke="#1f2328"/>`, x, y, fill)
-	p.used[m] = true
+	return (whole/(10*day) + 1) * day
 }
 
 // legend explains the marks that are in the picture.
 func (p *picture) legend(y int) {
 	x := 16
-	word := func(text string) {
-		p.printf(`<text x="%d" y="%d" font-size="11" fill="#59636e">%s</text>`, x+26, y, text)
-		x += 26 + svgLegends*len(text) + 18
-	}
-	for i, m := range marks {
-		if !p.used[i] {
+	for _, m := range marks {
+		if !p.used[m.char] {
 			continue
 		}
-		switch i {
-		case markHeld, markRenewed:
+		switch m.char {
+		case '─', '┼':
 			p.printf(`<rect x="%d" y="%d" width="20" height="10" rx="2" fill="#59636e" fill-opacity="0.75"/>`, x, y-9)
-			if i == markRenewed {
+			if m.char == '┼' {
 				p.printf(`<path d="M%d %dv10" stroke="#fff" stroke-width="1.5"/>`, x+10, y-9)
 			}
-		case markReleased:
+		case '┤':
 			p.printf(`<path d="M%d %dv14" stroke="#59636e" stroke-width="3"/>`, x+16, y-11)
-		case markExpired:
-			p.cross(float64(x+12), y-4)
-		case markGap:
+		case '░':
 			p.printf(`<rect x="%d" y="%d" width="20" height="12" fill="url(#gap)"/>`, x, y-10)
-		case markWritten:
-			p.printf(`<path d="M%d %dl5 9h-10z" fill="#1f2328" stroke="#1f2328"/>`, x+12, y-9)
-		case markRemoved:
-			p.printf(`<path d="M%d %dl5 9h-10z" fill="none" stroke="#1f2328"/>`, x+12, y-9)
+		case '╳', '▲', '△':
+			p.mark(m.char, float64(x+12), y-svgText, 0)
 		default:
-			p.printf(`<text x="%d" y="%d" fill="#d1242f" font-weight="700">%c</text>`, x+8, y, m.char)
+			p.mark(m.char, float64(x+6), y-svgText, 0)
 		}
-		word(m.meaning)
+		p.printf(`<text x="%d" y="%d" font-size="11" fill="#59636e">%s</text>`, x+26, y, m.meaning)
+		x += 26 + svgLegends*len(m.meaning) + 18
 	}
 }
 

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"encoding"
 	"fmt"
 	"time"
 )
@@ -39,34 +38,16 @@ func appendVersion(dst []byte, v Version, absent string) []byte {
 	if none(v) {
 		return append(dst, absent...)
 	}
-	appender, ok := v.(encoding.TextAppender)
-	if !ok {
-		return AppendEscape(dst, v.String())
-	}
-	// Most texts need no escape, and no string of their own.
-	before := len(dst)
-	dst, err := appender.AppendText(dst)
-	if text := dst[before:]; err != nil || plain(text, `\`) < len(text) {
-		return AppendEscape(dst[:before], v.String())
-	}
-	return dst
+	return AppendEscape(dst, v.String())
 }
 
-func rfc3339(t time.Time) string { return string(appendTime(nil, t)) }
-
 func appendTime(dst []byte, t time.Time) []byte {
-	// Milliseconds are not a layout that package time is quick with.
-	t = t.UTC()
-	dst = t.AppendFormat(dst, time.RFC3339)
-	ms := t.Nanosecond() / int(time.Millisecond)
-	return append(dst[:len(dst)-len("Z")], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
+	return t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
 }
 
 // Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. The longer the
 // time, the coarser the text.
-func Age(d time.Duration) string { return age(d) }
-
-func age(d time.Duration) string {
+func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	var text string
 	switch abs := d.Abs(); {

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"regexp"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/sscli/sscli/format"
@@ -30,150 +29,83 @@ func ParseEntry(line string) (Entry, error) {
 	if !utf8.ValidString(line) {
 		return Entry{}, errors.New("not UTF-8; put other bytes into key_b64 and value_b64")
 	}
-	if !json.Valid([]byte(line)) { // looks at the line once, Unmarshal twice
-		var raw json.RawMessage
-		err := json.Unmarshal([]byte(line), &raw)
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return Entry{}, fmt.Errorf("byte %d: JSON: %w", syntax.Offset, err)
+	var all map[memberName]json.RawMessage
+	err := json.Unmarshal([]byte(line), &all)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return Entry{}, fmt.Errorf("byte %d: JSON: %w", syntax.Offset, err)
+	}
+	if all == nil {
+		return Entry{}, fmt.Errorf("want a JSON object, got %s", kindOf(strings.TrimSpace(line)))
+	}
+	members := make(entryMembers)
+	for name, value := range all {
+		if err := checkText(*name.text, line); err != nil {
+			return Entry{}, fmt.Errorf("the name of a member: %w", err)
 		}
-		return Entry{}, fmt.Errorf("JSON: %w", err)
+		switch name := *name.text; name {
+		case "key", "key_b64", "value", "value_b64", "op", "found":
+			if members[name] != "" {
+				return Entry{}, fmt.Errorf("%s appears twice", name)
+			}
+			members[name] = string(value)
+		}
 	}
-	line = strings.Trim(line, jsonSpace)
-	if line[0] != '{' {
-		return Entry{}, fmt.Errorf("want a JSON object, got %s", kindOf(line))
-	}
-	got, err := members(line)
-	if err != nil {
-		return Entry{}, err
-	}
-	return got.entry()
+	return members.entry()
 }
 
-// entryMembers are the members of an entry as JSON text, empty if absent.
-type entryMembers struct {
-	key, keyB64, value, valueB64, op, found string
-}
+// A memberName is the name of a member, as the key of a map. It is a pointer so that names
+// that are the same have an element each: ParseEntry refuses them.
+type memberName struct{ text *string }
 
-// named returns the member with a name, nil if entries have no such member.
-func (m *entryMembers) named(name string) *string {
-	switch name {
-	case "key":
-		return &m.key
-	case "key_b64":
-		return &m.keyB64
-	case "value":
-		return &m.value
-	case "value_b64":
-		return &m.valueB64
-	case "op":
-		return &m.op
-	case "found":
-		return &m.found
-	}
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (n *memberName) UnmarshalText(name []byte) error {
+	n.text = new(string(name))
 	return nil
 }
 
-// members splits an object, which must be valid JSON.
-func members(s string) (entryMembers, error) {
-	var got entryMembers
-	s = strings.TrimLeft(s[1:], jsonSpace)
-	for s[0] != '}' {
-		var raw, value string
-		raw, s = cutValue(s)
-		name, err := unquoteJSON(raw)
-		if err != nil {
-			return got, fmt.Errorf("the name of a member: %w", err)
-		}
-		s = strings.TrimLeft(s, jsonSpace)[1:] // the colon
-		value, s = cutValue(strings.TrimLeft(s, jsonSpace))
-		if at := got.named(name); at != nil {
-			if *at != "" {
-				return got, fmt.Errorf("%s appears twice", name)
-			}
-			*at = value
-		}
-		s = strings.TrimLeft(strings.TrimLeft(s, jsonSpace), ",")
-		s = strings.TrimLeft(s, jsonSpace)
-	}
-	return got, nil
-}
+// entryMembers are the members of an entry as JSON text, by name.
+type entryMembers map[string]string
 
-const jsonSpace = " \t\r\n"
-
-// cutValue cuts s after the value at its beginning.
-func cutValue(s string) (value, rest string) {
-	depth := 0
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '"':
-			for i++; s[i] != '"'; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			depth++
-			continue
-		case '}', ']':
-			if depth == 0 {
-				return s[:i], s[i:]
-			}
-			depth--
-		case ',', ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return s[:i], s[i:]
-			}
-			continue
-		default:
-			continue
-		}
-		if depth == 0 {
-			return s[:i+1], s[i+1:]
-		}
-	}
-	return s, ""
-}
-
-func (m *entryMembers) entry() (Entry, error) {
+func (m entryMembers) entry() (Entry, error) {
 	var e Entry
-	if m.op != "" && m.op != `"get"` {
-		return e, fmt.Errorf("op is %s: want what get -o json prints", shown(m.op))
+	if op := m["op"]; op != "" && op != `"get"` {
+		return e, fmt.Errorf("op is %s: want what get -o json prints", shown(op))
 	}
-	key, ok, err := bytesOf("key", m.key, m.keyB64)
+	key, ok, err := m.bytes("key")
 	if err != nil {
 		return e, err
 	}
 	if !ok {
 		return e, errors.New("no key: want key, or key_b64")
 	}
-	value, ok, err := bytesOf("value", m.value, m.valueB64)
+	value, ok, err := m.bytes("value")
 	if err != nil {
 		return e, err
 	}
-	switch {
-	case m.found != "" && m.found != "true" && m.found != "false":
-		return e, fmt.Errorf("found is %s: want true or false", kindOf(m.found))
-	case m.found == "false" && ok:
+	switch found := m["found"]; {
+	case found != "" && found != "true" && found != "false":
+		return e, fmt.Errorf("found is %s: want true or false", kindOf(found))
+	case found == "false" && ok:
 		return e, errors.New("found is false, but there is a value")
-	case m.found != "false" && !ok:
+	case found != "false" && !ok:
 		return e, errors.New("no value: want value, or value_b64")
 	}
 	return Entry{Key: key, Value: []byte(value), Found: ok}, nil
 }
 
-// bytesOf returns the bytes of a member, given as text or as base64; ok is false if it is
-// absent.
-func bytesOf(name, text, b64 string) (s string, ok bool, err error) {
+// bytes returns the bytes of a member, given as text or as base64; ok is false if it is absent.
+func (m entryMembers) bytes(name string) (s string, ok bool, err error) {
+	text, encoded := m[name], m[name+"_b64"]
 	switch {
-	case text != "" && b64 != "":
+	case text != "" && encoded != "":
 		return "", false, fmt.Errorf("%s and %s_b64: want one of them", name, name)
 	case text != "":
 		if s, err = stringOf(text); err != nil {
 			return "", false, fmt.Errorf("%s is %w", name, err)
 		}
 		return s, true, nil
-	case b64 != "":
-		if s, err = stringOf(b64); err != nil {
+	case encoded != "":
+		if s, err = stringOf(encoded); err != nil {
 			return "", false, fmt.Errorf("%s_b64 is %w", name, err)
 		}
 		if strings.ContainsAny(s, "\r\n") { // the decoder skips them
@@ -189,66 +121,33 @@ func bytesOf(name, text, b64 string) (s string, ok bool, err error) {
 }
 
 // stringOf decodes a JSON value that must be a string.
-func stringOf(raw string) (string, error) {
+func stringOf(raw string) (s string, err error) {
 	if raw[0] != '"' {
 		return "", fmt.Errorf("%s: want a string", kindOf(raw))
 	}
-	s, err := unquoteJSON(raw)
-	if err != nil {
+	if err := json.Unmarshal([]byte(raw), &s); err != nil {
+		return "", err
+	}
+	if err := checkText(s, raw); err != nil {
 		return "", fmt.Errorf("not text: %w", err)
 	}
 	return s, nil
 }
 
-// unquoteJSON decodes a JSON string, which must be valid but for unpaired surrogates.
-func unquoteJSON(raw string) (string, error) {
-	s := raw[1 : len(raw)-1]
-	if strings.IndexByte(s, '\\') < 0 {
-		return s, nil
+// checkText returns an error if a JSON string has an unpaired surrogate, which encoding/json
+// silently decodes to U+FFFD.
+func checkText(decoded, raw string) error {
+	if !strings.ContainsRune(decoded, utf8.RuneError) {
+		return nil
 	}
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' {
-			out = append(out, s[i])
-			continue
-		}
-		i++
-		switch c := s[i]; c {
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'n':
-			out = append(out, '\n')
-		case 'r':
-			out = append(out, '\r')
-		case 't':
-			out = append(out, '\t')
-		case 'u':
-			r := hex4(s[i+1:])
-			i += 4
-			if utf16.IsSurrogate(r) {
-				if i+6 >= len(s) || s[i+1] != '\\' || s[i+2] != 'u' {
-					return "", fmt.Errorf(`\u%04x is half of a surrogate pair; bytes that are not text go into a member with _b64`, r)
-				}
-				pair := utf16.DecodeRune(r, hex4(s[i+3:]))
-				if pair == utf8.RuneError {
-					return "", fmt.Errorf(`\u%04x is half of a surrogate pair; bytes that are not text go into a member with _b64`, r)
-				}
-				r, i = pair, i+6
-			}
-			out = utf8.AppendRune(out, r)
-		default: // a quote or a slash
-			out = append(out, c)
+	// The escapes in raw: a pair of surrogates is one, and a surrogate alone is a group.
+	escapes := regexp.MustCompile(`\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)`)
+	for _, escape := range escapes.FindAllStringSubmatch(raw, -1) {
+		if half := escape[1]; half != "" {
+			return fmt.Errorf(`%s is half of a surrogate pair; bytes that are not text go into a member with _b64`, strings.ToLower(half))
 		}
 	}
-	return string(out), nil
-}
-
-// hex4 decodes the four hexadecimal digits at the beginning of s.
-func hex4(s string) rune {
-	n, _ := strconv.ParseUint(s[:4], 16, 16)
-	return rune(n)
+	return nil
 }
 
 // kindOf names the type of a JSON value.

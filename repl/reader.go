@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -36,14 +35,11 @@ type Reader struct {
 	MaxBytes int // limit of a logical line; NewReader sets it to 64 MiB
 
 	in     *bufio.Reader
-	unread string // what was read and is not yet a line
-	number int    // of physical lines read
-	err    error  // why reading has ended
-	words  []Word // memory for the words of the next lines
+	number int  // of physical lines read
+	ended  bool // a line was too long
 }
 
-// readSize is how many bytes a Reader reads at a time. The lines of one read share one piece of
-// memory.
+// readSize is how many bytes a Reader reads at a time.
 const readSize = 32 << 10
 
 // NewReader returns a Reader that reads from r.
@@ -91,10 +87,7 @@ func (r *Reader) Lines() int { return r.number }
 
 // logical reads a logical line, which may have no words.
 func (r *Reader) logical() (Line, error) {
-	if cap(r.words) < commonWords && r.number > 0 {
-		r.words = make([]Word, 0, 256) // for many lines, as there are more than one
-	}
-	s := splitter{words: r.words[:0]}
+	s := splitter{words: make([]Word, 0, 4)} // SET KEY VALUE, and often one more
 	line := Line{Number: r.number + 1}
 	var before []byte // the physical lines of it before the last one
 	for {
@@ -121,13 +114,9 @@ func (r *Reader) logical() (Line, error) {
 	if text, ok := strings.CutSuffix(line.Text, "\n"); ok {
 		line.Text = strings.TrimSuffix(text, "\r")
 	}
-	words, err := s.finish()
-	if err != nil {
+	var err error
+	if line.Words, err = s.finish(); err != nil {
 		return line, &LineError{line.Number, err}
-	}
-	if len(words) > 0 {
-		line.Words = slices.Clip(words)
-		r.words = words[len(words):]
 	}
 	return line, nil
 }
@@ -135,37 +124,27 @@ func (r *Reader) logical() (Line, error) {
 // physical returns the next physical line, with its line end. The last line of a stream needs
 // no line end. before is the number of bytes that the logical line has already.
 func (r *Reader) physical(before int) (string, error) {
-	var begun []byte // the beginning of a line that needs several reads
+	if r.ended {
+		return "", io.EOF
+	}
+	var begun []byte // the beginning of a line that is longer than the buffer
 	for {
-		part, rest, whole := strings.Cut(r.unread, "\n")
-		if whole {
-			part = r.unread[:len(part)+1]
-		}
-		r.unread = rest
-		switch {
-		case before+len(begun)+len(part) > r.MaxBytes:
-			r.unread, r.err = "", io.EOF
+		part, err := r.in.ReadSlice('\n')
+		if before+len(begun)+len(part) > r.MaxBytes {
+			r.ended = true
 			return "", ErrTooLong
-		case whole && begun == nil:
+		}
+		if err == nil && begun == nil {
 			r.number++
-			return part, nil
+			return string(part), nil
 		}
 		begun = append(begun, part...)
 		switch {
-		case whole, r.err == io.EOF && len(begun) > 0:
+		case err == nil, err == io.EOF && len(begun) > 0:
 			r.number++
 			return string(begun), nil
-		case r.err != nil:
-			return "", r.err
+		case err != bufio.ErrBufferFull:
+			return "", err
 		}
-		r.read()
 	}
-}
-
-// read reads what there is.
-func (r *Reader) read() {
-	_, r.err = r.in.Peek(1)
-	read, _ := r.in.Peek(r.in.Buffered()) // all of it is buffered
-	r.unread = string(read)
-	_, _ = r.in.Discard(len(read))
 }

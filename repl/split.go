@@ -69,7 +69,7 @@ func (s *splitter) line(line string) {
 		n := s.plain(body[i:])
 		switch i += n; {
 		case n > 0 && !s.open && (i == len(body) || isBlank(body[i])):
-			s.addWord(Word{Text: body[i-n : i]})
+			s.words = append(s.words, Word{Text: body[i-n : i]})
 		case n > 0:
 			s.open = true
 			s.word = append(s.word, body[i-n:i]...)
@@ -101,15 +101,10 @@ func (s *splitter) plain(text string) int {
 	case s.quote != 0:
 		special = "'"
 	}
-	// Not farther, or the search for one of them would pass over many others again and again.
-	const farthest = 1024
-	n := min(len(text), farthest)
-	for i := range len(special) {
-		if at := strings.IndexByte(text[:n], special[i]); at >= 0 {
-			n = at
-		}
+	if n := strings.IndexAny(text, special); n >= 0 {
+		return n
 	}
-	return n
+	return len(text)
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
@@ -160,19 +155,9 @@ func (s *splitter) unquote() {
 
 func (s *splitter) endWord() {
 	if s.open {
-		s.addWord(Word{Text: string(s.word), Quoted: s.quoted})
+		s.words = append(s.words, Word{Text: string(s.word), Quoted: s.quoted})
 	}
 	s.word, s.open, s.quoted = s.word[:0], false, false
-}
-
-// commonWords is how many words a line has that sets a key to a value.
-const commonWords = 3
-
-func (s *splitter) addWord(w Word) {
-	if s.words == nil {
-		s.words = make([]Word, 0, commonWords)
-	}
-	s.words = append(s.words, w)
 }
 
 // finish returns the words. It reports an open quote rather than an error before it:

@@ -11,36 +11,51 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// TestOutputPage compares the tables of docs/output.md with what the output json prints; -update
-// writes them.
+// TestOutputPage compares docs/output.md with what the output json prints: the table of every op,
+// which -update writes, and the fields of the table that explains them.
 func TestOutputPage(t *testing.T) {
 	const file = "../../docs/output.md"
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ops, fields strings.Builder
+	before, rest, ok := strings.Cut(string(data), "### Every op\n\n")
+	_, after, more := strings.Cut(rest, "\n\n")
+	_, table, fields := strings.Cut(after, "### Every field\n\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if !ok || !more || !fields {
+		t.Fatalf("%s has no tables of ops and fields", file)
+	}
+	explained := make(map[string]bool) // whether an op has it, by the field
+	for line := range strings.Lines(table) {
+		if names, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok && strings.HasPrefix(names, "`") {
+			for name := range strings.SplitSeq(names, ", ") {
+				explained[strings.Trim(name, "`")] = false
+			}
+		}
+	}
+	var ops strings.Builder
 	ops.WriteString("| `op` | of | other fields |\n| --- | --- | --- |\n")
 	for _, op := range format.Ops() {
 		of := "`" + op.By + "`"
 		if op.Stderr {
 			of = op.By + ", on standard error"
 		}
-		fmt.Fprintf(&ops, "| `%s` | %s | %s |\n", op.Name, of, codes(strings.Fields(op.Fields)))
-	}
-	fields.WriteString("| field | |\n| --- | --- |\n")
-	for _, row := range format.Fields() {
-		fmt.Fprintf(&fields, "| %s | %s |\n", codes(strings.Split(row[0], ", ")), row[1])
-	}
-	want := string(data)
-	for heading, table := range map[string]string{"### Every op\n\n": ops.String(), "### Every field\n\n": fields.String()} {
-		before, rest, ok := strings.Cut(want, heading)
-		_, after, more := strings.Cut(rest, "\n\n")
-		if !ok || !more {
-			t.Fatalf("%s has no table below %q", file, heading)
+		names := strings.Fields(op.Fields)
+		fmt.Fprintf(&ops, "| `%s` | %s | `%s` |\n", op.Name, of, strings.Join(names, "`, `"))
+		for _, name := range names {
+			if _, ok := explained[name]; !ok {
+				t.Errorf("%s does not explain the field %s of the op %s: add it to the table of every field", file, name, op.Name)
+			}
+			explained[name] = true
 		}
-		want = before + heading + table + "\n" + after
 	}
+	for name, used := range explained {
+		if !used {
+			t.Errorf("%s explains the field %s, which no op has", file, name)
+		}
+	}
+	want := before + "### Every op\n\n" + ops.String() + "\n" + after
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
 			t.Fatal(err)
@@ -51,6 +66,3 @@ func TestOutputPage(t *testing.T) {
 		t.Errorf("%s is not what format.Ops says; go test ./cmd/sscli -run TestOutputPage -update (-code +page):\n%s", file, diff)
 	}
 }
-
-// codes writes names as code: `a`, `b`.
-func codes(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }

@@ -11,9 +11,8 @@ import (
 // A Chart collects the statements of a [History] for a timeline. Its memory grows with the
 // number of renewals and writes.
 type Chart struct {
-	from, to time.Time
+	timeline format.Timeline // without the locks
 	locks    []*chartLock
-	guards   []*format.GuardLane
 }
 
 // A chartLock is a lock of a chart.
@@ -57,42 +56,33 @@ func (c *Chart) Add(e format.LockEvent) {
 
 // Until extends the chart to a time.
 func (c *Chart) Until(t time.Time) {
-	if c.from.IsZero() || t.Before(c.from) {
-		c.from = t
+	if c.timeline.From.IsZero() || t.Before(c.timeline.From) {
+		c.timeline.From = t
 	}
-	if t.After(c.to) {
-		c.to = t
+	if t.After(c.timeline.To) {
+		c.timeline.To = t
 	}
 }
 
-// Timeline returns what was collected.
+// Timeline returns the timeline until now. It is good until the next call of Add.
 func (c *Chart) Timeline() format.Timeline {
-	t := format.Timeline{From: c.from, To: c.to}
+	t := c.timeline
 	for _, k := range c.locks {
-		lanes := k.LockLanes
-		lanes.Holders = slices.Clone(lanes.Holders)
-		if k.lane >= 0 {
-			h := &lanes.Holders[k.lane]
-			h.Holds = slices.Clone(h.Holds)
-			h.Holds[len(h.Holds)-1].To = c.to
+		if hold := k.hold(); hold != nil {
+			hold.To = t.To
 		}
-		t.Locks = append(t.Locks, lanes)
-	}
-	for _, g := range c.guards {
-		t.Guards = append(t.Guards, *g)
+		t.Locks = append(t.Locks, k.LockLanes)
 	}
 	return t
 }
 
 func (c *Chart) lock(name string) *chartLock {
-	for _, k := range c.locks {
-		if k.Name == name {
-			return k
-		}
+	i := slices.IndexFunc(c.locks, func(k *chartLock) bool { return k.Name == name })
+	if i < 0 {
+		i = len(c.locks)
+		c.locks = append(c.locks, &chartLock{LockLanes: format.LockLanes{Name: name}, lane: -1})
 	}
-	k := &chartLock{LockLanes: format.LockLanes{Name: name}, lane: -1}
-	c.locks = append(c.locks, k)
-	return k
+	return c.locks[i]
 }
 
 // hold returns the present hold, or nil.
@@ -104,12 +94,16 @@ func (k *chartLock) hold() *format.Hold {
 	return &holds[len(holds)-1]
 }
 
-// open begins a hold.
-func (k *chartLock) open(e format.LockEvent, earlier bool) {
-	k.lane = slices.IndexFunc(k.Holders, func(h format.HolderLane) bool {
+// laneOf returns the lane of a holder, or -1.
+func (k *chartLock) laneOf(e format.LockEvent) int {
+	return slices.IndexFunc(k.Holders, func(h format.HolderLane) bool {
 		return h.Unknown == e.NoHolder && (h.Unknown || h.Holder == e.Holder)
 	})
-	if k.lane < 0 {
+}
+
+// open begins a hold.
+func (k *chartLock) open(e format.LockEvent, earlier bool) {
+	if k.lane = k.laneOf(e); k.lane < 0 {
 		k.lane = len(k.Holders)
 		k.Holders = append(k.Holders, format.HolderLane{Holder: e.Holder, Unknown: e.NoHolder})
 	}
@@ -128,13 +122,10 @@ func (k *chartLock) close(at time.Time, how string) {
 	k.lane = -1
 }
 
-// held takes the statement that a lock is held, after which the same hold may go on.
+// held adds the statement that a lock is held, which may be about the present hold.
 func (k *chartLock) held(e format.LockEvent) {
-	if hold := k.hold(); hold != nil {
-		h := k.Holders[k.lane]
-		if e.Continuity == string(client.ContinuityProven) || h.Unknown == e.NoHolder && h.Holder == e.Holder {
-			return
-		}
+	if k.lane >= 0 && (e.Continuity == string(client.ContinuityProven) || k.lane == k.laneOf(e)) {
+		return
 	}
 	k.close(k.unseen(e.Time), Gap)
 	k.open(e, true)
@@ -150,17 +141,14 @@ func (k *chartLock) unseen(at time.Time) time.Time {
 }
 
 func (c *Chart) addGuard(e format.LockEvent) {
-	var g *format.GuardLane
-	for _, guard := range c.guards {
-		if guard.Key == e.Name {
-			g = guard
-		}
+	guards := c.timeline.Guards
+	i := slices.IndexFunc(guards, func(g format.GuardLane) bool { return g.Key == e.Name })
+	if i < 0 {
+		i = len(guards)
+		guards = append(guards, format.GuardLane{Key: e.Name})
+		c.timeline.Guards = guards
 	}
-	if g == nil {
-		g = &format.GuardLane{Key: e.Name}
-		c.guards = append(c.guards, g)
-	}
-	switch e.What {
+	switch g := &guards[i]; e.What {
 	case Written:
 		g.Writes = append(g.Writes, e.Time)
 	case Removed:

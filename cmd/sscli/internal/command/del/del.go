@@ -37,11 +37,12 @@ func New() verb.Verb {
 			for _, w := range operands {
 				key := w.Text
 				req.Commands = append(req.Commands, client.Del(key, options))
-				req.Rows = append(req.Rows, format.Del{Key: key, Many: len(operands) > 1})
+				req.Rows = append(req.Rows, format.Del{Op: "del", Key: key, Many: len(operands) > 1})
 			}
 			req.Result = func(c *client.Command, result client.Result) (format.Result, bool, error) {
 				r := result.(client.DelResult)
 				return format.Del{
+					Op:  "del",
 					Key: c.Key(), Deleted: r.Deleted, Version: app.Version(r.Version), RTT: r.RTT, Many: len(operands) > 1,
 				}, r.Deleted, nil
 			}

@@ -49,7 +49,7 @@ func New() verb.Verb {
 				Force:    fence.Force,
 				Result: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
 					r := result.(client.VDelResult)
-					return format.VDel{Key: key, Deleted: r.Deleted, Found: r.Found, Version: app.Version(r.Version), RTT: r.RTT}, r.Deleted, nil
+					return format.Del{Op: "vdel", Key: key, Deleted: r.Deleted, Differs: r.Found, Version: app.Version(r.Version), RTT: r.RTT}, r.Deleted, nil
 				},
 			}, nil
 		},
