@@ -27,7 +27,7 @@ type goPackage struct {
 
 // forTests are packages that help tests and do not ship.
 func forTests() []string {
-	return []string{module + "/repl/screentest", module + "/emulator/mosquitto"}
+	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", rooms + "apptest"}
 }
 
 func packages(t *testing.T) []goPackage {
