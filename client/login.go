@@ -47,7 +47,7 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 		o.Password = secret
 	} else {
 		o.Auth = mqtt.Auth{Method: methodSAT, Data: func() ([]byte, error) {
-			token, err := readToken(s.o.TokenFile)
+			token, err := ReadToken(s.o.TokenFile)
 			secret = token
 			return token, err
 		}}
@@ -65,7 +65,7 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 func (s *Session) secret() ([]byte, error) {
 	switch {
 	case s.o.TokenFile != "":
-		return readToken(s.o.TokenFile)
+		return ReadToken(s.o.TokenFile)
 	case s.o.ReadPassword != nil:
 		return s.o.ReadPassword()
 	default:

@@ -39,9 +39,9 @@ func (e *TokenError) Error() string {
 
 func (e *TokenError) Unwrap() error { return e.Err }
 
-// readToken returns the content of the file without trailing white space: a newline is
-// not part of the token (protocol.md 7.2).
-func readToken(file string) ([]byte, error) {
+// ReadToken reads a service-account token from a file, without trailing white space: a newline is
+// not part of the token (protocol.md 7.2). The error is a *TokenError.
+func ReadToken(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, noToken(file, err)
@@ -130,7 +130,7 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 		case <-conn.Done():
 			return
 		}
-		next, err := readToken(s.o.TokenFile)
+		next, err := ReadToken(s.o.TokenFile)
 		if err != nil {
 			continue // it is being replaced; if it is really gone, the next login reports it
 		}

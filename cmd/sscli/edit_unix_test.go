@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -59,7 +60,7 @@ func TestEditAsks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			store := emulator.Start(t)
-			put(t, store, "cfg", `{"a":1}`)
+			apptest.Put(t, store, "cfg", `{"a":1}`)
 			env := editorScript(t, `if [ $n = 1 ]; then v=x; else v=2; fi; printf '{\n  "a": %s\n}\n' $v > "$1"`)
 			s := converse(t, env, nil, "-u", store.URL(), "edit", "cfg")
 			s.await(question)
@@ -67,7 +68,7 @@ func TestEditAsks(t *testing.T) {
 			if code := s.end(); code != tt.code {
 				t.Errorf("exit code %d, want %d: %s", code, tt.code, s.screen())
 			}
-			if got := contents(store)["cfg"]; got != tt.value {
+			if got := apptest.Contents(store)["cfg"]; got != tt.value {
 				t.Errorf("the store holds %q, want %q", got, tt.value)
 			}
 			if text, kept := keptText(t, s.screen()); text != tt.kept || kept != (tt.kept != "") {
@@ -80,7 +81,7 @@ func TestEditAsks(t *testing.T) {
 // TestEditHasTheTerminal: the editor reads what is typed, and its Ctrl-C is its own.
 func TestEditHasTheTerminal(t *testing.T) {
 	store := emulator.Start(t)
-	put(t, store, "k", "old")
+	apptest.Put(t, store, "k", "old")
 	env := editorScript(t, `trap 'echo caught' INT; echo ready; read -r line; read -r line; printf '%s\n' "$line" > "$1"`)
 	s := converse(t, env, nil, "-u", store.URL(), "edit", "k", "--lock", "l")
 	s.cmd.Stdout = nil
@@ -89,7 +90,7 @@ func TestEditHasTheTerminal(t *testing.T) {
 	if code := s.end(); code != 0 {
 		t.Errorf("exit code %d: %s", code, s.screen())
 	}
-	if got := contents(store); got["k"] != "second" || len(got) != 1 {
+	if got := apptest.Contents(store); got["k"] != "second" || len(got) != 1 {
 		t.Errorf("the store holds %q", got)
 	}
 	if left, err := filepath.Glob(filepath.Join(strings.TrimPrefix(env[1], "TMPDIR="), "sscli-edit-*")); err != nil || len(left) > 0 {
@@ -100,19 +101,19 @@ func TestEditHasTheTerminal(t *testing.T) {
 // TestEditWaitsForALock says what it waits for, and begins when the lock is free.
 func TestEditWaitsForALock(t *testing.T) {
 	store := emulator.Start(t)
-	put(t, store, "k", "old")
-	put(t, store, "l", "somebody")
+	apptest.Put(t, store, "k", "old")
+	apptest.Put(t, store, "l", "somebody")
 	env := editorScript(t, `echo new > "$1"`)
 	s := converse(t, env, nil, "-u", store.URL(), "edit", "k", "--lock", "l")
 	s.await(`waiting for lock "l", held by "somebody"`)
 	if strings.Contains(s.screen(), "editing") {
 		t.Errorf("the editor runs without the lock: %s", s.screen())
 	}
-	remove(store, "l")
+	apptest.Remove(store, "l")
 	if code := s.end(); code != 0 {
 		t.Errorf("exit code %d: %s", code, s.screen())
 	}
-	if got := contents(store)["k"]; got != "new" {
+	if got := apptest.Contents(store)["k"]; got != "new" {
 		t.Errorf("the store holds %q", got)
 	}
 }
@@ -121,7 +122,7 @@ func TestEditWaitsForALock(t *testing.T) {
 func TestEditInProtectedContext(t *testing.T) {
 	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
 		store := emulator.Start(t)
-		put(t, store, "k", "old")
+		apptest.Put(t, store, "k", "old")
 		s := converse(t, append(protectedContext(t, store), editorScript(t, `echo new > "$1"`)...), nil, "edit", "k")
 		s.await(`edit "k": context prod is protected. Continue? [y/N] `)
 		if n := store.State().Connections; n != 0 {
@@ -131,7 +132,7 @@ func TestEditInProtectedContext(t *testing.T) {
 		if got := s.end(); got != code {
 			t.Errorf("%q: exit code %d: %s", answer, got, s.screen())
 		}
-		if got, want := contents(store)["k"], map[int]string{0: "new", 2: "old"}[code]; got != want {
+		if got, want := apptest.Contents(store)["k"], map[int]string{0: "new", 2: "old"}[code]; got != want {
 			t.Errorf("%q: the store holds %q", answer, got)
 		}
 	}
@@ -140,14 +141,14 @@ func TestEditInProtectedContext(t *testing.T) {
 // TestEditInTheShell edits on a line of a shell, which then goes on.
 func TestEditInTheShell(t *testing.T) {
 	store := emulator.Start(t)
-	put(t, store, "k", "old")
+	apptest.Put(t, store, "k", "old")
 	u := seat{server: store, env: editorScript(t, `read -r line; echo "$line" > "$1"`)}.start(t)
 	u.ready()
 	u.types("edit k\r")
 	u.seesWithin("editing k with ")
 	u.types("typed\n")
 	u.ready()
-	if got := contents(store)["k"]; got != "typed" {
+	if got := apptest.Contents(store)["k"]; got != "typed" {
 		t.Errorf("the store holds %q:\n%s", got, u.screen)
 	}
 	if got := u.runs("get k"); !strings.HasPrefix(got, "typed\n") {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -41,7 +42,7 @@ func exportIntoImport(t *testing.T, program string, keys int) map[string]float64
 	rnd := rand.New(rand.NewPCG(7, uint64(keys)))
 	from, to := emulator.Start(t), emulator.Start(t)
 	for n := range keys {
-		put(t, from, fmt.Sprintf("%s/%d", randomBytes(rnd, 1, 20), n), randomBytes(rnd, 0, 1600))
+		apptest.Put(t, from, fmt.Sprintf("%s/%d", apptest.RandomBytes(rnd, 1, 20), n), apptest.RandomBytes(rnd, 0, 1600))
 	}
 	command := func(store *emulator.Server, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), program, args...)
@@ -99,7 +100,7 @@ func exportIntoImport(t *testing.T, program string, keys int) map[string]float64
 	if out, err := os.ReadFile(result); err != nil || string(out) != fmt.Sprintf("%d\t0\t0\t0\t0\t0\n", keys) {
 		t.Errorf("import: %v: %q", err, out)
 	}
-	moved, want := contents(to), contents(from)
+	moved, want := apptest.Contents(to), apptest.Contents(from)
 	if len(moved) != len(want) {
 		t.Errorf("%d keys were moved, want %d", len(moved), len(want))
 	}

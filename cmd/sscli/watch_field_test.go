@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestWatchFieldBreaks(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
-	put(t, store, "cfg", `{"mode":"auto"}`)
+	apptest.Put(t, store, "cfg", `{"mode":"auto"}`)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	await := func(reached func(emulator.State) bool) {
@@ -31,27 +32,27 @@ func TestWatchFieldBreaks(t *testing.T) {
 	}
 	ended := make(chan result, 1)
 	go func() {
-		code, stdout, stderr := runHere(t, nil, "watch", "cfg", "--field", ".mode", "-n", "2", "-u", store.URL(), "-o", "raw")
+		code, stdout, stderr := apptest.Run(t, table(), nil, "watch", "cfg", "--field", ".mode", "-n", "2", "-u", store.URL(), "-o", "raw")
 		ended <- result{code, stdout, stderr}
 	}()
 	// A watch asks for a key, and then reads it: two requests.
 	read := 2
 	await(func(s emulator.State) bool { return s.Replies == read && s.Registrations == 1 })
-	put(t, store, "cfg", `{"mode":"auto","n":1}`)
+	apptest.Put(t, store, "cfg", `{"mode":"auto","n":1}`)
 	await(func(s emulator.State) bool { return s.Notifications == 1 })
 	store.DropAll()
 	read += 2
 	await(func(s emulator.State) bool { return s.Replies == read && s.Registrations == 1 })
-	put(t, store, "cfg", `{"mode":"manual"}`)
+	apptest.Put(t, store, "cfg", `{"mode":"manual"}`)
 	await(func(s emulator.State) bool { return s.Notifications == 2 })
 	store.RefuseConnect(func(string, string) byte { return 0x88 })
 	store.DropAll()
 	await(func(s emulator.State) bool { return s.Clients == 0 })
-	put(t, store, "cfg", `{"mode":"manual","n":2}`)
+	apptest.Put(t, store, "cfg", `{"mode":"manual","n":2}`)
 	store.RefuseConnect(nil)
 	read += 2
 	await(func(s emulator.State) bool { return s.Replies == read && s.Registrations == 1 })
-	put(t, store, "cfg", `{"mode":"end"}`)
+	apptest.Put(t, store, "cfg", `{"mode":"end"}`)
 	got := <-ended
 	want := `initial	cfg	V	-	"auto"
 set	cfg	V	"auto"	"manual"

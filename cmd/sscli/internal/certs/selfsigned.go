@@ -151,7 +151,7 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 		return fmt.Errorf("%s %s, and cannot be made without ca.key: use another directory", crt, why)
 	}
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, NotAfter: earlier(s.Now.Add(certificateLife), ca.cert.NotAfter),
+		Subject: pkix.Name{CommonName: name}, NotAfter: slices.MinFunc([]time.Time{s.Now.Add(certificateLife), ca.cert.NotAfter}, time.Time.Compare),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use},
 	}
 	for _, n := range names {
@@ -183,13 +183,6 @@ func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) st
 		return "does not match its key"
 	}
 	return ""
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // issue writes NAME.key and NAME.crt, signed by ca, or by itself if ca has no certificate.

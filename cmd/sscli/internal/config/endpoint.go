@@ -186,18 +186,8 @@ func checkHost(host string) string {
 // URL returns the URL of the broker, without the user and without the query of a WebSocket's
 // path, which may hold a secret.
 func (s Settings) URL() string {
-	u := url.URL{Scheme: "mqtt", Host: s.Address}
-	if s.WebSocket != "" {
-		u.Scheme = "ws"
-	}
-	switch {
-	case s.TLS && s.WebSocket != "":
-		u.Scheme = "wss"
-	case s.TLS:
-		u.Scheme = "mqtts"
-	}
-	path, _, _ := strings.Cut(s.WebSocket, "?")
-	return u.String() + path
+	shown, _, _ := strings.Cut(s.fullURL(), "?")
+	return shown
 }
 
 // fullURL returns URL with the query of a WebSocket's path. The query may hold a secret.
@@ -205,14 +195,12 @@ func (s Settings) fullURL() string {
 	if s.Address == "" {
 		return ""
 	}
-	plain := s
-	plain.WebSocket = ""
-	if s.WebSocket == "" {
-		return plain.URL()
+	scheme := "mqtt"
+	if s.WebSocket != "" {
+		scheme = "ws"
 	}
-	scheme := "ws"
 	if s.TLS {
-		scheme = "wss"
+		scheme += "s"
 	}
 	u := url.URL{Scheme: scheme, Host: s.Address}
 	return u.String() + s.WebSocket

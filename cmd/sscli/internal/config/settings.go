@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,29 +142,13 @@ func (s setting) field() any {
 
 // copy copies the value from one Settings to another.
 func (s setting) copy(to, from *Settings) {
-	switch p := s.into(to).(type) {
-	case *string:
-		*p = *s.into(from).(*string)
-	case *bool:
-		*p = *s.into(from).(*bool)
-	case *Level:
-		*p = *s.into(from).(*Level)
-	case *time.Duration:
-		*p = *s.into(from).(*time.Duration)
-	}
+	reflect.ValueOf(s.into(to)).Elem().Set(reflect.ValueOf(s.into(from)).Elem())
 }
 
 // oneOf lists words: "a, b or c".
 func oneOf(words []string) string {
-	text := words[0]
-	for i, w := range words[1:] {
-		if i == len(words)-2 {
-			text += " or " + w
-		} else {
-			text += ", " + w
-		}
-	}
-	return text
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // settings returns the table, in the order of `context show`. The slice is shared: do not change

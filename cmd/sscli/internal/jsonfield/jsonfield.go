@@ -29,7 +29,7 @@ type Value struct {
 	here bool
 }
 
-// Parse reads a JSON text. ok is false if it is none, or is not UTF-8.
+// Parse reads a JSON text. ok is false if the text is not JSON or not UTF-8.
 func Parse(text []byte) (v Value, ok bool) {
 	if !utf8.Valid(text) {
 		return Value{}, false
@@ -49,8 +49,8 @@ func Parse(text []byte) (v Value, ok bool) {
 // Exists reports whether the field is there.
 func (v Value) Exists() bool { return v.here }
 
-// String returns the value as JSON without spaces, with the members of objects sorted; empty
-// for a field that is missing.
+// String returns the value as JSON without spaces, with the members of objects sorted. It is
+// empty for a field that is missing.
 func (v Value) String() string {
 	if !v.here {
 		return ""
@@ -64,7 +64,7 @@ func (v Value) String() string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// Text returns what a string contains, and every other value as String does.
+// Text returns the content of a string, and String for every other value.
 func (v Value) Text() string {
 	if s, ok := v.v.(string); ok {
 		return s
@@ -74,24 +74,26 @@ func (v Value) Text() string {
 
 // At returns a field of the value.
 func (v Value) At(p Path) Value {
-	for _, s := range p {
-		switch parent := v.v.(type) {
-		case map[string]any:
-			v.v, v.here = parent[s.name]
-			v.here = v.here && !s.isIndex
-		case []any:
-			v.here = s.isIndex && s.index < len(parent)
-			if v.here {
-				v.v = parent[s.index]
-			}
-		default:
-			v.here = false
-		}
-		if !v.here {
-			return Value{}
-		}
+	for _, step := range p {
+		v = v.field(step)
 	}
 	return v
+}
+
+// field returns a member of an object or an element of an array.
+func (v Value) field(step any) Value {
+	switch parent := v.v.(type) {
+	case map[string]any:
+		if name, ok := step.(string); ok {
+			field, here := parent[name]
+			return Value{field, here}
+		}
+	case []any:
+		if i, ok := step.(int); ok && i < len(parent) {
+			return Value{parent[i], true}
+		}
+	}
+	return Value{}
 }
 
 // A Change is a field that differs.
@@ -100,48 +102,44 @@ type Change struct {
 	Old, New Value // the zero Value: the field is missing
 }
 
-// Diff returns the fields that differ, in the order of their names: of objects that both have
-// the members, of arrays that both have the elements, else the whole field.
+// Diff returns the fields that differ, in the order of their names. It compares the members of
+// two objects and the elements of two arrays, and any other two values as a whole.
 func Diff(old, now Value) []Change { return diff(nil, Path{}, old, now) }
 
 func diff(changes []Change, p Path, old, now Value) []Change {
-	// The copy of a path, because siblings share their beginning.
-	below := func(s step) Path { return append(p[:len(p):len(p)], s) }
-	switch o := old.v.(type) {
-	case map[string]any:
-		n, same := now.v.(map[string]any)
-		if !same || !now.here {
-			break
-		}
-		names := maps.Clone(o)
-		maps.Copy(names, n)
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			var a, b Value
-			a.v, a.here = o[name]
-			b.v, b.here = n[name]
-			changes = diff(changes, below(step{name: name}), a, b)
-		}
-		return changes
-	case []any:
-		n, same := now.v.([]any)
-		if !same || !now.here {
-			break
-		}
-		element := func(list []any, i int) Value {
-			if i < len(list) {
-				return Value{list[i], true}
-			}
-			return Value{}
-		}
-		for i := range max(len(o), len(n)) {
-			changes = diff(changes, below(step{index: i, isIndex: true}), element(o, i), element(n, i))
-		}
-		return changes
+	steps, ok := commonSteps(old.v, now.v)
+	for _, step := range steps {
+		// Siblings have paths of their own.
+		changes = diff(changes, append(slices.Clone(p), step), old.field(step), now.field(step))
 	}
-	if Equal(old, now) {
+	if ok || Equal(old, now) {
 		return changes
 	}
 	return append(changes, Change{p, old, now})
+}
+
+// commonSteps returns the names or the indexes of the fields of two objects or two arrays. ok is
+// false for any other two values.
+func commonSteps(old, now any) (steps []any, ok bool) {
+	switch o := old.(type) {
+	case map[string]any:
+		if n, same := now.(map[string]any); same {
+			names := maps.Clone(o)
+			maps.Copy(names, n)
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				steps = append(steps, name)
+			}
+			return steps, true
+		}
+	case []any:
+		if n, same := now.([]any); same {
+			for i := range max(len(o), len(n)) {
+				steps = append(steps, i)
+			}
+			return steps, true
+		}
+	}
+	return nil, false
 }
 
 // Equal reports whether two values are the same, or both are missing.

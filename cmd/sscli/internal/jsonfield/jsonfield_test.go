@@ -165,22 +165,24 @@ func patch(v Value, p Path, field Value) Value {
 	s := p[0]
 	switch parent := v.v.(type) {
 	case map[string]any:
-		inner, here := parent[s.name]
+		name := s.(string)
+		inner, here := parent[name]
 		got := patch(Value{inner, here}, p[1:], field)
 		if !got.here {
-			delete(parent, s.name)
+			delete(parent, name)
 		} else {
-			parent[s.name] = got.v
+			parent[name] = got.v
 		}
 	case []any:
-		for len(parent) <= s.index {
+		i := s.(int)
+		for len(parent) <= i {
 			parent = append(parent, removed{})
 		}
-		got := patch(Value{parent[s.index], true}, p[1:], field)
+		got := patch(Value{parent[i], true}, p[1:], field)
 		if !got.here {
-			parent[s.index] = removed{}
+			parent[i] = removed{}
 		} else {
-			parent[s.index] = got.v
+			parent[i] = got.v
 		}
 		v.v = parent
 	}

@@ -12,13 +12,12 @@
 //		options.Observe = log.Observe
 //	}
 //
-// The log is nil unless it was asked for, so that a server without one need not look at it.
-// Each line is written before the server goes on: none is lost, and a reader of the log
-// slowly makes the server slow. Passwords are in no line; keys and values are escaped.
+// The log is nil unless it was asked for, so that a server without one does no work for it.
+// The server waits until each line is written: no line is lost, and a slow reader of the log
+// makes the server slow. No line has a password; keys and values are escaped.
 package requestlog
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,11 +38,6 @@ import (
 // Flags are the flags of a log.
 type Flags struct{ form config.Text }
 
-const (
-	formText = "text"
-	formJSON = "json"
-)
-
 // Bind defines the flags.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	fs.Var(&f.form, "log-format", "`FORM` of the lines of -v: text, or json with one object per line; implies -v")
@@ -61,16 +55,15 @@ type Log struct {
 // error is JSON from now on, too.
 func (f Flags) Open(a *app.App) (*Log, error) {
 	level := a.Settings.Verbose
-	if level == 0 && f.form == "" {
-		return nil, nil
-	}
 	form := a.Output
 	switch {
-	case f.form == formJSON:
-		form = formJSON
-	case f.form == formText && a.Output == formJSON:
+	case f.form == "" && level == 0:
+		return nil, nil
+	case f.form == "json":
+		form = "json"
+	case f.form == "text" && a.Output == "json":
 		form = "human"
-	case f.form != "" && f.form != formText:
+	case f.form != "" && f.form != "text":
 		return nil, fault.Usagef("--log-format %.32q: want text or json", string(f.form))
 	}
 	out, err := a.Diagnostics(form)
@@ -84,106 +77,111 @@ func (f Flags) Open(a *app.App) (*Log, error) {
 }
 
 // print writes a line. An error is ignored: there is no place left to report it.
-func (l *Log) print(r format.Result) {
+func (l *Log) print(e format.LogEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.out.Print(r)
+	_ = l.out.Print(e)
 }
 
-// Observe writes what an emulator saw.
-func (l *Log) Observe(o emulator.Observation) {
-	switch o.Kind {
-	case emulator.ObservedRequest:
-		l.print(l.request(o))
-	case emulator.ObservedExpiry:
-		l.print(format.Expiry{Time: o.Time, Key: string(o.Key), Version: version(o.Version), Notified: len(o.Notified)})
-	case emulator.ObservedRedis:
-		l.redis(o)
-	case emulator.ObservedRefusal:
-		l.print(connection("refuse", o))
-	case emulator.ObservedConnect:
-		if l.detailed {
-			l.print(connection("connect", o))
-		}
-	case emulator.ObservedDisconnect:
-		if l.detailed {
-			l.print(connection("disconnect", o))
-		}
-	}
-}
-
-// Engine writes what the store of [emulator.Attach] saw.
+// Engine writes what the store of [emulator.Attach] observed.
 func (l *Log) Engine(o emulator.StoreObservation) {
 	l.Observe(emulator.Observation{StoreObservation: o})
 }
 
-// Command writes a command of a Redis client, of which the store is not in this process.
+// Command writes a command of a Redis client on a store in another process.
 func (l *Log) Command(seen redis.Seen) {
 	o := emulator.Observation{Redis: &seen, Took: seen.Took}
-	o.Time, o.ClientID, o.Username, o.Version = time.Now(), seen.Who.ID, seen.Who.User, seen.Version
-	l.redis(o)
+	o.Kind, o.Time, o.ClientID, o.Username, o.Version = emulator.ObservedRedis, time.Now(), seen.Who.ID, seen.Who.User, seen.Version
+	l.Observe(o)
 }
 
-func connection(op string, o emulator.Observation) format.Connection {
-	c := format.Connection{Op: op, Time: o.Time, Client: o.ClientID, User: o.Username, Remote: o.Remote, Reason: o.Reason}
-	switch o.MQTT {
-	case 5:
-		c.Protocol = "MQTT 5"
-	case 4:
-		c.Protocol = "MQTT 3.1.1"
-	}
-	return c
-}
-
-func version(text []byte) format.Version {
-	v, err := client.ParseVersion(string(text))
-	if err != nil { // there is none
-		return nil
-	}
-	return v
-}
-
-// base is what requests have in common, whichever way they came.
-func (l *Log) base(o emulator.Observation) format.Request {
-	r := format.Request{
+// Observe writes what an emulator observed.
+func (l *Log) Observe(o emulator.Observation) {
+	e := format.LogEvent{
 		Time: o.Time, Client: o.ClientID, User: o.Username,
-		Outcome: string(o.Outcome), Cause: o.Cause, Version: version(o.Version), Notified: len(o.Notified),
+		Outcome: string(o.Outcome), Cause: o.Cause, Notified: len(o.Notified),
+		Remote: o.Remote, Protocol: map[byte]string{5: "MQTT 5", 4: "MQTT 3.1.1"}[o.MQTT], Reason: o.Reason,
 	}
-	if l.detailed {
-		r.Detail = &format.RequestDetail{Took: o.Took, Topic: o.Topic, Received: len(o.Reply)}
-		for _, n := range o.Notified {
-			r.Detail.Watchers = append(r.Detail.Watchers, n.ClientID)
+	if v, err := client.ParseVersion(string(o.Version)); err == nil { // else there is none
+		e.Version = v
+	}
+	switch o.Kind {
+	case emulator.ObservedRequest, emulator.ObservedRedis:
+		l.request(e, o)
+		return
+	case emulator.ObservedExpiry:
+		e.Op, e.Keys, e.Outcome = "expire", []string{string(o.Key)}, ""
+	case emulator.ObservedRefusal:
+		e.Op = "refuse"
+	case emulator.ObservedConnect, emulator.ObservedDisconnect:
+		if !l.detailed {
+			return
 		}
+		e.Op = string(o.Kind)
+	default:
+		return
 	}
-	return r
+	l.print(e)
 }
 
-// request describes a request of the store's protocol.
-func (l *Log) request(o emulator.Observation) format.Request {
-	r := l.base(o)
-	r.Fence = string(o.Request.Fence)
-	if r.Detail != nil {
-		r.Detail.Sent, r.Detail.Clock = len(o.Request.Payload), string(o.Request.Timestamp)
+// request writes a request, of the store's protocol or of a Redis client.
+func (l *Log) request(e format.LogEvent, o emulator.Observation) {
+	e.Op = "request"
+	var d format.RequestDetail
+	if l.detailed {
+		e.Detail = &d
 	}
+	d.Took, d.Topic, d.Received = o.Took, o.Topic, len(o.Reply)
+	for _, n := range o.Notified {
+		d.Watchers = append(d.Watchers, n.ClientID)
+	}
+	if o.Redis == nil {
+		describeRequest(&e, &d, o)
+	} else if !describeCommand(&e, &d, o.Redis) && !l.detailed {
+		return
+	}
+	l.print(e)
+}
+
+// describeRequest describes a request of the store's protocol.
+func describeRequest(e *format.LogEvent, d *format.RequestDetail, o emulator.Observation) {
+	e.Fence, d.Sent, d.Clock = string(o.Request.Fence), len(o.Request.Payload), string(o.Request.Timestamp)
 	if len(o.Words) == 0 {
-		return r
+		return
 	}
-	r.Verb = strings.ToLower(string(o.Words[0]))
+	e.Verb = strings.ToLower(string(o.Words[0]))
 	rest := o.Words[1:]
-	if len(rest) > 0 && r.Verb != "scan" {
-		r.Keys, rest = []string{string(rest[0])}, rest[1:]
+	if len(rest) > 0 && e.Verb != "scan" {
+		e.Keys, rest = []string{string(rest[0])}, rest[1:]
 	}
-	if len(rest) > 0 && (r.Verb == "set" || r.Verb == "vdel") {
-		if r.Detail != nil {
-			r.Detail.Value, r.Detail.HasValue = rest[0], true
-		}
-		rest = rest[1:]
+	if len(rest) > 0 && (e.Verb == "set" || e.Verb == "vdel") {
+		d.Value, rest = append([]byte{}, rest[0]...), rest[1:]
 	}
-	r.Options = words(rest)
-	if r.Outcome == string(emulator.OutcomeOK) {
-		r.Result = result(r.Verb, o.Reply)
+	e.Options = words(rest)
+	if o.Outcome == emulator.OutcomeOK {
+		e.Result = result(e.Verb, o.Reply)
 	}
-	return r
+}
+
+// describeCommand describes a command of a Redis client. It returns false if the command has
+// nothing to do with the store.
+func describeCommand(e *format.LogEvent, d *format.RequestDetail, seen *redis.Seen) bool {
+	e.Port, e.Verb, e.Options = "redis", seen.Name, words(seen.Options)
+	for _, k := range seen.Keys {
+		e.Keys = append(e.Keys, string(k))
+	}
+	d.Value, d.Received = seen.Value, len(seen.Reply)
+	text, refused := seen.Refused()
+	why, missed := seen.Missed()
+	switch {
+	case refused:
+		e.Outcome, e.Cause = string(emulator.OutcomeRefused), text
+	case missed:
+		e.Outcome, e.Cause = string(emulator.OutcomeNo), why
+	default:
+		e.Outcome, e.Result = string(emulator.OutcomeOK), seen.Summary()
+	}
+	return seen.Store || refused
 }
 
 // words joins words as one types them.
@@ -221,32 +219,4 @@ func result(verb string, payload []byte) string {
 	default:
 		return string(v.Text)
 	}
-}
-
-// redis writes a command of a Redis client, unless it has nothing to do with the store and no
-// detail is wanted.
-func (l *Log) redis(o emulator.Observation) {
-	seen := o.Redis
-	text, refused := seen.Refused()
-	if !seen.Store && !refused && !l.detailed {
-		return
-	}
-	r := l.base(o)
-	r.Port, r.Verb, r.Options = "redis", seen.Name, words(seen.Options)
-	for _, k := range seen.Keys {
-		r.Keys = append(r.Keys, string(bytes.Clone(k)))
-	}
-	if r.Detail != nil {
-		r.Detail.Value, r.Detail.HasValue, r.Detail.Received = seen.Value, seen.Value != nil, len(seen.Reply)
-	}
-	why, missed := seen.Missed()
-	switch {
-	case refused:
-		r.Outcome, r.Cause = string(emulator.OutcomeRefused), text
-	case missed:
-		r.Outcome, r.Cause = string(emulator.OutcomeNo), why
-	default:
-		r.Outcome, r.Result = string(emulator.OutcomeOK), seen.Summary()
-	}
-	l.print(r)
 }

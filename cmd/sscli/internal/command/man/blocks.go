@@ -2,7 +2,6 @@ package man
 
 import (
 	"errors"
-	"slices"
 	"strings"
 )
 
@@ -84,20 +83,14 @@ func tableRows(lines []string) ([][2]string, error) {
 // Outdent removes the blanks that all lines begin with, and blanks at the ends of lines.
 func Outdent(text string) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
-	indent := slices.Min(indents(lines))
+	indent := len(text)
+	for _, line := range lines {
+		if bare := strings.TrimLeft(line, " "); bare != "" {
+			indent = min(indent, len(line)-len(bare))
+		}
+	}
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line[min(indent, len(line)):], " ")
 	}
 	return strings.Join(lines, "\n")
-}
-
-// indents returns the indent of each line that is not blank, and a large number.
-func indents(lines []string) []int {
-	widths := []int{1 << 10}
-	for _, line := range lines {
-		if bare := strings.TrimLeft(line, " "); bare != "" {
-			widths = append(widths, len(line)-len(bare))
-		}
-	}
-	return widths
 }

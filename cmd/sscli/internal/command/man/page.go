@@ -16,14 +16,14 @@ func page(cmd *cobra.Command, e Edition) string {
 	topic := cmd.IsAdditionalHelpTopicCommand()
 	// No hyphenation, and no blanks to justify lines.
 	fmt.Fprintf(&r, ".TH \"%s\" \"%s\" %s %q \"sscli manual\"\n.nh\n.ad l\n",
-		EscapeRoff(strings.ToUpper(PageName(cmd))), section(cmd), e.Date, strings.TrimSpace("sscli "+e.Version))
+		escape(strings.ToUpper(PageName(cmd))), section(cmd), e.Date, strings.TrimSpace("sscli "+e.Version))
 	r.macro("SH", "NAME")
 	r.text(PageName(cmd) + " - " + cmd.Short)
 	if !topic {
 		r.macro("SH", "SYNOPSIS")
 		_, operands, _ := strings.Cut(cmd.Use, " ")
 		if operands != "" {
-			operands = EscapeRoff(operands) + " "
+			operands = escape(operands) + " "
 		}
 		if cmd.HasAvailableSubCommands() {
 			operands += italic("COMMAND") + " "

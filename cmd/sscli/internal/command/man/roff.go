@@ -12,7 +12,7 @@ type roff struct{ strings.Builder }
 func (r *roff) macro(name string, args ...string) {
 	r.WriteString("." + name)
 	for _, arg := range args {
-		r.WriteString(` "` + EscapeRoff(arg) + `"`)
+		r.WriteString(` "` + escape(arg) + `"`)
 	}
 	r.WriteByte('\n')
 }
@@ -20,7 +20,7 @@ func (r *roff) macro(name string, args ...string) {
 // text adds lines of escaped text.
 func (r *roff) text(lines ...string) {
 	for _, line := range lines {
-		r.WriteString(EscapeRoff(line) + "\n")
+		r.WriteString(escape(line) + "\n")
 	}
 }
 
@@ -56,22 +56,22 @@ func (r *roff) blocks(list []Block) {
 	}
 }
 
-func bold(text string) string { return `\fB` + EscapeRoff(text) + `\fR` }
+func bold(text string) string { return `\fB` + escape(text) + `\fR` }
 
-func italic(text string) string { return `\fI` + EscapeRoff(text) + `\fR` }
+func italic(text string) string { return `\fI` + escape(text) + `\fR` }
 
-// EscapeRoff returns a text in which nothing has a special meaning to a formatter. It escapes the
+// escape returns a text in which nothing has a special meaning to a formatter. It escapes the
 // ASCII characters too that formatters would replace by typographic ones.
-func EscapeRoff(text string) string {
-	escapes := map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
+func escape(text string) string {
+	special := map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
 	var b strings.Builder
 	if strings.HasPrefix(text, ".") {
 		b.WriteString(`\&`) // or the line would be a request
 	}
 	for _, c := range text {
-		switch escape, special := escapes[c]; {
-		case special:
-			b.WriteString(escape)
+		switch with, ok := special[c]; {
+		case ok:
+			b.WriteString(with)
 		case c > '~':
 			fmt.Fprintf(&b, `\[u%04X]`, c)
 		default:

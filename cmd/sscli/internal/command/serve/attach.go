@@ -1,15 +1,12 @@
 package serve
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -166,24 +163,9 @@ func attachOptions(o client.Options) mqtt.Options {
 		AwaitConnack: o.NoPipelining,
 	}
 	if o.TokenFile != "" {
-		// The token is not shown again while a connection lasts: a broker that ends it
-		// when the token expires is connected to with the next one.
-		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return readToken(o.TokenFile) }}
+		// A broker that ends the connection when the token expires gets the next token with
+		// the next connection.
+		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return client.ReadToken(o.TokenFile) }}
 	}
 	return m
-}
-
-// readToken reads a service-account token as client does.
-func readToken(name string) ([]byte, error) {
-	token, err := os.ReadFile(name)
-	if path, ok := errors.AsType[*os.PathError](err); ok {
-		err = path.Err
-	}
-	if token = bytes.TrimRight(token, " \t\r\n"); err == nil && (len(token) == 0 || len(token) > math.MaxUint16) {
-		err = errors.New("the file holds no token")
-	}
-	if err != nil {
-		return nil, &client.TokenError{File: name, Err: err}
-	}
-	return token, nil
 }

@@ -1,0 +1,101 @@
+package export_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
+	"github.com/sscli/sscli/emulator"
+)
+
+func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return apptest.Run(t, []app.Command{{Name: "export", New: export.New}, {Name: "import", New: importcmd.New}}, nil, args...)
+}
+
+// TestExportSurvivesABrokenConnection cuts the connection at pages and at GETs. The file is
+// whole all the same.
+func TestExportSurvivesABrokenConnection(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(3, 4))
+	store, copied := emulator.Start(t, emulator.Options{ScanPage: 20}), emulator.Start(t)
+	for n := range 500 {
+		apptest.Put(t, store, fmt.Sprintf("key%d", n), apptest.RandomBytes(rnd, 0, 50))
+	}
+	var requests, cuts atomic.Int32
+	store.Intercept(func(emulator.Request) emulator.Action {
+		switch n := requests.Add(1); {
+		case n%97 == 0:
+			cuts.Add(1)
+			return emulator.Action{Cut: true}
+		case n%131 == 0:
+			cuts.Add(1)
+			return emulator.Action{CutAfter: true}
+		}
+		return emulator.Action{}
+	})
+	file := filepath.Join(t.TempDir(), "file")
+	code, _, stderr := run(t, "export", "-u", store.URL(), "-f", file)
+	if code != 0 || cuts.Load() < 3 || !strings.Contains(stderr, "; connecting again\n") || !strings.Contains(stderr, "the broker answers again after ") || !strings.Contains(stderr, "sscli: 500 keys, ") {
+		t.Fatalf("exit code %d after %d cuts: %s", code, cuts.Load(), stderr)
+	}
+	if code, _, stderr := run(t, "import", file, "-u", copied.URL()); code != 0 {
+		t.Fatalf("import: exit code %d: %s", code, stderr)
+	}
+	if diff := cmp.Diff(apptest.Contents(store), apptest.Contents(copied)); diff != "" {
+		t.Errorf("the stores differ (-exported +imported):\n%s", diff)
+	}
+}
+
+// TestExportSaysWhatChanged writes and deletes keys between the scan and the reading.
+func TestExportSaysWhatChanged(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"-o raw":  "while the keys were read, 1 key was written and 1 key was deleted: c, \"d\\x00\"\n",
+		"-o json": `"written_meanwhile":1,"deleted_meanwhile":1,"changed_keys":["c","d\u0000"]}`,
+	} {
+		// The versions of the keys are older than the export, by any clock.
+		store := emulator.Start(t, emulator.Options{Skew: -10 * time.Second})
+		for _, key := range []string{"a", "b", "c", "d\x00"} {
+			apptest.Put(t, store, key, "1")
+		}
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			if r.Verb() == wire.VerbScan {
+				return emulator.Action{DelayReply: 25 * time.Second}
+			}
+			return emulator.Action{}
+		})
+		done := make(chan string)
+		go func() {
+			code, _, stderr := run(t, append(strings.Fields(args), "export", "-u", store.URL())...)
+			if code != 0 {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+			done <- stderr
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := store.Await(ctx, func(s emulator.State) bool { return s.Delayed == 1 }); err != nil {
+			t.Fatal(err)
+		}
+		store.FastForward(20 * time.Second)
+		apptest.Put(t, store, "c", "2")
+		apptest.Remove(store, "d\x00")
+		store.FastForward(5 * time.Second)
+		if stderr := <-done; !strings.Contains(stderr, want) {
+			t.Errorf("%s: %s, want %s", args, stderr, want)
+		}
+	}
+}

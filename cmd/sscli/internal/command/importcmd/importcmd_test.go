@@ -1,0 +1,93 @@
+package importcmd_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
+	"github.com/sscli/sscli/emulator"
+)
+
+func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return apptest.Run(t, []app.Command{{Name: "import", New: importcmd.New}}, nil, args...)
+}
+
+// TestImportResumes cuts the connection of an import. Another one goes on from the line that
+// the first one names.
+func TestImportResumes(t *testing.T) {
+	t.Parallel()
+	const keys = 300
+	for _, tt := range []struct {
+		flags  []string
+		action emulator.Action
+	}{
+		{nil, emulator.Action{CutAfter: true}},
+		{[]string{"--only-new"}, emulator.Action{Cut: true}},
+		{[]string{"--inflight", "1"}, emulator.Action{Disconnect: 0x8B}},
+	} {
+		t.Run(strings.Join(tt.flags, " "), func(t *testing.T) {
+			t.Parallel()
+			flags, action := tt.flags, tt.action
+			store := emulator.Start(t)
+			var file bytes.Buffer
+			want := make(map[string]string)
+			rnd := rand.New(rand.NewPCG(5, 6))
+			for n := range keys {
+				key, value := fmt.Sprintf("key%d", n), fmt.Sprintf("%x", apptest.RandomBytes(rnd, 0, 9))
+				want[key] = value
+				fmt.Fprintf(&file, "{\"key\":%q,\"value\":%q}\n", key, value)
+			}
+			name := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(name, file.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var writes atomic.Int32
+			store.Intercept(func(r emulator.Request) emulator.Action {
+				if r.Verb() == wire.VerbSet && writes.Add(1) == keys/2 {
+					return action
+				}
+				return emulator.Action{}
+			})
+			args := append([]string{"import", name, "-u", store.URL(), "-o", "json", "-t", "1s"}, flags...)
+			from, tries := 1, 0
+			for from > 0 {
+				if tries++; tries > 3 {
+					t.Fatalf("%v %+v: the third import does not reach the end", flags, action)
+				}
+				code, stdout, stderr := run(t, append(args, "--from-line", strconv.Itoa(from))...)
+				var sum struct {
+					Op                               string
+					Lines, Applied, Refused, Unknown int
+					Resume                           int `json:"resume_line"`
+				}
+				if err := json.Unmarshal([]byte(stdout), &sum); err != nil {
+					t.Fatalf("%v: %q %s", err, stdout, stderr)
+				}
+				if sum.Op != "import" || (code == 0) != (sum.Resume == 0) || code == 1 || code == 0 && sum.Refused+sum.Unknown > 0 {
+					t.Errorf("%v %+v: exit code %d, %s", flags, action, code, stdout)
+				}
+				if sum.Resume > 0 && (sum.Resume < from || !strings.Contains(stderr, fmt.Sprintf("--from-line %d", sum.Resume))) {
+					t.Errorf("%v %+v: begun with line %d, to go on from line %d: %s", flags, action, from, sum.Resume, stderr)
+				}
+				from = sum.Resume
+			}
+			if diff := cmp.Diff(want, apptest.Contents(store)); diff != "" {
+				t.Errorf("%v %+v (-file +store):\n%s", flags, action, diff)
+			}
+		})
+	}
+}
