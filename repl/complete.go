@@ -142,22 +142,18 @@ func listed(candidates []Candidate, width int) string {
 	}
 	widest, help := 0, false
 	words := make([]string, len(candidates))
-	widths := make([]int, len(candidates))
 	for i, c := range candidates {
 		words[i] = c.word()
-		for _, r := range words[i] {
-			widths[i] += format.Width(r)
-		}
-		widest = max(widest, widths[i])
+		widest = max(widest, format.Columns(words[i]))
 		help = help || c.Help != ""
 	}
+	pad := func(word string) string { return strings.Repeat(" ", widest-format.Columns(word)+2) }
 	var b strings.Builder
 	if help {
 		for i, c := range candidates {
 			b.WriteString(words[i])
 			if room := width - widest - 3; c.Help != "" && room > 8 {
-				b.WriteString(strings.Repeat(" ", widest-widths[i]+2))
-				b.WriteString(cutTo(format.Escape(c.Help), room))
+				b.WriteString(pad(words[i]) + cutTo(format.Escape(c.Help), room))
 			}
 			b.WriteString("\r\n")
 		}
@@ -169,7 +165,7 @@ func listed(candidates []Candidate, width int) string {
 		for i := r; i < len(words); i += rows {
 			b.WriteString(words[i])
 			if i+rows < len(words) {
-				b.WriteString(strings.Repeat(" ", widest-widths[i]+2))
+				b.WriteString(pad(words[i]))
 			}
 		}
 		b.WriteString("\r\n")

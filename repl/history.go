@@ -100,7 +100,7 @@ func (h *History) Add(entry string) error {
 		return nil
 	}
 	err := h.locked(func(f *os.File) error {
-		_, err := f.WriteString(encodeEntry(entry) + "\n")
+		_, err := f.WriteString(format.Escape(entry) + "\n")
 		return err
 	})
 	if err != nil {
@@ -120,8 +120,6 @@ func (h *History) remember(entry string) bool {
 	h.entries = append(h.entries, entry)
 	return true
 }
-
-func encodeEntry(entry string) string { return format.Escape(entry) }
 
 // decodeEntry decodes a line of the file. A line that is not valid, because it was
 // edited by hand, is taken as it is.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/format"
 )
 
 func openHistory(t testing.TB, path string) *History {
@@ -94,7 +96,7 @@ func TestHistoryUnusable(t *testing.T) {
 func FuzzHistory(f *testing.F) {
 	f.Add("set a \"\\x00\"\r\n'\xff")
 	f.Fuzz(func(t *testing.T, entry string) {
-		line := encodeEntry(entry)
+		line := format.Escape(entry)
 		if strings.ContainsAny(line, "\r\n") {
 			t.Errorf("%q is more than a line: %q", entry, line)
 		}

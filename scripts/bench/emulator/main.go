@@ -6,13 +6,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -193,11 +190,12 @@ func redisRate(ctx context.Context, e harness.Endpoint, verb string, depth, n in
 
 // memory loads the same keys into new servers.
 func (b *bench) memory(ctx context.Context) error {
+	const line = "set key%07d %s\n"
 	own, err := b.Serve(ctx)
 	if err != nil {
 		return err
 	}
-	if err := b.load(b.Command(ctx, own, "batch", "-", "--inflight", "256")); err != nil {
+	if err := harness.Feed(b.Command(ctx, own, "batch", "-", "--inflight", "256"), b.keys, line, value); err != nil {
 		return err
 	}
 	ours, err := b.Resident()
@@ -208,7 +206,7 @@ func (b *bench) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.load(exec.CommandContext(ctx, "redis-cli", "-p", redis.Port, "--pipe")); err != nil {
+	if err := harness.Feed(exec.CommandContext(ctx, "redis-cli", "-p", redis.Port, "--pipe"), b.keys, line, value); err != nil {
 		return err
 	}
 	peer, err := b.Resident()
@@ -218,21 +216,4 @@ func (b *bench) memory(ctx context.Context) error {
 	b.AtMost("P11", fmt.Sprintf("MB resident with %d keys of %d bytes, emulator / redis-server", b.keys, len(value)),
 		harness.Figures{ours}, harness.Figures{peer}, maxMemory)
 	return nil
-}
-
-// load gives a program a line for each key.
-func (b *bench) load(cmd *exec.Cmd) error {
-	read, write := io.Pipe()
-	go func() { // ends when all is written or the program has ended
-		w := bufio.NewWriter(write)
-		var err error
-		for n := 0; n < b.keys && err == nil; n++ {
-			_, err = fmt.Fprintf(w, "set key%07d %s\n", n, value)
-		}
-		write.CloseWithError(errors.Join(err, w.Flush()))
-	}()
-	cmd.Stdin = read
-	_, err := harness.Run(cmd)
-	read.Close()
-	return err
 }

@@ -8,10 +8,12 @@
 package harness
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -97,6 +99,24 @@ func Run(cmd *exec.Cmd) (time.Duration, error) {
 		return took, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, stderr.String())
 	}
 	return took, nil
+}
+
+// Feed runs a program with n lines on its standard input. line formats the number of a line
+// and value.
+func Feed(cmd *exec.Cmd, n int, line, value string) error {
+	read, write := io.Pipe()
+	go func() { // ends when all is written or the program has ended
+		w := bufio.NewWriter(write)
+		var err error
+		for i := 0; i < n && err == nil; i++ {
+			_, err = fmt.Fprintf(w, line, i, value)
+		}
+		write.CloseWithError(errors.Join(err, w.Flush()))
+	}()
+	cmd.Stdin = read
+	_, err := Run(cmd)
+	read.Close()
+	return err
 }
 
 // AtLeast prints a row of a Markdown table: the number of a goal in docs/performance.md,

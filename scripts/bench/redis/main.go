@@ -57,11 +57,11 @@ func (b *bench) run(ctx context.Context, h *harness.Bench) error {
 	if err != nil {
 		return err
 	}
-	redis, err := b.redis(ctx)
+	redis, err := b.Redis(ctx)
 	if err != nil {
 		return err
 	}
-	both := []server{own, redis}
+	both := []server{own, {"redis-server", redis.Port, redis.PID}}
 	for _, m := range []struct {
 		what     string
 		pipeline int
@@ -95,18 +95,6 @@ func (b *bench) own(ctx context.Context) (server, error) {
 		return server{}, err
 	}
 	return server{"sscli", port, cmd.Process.Pid}, nil
-}
-
-func (b *bench) redis(ctx context.Context) (server, error) {
-	port, err := harness.FreePort()
-	if err != nil {
-		return server{}, err
-	}
-	cmd := exec.CommandContext(ctx, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", b.Dir)
-	if err := b.Start(cmd, "eady to accept connections"); err != nil {
-		return server{}, err
-	}
-	return server{"redis-server", port, cmd.Process.Pid}, nil
 }
 
 // rate runs redis-benchmark once.
@@ -233,6 +221,7 @@ func (b *bench) expiry(_ context.Context, s server) error {
 // memory measures what keys cost.
 func (b *bench) memory(ctx context.Context, both []server) error {
 	var resident []float64
+	value := strings.Repeat("v", 100)
 	for _, s := range both {
 		nc, _, err := do(s, "flushall")
 		if err != nil {
@@ -240,24 +229,7 @@ func (b *bench) memory(ctx context.Context, both []server) error {
 		}
 		nc.Close()
 		cmd := exec.CommandContext(ctx, "redis-cli", "-p", s.port, "--pipe")
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			return err
-		}
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		w, value := bufio.NewWriter(in), strings.Repeat("v", 100)
-		for i := range b.keys {
-			fmt.Fprintf(w, "*3\r\n$3\r\nSET\r\n$10\r\nkey%07d\r\n$100\r\n%s\r\n", i, value)
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
-		if err := in.Close(); err != nil {
-			return err
-		}
-		if err := cmd.Wait(); err != nil {
+		if err := harness.Feed(cmd, b.keys, "*3\r\n$3\r\nSET\r\n$10\r\nkey%07d\r\n$100\r\n%s\r\n", value); err != nil {
 			return err
 		}
 		kib, err := harness.Memory(s.pid, "VmRSS")
