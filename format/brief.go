@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// mostBrief is how many bytes of a key or a value a message shows.
-const mostBrief = 120
+// maxBrief is how many bytes of a key or a value a message shows.
+const maxBrief = 120
 
-// Brief is [Quote] for a message: of what is long it shows the first 120 bytes, and the
-// length.
+// Brief is [Quote] for a message: a longer text is cut after 120 bytes, and its length
+// follows.
 func Brief[T Bytes](b T) string { return brief(b, Quote[T]) }
 
 // BriefWord is [Word] for a message, shortened like [Brief].
 func BriefWord[T Bytes](b T) string { return brief(b, Word[T]) }
 
 func brief[T Bytes](b T, quote func(T) string) string {
-	if len(b) <= mostBrief {
+	if len(b) <= maxBrief {
 		return quote(b)
 	}
-	return fmt.Sprintf("%s… (%d bytes)", quote(T(b[:mostBrief])), len(b))
+	return fmt.Sprintf("%s… (%d bytes)", quote(T(b[:maxBrief])), len(b))
 }
 
 // Verb is a verb of the protocol as messages write it: in lower case, escaped.

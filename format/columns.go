@@ -65,15 +65,15 @@ func (c *columns) widen(i, width int) {
 	c.widths[i] = max(c.widths[i], width)
 }
 
-// most returns the width that a column has at most: a longer cell moves only its own row.
-func most(terminal int) int {
+// maxColumn returns the width that a column has at most: a longer cell shifts only its own row.
+func maxColumn(terminal int) int {
 	if terminal == 0 {
 		return 60
 	}
 	return terminal / 2
 }
 
-// leastRoom is what a cell that is cut has in any case: then the row wraps.
+// leastRoom is the smallest room of a cell that is cut. On a narrow terminal the row wraps.
 const leastRoom = 24
 
 // room returns how wide column i of a terminal can be beside the others.
@@ -81,7 +81,7 @@ func (c *columns) room(i, terminal int) int {
 	room := terminal
 	for j, width := range c.widths {
 		if j != i {
-			room -= min(width, most(terminal)) + gap
+			room -= min(width, maxColumn(terminal)) + gap
 		}
 	}
 	return max(room, leastRoom)
@@ -111,7 +111,7 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 				x.text = Cut(x.text, terminal)
 			}
 		}
-		room := most(terminal)
+		room := maxColumn(terminal)
 		if x.cut && terminal > 0 {
 			room = c.room(i, terminal)
 			x.text = Cut(x.text, room)
@@ -142,8 +142,8 @@ func appendPainted(dst []byte, paint *color.Color, text string) []byte {
 }
 
 // Measure starts a table with columns that are wide enough for rows, which are printed
-// afterwards. Only the human form has columns. Rows that come one by one can be measured by
-// what is known of them before: a row with the longest key, for instance.
+// afterwards. Only the human form has columns. Rows that come one by one can be measured
+// by a row made up beforehand, such as one with the longest key.
 func (p *Printer) Measure(rows ...Row) {
 	p.style.columns = columns{}
 	for _, r := range rows {

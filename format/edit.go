@@ -44,12 +44,12 @@ func differingLines(a, b []byte) (inA, inB [][]byte) {
 	return x, y
 }
 
-// mostMarked is the most lines of each side that a conflict shows.
-const mostMarked = 20
+// maxMarked is the most lines of each side that a conflict shows.
+const maxMarked = 20
 
 func appendMarked(dst []byte, mark string, lines [][]byte) []byte {
 	for i, line := range lines {
-		if i == mostMarked {
+		if i == maxMarked {
 			return fmt.Appendf(dst, "%s… (%d more lines)\n", mark, len(lines)-i)
 		}
 		dst = append(append(append(dst, mark...), Escape(line)...), '\n')

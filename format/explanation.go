@@ -117,7 +117,7 @@ func (e Explanation) compare(line func(name, text string)) {
 }
 
 // raw writes the verdict, the rule, the version of the key, the token of the lock and the
-// oldest token that the key can have; `-` for what is not known.
+// oldest token that the key can have; `-` for unknown ones.
 func (e Explanation) raw(dst []byte) []byte {
 	return appendRecord(dst, e.Verdict, textOr(e.Rule), e.Version, e.LockToken, e.AtLeast)
 }

@@ -56,8 +56,8 @@ type Meanwhile struct {
 	Changed []string `json:"changed_keys,omitempty"` // the first of these keys
 }
 
-// mostChanged is the most keys that a Meanwhile names.
-const mostChanged = 5
+// maxChanged is the most keys that a Meanwhile names.
+const maxChanged = 5
 
 // Saw notes a key that was written or deleted meanwhile.
 func (m *Meanwhile) Saw(key string, deleted bool) {
@@ -66,7 +66,7 @@ func (m *Meanwhile) Saw(key string, deleted bool) {
 	} else {
 		m.Written++
 	}
-	if len(m.Changed) < mostChanged {
+	if len(m.Changed) < maxChanged {
 		m.Changed = append(m.Changed, key)
 	}
 }

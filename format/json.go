@@ -147,8 +147,8 @@ func appendJSONText(dst []byte, value string) []byte {
 	return dst
 }
 
-// appendString escapes what is not safe on a terminal. Unlike encoding/json it escapes
-// nothing for the sake of HTML.
+// appendString appends a JSON string. Characters that are not safe on a terminal are escaped;
+// unlike with encoding/json, those of HTML are not.
 func appendString[T Bytes](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {

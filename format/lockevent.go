@@ -29,7 +29,7 @@ type LockEvent struct {
 	Every    time.Duration // the mean time between them; 0: not known
 
 	Inferred bool   // What does not follow from the event alone
-	Why      string // what it was inferred from, or what is not known; may be empty
+	Why      string // the evidence for What, or the reason why it is uncertain; may be empty
 
 	Word       string    // for other: the store's name of the operation
 	Continuity string    // for gap and resync

@@ -26,12 +26,12 @@ type LongKey struct {
 	Preview string  `json:"preview"` // the first bytes of the value
 }
 
-// mostPreview is the most bytes of a value that a LongKey shows.
-const mostPreview = 64
+// maxPreview is the most bytes of a value that a LongKey shows.
+const maxPreview = 64
 
 // NewLongKey returns a LongKey that holds no more of the value than it shows.
 func NewLongKey(key string, value []byte, v Version) LongKey {
-	begin := value[:min(len(value), mostPreview)]
+	begin := value[:min(len(value), maxPreview)]
 	// Text stays text: do not cut a character.
 	for cut := len(begin); len(begin) < len(value) && cut > len(begin)-utf8.UTFMax && cut > 0; {
 		cut--

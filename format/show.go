@@ -24,8 +24,8 @@ import (
 // Show implements flag.Value.
 type Show string
 
-// The values of Show besides the zero value. ShowText escapes what is not printable, and
-// ShowJSON shows what is not JSON as if nothing had been said.
+// The values of Show besides the zero value. ShowText escapes unprintable characters.
+// ShowJSON treats a value that is not JSON as the zero Show does.
 const (
 	ShowText   Show = "text"
 	ShowJSON   Show = "json"
@@ -254,7 +254,7 @@ func (l line) cut(columns int) line {
 	return l
 }
 
-// textLines yields the lines of a text, with what is not printable escaped. On a terminal,
+// textLines yields the lines of a text, with unprintable characters escaped. On a terminal,
 // tabs are spaces, so that their columns are known.
 func textLines(b []byte, onTerminal bool) iter.Seq[line] {
 	return func(yield func(line) bool) {

@@ -199,7 +199,7 @@ func FuzzRows(f *testing.F) {
 				starts = append(starts, Columns(row[:n+strings.Index(row[n:], "version unknown")]))
 			}
 		}
-		long := most(int(width))
+		long := maxColumn(int(width))
 		if len(starts) == 2 && Columns(Word(key1)) <= long && Columns(Word(key2)) <= long && starts[0] != starts[1] {
 			t.Errorf("columns begin at %v", starts)
 		}

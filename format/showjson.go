@@ -13,7 +13,7 @@ const jsonSpace = " \t\r\n"
 
 // jsonLines yields the lines of JSON that is valid and UTF-8: a member or an element on each,
 // or, unless indented is true, one line of all. Names, strings, numbers and words are as they
-// were written, except that what is not printable in a string is an escape. s has the colors;
+// were written, except that unprintable characters in a string are escaped. s has the colors;
 // nil means none.
 func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
 	return func(yield func(line) bool) {
@@ -101,9 +101,9 @@ func (w *jsonWriter) put(paint *color.Color, text string) {
 	w.line = append(w.line, part{text, paint})
 }
 
-// most columns of indentation: text that is nested a thousand times must not become a million
+// maxIndent is the most columns of indentation: text that is nested a thousand times must not become a million
 // columns.
-const mostIndent = 60
+const maxIndent = 60
 
 // end ends the line, or, if there is one line only, puts between in its place.
 func (w *jsonWriter) end(between string) {
@@ -115,7 +115,7 @@ func (w *jsonWriter) end(between string) {
 	}
 	w.whole = slices.Clone(w.line)
 	w.line = w.line[:0]
-	w.put(nil, strings.Repeat("  ", min(len(w.open), mostIndent/2)))
+	w.put(nil, strings.Repeat("  ", min(len(w.open), maxIndent/2)))
 }
 
 // closingQuote returns the length of the rest of a JSON string after its first quote.
@@ -131,7 +131,7 @@ func closingQuote(s string) int {
 	return len(s)
 }
 
-// escapeInJSON escapes what is not printable in a JSON string.
+// escapeInJSON escapes the unprintable characters of a JSON string.
 func escapeInJSON(s string) string {
 	if isPrintable([]byte(s), "") {
 		return s

@@ -55,7 +55,7 @@ func parseTemplate(source string) (*template.Template, error) {
 }
 
 // checkFields returns an error if a template names a field that no result has. dot reports
-// whether . is the result there; other values are not checked, nor is what is in a define.
+// whether . is the result there; other values are not checked, nor are the bodies of a define.
 func checkFields(tree *parse.Tree, node parse.Node, dot bool) error {
 	field := func(n parse.Node, path []string) error {
 		if why := badField(path); why != "" {

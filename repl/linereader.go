@@ -106,7 +106,7 @@ func (l *LineReader) ask(further bool) {
 	l.print(l.prompt)
 }
 
-// print ignores errors: if the terminal is gone, no one can be told.
+// print ignores errors: without a terminal there is nobody to report them to.
 func (l *LineReader) print(text string) { fmt.Fprint(l.out, text) }
 
 // Interrupt handles an interrupt signal and reports whether it was for the entry being

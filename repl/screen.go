@@ -246,5 +246,5 @@ func (s *screen) fit() {
 // forget records that nothing is drawn.
 func (s *screen) forget() { s.above, s.below, s.prompt, s.line, s.cursor = 0, 0, "", nil, 0 }
 
-// write ignores errors: if the terminal is gone, no one can be told.
+// write ignores errors: without a terminal there is nobody to report them to.
 func (s *screen) write(b []byte) { _, _ = s.w.Write(b) }

@@ -28,7 +28,7 @@ const (
 	minNotified = 1.0
 	maxMemory   = 1.5
 
-	maxExpiry = time.Second // until 20,000 keys that expire at once are told
+	maxExpiry = time.Second // until 20,000 keys that expire at once are notified
 	expiring  = 20_000
 )
 
@@ -159,7 +159,7 @@ func do(s server, words ...string) (net.Conn, *bufio.Reader, error) {
 	return nc, r, err
 }
 
-// notified measures SETs that a subscriber is told of, who reads all.
+// notified measures SETs with a subscriber that reads all notifications.
 func (b *bench) notified(ctx context.Context, both []server) error {
 	var subscribers []net.Conn
 	defer func() {
@@ -183,7 +183,7 @@ func (b *bench) notified(ctx context.Context, both []server) error {
 	return b.compare(ctx, both, "SET with KEA and one subscriber, pipelines of 64", 64, "set", minNotified)
 }
 
-// expiry measures how long after their time the last of many keys is told.
+// expiry measures how long after their time the last of many keys is notified.
 func (b *bench) expiry(_ context.Context, s server) error {
 	sub, r, err := do(s, "subscribe", "__keyevent@0__:expired")
 	if err != nil {
@@ -204,16 +204,16 @@ func (b *bench) expiry(_ context.Context, s server) error {
 		return err
 	}
 	go func() { _, _ = io.Copy(io.Discard, setter) }()
-	for told := 0; told < expiring; {
+	for notified := 0; notified < expiring; {
 		line, err := r.ReadString('\n')
 		if err != nil {
 			return err
 		}
 		if strings.HasPrefix(line, "expiring:") {
-			told++
+			notified++
 		}
 	}
-	b.AtMost("P12", fmt.Sprintf("Redis port, seconds until %d keys that expire at once are told", expiring),
+	b.AtMost("P12", fmt.Sprintf("Redis port, seconds until %d keys that expire at once are notified", expiring),
 		harness.Figures{time.Since(at).Seconds()}, nil, maxExpiry.Seconds())
 	return nil
 }
