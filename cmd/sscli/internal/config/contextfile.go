@@ -39,6 +39,9 @@ func (e *FileError) Error() string {
 	return text + ": " + e.Why
 }
 
+// Advice returns the hint.
+func (e *FileError) Advice() (hint string, ok bool) { return e.Hint, true }
+
 // Path returns the name of the file of contexts, and what names it: "--config",
 // "SSCLI_CONFIG", or "" for the default. The default is $XDG_CONFIG_HOME/sscli/config.yaml, with
 // $HOME/.config (on Windows %AppData%) for XDG_CONFIG_HOME if that is not set or not absolute.

@@ -62,6 +62,11 @@ func (e *SchemeError) Error() string { return e.Err.Error() }
 
 func (e *SchemeError) Unwrap() error { return e.Err }
 
+// Advice returns the flag with the URL that was meant.
+func (e *SchemeError) Advice() (hint string, ok bool) {
+	return "-u " + e.Meant, e.Err.Source == "--url"
+}
+
 // webSocketPath is a setting that only a URL can have, not a flag.
 const webSocketPath = "websocket path"
 

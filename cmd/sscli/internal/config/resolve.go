@@ -75,6 +75,14 @@ func (e *NoBrokerError) Error() string {
 	return "no broker is configured, and none of the contexts is chosen: " + strings.Join(names, ", ")
 }
 
+// Advice returns how to use one of the contexts, if there are any.
+func (e *NoBrokerError) Advice() (hint string, ok bool) {
+	if len(e.Contexts) == 0 {
+		return "", false
+	}
+	return "sscli context use " + e.Contexts[0] + ", or -c " + e.Contexts[0] + " with this command", true
+}
+
 // Broker returns a *[NoBrokerError] if there is nothing to connect to.
 func (s Settings) Broker() error {
 	if s.Address == "" && !s.Embedded {
@@ -90,6 +98,19 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Source + ": " + e.Why }
+
+// Advice returns the next command to type for a flag or the key of a context. ok is false for
+// a variable.
+func (e *Error) Advice() (hint string, ok bool) {
+	if e.Source == "--output" {
+		return "sscli help output", true
+	}
+	if name, ok := strings.CutPrefix(e.Source, "context "); ok {
+		name, flag, _ := strings.Cut(name, ": ")
+		return "sscli context set " + name + " with another --" + flag, true
+	}
+	return "", strings.HasPrefix(e.Source, "--")
+}
 
 // A layer is one source of settings. Both maps are by flag name.
 type layer struct {

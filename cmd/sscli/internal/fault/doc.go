@@ -9,7 +9,9 @@
 //
 // It looks the error up in [Table], which has one row for each kind of error: how to
 // recognize it, its exit code, its cause for docs/troubleshooting.md, and a hint. To change a
-// hint or to add a kind of error, edit that table. [Codes] is the table of exit codes.
+// hint or to add a kind of error, edit that table. An error that knows better what to type next
+// has a method Advice, and one with another exit code a method ExitCode. [Codes] is the table of
+// exit codes.
 //
 // Commands return errors of the packages they use, and wrap them with what they were doing.
 // This package has types only for errors that begin in the command line: [UsageError] (made

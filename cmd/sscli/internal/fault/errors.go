@@ -44,6 +44,9 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 
 func (e *UsageError) Unwrap() error { return e.Err }
 
+// Advice returns the hint.
+func (e *UsageError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
+
 // Usagef returns a [*UsageError] with a formatted message.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
@@ -85,6 +88,9 @@ func (e *DataError) Error() string { return e.Err.Error() }
 
 func (e *DataError) Unwrap() error { return e.Err }
 
+// Advice returns the hint.
+func (e *DataError) Advice() (string, bool) { return e.Hint, true }
+
 // A NotAppliedError is a write that got no usable answer and was not applied.
 type NotAppliedError struct {
 	Err    error         // why there is no usable answer
@@ -114,6 +120,9 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
+// Advice returns the hint.
+func (e *UnknownError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
+
 // NoAnswer says why a request got no usable answer within a time, which is 0 if it is not
 // known.
 func NoAnswer(err error, within time.Duration) string {
@@ -134,6 +143,9 @@ type NotWrittenError struct {
 
 func (e *NotWrittenError) Error() string { return e.Why }
 
+// Advice returns the hint.
+func (e *NotWrittenError) Advice() (string, bool) { return e.Hint, true }
+
 // A NextError is an error for which a command knows better than the table what to type next.
 type NextError struct {
 	Err  error
@@ -143,6 +155,9 @@ type NextError struct {
 func (e *NextError) Error() string { return Message(e.Err) }
 
 func (e *NextError) Unwrap() error { return e.Err }
+
+// Advice returns the hint.
+func (e *NextError) Advice() (string, bool) { return e.Hint, true }
 
 // A ProtectedError is a write in a protected context that was not confirmed. Nothing was sent.
 type ProtectedError struct {
@@ -162,6 +177,9 @@ func (e *ProtectedError) Error() string {
 	return fmt.Sprintf("%s: context %s is protected, and there is no terminal to confirm it on", e.What, e.Context)
 }
 
+// Advice returns no hint if the user declined.
+func (e *ProtectedError) Advice() (string, bool) { return "", e.Refused }
+
 // An ExpectError is a command that ended with another exit code than `expect` said.
 type ExpectError struct {
 	Want, Got int // exit codes
@@ -170,6 +188,9 @@ type ExpectError struct {
 func (e *ExpectError) Error() string {
 	return fmt.Sprintf("expected exit code %d, got %d", e.Want, e.Got)
 }
+
+// ExitCode is the command's, or 1 if that was 0.
+func (e *ExpectError) ExitCode() int { return max(e.Got, CodeNo) }
 
 // A NoScanError is a scan on a broker whose store has no SCAN.
 type NoScanError struct{ Err error }

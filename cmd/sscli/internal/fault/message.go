@@ -125,3 +125,9 @@ func (e *requestError) Error() string {
 }
 
 func (e *requestError) Unwrap() error { return e.err }
+
+// Advice returns the hint for a verb in small letters, which the store does not know.
+func (e *requestError) Advice() (string, bool) {
+	upper := strings.ToUpper(e.verb)
+	return "the store knows verbs in upper case: sscli call " + upper, upper != e.verb && IsStoreError(wire.ErrorUnknownCommand)(e.err)
+}

@@ -36,69 +36,46 @@ func Of(err error) format.Fault {
 	if store, ok := errors.AsType[*wire.StoreError](err); ok {
 		f.StoreError = store.Text
 	}
-	for _, e := range Table() {
-		if e.is(err) {
-			f.Code, f.Kind, f.Hint = e.Code, e.Kind, fillIn(e.Hint, err)
+	for _, row := range Table() {
+		if row.is(err) {
+			f.Code, f.Kind, f.Hint = row.Code, row.Kind, row.Hint
 			break
 		}
 	}
-	if u, ok := errors.AsType[*UsageError](err); ok && u.Hint != "" {
-		f.Hint = u.Hint
+	if hint, ok := advice(err); ok {
+		f.Hint = hint
 	}
-	if d, ok := errors.AsType[*DataError](err); ok {
-		f.Hint = d.Hint
+	f.Hint = fillIn(f.Hint, err)
+	if e, ok := errors.AsType[exitCoder](err); ok {
+		f.Code = e.ExitCode()
 	}
-	if u, ok := errors.AsType[*UnknownError](err); ok {
+	if IsA[*UnknownError](err) {
 		f.Outcome = "unknown"
-		if u.Hint != "" {
-			f.Hint = u.Hint
-		}
-	}
-	if c, ok := errors.AsType[*config.Error](err); ok && strings.HasPrefix(c.Source, "--") {
-		f.Hint = "" // a list of variables is no help for a flag
-		if c.Source == "--output" {
-			f.Hint = "sscli help output"
-		}
-	} else if ok {
-		if name, of := strings.CutPrefix(c.Source, "context "); of {
-			name, flag, _ := strings.Cut(name, ": ")
-			f.Hint = "sscli context set " + name + " with another --" + flag
-		}
-	}
-	if s, ok := errors.AsType[*config.SchemeError](err); ok && s.Err.Source == "--url" {
-		f.Hint = "-u " + s.Meant
-	}
-	if c, ok := errors.AsType[*config.NoBrokerError](err); ok && len(c.Contexts) > 0 {
-		f.Hint = "sscli context use " + c.Contexts[0] + ", or -c " + c.Contexts[0] + " with this command"
-	}
-	if c, ok := errors.AsType[*config.FileError](err); ok {
-		f.Hint = c.Hint
-	}
-	if n, ok := errors.AsType[*NotWrittenError](err); ok {
-		f.Hint = n.Hint
-	}
-	if n, ok := errors.AsType[*NextError](err); ok {
-		f.Hint = n.Hint
-	}
-	if r, ok := errors.AsType[*requestError](err); ok && f.Kind == "unknown_command" && r.verb != strings.ToUpper(r.verb) {
-		f.Hint = "the store knows verbs in upper case: sscli call " + strings.ToUpper(r.verb)
-	}
-	if b, ok := errors.AsType[*client.LockBusyError](err); ok && b.Waited == 0 {
-		f.Hint = fillIn("without --try it waits, with --wait 1m at most that long; sscli lock status NAME shows the holder", err)
-	}
-	if p, ok := errors.AsType[*ProtectedError](err); ok && p.Refused {
-		f.Hint = ""
-	}
-	if s, ok := errors.AsType[*signals.Interrupted](err); ok {
-		f.Code = 128 + int(s.Signal)
-	}
-	if x, ok := errors.AsType[*ExpectError](err); ok {
-		f.Code = max(x.Got, CodeNo)
-	}
-	if c, ok := errors.AsType[*process.StartError](err); ok {
-		f.Code = c.Code
 	}
 	return f
+}
+
+// An adviser is an error with a hint of its own, which takes the place of the one in its row. ok
+// is false if the row's is right; an empty hint means that nothing helps.
+type adviser interface {
+	error
+	Advice() (hint string, ok bool)
+}
+
+// An exitCoder is an error whose exit code the table cannot know.
+type exitCoder interface {
+	error
+	ExitCode() int
+}
+
+// advice returns the hint of the outermost error that has one.
+func advice(err error) (hint string, ok bool) {
+	for e, is := errors.AsType[adviser](err); is; e, is = errors.AsType[adviser](errors.Unwrap(e)) {
+		if hint, ok = e.Advice(); ok {
+			return hint, true
+		}
+	}
+	return "", false
 }
 
 // fillIn writes the names that the error knows into a hint: of its lock for NAME, of its key

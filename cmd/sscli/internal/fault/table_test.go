@@ -201,7 +201,7 @@ func TestHintNamesTheThing(t *testing.T) {
 		want string
 	}{
 		{&client.LockLostError{Name: "jobs/nightly"}, "sscli lock status jobs/nightly shows"},
-		{fmt.Errorf("lock: %w", &client.LockBusyError{Status: client.LockStatus{Name: "a"}}), "without --try it waits, with --wait 1m at most that long; sscli lock status a shows"},
+		{&NextError{Err: &client.LockBusyError{Status: client.LockStatus{Name: "a"}}, Hint: "sscli lock status NAME shows the holder"}, "sscli lock status a shows"},
 		{&client.LockLostError{Name: "two words"}, "sscli lock status NAME shows"},
 		{&client.LockLostError{Name: "$(id)"}, "sscli lock status NAME shows"},
 		{client.ErrLockLost, "sscli lock status NAME shows"},

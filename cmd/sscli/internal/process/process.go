@@ -80,6 +80,9 @@ func (e *StartError) Error() string { return fmt.Sprintf("run %q: %v", e.Name, e
 
 func (e *StartError) Unwrap() error { return e.Err }
 
+// ExitCode returns Code.
+func (e *StartError) ExitCode() int { return e.Code }
+
 // newStartError returns the StartError for an error of os/exec or the system. It drops the
 // name from err, because StartError repeats it.
 func newStartError(name string, err error) *StartError {

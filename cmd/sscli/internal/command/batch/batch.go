@@ -275,15 +275,12 @@ func (b *batch) flush() bool {
 // sequential runs one line after the other.
 func (b *batch) sequential(ctx context.Context, lines *lineReader) {
 	for {
-		line, err := lines.next(ctx)
-		if err == io.EOF {
+		line, ok := lines.next(ctx)
+		if !ok {
 			return
 		}
 		b.echo(line)
-		if err == nil {
-			err = b.line(ctx, line)
-		}
-		if !b.report(ctx, line, err) {
+		if !b.report(ctx, line, b.line(ctx, line)) {
 			return
 		}
 	}
@@ -320,9 +317,6 @@ var errNothing = errors.New("nothing to load")
 
 // line runs one line.
 func (b *batch) line(ctx context.Context, line batchLine) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
 	b.app.Line = line.number
 	t, err := b.parse(line)
 	if err != nil {

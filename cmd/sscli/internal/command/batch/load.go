@@ -53,11 +53,11 @@ func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, 
 		lines := readLines(source, batchFlags{load: true, from: first})
 		defer lines.stop()
 		for {
-			line, err := lines.next(ctx)
-			if err == io.EOF {
+			line, ok := lines.next(ctx)
+			if !ok {
 				return
 			}
-			e := Entry{Line: line.number}
+			e, err := Entry{Line: line.number}, line.err
 			if err == nil {
 				e.Entry, err = parseEntry(line.text)
 			}

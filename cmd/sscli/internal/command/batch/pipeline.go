@@ -3,7 +3,6 @@ package batch
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"time"
 
@@ -132,19 +131,29 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 
 // read reads the next line if there is one already, and reports whether there is.
 func (p *pipeline) read(ctx context.Context) bool {
-	line, ok, err := p.lines.ready(ctx)
-	if err == io.EOF {
+	select {
+	case line, ok := <-p.lines.lines:
+		p.take(ctx, line, ok)
+	default:
+		if ctx.Err() == nil {
+			return false
+		}
+		p.take(ctx, batchLine{}, true)
+	}
+	return p.next != nil
+}
+
+// take parses a line that was read, which is the next to run. ok is false after the last line.
+func (p *pipeline) take(ctx context.Context, line batchLine, ok bool) {
+	if !ok {
 		p.over = true
+		return
 	}
-	if !ok || err == io.EOF {
-		return false
+	if ctx.Err() != nil {
+		line.err, line.end = context.Cause(ctx), true
 	}
-	l := &pendingLine{line: line, err: err}
-	if err == nil {
-		l.task, l.err = p.parse(line)
-	}
-	p.next = l
-	return true
+	p.next = &pendingLine{line: line}
+	p.next.task, p.next.err = p.parse(line)
 }
 
 // end ends the sending if ended is true.
@@ -158,12 +167,12 @@ func (p *pipeline) wait(ctx context.Context) {
 	if len(p.underWay) > 0 {
 		first = p.underWay[0].f.Done()
 	}
-	var more <-chan struct{}
+	var more <-chan batchLine
 	var interrupted <-chan struct{}
 	if !p.over && len(p.underWay) < p.flags.inflight && p.pipe.Losses() == p.losses {
 		switch {
 		case p.next == nil:
-			more, interrupted = p.lines.more, ctx.Done()
+			more, interrupted = p.lines.lines, ctx.Done()
 		case p.next.sends():
 			interrupted = ctx.Done()
 			if f := p.pipe.Busy(p.next.req.Commands[0].Key()); f != nil {
@@ -179,7 +188,8 @@ func (p *pipeline) wait(ctx context.Context) {
 	select {
 	case <-first:
 	case <-busy:
-	case <-more:
+	case line, ok := <-more:
+		p.take(ctx, line, ok)
 	case <-interrupted:
 	}
 }

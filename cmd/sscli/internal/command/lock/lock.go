@@ -187,6 +187,9 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 // the token says so.
 func busyError(err error) error {
 	e, ok := errors.AsType[*client.LockBusyError](err)
+	if ok && e.Waited == 0 {
+		err = &fault.NextError{Err: err, Hint: "without --try it waits, with --wait 1m at most that long; sscli lock status NAME shows the holder"}
+	}
 	if !ok || e.Status.Token.IsZero() {
 		return err
 	}
