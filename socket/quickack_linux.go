@@ -2,7 +2,8 @@ package socket
 
 import "syscall"
 
-// quickAck has to be asked for each time: the kernel forgets it.
+// quickAck makes the kernel acknowledge received data at once. The kernel soon falls back to
+// delayed acknowledgements, so callers repeat it.
 func quickAck(fd uintptr) {
 	// Read returns the same error.
 	_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_QUICKACK, 1)

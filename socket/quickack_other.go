@@ -2,5 +2,5 @@
 
 package socket
 
-// quickAck is nil where a socket cannot be asked to acknowledge at once.
+// quickAck is nil: this system has no such option.
 var quickAck func(fd uintptr)

@@ -4,10 +4,10 @@ package socket
 
 import "net"
 
-// A Conn is for systems where a socket can be read and written without waiting.
+// A Conn is never made on this system.
 type Conn struct{}
 
-// New returns nil.
+// New returns nil: callers use the net.Conn.
 func New(net.Conn) *Conn { return nil }
 
 // Read is never called.

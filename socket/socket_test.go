@@ -35,8 +35,8 @@ func pair(t testing.TB) (peer, nc *net.TCPConn, c *socket.Conn) {
 	return dialed.(*net.TCPConn), accepted.(*net.TCPConn), c
 }
 
-// TestRead: what the peer writes arrives in order, however often the reader had to wait, until the
-// peer has closed its side.
+// TestRead: what the peer writes arrives in order, whether or not the reader has to wait, and then
+// EOF.
 func TestRead(t *testing.T) {
 	peer, _, c := pair(t)
 	var want, got bytes.Buffer
@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 		got.Write(buf[:n])
 		return err
 	}
-	for i := range 200 { // one at a time
+	for i := range 200 { // one byte at a time
 		want.WriteByte(byte(i))
 		if _, err := peer.Write([]byte{byte(i)}); err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func TestTryWrite(t *testing.T) {
 	}
 }
 
-// TestReset: a connection that the peer has reset is an error.
+// TestReset: after the peer has reset the connection, a read returns an error.
 func TestReset(t *testing.T) {
 	peer, _, c := pair(t)
 	if err := peer.SetLinger(0); err != nil {
@@ -143,7 +143,7 @@ func TestOnlyTCP(t *testing.T) {
 	}
 }
 
-// BenchmarkEcho is a byte there and back. It allocates nothing.
+// BenchmarkEcho sends a byte and its echo. It allocates nothing.
 func BenchmarkEcho(b *testing.B) {
 	peer, _, c := pair(b)
 	buf := make([]byte, 1)

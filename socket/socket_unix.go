@@ -13,25 +13,26 @@ import (
 type Conn struct {
 	raw syscall.RawConn
 
-	// Made once: a closure for each call would be garbage.
+	// Made once, so that a call allocates nothing.
 	tryRead, tryWrite func(fd uintptr) bool
-	quick             func(fd uintptr)
+	quickAck          func(fd uintptr) // nil: not on this system
 
-	in       []byte
-	read     int
-	readErr  error
-	inARow   int // reads since there was nothing to read
-	out      []byte
-	written  int
-	writeErr error
+	// Arguments and results of tryRead and tryWrite.
+	in         []byte
+	read       int
+	readErr    error
+	readsInRow int // reads since the socket was last empty
+	out        []byte
+	written    int
+	writeErr   error
 }
 
-// patience is how many reads in a row find something before the scheduler is told of the next
+// maxReadsInRow is how many reads in a row may find data before the scheduler is told of further
 // ones.
-const patience = 32
+const maxReadsInRow = 32
 
-// New returns a Conn that reads and writes nc, which stays in use for all else, such as deadlines
-// and Close. It returns nil if nc is not a plain TCP connection.
+// New returns a Conn that reads and writes nc, or nil if nc is not a plain TCP connection. Callers
+// go on using nc for everything else, such as deadlines and Close.
 func New(nc net.Conn) *Conn {
 	tc, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -41,14 +42,14 @@ func New(nc net.Conn) *Conn {
 	if err != nil {
 		return nil
 	}
-	c := &Conn{raw: raw, quick: quickAck}
+	c := &Conn{raw: raw, quickAck: quickAck}
 	c.tryRead = func(fd uintptr) bool {
-		c.inARow++
+		c.readsInRow++
 		for c.readErr = syscall.EINTR; c.readErr == syscall.EINTR; {
-			c.read, c.readErr = read(fd, c.in, c.inARow > patience)
+			c.read, c.readErr = read(fd, c.in, c.readsInRow > maxReadsInRow)
 		}
 		if c.readErr == syscall.EAGAIN {
-			c.inARow = 0
+			c.readsInRow = 0
 			return false
 		}
 		return true
@@ -60,7 +61,7 @@ func New(nc net.Conn) *Conn {
 	return c
 }
 
-// Read is [net.Conn.Read].
+// Read reads as [net.Conn.Read] does.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -79,9 +80,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return c.read, nil
 }
 
-// TryWrite writes what the socket takes at once, and returns how much that was. So replies leave
-// on the goroutine that made them, which needs no other to be woken, and which a client that does
-// not read cannot hold up.
+// TryWrite writes as much as the socket accepts without blocking, and returns how much that was.
+// With it a goroutine can send its own replies: no other goroutine has to be woken, and a client
+// that does not read cannot hold it up.
 func (c *Conn) TryWrite(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -100,12 +101,12 @@ func (c *Conn) TryWrite(p []byte) (int, error) {
 	return c.written, nil
 }
 
-// AcknowledgeQuickly has the kernel acknowledge at once what it gets next, which a client with
-// Nagle's algorithm waits for. After a write there is no need: the answer carries the
+// AcknowledgeQuickly makes the kernel acknowledge the next data at once. A client with Nagle's
+// algorithm waits for that. It is not needed after a write, whose packet carries the
 // acknowledgement.
 func (c *Conn) AcknowledgeQuickly() {
-	if c.quick != nil {
+	if c.quickAck != nil {
 		// Read returns the same error.
-		_ = c.raw.Control(c.quick)
+		_ = c.raw.Control(c.quickAck)
 	}
 }

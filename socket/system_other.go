@@ -4,7 +4,7 @@ package socket
 
 import "syscall"
 
-// What the race detector knows of the order of reads and writes, it knows from these calls.
+// The race detector learns the order of reads and writes from these calls.
 
 func read(fd uintptr, p []byte, _ bool) (int, error) { return syscall.Read(int(fd), p) }
 

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// read reads from a socket that does not block. The scheduler is told only if tell is set.
+// read reads from a socket that does not block. It tells the scheduler only if tell is set.
 func read(fd uintptr, p []byte, tell bool) (int, error) {
 	if tell {
 		return syscall.Read(int(fd), p)
@@ -16,7 +16,7 @@ func read(fd uintptr, p []byte, tell bool) (int, error) {
 	return result(n, errno)
 }
 
-// write writes to a socket that does not block. The scheduler is not told.
+// write writes to a socket that does not block. It does not tell the scheduler.
 func write(fd uintptr, p []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
 	return result(n, errno)

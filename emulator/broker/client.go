@@ -52,6 +52,8 @@ type Client struct {
 	closed     bool      // nc was closed
 	halfClosed time.Time // when our side was closed; zero: it was not
 	end        End
+	takenOver  chan struct{} // closed when the session was left; nil: nobody takes it over
+	idleReads  int           // reads without data since then
 
 	// Flow control (MQTT 5, 4.9).
 	receiveMax int // the client's Receive Maximum

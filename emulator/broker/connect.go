@@ -147,10 +147,16 @@ func (c *Client) refuse(v Verdict) *Error {
 	return nil
 }
 
-// openSession gives a client its session, and closes the connection that had it
+// openSession gives a client its session, after the connection that had it ended
 // [MQTT-3.1.4-3].
 func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
+	for other := b.Client(c.ID); other != nil; other = b.Client(c.ID) {
+		other.takeOver()
+		if c.isClosing() {
+			return nil
+		}
+	}
 	if p.hasWill && !c.may(string(p.willTopic), true) {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "the topic of the will is not for this client"})
 	}
@@ -168,9 +174,6 @@ func (c *Client) openSession(v Verdict) *Error {
 	connack := c.connackBody(v, serverKeepAlive)
 	if !c.accepts(len(connack)) { // [MQTT-3.1.2-24]
 		return c.refuse(Verdict{Code: packetTooLarge})
-	}
-	if other := b.Client(c.ID); other != nil {
-		other.disconnect(sessionTakenOver, "")
 	}
 	s := b.sessions[c.ID]
 	if s == nil {

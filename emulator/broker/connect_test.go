@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -228,6 +230,33 @@ func TestSessionExpiry(t *testing.T) {
 	leave(present("ever", true))
 	leave(connect(t, s, "never", func(p *packets.Connect) { p.CleanStart = false }))
 	present("never", false)
+}
+
+// TestReconnectAtOnce: what a client sent before it reconnected is handled first: no message is
+// lost, its DISCONNECT takes back the will, and the Session Expiry Interval in it counts.
+func TestReconnectAtOnce(t *testing.T) {
+	s := start(t, broker.Options{})
+	sub := connect(t, s, "sub")
+	sub.subscribe("t", 0)
+	sub.subscribe("will", 0)
+	const times = 2000
+	for i := range times {
+		c := dial(t, s, "c")
+		ack := c.hello(lasting, func(p *packets.Connect) { p.WillFlag, p.WillTopic = true, "will" })
+		if kept := i%2 == 1; ack.SessionPresent != kept {
+			t.Fatalf("connection %d: session present %t", i, ack.SessionPresent)
+		}
+		var last bytes.Buffer
+		c.message("t", 0, fmt.Sprint(i)).WriteTo(&last)
+		expiry := uint32(3600 * (1 - i%2))
+		(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: &expiry}}).WriteTo(&last)
+		c.raw(last.String())
+		c.conn.Close()
+	}
+	for i := range times {
+		sub.expect(fmt.Sprintf("t q0: %d", i))
+	}
+	sub.nothing()
 }
 
 // TestLogin: user names, and texts for people.

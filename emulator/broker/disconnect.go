@@ -119,6 +119,30 @@ func (c *Client) reasonString(text string) []byte {
 	return appendString([]byte{propReasonString}, text)
 }
 
+const (
+	// A connection that is taken over ends after two reads of takeOverPause without data.
+	takeOverPause = 2 * time.Millisecond
+
+	// maxTakeOver is how long a connection may go on that is taken over.
+	maxTakeOver = time.Second
+)
+
+// takeOver ends the connection for another one of the same client, after the packets that the
+// client had sent before, such as a DISCONNECT. It unlocks the broker meanwhile.
+func (c *Client) takeOver() {
+	if c.takenOver == nil {
+		c.takenOver = make(chan struct{})
+		c.readDeadline(-1)
+	}
+	c.b.Unlock()
+	select {
+	case <-c.takenOver:
+	case <-time.After(maxTakeOver):
+	}
+	c.b.Lock()
+	c.disconnect(sessionTakenOver, "")
+}
+
 // drainTimeout is how long a closing connection has to send its outbox.
 const drainTimeout = time.Second
 

@@ -31,33 +31,29 @@ const (
 	version5 = 5
 )
 
-// maxRemaining is the largest Remaining Length (MQTT 5, 2.1.4).
-const maxRemaining = 268_435_455
+// A Variable Byte Integer has at most maxDigits bytes, so that the Remaining Length of a packet is
+// at most maxRemaining (MQTT 5, 1.5.5, 2.1.4).
+const (
+	maxDigits    = 4
+	maxRemaining = 268_435_455
+)
 
-// splitPacket returns the body of the first packet in b and the packet's size with its fixed
-// header. body is nil if b holds only a part of the packet; size is 0 if b does not hold the
-// whole length.
+// splitPacket returns the body of the first packet in b, which is not empty, and the packet's size
+// with its fixed header. body is nil if b holds only a part of the packet; size is 0 if b does not
+// hold the whole length.
 func splitPacket(b []byte) (body []byte, size int, err *Error) {
-	if len(b) < 2 {
-		return nil, 0, nil
+	length, digits := binary.Uvarint(b[1:min(len(b), 1+maxDigits)])
+	if digits <= 0 {
+		if len(b) > maxDigits {
+			err = malformed("a length of more than four digits")
+		}
+		return nil, 0, err
 	}
-	n, shift := 0, 0
-	for i := 1; ; i++ {
-		if i == len(b) {
-			return nil, 0, nil
-		}
-		n |= int(b[i]&0x7F) << shift
-		if b[i] < 0x80 {
-			size = i + 1 + n
-			if size <= len(b) {
-				body = b[i+1 : size]
-			}
-			return body, size, nil
-		}
-		if shift += 7; shift > 21 {
-			return nil, 0, malformed("a length of more than four digits")
-		}
+	size = 1 + digits + int(length)
+	if size <= len(b) {
+		body = b[1+digits : size]
 	}
+	return body, size, nil
 }
 
 // checkFlags checks the first byte of a packet (MQTT 5, 2.1.3).
@@ -128,19 +124,17 @@ func (d *decoder) uint16() uint16 {
 
 // varint reads a Variable Byte Integer.
 func (d *decoder) varint() int {
-	n := 0
-	for shift := 0; shift <= 21; shift += 7 {
-		b := d.byte()
-		n |= int(b&0x7F) << shift
-		if b == 0 && shift > 0 { // [MQTT-1.5.5-1]
-			break
-		}
-		if b < 0x80 {
-			return n
-		}
+	rest := d.body[d.at:]
+	n, digits := binary.Uvarint(rest[:min(len(rest), maxDigits)])
+	switch {
+	case digits <= 0 && len(rest) < maxDigits:
+		d.fail(tooShort())
+	case digits <= 0, digits > varintLength(int(n)): // [MQTT-1.5.5-1]
+		d.fail(tooManyDigits())
+	default:
+		d.at += digits
 	}
-	d.fail(tooManyDigits())
-	return 0
+	return int(n)
 }
 
 func tooManyDigits() *Error { return malformed("a number of more digits than it needs, or than four") }

@@ -159,27 +159,31 @@ type span struct{ from, to uint32 }
 // properties reads the properties of a packet. p refers to the packet.
 func (d *decoder) properties(p *properties, allowed propertySet) {
 	raw := d.take(d.varint())
+	if err := p.decode(raw, allowed); err != nil {
+		d.fail(err)
+	}
+}
+
+func (p *properties) decode(raw []byte, allowed propertySet) *Error {
 	p.raw, p.seen = raw, 0
 	for at := 0; at < len(raw); {
 		kind := raw[at]
 		if !allowed.has(kind) { // MQTT 5, 2.2.2.2
-			d.fail(malformed(fmt.Sprintf("property 0x%02X is not for this packet", kind)))
-			return
+			return malformed(fmt.Sprintf("property 0x%02X is not for this packet", kind))
 		}
 		size, err := checkProperty(raw[at:])
 		switch {
 		case err != nil:
-			d.fail(err)
-			return
+			return err
 		case !p.seen.has(kind):
 			p.seen |= 1 << kind
 			p.values[kind] = span{uint32(at + 1), uint32(at + size)}
 		case kind != propUser:
-			d.fail(violation(fmt.Sprintf("property 0x%02X comes twice", kind)))
-			return
+			return violation(fmt.Sprintf("property 0x%02X comes twice", kind))
 		}
 		at += size
 	}
+	return nil
 }
 
 // value returns the encoded value of a property; nil: it was not sent.

@@ -21,6 +21,7 @@ type Publish struct {
 	Expiry        time.Duration // Message Expiry Interval; 0: none
 
 	props properties
+	cache propertyCache
 }
 
 // User returns the User Properties in their order.
@@ -55,7 +56,9 @@ func (p *Publish) decode(version, first byte, body []byte, valid string) *Error 
 		p.ID = d.packetID()
 	}
 	if version == version5 {
-		d.properties(&p.props, publishProperties)
+		if err := p.cache.decode(&p.props, d.take(d.varint())); err != nil {
+			d.fail(err)
+		}
 	}
 	p.Payload = body[d.at:]
 	p.ResponseTopic, p.Correlation = p.props.bytes(propResponseTopic), p.props.bytes(propCorrelation)

@@ -125,7 +125,7 @@ func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 // override the deadline of closeWrite.
 func (c *Client) readDeadline(d time.Duration) {
 	var t time.Time
-	if d > 0 {
+	if d != 0 {
 		t = time.Now().Add(d)
 	}
 	// Read returns the same error.
@@ -144,6 +144,13 @@ func (c *Client) readTimedOut() bool {
 		return true // closeWrite sets another limit
 	case c.session == nil:
 		return false
+	case c.takenOver != nil:
+		if c.idleReads++; c.idleReads > 2 { // the first was interrupted by takeOver
+			c.disconnect(sessionTakenOver, "")
+			return true
+		}
+		c.readDeadline(takeOverPause)
+		return true
 	case c.keepAlive == 0:
 		c.readDeadline(0)
 		return true
@@ -168,6 +175,10 @@ func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool)
 	now := time.Now()
 	b.readTime = now.Add(b.timers.forward)
 	b.stats.BytesReceived += uint64(n)
+	if c.takenOver != nil {
+		c.idleReads = 1
+		c.readDeadline(takeOverPause)
+	}
 	for !c.isClosing() {
 		if handled == len(p) {
 			return handled, false, true

@@ -30,10 +30,10 @@ const (
 	QuotaExceeded        = 0x97
 )
 
-// An Error is what a client did wrong. It ends the connection.
+// An Error is a client's error, which ends the connection.
 type Error struct {
-	Code byte // the reason code
-	Why  string
+	Code byte   // the reason code
+	Why  string // the Reason String
 }
 
 func (e *Error) Error() string { return e.Why }
@@ -41,7 +41,7 @@ func (e *Error) Error() string { return e.Why }
 func malformed(why string) *Error { return &Error{MalformedPacket, why} }
 func violation(why string) *Error { return &Error{ProtocolViolation, why} }
 
-// A refused CONNECT has codes of its own in MQTT 3.1.1 (3.2.2.3).
+// connackCode3 returns the code of MQTT 3.1.1 (3.2.2.3) for a reason code in CONNACK.
 func connackCode3(code byte) byte {
 	switch code {
 	case Success:

@@ -54,6 +54,9 @@ func (c *Client) leaveSession() {
 		return
 	}
 	c.session, s.client = nil, nil
+	if c.takenOver != nil {
+		close(c.takenOver)
+	}
 	b.stats.Clients--
 	if b.opts.Disconnected != nil {
 		b.opts.Disconnected(c)

