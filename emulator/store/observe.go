@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // An Observation is what became of a request, or another change of the store, for
 // [Options.Observe].
@@ -66,11 +69,11 @@ func (s *Store) queued(n int) []Notification {
 func (s *Store) answerObserved(c *call) Response {
 	n := len(s.queued(0))
 	r := s.answer(c)
-	req := *c.Request // a copy, so that the request need not be allocated when nobody observes
+	req := c.Request // a copy, so that c is on the heap only when there is an observer
 	s.opts.Observe(Observation{
 		Kind: Requested, Time: s.now, ClientID: c.ClientID, Username: c.Username,
 		Request: &req, Words: c.words, Reply: r.Payload[len(c.dst):],
-		Outcome: r.Outcome, Cause: r.Cause, Version: r.Version, Notified: s.queued(n),
+		Outcome: cmp.Or(c.outcome, OutcomeOK), Cause: c.cause, Version: r.Version, Notified: s.queued(n),
 	})
 	return r
 }

@@ -29,10 +29,10 @@ func (s *Store) scan(c *call) Response {
 		return s.refuse(c, text)
 	}
 	if s.opts.Variants.ScanEmptyPage && len(c.words) == 2 {
-		return Response{Payload: appendPage(c.dst, nil, []byte{}, true), Outcome: OutcomeOK}
+		return Response{Payload: appendPage(c.dst, nil, []byte{}, true)}
 	}
 	found, last, more := s.matches(c, pattern, after)
-	return Response{Payload: appendPage(c.dst, found, last, more), Outcome: OutcomeOK}
+	return Response{Payload: appendPage(c.dst, found, last, more)}
 }
 
 // looked is how many readable keys a page of SCAN looks at, whether they match or not: it

@@ -2,6 +2,7 @@ package store
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
@@ -50,14 +51,13 @@ type Store struct {
 	registrations int
 	queue         queue
 
-	status, protocol []byte // values of properties
-
 	// Reused buffers.
-	words      [][]byte
-	version    []byte
-	page       []Entry
-	change     Change
-	properties []Property
+	words   [][]byte
+	version []byte
+	page    []Entry
+	change  Change
+
+	bare, versioned []Property // of replies without and with a version
 }
 
 // A Response is the answer to a request.
@@ -65,8 +65,6 @@ type Response struct {
 	Payload    []byte     // the buffer that Do was given, with the reply appended
 	Version    []byte     // of `__ts`; empty if there is none
 	Properties []Property // the user properties, in order
-	Outcome    Outcome
-	Cause      string // why the outcome is this one; may be empty
 }
 
 // A Property is an MQTT user property.
@@ -99,7 +97,7 @@ func New(opts Options) *Store {
 		watchers: make(map[string][]watcher),
 		watching: make(map[string]map[string]struct{}),
 
-		status: []byte(wire.StatusOK), protocol: []byte(wire.ProtocolVersion),
+		bare: replyProperties(opts.Variants, false), versioned: replyProperties(opts.Variants, true),
 	}
 }
 
@@ -110,16 +108,22 @@ func New(opts Options) *Store {
 // the quota.
 func (s *Store) Do(req *Request, dst []byte) Response {
 	s.Expire()
-	c := call{Request: req, dst: dst}
+	c := call{Request: *req, dst: dst} // a copy, so that req need not be on the heap
 	var r Response
 	if s.opts.Observe == nil {
 		r = s.answer(&c)
 	} else {
 		r = s.answerObserved(&c)
 	}
-	r.Properties = s.replyProperties(r.Version)
+	r.Properties = s.bare
+	if len(r.Version) > 0 {
+		r.Properties = s.versioned
+		r.Properties[slices.IndexFunc(r.Properties, isVersion)].Value = r.Version
+	}
 	return r
 }
+
+func isVersion(p Property) bool { return p.Name == wire.PropTimestamp }
 
 func (s *Store) answer(c *call) Response {
 	var err error
