@@ -16,23 +16,22 @@ type Options struct {
 	MaxKeys  int              // the quota; 0 is none
 	ScanPage int              // keys on a page of SCAN; 0 is 100
 
-	// Authorize tells whether a client may read or write a key; nil lets everybody. It must
+	// Authorize reports whether a client may read or write a key; nil: every client may. It must
 	// not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
-	// Keep tells whether the state of a key is kept elsewhere, to be brought back with
-	// [Store.Restore]; nil keeps nothing. persist is the entry's mark. It must not call the
-	// store.
+	// Keep reports whether the caller keeps the state of a key elsewhere, for [Store.Restore];
+	// nil: of no key. persist is what the write asked for. It must not call the store.
 	Keep func(key []byte, persist bool) bool
 
-	// Changed is called for each change, in order, before the method that makes it returns;
-	// nil is nobody. The Change, and what it lends, is good during that call. It must not call
-	// the store.
+	// Changed is called for each change, in order, before the method that makes it returns; it
+	// may be nil. The Change and its slices are valid during the call. It must not call the
+	// store.
 	Changed func(*Change)
 
 	// Observe is called for each request, each write of [Store.Apply] that was not refused,
-	// and each expiry, in order, after Changed; nil is nobody. What the Observation lends is
-	// good during that call. It must not call the store.
+	// and each expiry, in order, after Changed; it may be nil. The slices of the Observation are
+	// valid during the call. It must not call the store.
 	Observe func(Observation)
 
 	Variants Variants
@@ -41,12 +40,12 @@ type Options struct {
 // A Store is the state store without a network.
 type Store struct {
 	opts          Options
-	now           time.Time // one reading for all of a call
+	now           time.Time // one reading of the clock for a whole call
 	millis        int64     // now, since the Unix epoch
 	micros        int64     // the same
 	clock         clock
 	index         *index
-	watchers      map[string][]watcher           // by key, in the order they came
+	watchers      map[string][]watcher           // by key, in the order of registration
 	watching      map[string]map[string]struct{} // client id to keys
 	registrations int
 	queue         queue
