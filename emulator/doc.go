@@ -1,7 +1,6 @@
-// Package emulator is a state store without Azure IoT Operations: for tests, and
-// for `sscli serve`. It is an MQTT broker (package broker) that answers what is published
-// to wire.RequestTopic as the store of the real broker does, as far as that is known
-// (package store).
+// Package emulator is a state store without Azure IoT Operations, for tests and for `sscli
+// serve`. It is an MQTT broker (package broker) that answers requests to wire.RequestTopic as
+// the store of the real broker does, as far as that is known (package store).
 //
 // The first thing to call in a test is [Start]:
 //
@@ -14,29 +13,28 @@
 //
 // [Server.FastForward] lets keys and sessions expire without waiting, [Server.Intercept]
 // loses, delays, repeats and falsifies replies, [Server.DropAll] breaks connections,
-// [Server.RefuseConnect] and [Server.RefuseReauth] keep clients out, [Server.Await] waits
+// [Server.RefuseConnect] and [Server.RefuseReauth] refuse clients, [Server.Await] waits
 // for a state. Programs use [New].
 //
-// Promised: what one client changes, all watchers hear in one order, and a client
-// hears of a change before it gets the answer to any later request. A client that
-// cannot keep up is disconnected with 0x97: no reply and no notification to a connected
-// client is left out silently, except those over its Maximum Packet Size, as MQTT 5
-// (3.1.2.11.4) wants it. Not promised: more than one node.
+// Promised: all watchers are notified of changes in one order, and a client is notified of a
+// change before it gets the reply to any later request. A client that cannot keep up is
+// disconnected with 0x97: no reply and no notification to a connected client is dropped
+// silently, except those over its Maximum Packet Size, as MQTT 5 (3.1.2.11.4) requires. Not
+// promised: more than one node.
 //
 // With [Options].Data the store is kept in a file. A reply or notification leaves after the
-// commit of every change that was made before it, so that nobody is shown what a crash could
-// take back. When the disk has an error the server answers nothing more, and ends: see
-// [Server.Done].
+// commit of every change that was made before it, so that no client sees a value that a crash
+// could take back. After an error of the disk the server answers no more requests, and ends:
+// see [Server.Done].
 //
-// Beside the store the broker is an ordinary one: an application's own topics,
-// sessions, wills, retained messages and shared subscriptions work, also with MQTT
-// 3.1.1. Messages for a session whose client is away are kept in order; when there is no
-// room for one, its publisher gets 0x97. The store needs MQTT 5, since requests need its
-// properties.
+// For other topics the broker is an ordinary one: an application's own topics, sessions, wills,
+// retained messages and shared subscriptions work, also with MQTT 3.1.1. Messages for a
+// session whose client is away are kept in order; when there is no room for one, its publisher
+// gets 0x97. The store requires MQTT 5, whose properties are part of a request.
 //
 // # Support matrix
 //
-// What the store does here, how that is known, and the option that changes it.
+// What the store does, how that is known, and the option that changes it.
 // "documented" is the published protocol, "SDKs" what Microsoft's SDKs do or test
 // against a real broker (they win where the two differ), "assumed" our guess where
 // nothing was found.

@@ -159,9 +159,9 @@ func (s *Server) process(r *request) {
 	if !r.client.Connected() && strings.EqualFold(word(r.Payload, 0), wire.VerbKeyNotify) {
 		return // the registration would have ended with the connection
 	}
-	s.answering = *r // a copy, so that r needs no allocation
-	resp := s.store.Do(&s.answering.Request, s.payload[:0])
-	s.answering = request{}
+	s.responseTopic, s.received = r.responseTopic, r.received
+	resp := s.store.Do(&r.Request, s.payload[:0])
+	s.responseTopic = nil
 	s.payload = reusable(resp.Payload)
 	s.notify()
 	s.arm()

@@ -61,9 +61,8 @@ func (s *Server) observed(so store.Observation) {
 	}
 	o := Observation{StoreObservation: so}
 	if so.Kind == ObservedRequest {
-		o.Topic = string(s.answering.responseTopic)
-		if !s.answering.received.IsZero() {
-			o.Took = time.Since(s.answering.received)
+		if o.Topic = string(s.responseTopic); o.Topic != "" && !s.received.IsZero() {
+			o.Took = time.Since(s.received)
 		}
 	}
 	s.opts.Observe(o)

@@ -110,7 +110,10 @@ type Server struct {
 	closed    bool
 	stopped   time.Time // the store's clock during a step of Redis commands; zero: the clock runs
 	err       error     // why the server ended by itself
-	answering request   // while the store answers a request from a packet; else zero
+
+	// Of the request that the store answers, for Observe.
+	responseTopic []byte    // nil: it did not come in a packet
+	received      time.Time // zero: not known
 
 	payload, properties []byte // reused buffers
 }

@@ -9,9 +9,8 @@ type Tester interface {
 	Logf(format string, args ...any)
 }
 
-// Start runs an emulator for a test and closes it when the test ends. Without
-// options it is an empty store on a free port of the loopback interface, for
-// anybody.
+// Start runs an emulator for a test and closes it when the test ends. Without options it is an
+// empty store on a free port of the loopback interface, open to everybody.
 func Start(t Tester, opts ...Options) *Server {
 	t.Helper()
 	var o Options

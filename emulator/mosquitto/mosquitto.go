@@ -1,5 +1,5 @@
-// Package mosquitto runs a Mosquitto broker for a test: a broker that nobody here
-// wrote. It is skipped, and says so, where Mosquitto is not installed.
+// Package mosquitto runs a Mosquitto broker for a test: a broker from outside this
+// project. Where Mosquitto is not installed the test is skipped.
 //
 //	addresses := mosquitto.Start(t, "allow_anonymous true")
 //
@@ -63,8 +63,8 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 	return b
 }
 
-// freePort listens on a port below those that the system gives to connections: none of them
-// can take it while Mosquitto starts, or is started again.
+// freePort listens on a port below those that the system assigns to outgoing connections: none
+// can take it before Mosquitto listens.
 func freePort() (ln net.Listener, err error) {
 	for range 100 {
 		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
@@ -121,8 +121,8 @@ func (b *Broker) run(t testing.TB) {
 	}
 }
 
-// end ends the process. That it ended by a signal is no news. A Mosquitto that has
-// just begun can miss SIGTERM.
+// end ends the process, and kills it if it ignores SIGTERM: a Mosquitto that has just started can
+// miss the signal.
 func (b *Broker) end() {
 	const patience = 5 * time.Second
 	b.stop()

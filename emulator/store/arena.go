@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// An arena is memory for records: one for each key, of all sizes, often rewritten. It holds
-// a million of them in a few thousand blocks, which is what the garbage collector sees.
+// An arena is memory for records, one for each key, of all sizes and often rewritten. It holds
+// a million records in a few thousand blocks, and the garbage collector sees only the blocks.
 //
-// A block has slots of one size. A block in which no slot is used any more can become one
-// of another size, so that records which all grow do not leave their old memory behind. A
-// large record has a block for itself.
+// A block has slots of one size. A block without a used slot can become one of another size,
+// so that records which all grow do not waste their old memory. A large record has its own
+// block.
 type arena struct {
-	blocks []block          // the first is nobody's
-	open   map[int][]uint32 // by size of the slots: the blocks that have a free one
+	blocks []block          // the first is not used
+	open   map[int][]uint32 // by slot size: the blocks that have a free slot
 	unused []uint32         // numbers of blocks without memory
-	most   int              // blocks that there may be
+	limit  int              // maximum number of blocks
 }
 
-// A ref is where a record is: the number of the block, and of the slot in it. 0 is nowhere.
+// A ref locates a record: the number of the block, and of the slot in it. 0 is no record.
 type ref uint32
 
 const (
 	slotBits  = 12
-	blockSize = smallest << slotBits
-	smallest  = 16                   // bytes of a slot
-	largest   = blockSize / 8        // bytes of a slot in a block with others
+	blockSize = minSlot << slotBits
+	minSlot   = 16                   // bytes of a slot
+	maxSlot   = blockSize / 8        // bytes of a slot in a block with others
 	maxBlocks = 1<<(32-slotBits) - 1 // wantedRef has the last number
 )
 
@@ -34,12 +34,12 @@ type block struct {
 	data  []byte
 	size  int    // of a slot
 	used  int    // slots that hold a record
-	fresh int    // slots that ever held one; those after them are free too
-	freed uint32 // a slot that is free again, plus one; it begins with the number of the next; 0: none
+	fresh int    // slots that ever held a record; those after them are free too
+	freed uint32 // number plus one of a slot that was freed and begins with the number of the next; 0: none
 }
 
 func newArena() *arena {
-	return &arena{blocks: make([]block, 1), open: make(map[int][]uint32), most: maxBlocks}
+	return &arena{blocks: make([]block, 1), open: make(map[int][]uint32), limit: maxBlocks}
 }
 
 func (b *block) full() bool { return b.used == len(b.data)/b.size }
@@ -47,20 +47,20 @@ func (b *block) full() bool { return b.used == len(b.data)/b.size }
 // slotSize returns how large the slot for a record is: at most an eighth larger, so that
 // there are few sizes.
 func slotSize(n int) int {
-	if n > largest {
+	if n > maxSlot {
 		return n
 	}
-	step := max(smallest, 1<<bits.Len(uint(n-1))>>4)
+	step := max(minSlot, 1<<bits.Len(uint(n-1))>>4)
 	return (n + step - 1) / step * step
 }
 
-// fits tells whether a record of n bytes may stay in a slot of that size. A slot that is up
-// to a third too large is fine: the counter in a version has now one digit, now four.
+// fits reports whether a record of n bytes may stay in a slot of that size. A slot may be a third
+// too large, since the counter in a version has one digit in one write and four in the next.
 func fits(n, slot int) bool { return n <= slot && slotSize(n) >= slot*3/4 }
 
-// exhausted tells whether a record may find no room: after 64 GiB of small ones, or a million
-// large ones.
-func (a *arena) exhausted() bool { return len(a.blocks) == a.most && len(a.unused) == 0 }
+// exhausted reports whether there may be no room for a record: after 64 GiB of small ones, or a
+// million large ones.
+func (a *arena) exhausted() bool { return len(a.blocks) == a.limit && len(a.unused) == 0 }
 
 // bytes returns the slot of a record.
 func (a *arena) bytes(r ref) []byte {
@@ -72,7 +72,7 @@ func (a *arena) bytes(r ref) []byte {
 // alloc returns a slot for a record of n bytes.
 func (a *arena) alloc(n int) ref {
 	size := slotSize(n)
-	if size > largest {
+	if size > maxSlot {
 		number := a.newBlock(size, size)
 		a.blocks[number].used = 1
 		return ref(number << slotBits)
@@ -97,12 +97,12 @@ func (a *arena) alloc(n int) ref {
 	return ref(number<<slotBits | slot)
 }
 
-// free gives a slot back. What it holds, but for the first four bytes, stays until the next
+// free releases a slot. Its bytes, except for the first four, stay as they are until the next
 // alloc.
 func (a *arena) free(r ref) {
 	number, slot := uint32(r>>slotBits), uint32(r&(1<<slotBits-1))
 	b := &a.blocks[number]
-	if b.full() && b.size <= largest {
+	if b.full() && b.size <= maxSlot {
 		a.open[b.size] = append(a.open[b.size], number)
 	}
 	b.used--

@@ -10,9 +10,9 @@ import (
 
 func TestSlotSizes(t *testing.T) {
 	sizes := make(map[int]bool)
-	for n := 1; n <= largest; n++ {
+	for n := 1; n <= maxSlot; n++ {
 		size := slotSize(n)
-		if size < n || size > n+max(smallest-1, n/8) || size%smallest != 0 || size > largest {
+		if size < n || size > n+max(minSlot-1, n/8) || size%minSlot != 0 || size > maxSlot {
 			t.Fatalf("a record of %d bytes has a slot of %d", n, size)
 		}
 		sizes[size] = true
@@ -20,7 +20,7 @@ func TestSlotSizes(t *testing.T) {
 	if len(sizes) > 80 {
 		t.Errorf("there are %d sizes of slots", len(sizes))
 	}
-	if size := slotSize(largest + 1); size != largest+1 {
+	if size := slotSize(maxSlot + 1); size != maxSlot+1 {
 		t.Errorf("a large record has a slot of %d bytes", size)
 	}
 }
@@ -57,12 +57,12 @@ func TestArenaIsUsedAgain(t *testing.T) {
 
 func TestArenaExhausted(t *testing.T) {
 	a := newArena()
-	a.most = 3
+	a.limit = 3
 	for i := range 2 {
 		if a.exhausted() {
 			t.Fatalf("exhausted after %d blocks", i)
 		}
-		a.alloc(largest + 1)
+		a.alloc(maxSlot + 1)
 	}
 	if !a.exhausted() {
 		t.Error("not exhausted")
@@ -90,7 +90,7 @@ func TestExhaustedStore(t *testing.T) {
 		}
 	}
 	do("SET k v", "+OK\r\n")
-	s.index.arena.most = len(s.index.arena.blocks)
+	s.index.arena.limit = len(s.index.arena.blocks)
 	do("SET k w", "-ERR the quota has been exceeded\r\n")
 	do("GET k", "$1\r\nv\r\n")
 	do("DEL k", ":1\r\n")

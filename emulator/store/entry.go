@@ -6,19 +6,19 @@ import (
 )
 
 // An Entry is a key and its state. It is a view of the store's memory: see the package
-// comment for how long it is good.
+// comment for how long it is valid.
 type Entry struct {
 	record []byte
 }
 
-// A record is what the store keeps of a key:
+// A record is the encoding of a key and its state:
 //
 //	 4 bytes  length of the key
 //	 4        length of the value
 //	 2        length of the fencing token
 //	 1        length of the version
 //	 1        flags
-//	(8        when it expires, in microseconds since the Unix epoch)
+//	(8        expiry, in microseconds since the Unix epoch)
 //	key, version, fencing token, value
 //
 // Version and token are text, as they travel. The numbers are little endian.
@@ -83,21 +83,20 @@ func (e Entry) Key() []byte { return e.cut(e.key()) }
 // Version returns the version of the value, an HLC as text.
 func (e Entry) Version() []byte { return e.cut(e.version()) }
 
-// Fence returns the fencing token of the last write that had one, an HLC as it came, or an
-// empty slice if the key is not fenced. It is visible here and nowhere in the protocol
-// (protocol.md 4).
+// Fence returns the fencing token of the last write that had one, as the client sent it, or an
+// empty slice if the key is not fenced. The protocol never shows it (protocol.md 4).
 func (e Entry) Fence() []byte { return e.cut(e.fence()) }
 
 // Value returns the value.
 func (e Entry) Value() []byte { return e.cut(e.value()) }
 
-// Persist tells whether the last write asked for the entry to be kept on disk.
+// Persist reports whether the last write asked for the entry to be kept on disk.
 func (e Entry) Persist() bool { return e.flags()&flagPersist != 0 }
 
-// Mark returns the mark of the write that made the value, see [Write]; 0 for a request's.
+// Mark returns the mark of the write that set the value, see [Write]; 0 after a request.
 func (e Entry) Mark() byte { return e.flags() >> markShift }
 
-// kept tells whether the entry outlives the store.
+// kept reports whether Options.Keep returned true for the entry.
 func (e Entry) kept() bool { return e.flags()&flagKept != 0 }
 
 // Expires returns when the key expires, to the microsecond; the zero time is never.
@@ -116,13 +115,13 @@ func (e Entry) deadline() int64 {
 	return int64(binary.LittleEndian.Uint64(e.record[headerSize:]))
 }
 
-// due tells whether the key has expired at a time in microseconds.
+// due reports whether the key has expired at a time in microseconds.
 func (e Entry) due(now int64) bool {
 	at := e.deadline()
 	return at != 0 && now >= at
 }
 
-// deadline is a time as a record has it. No key expires early: it is rounded up.
+// deadline returns a time in the form of a record, rounded up: no key expires early.
 func deadline(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

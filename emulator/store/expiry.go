@@ -8,7 +8,7 @@ import (
 // Expire reads the clock, removes the keys that have expired and queues the notifications of
 // their deletion (protocol.md 2.6, 2.7). A fence does not keep a key (protocol.md 4 row 17).
 func (s *Store) Expire() {
-	if now := s.opts.Now(); now != s.now { // requests that came together have the same
+	if now := s.opts.Now(); now != s.now { // requests that arrived together have the same time
 		s.now, s.millis, s.micros = now, now.UnixMilli(), now.UnixMicro()
 	}
 	for r := s.index.next(); r != 0 && s.index.entry(r).due(s.micros); r = s.index.next() {

@@ -2,7 +2,7 @@ package store
 
 import "bytes"
 
-// MatchGlob tells whether a key matches a pattern of the dialect that the broker
+// MatchGlob reports whether a key matches a pattern of the dialect that the broker
 // documents for its authorization rules (protocol.md 7.6, 9): `*` is any bytes,
 // `?` is one byte, `[0-9]` or `[abc]` is one byte of those. There is no escape, and
 // a bracket that is not closed is a byte like any other.

@@ -9,15 +9,14 @@ import (
 )
 
 // index holds the records. It finds them by key, walks them in the order of the keys, and
-// knows which expires next.
+// knows which one expires next.
 //
-// The map is by a hash of the key and not by the key: a map of strings would hold each
-// key a second time. A few of a million keys share their hash with an earlier one: those are in
-// others.
+// The map is by a hash of the key, because a map of strings would hold each key a second time.
+// Among a million keys a few have the hash of an earlier one: those are in others.
 //
 // With a million keys the order of the keys costs 7 bytes a key, and half a microsecond for a
-// new key in ascending order, 2 in random order. To sort them when SCAN asks would hold up all
-// other requests for a second.
+// new key in ascending order, 2 in random order. Sorting them for each SCAN would delay all
+// other requests by a second.
 type index struct {
 	hash     func(key []byte) uint32
 	arena    *arena
@@ -32,16 +31,15 @@ type index struct {
 	buffer []byte // for encoding a record; reused
 }
 
-// An expiry is a record that expires, and when: records that expire at the same time do so in
-// the order of their keys.
+// An expiry is the time when a record expires. Records that expire at the same time do so in the
+// order of their keys.
 type expiry struct {
 	at  int64 // in microseconds since the Unix epoch
 	ref ref
 }
 
-// manyBlocks is how many blocks the memory of a store may have had that is not given back when
-// the store is empty: some megabytes are needed again soon.
-const manyBlocks = 64
+// maxKeptBlocks is the number of blocks up to which an emptied index keeps its memory.
+const maxKeptBlocks = 64
 
 // wantedRef stands for a key that is looked for.
 const wantedRef ref = math.MaxUint32
@@ -53,7 +51,7 @@ func newIndex() *index {
 	return x
 }
 
-// clear empties the index and gives its memory back.
+// clear empties the index and releases its memory.
 func (x *index) clear() {
 	x.arena = newArena()
 	x.byHash, x.others = make(map[uint32]ref), make(map[string]ref)
@@ -68,7 +66,7 @@ func (x *index) clear() {
 
 func (x *index) len() int { return len(x.byHash) + len(x.others) }
 
-// entry returns what is at a ref.
+// entry returns the record at a ref.
 func (x *index) entry(r ref) Entry { return Entry{x.arena.bytes(r)} }
 
 func (x *index) key(r ref) []byte {
@@ -78,7 +76,7 @@ func (x *index) key(r ref) []byte {
 	return x.entry(r).Key()
 }
 
-// find returns where the record of a key is, or 0.
+// find returns the ref of a key's record, or 0.
 func (x *index) find(key []byte) ref {
 	if x.holds(x.last, key) {
 		return x.last
@@ -91,11 +89,11 @@ func (x *index) find(key []byte) ref {
 	return r
 }
 
-// holds tells whether the record of a key is at r.
+// holds reports whether the record of a key is at r.
 func (x *index) holds(r ref, key []byte) bool { return r != 0 && bytes.Equal(x.entry(r).Key(), key) }
 
-// put writes the record of a key in place of the one at r, or where there is room when r is
-// 0, and returns where it is. The slices may be parts of the old record.
+// put writes the record of a key, in place of the one at r unless r is 0, and returns its ref. The
+// slices may be parts of the old record.
 func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, flags byte) ref {
 	x.buffer = appendRecord(x.buffer[:0], key, version, fence, value, deadline, flags)
 	if r != 0 {
@@ -110,13 +108,13 @@ func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, fl
 		x.move(old, r)
 	}
 	x.expire(r, true)
-	if cap(x.buffer) > largest {
+	if cap(x.buffer) > maxSlot {
 		x.buffer = nil
 	}
 	return r
 }
 
-// move notes that a record is at r, and no more at old if that is not 0.
+// move records that a key's record is at r, and no longer at old unless that is 0.
 func (x *index) move(old, r ref) {
 	key := x.entry(r).Key()
 	if hash := x.hash(key); x.byHash[hash] == old {
@@ -131,7 +129,8 @@ func (x *index) move(old, r ref) {
 	}
 }
 
-// remove removes a record. Its bytes, but for the first four, stay until the next put.
+// remove removes a record. Its bytes, except for the first four, stay as they are until the next
+// put.
 func (x *index) remove(r ref) {
 	e := x.entry(r)
 	x.expire(r, false)
@@ -143,19 +142,19 @@ func (x *index) remove(r ref) {
 	}
 	x.arena.free(r)
 	x.last = 0
-	if x.len() == 0 && len(x.arena.blocks) > manyBlocks {
-		x.clear() // maps do not shrink by themselves
+	if x.len() == 0 && len(x.arena.blocks) > maxKeptBlocks {
+		x.clear() // maps do not shrink
 	}
 }
 
-// from calls yield with the records from a key on, in the order of the keys, until it
-// returns false.
+// from calls yield for the records from a key on, in the order of the keys, until yield returns
+// false.
 func (x *index) from(key []byte, yield func(Entry) bool) {
 	x.wanted = key
 	x.ordered.Ascend(wantedRef, func(r ref) bool { return yield(x.entry(r)) })
 }
 
-// next returns where the record is that expires next, or 0.
+// next returns the ref of the record that expires next, or 0.
 func (x *index) next() ref {
 	if x.expiries.Len() == 0 {
 		return 0
@@ -164,7 +163,7 @@ func (x *index) next() ref {
 	return first.ref
 }
 
-// expire notes that a record expires when it says so, or no more.
+// expire adds a record that expires to the expiries, or removes it from them.
 func (x *index) expire(r ref, expires bool) {
 	at := x.entry(r).deadline()
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// textKeyTooLong refuses a KEYNOTIFY; how the real store words that is not known.
+// textKeyTooLong refuses a KEYNOTIFY. The real store's text is not known.
 const textKeyTooLong = "the key is too long for a notification topic"
 
 // watcher is a client that is notified of a key.
@@ -43,7 +43,7 @@ func (s *Store) keyNotify(c *call) Response {
 	return s.ok(c, "")
 }
 
-// watch registers a client for a key; false means that the topic of the notifications would
+// watch registers a client for a key. It returns false if the topic of the notifications would
 // be longer than MQTT allows (protocol.md 1.1).
 func (s *Store) watch(clientID, key string) bool {
 	topic := wire.NotifyTopic(clientID, key)

@@ -11,7 +11,7 @@ type Notification struct {
 	Properties []Property // the user properties, in order
 }
 
-// queue holds the notifications that were not taken yet. Its memory is used again.
+// queue holds the notifications that were not taken yet. Its memory is reused.
 type queue struct {
 	notes      []Notification
 	data       []byte // payloads and versions
@@ -19,12 +19,12 @@ type queue struct {
 	taken      bool // the notifications were taken: the next one begins a new queue
 }
 
-// roomyQueue is the length, in notifications of 256 bytes, up to which a queue keeps its
-// memory. One that grew longer, as when many keys expire at once, starts anew.
-const roomyQueue = 1024
+// maxReusedQueue is the length, in notifications of 256 bytes, up to which a queue keeps its
+// memory. It grows longer when many keys expire at once.
+const maxReusedQueue = 1024
 
-// TakeNotifications empties the queue of notifications and returns what was in it. They are
-// to be delivered in this order, before the responses of the requests that caused them.
+// TakeNotifications empties the queue of notifications and returns them. The caller delivers
+// them in this order, before the responses of the requests that caused them.
 func (s *Store) TakeNotifications() []Notification {
 	if s.queue.taken {
 		return nil
@@ -38,7 +38,7 @@ func (q *queue) reset() {
 		return
 	}
 	q.taken = false
-	if cap(q.notes) > roomyQueue || cap(q.data) > 256*roomyQueue {
+	if cap(q.notes) > maxReusedQueue || cap(q.data) > 256*maxReusedQueue {
 		*q = queue{}
 		return
 	}
@@ -70,8 +70,8 @@ func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
 	s.notify(e, n, version)
 }
 
-// notify queues one notification for each watcher. What the entry holds is copied: it may
-// change again before the queue is taken.
+// notify queues one notification for each watcher. It copies the entry, which may change again
+// before the queue is taken.
 func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	watchers := s.watchers[string(e.Key())]
 	if len(watchers) == 0 {

@@ -1,8 +1,11 @@
 package store
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
-// An Observation is what became of a request, or another change of the store, for
+// An Observation is the outcome of a request, or another change of the store, for
 // [Options.Observe].
 type Observation struct {
 	Kind               ObservationKind
@@ -18,7 +21,7 @@ type Observation struct {
 	Cause   string // why the outcome is this one; may be empty
 	Version []byte // of the reply, or of the change; empty: none
 
-	// Notified are the notifications that this has queued.
+	// Notified are the notifications that the request or change has queued.
 	Notified []Notification
 }
 
@@ -29,16 +32,16 @@ type ObservationKind string
 const (
 	Requested ObservationKind = "request" // by [Store.Do]
 	Applied   ObservationKind = "apply"   // by [Store.Apply]
-	Expired   ObservationKind = "expire"  // a key was removed because its time was over
+	Expired   ObservationKind = "expire"  // of a key
 )
 
-// Outcome is what became of a request.
+// Outcome is the outcome of a request.
 type Outcome string
 
 // The outcomes.
 const (
 	OutcomeOK      Outcome = "ok"      // the store did what was asked for
-	OutcomeNo      Outcome = "no"      // a condition was not met, or nothing was there
+	OutcomeNo      Outcome = "no"      // a condition was not met, or the key was missing
 	OutcomeRefused Outcome = "refused" // the reply is an error
 	OutcomeIgnored Outcome = "ignored" // no reply
 )
@@ -66,11 +69,11 @@ func (s *Store) queued(n int) []Notification {
 func (s *Store) answerObserved(c *call) Response {
 	n := len(s.queued(0))
 	r := s.answer(c)
-	req := *c.Request // a copy, so that the request need not be allocated when nobody observes
+	req := c.Request // a copy, so that c is on the heap only when there is an observer
 	s.opts.Observe(Observation{
 		Kind: Requested, Time: s.now, ClientID: c.ClientID, Username: c.Username,
 		Request: &req, Words: c.words, Reply: r.Payload[len(c.dst):],
-		Outcome: r.Outcome, Cause: r.Cause, Version: r.Version, Notified: s.queued(n),
+		Outcome: cmp.Or(c.outcome, OutcomeOK), Cause: c.cause, Version: r.Version, Notified: s.queued(n),
 	})
 	return r
 }

@@ -6,33 +6,31 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// The replies of the verbs (protocol.md 2.3). cause is for Response.Cause.
+// The replies of the verbs (protocol.md 2.3). Those with a choice of causes are given one, which
+// may be empty.
 
 func (s *Store) ok(c *call, cause string) Response {
-	return Response{Payload: append(c.dst, "+OK\r\n"...), Outcome: OutcomeOK, Cause: cause}
+	c.cause = cause
+	return Response{Payload: append(c.dst, "+OK\r\n"...)}
 }
 
 func (s *Store) count(c *call, n int64, cause string) Response {
-	r := Response{Outcome: OutcomeOK, Cause: cause}
+	c.cause = cause
 	if n <= 0 {
-		r.Outcome = OutcomeNo
+		c.outcome = OutcomeNo
 	}
 	if n == -1 && s.opts.Variants.BareMinusOne {
-		r.Payload = append(c.dst, "-1\r\n"...)
-	} else {
-		r.Payload = wire.AppendValue(c.dst, wire.Value{Kind: wire.Integer, Int: n})
+		return Response{Payload: append(c.dst, "-1\r\n"...)}
 	}
-	return r
+	return Response{Payload: wire.AppendValue(c.dst, wire.Value{Kind: wire.Integer, Int: n})}
 }
 
 func (s *Store) null(c *call) Response {
-	r := Response{Outcome: OutcomeNo, Cause: causeMissing}
+	c.outcome, c.cause = OutcomeNo, causeMissing
 	if s.opts.Variants.NullUnderscore {
-		r.Payload = append(c.dst, "_\r\n"...)
-	} else {
-		r.Payload = wire.AppendValue(c.dst, wire.Value{Kind: wire.Null})
+		return Response{Payload: append(c.dst, "_\r\n"...)}
 	}
-	return r
+	return Response{Payload: wire.AppendValue(c.dst, wire.Value{Kind: wire.Null})}
 }
 
 func (s *Store) blob(c *call, value []byte) Response {
@@ -40,10 +38,11 @@ func (s *Store) blob(c *call, value []byte) Response {
 	if s.opts.Variants.BlobUnframed {
 		payload = payload[:len(payload)-len("\r\n")]
 	}
-	return Response{Payload: payload, Outcome: OutcomeOK}
+	return Response{Payload: payload}
 }
 
 func (s *Store) refuse(c *call, text string) Response {
+	c.outcome, c.cause = OutcomeRefused, text
 	payload := wire.AppendError(c.dst, text)
 	if s.opts.Variants.ErrorColon {
 		payload = append(append(append(c.dst, "-ERR: "...), text...), "\r\n"...)
@@ -51,7 +50,7 @@ func (s *Store) refuse(c *call, text string) Response {
 	if s.opts.Variants.ErrorUnframed {
 		payload = payload[:len(payload)-len("\r\n")]
 	}
-	return Response{Payload: payload, Outcome: OutcomeRefused, Cause: text}
+	return Response{Payload: payload}
 }
 
 func (r Response) with(version []byte) Response {
@@ -59,20 +58,18 @@ func (r Response) with(version []byte) Response {
 	return r
 }
 
-// replyProperties returns the user properties of a reply with that version, or without one
-// (protocol.md 1.6). They are valid until the next call.
-func (s *Store) replyProperties(version []byte) []Property {
-	v, p := s.opts.Variants, s.properties[:0]
+// replyProperties returns the user properties of replies with or without a version (protocol.md
+// 1.6). The value of the version is left out.
+func replyProperties(v Variants, versioned bool) (p []Property) {
 	if !v.NoStatus {
-		p = append(p, Property{wire.PropStatus, s.status})
+		p = append(p, Property{wire.PropStatus, []byte(wire.StatusOK)})
 	}
-	if len(version) > 0 {
-		p = append(p, Property{wire.PropTimestamp, version})
+	if versioned {
+		p = append(p, Property{Name: wire.PropTimestamp})
 	}
 	if !v.NoProtocolVersion {
-		p = append(p, Property{wire.PropProtocol, s.protocol})
+		p = append(p, Property{wire.PropProtocol, []byte(wire.ProtocolVersion)})
 	}
-	s.properties = p
 	return p
 }
 

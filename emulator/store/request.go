@@ -29,13 +29,16 @@ func (r *Request) SetProperty(name, value []byte) {
 
 // call is a request while the store answers it.
 type call struct {
-	*Request
+	Request
 	words [][]byte
 	key   []byte
 	dst   []byte // the reply is appended here
 
 	timestamp hlc // zero if none came
 	fence     hlc // zero if no fencing token came
+
+	outcome Outcome // "" stands for OutcomeOK
+	cause   string
 }
 
 // The checks return the text of the refusal, or "".

@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// A Saved is the state of a key as an [Entry] had it.
+// A Saved is the state of a key as it was in an [Entry].
 type Saved struct {
 	Key, Value, Version, Fence []byte
 
@@ -10,9 +10,9 @@ type Saved struct {
 	Persist bool
 }
 
-// Restore brings back a key that was kept, with its version, in place of what the store has of
-// it. No watcher is notified and Options.Changed is not called. A key that has expired
-// meanwhile expires with the next call of [Store.Expire], in its turn.
+// Restore sets the state of a key that was kept, version included. No watcher is notified and
+// Options.Changed is not called. A key that has expired meanwhile is removed by the next call of
+// [Store.Expire].
 func (s *Store) Restore(k Saved) {
 	flags := byte(flagKept)
 	if k.Persist {
@@ -21,8 +21,8 @@ func (s *Store) Restore(k Saved) {
 	s.index.put(s.index.find(k.Key), k.Key, k.Version, k.Fence, k.Value, deadline(k.Expires), flags)
 }
 
-// RestoreClock has all later versions be greater than any whose wall clock, in milliseconds,
-// was before that time.
+// RestoreClock makes all later versions greater than any with an earlier wall clock, in
+// milliseconds.
 func (s *Store) RestoreClock(wall int64) {
 	if wall > s.clock.wall {
 		s.clock = clock{wall: wall}

@@ -29,18 +29,18 @@ func (s *Store) scan(c *call) Response {
 		return s.refuse(c, text)
 	}
 	if s.opts.Variants.ScanEmptyPage && len(c.words) == 2 {
-		return Response{Payload: appendPage(c.dst, nil, []byte{}, true), Outcome: OutcomeOK}
+		return Response{Payload: appendPage(c.dst, nil, []byte{}, true)}
 	}
 	found, last, more := s.matches(c, pattern, after)
-	return Response{Payload: appendPage(c.dst, found, last, more), Outcome: OutcomeOK}
+	return Response{Payload: appendPage(c.dst, found, last, more)}
 }
 
-// looked is how many readable keys a page of SCAN looks at, whether they match or not: it
-// bounds how long other requests wait for it. A page may therefore be empty and not the last.
-const looked = 10_000
+// maxExamined is the number of readable keys that one page of SCAN examines, whether they match
+// or not. It bounds how long other requests wait. So a page may be empty and not the last.
+const maxExamined = 10_000
 
 // matches collects a page: the entries after a key that match and may be read, the last key
-// that was looked at, and whether there may be more.
+// that was examined, and whether there may be more.
 func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []byte, more bool) {
 	prefix := literalPrefix(pattern)
 	start := after
@@ -53,14 +53,14 @@ func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []b
 		key := e.Key()
 		switch {
 		case !bytes.HasPrefix(key, prefix):
-			return false // the keys with the prefix stand together
+			return false // after the last key with the prefix
 		case len(after) > 0 && bytes.Equal(key, after):
 			return true
 		case !s.Allowed(c.ClientID, c.Username, key, false):
 			return true // before it could become a token
 		}
 		match := MatchGlob(pattern, key)
-		if more = seen == looked || match && len(found) == s.opts.ScanPage; more {
+		if more = seen == maxExamined || match && len(found) == s.opts.ScanPage; more {
 			return false
 		}
 		if match {

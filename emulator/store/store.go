@@ -2,6 +2,7 @@ package store
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
@@ -15,23 +16,22 @@ type Options struct {
 	MaxKeys  int              // the quota; 0 is none
 	ScanPage int              // keys on a page of SCAN; 0 is 100
 
-	// Authorize tells whether a client may read or write a key; nil lets everybody. It must
+	// Authorize reports whether a client may read or write a key; nil: every client may. It must
 	// not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
-	// Keep tells whether the state of a key is kept elsewhere, to be brought back with
-	// [Store.Restore]; nil keeps nothing. persist is the entry's mark. It must not call the
-	// store.
+	// Keep reports whether the caller keeps the state of a key elsewhere, for [Store.Restore];
+	// nil: of no key. persist is what the write asked for. It must not call the store.
 	Keep func(key []byte, persist bool) bool
 
-	// Changed is called for each change, in order, before the method that makes it returns;
-	// nil is nobody. The Change, and what it lends, is good during that call. It must not call
-	// the store.
+	// Changed is called for each change, in order, before the method that makes it returns; it
+	// may be nil. The Change and its slices are valid during the call. It must not call the
+	// store.
 	Changed func(*Change)
 
 	// Observe is called for each request, each write of [Store.Apply] that was not refused,
-	// and each expiry, in order, after Changed; nil is nobody. What the Observation lends is
-	// good during that call. It must not call the store.
+	// and each expiry, in order, after Changed; it may be nil. The slices of the Observation are
+	// valid during the call. It must not call the store.
 	Observe func(Observation)
 
 	Variants Variants
@@ -40,24 +40,23 @@ type Options struct {
 // A Store is the state store without a network.
 type Store struct {
 	opts          Options
-	now           time.Time // one reading for all of a call
+	now           time.Time // one reading of the clock for a whole call
 	millis        int64     // now, since the Unix epoch
 	micros        int64     // the same
 	clock         clock
 	index         *index
-	watchers      map[string][]watcher           // by key, in the order they came
+	watchers      map[string][]watcher           // by key, in the order of registration
 	watching      map[string]map[string]struct{} // client id to keys
 	registrations int
 	queue         queue
 
-	status, protocol []byte // values of properties
-
 	// Reused buffers.
-	words      [][]byte
-	version    []byte
-	page       []Entry
-	change     Change
-	properties []Property
+	words   [][]byte
+	version []byte
+	page    []Entry
+	change  Change
+
+	bare, versioned []Property // of replies without and with a version
 }
 
 // A Response is the answer to a request.
@@ -65,8 +64,6 @@ type Response struct {
 	Payload    []byte     // the buffer that Do was given, with the reply appended
 	Version    []byte     // of `__ts`; empty if there is none
 	Properties []Property // the user properties, in order
-	Outcome    Outcome
-	Cause      string // why the outcome is this one; may be empty
 }
 
 // A Property is an MQTT user property.
@@ -99,7 +96,7 @@ func New(opts Options) *Store {
 		watchers: make(map[string][]watcher),
 		watching: make(map[string]map[string]struct{}),
 
-		status: []byte(wire.StatusOK), protocol: []byte(wire.ProtocolVersion),
+		bare: replyProperties(opts.Variants, false), versioned: replyProperties(opts.Variants, true),
 	}
 }
 
@@ -110,16 +107,22 @@ func New(opts Options) *Store {
 // the quota.
 func (s *Store) Do(req *Request, dst []byte) Response {
 	s.Expire()
-	c := call{Request: req, dst: dst}
+	c := call{Request: *req, dst: dst} // a copy, so that req need not be on the heap
 	var r Response
 	if s.opts.Observe == nil {
 		r = s.answer(&c)
 	} else {
 		r = s.answerObserved(&c)
 	}
-	r.Properties = s.replyProperties(r.Version)
+	r.Properties = s.bare
+	if len(r.Version) > 0 {
+		r.Properties = s.versioned
+		r.Properties[slices.IndexFunc(r.Properties, isVersion)].Value = r.Version
+	}
 	return r
 }
+
+func isVersion(p Property) bool { return p.Name == wire.PropTimestamp }
 
 func (s *Store) answer(c *call) Response {
 	var err error
