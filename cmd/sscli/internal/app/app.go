@@ -152,7 +152,7 @@ func (a *App) warnOverride(o config.Override) {
 		about += "\n" + value
 	}
 	terminal := a.stream(a.Stdout).IsTerminal() && a.stream(a.Stderr).IsTerminal()
-	if a.Settings.Verbose > 0 || terminal && !a.Settings.Quiet && !config.Told(a.Env, about, time.Now()) {
+	if a.Settings.Verbose > 0 || terminal && !a.Settings.Quiet && !config.AlreadyWarned(a.Env, about, time.Now()) {
 		a.Warn(warning, "")
 	}
 }

@@ -1,10 +1,10 @@
-// Package certs reads certificates and keys, and makes the certificates of serve --self-signed.
+// Package certs reads certificates and keys, and creates the certificates of serve --self-signed.
 //
-// [TLSConfig] returns how to speak TLS with the configured broker; nil without TLS:
+// [TLSConfig] returns the TLS configuration for the configured broker; nil without TLS:
 //
 //	config, err := certs.TLSConfig(settings)
 //
-// A server reads its files with [ReadKey] and [ReadPool], or lets [SelfSigned] make them:
+// A server reads its files with [ReadKey] and [ReadPool], or lets [SelfSigned] create them:
 //
 //	s := certs.SelfSigned{Dir: "certs", Names: certs.ServerNames(":8883"), Now: time.Now()}
 //	cert, err := s.Prepare()

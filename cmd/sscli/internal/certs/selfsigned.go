@@ -27,7 +27,7 @@ import (
 type SelfSigned struct {
 	Dir   string    // created if it is missing
 	Names []string  // host names and addresses that the server's certificate must have
-	Now   time.Time // the present, for the validity of certificates
+	Now   time.Time // the current time, for the validity of certificates
 }
 
 // The validity of the certificates. Some clients refuse a server certificate that is valid for
@@ -75,7 +75,7 @@ func (s SelfSigned) Prepare() (tls.Certificate, error) {
 // A signingCA is a CA that can sign if it has its key.
 type signingCA struct {
 	cert *x509.Certificate
-	key  crypto.Signer // nil if the key is not there
+	key  crypto.Signer // nil if there is none
 }
 
 // readAuthority reads the CA, or makes one.

@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// TLSConfig returns how to speak TLS with the broker that the settings name; nil without TLS. It
-// reads the files that they name. The error is a *config.Error.
+// TLSConfig returns the TLS configuration for the broker that the settings name; nil without TLS.
+// It reads the files that the settings name. The error is a *config.Error.
 func TLSConfig(s config.Settings) (c *tls.Config, err error) {
 	if !s.TLS {
 		return nil, nil

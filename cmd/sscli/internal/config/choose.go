@@ -65,7 +65,7 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 		return nil, nil
 	}
 	l := c.layer(name, file)
-	r.fail(l.spread())
+	r.fail(l.expand())
 	r.out.Context, r.out.ContextFile, r.out.Protected = name, file, c.Protected
 	r.out.Sources["context"] = source
 	if source == file+": current" {

@@ -114,7 +114,7 @@ func (c Contexts) Find(name, source, file string) (Context, error) {
 // secret; empty if the context names no broker.
 func (c Context) Broker() string {
 	r := resolver{layers: []layer{*c.layer("", "")}, out: Settings{Sources: make(map[string]string)}}
-	if r.layers[0].spread() != nil {
+	if r.layers[0].expand() != nil {
 		return ""
 	}
 	r.endpoint()
@@ -206,7 +206,7 @@ func (c Context) check(given map[string]bool) error {
 		}
 	}
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
-	r.fail(l.spread())
+	r.fail(l.expand())
 	r.layers = []layer{*l}
 	r.connection(func(string) (string, bool) { return "", false })
 	if u := r.out.Proxy; u != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// spread replaces the url of a layer by the settings that it stands for: host, port, tls,
+// expand replaces the url of a layer by the settings that it stands for: host, port, tls,
 // username and the path of a WebSocket. It does the same for no-tls.
-func (l *layer) spread() error {
+func (l *layer) expand() error {
 	if off, ok := l.values["no-tls"]; ok {
 		if _, both := l.values["tls"]; both {
 			return &Error{l.sources["no-tls"], "together with " + l.sources["tls"] + ": want one of them"}

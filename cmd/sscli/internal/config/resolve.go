@@ -62,15 +62,15 @@ type NoBrokerError struct {
 }
 
 func (e *NoBrokerError) Error() string {
-	const most = 8
+	const maxNames = 8
 	names := e.Contexts
 	switch {
 	case len(names) == 0:
 		return "no broker is configured"
 	case len(names) == 1:
 		return "no broker is configured, and the context " + names[0] + " is not chosen"
-	case len(names) > most:
-		names = append(slices.Clone(names[:most]), "…")
+	case len(names) > maxNames:
+		names = append(slices.Clone(names[:maxNames]), "…")
 	}
 	return "no broker is configured, and none of the contexts is chosen: " + strings.Join(names, ", ")
 }
@@ -131,14 +131,14 @@ func (l *layer) set(flag, value, source string) {
 func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	flags, vars, aio := layersOf(fs, env)
-	spoilt := spread(flags, vars, aio)
+	expandErr := expand(flags, vars, aio)
 	named, chosen := r.context(fs, env, flags, vars)
 	for _, l := range []*layer{flags, named, vars, chosen, aio} {
 		if l != nil {
 			r.layers = append(r.layers, *l)
 		}
 	}
-	r.fail(spoilt)
+	r.fail(expandErr)
 	r.connection(env)
 	r.each(func(s setting) bool { return s.scope == scopeRun })
 	return r.out, r.err
@@ -213,10 +213,10 @@ func (r *resolver) fail(err error) {
 	}
 }
 
-// spread calls spread of each layer and returns the first error.
-func spread(layers ...*layer) (first error) {
+// expand calls expand of each layer and returns the first error.
+func expand(layers ...*layer) (first error) {
 	for _, l := range layers {
-		if err := l.spread(); err != nil && first == nil {
+		if err := l.expand(); err != nil && first == nil {
 			first = err
 		}
 	}

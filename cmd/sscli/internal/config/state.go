@@ -27,36 +27,36 @@ func StateDir(env func(string) (string, bool)) string {
 	return filepath.Join(state, "sscli")
 }
 
-// toldFile is the name of the file of [Told] in [StateDir].
-const toldFile = "warned"
+// warnedFile is the name of the file of [AlreadyWarned] in [StateDir].
+const warnedFile = "warned"
 
-// toldFor is how long a warning that was given need not be given again.
-const toldFor = 24 * time.Hour
+// warnedFor is how long a warning is not repeated.
+const warnedFor = 24 * time.Hour
 
-// Told reports whether a warning was given within the last day, and remembers that it is given
-// now if not. It remembers a hash of one warning, which may hold a secret, until [Forget]. Where
-// nothing can be remembered, it was not given.
-func Told(env func(string) (string, bool), warning string, now time.Time) bool {
+// AlreadyWarned reports whether sscli printed a warning within the last day. If not, it remembers
+// that the warning is printed now, until [ForgetWarning]. It keeps a hash of one warning, because
+// the warning may hold a secret. It returns false if the environment names no home.
+func AlreadyWarned(env func(string) (string, bool), warning string, now time.Time) bool {
 	dir := StateDir(env)
 	if dir == "" {
 		return false
 	}
-	file := filepath.Join(dir, toldFile)
+	file := filepath.Join(dir, warnedFile)
 	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(warning)))
-	if info, err := os.Stat(file); err == nil && now.Sub(info.ModTime()).Abs() < toldFor {
+	if info, err := os.Stat(file); err == nil && now.Sub(info.ModTime()).Abs() < warnedFor {
 		if text, err := os.ReadFile(file); err == nil && string(text) == hash {
 			return true
 		}
 	}
 	if os.MkdirAll(dir, 0o700) == nil {
-		_ = os.WriteFile(file, []byte(hash), 0o600) // else it is given again
+		_ = os.WriteFile(file, []byte(hash), 0o600) // after an error the warning is repeated
 	}
 	return false
 }
 
-// Forget forgets the warning that [Told] remembers.
-func Forget(env func(string) (string, bool)) {
+// ForgetWarning forgets the warning that [AlreadyWarned] remembers.
+func ForgetWarning(env func(string) (string, bool)) {
 	if dir := StateDir(env); dir != "" {
-		_ = os.Remove(filepath.Join(dir, toldFile)) // it is usually not there
+		_ = os.Remove(filepath.Join(dir, warnedFile)) // it is usually not there
 	}
 }

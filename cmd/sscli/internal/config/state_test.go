@@ -18,7 +18,7 @@ func TestTold(t *testing.T) {
 		told    bool
 	}{{"a", 0, false}, {"a", time.Hour, true}, {"b", time.Hour, false}, {"b", time.Hour, true}, {"a", time.Hour, false},
 		{"a", 25 * time.Hour, false}} {
-		if got := Told(env, c.warning, now.Add(c.after)); got != c.told {
+		if got := AlreadyWarned(env, c.warning, now.Add(c.after)); got != c.told {
 			t.Errorf("%q after %v: %t", c.warning, c.after, got)
 		}
 	}
@@ -27,7 +27,7 @@ func TestTold(t *testing.T) {
 	}
 	nowhere := func(string) (string, bool) { return "", false }
 	for range 2 {
-		if Told(nowhere, "a", now) {
+		if AlreadyWarned(nowhere, "a", now) {
 			t.Error("remembered without a place for it")
 		}
 	}

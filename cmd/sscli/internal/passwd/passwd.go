@@ -15,8 +15,8 @@ import (
 // Users are passwords by name, plain or hashed by bcrypt.
 type Users map[string]string
 
-// Read reads a file with a line NAME:PASSWORD for each user. Empty lines, and those that
-// begin with #, are skipped. The error names the line; it never shows a password.
+// Read reads a file with a line NAME:PASSWORD for each user. It skips empty lines and lines that
+// begin with #. The error names the line; it never shows a password.
 func Read(name string) (Users, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -42,7 +42,7 @@ func Read(name string) (Users, error) {
 	return u, lines.Err()
 }
 
-// checkPassword refuses hashes that nobody's password would fit.
+// checkPassword returns an error for a hash that no password can match.
 func checkPassword(password string) error {
 	for _, other := range []string{"$apr1$", "$1$", "$5$", "$6$", "{SHA}"} {
 		if strings.HasPrefix(password, other) {

@@ -194,7 +194,7 @@ With none in place of NAME no context is chosen.`,
 
 // warnOverridden warns that variables override the context that was just chosen.
 func warnOverridden(a *app.App, cmd *cobra.Command, name string) {
-	config.Forget(a.Env) // what was said of the context before it
+	config.ForgetWarning(a.Env) // it was about the previous context
 	// The next command, which needs the settings, reports an error.
 	s, _ := config.Resolve(cmd.Flags(), a.Env)
 	variables, what := s.Override.Variables, "it"
@@ -302,11 +302,11 @@ func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 		}
 		said = slices.Insert(said, 0, config.Effective{Flag: "config", Value: file, Source: source})
 	}
-	const most = 40 // longer values do not widen the column
+	const maxWidth = 40 // longer values do not widen the column
 	var width, valueWidth int
 	for _, e := range said {
 		width = max(width, len(e.Flag))
-		if len(e.Value) <= most {
+		if len(e.Value) <= maxWidth {
 			valueWidth = max(valueWidth, len(e.Value))
 		}
 	}

@@ -63,7 +63,8 @@ every write to it needs a token. A key that expires no longer does once it was e
 	return cmd
 }
 
-// editorWords returns the command of the editor, and the variable that names it, if one does. Its words are written as in a line of a batch.
+// editorWords returns the command of the editor, and the variable that names it, if any. The
+// words of the variable are quoted as in a line of a batch.
 func editorWords(a *app.App) (command []string, source string, err error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		line, _ := a.Env(name)
@@ -134,7 +135,7 @@ type editing struct {
 
 	before client.GetResult // the key when it was read first
 	doc    document
-	file   string // that the editor opens; in a directory of its own
+	file   string // the file that the editor opens, in its own directory
 }
 
 // run edits the value and stores it.
@@ -156,7 +157,7 @@ func (e *editing) run(ctx context.Context) (err error) {
 	if err == nil && value != nil {
 		err = e.store(ctx, value)
 	}
-	if err == nil || fault.IsA[*fault.OutputError](err) { // it was written
+	if err == nil || fault.IsA[*fault.OutputError](err) { // the value was written
 		return errors.Join(err, e.removeFile())
 	}
 	return e.keepFile(err)
@@ -179,7 +180,7 @@ func (e *editing) writeFile() error {
 	if err != nil {
 		return err
 	}
-	const most = 40
+	const maxName = 40
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
 			return r
@@ -190,7 +191,7 @@ func (e *editing) writeFile() error {
 	if e.doc.isJSON {
 		ext = ".json" // for the colors of the editor
 	}
-	e.file = filepath.Join(dir, strings.TrimLeft("value-"+name[:min(len(name), most)], "-")+ext)
+	e.file = filepath.Join(dir, strings.TrimLeft("value-"+name[:min(len(name), maxName)], "-")+ext)
 	if err := os.WriteFile(e.file, e.doc.text, 0o600); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
@@ -269,7 +270,7 @@ func (e *editing) edit(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// askAbout asks what to do with a text that is no JSON although the value was.
+// askAbout asks what to do with a text that is not JSON, as the value was.
 func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err error) {
 	refused := &fault.NotWrittenError{Why: fmt.Sprintf("the text is not JSON, as the value was: %v; nothing was written", bad)}
 	if !e.app.CanAsk() {
@@ -299,7 +300,7 @@ func (e *editing) store(ctx context.Context, value []byte) error {
 	}
 	var o client.SetOptions
 	if !now.Found {
-		o.Condition = client.NX // so there is no window
+		o.Condition = client.NX // another client may create the key now
 	}
 	if e.lock != nil {
 		if e.lock.Context().Err() != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// checkAttach refuses the flags that are about a broker of one's own. Some are about the
-// Redis port too.
+// checkAttach returns a usage error for flags that configure the emulator's own broker. Some of
+// them configure the Redis port too.
 func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if len(args) > 0 {
 		return fault.Usagef("--attach together with a command: want one of them")
@@ -38,8 +38,8 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	return nil
 }
 
-// checkListen refuses the flags of a connection: only --attach makes one. Variables and contexts
-// are for the other commands, so they do not matter.
+// checkListen returns a usage error for flags of a connection, which only --attach makes.
+// Variables and contexts are for other commands, so they do not matter.
 func checkListen(fs *pflag.FlagSet) error {
 	for _, name := range config.ConnectionFlags() {
 		if !fs.Changed(name) {
@@ -70,7 +70,7 @@ func checkListen(fs *pflag.FlagSet) error {
 	return nil
 }
 
-// attach serves a store on somebody else's broker.
+// attach serves a store on the broker that the connection flags name.
 func attach(ctx context.Context, a *app.App, f serveFlags) error {
 	served, err := f.options()
 	if err != nil {
@@ -122,14 +122,13 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	return err
 }
 
-// report warns of what the broker refuses, at most once a second, until the store or ctx
-// ends.
+// report warns of refused replies, at most once a second, until the store or ctx ends.
 func report(a *app.App, ctx context.Context, attached *emulator.Attached) error {
 	refused := make(chan error, 1)
 	attached.OnRefused(func(err error) {
 		select {
 		case refused <- err:
-		default: // one is waiting to be reported
+		default: // another one waits to be reported
 		}
 	})
 	next, pause := refused, (<-chan time.Time)(nil)
@@ -149,6 +148,7 @@ func report(a *app.App, ctx context.Context, attached *emulator.Attached) error 
 	}
 }
 
+// attachOptions returns the options of the connection of --attach.
 func attachOptions(o client.Options) mqtt.Options {
 	m := mqtt.Options{
 		Address:   o.Address,

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// dataFlags say where the store is kept.
+// dataFlags name the file of the store, and the keys that it keeps.
 type dataFlags struct {
 	file     config.Text
 	persist  string
@@ -29,7 +29,7 @@ const (
 )
 
 func (f *dataFlags) bind(fs *pflag.FlagSet) {
-	fs.Var(&f.file, "data", "`FILE` that keeps the store, so that it survives a restart; made if it does not exist")
+	fs.Var(&f.file, "data", "`FILE` that keeps the store, so that it survives a restart; created if it does not exist")
 	fs.StringVar(&f.persist, "persist", persistAll, "`WHICH` keys --data keeps: all, or asked: those that were set with --persist")
 	fs.StringArrayVar(&f.patterns, "persist-pattern", nil, "`PATTERN` of keys that --persist asked keeps too; may be given several times")
 	fs.Var(&f.check, "data-check", "read the `FILE` of --data, say what is damaged, and end; with --data, write what is readable to that file, which must be new")
@@ -48,8 +48,7 @@ func (f dataFlags) options() (emulator.Data, error) {
 	return d, nil
 }
 
-// dataError says what to do about a data file that cannot be used. Other errors it returns
-// as they are.
+// dataError adds a hint to an error about a data file. It returns other errors unchanged.
 func dataError(err error) error {
 	data, ok := errors.AsType[*emulator.DataError](err)
 	if !ok {
@@ -66,8 +65,7 @@ func dataError(err error) error {
 	return e
 }
 
-// checkData reads a data file, and writes what is readable to another one if that is asked
-// for.
+// checkData reads a data file, and with --data writes what is readable to a new file.
 func checkData(a *app.App, f dataFlags) error {
 	name := string(f.check)
 	var report disk.Report

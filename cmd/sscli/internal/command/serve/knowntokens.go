@@ -8,9 +8,10 @@ import (
 	"slices"
 )
 
-// tokens are service-account tokens.
+// tokens are the service-account tokens of --sat-tokens.
 type tokens [][]byte
 
+// readTokens reads a file with a token in each line.
 func readTokens(name string) (tokens, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -28,6 +29,7 @@ func readTokens(name string) (tokens, error) {
 	return t, nil
 }
 
+// check reports whether a token is one of t.
 func (t tokens) check(token []byte) bool {
 	return slices.ContainsFunc(t, func(known []byte) bool { return subtle.ConstantTimeCompare(known, token) == 1 })
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// limitFlags bound what clients can make the broker do and keep.
+// limitFlags limit what clients can make the broker do and keep.
 type limitFlags struct {
 	set    []string
 	refuse []string
@@ -26,7 +26,7 @@ func (f *limitFlags) bind(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.refuse, "refuse-filter", nil, "topic `FILTER` that nobody may subscribe to; may be given several times")
 }
 
-// limitsHelp names what --limit takes.
+// limitsHelp lists the limits of --limit.
 const limitsHelp = `--limit sets a limit of the broker: keep-alive=DURATION, the longest Keep Alive (default:
 any); receive-maximum (1024) and topic-alias-maximum (64); outbox (262144 packets) and
 outbox-bytes (256 MiB) of a connected client; queue (65536 messages) and queue-bytes (64
@@ -34,8 +34,9 @@ MiB) of a client that is away; sessions (100000); subscriptions of a client (100
 retained (100000 messages) and retained-bytes (256 MiB); memory, the bytes of all that
 clients make the broker keep (1 GiB).`
 
-// field is where the options hold a limit, or nil: a *time.Duration, *uint16 or *int.
-func field(o *emulator.Options, name string) any {
+// limitField returns a pointer to the option of a limit: a *time.Duration, *uint16 or *int. It is
+// nil for an unknown name.
+func limitField(o *emulator.Options, name string) any {
 	switch name {
 	case "keep-alive":
 		return &o.Limits.KeepAlive
@@ -69,7 +70,7 @@ func (f limitFlags) apply(o *emulator.Options) error {
 	o.RefuseFilters = f.refuse
 	for _, text := range f.set {
 		name, value, ok := strings.Cut(text, "=")
-		at := field(o, name)
+		at := limitField(o, name)
 		if !ok || at == nil {
 			return &fault.UsageError{Err: fmt.Errorf("--limit %.64q: want NAME=VALUE with a known name", text), Hint: "sscli serve --help"}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/redis"
 )
 
-// redisFlags are about the port for Redis clients.
+// redisFlags configure the port for Redis clients.
 type redisFlags struct {
 	listen   config.Text
 	notify   config.Text
@@ -24,8 +24,8 @@ func (f *redisFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.insecure, "redis-insecure", false, "allow clients without a login on an address of --redis that is not loopback")
 }
 
-// check refuses flags that do not go together, and a port that anybody could reach. login
-// says that clients must show who they are.
+// check returns a usage error for flags that exclude each other, and for a port that anybody
+// could use. login says that clients must log in.
 func (f redisFlags) check(login bool) error {
 	if f.listen == "" {
 		if f.notify != "" || f.insecure {
@@ -46,7 +46,7 @@ func (f redisFlags) check(login bool) error {
 	return fault.Usagef("--redis %s: anybody who reaches that address could use the store: want --users, or --redis-insecure", f.listen)
 }
 
-// serve lets Redis clients use an attached store.
+// serve starts the port in front of an attached store.
 func (f redisFlags) serve(attached *emulator.Attached, o emulator.Options) (url string, err error) {
 	if f.listen == "" {
 		return "", nil

@@ -40,13 +40,14 @@ type serveFlags struct {
 	log                         requestlog.Flags
 }
 
+// New returns the command `sscli serve`.
 func New(a *app.App) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:         "serve [-- CMD...]",
 		Short:       "Run an emulator of the broker and its state store",
 		GroupID:     app.GroupServe,
-		Annotations: map[string]string{app.Offline: ""}, // but for --attach
+		Annotations: map[string]string{app.Offline: ""}, // --attach configures the connection itself
 		Long: `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
 when it is ready. Its data is lost when it ends, unless --data names
 a file for it.
@@ -129,7 +130,7 @@ answers the requests of the other clients.`,
 	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
 	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
 	for _, none := range []string{"skew", "latency"} {
-		fs.Lookup(none).DefValue = "" // help says nothing of it
+		fs.Lookup(none).DefValue = "" // help leaves it out
 	}
 	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: none)")
 	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: none)")
@@ -140,7 +141,7 @@ answers the requests of the other clients.`,
 	return cmd
 }
 
-// options are those of the emulator.
+// options returns the options of the emulator.
 func (f serveFlags) options() (emulator.Options, error) {
 	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: f.maxPacket},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
@@ -187,7 +188,7 @@ func (f serveFlags) options() (emulator.Options, error) {
 	return o, f.redis.check(f.users != "" || f.tokens != "" || f.sat.audience != "" || f.clientCA != "")
 }
 
-// certificates are those that the server shows and those that it wants.
+// certificates sets the certificate that the server shows, and whose certificates it requires.
 func (f serveFlags) certificates(o *emulator.Options) error {
 	if f.selfSigned != "" && (f.cert != "" || f.key != "") {
 		return fault.Usagef("--self-signed together with --listen-cert and --listen-key: want one or the other")
@@ -292,7 +293,7 @@ func run(a *app.App, ctx context.Context, f serveFlags, args []string) (err erro
 	}
 }
 
-// serving says how clients reach the server.
+// serving returns how clients reach the server. token is the file of their token.
 func serving(a *app.App, f serveFlags, server *emulator.Server, token string) format.Serving {
 	s := format.Serving{URL: server.URL(), SATFile: token}
 	switch {
@@ -338,7 +339,7 @@ func absolute(name string) string {
 	return name
 }
 
-// servedEnviron lets a child, and what it runs, find the server.
+// servedEnviron returns the environment of a child process, in which clients find the server.
 func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving) []string {
 	address := strings.SplitAfter(ready.URL, "://")[1]
 	host, port, err := net.SplitHostPort(address)
@@ -368,15 +369,15 @@ func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving) []
 		set["REDIS_URL"] = url
 	}
 	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
-	if ready.SATFile != "" { // which goes with no other way to log in
+	if ready.SATFile != "" { // a token excludes every other login
 		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
 	}
 	_, ours := a.Env("SSCLI_USERNAME")
 	_, aio := a.Env("AIO_MQTT_USERNAME")
-	if !ours && !aio { // a password that is for another broker
+	if !ours && !aio { // without a user name, the password is for another broker
 		drop = append(drop, "SSCLI_PASSWORD_FILE", "AIO_MQTT_PASSWORD_FILE")
 	}
-	if ready.CAFile == "" || ready.CertFile != "" { // a certificate that is for another broker
+	if ready.CAFile == "" || ready.CertFile != "" { // the certificate is for another broker
 		drop = append(drop, "SSCLI_CERT_FILE", "SSCLI_KEY_FILE", "SSCLI_KEY_PASSWORD_FILE",
 			"AIO_TLS_CERT_FILE", "AIO_TLS_KEY_FILE", "AIO_TLS_KEY_PASSWORD_FILE")
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// satFlags are about service-account tokens that serve issues itself.
+// satFlags configure the service-account tokens that serve issues.
 type satFlags struct {
 	audience, key, out, user config.Text
 	ttl                      string
@@ -34,10 +34,10 @@ const (
 func (f *satFlags) bind(fs *pflag.FlagSet) {
 	f.user = defaultAccount
 	fs.Var(&f.audience, "sat-audience", "`AUDIENCE` of the service-account tokens with which clients may connect, such as aio-internal")
-	fs.Var(&f.key, "sat-key", "PEM `FILE` with the key that signs the tokens; made if it is not there (default: a new key each time)")
-	fs.Var(&f.out, "sat-out", "`FILE` to write a token to, and a new one before it ends (default: token in the directory of --self-signed)")
+	fs.Var(&f.key, "sat-key", "PEM `FILE` with the key that signs the tokens; created if it does not exist (default: a new key each time)")
+	fs.Var(&f.out, "sat-out", "`FILE` to write a token to, which is replaced before it expires (default: token in the directory of --self-signed)")
 	fs.Var(&f.user, "sat-user", "`NAME` of the account in that token")
-	fs.StringVar(&f.ttl, "sat-ttl", defaultSATLife, "`DURATION` of that token; a negative one has ended before")
+	fs.StringVar(&f.ttl, "sat-ttl", defaultSATLife, "`DURATION` of that token; with a negative one it has expired already")
 }
 
 func (f satFlags) life() (time.Duration, error) {
@@ -51,7 +51,7 @@ func (f satFlags) life() (time.Duration, error) {
 	return d, nil
 }
 
-// check refuses flags that do not go together.
+// check returns a usage error for flags that exclude each other.
 func (f satFlags) check(all serveFlags, child bool) error {
 	if f.audience == "" {
 		if f.key != "" || f.out != "" || f.user != defaultAccount || f.ttl != defaultSATLife {
@@ -74,13 +74,13 @@ type accounts struct {
 	issuer  *emulator.Issuer // nil: there are none
 	user    string
 	life    time.Duration
-	out     string // the file of a token; empty: none is wanted
-	temp    string // directory to be removed; empty: none
+	out     string // the file of a token; empty: none
+	temp    string // the directory that close removes; empty: none
 	cancel  context.CancelFunc
 	renewal sync.WaitGroup
 }
 
-// open reads or makes the key. child says that there is somebody to write a token for.
+// open reads or creates the key. child says that a child process needs a token.
 func (f satFlags) open(o *emulator.Options, dir string, child bool) (*accounts, error) {
 	acc := &accounts{user: string(f.user), out: string(f.out), cancel: func() {}}
 	if f.audience == "" {
@@ -142,11 +142,10 @@ func (f satFlags) writeKey(issuer *emulator.Issuer) error {
 	return nil
 }
 
-// renewAfter is the part of a token's life after which there is a new one, as the
-// kubelet does it.
+// renewAfter is the fraction of a token's life after which it is replaced, as the kubelet does.
 const renewAfter = 0.8
 
-// start writes a token, and keeps it new until close.
+// start writes a token, and replaces it before it expires, until close.
 func (acc *accounts) start(a *app.App, now func() time.Time) error {
 	if acc.issuer == nil || acc.out == "" {
 		return nil
