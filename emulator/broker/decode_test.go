@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/google/go-cmp/cmp"
@@ -410,17 +409,6 @@ func TestInflightWithGaps(t *testing.T) {
 	if !w.full() {
 		t.Error("all identifiers are in use, and there is another")
 	}
-}
-
-func FuzzText(f *testing.F) {
-	f.Add([]byte("0123456789\x00"))
-	f.Add([]byte("caf\u00e9 012345678"))
-	f.Add([]byte("\x01\x80......\xed\xa0\x80"))
-	f.Fuzz(func(t *testing.T, s []byte) {
-		if got, want := validText(s), utf8.Valid(s) && !bytes.Contains(s, []byte{0}); got != want {
-			t.Errorf("%q is valid: %t", s, got)
-		}
-	})
 }
 
 // TestRoutesBounded: what is remembered of topics that are published to has a limit.

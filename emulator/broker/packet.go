@@ -166,25 +166,8 @@ func (d *decoder) text() []byte {
 
 func invalidText() *Error { return malformed("a string that is not UTF-8, or has NUL in it") }
 
-// validText reports whether s is UTF-8 without NUL. Most strings are ASCII, which is checked eight
-// bytes at a time; the last eight may overlap those before.
-func validText(s []byte) bool {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	var doubt uint64 // its high bits are set by NUL, and by bytes that are not ASCII
-	if len(s) >= 8 {
-		x := binary.LittleEndian.Uint64(s[len(s)-8:])
-		for rest := s; len(rest) > 8; rest = rest[8:] {
-			doubt |= x | (x - ones)
-			x = binary.LittleEndian.Uint64(rest)
-		}
-		doubt |= x | (x - ones)
-	} else {
-		for _, c := range s {
-			doubt |= uint64(c) | (uint64(c) - 1)
-		}
-	}
-	return doubt&highs == 0 || utf8.Valid(s) && bytes.IndexByte(s, 0) < 0
-}
+// validText reports whether s is UTF-8 without NUL.
+func validText(s []byte) bool { return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0 }
 
 // packetID reads a packet identifier (MQTT 5, 2.2.1).
 func (d *decoder) packetID() uint16 {
