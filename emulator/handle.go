@@ -22,7 +22,7 @@ type request struct {
 	deadline      time.Time // end of the Message Expiry Interval, on the store's clock; zero: none
 }
 
-// An origin is the packet that a request came in, and what a test makes of the request.
+// An origin is the packet that a request came in, and the Action for it.
 type origin struct {
 	client   *broker.Client
 	packetID uint16
@@ -47,7 +47,7 @@ func (r *request) clone() *request {
 	c := *r
 	c.Payload, c.Timestamp, c.Fence = bytes.Clone(r.Payload), bytes.Clone(r.Timestamp), bytes.Clone(r.Fence)
 	c.responseTopic, c.correlation = bytes.Clone(r.responseTopic), bytes.Clone(r.correlation)
-	c.received = time.Time{} // how long a delayed request took says nothing of the store
+	c.received = time.Time{} // a delay says nothing about the store
 	return &c
 }
 
@@ -78,41 +78,46 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	}
 	if s.intercept != nil {
 		r.action = s.decide(c, p)
-		// Unlocking the broker has reported what had changed until then.
+		// The counts change after the unlocking in decide has woken Await.
 		defer s.changed.Broadcast()
 		if !c.Connected() {
 			return broker.Later
 		}
 	}
+	s.admit(&r, p.Expiry)
+	return broker.Later
+}
+
+// admit acknowledges a request and processes it, now or later, unless its action says otherwise.
+func (s *Server) admit(r *request, expiry time.Duration) {
 	s.counts.Requests++
 	switch action := r.action; {
 	case action.Cut:
-		c.Cut()
-		return broker.Later
+		r.client.Cut()
+		return
 	case action.Disconnect != 0:
-		c.Disconnect(action.Disconnect)
-		return broker.Later
+		r.client.Disconnect(action.Disconnect)
+		return
 	case action.Refuse != 0:
-		c.Ack(p.ID, action.Refuse)
-		return broker.Later
+		r.client.Ack(r.packetID, action.Refuse)
+		return
 	}
-	if p.Expiry > 0 {
-		r.deadline = s.now().Add(p.Expiry)
+	if expiry > 0 {
+		r.deadline = s.now().Add(expiry)
 	}
 	if !r.action.PubackLast && !r.action.CutAfter {
 		r.acknowledge()
 	}
 	if r.action.Drop {
 		r.acknowledgeLast()
-		return broker.Later
+		return
 	}
 	if delay := s.opts.Latency + r.action.Delay; delay > 0 {
 		later := r.clone()
 		s.after(delay, func() { s.process(later) })
-		return broker.Later
+		return
 	}
-	s.process(&r)
-	return broker.Later
+	s.process(r)
 }
 
 // decide asks the interceptor. The broker is unlocked meanwhile, since the interceptor may take
