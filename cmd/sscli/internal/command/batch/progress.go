@@ -31,8 +31,8 @@ func (p *position) bytes() int64 {
 	return p.read
 }
 
-// ProgressInterval is the time between two updates of a line of progress.
-const ProgressInterval = 200 * time.Millisecond
+// progressInterval is the time between two updates of a line of progress.
+const progressInterval = 200 * time.Millisecond
 
 // showProgress shows the progress of the batch, unless its lines are typed. It returns the
 // reader to use in place of source, and a function that ends the progress.
@@ -53,7 +53,7 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 		}
 	}
 	begun := time.Now()
-	above, end := a.Live(ProgressInterval, func() string {
+	above, end := a.Live(progressInterval, func() string {
 		return progressText(b.summary.lines.Load(), time.Since(begun), at.bytes(), size)
 	})
 	b.stderr = above

@@ -95,7 +95,6 @@ The flags are added to a context that exists. A flag replaces the flags that exc
 		Args:    app.ExactArgs("NAME"),
 		Example: "  sscli context set lab -u mqtts://lab.example --ca-file lab.crt\n  sscli context set prod --sat-file token --protected\n  sscli context set prod --unset client-id",
 		RunE: func(cmd *cobra.Command, args []string) error {
-
 			name := args[0]
 			if err := config.CheckName(name); err != nil {
 				return &fault.UsageError{Err: err}
@@ -171,7 +170,6 @@ With none in place of NAME no context is chosen.`,
 		Args:    app.ExactArgs("NAME"),
 		Example: "  sscli context use lab\n  sscli context use none",
 		RunE: func(cmd *cobra.Command, args []string) error {
-
 			name := args[0]
 			err := editContexts(a, cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {
 				if name == config.None {

@@ -115,7 +115,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	if err != nil {
 		return errors.Join(err, attached.Close())
 	}
-	err = report(a, ctx, attached)
+	err = report(ctx, a, attached)
 	if n := attached.Refused(); n > 0 {
 		a.Warn(fmt.Sprintf("%d replies and notifications refused by the broker", n), "")
 	}
@@ -123,7 +123,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 }
 
 // report warns of refused replies, at most once a second, until the store or ctx ends.
-func report(a *app.App, ctx context.Context, attached *emulator.Attached) error {
+func report(ctx context.Context, a *app.App, attached *emulator.Attached) error {
 	refused := make(chan error, 1)
 	attached.OnRefused(func(err error) {
 		select {

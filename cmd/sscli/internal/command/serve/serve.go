@@ -104,7 +104,7 @@ answers the requests of the other clients.`,
 			}
 			a.Signals.Arm()
 			if !f.attach {
-				return run(a, cmd.Context(), f, args)
+				return run(cmd.Context(), a, f, args)
 			}
 			if err := checkAttach(cmd.Flags(), args, f.redis.listen != ""); err != nil {
 				return err
@@ -219,7 +219,8 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 	return nil
 }
 
-func run(a *app.App, ctx context.Context, f serveFlags, args []string) (err error) {
+// run serves until ctx ends, or as long as the command in args runs.
+func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err error) {
 	if err := f.sat.check(f, len(args) > 0); err != nil {
 		return err
 	}
@@ -262,16 +263,7 @@ func run(a *app.App, ctx context.Context, f serveFlags, args []string) (err erro
 	}
 	ready := serving(a, f, server, accounts.out)
 	if len(args) > 0 {
-		runner := process.NewRunner()
-		defer runner.Close()
-		code, err := runner.Run(process.Command{Args: args, Env: servedEnviron(a, server, ready)})
-		if kept := server.Err(); kept != nil {
-			return dataError(kept)
-		}
-		if err != nil || code == 0 {
-			return err
-		}
-		return &fault.ExitError{Code: code}
+		return runChild(a, server, ready, args)
 	}
 	if err := a.Emit(ready); err != nil {
 		return err
@@ -291,6 +283,20 @@ func run(a *app.App, ctx context.Context, f serveFlags, args []string) (err erro
 	case <-server.Done():
 		return dataError(server.Err())
 	}
+}
+
+// runChild runs a command against the server. The error has its exit code.
+func runChild(a *app.App, server *emulator.Server, ready format.Serving, args []string) error {
+	runner := process.NewRunner()
+	defer runner.Close()
+	code, err := runner.Run(process.Command{Args: args, Env: servedEnviron(a, server, ready)})
+	if kept := server.Err(); kept != nil {
+		return dataError(kept)
+	}
+	if err != nil || code == 0 {
+		return err
+	}
+	return &fault.ExitError{Code: code}
 }
 
 // serving returns how clients reach the server. token is the file of their token.
