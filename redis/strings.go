@@ -150,8 +150,7 @@ func runGetRange(c *conn, args [][]byte) error {
 	if empty || from > to {
 		value, from, to = nil, 0, -1
 	}
-	c.bulk(value[from : to+1])
-	return nil
+	return c.reply(value[from : to+1])
 }
 
 // setOptions are the arguments after the value of SET, or after the key of GETEX.
@@ -350,8 +349,7 @@ func runGetEX(c *conn, args [][]byte) error {
 	}
 	c.missed(&old)
 	if !old.Yes {
-		c.null()
-		return nil
+		return c.reply(nil)
 	}
 	op := Op{Key: args[1], Value: old.Entry.Value, Encoding: old.Entry.Encoding}
 	now, at := c.now(), int64(0)
