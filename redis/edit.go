@@ -30,7 +30,7 @@ func bitCommands() []*command {
 
 // edit sets a value that was made from an old one, whose expiry it keeps.
 func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
-	return c.put(Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
+	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
 }
 
 func runSetRange(c *conn, args [][]byte) error {

@@ -132,7 +132,7 @@ func runPersist(c *conn, args [][]byte) error {
 		c.integer(0)
 		return err
 	}
-	err = c.put(Op{Key: old.Key, Value: old.Entry.Value, Encoding: old.Entry.Encoding}, classGeneric, "persist")
+	err = c.put(&Op{Key: old.Key, Value: old.Entry.Value, Encoding: old.Entry.Encoding}, classGeneric, "persist")
 	c.integer(1)
 	return err
 }
