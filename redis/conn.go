@@ -97,9 +97,9 @@ func (c *conn) serve() error {
 	}
 }
 
-// runAll runs the requests that have come.
+// runAll runs the requests that have come, until the connection is closed.
 func (c *conn) runAll() error {
-	for !c.last {
+	for !c.last && !c.out.closed.Load() {
 		c.in.unauthenticated = !c.authenticated
 		args, err := c.in.next()
 		if err != nil {
@@ -113,8 +113,8 @@ func (c *conn) runAll() error {
 		c.run(args)
 		if c.holding >= maxHolding || len(c.w) >= fullOutput {
 			c.unlock()
-			if len(c.w) >= fullOutput || c.out.length() >= fullOutput {
-				c.flush()
+			if c.out.length() >= fullOutput && !c.flush() {
+				return nil
 			}
 		}
 	}
