@@ -25,7 +25,8 @@ type redisPort struct {
 	journal *journal // nil: the store is in memory only
 	now     func() time.Time
 	server  *redis.Server
-	running bool // a command of the port makes the change that the store reports
+	running bool   // a command of the port makes the change that the store reports
+	version []byte // of the last change
 
 	observe func(Observation) // nil: not called
 	seen    store.Observation // what the store has reported of the running command
@@ -60,6 +61,7 @@ func (p *redisPort) changed(c *store.Change) {
 	if p == nil {
 		return
 	}
+	p.version = c.Version
 	kind := redis.Stored
 	switch {
 	case c.Cause == store.CauseExpired:
@@ -171,10 +173,7 @@ func (p *redisPort) set(who *redis.Caller, op *redis.Op) error {
 	if err := p.apply(w); err != nil {
 		return err
 	}
-	op.Yes = true
-	if e, found := p.store.Lookup(op.Key); found { // unless it has expired at once
-		op.Entry.Version = e.Version()
-	}
+	op.Yes, op.Entry.Version = true, p.version
 	return nil
 }
 

@@ -58,8 +58,7 @@ func runPing(c *conn, args [][]byte) error {
 }
 
 func runEcho(c *conn, args [][]byte) error {
-	c.bulk(args[1])
-	return nil
+	return c.reply(args[1])
 }
 
 func runSelect(c *conn, args [][]byte) error {
@@ -68,8 +67,7 @@ func runSelect(c *conn, args [][]byte) error {
 }
 
 func runClientID(c *conn, _ [][]byte) error {
-	c.integer(c.id)
-	return nil
+	return c.reply(c.id)
 }
 
 // isPlain reports whether a text has no bytes that would confuse readers of CLIENT LIST.
@@ -92,17 +90,14 @@ func runClientSetName(c *conn, args [][]byte) error {
 		return errClientName
 	}
 	c.setName(args[2])
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 func runClientGetName(c *conn, _ [][]byte) error {
 	if c.name == "" {
-		c.null()
-		return nil
+		return c.reply(nil)
 	}
-	c.text(c.name)
-	return nil
+	return c.reply(c.name)
 }
 
 func runClientSetInfo(c *conn, args [][]byte) error {
@@ -117,8 +112,7 @@ func runClientSetInfo(c *conn, args [][]byte) error {
 	c.s.mu.Lock()
 	c.library[i] = string(args[3])
 	c.s.mu.Unlock()
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 func runClientReply(c *conn, args [][]byte) error {
@@ -151,8 +145,7 @@ func runClientSwitch(c *conn, args [][]byte) error {
 	} else {
 		c.noTouch.Store(on)
 	}
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 // describe returns the line of a client in CLIENT LIST. Server.mu is held.
@@ -295,8 +288,7 @@ func runClientKill(c *conn, args [][]byte) error {
 		if c.kill(byAddress) == 0 {
 			return &Error{Text: "No such client"}
 		}
-		c.ok()
-		return nil
+		return c.reply(replyOK)
 	}
 	if len(args)%2 != 0 {
 		return errSyntax

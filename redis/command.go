@@ -31,8 +31,7 @@ func runCommand(c *conn, _ [][]byte) error {
 }
 
 func runCommandCount(c *conn, _ [][]byte) error {
-	c.integer(int64(len(c.s.table.rows)))
-	return nil
+	return c.reply(len(c.s.table.rows))
 }
 
 func runCommandInfo(c *conn, args [][]byte) error {
@@ -69,8 +68,7 @@ func runCommandList(c *conn, args [][]byte) error {
 			}
 		}
 	}
-	c.reply(names)
-	return nil
+	return c.reply(names)
 }
 
 func runCommandDocs(c *conn, args [][]byte) error {
@@ -83,8 +81,7 @@ func runCommandDocs(c *conn, args [][]byte) error {
 			found = append(found, cmd)
 		}
 	}
-	c.reply(documentAll(found))
-	return nil
+	return c.reply(documentAll(found))
 }
 
 // documentAll returns commands as COMMAND DOCS shows them, by name.

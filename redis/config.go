@@ -40,8 +40,7 @@ func runConfigGet(c *conn, args [][]byte) error {
 			found = append(found, st.name, st.value)
 		}
 	}
-	c.reply(found)
-	return nil
+	return c.reply(found)
 }
 
 // runConfigSet changes all or nothing.
@@ -82,8 +81,7 @@ func runConfigSet(c *conn, args [][]byte) error {
 		}
 	}
 	c.s.flags.Store(uint32(flags))
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 // checkClasses refuses the events that a remote store does not report.
@@ -107,6 +105,5 @@ func runConfigResetStat(c *conn, _ [][]byte) error {
 	c.s.commands.Store(0)
 	c.s.connections.Store(0)
 	c.s.expired.Store(0)
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }

@@ -97,9 +97,9 @@ func (c *conn) serve() error {
 	}
 }
 
-// runAll runs the requests that have come.
+// runAll runs the requests that have come, until the connection is closed.
 func (c *conn) runAll() error {
-	for !c.last {
+	for !c.last && !c.out.closed.Load() {
 		c.in.unauthenticated = !c.authenticated
 		args, err := c.in.next()
 		if err != nil {
@@ -113,8 +113,8 @@ func (c *conn) runAll() error {
 		c.run(args)
 		if c.holding >= maxHolding || len(c.w) >= fullOutput {
 			c.unlock()
-			if len(c.w) >= fullOutput || c.out.length() >= fullOutput {
-				c.flush()
+			if c.out.length() >= fullOutput && !c.flush() {
+				return nil
 			}
 		}
 	}
@@ -192,7 +192,9 @@ func (c *conn) dispatch(args [][]byte) {
 		c.observe(cmd, args, time.Time{})
 		return
 	}
-	c.lastCommand.Store(cmd)
+	if c.lastCommand.Load() != cmd {
+		c.lastCommand.Store(cmd)
+	}
 	if c.multi && cmd.flags&atOnce == 0 {
 		if err := c.enqueue(cmd, args); err != nil {
 			c.fail(err)
@@ -226,7 +228,10 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 
 // execute runs a command, with the Local locked if it needs that.
 func (c *conn) execute(cmd *command, args [][]byte) {
-	began := time.Now()
+	var began time.Time
+	if c.s.opts.Observe != nil {
+		began = time.Now()
+	}
 	if cmd.flags&usesStore != 0 {
 		c.lock()
 		c.holding++

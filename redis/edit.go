@@ -14,9 +14,9 @@ func editCommands() []*command {
 		{name: "setrange", arity: 4, flags: write, keys: oneKey, run: runSetRange, since: "2.2.0", args: "key:key offset:integer value:string", summary: "Overwrite part of a string at key starting at the specified offset"},
 		{name: "append", arity: 3, flags: write | fast, keys: oneKey, run: runAppend, since: "2.0.0", args: "key:key value:string", summary: "Append a value to a key"},
 		{name: "incr", arity: 2, flags: write | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key", summary: "Increment the integer value of a key by one"},
-		{name: "decr", arity: 2, flags: write | fast, keys: oneKey, run: runDecr, since: "1.0.0", args: "key:key", summary: "Decrement the integer value of a key by one"},
-		{name: "incrby", arity: 3, flags: write | fast, keys: oneKey, run: runIncrBy, since: "1.0.0", args: "key:key increment:integer", summary: "Increment the integer value of a key by the given amount"},
-		{name: "decrby", arity: 3, flags: write | fast, keys: oneKey, run: runDecrBy, since: "1.0.0", args: "key:key decrement:integer", summary: "Decrement the integer value of a key by the given number"},
+		{name: "decr", arity: 2, flags: write | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key", summary: "Decrement the integer value of a key by one"},
+		{name: "incrby", arity: 3, flags: write | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key increment:integer", summary: "Increment the integer value of a key by the given amount"},
+		{name: "decrby", arity: 3, flags: write | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key decrement:integer", summary: "Decrement the integer value of a key by the given number"},
 		{name: "incrbyfloat", arity: 3, flags: write | fast, keys: oneKey, run: runIncrByFloat, since: "2.6.0", args: "key:key increment:double", summary: "Increment the float value of a key by the given amount"},
 	}
 }
@@ -30,7 +30,7 @@ func bitCommands() []*command {
 
 // edit sets a value that was made from an old one, whose expiry it keeps.
 func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
-	return c.put(Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
+	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
 }
 
 func runSetRange(c *conn, args [][]byte) error {
@@ -48,8 +48,7 @@ func runSetRange(c *conn, args [][]byte) error {
 	part, n := args[3], int64(len(old.Entry.Value))
 	switch {
 	case len(part) == 0:
-		c.integer(n)
-		return nil
+		return c.reply(n)
 	case offset > maxBulk || offset+int64(len(part)) > maxBulk:
 		return errTooLong
 	}
@@ -79,30 +78,22 @@ func runAppend(c *conn, args [][]byte) error {
 	return err
 }
 
-func runIncr(c *conn, args [][]byte) error { return c.increment(args[1], 1) }
-func runDecr(c *conn, args [][]byte) error { return c.increment(args[1], -1) }
-
-func runIncrBy(c *conn, args [][]byte) error {
-	n, err := integerArg(args[2])
-	if err != nil {
-		return err
+// runIncr is INCR, DECR, INCRBY and DECRBY.
+func runIncr(c *conn, args [][]byte) error {
+	by := int64(1)
+	if len(args) == 3 {
+		var err error
+		if by, err = integerArg(args[2]); err != nil {
+			return err
+		}
 	}
-	return c.increment(args[1], n)
-}
-
-func runDecrBy(c *conn, args [][]byte) error {
-	n, err := integerArg(args[2])
-	switch {
-	case err != nil:
-		return err
-	case n == math.MinInt64:
-		return &Error{Text: "decrement would overflow"}
+	if name := args[0]; equalFold(name, "decr") || equalFold(name, "decrby") {
+		if by == math.MinInt64 {
+			return &Error{Text: "decrement would overflow"}
+		}
+		by = -by
 	}
-	return c.increment(args[1], -n)
-}
-
-func (c *conn) increment(key []byte, by int64) error {
-	old, err := c.lookup(key)
+	old, err := c.lookup(args[1])
 	n := int64(0)
 	if err == nil && old.Yes {
 		n, err = integerArg(old.Entry.Value)

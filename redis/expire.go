@@ -28,19 +28,13 @@ func expiryCommands() []*command {
 type expireOptions struct{ nx, xx, gt, lt bool }
 
 func parseExpireOptions(words [][]byte) (o expireOptions, err error) {
+	flags := map[string]*bool{"nx": &o.nx, "xx": &o.xx, "gt": &o.gt, "lt": &o.lt}
 	for _, w := range words {
-		switch strings.ToLower(string(w)) {
-		case "nx":
-			o.nx = true
-		case "xx":
-			o.xx = true
-		case "gt":
-			o.gt = true
-		case "lt":
-			o.lt = true
-		default:
+		flag := flags[strings.ToLower(string(w))]
+		if flag == nil {
 			return o, &Error{Text: "Unsupported option " + printable(w, len(w))}
 		}
+		*flag = true
 	}
 	switch {
 	case o.nx && (o.xx || o.gt || o.lt):
@@ -96,8 +90,7 @@ func runExpire(unit timeUnit) func(*conn, [][]byte) error {
 		case err != nil:
 			return err
 		case !old.Yes || !o.allow(old.Entry.Expires, at):
-			c.integer(0)
-			return nil
+			return c.reply(0)
 		case at <= now:
 			_, err := c.delete(args[1])
 			c.integer(1)
@@ -120,8 +113,7 @@ func runTTL(unit timeUnit) func(*conn, [][]byte) error {
 			c.integer(-2)
 			return err
 		case op.Entry.Expires.IsZero():
-			c.integer(-1)
-			return nil
+			return c.reply(-1)
 		}
 		ms := op.Entry.Expires.UnixMilli()
 		if !unit.absolute {
@@ -130,8 +122,7 @@ func runTTL(unit timeUnit) func(*conn, [][]byte) error {
 		if unit.seconds {
 			ms = (ms + 500) / 1000
 		}
-		c.integer(ms)
-		return nil
+		return c.reply(ms)
 	}
 }
 
@@ -141,7 +132,7 @@ func runPersist(c *conn, args [][]byte) error {
 		c.integer(0)
 		return err
 	}
-	err = c.put(Op{Key: old.Key, Value: old.Entry.Value, Encoding: old.Entry.Encoding}, classGeneric, "persist")
+	err = c.put(&Op{Key: old.Key, Value: old.Entry.Value, Encoding: old.Entry.Encoding}, classGeneric, "persist")
 	c.integer(1)
 	return err
 }

@@ -20,8 +20,7 @@ func help(name string) *command {
 		for line := range strings.Lines(section) {
 			lines = append(lines, status(strings.TrimSuffix(line, "\n")))
 		}
-		c.reply(append(lines, status("HELP"), status("    Prints this help.")))
-		return nil
+		return c.reply(append(lines, status("HELP"), status("    Prints this help.")))
 	}
 	return &command{name: "help", arity: 2, flags: loadingOK | staleOK, run: run, since: "5.0.0", summary: "Show helpful text about the different subcommands"}
 }

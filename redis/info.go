@@ -127,8 +127,7 @@ func (c *conn) infoKeyspace() []string {
 
 func runRole(c *conn, _ [][]byte) error {
 	offset, replicas := 0, []any{}
-	c.reply([]any{"master", offset, replicas})
-	return nil
+	return c.reply([]any{"master", offset, replicas})
 }
 
 // runWait does not wait, as there will be no replicas.
@@ -142,8 +141,7 @@ func runWait(c *conn, args [][]byte) error {
 	case timeout < 0:
 		return &Error{Text: "timeout is negative"}
 	}
-	c.integer(0)
-	return nil
+	return c.reply(0)
 }
 
 func runTime(c *conn, _ [][]byte) error {
@@ -152,8 +150,7 @@ func runTime(c *conn, _ [][]byte) error {
 		now = c.s.local.Now()
 	}
 	us := now.UnixMicro()
-	c.reply([]string{itoa(us / 1e6), itoa(us % 1e6)})
-	return nil
+	return c.reply([]string{itoa(us / 1e6), itoa(us % 1e6)})
 }
 
 func runLolwut(c *conn, _ [][]byte) error {

@@ -19,7 +19,7 @@ func keyCommands() []*command {
 		{name: "touch", arity: -2, flags: read | fast, keys: allKeys, run: runExists, since: "3.2.1", args: "key:key...", summary: "Count the keys that exist"},
 		{name: "type", arity: 2, flags: read | fast, keys: oneKey, run: runType, since: "1.0.0", args: "key:key", summary: "Determine the type stored at key"},
 		{name: "rename", arity: 3, flags: write | needsLocal, keys: twoKeys, run: runRename, since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key"},
-		{name: "renamenx", arity: 3, flags: write | fast | needsLocal, keys: twoKeys, run: runRenameNX, since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key, only if the new key does not exist"},
+		{name: "renamenx", arity: 3, flags: write | fast | needsLocal, keys: twoKeys, run: runRename, since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key, only if the new key does not exist"},
 		{name: "copy", arity: -3, flags: write | denyOOM | needsLocal, keys: twoKeys, run: runCopy, since: "6.2.0", args: "source:key destination:key [replace:string]", summary: "Copy a key"},
 		{name: "move", arity: 3, flags: write | fast, keys: oneKey, run: runMove, since: "1.0.0", args: "key:key db:integer", summary: "Refused: there is one database"},
 	}
@@ -84,42 +84,36 @@ func runType(c *conn, args [][]byte) error {
 	return err
 }
 
+// runRename is RENAME and RENAMENX.
 func runRename(c *conn, args [][]byte) error {
-	_, err := c.rename(args[1], args[2], false)
-	c.ok()
-	return err
-}
-
-func runRenameNX(c *conn, args [][]byte) error {
-	renamed, err := c.rename(args[1], args[2], true)
-	c.bool(renamed)
-	return err
-}
-
-func (c *conn) rename(from, to []byte, nx bool) (renamed bool, err error) {
+	from, to, nx := args[1], args[2], equalFold(args[0], "renamenx")
+	renamed, notRenamed := any(replyOK), any(replyOK)
+	if nx {
+		renamed, notRenamed = true, false
+	}
 	old, err := c.lookup(from)
+	if err == nil && !old.Yes {
+		err = errNoSuchKey
+	}
 	if err != nil {
-		return false, err
-	}
-	if !old.Yes {
-		return false, errNoSuchKey
-	}
-	if bytes.Equal(from, to) {
-		return false, nil
+		return err
 	}
 	value := bytes.Clone(old.Entry.Value)
 	taken, err := c.lookup(to)
-	if err != nil || taken.Yes && nx {
-		return false, err
+	switch {
+	case err != nil:
+		return err
+	case bytes.Equal(from, to) || taken.Yes && nx:
+		return c.reply(notRenamed)
 	}
 	err = c.each([]Op{{Verb: Del, Key: from}, {Verb: Set, Key: to, Value: value, Expires: old.Entry.Expires, Encoding: old.Entry.Encoding}}, func(*Op) {})
 	if err != nil {
-		return false, err
+		return err
 	}
 	c.replaced(&taken)
 	c.event(classGeneric, "rename_from", from)
 	c.event(classGeneric, "rename_to", to)
-	return true, nil
+	return c.reply(renamed)
 }
 
 // replaced sends the event of a new key after a command has replaced an old one. In Redis it
@@ -167,8 +161,7 @@ func runCopy(c *conn, args [][]byte) error {
 	}
 	c.replaced(&taken)
 	c.event(classGeneric, "copy_to", to)
-	c.integer(1)
-	return nil
+	return c.reply(1)
 }
 
 // databaseArg reads the number of a database.

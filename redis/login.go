@@ -147,6 +147,5 @@ func runReset(c *conn, _ [][]byte) error {
 	c.noTouch.Store(false)
 	c.unmute()
 	c.logout()
-	c.status("RESET")
-	return nil
+	return c.reply(status("RESET"))
 }

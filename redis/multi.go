@@ -41,8 +41,7 @@ func (c *conn) enqueue(cmd *command, args [][]byte) error {
 	c.queue = append(c.queue, queued{cmd, copied})
 	c.queuedBytes += size
 	c.waiting.Store(int64(len(c.queue)))
-	c.status("QUEUED")
-	return nil
+	return c.reply(status("QUEUED"))
 }
 
 func runMulti(c *conn, _ [][]byte) error {
@@ -51,8 +50,7 @@ func runMulti(c *conn, _ [][]byte) error {
 	}
 	c.multi = true
 	c.waiting.Store(0)
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 // discard ends the transaction and forgets the watched keys.
@@ -67,8 +65,7 @@ func runDiscard(c *conn, _ [][]byte) error {
 		return &Error{Text: "DISCARD without MULTI"}
 	}
 	c.discard()
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 func runExec(c *conn, _ [][]byte) error {
@@ -115,14 +112,12 @@ func runWatch(c *conn, args [][]byte) error {
 		}
 		c.s.watched[name][c] = struct{}{}
 	}
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 func runUnwatch(c *conn, _ [][]byte) error {
 	c.unwatch()
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 // unwatch forgets the watched keys.

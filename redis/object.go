@@ -95,6 +95,5 @@ func runMemoryUsage(c *conn, args [][]byte) error {
 		c.null()
 		return err
 	}
-	c.integer(int64(memoryOfOneRecord + len(args[2]) + len(op.Entry.Value) + len(op.Entry.Version)))
-	return nil
+	return c.reply(memoryOfOneRecord + len(args[2]) + len(op.Entry.Value) + len(op.Entry.Version))
 }

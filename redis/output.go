@@ -1,6 +1,12 @@
 package redis
 
-import "sync"
+import (
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 // output is what waits to be sent to a client. Whoever appends to it flushes it or wakes the
 // writer.
@@ -10,8 +16,8 @@ type output struct {
 	pending []byte
 	spare   []byte // an empty buffer that becomes pending
 	writing bool
-	writer  bool // a goroutine waits on wake
-	closed  bool
+	writer  bool        // a goroutine waits on wake
+	closed  atomic.Bool // set with mu locked
 }
 
 const (
@@ -21,9 +27,13 @@ const (
 	fullOutput = 1 << 20
 	// maxSpare is the largest buffer that is reused.
 	maxSpare = 256 << 10
+	// maxStall is how long a client that reads nothing is waited for, as Redis does with
+	// subscribers. Progress is measured in parts of maxPart bytes.
+	maxStall = time.Minute
+	maxPart  = 64 << 10
 )
 
-// commit moves the replies to the output.
+// commit moves the replies to the output, or drops them if the connection is closed.
 func (c *conn) commit() {
 	if len(c.w) == 0 {
 		return
@@ -31,7 +41,9 @@ func (c *conn) commit() {
 	o := &c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.pending) == 0 {
+	if o.closed.Load() {
+		c.w = nil
+	} else if len(o.pending) == 0 {
 		o.pending, c.w = c.w, o.pending[:0]
 	} else {
 		o.pending = append(o.pending, c.w...)
@@ -53,27 +65,29 @@ func (c *conn) flush() bool {
 	o := &c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.writing && len(o.pending) >= fullOutput && !o.closed {
+	for o.writing && len(o.pending) >= fullOutput && !o.closed.Load() {
 		o.wake.Wait()
 	}
 	if !o.writing {
 		c.writePending()
 	}
-	return !o.closed
+	return !o.closed.Load()
 }
 
 // writePending writes until nothing is pending. out.mu is held, except while it writes.
 func (c *conn) writePending() {
 	o := &c.out
 	o.writing = true
-	for len(o.pending) > 0 && !o.closed {
+	for len(o.pending) > 0 && !o.closed.Load() {
 		p := o.pending
 		o.pending, o.spare = o.spare[:0], nil
 		o.mu.Unlock()
 		err := c.write(p)
 		o.mu.Lock()
-		o.closed = o.closed || err != nil
-		if cap(p) <= maxSpare {
+		if err != nil {
+			o.end()
+		}
+		if cap(p) <= maxSpare && !o.closed.Load() {
 			o.spare = p[:0]
 		}
 	}
@@ -95,8 +109,20 @@ func (c *conn) write(p []byte) error {
 		}
 		p = p[n:]
 	}
-	_, err := c.nc.Write(p)
-	return err
+	for len(p) > 0 {
+		if err := c.nc.SetWriteDeadline(time.Now().Add(maxStall)); err != nil {
+			return err
+		}
+		n, err := c.nc.Write(p[:min(len(p), maxPart)])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.s.log.Warn("closing a client that reads nothing", "client", c.who.ID, "for", maxStall)
+		}
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return c.nc.SetWriteDeadline(time.Time{}) // TryWrite would fail after it
 }
 
 // startWriter starts the goroutine that writes messages. It runs from the first subscription
@@ -115,7 +141,7 @@ func (c *conn) writeMessages() {
 	o := &c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for !o.closed {
+	for !o.closed.Load() {
 		if len(o.pending) > 0 && !o.writing {
 			c.writePending()
 			continue
@@ -124,12 +150,18 @@ func (c *conn) writeMessages() {
 	}
 }
 
+// end marks the output as closed and frees its buffers. o.mu is held.
+func (o *output) end() {
+	o.closed.Store(true)
+	o.pending, o.spare = nil, nil
+	o.wake.Broadcast()
+}
+
 // close closes the connection, whose goroutines then end.
 func (c *conn) close() {
 	o := &c.out
 	o.mu.Lock()
-	o.closed = true
-	o.wake.Broadcast()
+	o.end()
 	o.mu.Unlock()
 	_ = c.nc.Close() // the client is told nothing more
 }
@@ -140,10 +172,9 @@ func (c *conn) send(message []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.closed:
+	case o.closed.Load():
 	case len(o.pending)+len(message) > maxPending:
-		o.closed, o.pending = true, nil
-		o.wake.Broadcast()
+		o.end()
 		// Close may block on a TLS connection whose peer does not read.
 		c.s.running.Go(func() {
 			c.s.log.Warn("closing a subscriber that reads too slowly", "client", c.who.ID, "pending", maxPending)

@@ -268,8 +268,7 @@ func runPublish(c *conn, args [][]byte) error {
 	c.s.mu.Lock()
 	n := c.s.publish(c, args[1], args[2])
 	c.s.mu.Unlock()
-	c.integer(int64(n))
-	return nil
+	return c.reply(n)
 }
 
 func runPubSubChannels(c *conn, args [][]byte) error {
@@ -285,8 +284,7 @@ func runPubSubChannels(c *conn, args [][]byte) error {
 	}
 	c.s.mu.Unlock()
 	slices.Sort(names)
-	c.reply(names)
-	return nil
+	return c.reply(names)
 }
 
 func runPubSubNumSub(c *conn, args [][]byte) error {
@@ -303,8 +301,7 @@ func runPubSubNumSub(c *conn, args [][]byte) error {
 func runPubSubNumPat(c *conn, _ [][]byte) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	c.integer(int64(len(c.s.patterns.subscribers)))
-	return nil
+	return c.reply(len(c.s.patterns.subscribers))
 }
 
 // cutChannel returns the key of a channel with the events of one key. all means that the

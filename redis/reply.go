@@ -96,17 +96,31 @@ type (
 	pairs  []any // of a map: keys and values alternate
 )
 
-// reply replies with a value that may hold others. It is for commands that need not be fast.
-func (c *conn) reply(v any) {
+const replyOK = status("OK")
+
+// reply replies with a value that may hold others, and returns no error, so that it can end a
+// command.
+func (c *conn) reply(v any) error {
+	c.append(v)
+	return nil
+}
+
+func (c *conn) append(v any) {
 	switch v := v.(type) {
 	case nil:
 		c.null()
 	case string:
 		c.text(v)
+	case []byte:
+		c.bulk(v)
 	case status:
 		c.status(string(v))
+	case bool:
+		c.bool(v)
 	case int:
 		c.integer(int64(v))
+	case int64:
+		c.integer(v)
 	case []string:
 		c.array(len(v))
 		for _, s := range v {
@@ -124,7 +138,7 @@ func (c *conn) reply(v any) {
 func (c *conn) list(kind byte, n int, items []any) {
 	c.aggregate(kind, n)
 	for _, item := range items {
-		c.reply(item)
+		c.append(item)
 	}
 }
 

@@ -194,8 +194,7 @@ func runKeys(c *conn, args [][]byte) error {
 func runDBSize(c *conn, _ [][]byte) error {
 	if local := c.s.local; local != nil {
 		if stats := local.Stats(&c.who); !stats.Hidden {
-			c.integer(int64(stats.Keys))
-			return nil
+			return c.reply(stats.Keys)
 		}
 	}
 	n := int64(0)
@@ -215,12 +214,10 @@ func runRandomKey(c *conn, _ [][]byte) error {
 				break
 			}
 			if key := local.KeyAt(&c.who, rand.IntN(n)); key != nil {
-				c.bulk(key)
-				return nil
+				return c.reply(key)
 			}
 		}
-		c.null()
-		return nil
+		return c.reply(nil)
 	}
 	for token := []byte(nil); ; {
 		keys, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, nil, token, sample)
@@ -228,11 +225,9 @@ func runRandomKey(c *conn, _ [][]byte) error {
 		case err != nil:
 			return err
 		case len(keys) > 0:
-			c.bulk(keys[rand.IntN(len(keys))])
-			return nil
+			return c.reply(keys[rand.IntN(len(keys))])
 		case next == nil:
-			c.null()
-			return nil
+			return c.reply(nil)
 		}
 		token = next
 	}
@@ -249,8 +244,7 @@ func runSwapDB(c *conn, args [][]byte) error {
 	case first != 0 || second != 0:
 		return errDatabase
 	}
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 // isFlushMode reports whether the arguments of a FLUSH are none, SYNC or ASYNC.
@@ -278,6 +272,5 @@ func runFlush(c *conn, args [][]byte) error {
 			return err
 		}
 	}
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }

@@ -23,8 +23,7 @@ func runFunctionFlush(c *conn, args [][]byte) error {
 	case !isFlushMode(args[2:]):
 		return &Error{Text: "FUNCTION FLUSH only supports SYNC|ASYNC option"}
 	}
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 func runFunctionList(c *conn, _ [][]byte) error {
@@ -36,8 +35,7 @@ func runScriptFlush(c *conn, args [][]byte) error {
 	if !isFlushMode(args[2:]) {
 		return &Error{Text: "SCRIPT FLUSH only support SYNC|ASYNC option"}
 	}
-	c.ok()
-	return nil
+	return c.reply(replyOK)
 }
 
 func runScriptExists(c *conn, args [][]byte) error {

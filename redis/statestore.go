@@ -20,10 +20,7 @@ func runSSGet(c *conn, args [][]byte) error {
 		c.nullArray()
 		return err
 	}
-	c.array(2)
-	c.bulk(op.Entry.Value)
-	c.bulk(op.Entry.Version)
-	return nil
+	return c.reply([]any{op.Entry.Value, op.Entry.Version})
 }
 
 func runSSVersion(c *conn, args [][]byte) error {
@@ -32,8 +29,7 @@ func runSSVersion(c *conn, args [][]byte) error {
 		c.null()
 		return err
 	}
-	c.bulk(op.Entry.Version)
-	return nil
+	return c.reply(op.Entry.Version)
 }
 
 // parseOptions reads FT, and NX, NEX and PX if the operation is a SET.
@@ -75,24 +71,18 @@ func runSSSet(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	c.array(2)
+	result := []any{-1, nil}
 	if op.Yes {
-		c.status("OK")
-	} else {
-		c.integer(-1)
-	}
-	if op.Entry.Version == nil {
-		c.null()
-	} else {
-		c.bulk(op.Entry.Version)
-	}
-	if op.Yes {
+		result[0] = replyOK
 		c.event(classString, "set", op.Key)
 	}
 	if op.Yes && op.PX > 0 {
 		c.event(classGeneric, "expire", op.Key)
 	}
-	return nil
+	if op.Entry.Version != nil {
+		result[1] = op.Entry.Version
+	}
+	return c.reply(result)
 }
 
 func runSSDel(c *conn, args [][]byte) error {
@@ -115,9 +105,7 @@ func (c *conn) deleteWithToken(op Op, options [][]byte) error {
 	}
 	c.sendDel(&op)
 	if op.Differs {
-		c.integer(-1)
-		return nil
+		return c.reply(-1)
 	}
-	c.bool(op.Yes)
-	return nil
+	return c.reply(op.Yes)
 }

@@ -33,12 +33,18 @@ func stringCommands() []*command {
 // do carries out one operation. What the outcome borrows from a Local is valid until an
 // operation changes a key.
 func (c *conn) do(op Op) (Op, error) {
-	c.op[0] = op
+	done := c.doInPlace(&op)
+	return *done, done.Err
+}
+
+// doInPlace is do without a copy of the outcome, which the next operation overwrites.
+func (c *conn) doInPlace(op *Op) *Op {
+	c.op[0] = *op
 	c.s.opts.Backend.Do(c.s.ctx, &c.who, c.op[:])
 	if c.s.local == nil {
 		c.version = c.op[0].Entry.Version
 	}
-	return c.op[0], c.op[0].Err
+	return &c.op[0]
 }
 
 // each carries out operations and calls done after each, in their order. On a Local it does all
@@ -95,19 +101,20 @@ func (c *conn) lookup(key []byte) (Op, error) {
 }
 
 // put sets a key and sends the event.
-func (c *conn) put(op Op, kind class, event string) error {
+func (c *conn) put(op *Op, kind class, event string) error {
 	op.Verb = Set
-	_, err := c.do(op)
-	if err == nil {
-		c.event(kind, event, op.Key)
+	done := c.doInPlace(op)
+	if done.Err == nil {
+		c.event(kind, event, done.Key)
 	}
-	return err
+	return done.Err
 }
 
 func runGet(c *conn, args [][]byte) error {
-	op, err := c.get(args[1])
-	c.value(&op)
-	return err
+	op := c.doInPlace(&Op{Verb: Get, Key: args[1]})
+	c.missed(op)
+	c.value(op)
+	return op.Err
 }
 
 func runMGet(c *conn, args [][]byte) error {
@@ -150,8 +157,7 @@ func runGetRange(c *conn, args [][]byte) error {
 	if empty || from > to {
 		value, from, to = nil, 0, -1
 	}
-	c.bulk(value[from : to+1])
-	return nil
+	return c.reply(value[from : to+1])
 }
 
 // setOptions are the arguments after the value of SET, or after the key of GETEX.
@@ -258,7 +264,7 @@ func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, 
 			op.Expires = old.Entry.Expires
 		}
 	}
-	if err := c.put(op, classString, "set"); err != nil {
+	if err := c.put(&op, classString, "set"); err != nil {
 		return false, err
 	}
 	if o.time != nil {
@@ -322,7 +328,7 @@ func runGetSet(c *conn, args [][]byte) error {
 	}
 	c.missed(&old)
 	c.value(&old)
-	return c.put(Op{Key: args[1], Value: args[2]}, classString, "set")
+	return c.put(&Op{Key: args[1], Value: args[2]}, classString, "set")
 }
 
 func runGetDel(c *conn, args [][]byte) error {
@@ -350,8 +356,7 @@ func runGetEX(c *conn, args [][]byte) error {
 	}
 	c.missed(&old)
 	if !old.Yes {
-		c.null()
-		return nil
+		return c.reply(nil)
 	}
 	op := Op{Key: args[1], Value: old.Entry.Value, Encoding: old.Entry.Encoding}
 	now, at := c.now(), int64(0)
@@ -366,9 +371,9 @@ func runGetEX(c *conn, args [][]byte) error {
 	case o.time != nil && at <= now:
 		_, err = c.delete(args[1])
 	case o.time != nil:
-		err = c.put(op, classGeneric, "expire")
+		err = c.put(&op, classGeneric, "expire")
 	case o.persist && !old.Entry.Expires.IsZero():
-		err = c.put(op, classGeneric, "persist")
+		err = c.put(&op, classGeneric, "persist")
 	}
 	return err
 }
