@@ -61,8 +61,8 @@ func (u unconfirmed) awaitExpiry(ctx context.Context) error {
 	return nil
 }
 
-// undo releases a lock that may have been acquired, and once more when no request of ours
-// can arrive any more.
+// undo releases a lock that may have been acquired, and again after the last moment at which
+// an earlier request of ours can arrive.
 func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil || u.n == 0 || u.n == 1 && d.deleted && !u.held {
@@ -189,9 +189,9 @@ func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t L
 	}
 }
 
-// release releases a lock, and once more when no request of ours can arrive any more. ours
-// says that the lease lasts: a lock that is gone after an unanswered request was deleted by
-// it.
+// release releases a lock, and again after the last moment at which an earlier request of ours
+// can arrive. ours says that the lease lasts: if the lock is gone after an unanswered request,
+// that request deleted it.
 func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed, ours bool) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil {
