@@ -27,7 +27,7 @@ type goPackage struct {
 
 // forTests are packages that help tests and do not ship.
 func forTests() []string {
-	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest"}
+	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", module + "/client/internal/testpeer"}
 }
 
 func packages(t *testing.T) []goPackage {

@@ -6,8 +6,8 @@ import (
 )
 
 // A Version is a hybrid logical clock reading: the version of a key or, taken from a
-// lock's key, a fencing token. The zero Version means that there is none, which
-// IsZero reports. Versions are compared with Compare and Equal, not with ==; String
+// lock's key, a fencing token. The zero Version means no version; IsZero reports it.
+// Versions are compared with Compare and Equal, not with ==; String
 // returns the text. `go doc wire.Version` lists the methods.
 type Version = wire.Version
 
@@ -18,9 +18,9 @@ func ParseVersion(text string) (Version, error) { return wire.ParseVersion(text)
 // A TraceEvent is an MQTT packet that was sent or received, see Options.Trace.
 type TraceEvent = mqtt.Event
 
-// How a connection ends, or why it was not made; test for them with errors.Is.
+// Why a connection ended or was not made, for errors.Is.
 var (
-	ErrClosed       = mqtt.ErrClosed       // by Close: the session's, or for Watch.Next the watch's
+	ErrClosed       = mqtt.ErrClosed       // by Session.Close or, for Watch.Next, by Watch.Close
 	ErrBrokerClosed = mqtt.ErrBrokerClosed // the broker closed it without a reason
 	ErrKeepAlive    = mqtt.ErrKeepAlive    // the broker gave no sign of life
 	ErrAuthLater    = mqtt.ErrAuthLater    // the broker cannot verify the login now: try again later
@@ -44,8 +44,8 @@ type (
 	// Stage.
 	Stage = mqtt.Stage
 
-	// A LostError is a connection that ended although nobody closed it. Its field Err is
-	// the cause.
+	// A LostError is a connection that ended although the client did not close it. Its field
+	// Err is the cause.
 	LostError = mqtt.LostError
 
 	// A ReasonError is a refusal by the broker. Its fields are Packet, such as
@@ -65,7 +65,7 @@ type (
 	MalformedError = mqtt.MalformedError
 
 	// A ClientCertificateError means that the broker asked for a client certificate and
-	// refused the one it got, or got none; its field Given tells which.
+	// refused it, or got none; its field Given says which.
 	ClientCertificateError = mqtt.ClientCertificateError
 
 	// A ProxyError is a proxy that could not be reached, or did not connect.

@@ -18,14 +18,14 @@ type Command struct {
 	read    reader
 	err     error // why it cannot be sent
 
-	timestamp *Version // the `__ts` to send; nil = the clock's next
+	timestamp *Version // the `__ts` to send; nil = the clock's next reading
 }
 
 // A reader converts an answer to a result. It returns nil for an answer that the verb
-// cannot have. The result must not share the memory of the answer, which is used again.
+// cannot have. The result must not share the memory of the answer, which is reused.
 type reader func(wire.Value, *ReplyInfo) Result
 
-// effect is how the key looks after a command was applied.
+// An effect is the state of the key after a command was applied.
 type effect byte
 
 const (
@@ -41,7 +41,7 @@ func (c Command) Verb() string { return c.first[0] }
 // Key returns the key of the command; empty if it has none.
 func (c Command) Key() string { return c.first[1] }
 
-// words returns all words. Those of most commands lie in c.
+// words returns all words. The words of most commands lie in c.
 func (c *Command) words() []string {
 	if len(c.more) == 0 {
 		return c.first[:c.count]
@@ -53,8 +53,8 @@ func (c *Command) words() []string {
 // *[InvalidError].
 func (c Command) Check() error { return c.err }
 
-// newCommand returns a command of these words, the verb first. It checks what the store is known
-// to refuse in any case.
+// newCommand returns a command of these words, the verb first. It rejects an empty key, which
+// the store always refuses.
 func newCommand(effect effect, read reader, words ...string) Command {
 	c := Command{effect: effect, read: read}
 	c.count = copy(c.first[:], words)

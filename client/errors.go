@@ -56,9 +56,8 @@ func (e *StatusError) refuses() bool {
 	return e.Status == 400 || e.Status == 415 || e.Status == 505
 }
 
-// A LostAnswerError is a write that was sent and got no answer, or none that tells what
-// became of it. It may have been applied or not; [Session.ReadBack] finds out what can be
-// known. It wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or a
+// A LostAnswerError is a write that was sent and got no answer, or an answer that does not
+// say whether it was applied. [Session.ReadBack] finds out what can be known. It wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or a
 // *[StatusError].
 type LostAnswerError struct {
 	Command   Command
@@ -77,7 +76,7 @@ func (e *LostAnswerError) Error() string {
 	return fmt.Sprintf("%s was sent, no answer came: %v", e.Command.Verb(), e.Err)
 }
 
-// answered reports whether there was an answer that does not tell the outcome.
+// answered reports whether there was an answer that does not say the outcome.
 func (e *LostAnswerError) answered() bool {
 	switch e.Err.(type) {
 	case *AnswerError, *StatusError:
@@ -88,9 +87,9 @@ func (e *LostAnswerError) answered() bool {
 
 func (e *LostAnswerError) Unwrap() error { return e.Err }
 
-// A NoStoreError is a request that nobody got: the broker discarded it, because no client
-// subscribes to requests, and likewise each copy that was sent in the second after. It was
-// not applied.
+// A NoStoreError is a request that no store received: the broker discarded it, and each copy
+// that was sent within the next second, because no client subscribes to requests. It was not
+// applied.
 type NoStoreError struct{}
 
 func (*NoStoreError) Error() string {

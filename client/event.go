@@ -34,7 +34,7 @@ const (
 type Event struct {
 	Kind    EventKind
 	Key     string
-	Time    time.Time // when it became known here
+	Time    time.Time // when the client received it, by the local clock
 	Version Version   // of a gap and an error: the last known one; zero if there is none
 
 	Value    []byte
@@ -42,8 +42,8 @@ type Event struct {
 	Word     string // of an other event
 
 	Continuity Continuity // of a resync and a gap
-	From, To   time.Time  // of a gap: from when on events may be missing, and when the watch was back
-	Err        error      // the reason of a down, an error and an unaudited event
+	From, To   time.Time  // of a gap: events between them may be missing
+	Err        error      // of a down, an error and an unaudited event: the reason
 }
 
 // ErrOverflow ends a watch whose consumer was too slow.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/client/internal/testpeer"
 )
 
 // A line is a network between a client and a broker on which everything the broker
@@ -29,42 +31,21 @@ type line struct {
 // that is held up by the machine for less is not taken for one that waits.
 func newLine(t *testing.T, broker string, delay time.Duration) *line {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &line{address: ln.Addr().String()}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			up, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			down, err := net.Dial("tcp", broker)
-			if err != nil {
-				up.Close()
-				t.Error(err)
-				return
-			}
-			l.mu.Lock()
-			l.connections++
-			l.answered = true
-			l.mu.Unlock()
-			wg.Go(func() { l.carry(down, up, l.said, 0) })
-			wg.Go(func() { l.carry(up, down, l.heard, delay) })
-		}
-	})
-	t.Cleanup(func() {
-		ln.Close()
-		wg.Wait()
+	l := new(line)
+	l.address = testpeer.Serve(t, func(_ int, nc net.Conn) {
+		l.mu.Lock()
+		l.connections++
+		l.answered = true
+		l.mu.Unlock()
+		testpeer.Relay(nc, broker,
+			func(to, from net.Conn) { l.carry(to, from, l.said, 0) },
+			func(to, from net.Conn) { l.carry(to, from, l.heard, delay) })
 	})
 	return l
 }
 
 // carry takes what comes from one side to the other, until one of them ends it.
 func (l *line) carry(to, from net.Conn, note func([]byte), delay time.Duration) {
-	defer to.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)

@@ -5,17 +5,16 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"sync"
 	"testing"
 
+	"github.com/sscli/sscli/client/internal/testpeer"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
 )
 
 // holding is a TCP proxy that keeps back what the client says on one connection.
 type holding struct {
-	net.Listener
-	wg      sync.WaitGroup
+	address string
 	dropped chan struct{} // closed when the client has lost that connection
 	release chan struct{} // closed to hand over what was kept back
 }
@@ -25,44 +24,28 @@ type holding struct {
 // before its SUBSCRIBE arrives; -1 = none.
 func startHolding(t *testing.T, target string, number, haunted int) *holding {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &holding{Listener: ln, dropped: make(chan struct{}), release: make(chan struct{})}
-	h.wg.Go(func() {
-		for n := 0; ; n++ {
-			down, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			up, err := net.Dial("tcp", target)
-			if err != nil {
-				down.Close()
-				continue
-			}
-			if n == number {
-				h.wg.Go(func() { h.hold(t, down, up) })
-				continue
-			}
-			if n == haunted {
-				h.wg.Go(func() { h.haunt(t, down, up) })
-				continue
-			}
-			end := func() { down.Close(); up.Close() }
-			h.wg.Go(func() { defer end(); io.Copy(up, down) })
-			h.wg.Go(func() { defer end(); io.Copy(down, up) })
+	h := &holding{dropped: make(chan struct{}), release: make(chan struct{})}
+	h.address = testpeer.Serve(t, func(n int, nc net.Conn) {
+		if n != number && n != haunted {
+			testpeer.Relay(nc, target, nil, nil)
+			return
 		}
-	})
-	t.Cleanup(func() {
-		ln.Close()
-		h.wg.Wait()
+		up, err := net.Dial("tcp", target)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer up.Close()
+		if n == number {
+			h.hold(t, nc, up)
+		} else {
+			h.haunt(t, nc, up)
+		}
 	})
 	return h
 }
 
 func (h *holding) hold(t *testing.T, down, up net.Conn) {
-	defer up.Close()
 	kept := make([]byte, 4096)
 	n, err := down.Read(kept)
 	if err != nil {
@@ -85,8 +68,6 @@ func (h *holding) hold(t *testing.T, down, up net.Conn) {
 // haunt passes on CONNECT and CONNACK, hands over what was kept back, and then passes on
 // only what the broker says.
 func (h *holding) haunt(t *testing.T, down, up net.Conn) {
-	defer up.Close()
-	defer down.Close()
 	kept := make([]byte, 4096)
 	n, err := down.Read(kept)
 	if err != nil {
@@ -114,7 +95,7 @@ func (h *holding) haunt(t *testing.T, down, up net.Conn) {
 func TestOwnGhost(t *testing.T) {
 	store := emulator.Start(t)
 	proxy := startHolding(t, store.Addr().String(), 1, -1)
-	s := watchSession(t, Options{Address: proxy.Addr().String(), ClientID: "same"})
+	s := watchSession(t, Options{Address: proxy.address, ClientID: "same"})
 	write(t, store, "SET", "k", "0")
 	w := startWatch(t, s, WatchOptions{}, "k")
 	wantEvents(t, w, `initial k "0"`)
@@ -145,7 +126,7 @@ func TestOwnGhost(t *testing.T) {
 func TestOwnGhostWhileConnecting(t *testing.T) {
 	store := emulator.Start(t)
 	proxy := startHolding(t, store.Addr().String(), 1, 2)
-	s := watchSession(t, Options{Address: proxy.Addr().String(), ClientID: "same"})
+	s := watchSession(t, Options{Address: proxy.address, ClientID: "same"})
 	w := startWatch(t, s, WatchOptions{}, "k")
 	wantEvents(t, w, "initial k")
 	store.DropAll()

@@ -16,8 +16,8 @@ type LockOptions struct {
 	Grace  time.Duration // 0 = a quarter of the TTL, at most 5 s; less than 0 = none
 	Margin time.Duration // 0 = a tenth of the TTL, at most 2 s
 
-	// Holder is the value to store in the lock's key. Two processes with the same
-	// Holder hold the lock at the same time, so it must be unique. Empty = the client
+	// Holder is the value to store in the lock's key. It must be unique, because two
+	// processes with the same Holder can hold the lock at the same time. Empty = the client
 	// id, a colon and a random text.
 	Holder []byte
 
@@ -29,7 +29,7 @@ type LockOptions struct {
 
 	OnWait    func(LockStatus) // waiting, because another holds the lock; called again when the holder changes, and every minute
 	OnLease   func(Lease)      // the lock was acquired or renewed; first called before Lock returns
-	OnTrouble func(error)      // a request did not succeed, or the watch broke; it is tried again. nil: it has succeeded since
+	OnTrouble func(error)      // a request did not succeed, or the watch broke, and is retried; nil: it has succeeded since
 
 	wall func() time.Time // the wall clock; nil = time.Now
 }

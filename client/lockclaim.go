@@ -64,7 +64,8 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 		return claim{err: err}
 	}
 	if held != nil {
-		r, err := typed[GetResult](s.ask(sending, conn, Get(name)))
+		_, result, err := s.roundTrip(sending, sending, conn, Get(name))
+		r, err := typed[GetResult](result, err)
 		switch {
 		case err != nil:
 			return claim{err: err}
@@ -76,41 +77,31 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 			return claim{gone: true}
 		}
 	}
-	p, err := s.sendOn(sending, conn, Set(name, o.Holder, SetOptions{Condition: NEX, TTL: t.TTL}))
+	sent, result, err := s.roundTrip(sending, patience, conn, Set(name, o.Holder, SetOptions{Condition: NEX, TTL: t.TTL}))
+	r, err := typed[SetResult](result, err)
 	if err != nil {
 		return claim{err: err}
 	}
-	r, err := typed[SetResult](p.wait(patience))
-	if err != nil {
-		p.closeIfDead(patience, within)
-		return claim{err: err}
-	}
-	c := claim{lease: t.lease(p.sent), held: r.Applied}
+	c := claim{lease: t.lease(sent), held: r.Applied}
 	c.lease.Holder, c.lease.Token, c.lease.wall = o.Holder, r.Version, o.wall
 	return c
 }
 
-// ask sends a request for a lock on a given connection.
-func (s *Session) ask(ctx context.Context, conn *mqtt.Conn, c Command) (Result, error) {
-	p, err := s.sendOn(ctx, conn, c)
+// roundTrip sends a request for a lock on a given connection and waits for its answer, each
+// with its own context. If the request times out and the broker has not even sent a PUBACK
+// for a second, the network path is dead, and the keep-alive would notice too late:
+// roundTrip closes the connection, so that the next attempt uses a new one.
+func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c Command) (sent time.Time, r Result, err error) {
+	request, err := s.sendOn(sending, conn, c)
 	if err != nil {
-		return nil, err
+		return time.Time{}, nil, err
 	}
-	begin := time.Now()
-	r, err := p.wait(ctx)
-	if err != nil {
-		p.closeIfDead(ctx, time.Since(begin))
+	r, err = request.wait(waiting)
+	timedOut := err != nil && errors.Is(context.Cause(waiting), context.DeadlineExceeded)
+	if timedOut && time.Since(request.sent) >= time.Second && request.isIgnored() {
+		_ = conn.Close()
 	}
-	return r, err
-}
-
-// closeIfDead closes the connection of a request that timed out, if the broker has not
-// even sent a PUBACK for a second: the network path is dead, and the keep-alive would
-// notice too late. The next attempt then uses a new connection.
-func (r *request) closeIfDead(ctx context.Context, waited time.Duration) {
-	if waited >= time.Second && errors.Is(context.Cause(ctx), context.DeadlineExceeded) && r.isIgnored() {
-		_ = r.conn.Close()
-	}
+	return request.sent, r, err
 }
 
 // isIgnored reports whether nothing came on the connection since the request was sent.

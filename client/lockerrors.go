@@ -81,17 +81,16 @@ func (e *NotHolderError) Error() string {
 // Is reports whether target is ErrNotHolder.
 func (e *NotHolderError) Is(target error) bool { return target == ErrNotHolder }
 
-// A LockUnknownError means that a request for a lock got no usable answer, and what became
-// of it could not be found out. It wraps the cause.
+// A LockUnknownError means that a request for a lock got no usable answer, and that its
+// outcome could not be found out. It wraps the cause.
 type LockUnknownError struct {
 	Name   string
 	Holder []byte
 
-	// Free says that the lock is free. What is not known is whether its holder had it
-	// until its release.
+	// Free says that the lock is free, but not whether its holder held it until its release.
 	Free bool
 
-	// Until is when the lock has expired in any case, by the local clock; zero if not
+	// Until is when the lock will have expired at the latest, by the local clock; zero if not
 	// known.
 	Until time.Time
 

@@ -61,8 +61,8 @@ func (u unconfirmed) awaitExpiry(ctx context.Context) error {
 	return nil
 }
 
-// undo releases a lock that may have been acquired, and once more when no request of ours
-// can arrive any more.
+// undo releases a lock that may have been acquired, and again after the last moment at which
+// an earlier request of ours can arrive.
 func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil || u.n == 0 || u.n == 1 && d.deleted && !u.held {
@@ -84,114 +84,162 @@ type deletion struct {
 }
 
 // deleteOwn deletes the lock's key if it holds our value. It sends the request again while
-// no answer comes, because to delete twice does no harm, and any answer counts, also a late
+// no answer comes, because deleting twice does no harm, and any answer counts, also a late
 // one to an earlier request. A request that stays without an answer could still arrive, so
 // deleteOwn waits for its expiry: the next holder may use the same name as we did. lost is
 // then the last such request, which may have deleted the key.
 //
 // If no answer comes before ctx ends, it returns the error of the last request.
-func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t LockTiming) (d deletion, err error) {
-	type answer struct {
-		r    VDelResult
-		err  error
-		sent time.Time
-	}
-	within := min(t.Interval, s.o.Timeout)
+func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t LockTiming) (deletion, error) {
 	waiting, stop := context.WithCancel(ctx)
-	answers, inFlight := make(chan answer), 0
+	d := &deleter{
+		s:       s,
+		command: VDel(name, holder, WriteOptions{}),
+		within:  min(t.Interval, s.o.Timeout),
+		answers: make(chan deleteAnswer),
+		again:   time.NewTimer(0),
+	}
 	defer func() {
+		d.again.Stop()
 		stop()
-		for ; inFlight > 0; inFlight-- {
-			<-answers
+		for ; d.inFlight > 0; d.inFlight-- {
+			<-d.answers
 		}
 	}()
-	answered := false
-	var late time.Time // until then an unanswered request may be applied
-	again := time.NewTimer(0)
-	defer again.Stop()
-	var last *request
-	var expires time.Time // of the last request
-	for attempt := 0; ; {
+	for {
+		var final error
 		select {
-		case <-again.C:
-			if answered { // and the others have expired
-				if inFlight > 0 && d.lost == nil {
-					d.lost = last.lostAnswer(context.DeadlineExceeded)
+		case <-d.again.C:
+			if d.answered { // and the others have expired
+				if d.inFlight > 0 && d.lost == nil {
+					d.lost = d.last.lostAnswer(context.DeadlineExceeded)
 				}
-				return d, nil
+				return d.deletion, nil
 			}
-			if last != nil && time.Since(last.sent) >= time.Second && last.isIgnored() {
-				_ = last.conn.Close() // the network path is dead
-			}
-			attempt++
-			limited, cancel := context.WithTimeout(ctx, within)
-			p, sendErr := s.send(limited, VDel(name, holder, WriteOptions{}))
-			cancel()
-			if sendErr != nil {
-				err = sendErr
-				if s.isFinal(err) || s.ctx.Err() != nil {
-					return d, err
-				}
-				again.Reset(backOff(attempt))
-				break
-			}
-			last = p
-			expires = later(expires, p.lostAnswer(nil).Expires)
-			inFlight++
-			go func() {
-				r, err := typed[VDelResult](p.wait(waiting))
-				answers <- answer{r, err, p.sent}
-			}()
-			again.Reset(within)
-		case a := <-answers:
-			inFlight--
-			lost, unknown := errors.AsType[*LostAnswerError](a.err)
-			switch {
-			case a.err == nil:
-				answered = true
-				d.sent = later(d.sent, a.sent)
-				d.deleted, d.found = d.deleted || a.r.Deleted, a.r.Found && !a.r.Deleted
-			case unknown:
-				d.lost, err = lost, lost
-				if !lost.answered() {
-					late = later(late, lost.Expires)
-				}
-			case s.isFinal(a.err) || s.ctx.Err() != nil:
-				return d, a.err
-			default:
-				err = a.err
-			}
-			switch {
-			case !answered && inFlight == 0:
-				again.Reset(backOff(attempt))
-			case answered && inFlight == 0:
-				again.Reset(time.Until(late))
-			}
+			final = d.send(ctx, waiting)
+		case a := <-d.answers:
+			final = d.handle(a)
 		case <-ctx.Done():
-			switch {
-			case inFlight > 0:
-				d.lost = last.lostAnswer(context.Cause(ctx))
-				err = d.lost
-			case err == nil:
-				err = context.Cause(ctx)
-			}
-			if answered {
-				return d, nil
-			}
-			return d, err
+			return d.end(context.Cause(ctx))
 		}
-		if s.ctx.Err() != nil {
-			return d, ErrClosed
+		switch {
+		case final != nil:
+			return d.deletion, final
+		case s.ctx.Err() != nil:
+			return d.deletion, ErrClosed
 		}
-		if answered && inFlight > 0 {
-			again.Reset(time.Until(expires))
+		if d.answered && d.inFlight > 0 {
+			d.again.Reset(time.Until(d.expires))
 		}
 	}
 }
 
-// release releases a lock, and once more when no request of ours can arrive any more. ours
-// says that the lease lasts: a lock that is gone after an unanswered request was deleted by
-// it.
+// A deleter is the state of deleteOwn.
+type deleter struct {
+	deletion
+	s        *Session
+	command  Command
+	within   time.Duration // from one request to the next
+	answers  chan deleteAnswer
+	inFlight int
+	again    *time.Timer // until the next request, or the end
+	attempt  int
+	last     *request  // the last one sent; nil = none
+	expires  time.Time // of the last request
+	late     time.Time // until then an unanswered request may be applied
+	answered bool
+	err      error // of the last request without a good answer
+}
+
+type deleteAnswer struct {
+	VDelResult
+	err  error
+	sent time.Time
+}
+
+// send sends a request, whose answer is awaited within waiting. The error means that another
+// attempt would be useless.
+func (d *deleter) send(ctx, waiting context.Context) error {
+	if d.last != nil && time.Since(d.last.sent) >= time.Second && d.last.isIgnored() {
+		_ = d.last.conn.Close() // the network path is dead
+	}
+	d.attempt++
+	limited, cancel := context.WithTimeout(ctx, d.within)
+	defer cancel()
+	r, err := d.s.send(limited, d.command)
+	if err != nil {
+		d.err = err
+		d.again.Reset(backOff(d.attempt))
+		return d.ifFinal(err)
+	}
+	d.last = r
+	d.expires = later(d.expires, r.lostAnswer(nil).Expires)
+	d.inFlight++
+	go func() {
+		result, err := typed[VDelResult](r.wait(waiting))
+		d.answers <- deleteAnswer{result, err, r.sent}
+	}()
+	d.again.Reset(d.within)
+	return nil
+}
+
+// ifFinal returns err if another attempt would be useless.
+func (d *deleter) ifFinal(err error) error {
+	if d.s.isFinal(err) || d.s.ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// handle handles the outcome of a request. The error means that another attempt would be
+// useless.
+func (d *deleter) handle(a deleteAnswer) error {
+	d.inFlight--
+	lost, unknown := errors.AsType[*LostAnswerError](a.err)
+	switch {
+	case a.err == nil:
+		d.answered = true
+		d.sent = later(d.deletion.sent, a.sent)
+		d.deleted, d.found = d.deleted || a.Deleted, a.Found && !a.Deleted
+	case unknown:
+		d.lost, d.err = lost, lost
+		if !lost.answered() {
+			d.late = later(d.late, lost.Expires)
+		}
+	default:
+		d.err = a.err
+		if err := d.ifFinal(a.err); err != nil {
+			return err
+		}
+	}
+	switch {
+	case d.inFlight > 0:
+	case d.answered:
+		d.again.Reset(time.Until(d.late))
+	default:
+		d.again.Reset(backOff(d.attempt))
+	}
+	return nil
+}
+
+// end returns the outcome when the context has ended because of cause.
+func (d *deleter) end(cause error) (deletion, error) {
+	switch {
+	case d.inFlight > 0:
+		d.lost = d.last.lostAnswer(cause)
+		d.err = d.lost
+	case d.err == nil:
+		d.err = cause
+	}
+	if d.answered {
+		return d.deletion, nil
+	}
+	return d.deletion, d.err
+}
+
+// release releases a lock, and again after the last moment at which an earlier request of ours
+// can arrive. ours says that the lease lasts: if the lock is gone after an unanswered request,
+// that request deleted it.
 func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed, ours bool) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil {

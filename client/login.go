@@ -57,7 +57,7 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 	if err == nil || isLoginRefusal(err) {
 		s.setTried(secret)
 	}
-	// secret is returned by value, because keepToken calls Data again later.
+	// A later call of Data, by keepToken, must not change what is returned here.
 	return conn, secret, s.explainLogin(err, secret)
 }
 

@@ -11,12 +11,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +24,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/internal/testpeer"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/emulator/mosquitto"
@@ -224,51 +225,20 @@ func TestOnceLostWrite(t *testing.T) {
 // CONNACK. It counts the connections.
 func pedant(t *testing.T, broker string, connections *atomic.Int32) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			up, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			connections.Add(1)
-			wg.Go(func() { judge(t, up, broker) })
+	return testpeer.Serve(t, func(_ int, nc net.Conn) {
+		connections.Add(1)
+		first := make([]byte, 4096)
+		n, err := nc.Read(first)
+		if err != nil || packetNames(t, string(first[:n])) != "CONNECT" {
+			return
 		}
+		testpeer.Relay(nc, broker, func(to, from net.Conn) {
+			if _, err := to.Write(first[:n]); err != nil {
+				t.Error(err)
+			}
+			io.Copy(to, from)
+		}, nil)
 	})
-	t.Cleanup(func() {
-		ln.Close()
-		wg.Wait()
-	})
-	return ln.Addr().String()
-}
-
-func judge(t *testing.T, up net.Conn, broker string) {
-	defer up.Close()
-	first := make([]byte, 4096)
-	n, err := up.Read(first)
-	if err != nil {
-		return
-	}
-	if packetNames(t, string(first[:n])) != "CONNECT" {
-		return
-	}
-	down, err := net.Dial("tcp", broker)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	if _, err := down.Write(first[:n]); err != nil {
-		t.Error(err)
-	}
-	l := &line{}
-	var wg sync.WaitGroup
-	wg.Go(func() { l.carry(up, down, l.heard, 0) })
-	l.carry(down, up, l.heard, 0)
-	wg.Wait()
 }
 
 // TestStepByStep is about a broker that wants nothing before CONNACK: one-shots and
@@ -372,20 +342,7 @@ func TestOnceInterrupted(t *testing.T) {
 // TestEarlyAnswer has the broker answer before SUBACK, which a clustered one may do.
 func TestEarlyAnswer(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() {
-		nc, err := ln.Accept()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer nc.Close()
+	address := testpeer.Serve(t, func(_ int, nc net.Conn) {
 		var request *packets.Publish
 		for request == nil {
 			cp, err := packets.ReadPacket(nc)
@@ -411,7 +368,7 @@ func TestEarlyAnswer(t *testing.T) {
 			}
 		}
 	})
-	r, err := client.Once(t.Context(), client.Options{Address: ln.Addr().String()}, client.Get("k"))
+	r, err := client.Once(t.Context(), client.Options{Address: address}, client.Get("k"))
 	if err != nil || string(r.(client.GetResult).Value) != "v" {
 		t.Error(r, err)
 	}

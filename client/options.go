@@ -46,16 +46,16 @@ type Options struct {
 	TokenFile string
 	TokenPoll time.Duration
 
-	// ClientID must be unique: the broker disconnects another client that has the same
-	// one. Empty = a new random one.
+	// ClientID must be unique: the broker disconnects another client with the same id.
+	// Empty = a new random one.
 	ClientID string
 
 	// ResponseTopic is the topic for replies; empty = wire.ResponseTopic(ClientID).
 	ResponseTopic string
 
-	// NoPipelining sends CONNECT, SUBSCRIBE and the first request one after the other,
-	// each when the one before was answered. A session does that by itself with a broker
-	// that closes the connection because more than CONNECT came.
+	// NoPipelining sends CONNECT, SUBSCRIBE and the first request one after the other, each
+	// after the answer to the previous one. Without it a session does that only with a broker
+	// that closes the connection when it receives more than CONNECT.
 	NoPipelining bool
 
 	HighPriority bool          // ask the broker to accept requests also under load (protocol.md 1.5)

@@ -15,7 +15,7 @@ type Outcome int
 const (
 	OutcomeUnknown Outcome = iota // it may have been applied or not
 	NotApplied                    // it was not applied and will not be
-	Fulfilled                     // the key is all that the write asked for; another client may have made it so
+	Fulfilled                     // the key is as the write asked; another client may have written it
 )
 
 // ReadBackResult is the result of [Session.ReadBack].
@@ -60,7 +60,7 @@ func (e *LostAnswerError) expired(ctx context.Context) error {
 	return nil
 }
 
-// ReadBack is like [Session.ReadBack] and connects for the purpose, after the wait, so
+// ReadBack is like [Session.ReadBack] over a new connection. It connects after the wait, so
 // that the cause of the loss has time to go away.
 func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
@@ -77,7 +77,7 @@ func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackRe
 	return s.ReadBack(ctx, lost)
 }
 
-// compare compares the key as it is now with what the write asked for.
+// compare compares the key as it is now with the write.
 func compare(c Command, sent Version, now GetResult) Outcome {
 	switch {
 	case !now.Found && c.Verb() == wire.VerbDel:

@@ -122,9 +122,9 @@ func renewalAt(token []byte, now time.Time) time.Time {
 // one is about to expire. It returns when the connection has ended.
 func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 	renewal := renewalAt(token, time.Now())
-	timer := time.NewTimer(untilLook(s.o.TokenPoll, renewal))
+	timer := time.NewTimer(untilNextRead(s.o.TokenPoll, renewal))
 	defer timer.Stop()
-	for ; ; timer.Reset(untilLook(s.o.TokenPoll, renewal)) {
+	for ; ; timer.Reset(untilNextRead(s.o.TokenPoll, renewal)) {
 		select {
 		case <-timer.C:
 		case <-conn.Done():
@@ -139,8 +139,8 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 			continue
 		}
 		if s.reauthenticate(conn) != nil {
-			// If the broker refused, the connection has ended, and the next one reads the
-			// file again. If the broker cannot verify now, the loop asks again.
+			// After a refusal the connection has ended, and the next one reads the file again.
+			// If the broker cannot verify the token now, the loop tries again.
 			continue
 		}
 		token, renewal = next, renewalAt(next, time.Now())
@@ -148,8 +148,8 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 	}
 }
 
-// untilLook returns how long to wait before the next look at the file.
-func untilLook(poll time.Duration, renewal time.Time) time.Duration {
+// untilNextRead returns how long to wait before the file is read again.
+func untilNextRead(poll time.Duration, renewal time.Time) time.Duration {
 	if left := time.Until(renewal); !renewal.IsZero() && left > 0 {
 		return min(poll, left)
 	}

@@ -19,8 +19,8 @@ type ScanResult struct {
 func (ScanResult) isResult() {}
 
 // Scan asks for one page of the keys that match a pattern (protocol.md 9); its result
-// is a [ScanResult]. The token is nil for the first page, and then the token of the page
-// before; it can be used again if the request was not answered. Not every broker knows
+// is a [ScanResult]. The token is nil for the first page, and then ScanResult.Next of the
+// previous page; it can be used again if the request was not answered. Not every broker knows
 // SCAN: one that does not answers with a *[StoreError] of the kind
 // [ErrorUnknownCommand].
 func Scan(pattern string, token []byte) Command {
@@ -67,8 +67,8 @@ func (s *Session) Scan(ctx context.Context, pattern string) iter.Seq2[ScanResult
 	return s.ScanFrom(ctx, pattern, nil)
 }
 
-// ScanFrom is Scan that begins with the page of a token: ScanResult.Next of the page before
-// it. So a scan whose connection was lost goes on with the page that was not answered.
+// ScanFrom resumes a scan at a token, the ScanResult.Next of the last page that was read, such
+// as after a lost connection.
 func (s *Session) ScanFrom(ctx context.Context, pattern string, token []byte) iter.Seq2[ScanResult, error] {
 	return func(yield func(ScanResult, error) bool) {
 		for {

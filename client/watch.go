@@ -28,10 +28,9 @@ type WatchOptions struct {
 // A Watch is a stream of changes to some keys. One goroutine consumes it, with Next or
 // Events.
 //
-// It promises: every change between the `initial` event of a key and the end of the watch
-// is an event, once, in the order of the store; or it lies in a time for which there is a
-// `gap`. After a break a `resync` says what the key is now, and what is proven about the
-// time before. A store that is rolled back to the very same version goes unnoticed.
+// Every change between the `initial` event of a key and the end of the watch is reported
+// once, in the order of the store, unless it lies in the time of a `gap`. After a break a
+// `resync` says what the key is now, and what is proven about the time of the break. A store that is rolled back to the very same version goes unnoticed.
 type Watch struct {
 	v *watcher
 	o WatchOptions
@@ -145,8 +144,8 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Events iterates over the events: it calls Next until an error, which comes last. To
-// break out of the loop does not close the watch; Events can be called again.
+// Events iterates over the events: it calls Next until an error, which comes last. Breaking
+// out of the loop does not close the watch; Events can be called again.
 //
 //	for e, err := range w.Events(ctx) {
 //		if err != nil { … }
@@ -187,8 +186,7 @@ func (w *Watch) pop() (e Event, ok bool, err error) {
 	return e, true, nil
 }
 
-// Ready reports whether Next has an event, or the end, without waiting. Like Next, it is for
-// the consumer only.
+// Ready reports whether Next would return at once. Only the consumer may call it.
 func (w *Watch) Ready() bool {
 	if w.next < len(w.batch) {
 		return true
@@ -249,8 +247,6 @@ func (w *Watch) wakeUp() {
 	default:
 	}
 }
-
-// The watcher calls the methods below.
 
 // answerJoin ends the wait of Session.Watch, unless it has ended.
 func (w *Watch) answerJoin(err error) {

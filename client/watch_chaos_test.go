@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -11,14 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sscli/sscli/client/internal/testpeer"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
 )
 
 // A cutter is a TCP proxy that breaks its connections.
 type cutter struct {
-	ln net.Listener
-	wg sync.WaitGroup
+	address string
 
 	mu      sync.Mutex
 	changed sync.Cond // conns, over
@@ -28,53 +27,20 @@ type cutter struct {
 }
 
 func startCutter(t *testing.T, target string) *cutter {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cutter{ln: ln, target: target, conns: make(map[net.Conn]*int)}
+	c := &cutter{target: target, conns: make(map[net.Conn]*int)}
 	c.changed.L = &c.mu
-	c.wg.Go(c.accept)
-	t.Cleanup(func() {
-		ln.Close()
-		c.mu.Lock()
-		for conn := range c.conns {
-			conn.Close()
-		}
-		c.mu.Unlock()
-		c.wg.Wait()
-	})
-	return c
-}
-
-func (c *cutter) accept() {
-	for {
-		down, err := c.ln.Accept()
-		if err != nil {
-			return
-		}
+	c.address = testpeer.Serve(t, func(_ int, down net.Conn) {
 		c.mu.Lock()
 		target := c.target
-		c.mu.Unlock()
-		up, err := net.Dial("tcp", target)
-		if err != nil {
-			down.Close()
-			continue
-		}
-		c.mu.Lock()
 		c.conns[down] = nil
 		c.changed.Broadcast()
 		c.mu.Unlock()
-		end := func() {
-			down.Close()
-			up.Close()
-			c.mu.Lock()
-			delete(c.conns, down)
-			c.mu.Unlock()
-		}
-		c.wg.Go(func() { defer end(); io.Copy(up, down) })
-		c.wg.Go(func() { defer end(); c.copyDown(down, up) })
-	}
+		testpeer.Relay(down, target, nil, c.copyDown)
+		c.mu.Lock()
+		delete(c.conns, down)
+		c.mu.Unlock()
+	})
+	return c
 }
 
 func (c *cutter) copyDown(down, up net.Conn) {
@@ -271,7 +237,7 @@ func chaos(t *testing.T, broker string, cuts int, restart func()) {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	watcher, err := Dial(ctx, Options{Address: proxy.ln.Addr().String()})
+	watcher, err := Dial(ctx, Options{Address: proxy.address})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// closeWithin limits the time to write DISCONNECT, and for the broker to take what was
+// closeWithin limits the time to write DISCONNECT, and for the broker to read what was
 // published before it.
 const closeWithin = time.Second
 
@@ -178,7 +178,7 @@ func (c *Conn) over() error {
 	return c.err
 }
 
-// keepAliveLoop pings often enough that neither side takes the other for dead.
+// keepAliveLoop pings often enough that neither side considers the other dead.
 func (c *Conn) keepAliveLoop() error {
 	interval := c.limits.KeepAlive
 	tick := time.NewTicker(interval / 2)

@@ -49,13 +49,13 @@ type Options struct {
 	// packets before it, although MQTT 5 lets a client send them (3.1.4).
 	AwaitConnack bool
 
-	// Early, if set, returns a message that goes out in the same write as SUBSCRIBE,
-	// before the broker has granted anything. So it is not certain that an answer to it
-	// can be delivered. It is called right before that write.
+	// Early, if set, returns a message to send in the same write as SUBSCRIBE, before the
+	// broker has granted the subscription: an answer may come before the broker can deliver
+	// it. Dial calls Early right before that write.
 	Early func() (EarlyMessage, error)
 
 	// HoldAcks delays a few PUBACKs until the next packet, such as the DISCONNECT of
-	// Close. It is for a connection that is closed after the first answer.
+	// Close. It saves a write where the connection is closed after the first answer.
 	HoldAcks bool
 
 	// OnMessage is called for the messages one after the other, perhaps before Dial
@@ -237,7 +237,7 @@ func handshake(ctx context.Context, nc net.Conn, o Options, certificate *certifi
 	return tc, tc.HandshakeContext(ctx)
 }
 
-// cause prefers the reason why the context ended to the error that followed from it.
+// cause returns why the context ended if it has ended, otherwise err.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -99,7 +99,7 @@ func (p *packetReader) next() (*incoming, error) {
 	if err != nil {
 		return in, err
 	}
-	if err := in.begin(first); err != nil {
+	if err := in.setType(first); err != nil {
 		return in, err
 	}
 	n, digits, err := readLength(p.r)
@@ -131,9 +131,9 @@ func (p *packetReader) next() (*incoming, error) {
 	return in, nil
 }
 
-// begin handles the first byte of a packet. It rejects what no broker sends before it waits
-// for length and body, which may never come.
-func (in *incoming) begin(first byte) error {
+// setType handles the first byte of a packet. It rejects a packet that no broker sends
+// without waiting for length and body, which may never come.
+func (in *incoming) setType(first byte) error {
 	in.kind = first >> 4
 	flags := first & 0xF
 	switch in.kind {

@@ -9,12 +9,12 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
 
+	"github.com/sscli/sscli/client/internal/testpeer"
 	"github.com/sscli/sscli/client/mqtt"
 )
 
@@ -57,25 +57,13 @@ type peer struct {
 // hangs up after it.
 func hostile(t *testing.T, script func(*peer)) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		nc, err := ln.Accept()
-		if err != nil {
+	return testpeer.Serve(t, func(n int, nc net.Conn) {
+		if n == 0 {
+			script(&peer{nc, t})
 			return
 		}
-		defer nc.Close()
-		defer context.AfterFunc(t.Context(), func() { nc.Close() })()
-		script(&peer{nc, t})
+		<-t.Context().Done()
 	})
-	t.Cleanup(func() {
-		ln.Close()
-		wg.Wait()
-	})
-	return ln.Addr().String()
 }
 
 // read returns the next packet, which must be of that type. Otherwise the script

@@ -43,7 +43,7 @@ func statusText(code int) string {
 
 // dialProxy connects to o.Address through o.Proxy. The proxy looks up the broker's name.
 func dialProxy(ctx context.Context, o Options) (net.Conn, error) {
-	// Without a lookup nothing else would notice a missing port.
+	// The proxy looks up the address, so check for a missing port here.
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return nil, &DialError{StageTCP, o.Address, err}
 	}
@@ -182,7 +182,7 @@ func requestTunnel(nc net.Conn, o Options) (status int, err error) {
 	return response.StatusCode, nil
 }
 
-// during runs a step that takes no context. The end of ctx ends the step and the
+// during runs a step that has no context parameter. The end of ctx ends the step and the
 // connection.
 func during(ctx context.Context, nc net.Conn, step func() error) error {
 	past := time.Unix(1, 0)

@@ -12,11 +12,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sscli/sscli/client/internal/testpeer"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
 )
@@ -25,48 +25,15 @@ import (
 // or nothing.
 func tunnels(t *testing.T, config *tls.Config, open func(net.Conn, *bufio.Reader) (to string)) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	if config != nil {
-		ln = tls.NewListener(ln, config)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer nc.Close()
-				defer context.AfterFunc(t.Context(), func() { nc.Close() })()
-				r := bufio.NewReader(nc)
-				to := open(nc, r)
-				if to == "" {
-					return
-				}
-				out, err := net.Dial("tcp", to)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer out.Close()
-				wg.Go(func() {
-					io.Copy(out, r)
-					out.(*net.TCPConn).CloseWrite()
-				})
-				io.Copy(nc, out)
-			})
+	return testpeer.Serve(t, func(_ int, nc net.Conn) {
+		if config != nil {
+			nc = tls.Server(nc, config)
+		}
+		r := bufio.NewReader(nc)
+		if to := open(nc, r); to != "" {
+			testpeer.Relay(nc, to, func(to, _ net.Conn) { io.Copy(to, r) }, nil)
 		}
 	})
-	t.Cleanup(func() {
-		ln.Close()
-		wg.Wait()
-	})
-	return address
 }
 
 // connectProxy is an HTTP proxy that knows one login and how to get to one name.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Reason codes that callers tell apart (MQTT 5, 2.4).
+// Reason codes that callers distinguish (MQTT 5, 2.4).
 const (
 	ReasonBadLogin       byte = 0x86
 	ReasonNotAuthorized  byte = 0x87

@@ -33,7 +33,7 @@ func upgrade(ctx context.Context, nc net.Conn, o Options) (net.Conn, error) {
 		return nil, errors.New("the path of the WebSocket: expected one that begins with /")
 	}
 	target.Scheme, target.Host = "ws", o.Address // TLS, if any, is already there
-	w := &webSocket{Conn: nc, below: &remembering{Conn: nc}}
+	w := &webSocket{Conn: nc, below: &firstErrorConn{Conn: nc}}
 	d := websocket.Dialer{
 		Subprotocols:    []string{"mqtt"},
 		ReadBufferSize:  webSocketBuffer,
@@ -58,7 +58,7 @@ func upgrade(ctx context.Context, nc net.Conn, o Options) (net.Conn, error) {
 // 6.0.0-1, 6.0.0-2). One goroutine reads and one writes.
 type webSocket struct {
 	net.Conn // the underlying connection; deadlines and Close go to it
-	below    *remembering
+	below    *firstErrorConn
 	ws       *websocket.Conn
 	message  io.Reader // the rest of the current message; nil = none
 }
@@ -98,8 +98,8 @@ func (w *webSocket) Write(b []byte) (int, error) {
 
 // CloseWrite announces that nothing more will be written.
 func (w *webSocket) CloseWrite() error {
-	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-	return w.ws.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(closeWithin))
+	message := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	return w.ws.WriteControl(websocket.CloseMessage, message, time.Now().Add(closeWithin))
 }
 
 func (w *webSocket) readError(err error) error {
@@ -117,16 +117,16 @@ func (w *webSocket) readError(err error) error {
 	}
 }
 
-// remembering keeps the first error of a connection, because gorilla's package replaces it.
-// It ignores write deadlines that the package sets, which would override the owner's
+// A firstErrorConn keeps the first error of a connection, because gorilla's package replaces
+// it. It ignores write deadlines that the package sets, which would override the owner's
 // deadlines.
-type remembering struct {
+type firstErrorConn struct {
 	net.Conn
 	mu  sync.Mutex
 	err error
 }
 
-func (r *remembering) note(err error) {
+func (r *firstErrorConn) note(err error) {
 	if err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *remembering) note(err error) {
 }
 
 // prefer returns the first error of the connection, or err if there was none.
-func (r *remembering) prefer(err error) error {
+func (r *firstErrorConn) prefer(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
@@ -146,16 +146,16 @@ func (r *remembering) prefer(err error) error {
 	return err
 }
 
-func (r *remembering) Read(b []byte) (int, error) {
+func (r *firstErrorConn) Read(b []byte) (int, error) {
 	n, err := r.Conn.Read(b)
 	r.note(err)
 	return n, err
 }
 
-func (r *remembering) Write(b []byte) (int, error) {
+func (r *firstErrorConn) Write(b []byte) (int, error) {
 	n, err := r.Conn.Write(b)
 	r.note(err)
 	return n, err
 }
 
-func (r *remembering) SetWriteDeadline(time.Time) error { return nil }
+func (r *firstErrorConn) SetWriteDeadline(time.Time) error { return nil }

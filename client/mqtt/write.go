@@ -238,7 +238,7 @@ func (c *Conn) writeLoop() error {
 	}
 }
 
-// write writes all of buf, and records each part that the broker takes as a sign of life: a
+// write writes all of buf, and records each part that the broker accepts as a sign of life: a
 // large packet on a slow line takes longer than a keep-alive interval.
 func (c *Conn) write(buf []byte) error {
 	const piece = 256 << 10
