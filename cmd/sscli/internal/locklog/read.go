@@ -41,7 +41,10 @@ func (r record) text(name string) (string, bool) {
 // as a warning. The error says what was expected.
 func Read(line []byte) (e client.Event, guard, ok bool, err error) {
 	var r record
-	if err := errors.Join(json.Unmarshal(line, &r), json.Unmarshal(line, &r.fields)); err != nil {
+	if err = json.Unmarshal(line, &r); err == nil {
+		err = json.Unmarshal(line, &r.fields)
+	}
+	if err != nil {
 		return e, false, false, fmt.Errorf("want a JSON object, as lock trace -o json and watch -o json print: %w", err)
 	}
 	switch r.Op {

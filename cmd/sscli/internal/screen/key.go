@@ -29,20 +29,6 @@ const (
 
 const escape = 0x1b
 
-// controls are the control characters that mean a key, and sequences the control sequences, in the
-// forms of several terminals.
-var (
-	controls = map[rune]Key{
-		3: KeyInterrupt, 8: KeyBackspace, 127: KeyBackspace, 12: KeyRedraw, '\r': KeyEnter, '\n': KeyEnter,
-		21: KeyClear, 26: KeySuspend, escape: KeyEscape,
-	}
-	sequences = map[string]Key{
-		"[A": KeyUp, "OA": KeyUp, "[B": KeyDown, "OB": KeyDown, "[5~": KeyPageUp, "[6~": KeyPageDown,
-		"[H": KeyHome, "OH": KeyHome, "[1~": KeyHome, "[7~": KeyHome,
-		"[F": KeyEnd, "OF": KeyEnd, "[4~": KeyEnd, "[8~": KeyEnd, "OM": KeyEnter,
-	}
-)
-
 // ParseKeys returns the keys in what a terminal in raw mode has sent, and the bytes of an
 // incomplete key at the end. An escape at the end is the Escape key, because a terminal sends a
 // control sequence in one piece.
@@ -60,17 +46,32 @@ func ParseKeys(b []byte) (keys []Key, rest []byte) {
 		if r == utf8.RuneError && size == 1 && !utf8.FullRune(b) {
 			return keys, b
 		}
-		k, isControl := controls[r]
-		switch {
-		case isControl:
-		case !unicode.IsPrint(r) || r == utf8.RuneError && size == 1:
-			k = KeyOther
-		default:
-			k = Key(r)
-		}
-		keys, b = append(keys, k), b[size:]
+		keys, b = append(keys, parseCharacter(r, size)), b[size:]
 	}
 	return keys, nil
+}
+
+func parseCharacter(r rune, size int) Key {
+	switch r {
+	case 3:
+		return KeyInterrupt
+	case 8, 127:
+		return KeyBackspace
+	case 12:
+		return KeyRedraw
+	case '\r', '\n':
+		return KeyEnter
+	case 21:
+		return KeyClear
+	case 26:
+		return KeySuspend
+	case escape:
+		return KeyEscape
+	}
+	if !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 {
+		return KeyOther
+	}
+	return Key(r)
 }
 
 // maxSequence is the maximum length of a control sequence: no key has a longer one.
@@ -87,6 +88,11 @@ func parseSequence(b []byte) (k Key, size int) {
 		return KeyOther, 2
 	}
 	size = 2 + final + 1
+	sequences := map[string]Key{ // of several terminals
+		"[A": KeyUp, "OA": KeyUp, "[B": KeyDown, "OB": KeyDown, "[5~": KeyPageUp, "[6~": KeyPageDown,
+		"[H": KeyHome, "OH": KeyHome, "[1~": KeyHome, "[7~": KeyHome,
+		"[F": KeyEnd, "OF": KeyEnd, "[4~": KeyEnd, "[8~": KeyEnd, "OM": KeyEnter,
+	}
 	if k, ok := sequences[string(b[1:size])]; ok {
 		return k, size
 	}

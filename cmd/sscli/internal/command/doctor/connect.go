@@ -27,7 +27,7 @@ func (c *checkup) connect(ctx context.Context) error {
 	c.s = s
 	for _, stage := range c.stages() {
 		if stage == failed {
-			return c.fail(ctx, stageNames[stage], err, unverified(err)...)
+			return c.fail(ctx, checkName(stage), err, unverified(err)...)
 		}
 		if err := c.stage(stage); err != nil {
 			return err
@@ -49,15 +49,17 @@ func (c *checkup) stages() []mqtt.Stage {
 	return append(stages, mqtt.StageConnect, mqtt.StageSubscribe)
 }
 
-// stageNames has the name of the check of each stage. The names are part of the json form.
-var stageNames = map[mqtt.Stage]string{
-	mqtt.StageLookup:    "lookup",
-	mqtt.StageTCP:       "tcp",
-	mqtt.StageProxy:     "proxy",
-	mqtt.StageTLS:       "tls",
-	mqtt.StageWebSocket: "websocket",
-	mqtt.StageConnect:   "connect",
-	mqtt.StageSubscribe: "subscribe",
+// checkName returns the name of the check of a stage. The names are part of the json form.
+func checkName(stage mqtt.Stage) string {
+	return map[mqtt.Stage]string{
+		mqtt.StageLookup:    "lookup",
+		mqtt.StageTCP:       "tcp",
+		mqtt.StageProxy:     "proxy",
+		mqtt.StageTLS:       "tls",
+		mqtt.StageWebSocket: "websocket",
+		mqtt.StageConnect:   "connect",
+		mqtt.StageSubscribe: "subscribe",
+	}[stage]
 }
 
 // stage prints a stage that succeeded.
@@ -65,7 +67,7 @@ func (c *checkup) stage(stage mqtt.Stage) error {
 	r := &c.recorder
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	check := format.Check{Name: stageNames[stage], Status: format.Pass, Took: r.took[stage].Round(time.Microsecond)}
+	check := format.Check{Name: checkName(stage), Status: format.Pass, Took: r.took[stage].Round(time.Microsecond)}
 	host, _, _ := net.SplitHostPort(c.o.Address)
 	switch stage {
 	case mqtt.StageLookup:
