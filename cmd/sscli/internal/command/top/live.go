@@ -264,17 +264,17 @@ func (l *live) handleScan(ctx context.Context, r scanResult) error {
 			m.unwatched++
 		}
 	}
-	l.forget(ctx)
+	l.forget()
 	return nil
 }
 
 // forget drops keys that only a scan found, and that were deleted long ago.
-func (l *live) forget(ctx context.Context) {
+func (l *live) forget() {
 	for key, w := range l.watched {
 		if w != nil && !l.named[key] && l.model.isForgotten(key, time.Now()) {
 			delete(l.model.rows, key)
 			delete(l.watched, key)
-			l.running.Go(func() { _ = app.CloseWatch(ctx, w) })
+			l.running.Go(func() { _ = w.Close() })
 		}
 	}
 }
@@ -302,7 +302,7 @@ func (l *live) follow(ctx context.Context, key string) error {
 			return nil
 		}
 	}
-	defer func() { _ = app.CloseWatch(ctx, w) }()
+	defer func() { _ = w.Close() }()
 	send(ctx, l.watches, watchResult{key: key, watch: w})
 	for {
 		e, err := w.Next(ctx)
