@@ -1,15 +1,15 @@
-// Package fence has the flags --fence and --force-fence of every command that writes, and
-// the file in which a command that runs under a lock finds the lock's current token.
+// Package fence has the flags --fence and --force-fence of every command that writes, and the file
+// in which a command under `lock run` finds the lock's current token.
 //
-// A verb binds Flags and calls Options when it has parsed its operands:
+// A verb binds Flags, and calls Options when it has parsed its operands:
 //
 //	var f fence.Flags
 //	f.Bind(flags)
 //	o, err := f.Options() // client.WriteOptions
 //
-// `lock run` makes a File, writes each new token to it and empties it when the lock is
-// lost; `--fence lock` in the command reads it. A reader finds one whole token, or an empty
-// file. An empty or unreadable file is client.ErrLockLost, and nothing is sent.
+// `lock run` makes a File, writes each new token to it, and empties it when the lock is lost.
+// `--fence lock` in the command reads it. A reader finds a whole token or an empty file. An empty or
+// unreadable file is client.ErrLockLost, and nothing is sent.
 package fence
 
 import (
@@ -25,16 +25,16 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// A File holds the current token of a lock, readable by this user only. Several goroutines
-// may use it.
+// A File holds the current token of a lock. Only this user can read it. Its methods may be called
+// concurrently.
 type File struct {
 	Path string
 
-	mu   sync.Mutex
-	over bool // it was emptied for good
+	mu      sync.Mutex
+	emptied bool // for good
 }
 
-// NewFile makes an empty file in a new temporary directory.
+// NewFile creates an empty file in a new temporary directory.
 func NewFile() (*File, error) {
 	dir, err := os.MkdirTemp("", "sscli-lock-")
 	if err != nil {
@@ -51,7 +51,7 @@ func NewFile() (*File, error) {
 func (f *File) Write(token string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over {
+	if f.emptied {
 		return nil
 	}
 	return f.replace(token + "\n")
@@ -61,14 +61,14 @@ func (f *File) Write(token string) error {
 func (f *File) Empty() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over {
+	if f.emptied {
 		return nil
 	}
-	f.over = true
+	f.emptied = true
 	return f.replace("")
 }
 
-// replace writes a new file and renames it, so that a reader finds either text whole.
+// replace writes a new file and renames it, so that a reader never finds a part of the text.
 func (f *File) replace(text string) error {
 	next := f.Path + ".next"
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
@@ -104,7 +104,7 @@ func currentFence() (wire.Version, error) {
 	return v, nil
 }
 
-// A noFenceError is a fence file without a token: the lock was lost.
+// A noFenceError means that the fence file has no token: the lock was lost.
 type noFenceError struct{ err error }
 
 func (e *noFenceError) Error() string {

@@ -15,7 +15,7 @@ type Flags struct {
 	Force bool // --force-fence
 }
 
-// fenceOfLock is the value of --fence that means the token of the surrounding lock run.
+// fenceOfLock is the value of --fence for the token of the surrounding lock run.
 const fenceOfLock = "lock"
 
 // Bind adds the flags to fs.
@@ -24,7 +24,7 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.Force, "force-fence", false, "get past the fencing token of the key, and fence out the holder of its lock")
 }
 
-// Options returns what the flags ask for. With --fence lock it reads the fence file, so
+// Options returns the options that the flags stand for. With --fence lock it reads the fence file, so
 // call it right before sending.
 func (f *Flags) Options() (client.WriteOptions, error) {
 	switch {

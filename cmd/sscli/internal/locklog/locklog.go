@@ -2,19 +2,18 @@
 //
 //	h := locklog.New(locklog.Options{})
 //	for e, err := range watch.Events(ctx) {
-//		if said, ok := h.See(e); ok {
-//			fmt.Println(said.What, said.Name, said.Holder)
+//		if statement, ok := h.See(e); ok {
+//			fmt.Println(statement.What, statement.Name, statement.Holder)
 //		}
 //	}
 //
-// [History.See] is a function from events to statements. It has no clock and no network: the
-// times come with the events. [Read] makes events of a recorded stream. A [Chart]
-// collects the statements for a timeline.
+// [History.See] is a function from events to statements. It has no clock and no network: the times
+// come with the events. [Read] reads events from a recorded stream. A [Chart] collects statements
+// for a timeline.
 //
-// A notification says that a key has a new value, or none, and no more. What follows from
-// that alone is stated as it is. That a lock was released, or that its lease expired, does
-// not: a release and an expiry look the same. It is inferred from the time between the last
-// renewal and the deletion, and marked as inferred; where that says nothing either, the
+// A notification says only that a key has a new value, or none. It does not say whether a lock was
+// released or its lease expired: both delete the key. That is inferred from the time between the
+// last renewal and the deletion, and marked as inferred. Where the time says nothing either, the
 // statement is `deleted`.
 package locklog
 
@@ -27,19 +26,18 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// What happened to a lock, for format.LockEvent.What. Written and removed are of a guarded
-// key.
+// What happened to a lock, for format.LockEvent.What. Written and Removed are about a guarded key.
 const (
-	Held         = "held"          // it is, and that is all that is known
-	Free         = "free"          // the same
+	Held         = "held"          // the lock is held; since when is not known
+	Free         = "free"          // the lock is free; since when is not known
 	Acquired     = "acquired"      // it was free, and now has a holder
 	Renewed      = "renewed"       // its holder wrote it again
-	Released     = "released"      // it was deleted before its lease could end; always inferred
-	Expired      = "expired"       // it was deleted after a renewal was overdue; always inferred
-	Deleted      = "deleted"       // it was deleted, and whether it expired is not known
-	TakenOver    = "taken_over"    // acquired by another after it expired; always inferred
-	ChangedHands = "changed_hands" // another holder's value was written over it, without a deletion
-	Rewritten    = "rewritten"     // written, but the store does not say with what
+	Released     = "released"      // deleted before its lease could expire; always inferred
+	Expired      = "expired"       // deleted when a renewal was overdue; always inferred
+	Deleted      = "deleted"       // deleted; whether it expired is not known
+	TakenOver    = "taken_over"    // acquired by another holder after it expired; always inferred
+	ChangedHands = "changed_hands" // another holder overwrote the value, without a deletion
+	Rewritten    = "rewritten"     // written, but the store does not say with which value
 	Gap          = "gap"           // it was not watched for a while
 	Lost         = "lost"          // it is no longer watched
 	Other        = "other"         // a notification with an unknown word
@@ -49,35 +47,35 @@ const (
 
 // Options of a [History].
 type Options struct {
-	Lease  time.Duration // of the locks, if it is known; 0: it is not
-	Guards []string      // keys that are no locks: their writes are noted
+	Lease  time.Duration // of the locks; 0 = not known
+	Guards []string      // keys that are not locks, whose writes are reported
 }
 
-// A History is what is known of some locks.
+// A History holds what is known of some locks.
 type History struct {
 	o      Options
 	guards map[string]bool
 	locks  map[string]*lock
-	names  []string // of the locks, in the order in which they were first seen
+	names  []string // of the locks, in the order of their first events
 }
 
-// A lock is what is known of one lock.
+// A lock holds what is known of one lock.
 type lock struct {
-	known    bool // whether it is held
+	known    bool // held is known
 	held     bool
-	holder   string
-	noHolder bool // holder is not known
+	holder   string // of a free lock, the last one
+	noHolder bool   // holder is not known
 	since    time.Time
-	exact    bool           // since is when it was acquired, or deleted
+	exact    bool           // the lock was acquired or deleted at since, not before
 	token    client.Version // the newest
 
-	last     time.Time // of the acquisition or renewal that was seen last; zero: none
-	renewals int
-	between  time.Duration // the sum of the times between renewals
-	n        int           // of those times
-	longest  time.Duration // of them
+	last      time.Time // when an acquisition or renewal was last seen; zero = never
+	renewals  int
+	intervals time.Duration // sum of the times between renewals
+	n         int           // number of these times
+	longest   time.Duration // the longest of them
 
-	expired bool // how it became free, as inferred; holder is the one that had it
+	expired bool // inferred: the lock is free because its lease expired
 }
 
 // New returns a History that knows nothing yet.
@@ -89,58 +87,60 @@ func New(o Options) *History {
 	return h
 }
 
-// Guard notes that a key is no lock, before its first event.
+// Guard declares that a key is not a lock. Call it before the first event of the key.
 func (h *History) Guard(key string) { h.guards[key] = true }
 
-// See takes the next event of a watch and says what it means. Events that are not about a
-// key have no meaning here.
-func (h *History) See(e client.Event) (format.LockEvent, bool) {
+// See handles the next event of a watch and returns what it means. ok is false for an event that is
+// not about a key.
+func (h *History) See(e client.Event) (st format.LockEvent, ok bool) {
 	for _, t := range []*time.Time{&e.Time, &e.From, &e.To} {
-		*t = t.Truncate(time.Millisecond) // as a recording has it
+		*t = t.Truncate(time.Millisecond) // the precision of a recording
 	}
-	said := format.LockEvent{Event: string(e.Kind), Name: e.Key, Time: e.Time, Token: e.Version, Unknown: true}
-	switch e.Kind {
-	case client.EventInitial, client.EventSet, client.EventDelete, client.EventOther, client.EventGap, client.EventResync, client.EventError:
-	default:
-		return said, false
-	}
-	if h.guards[e.Key] {
-		return h.guarded(said, e)
-	}
+	st = format.LockEvent{Event: string(e.Kind), Name: e.Key, Time: e.Time, Token: e.Version, Unknown: true, Guard: h.guards[e.Key]}
 	l := h.locks[e.Key]
 	if l == nil {
 		l = &lock{}
-		h.locks[e.Key] = l
-		h.names = append(h.names, e.Key)
+		if !st.Guard && e.Key != "" {
+			h.locks[e.Key] = l
+			h.names = append(h.names, e.Key)
+		}
+	}
+	switch e.Kind {
+	case client.EventInitial, client.EventSet, client.EventDelete, client.EventOther, client.EventResync:
+	case client.EventGap:
+		st.What, st.Continuity, st.From, st.To = Gap, string(e.Continuity), e.From, e.To
+		return st, true
+	case client.EventError:
+		st.What, st.Why = Lost, e.Err.Error()
+		l.known = false
+		return st, true
+	default:
+		return st, false
+	}
+	if st.Guard {
+		return h.handleGuard(st, e)
 	}
 	switch e.Kind {
 	case client.EventInitial:
-		l.begin(e, false)
-		said.What = l.state()
+		l.reset(e, false)
+		st.What = l.state()
 	case client.EventSet:
-		l.set(&said, e)
+		l.handleSet(&st, e)
 	case client.EventDelete:
-		l.deleted(&said, e, h.o.Lease)
+		l.handleDelete(&st, e, h.o.Lease)
 	case client.EventResync:
-		l.resync(&said, e)
+		l.handleResync(&st, e)
 	case client.EventOther:
-		said.What, said.Word, said.Why = Other, e.Word, "the store says "+format.Brief(e.Word)+", which sscli does not know"
-	case client.EventGap:
-		said.What, said.Continuity, said.From, said.To = Gap, string(e.Continuity), e.From, e.To
-		return said, true
-	case client.EventError:
-		said.What, said.Why = Lost, e.Err.Error()
-		l.known = false
-		return said, true
+		st.What, st.Word, st.Why = Other, e.Word, "the store says "+format.Brief(e.Word)+", which sscli does not know"
 	}
-	said.Held = l.held
-	if l.held || said.What != Free {
-		said.Holder, said.NoHolder = l.holder, l.noHolder
+	st.Held = l.held
+	if l.held || st.What != Free {
+		st.Holder, st.NoHolder = l.holder, l.noHolder
 	}
-	return said, true
+	return st, true
 }
 
-// state is the word for what is known of a lock without a change.
+// state returns the statement for a lock that did not change.
 func (l *lock) state() string {
 	if l.held {
 		return Held
@@ -148,8 +148,9 @@ func (l *lock) state() string {
 	return Free
 }
 
-// begin starts anew from a state of the key. exact says that the lock came into it now.
-func (l *lock) begin(e client.Event, exact bool) {
+// reset forgets what is known, and starts with a state of the key. exact says that the lock got
+// into this state now.
+func (l *lock) reset(e client.Event, exact bool) {
 	*l = lock{known: true, held: e.HasValue || e.Kind == client.EventSet, holder: string(e.Value), since: e.Time, exact: exact, token: e.Version}
 	l.noHolder = l.held && !e.HasValue
 	if exact && l.held {
@@ -157,89 +158,89 @@ func (l *lock) begin(e client.Event, exact bool) {
 	}
 }
 
-// span puts into a statement how long the lock was held or free until now.
-func (l *lock) span(said *format.LockEvent) {
+// addSpan adds to a statement how long the lock was held or free until now.
+func (l *lock) addSpan(st *format.LockEvent) {
 	if l.known {
-		said.For, said.AtLeast, said.Unknown = max(0, said.Time.Sub(l.since)), !l.exact, false
+		st.For, st.AtLeast, st.Unknown = max(0, st.Time.Sub(l.since)), !l.exact, false
 	}
 }
 
-// count puts into a statement how often the holder renewed the lock.
-func (l *lock) count(said *format.LockEvent) {
-	said.Renewals = l.renewals
+// addRenewals adds to a statement how often the holder renewed the lock.
+func (l *lock) addRenewals(st *format.LockEvent) {
+	st.Renewals = l.renewals
 	if l.n > 0 {
-		said.Every = l.between / time.Duration(l.n)
+		st.Every = l.intervals / time.Duration(l.n)
 	}
 }
 
-// set takes a notification of a new value.
-func (l *lock) set(said *format.LockEvent, e client.Event) {
-	l.span(said)
+// handleSet handles a notification of a new value.
+func (l *lock) handleSet(st *format.LockEvent, e client.Event) {
+	l.addSpan(st)
 	before := *l
 	switch {
 	case !l.known:
-		l.begin(e, false)
+		l.reset(e, false)
 		l.last = e.Time
-		said.What = Held
+		st.What = Held
 	case !l.held:
-		l.begin(e, true)
-		said.What = Acquired
+		l.reset(e, true)
+		st.What = Acquired
 		if before.expired && e.HasValue && !before.noHolder && before.holder != l.holder {
-			said.What, said.Before, said.Inferred = TakenOver, before.holder, true
-			said.Why = "the lease of the holder before it expired"
+			st.What, st.Before, st.Inferred = TakenOver, before.holder, true
+			st.Why = "the lease of the holder before it expired"
 		}
 	case !e.HasValue:
-		said.What, said.Why = Rewritten, "the store does not say by whom: a renewal, or another holder"
+		st.What, st.Why = Rewritten, "the store does not say by whom: a renewal, or another holder"
 		l.noHolder, l.token, l.last = true, e.Version, e.Time
 	case l.noHolder:
-		l.begin(e, false)
+		l.reset(e, false)
 		l.last = e.Time
-		said.What, said.Why = Held, "the store did not say by whom before"
+		st.What, st.Why = Held, "the store did not say by whom before"
 	case string(e.Value) != l.holder:
-		l.begin(e, true)
-		said.What, said.Before = ChangedHands, before.holder
-		said.Why = "its value was written over, which no acquisition does"
+		l.reset(e, true)
+		st.What, st.Before = ChangedHands, before.holder
+		st.Why = "its value was written over, which no acquisition does"
 	default:
 		l.renewals++
 		if !l.last.IsZero() {
 			apart := e.Time.Sub(l.last)
-			l.between += apart
+			l.intervals += apart
 			l.n++
 			l.longest = max(l.longest, apart)
 		}
 		l.token, l.last = e.Version, e.Time
-		said.What = Renewed
-		l.count(said)
+		st.What = Renewed
+		l.addRenewals(st)
 	}
 }
 
-// deleted takes a notification that the key is gone.
-func (l *lock) deleted(said *format.LockEvent, e client.Event, lease time.Duration) {
-	l.span(said)
+// handleDelete handles a notification that the key was deleted.
+func (l *lock) handleDelete(st *format.LockEvent, e client.Event, lease time.Duration) {
+	l.addSpan(st)
 	if !l.known || !l.held {
 		known := l.known
-		l.begin(client.Event{Kind: client.EventDelete, Time: e.Time}, true)
-		said.What, l.noHolder = Deleted, true
+		l.reset(client.Event{Kind: client.EventDelete, Time: e.Time}, true)
+		st.What, l.noHolder = Deleted, true
 		if known {
-			said.What, said.Why = Free, "it was deleted although it was free"
+			st.What, st.Why = Free, "it was deleted although it was free"
 		}
 		return
 	}
-	said.Token = l.token
-	l.count(said)
+	st.Token = l.token
+	l.addRenewals(st)
 	var why string
-	said.What, why = l.end(e.Time, lease)
-	said.Inferred, said.Why = said.What != Deleted, why
-	was := *l
-	l.begin(client.Event{Kind: client.EventDelete, Time: e.Time}, true)
-	l.holder, l.noHolder, l.expired = was.holder, was.noHolder, said.What == Expired
+	st.What, why = l.inferEnd(e.Time, lease)
+	st.Inferred, st.Why = st.What != Deleted, why
+	before := *l
+	l.reset(client.Event{Kind: client.EventDelete, Time: e.Time}, true)
+	l.holder, l.noHolder, l.expired = before.holder, before.noHolder, st.What == Expired
 }
 
-// end infers how a hold ended with a deletion, and says from what.
+// inferEnd infers whether a deletion was a release or an expiry, and says why.
 //
-// A holder that lives renews the lock several times in a lease, so its release comes no
-// later than one interval after the last renewal, and the lease does not end before two.
-func (l *lock) end(at time.Time, lease time.Duration) (what, why string) {
+// A living holder renews the lock several times in a lease. So it releases the lock at most one
+// interval after the last renewal, and the lease does not expire before two.
+func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	if l.last.IsZero() {
 		return Deleted, "no acquisition and no renewal was seen, so a release and an expiry look the same"
 	}
@@ -262,66 +263,59 @@ func (l *lock) end(at time.Time, lease time.Duration) (what, why string) {
 	case after <= l.longest+l.longest/4+jitter:
 		return Released, came + ", before the next was overdue"
 	case after >= 2*l.longest+jitter:
-		return Expired, came + ", and renewals came every " + format.Span(l.between/time.Duration(l.n))
+		return Expired, came + ", and renewals came every " + format.Span(l.intervals/time.Duration(l.n))
 	}
 	return Deleted, came + ", when the next was overdue: a late release and an expiry look the same"
 }
 
-// resync takes the state of the key after it was not watched.
-func (l *lock) resync(said *format.LockEvent, e client.Event) {
-	said.Continuity = string(e.Continuity)
+// handleResync handles the state of the key after it was not watched.
+func (l *lock) handleResync(st *format.LockEvent, e client.Event) {
+	st.Continuity = string(e.Continuity)
 	before := *l
 	if e.Continuity == client.ContinuityProven && before.known {
-		l.span(said)
-		l.count(said)
-		said.What, said.Why = l.state(), "nothing happened while it was not watched"
+		l.addSpan(st)
+		l.addRenewals(st)
+		st.What, st.Why = l.state(), "nothing happened while it was not watched"
 		return
 	}
-	l.begin(e, false)
-	said.What = l.state()
+	l.reset(e, false)
+	st.What = l.state()
 	switch {
 	case !before.known:
 	case !before.held && !l.held:
-		said.Why = "it may have been held while it was not watched"
+		st.Why = "it may have been held while it was not watched"
 	case !before.held:
-		said.Why = "it was acquired while it was not watched"
+		st.Why = "it was acquired while it was not watched"
 	case !l.held:
-		said.Why = "it was released, or expired, while it was not watched"
+		st.Why = "it was released, or expired, while it was not watched"
 		l.holder, l.noHolder = before.holder, before.noHolder
 	case l.noHolder || before.noHolder:
 	case before.holder != l.holder:
-		said.Before = before.holder
-		said.Why = "it changed hands while it was not watched"
+		st.Before = before.holder
+		st.Why = "it changed hands while it was not watched"
 	default:
-		said.Why = "it was renewed, or released and acquired again, while it was not watched"
+		st.Why = "it was renewed, or released and acquired again, while it was not watched"
 	}
 }
 
-// guarded says what happened to a key that is no lock.
-func (h *History) guarded(said format.LockEvent, e client.Event) (format.LockEvent, bool) {
-	said.Guard = true
+// handleGuard returns what happened to a guarded key.
+func (h *History) handleGuard(st format.LockEvent, e client.Event) (format.LockEvent, bool) {
 	switch e.Kind {
 	case client.EventSet:
-		said.What = Written
+		st.What = Written
 	case client.EventDelete:
-		said.What = Removed
-	case client.EventGap:
-		said.What, said.Continuity, said.From, said.To = Gap, string(e.Continuity), e.From, e.To
-		return said, true
-	case client.EventError:
-		said.What, said.Why = Lost, e.Err.Error()
-		return said, true
+		st.What = Removed
 	case client.EventResync:
 		if e.Continuity != client.ContinuityLost {
-			return said, false // the gap before it says what is not known
+			return st, false // the gap before was reported
 		}
-		said.What, said.Continuity, said.Why = Written, string(e.Continuity), "while it was not watched"
+		st.What, st.Continuity, st.Why = Written, string(e.Continuity), "while it was not watched"
 		if !e.HasValue {
-			said.What = Removed
+			st.What = Removed
 		}
-		return said, true
+		return st, true
 	default:
-		return said, false
+		return st, false
 	}
 	var holders []string
 	for _, name := range h.names {
@@ -336,7 +330,7 @@ func (h *History) guarded(said format.LockEvent, e client.Event) (format.LockEve
 		}
 	}
 	if len(holders) > 0 {
-		said.Why = "while " + strings.Join(holders, ", ")
+		st.Why = "while " + strings.Join(holders, ", ")
 	}
-	return said, true
+	return st, true
 }

@@ -11,114 +11,102 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// End is the kind of the event with which a recorded stream ends. It has a time and no key.
+// End is the kind of the last event of a recorded stream. The event has a time and no key.
 const End client.EventKind = "end"
 
-// A record is a line of a recorded stream: of `lock trace -o json` or `watch -o json`.
+// A record is a line of a recorded stream, which `lock trace -o json` or `watch -o json` printed.
 type record struct {
-	Op         string         `json:"op"`
-	What       string         `json:"what"`
-	Event      string         `json:"event"`
-	Name       *string        `json:"name"`
-	NameB64    []byte         `json:"name_b64"`
-	Key        *string        `json:"key"`
-	KeyB64     []byte         `json:"key_b64"`
-	Held       bool           `json:"held"`
-	Found      bool           `json:"found"`
-	Holder     *string        `json:"holder"`
-	HolderB64  []byte         `json:"holder_b64"`
-	Value      *string        `json:"value"`
-	ValueB64   []byte         `json:"value_b64"`
-	Word       *string        `json:"word"`
-	WordB64    []byte         `json:"word_b64"`
-	Why        *string        `json:"why"`
-	WhyB64     []byte         `json:"why_b64"`
-	Message    *string        `json:"message"`
-	MessageB64 []byte         `json:"message_b64"`
-	Token      client.Version `json:"token"`
-	Version    client.Version `json:"version"`
-	Continuity string         `json:"continuity"`
-	From       time.Time      `json:"from"`
-	To         time.Time      `json:"to"`
-	Time       time.Time      `json:"time"`
+	Op, What, Event, Continuity string
+	Held                        bool
+	Token, Version              client.Version
+	From, To, Time              time.Time
+
+	fields map[string]json.RawMessage
 }
 
-// pick returns the bytes of a field of text, and whether there are any.
-func pick(text *string, b64 []byte) (string, bool) {
-	if text != nil {
+// text returns a field of text, which has the suffix _b64 if it is not UTF-8, and whether there is
+// one.
+func (r record) text(name string) (string, bool) {
+	var text *string
+	if err := json.Unmarshal(r.fields[name], &text); err == nil && text != nil {
 		return *text, true
 	}
-	return string(b64), b64 != nil
+	var b []byte
+	err := json.Unmarshal(r.fields[name+"_b64"], &b)
+	return string(b), err == nil && b != nil
 }
 
-// Read makes an event of a line that `lock trace -o json` or `watch -o json` printed. guard
-// says that the line is about a guarded key. ok is false for a line that is about no key,
-// such as a warning. The error says what was expected.
+// Read returns the event of a line that `lock trace -o json` or `watch -o json` printed. guard
+// reports that the line is about a guarded key. ok is false for a line that is about no key, such
+// as a warning. The error says what was expected.
 func Read(line []byte) (e client.Event, guard, ok bool, err error) {
 	var r record
-	if err := json.Unmarshal(line, &r); err != nil {
+	if err = json.Unmarshal(line, &r); err == nil {
+		err = json.Unmarshal(line, &r.fields)
+	}
+	if err != nil {
 		return e, false, false, fmt.Errorf("want a JSON object, as lock trace -o json and watch -o json print: %w", err)
 	}
 	switch r.Op {
 	case "lock_trace":
-		return r.traced()
+		return r.lockEvent()
 	case "lock_timeline", "warning", "notice", "unaudited":
 		return e, false, false, nil
 	case string(End):
-		return client.Event{Kind: End, Time: r.Time}, false, true, r.dated()
+		return client.Event{Kind: End, Time: r.Time}, false, true, r.checkTime()
 	}
-	e, err = r.watched()
+	e, err = r.watchEvent()
 	if r.Op == string(client.EventError) && e.Key == "" {
 		return e, false, false, nil // the error that ended the command
 	}
 	return e, false, err == nil, err
 }
 
-func (r record) dated() error {
+func (r record) checkTime() error {
 	if r.Time.IsZero() {
 		return fmt.Errorf("the field time of %s is missing", format.Quote(r.Op))
 	}
 	return nil
 }
 
-// watched reads an event of watch.
-func (r record) watched() (client.Event, error) {
+// watchEvent returns the event of a line of watch.
+func (r record) watchEvent() (client.Event, error) {
 	e := client.Event{Kind: client.EventKind(r.Op), Time: r.Time, Version: r.Version, Continuity: client.Continuity(r.Continuity), From: r.From, To: r.To}
 	switch e.Kind {
 	case client.EventInitial, client.EventSet, client.EventDelete, client.EventOther, client.EventGap, client.EventResync:
 	case client.EventError:
-		text, _ := pick(r.Message, r.MessageB64)
+		text, _ := r.text("message")
 		e.Err = errors.New(text)
 	default:
 		return e, fmt.Errorf("the operation %s: want a line of lock trace -o json or watch -o json", format.Quote(r.Op))
 	}
-	e.Key, _ = pick(r.Key, r.KeyB64)
-	value, has := pick(r.Value, r.ValueB64)
+	e.Key, _ = r.text("key")
+	value, has := r.text("value")
 	e.Value, e.HasValue = []byte(value), has
-	e.Word, _ = pick(r.Word, r.WordB64)
+	e.Word, _ = r.text("word")
 	if e.Key == "" && e.Kind != client.EventError {
 		return e, fmt.Errorf("the field key of %s is missing", format.Quote(r.Op))
 	}
-	return e, r.dated()
+	return e, r.checkTime()
 }
 
-// whats are the statements that See makes.
-var whats = [...]string{Held, Free, Acquired, Renewed, Released, Expired, Deleted, TakenOver, ChangedHands, Rewritten, Gap, Lost, Other, Written, Removed}
+// statements are the values of LockEvent.What.
+var statements = [...]string{Held, Free, Acquired, Renewed, Released, Expired, Deleted, TakenOver, ChangedHands, Rewritten, Gap, Lost, Other, Written, Removed}
 
-// traced reads a statement, and gives back the event that it was made of.
-func (r record) traced() (e client.Event, guard, ok bool, err error) {
-	if !slices.Contains(whats[:], r.What) {
+// lockEvent returns the event of a line of lock trace.
+func (r record) lockEvent() (e client.Event, guard, ok bool, err error) {
+	if !slices.Contains(statements[:], r.What) {
 		return e, false, false, fmt.Errorf("the statement %s: want one of lock trace", format.Quote(r.What))
 	}
 	e = client.Event{Kind: client.EventKind(r.Event), Time: r.Time, Version: r.Token, Continuity: client.Continuity(r.Continuity), From: r.From, To: r.To}
-	e.Key, ok = pick(r.Name, r.NameB64)
+	e.Key, ok = r.text("name")
 	if !ok {
-		e.Key, guard = pick(r.Key, r.KeyB64)
+		e.Key, guard = r.text("key")
 	}
 	if e.Key == "" {
 		return e, false, false, errors.New("the field name of a lock is missing")
 	}
-	holder, has := pick(r.Holder, r.HolderB64)
+	holder, has := r.text("holder")
 	switch e.Kind {
 	case client.EventSet:
 		e.Value, e.HasValue = []byte(holder), has
@@ -129,12 +117,12 @@ func (r record) traced() (e client.Event, guard, ok bool, err error) {
 		}
 	case client.EventDelete, client.EventGap:
 	case client.EventOther:
-		e.Word, _ = pick(r.Word, r.WordB64)
+		e.Word, _ = r.text("word")
 	case client.EventError:
-		text, _ := pick(r.Why, r.WhyB64)
+		text, _ := r.text("why")
 		e.Err = errors.New(text)
 	default:
 		return e, false, false, fmt.Errorf("the event %s: want one of watch", format.Quote(r.Event))
 	}
-	return e, guard, true, r.dated()
+	return e, guard, true, r.checkTime()
 }

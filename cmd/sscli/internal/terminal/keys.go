@@ -8,22 +8,22 @@ import (
 	"golang.org/x/term"
 )
 
-// Keys is a terminal that passes on each key as it is typed, and shows none.
+// Keys is a terminal that is read key by key, without echo.
 type Keys struct {
 	tty    *os.File
-	before *term.State // nil: the terminal is as it was
+	before *term.State // nil = the terminal was not changed
 }
 
 // OpenKeys opens the terminal that sscli was started from. The error is an *[Error].
 func OpenKeys() (*Keys, error) {
 	tty, err := openTerminal()
 	if err != nil {
-		return nil, &Error{err}
+		return nil, err
 	}
 	return &Keys{tty: tty}, nil
 }
 
-// Raw has the terminal pass on keys, those too that are signals otherwise.
+// Raw puts the terminal in raw mode. Ctrl-C and Ctrl-Z are then keys, not signals.
 func (k *Keys) Raw() error {
 	return k.control(func(fd int) (err error) {
 		if k.before == nil {
@@ -44,7 +44,7 @@ func (k *Keys) Restore() error {
 	})
 }
 
-// control calls f with the descriptor: not Fd, after which a read could not be ended.
+// control calls f with the descriptor. It does not use Fd, after which a read could not be ended.
 func (k *Keys) control(f func(fd int) error) error {
 	conn, err := k.tty.SyscallConn()
 	if err != nil {
@@ -58,7 +58,7 @@ func (k *Keys) control(f func(fd int) error) error {
 func (k *Keys) Close() error { return errors.Join(k.Restore(), k.tty.Close()) }
 
 // Read calls f with what is typed, until f returns false, [Keys.Interrupt] is called, or the
-// terminal is gone. What f is given is its own.
+// terminal is gone. f may keep the bytes.
 func (k *Keys) Read(f func([]byte) bool) error {
 	for {
 		b := make([]byte, 256)

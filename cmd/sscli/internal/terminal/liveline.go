@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Line is a line at the bottom of standard error that is redrawn, such as a progress.
-// Everything else for standard error goes through its Write, and appears above it. Its
-// methods may be called concurrently.
+// A Line is a line at the bottom of standard error that is redrawn, such as a progress bar.
+// Everything else for standard error goes through Write, and appears above the line. The methods
+// may be called concurrently.
 type Line struct {
 	mu    sync.Mutex
 	W     io.Writer
@@ -35,7 +35,7 @@ func (l *Line) clear() error {
 	return err
 }
 
-// draw redraws the line. Errors do not matter: nobody is there to see the line.
+// draw redraws the line. After an error nobody sees the line, so errors are ignored.
 func (l *Line) draw(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,8 +43,7 @@ func (l *Line) draw(text string) {
 	_, _ = io.WriteString(l.W, clearLine+text)
 }
 
-// Animate draws what text returns, once per interval, until end is called, which clears
-// the line.
+// Animate draws the line that text returns at each interval. end clears the line.
 func (l *Line) Animate(interval time.Duration, text func() string) (end func()) {
 	stop := make(chan struct{})
 	var drawing sync.WaitGroup

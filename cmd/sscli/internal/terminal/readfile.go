@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ReadFile reads a file to its end. If ctx ends before, as with a FIFO that nobody writes to,
-// the error is the cause of that.
+// ReadFile reads a file to its end. If ctx ends first, as with a FIFO that nobody writes to, the
+// error is its cause.
 func ReadFile(ctx context.Context, name string) ([]byte, error) {
 	var opened atomic.Pointer[os.File]
 	return interruptible(ctx, func() ([]byte, error) {
@@ -22,7 +22,7 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 		defer f.Close()
 		opened.Store(f)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx) // and nobody ends the read
+			return nil, context.Cause(ctx) // the read would not be ended
 		}
 		return io.ReadAll(f)
 	}, func() bool {
@@ -34,8 +34,8 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 	})
 }
 
-// release lets a FIFO be opened for reading that waits for its first writer. It reports whether
-// the name is of a FIFO that is opened so: the reader may be about to.
+// release ends the opening of a FIFO for reading, which waits for the first writer. It reports
+// whether it did. The reader may not have begun to open the FIFO yet.
 func release(name string) bool {
 	const attempts, pause = 100, time.Millisecond
 	info, err := os.Stat(name)

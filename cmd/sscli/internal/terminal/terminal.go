@@ -2,9 +2,10 @@
 //
 //	answer, err := terminal.Ask(ctx, os.Stderr, "Continue? [y/N] ")
 //
-// [Ask] and [AskSecret] open the terminal itself, wherever the standard streams lead;
-// [ReadAll] reads standard input; a [Line] is redrawn below the other output; [Keys] is a
-// terminal for a program that draws the whole screen. Whatever waits for the user ends with its context, and the terminal is then as it was before.
+// [Ask] and [AskSecret] open the terminal itself, even if the standard streams are redirected.
+// [ReadAll] reads standard input. A [Line] is redrawn below the other output. [Keys] reads single
+// keys, for a program that draws the whole screen. Everything that waits for the user ends with
+// its context, and restores the terminal.
 package terminal
 
 import (
@@ -22,43 +23,47 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
-// An Error is a question that cannot be asked, because there is no terminal.
+// An Error means that a question cannot be asked, because there is no terminal.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return "no terminal to ask on: " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Ask prints a question on standard error and reads a line from the terminal. The error
-// is an *[Error], or the cause of the end of ctx.
+// openTerminal opens the terminal that sscli was started from. The error is an *[Error].
+func openTerminal() (*os.File, error) {
+	tty, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		return nil, &Error{err}
+	}
+	return tty, nil
+}
+
+// Ask prints a question on standard error and reads a line from the terminal. The error is an
+// *[Error], or the cause of the end of ctx.
 func Ask(ctx context.Context, stderr *os.File, question string) (string, error) {
 	tty, err := openTerminal()
 	if err != nil {
-		return "", &Error{err}
+		return "", err
 	}
 	defer tty.Close()
 	fmt.Fprint(stderr, question)
-	line, err := interruptible(ctx, func() (string, error) {
-		line, err := readAnswer(tty)
-		return line, named(err)
-	}, func() bool {
-		return tty.SetReadDeadline(time.Now()) == nil
-	})
+	line, err := readFrom(ctx, tty, readAnswer)
 	if err != nil {
 		fmt.Fprintln(stderr) // the cursor is after the question
 	}
 	return line, err
 }
 
-// AskSecret asks on the terminal itself and reads a line without showing it. Its errors
-// are those of [Ask], and an *[signals.Interrupted] if Ctrl-C was typed.
+// AskSecret asks on the terminal and reads a line without echo. Its errors are the errors of
+// [Ask], and an *[signals.Interrupted] if Ctrl-C was typed.
 func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []byte, err error) {
 	tty, err := openTerminal()
 	if err != nil {
-		return nil, &Error{err}
+		return nil, err
 	}
 	defer tty.Close()
-	var out io.Writer = tty
+	out := tty
 	if term.IsTerminal(int(stderr.Fd())) {
 		out = stderr
 	}
@@ -72,16 +77,19 @@ func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []
 		err = errors.Join(err, keys.Restore())
 		fmt.Fprintln(out)
 	}()
-	return interruptible(ctx, func() ([]byte, error) {
-		line, err := ReadSecretLine(tty)
-		return line, named(err)
-	}, func() bool {
-		return tty.SetReadDeadline(time.Now()) == nil
-	})
+	return readFrom(ctx, tty, func(tty *os.File) ([]byte, error) { return ReadSecretLine(tty) })
 }
 
-// ReadSecretLine reads a line from a terminal in raw mode: backspace, Ctrl-U, Ctrl-C and
-// Ctrl-D do what they do in cooked mode.
+// readFrom reads from the terminal until ctx ends.
+func readFrom[T any](ctx context.Context, tty *os.File, read func(*os.File) (T, error)) (T, error) {
+	return interruptible(ctx, func() (T, error) {
+		v, err := read(tty)
+		return v, named(err)
+	}, func() bool { return tty.SetReadDeadline(time.Now()) == nil })
+}
+
+// ReadSecretLine reads a line from a terminal in raw mode. Backspace, Ctrl-U, Ctrl-C and Ctrl-D work
+// as in cooked mode.
 func ReadSecretLine(r io.Reader) ([]byte, error) {
 	const interrupt, end, backspace, kill, rubout = 3, 4, 8, 21, 127
 	var line []byte
@@ -116,14 +124,14 @@ func ReadSecretLine(r io.Reader) ([]byte, error) {
 	}
 }
 
-// ReadAll reads r to its end. If ctx ends before, the error is the cause of that, and
-// the read goes on in another goroutine until r or the process ends.
+// ReadAll reads r to its end. If ctx ends first, the error is its cause, and the read continues in
+// another goroutine until r or the process ends.
 func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
 	return interruptible(ctx, func() ([]byte, error) { return io.ReadAll(r) }, func() bool { return false })
 }
 
-// interruptible waits for read, or for the end of ctx. At that, stop is called to end
-// the read, and reports whether it can; otherwise the read goes on by itself.
+// interruptible waits for read, or for the end of ctx. Then it calls stop, which ends the read and
+// returns true, or returns false: the read continues by itself.
 func interruptible[T any](ctx context.Context, read func() (T, error), stop func() bool) (T, error) {
 	type result struct {
 		value T
@@ -146,7 +154,7 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 	}
 }
 
-// named says in an error of reading that it is the terminal's.
+// named adds to an error that it is about the terminal.
 func named(err error) error {
 	if _, ok := errors.AsType[*signals.Interrupted](err); ok || err == nil {
 		return err
@@ -154,8 +162,8 @@ func named(err error) error {
 	return fmt.Errorf("the terminal: %w", err)
 }
 
-// readAnswer reads one line and nothing after it, which is for other readers. The end of
-// input ends the line too.
+// readAnswer reads one line, byte by byte because the bytes after it are for other readers. The end
+// of input ends the line too.
 func readAnswer(f *os.File) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); ; {

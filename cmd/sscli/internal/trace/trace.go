@@ -1,10 +1,11 @@
-// Package trace prints the packets of a connection, one line each, with what they say in
-// the words of the store.
+// Package trace prints the packets of a connection, one line each, in the words of the store.
 //
 //	print, end, err := trace.Open(os.Stderr, "")
 //	o.Trace = print // of client.Options
 //	...
 //	err = end()
+//
+// A [KeyLog] collects the lines that are about a key.
 //
 // A line is printable whatever the broker sends. Passwords and tokens never appear:
 // client/mqtt keeps them out of its events.
@@ -69,8 +70,8 @@ func (t *tracer) print(e mqtt.Event) {
 	}
 }
 
-// Line returns a packet in one line: seconds since the start, direction, packet type, packet identifier
-// and size, then what the packet says.
+// Line returns the line of a packet: seconds since the start, direction, packet type, packet
+// identifier and size, then its contents.
 func Line(e mqtt.Event, since time.Duration) string {
 	var b strings.Builder
 	arrow := "<-"
@@ -95,7 +96,7 @@ func Line(e mqtt.Event, since time.Duration) string {
 	return b.String()
 }
 
-// messageWords says what a PUBLISH means to the store.
+// messageWords describes a PUBLISH in the words of the store.
 func messageWords(m *mqtt.Message) string {
 	var b strings.Builder
 	client, key, isNotification := wire.ParseNotifyTopic(m.Topic)

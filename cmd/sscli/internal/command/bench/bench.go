@@ -1,3 +1,11 @@
+// Package bench puts load on the store and measures it: `sscli bench`.
+//
+// [New] makes the command. bench.go has its flags and its workers, mix.go the choice of verbs,
+// measurement.go the percentiles.
+//
+// With --rate a latency counts from the time when the request was due and not from when it was
+// sent, so that a store which stops for a second is not measured as one slow request. Keys are
+// written under one prefix and deleted at the end; they expire in any case.
 package bench
 
 import (
@@ -29,8 +37,9 @@ import (
 // benchFlags are the flags of `sscli bench`.
 type benchFlags struct {
 	clients, inflight, size, keys int
-	count                         int64   // requests; 0 for no limit
-	length, mix                   string  // length is a duration
+	count                         int64 // requests; 0 for no limit
+	length                        config.Text
+	mix                           string
 	rate                          float64 // requests a second; 0 for as many as possible
 }
 
@@ -46,7 +55,7 @@ func New(a *app.App) *cobra.Command {
 Without --rate, each of --clients times --inflight workers sends its next request when it
 has the reply to the last one. With --rate, requests are due at fixed times, and a
 latency counts from the time when the request was due. So a store that stops for a second
-shows as many slow requests and not as one.
+shows as many slow requests, not as one.
 
 The keys begin with ` + benchPrefix + ` and random characters. They are written before
 the measurement and deleted after it, also after Ctrl-C. They expire in any case.`,
@@ -67,7 +76,7 @@ the measurement and deleted after it, also after Ctrl-C. They expire in any case
 	fs.IntVar(&f.clients, "clients", 1, "open `N` connections")
 	fs.IntVar(&f.inflight, "inflight", 1, "keep `N` requests under way on each connection")
 	fs.Int64VarP(&f.count, "count", "n", 0, "stop after `N` requests")
-	fs.StringVar(&f.length, "for", "", "stop after `DURATION` (10s without -n)")
+	fs.Var(&f.length, "for", "stop after `DURATION` (10s without -n)")
 	fs.IntVar(&f.size, "size", 64, "write values of `BYTES` bytes")
 	fs.IntVar(&f.keys, "keys", 1000, "use `N` keys")
 	fs.StringVar(&f.mix, "mix", "get=80,set=20", "`VERB=WEIGHT,…` of get, set and del")
@@ -81,7 +90,7 @@ const (
 	maxBenchWorkers = 100_000
 	maxBenchKeys    = 10_000_000
 	maxBenchSize    = 256 << 20
-	// benchSpare is how long keys outlive a benchmark that could not delete them.
+	// benchSpare is how long after the measurement keys expire that could not be deleted.
 	benchSpare = 10 * time.Minute
 )
 
@@ -119,18 +128,13 @@ func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
 	case f.rate < 0 || math.IsInf(f.rate, 0) || math.IsNaN(f.rate) || f.rate > 1e9:
 		return nil, fault.Usagef("--rate %v: want a number of requests a second", f.rate)
 	}
-	if f.length != "" {
-		var err error
-		if b.length, err = config.ParseDuration(f.length); err != nil {
-			return nil, fault.Usagef("--for: %v", err)
-		}
-		if b.length <= 0 {
-			return nil, fault.Usagef("--for %s: must be greater than 0", f.length)
-		}
-	} else if f.count == 0 {
+	var err error
+	if b.length, err = app.ParsePositiveDuration("--for", f.length); err != nil {
+		return nil, err
+	}
+	if f.length == "" && f.count == 0 {
 		b.length = 10 * time.Second
 	}
-	var err error
 	if b.verbs, err = parseMix(f.mix); err != nil {
 		return nil, fault.Usagef("--mix: %w", err)
 	}
@@ -174,7 +178,7 @@ func (b *benchmark) runWith(ctx context.Context, o client.Options) (err error) {
 		}
 	}()
 	if slices.Contains(b.verbs, "get") || slices.Contains(b.verbs, "del") {
-		if err := b.each(ctx, func(key string) client.Command { return b.command("set", key) }); err != nil {
+		if err := b.forEachKey(ctx, func(key string) client.Command { return b.command("set", key) }); err != nil {
 			return fmt.Errorf("bench: write the keys: %w", err)
 		}
 	}
@@ -221,15 +225,14 @@ func (b *benchmark) close() (err error) {
 	return err
 }
 
-// manyAtOnce is the number of keys that are written or deleted at a time, before and after the
-// measurement.
-const manyAtOnce = 64
+// setupInFlight is the number of requests in flight before and after the measurement.
+const setupInFlight = 64
 
-// each sends a command for every key, and returns the first error.
-func (b *benchmark) each(ctx context.Context, command func(key string) client.Command) error {
+// forEachKey sends a command for every key, and returns the first error.
+func (b *benchmark) forEachKey(ctx context.Context, command func(key string) client.Command) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p := b.sessions[0].Pipeline(manyAtOnce)
+	p := b.sessions[0].Pipeline(setupInFlight)
 	var wg sync.WaitGroup
 	for i := range b.f.keys {
 		f, err := p.Send(ctx, command(b.key(i)))
@@ -252,7 +255,7 @@ func (b *benchmark) clean(ctx context.Context) error {
 	limit := 10*time.Second + time.Duration(b.f.keys)*time.Millisecond
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	err := b.each(limited, func(key string) client.Command { return client.Del(key, client.WriteOptions{}) })
+	err := b.forEachKey(limited, func(key string) client.Command { return client.Del(key, client.WriteOptions{}) })
 	if err != nil {
 		return fmt.Errorf("bench: delete the keys, which begin with %s and expire within %v: %w", b.prefix, b.length+benchSpare, err)
 	}
@@ -281,8 +284,8 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 	return elapsed
 }
 
-// work sends one request after the other until measuring ends. The end of ctx also ends the
-// request that is under way.
+// work sends one request after the other until measuring ends. The end of ctx also ends the request
+// in flight.
 func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 	for measuring.Err() == nil {
 		n := b.sent.Add(1)
@@ -342,7 +345,7 @@ func (b *benchmark) print(elapsed time.Duration) error {
 	return b.a.Emit(all.result(name, elapsed))
 }
 
-// progress shows the progress once a second if standard error is a terminal. end ends it.
+// progress shows the progress every second if standard error is a terminal, until end is called.
 func (b *benchmark) progress() (end func()) {
 	if b.a.Settings.Quiet || !term.IsTerminal(int(b.a.Stderr.Fd())) {
 		return func() {}

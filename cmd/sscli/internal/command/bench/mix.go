@@ -11,7 +11,7 @@ import (
 // parseMix reads VERB=WEIGHT,… and returns a list that has each verb as often as its weight says,
 // in lowest terms.
 func parseMix(text string) ([]string, error) {
-	const most = 1000
+	const maxWeight = 1000
 	weights := make(map[string]int)
 	var order []string
 	common := 0
@@ -25,8 +25,8 @@ func parseMix(text string) ([]string, error) {
 		switch {
 		case !slices.Contains([]string{"get", "set", "del"}, verb):
 			return nil, fmt.Errorf("%.32q: want get, set or del", verb)
-		case err != nil || weight < 0 || weight > most:
-			return nil, fmt.Errorf("%s=%.32q: want a weight of 0 to %d", verb, number, most)
+		case err != nil || weight < 0 || weight > maxWeight:
+			return nil, fmt.Errorf("%s=%.32q: want a weight of 0 to %d", verb, number, maxWeight)
 		case slices.Contains(order, verb):
 			return nil, fmt.Errorf("%s twice", verb)
 		}

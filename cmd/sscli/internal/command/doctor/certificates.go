@@ -76,8 +76,8 @@ func names(cert *x509.Certificate) []string {
 	return names
 }
 
-// shownCertificate describes the broker's certificates if an error says that they do not verify.
-func shownCertificate(err error) []format.Fact {
+// unverified describes the broker's certificates if an error says that they do not verify.
+func unverified(err error) []format.Fact {
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return chain(e.UnverifiedCertificates)
 	}

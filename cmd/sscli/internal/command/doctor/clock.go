@@ -16,14 +16,14 @@ import (
 const clockWarning = 5 * time.Second
 
 // clock measures the difference between the local clock and the store's.
-func (s *scratch) clock(ctx context.Context) error {
+func (c *checkup) clock(ctx context.Context) error {
 	const times = 5
-	key := s.key("clock")
+	key := c.key("clock")
 	var best client.Skew
 	for i := range times {
-		skew, err := s.s.MeasureSkew(ctx, key, scratchTTL)
+		skew, err := c.s.MeasureSkew(ctx, key, scratchTTL)
 		if err != nil {
-			return s.fail(ctx, "clock", fault.Describe(client.Set(key, nil, client.SetOptions{}), err))
+			return c.fail(ctx, "clock", fault.Describe(client.Set(key, nil, client.SetOptions{}), err))
 		}
 		if i == 0 || skew.Bound < best.Bound {
 			best = skew
@@ -46,14 +46,14 @@ func (s *scratch) clock(ctx context.Context) error {
 	switch {
 	case best.Ahead > wire.MaxDrift:
 		check.Status, check.Hint = format.Fail, synchronize
-		if err := s.print(check); err != nil {
+		if err := c.print(check); err != nil {
 			return err
 		}
 		return &fault.ExitError{Code: fault.CodeClock}
 	case ahead > clockWarning:
 		check.Status, check.Hint = format.Warn, synchronize
 	}
-	return s.print(check)
+	return c.print(check)
 }
 
 // ms returns a duration in milliseconds.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"net/netip"
 	"os"
@@ -12,7 +13,7 @@ import (
 )
 
 // configuration shows the settings and where they come from.
-func (c *checkup) configuration() error {
+func (c *checkup) configuration(context.Context) error {
 	s := c.a.Settings
 	check := format.Check{Name: "configuration", Status: format.Pass, Message: "an emulator inside this process (--embedded)"}
 	if !s.Embedded {

@@ -17,20 +17,17 @@ import (
 func (c *checkup) connect(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
-	watched := c.recorder.observe(limited, &c.o)
-	var err error
-	c.s, err = client.Dial(watched, c.o)
-	end := mqtt.Stage("")
-	if err != nil {
-		dial, ok := errors.AsType[*mqtt.DialError](err)
-		if !ok {
-			return c.fail(ctx, "configuration", err)
-		}
-		end = dial.Stage
+	s, err := client.Dial(c.recorder.record(limited, &c.o), c.o)
+	failed := mqtt.Stage("")
+	if dial, ok := errors.AsType[*mqtt.DialError](err); ok {
+		failed = dial.Stage
+	} else if err != nil {
+		return c.fail(ctx, "configuration", err)
 	}
+	c.s = s
 	for _, stage := range c.stages() {
-		if stage == end {
-			return c.fail(ctx, rung(stage), err, shownCertificate(err)...)
+		if stage == failed {
+			return c.fail(ctx, checkName(stage), err, unverified(err)...)
 		}
 		if err := c.stage(stage); err != nil {
 			return err
@@ -52,31 +49,25 @@ func (c *checkup) stages() []mqtt.Stage {
 	return append(stages, mqtt.StageConnect, mqtt.StageSubscribe)
 }
 
-// rung returns the name of the check of a stage. The names are part of the json form.
-func rung(stage mqtt.Stage) string {
-	switch stage {
-	case mqtt.StageLookup:
-		return "lookup"
-	case mqtt.StageTCP:
-		return "tcp"
-	case mqtt.StageProxy:
-		return "proxy"
-	case mqtt.StageTLS:
-		return "tls"
-	case mqtt.StageWebSocket:
-		return "websocket"
-	case mqtt.StageConnect:
-		return "connect"
-	}
-	return "subscribe"
+// checkName returns the name of the check of a stage. The names are part of the json form.
+func checkName(stage mqtt.Stage) string {
+	return map[mqtt.Stage]string{
+		mqtt.StageLookup:    "lookup",
+		mqtt.StageTCP:       "tcp",
+		mqtt.StageProxy:     "proxy",
+		mqtt.StageTLS:       "tls",
+		mqtt.StageWebSocket: "websocket",
+		mqtt.StageConnect:   "connect",
+		mqtt.StageSubscribe: "subscribe",
+	}[stage]
 }
 
-// stage prints a stage that went well.
+// stage prints a stage that succeeded.
 func (c *checkup) stage(stage mqtt.Stage) error {
 	r := &c.recorder
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	check := format.Check{Name: rung(stage), Status: format.Pass, Took: r.took[stage].Round(time.Microsecond)}
+	check := format.Check{Name: checkName(stage), Status: format.Pass, Took: r.took[stage].Round(time.Microsecond)}
 	host, _, _ := net.SplitHostPort(c.o.Address)
 	switch stage {
 	case mqtt.StageLookup:
@@ -96,16 +87,16 @@ func (c *checkup) stage(stage mqtt.Stage) error {
 	case mqtt.StageWebSocket:
 		check.Message = c.o.WebSocket
 	case mqtt.StageConnect:
-		check.Message = "the broker accepted the client " + loggedIn(c.o)
-		check.Facts = []format.Fact{{Name: "CONNECT", Value: r.said["CONNECT"]}, {Name: "CONNACK", Value: r.said["CONNACK"]}}
+		check.Message = "the broker accepted the client " + login(c.o)
+		check.Facts = []format.Fact{{Name: "CONNECT", Value: r.first["CONNECT"]}, {Name: "CONNACK", Value: r.first["CONNACK"]}}
 	case mqtt.StageSubscribe:
-		check.Message = r.said["SUBSCRIBE"]
+		check.Message = r.first["SUBSCRIBE"]
 	}
 	return c.print(check)
 }
 
-// loggedIn describes the login: `as "operator"`.
-func loggedIn(o client.Options) string {
+// login describes the login: `as "operator"`.
+func login(o client.Options) string {
 	var by []string
 	if o.TLS != nil && len(o.TLS.Certificates) > 0 {
 		by = append(by, fmt.Sprintf("with the certificate of %q", o.TLS.Certificates[0].Leaf.Subject))

@@ -1,12 +1,32 @@
+// Package doctor checks each step of a connection: `sscli doctor`.
+//
+// [New] makes the command. A checkup (doctor.go) runs its checks in order and prints each. The
+// first that fails ends it, with the exit code that other commands would have:
+//
+//   - configuration.go: the settings, and where they come from;
+//   - connect.go and certificates.go: name lookup, TCP, TLS, CONNECT, SUBSCRIBE;
+//   - store.go: a read, and the round trip;
+//   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
+//     dialect of the protocol.
+//
+// To add a check, write a method that ends with print, skip or fail, and add it to the list in
+// runChecks. The recorder (recorder.go) keeps what the connection sends and receives.
+//
+// Nothing is written without --write. The keys of the checks are deleted at the end, and expire in
+// any case.
 package doctor
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
@@ -39,7 +59,7 @@ case.`,
 					return err
 				}
 			}
-			return run(a, cmd.Context(), write)
+			return run(cmd.Context(), a, write)
 		},
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "also check writes, with scratch keys")
@@ -49,29 +69,58 @@ case.`,
 // A checkup runs the checks of `doctor` and counts them.
 type checkup struct {
 	a        *app.App
-	o        client.Options      // set by climb
-	s        *client.Session     // set by connect
+	o        client.Options
+	s        *client.Session     // set by connect; nil before
 	summary  format.CheckSummary // so far
 	recorder recorder
+
+	// The checks of --write use these.
+	prefix   string       // of the keys
+	keys     []string     // that may have been written
+	refusal  mqtt.Message // the reply to a write whose condition was not met
+	deletion mqtt.Message // the notification of a deletion
+	unknown  mqtt.Message // the reply to an unknown verb; zero if the broker has SCAN
 }
 
 // run runs a checkup and prints its summary.
-func run(a *app.App, ctx context.Context, write bool) (err error) {
+func run(ctx context.Context, a *app.App, write bool) error {
 	a.Signals.Arm()
-	c := &checkup{a: a}
-	err = c.climb(ctx, write)
+	c := &checkup{a: a, prefix: scratchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
+	err := c.runChecks(ctx, write)
 	if printErr := a.Emit(c.summary); err == nil {
 		err = printErr
 	}
 	return err
 }
 
-// climb runs the checks, each of which depends on the ones before, to the first that fails.
-func (c *checkup) climb(ctx context.Context, write bool) error {
+// runChecks runs the checks, each of which depends on the ones before, until one fails.
+func (c *checkup) runChecks(ctx context.Context, write bool) error {
 	configured := false
-	err := c.a.WithBroker(func(o client.Options) error {
+	err := c.a.WithBroker(func(o client.Options) (err error) {
 		c.o, configured = o, true
-		return c.climbFrom(ctx, write)
+		defer func() {
+			if c.s != nil {
+				err = errors.Join(err, c.s.Close())
+			}
+		}()
+		defer func() {
+			if left := c.deleteKeys(ctx); err == nil {
+				err = left
+			}
+		}()
+		checks := []func(context.Context) error{c.configuration, c.connect, c.read, c.roundTrip}
+		if write {
+			checks = append(checks, c.clock, c.write, c.notify, c.scan, c.dialect)
+		}
+		for _, check := range checks {
+			if err := check(ctx); err != nil {
+				return err
+			}
+		}
+		if !write {
+			return c.skip("write", "not tested without --write: clock, writes, notifications, SCAN, dialect")
+		}
+		return nil
 	})
 	if err != nil && !configured {
 		return c.fail(ctx, "configuration", err)
@@ -79,28 +128,7 @@ func (c *checkup) climb(ctx context.Context, write bool) error {
 	return err
 }
 
-// climbFrom is climb with the options of the connection.
-func (c *checkup) climbFrom(ctx context.Context, write bool) (err error) {
-	if err := c.configuration(); err != nil {
-		return err
-	}
-	if err := c.connect(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.s.Close()) }()
-	if err := c.read(ctx); err != nil {
-		return err
-	}
-	if err := c.roundTrip(ctx); err != nil {
-		return err
-	}
-	if !write {
-		return c.skip("write", "not tested without --write: clock, writes, notifications, SCAN, dialect")
-	}
-	return c.scratch(ctx)
-}
-
-// print prints a check and counts it. The error says that it could not be printed.
+// print prints a check and counts it. An error means that it could not be printed.
 func (c *checkup) print(check format.Check) error {
 	switch check.Status {
 	case format.Pass:
@@ -115,13 +143,18 @@ func (c *checkup) print(check format.Check) error {
 	return c.a.Emit(check)
 }
 
+// pass prints that a check passed.
+func (c *checkup) pass(name string, took time.Duration, message string) error {
+	return c.print(format.Check{Name: name, Status: format.Pass, Took: took.Round(time.Microsecond), Message: message})
+}
+
 // skip prints that a check was skipped.
 func (c *checkup) skip(name, why string) error {
 	return c.print(format.Check{Name: name, Status: format.Skip, Message: why})
 }
 
-// fail prints the check that ends the checkup, and returns its exit code as an error that needs no
-// more words.
+// fail prints the check that ends the checkup, and returns its exit code as an error that is not
+// printed again.
 func (c *checkup) fail(ctx context.Context, name string, err error, facts ...format.Fact) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // a signal is not a result of the check

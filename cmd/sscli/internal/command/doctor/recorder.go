@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A recorder records what is seen of a connection while it is made and used. It may be used by
-// several goroutines.
+// A recorder records how a connection is made, and what it sends and receives. Its methods may be
+// called concurrently.
 type recorder struct {
 	mu        sync.Mutex
 	addresses []string // of the host name; empty if there was no lookup
@@ -21,23 +21,23 @@ type recorder struct {
 	tls       *tls.ConnectionState
 	began     map[mqtt.Stage]time.Time
 	took      map[mqtt.Stage]time.Duration
-	said      map[string]string // the first packet of each type, in words
+	first     map[string]string // by type of packet, the details of the first one
 	reply     mqtt.Message      // the last reply
 	notice    mqtt.Message      // the last notification
 }
 
-// observe makes the recorder see the connection that is made with the returned context and o,
-// which it changes.
-func (r *recorder) observe(ctx context.Context, o *client.Options) context.Context {
+// record changes o and returns a context so that the recorder records the connection that is made
+// with both.
+func (r *recorder) record(ctx context.Context, o *client.Options) context.Context {
 	r.began, r.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
-	r.said = make(map[string]string)
+	r.first = make(map[string]string)
 	if o.TLS != nil {
 		o.TLS = o.TLS.Clone()
 		o.TLS.VerifyConnection = func(state tls.ConnectionState) error {
-			r.end(mqtt.StageTLS)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.tls = &state
+			r.locked(func() {
+				r.end(mqtt.StageTLS)
+				r.tls = &state
+			})
 			return nil
 		}
 	}
@@ -49,42 +49,44 @@ func (r *recorder) observe(ctx context.Context, o *client.Options) context.Conte
 		}
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		DNSStart: func(httptrace.DNSStartInfo) { r.begin(mqtt.StageLookup) },
+		DNSStart: func(httptrace.DNSStartInfo) { r.locked(func() { r.begin(mqtt.StageLookup) }) },
 		DNSDone: func(d httptrace.DNSDoneInfo) {
-			r.end(mqtt.StageLookup)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for _, a := range d.Addrs {
-				r.addresses = append(r.addresses, a.String())
-			}
+			r.locked(func() {
+				r.end(mqtt.StageLookup)
+				for _, a := range d.Addrs {
+					r.addresses = append(r.addresses, a.String())
+				}
+			})
 		},
-		ConnectStart: func(string, string) { r.begin(mqtt.StageTCP) },
+		ConnectStart: func(string, string) { r.locked(func() { r.begin(mqtt.StageTCP) }) },
 		ConnectDone: func(_, address string, err error) {
-			if err != nil {
-				return
+			if err == nil {
+				r.locked(func() {
+					r.end(mqtt.StageTCP)
+					r.begin(mqtt.StageTLS)
+					r.peer = address
+				})
 			}
-			r.end(mqtt.StageTCP)
-			r.begin(mqtt.StageTLS)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.peer = address
 		},
 	})
 }
 
-// begin records the beginning of a stage, the first time.
-func (r *recorder) begin(stage mqtt.Stage) {
+// locked calls f with r.mu locked.
+func (r *recorder) locked(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, again := r.began[stage]; !again {
+	f()
+}
+
+// begin records the first beginning of a stage. r.mu is held.
+func (r *recorder) begin(stage mqtt.Stage) {
+	if r.began[stage].IsZero() {
 		r.began[stage] = time.Now()
 	}
 }
 
-// end records the end of a stage.
+// end records the end of a stage. r.mu is held.
 func (r *recorder) end(stage mqtt.Stage) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if began, ok := r.began[stage]; ok {
 		r.took[stage] = time.Since(began)
 	}
@@ -92,42 +94,35 @@ func (r *recorder) end(stage mqtt.Stage) {
 
 // packet records a packet.
 func (r *recorder) packet(e mqtt.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch e.Type {
 	case "CONNECT":
 		r.begin(mqtt.StageConnect)
-		r.begin(mqtt.StageSubscribe)
+		r.begin(mqtt.StageSubscribe) // both are sent together
 	case "CONNACK":
 		r.end(mqtt.StageConnect)
 	case "SUBACK":
 		r.end(mqtt.StageSubscribe)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case e.Type != "PUBLISH":
-		if _, again := r.said[e.Type]; !again {
-			r.said[e.Type] = e.Detail
+	case "PUBLISH":
+		if e.Sent {
+			return
 		}
-	case e.Sent:
-	default:
-		if _, _, notice := wire.ParseNotifyTopic(e.Message.Topic); notice {
+		if _, _, isNotice := wire.ParseNotifyTopic(e.Message.Topic); isNotice {
 			r.notice = *e.Message
 		} else {
 			r.reply = *e.Message
 		}
+		return
+	}
+	if _, again := r.first[e.Type]; !again {
+		r.first[e.Type] = e.Detail
 	}
 }
 
-// lastReply returns the message of the last reply.
-func (r *recorder) lastReply() mqtt.Message {
+// last returns the last reply and the last notification.
+func (r *recorder) last() (reply, notice mqtt.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.reply
-}
-
-// lastNotice returns the message of the last notification.
-func (r *recorder) lastNotice() mqtt.Message {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.notice
+	return r.reply, r.notice
 }

@@ -48,8 +48,5 @@ func (c *checkup) roundTrip(ctx context.Context) error {
 		took = append(took, reply.RTT)
 	}
 	s := ping.Summary(roundTrips, took)
-	return c.print(format.Check{
-		Name: "round trip", Status: format.Pass, Took: s.Avg,
-		Message: fmt.Sprintf("%d times, %v to %v", roundTrips, s.Min.Round(time.Microsecond), s.Max.Round(time.Microsecond)),
-	})
+	return c.pass("round trip", s.Avg, fmt.Sprintf("%d times, %v to %v", roundTrips, s.Min.Round(time.Microsecond), s.Max.Round(time.Microsecond)))
 }

@@ -1,12 +1,11 @@
 // Package explain has the command explain: whether the store would refuse a write because of
 // its fencing token, and why.
 //
-// [New] makes the command. It reads the key, then the lock, and hands both to facts.judge
-// (verdict.go), which decides. Nothing is written.
+// [New] makes the command. It reads the key, then the lock. facts.verdict (verdict.go) decides.
+// Nothing is written.
 //
-// The store cannot be asked which token a key has. So a verdict is about what can be known:
-// it is `unknown` where the answer depends on that token, and where it is not, the
-// explanation says what it assumes.
+// The store does not say which token a key has. So the verdict is `unknown` where it depends on
+// that token; elsewhere the explanation says what it assumes.
 package explain
 
 import (
@@ -70,7 +69,7 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
 				}
 			}
 			return a.WithSession(cmd.Context(), func(s *client.Session, o client.Options) error {
-				return tell(a, cmd.Context(), s, f)
+				return explain(cmd.Context(), a, s, f)
 			})
 		},
 	}
@@ -79,13 +78,13 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
 	return cmd
 }
 
-// tell reads what there is to know, and prints the verdict.
-func tell(a *app.App, ctx context.Context, s *client.Session, f facts) error {
+// explain reads the facts and prints the verdict.
+func explain(ctx context.Context, a *app.App, s *client.Session, f facts) error {
 	a.RememberKey(f.key)
 	if err := f.read(ctx, s); err != nil {
 		return err
 	}
-	e := f.judge()
+	e := f.verdict()
 	if err := a.Emit(e); err != nil {
 		return err
 	}
@@ -98,8 +97,8 @@ func tell(a *app.App, ctx context.Context, s *client.Session, f facts) error {
 	return nil
 }
 
-// read reads the key and then the lock. In this order a lock whose token is older than the
-// key's version had that token when the key was written.
+// read reads the key and then the lock. In this order, a lock whose token is older than the key's
+// version had that token when the key was written.
 func (f *facts) read(ctx context.Context, s *client.Session) error {
 	key, err := s.Get(ctx, f.key)
 	if err != nil {

@@ -184,7 +184,7 @@ func TestEveryRule(t *testing.T) {
 				if err := f.read(t.Context(), st.s); err != nil {
 					t.Fatal(err)
 				}
-				e := f.judge()
+				e := f.verdict()
 				if e.Verdict != test.verdict || e.Rule != test.rule {
 					t.Errorf("explain says %q by %q (%s), want %q by %q", e.Verdict, e.Rule, e.Why, test.verdict, test.rule)
 				}
@@ -259,7 +259,7 @@ func TestStoreNeverContradicts(t *testing.T) {
 		if err := f.read(ctx, st.s); err != nil {
 			t.Fatal(err)
 		}
-		e := f.judge()
+		e := f.verdict()
 		got := st.answer(wire.VerbSet, f.token)
 		counts[e.Verdict]++
 		if !disciplined && e.Assumes || e.Verdict == unknown {

@@ -9,18 +9,18 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// facts are what can be known of a write before it is sent.
+// facts hold what can be known of a write before it is sent.
 type facts struct {
 	key     string
 	found   bool
-	version client.Version // of the key; zero: not known
+	version client.Version // of the key; zero = not known
 
-	lock      string // empty: none was named
+	lock      string // empty = not named
 	held      bool
 	holder    string
-	lockToken client.Version // zero: not known
+	lockToken client.Version // zero = not known
 
-	token client.Version // of the write; zero: it has none
+	token client.Version // of the write; zero = none
 	now   time.Time      // by the local clock
 }
 
@@ -31,7 +31,7 @@ const (
 	unknown = "unknown"
 )
 
-// The rules that can decide, most of them named like the kinds of errors.
+// The rules that decide. Most have the name of a kind of error.
 const (
 	ruleUnfenced = "unfenced" // a key that is missing has no fence
 	ruleRequired = "fencing_required"
@@ -44,11 +44,10 @@ const (
 // maxAhead is how far a token may be ahead of the store's clock (protocol.md 4 row 12).
 const maxAhead = time.Minute
 
-// judge decides what the store would answer, with the rules of protocol.md 4. It relies on
-// this: the store's versions grow, and a token is the version of a lock, so no write can
-// have carried a token that is newer than the version that the write got. A token that
-// somebody made up breaks that.
-func (f facts) judge() format.Explanation {
+// verdict decides what the store would answer, by the rules of protocol.md 4. The store's versions
+// grow and a token is the version of a lock, so the token of a write is never newer than the version
+// that the write got, unless somebody invented the token.
+func (f facts) verdict() format.Explanation {
 	e := format.Explanation{
 		Key: f.key, Found: f.found, Version: app.Version(f.version),
 		Lock: f.lock, Held: f.held, Holder: f.holder, LockToken: app.Version(f.lockToken),
@@ -99,8 +98,8 @@ func (f facts) judge() format.Explanation {
 	return decide(passes, ruleNewer, "the token is newer than the lock's, with which the key was written last", "")
 }
 
-// isAhead reports whether the store must take the token for one of the future. The store's
-// clock is at least at the newest version that was read.
+// isAhead reports whether the token is too far ahead of the store's clock, which is not behind the
+// newest version that was read.
 func (f facts) isAhead() bool {
 	clock := f.now
 	for _, v := range []client.Version{f.version, f.lockToken} {
@@ -111,7 +110,7 @@ func (f facts) isAhead() bool {
 	return f.token.Time().Sub(clock) > maxAhead
 }
 
-// compare says whether a is older or newer than b, or equal; nothing if one is not known.
+// compare returns older, equal or newer for a compared with b; empty if one is not known.
 func compare(a, b wire.Version) string {
 	if a.IsZero() || b.IsZero() {
 		return ""

@@ -1,3 +1,9 @@
+// Package ping measures round trips to the store, for `sscli ping`, for a batch, and for doctor.
+//
+// [New] makes the command, which connects. [Over] makes it for a session that exists. [Summary]
+// is the statistics of any list of round trips.
+//
+// A round trip is a GET of [Key]. It includes the broker and the store, but not the connection.
 package ping
 
 import (
@@ -18,8 +24,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Key is the key that ping reads. It need not exist, and the client need not have access to it: a
-// refusal is a reply of the store too.
+// Key is the key that ping reads. It need not exist, and the client need not have access to it,
+// because a refusal is a reply of the store too.
 const Key = "sscli/ping"
 
 // New returns the command `sscli ping`.
@@ -38,10 +44,10 @@ func Over(a *app.App, s *client.Session, timeout time.Duration) *cobra.Command {
 	})
 }
 
-// pingCommand returns the command with run as its work.
+// pingCommand returns the command, which calls run.
 func pingCommand(run func(ctx context.Context, count int, pause time.Duration) error) *cobra.Command {
 	var count int
-	var interval string
+	interval := config.Text("200ms")
 	cmd := &cobra.Command{
 		Use:     "ping",
 		Short:   "Measure the round trip to the store",
@@ -53,12 +59,9 @@ a reply did not come in time.`,
 		Example: "  sscli ping\n  sscli ping -n 100 --interval 10ms -o json",
 		Args:    app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			pause, err := config.ParseDuration(interval)
+			pause, err := app.ParseDuration("--interval", interval)
 			if err != nil {
-				return fault.Usagef("--interval: %v", err)
-			}
-			if pause < 0 {
-				return fault.Usagef("--interval %s: must not be negative", interval)
+				return err
 			}
 			if count < 1 {
 				return fault.Usagef("-n %d: want at least 1", count)
@@ -67,12 +70,12 @@ a reply did not come in time.`,
 		},
 	}
 	cmd.Flags().IntVarP(&count, "count", "n", 4, "measure `N` times")
-	cmd.Flags().StringVar(&interval, "interval", "200ms", "wait `DURATION` between two requests")
+	cmd.Flags().Var(&interval, "interval", "wait `DURATION` between two requests")
 	return cmd
 }
 
-// ping measures and prints count round trips, and their summary. timeout is for each request. The
-// error is the last one.
+// ping measures and prints count round trips, and prints their summary. timeout is for each request.
+// The error is the last error of a request.
 func ping(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, count int, interval time.Duration) error {
 	var answered []time.Duration
 	var bad error
@@ -118,7 +121,7 @@ func ping(ctx context.Context, a *app.App, s *client.Session, timeout time.Durat
 	return nil
 }
 
-// Summary returns the statistics of round trips, of sent requests. It sorts answered.
+// Summary returns the statistics of the requests that were answered, of sent ones. It sorts answered.
 func Summary(sent int, answered []time.Duration) format.PingSummary {
 	s := format.PingSummary{Sent: sent, Lost: sent - len(answered)}
 	n := len(answered)

@@ -9,73 +9,71 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/screen"
 )
 
-// A model is what is known of the keys, and how the user looks at it.
+// A model holds what is known of the keys, and how the user looks at them.
 type model struct {
 	title    string // where the store is
 	patterns []string
-	interval time.Duration // between scans; 0: there are none
+	interval time.Duration // between scans; 0 = there are none
 
-	rows   map[string]*row
-	tapped bool // of the rows
+	rows  map[string]*row
+	trace bool // the rows collect packets
 
-	scanned time.Time // when a scan was complete; zero: none was yet
-	scanErr string    // why the last scan was not; empty: it was
-	noScan  bool      // the broker does not know SCAN
-	left    int       // keys that were found and are not watched, because there are too many
-	away    string    // why the connection is lost; empty: it is not
-	gone    time.Time // since when
+	scanned   time.Time // when the last scan was complete; zero = none yet
+	scanErr   string    // why the last scan did not succeed; empty = it did
+	noScan    bool      // the broker has no SCAN
+	unwatched int       // number of keys above the limit
+	outage    string    // why the connection was lost; empty = it is up
+	outageAt  time.Time
 
-	order    order
-	reversed bool
-	filter   string
-	typing   bool   // the filter is being typed
-	selected string // key
-	first    int    // row that is drawn first
-	open     string // the key that is looked at
-	opened   bool
-	scroll   int // lines of the open key that are above the screen
-	help     bool
-
-	page int // rows of the last view, for PageUp and PageDown
+	order     order
+	reversed  bool
+	filter    string
+	filtering bool   // the filter is being typed
+	selected  string // key
+	first     int    // index of the first row on the screen
+	open      string // the key whose details are shown
+	isOpen    bool
+	scroll    int // lines of the details above the screen
+	help      bool
+	page      int // rows on the screen, for PageUp and PageDown
 }
 
-// order is what the rows are sorted by.
+// An order says how the rows are sorted.
 type order int
 
 const (
 	byKey order = iota
 	byAge
 	byRate
-	orders // how many there are
+	orders // number of orders
 )
 
-func (o order) String() string { return [...]string{"key", "written", "writes"}[o] }
-
-// A row is what is known of one key.
+// A row holds what is known of one key.
 type row struct {
 	key     string
-	read    bool // the state below is known
+	read    bool // found, value and version are known
 	found   bool
 	value   []byte
 	version client.Version
-	changed time.Time // when it was last seen to change, by the local clock; zero: not since top began
+	changed time.Time // when it was last seen to change, by the local clock; zero = never
 	err     string    // why the key is not watched
 
 	writes rate
 
-	// A value that is written again and again is taken for a lock: its value is the holder.
-	renewed  time.Time     // the last time, by the local clock
-	renewals int           // without a break
-	longest  time.Duration // between two of them
+	// A value that is written again and again is probably a lock, and the value its holder.
+	renewed  time.Time     // last time, by the local clock
+	renewals int           // since the last other event
+	longest  time.Duration // between two renewals
 
 	history []change
 	packets []string
-	tapped  bool // packets are collected: not in a shell, whose connection is older
+	trace   bool // packets are collected: not in a shell, whose connection is older than top
 }
 
-// A change is one entry of the history of a key.
+// A change is an entry of a key's history.
 type change struct {
 	time    time.Time
 	op      string // initial, set, delete, resync or gap
@@ -85,77 +83,80 @@ type change struct {
 	note    string
 }
 
-// mostLine is how many bytes of a value a line is made of: it shows fewer on any terminal.
-const mostLine = 4 << 10
+// maxLine is how many bytes of a value are formatted for one line, which is more than a terminal
+// shows.
+const maxLine = 4 << 10
 
-func beginning(value []byte) []byte { return value[:min(len(value), mostLine)] }
+func beginning(value []byte) []byte { return value[:min(len(value), maxLine)] }
 
-// Limits of what is kept for one key.
+// Limits for one key.
 const (
 	maxHistory = 200
 	maxPackets = 200
 )
 
-// rateSpan is how many seconds the rate of writes is the average of.
-const rateSpan = 10
+// rateSeconds is the time over which the rate of writes is averaged.
+const rateSeconds = 10
 
-// rate counts writes by the second.
+// A rate counts writes by the second.
 type rate struct {
-	counts [rateSpan]int
-	second int64 // the one of the last count
+	counts [rateSeconds]int // by second, modulo rateSeconds
+	second int64            // of the newest count
 }
 
-func (r *rate) move(now time.Time) {
+// advance drops the counts that are too old.
+func (r *rate) advance(now time.Time) {
 	second := now.Unix()
-	for n := min(second-r.second, rateSpan); n > 0; n-- {
-		r.counts[(second-n+1)%rateSpan] = 0
+	for n := min(second-r.second, rateSeconds); n > 0; n-- {
+		r.counts[(second-n+1)%rateSeconds] = 0
 	}
 	r.second = max(r.second, second)
 }
 
 func (r *rate) add(now time.Time) {
-	r.move(now)
-	r.counts[r.second%rateSpan]++
+	r.advance(now)
+	r.counts[r.second%rateSeconds]++
 }
 
-// perSecond is the average of the last seconds.
 func (r rate) perSecond(now time.Time) float64 {
-	r.move(now)
+	r.advance(now)
 	sum := 0
 	for _, n := range r.counts {
 		sum += n
 	}
-	return float64(sum) / rateSpan
+	return float64(sum) / rateSeconds
 }
 
 func newModel(title string) *model { return &model{title: title, rows: make(map[string]*row)} }
 
-// add makes a row for a key, unless there is one.
+// add returns the row of a key, and makes it if there is none.
 func (m *model) add(key string) *row {
 	r := m.rows[key]
 	if r == nil {
-		r = &row{key: key, tapped: m.tapped}
+		r = &row{key: key, trace: m.trace}
 		m.rows[key] = r
 	}
 	return r
 }
 
-// stillAway takes a newer error of the outage, if there is an outage and err is not nil.
-func (m *model) stillAway(err error) {
-	if m.away != "" && err != nil {
-		m.away = fault.Message(err)
+// noteTrouble notes the newest error of an outage.
+func (m *model) noteTrouble(err error) {
+	if m.outage != "" && err != nil {
+		m.outage = fault.Message(err)
 	}
 }
 
-// happened takes an event of a watch.
-func (m *model) happened(e client.Event) {
+// handleEvent handles an event of a watch.
+func (m *model) handleEvent(e client.Event) {
 	switch e.Kind {
 	case client.EventDown:
-		m.gone, m.away = e.Time, "the connection is lost"
-		m.stillAway(e.Err)
+		if m.outage == "" {
+			m.outageAt, m.outage = e.Time, "the connection is lost"
+		}
+		m.noteTrouble(e.Err)
 		return
 	case client.EventUp:
-		m.away = ""
+		m.outage = ""
 		return
 	case client.EventUnaudited:
 		return
@@ -180,11 +181,11 @@ func (m *model) happened(e client.Event) {
 			r.changed = e.Time
 		}
 		r.set(e)
-		r.forget()
+		r.resetRenewals()
 	case client.EventSet, client.EventDelete:
 		r.writes.add(e.Time)
 		r.changed = e.Time
-		r.renew(e)
+		r.countRenewal(e)
 		r.set(e)
 	}
 	r.history = keepLast(append(r.history, c), maxHistory)
@@ -195,10 +196,10 @@ func (r *row) set(e client.Event) {
 	r.found = e.HasValue || e.Kind == client.EventSet
 }
 
-// renew looks whether a change is the same value again.
-func (r *row) renew(e client.Event) {
+// countRenewal counts a change that writes the same value again.
+func (r *row) countRenewal(e client.Event) {
 	if e.Kind != client.EventSet || !e.HasValue || !r.found || !bytes.Equal(e.Value, r.value) {
-		r.forget()
+		r.resetRenewals()
 		return
 	}
 	if !r.renewed.IsZero() {
@@ -208,52 +209,44 @@ func (r *row) renew(e client.Event) {
 	r.renewals++
 }
 
-func (r *row) forget() { r.renewed, r.renewals, r.longest = time.Time{}, 0, 0 }
+func (r *row) resetRenewals() { r.renewed, r.renewals, r.longest = time.Time{}, 0, 0 }
 
-// enoughRenewals is how often a value must be written again to be taken for a lock.
-const enoughRenewals = 2
-
-// lease returns what is seen of a lock: how often it is renewed, and how much of a lease of
-// three such times is left, from 0 to 1. The lease itself cannot be read.
+// lease estimates the lease of a lock, which cannot be read: how often the lock is renewed, and
+// how much is left of three such times, from 0 to 1. isLock is false until the value was written
+// again twice.
 func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bool) {
-	if r.renewals < enoughRenewals || r.longest <= 0 {
+	if r.renewals < 2 || r.longest <= 0 {
 		return 0, 0, false
 	}
 	left = 1 - now.Sub(r.renewed).Seconds()/(3*r.longest.Seconds())
 	return r.longest, min(max(left, 0), 1), true
 }
 
-func keepLast[T any](all []T, most int) []T {
-	if len(all) > most {
-		return slices.Delete(all, 0, len(all)-most)
-	}
-	return all
-}
+func keepLast[T any](all []T, n int) []T { return slices.Delete(all, 0, max(len(all)-n, 0)) }
 
-// refuse says why keys cannot be watched.
-func (m *model) refuse(keys []string, why string) {
-	for _, k := range keys {
-		m.add(k).err = why
-	}
-}
+// forgetAfter is how long the table shows a deleted key that was not named.
+const forgetAfter = time.Minute
 
-// forgotten is how long a deleted key stays in the table that was only found by a scan.
-const forgotten = time.Minute
+// isForgotten reports whether a key was deleted so long ago that the table need not show it.
+func (m *model) isForgotten(key string, now time.Time) bool {
+	r := m.rows[key]
+	return r != nil && r.read && !r.found && now.Sub(r.changed) > forgetAfter
+}
 
 // shown returns the rows that pass the filter, in order.
 func (m *model) shown(now time.Time) []*row {
 	var rows []*row
 	for _, r := range m.rows {
-		if m.filter == "" || strings.Contains(strings.ToLower(r.key), strings.ToLower(m.filter)) {
+		if strings.Contains(strings.ToLower(r.key), strings.ToLower(m.filter)) {
 			rows = append(rows, r)
 		}
 	}
 	slices.SortFunc(rows, func(a, b *row) int {
 		c := 0
 		switch m.order {
-		case byAge: // the latest first
+		case byAge: // the newest first
 			c = b.version.Compare(a.version)
-		case byRate: // the most first
+		case byRate: // the highest first
 			c = cmp.Compare(b.writes.perSecond(now), a.writes.perSecond(now))
 		}
 		c = cmp.Or(c, strings.Compare(a.key, b.key))
@@ -265,7 +258,7 @@ func (m *model) shown(now time.Time) []*row {
 	return rows
 }
 
-// An action is what the program has to do for a key that was typed.
+// An action is what the program must do for a typed key.
 type action int
 
 const (
@@ -276,44 +269,46 @@ const (
 	actRedraw
 )
 
-// typed takes a key.
-func (m *model) typed(k key, now time.Time) action {
+// handleKey handles a typed key.
+func (m *model) handleKey(k screen.Key, now time.Time) action {
 	switch k {
-	case keyInterrupt:
+	case screen.KeyInterrupt:
 		return actInterrupt
-	case keySuspend:
+	case screen.KeySuspend:
 		return actSuspend
-	case keyRedraw:
+	case screen.KeyRedraw:
 		return actRedraw
 	}
 	switch {
-	case m.typing:
-		m.typedFilter(k)
-		return actNothing
+	case m.filtering:
+		m.editFilter(k)
 	case m.help:
 		m.help = false // any key
-		return actNothing
-	case k == 'q' && !m.opened:
+	case k == 'q' && !m.isOpen:
 		return actQuit
 	case k == '?' || k == 'h':
 		m.help = true
-	case m.opened:
-		m.typedOpen(k)
+	case m.isOpen:
+		switch k {
+		case screen.KeyEscape, screen.KeyEnter, screen.KeyBackspace, 'q':
+			m.isOpen = false
+		}
+		m.scroll = max(m.scroll+m.distance(k), 0) // view knows the last line
 	default:
-		m.typedTable(k, now)
+		m.handleTableKey(k, now)
 	}
 	return actNothing
 }
 
-func (m *model) typedFilter(k key) {
+func (m *model) editFilter(k screen.Key) {
 	switch {
-	case k == keyEnter:
-		m.typing = false
-	case k == keyEscape:
-		m.typing, m.filter = false, ""
-	case k == keyClear:
+	case k == screen.KeyEnter:
+		m.filtering = false
+	case k == screen.KeyEscape:
+		m.filtering, m.filter = false, ""
+	case k == screen.KeyClear:
 		m.filter = ""
-	case k == keyBackspace:
+	case k == screen.KeyBackspace:
 		runes := []rune(m.filter)
 		m.filter = string(runes[:max(len(runes)-1, 0)])
 	case k >= 0:
@@ -321,65 +316,48 @@ func (m *model) typedFilter(k key) {
 	}
 }
 
-func (m *model) typedOpen(k key) {
+func (m *model) handleTableKey(k screen.Key, now time.Time) {
 	switch k {
-	case keyEscape, keyEnter, keyBackspace, 'q':
-		m.opened = false
-	case keyUp, 'k':
-		m.scroll--
-	case keyDown, 'j':
-		m.scroll++
-	case keyPageUp:
-		m.scroll -= max(m.page, 1)
-	case keyPageDown, ' ':
-		m.scroll += max(m.page, 1)
-	case keyHome, 'g':
-		m.scroll = 0
-	case keyEnd, 'G':
-		m.scroll = maxHistory + maxPackets + 10000 // the view knows the last line
-	}
-	m.scroll = max(m.scroll, 0)
-}
-
-func (m *model) typedTable(k key, now time.Time) {
-	switch k {
-	case keyEnter:
+	case screen.KeyEnter:
 		if r := m.rows[m.selected]; r != nil {
-			m.open, m.opened, m.scroll = r.key, true, 0
+			m.open, m.isOpen, m.scroll = r.key, true, 0
 		}
-	case keyEscape:
+	case screen.KeyEscape:
 		m.filter = ""
 	case '/':
-		m.typing = true
+		m.filtering = true
 	case 's':
 		m.order = (m.order + 1) % orders
 	case 'r':
 		m.reversed = !m.reversed
-	case keyUp, 'k':
-		m.move(-1, now)
-	case keyDown, 'j':
-		m.move(1, now)
-	case keyPageUp:
-		m.move(-max(m.page, 1), now)
-	case keyPageDown, ' ':
-		m.move(max(m.page, 1), now)
-	case keyHome, 'g':
-		m.move(-len(m.rows), now)
-	case keyEnd, 'G':
-		m.move(len(m.rows), now)
+	}
+	by := m.distance(k)
+	if rows := m.shown(now); by != 0 && len(rows) > 0 {
+		m.selected = rows[min(max(m.indexOfSelected(rows)+by, 0), len(rows)-1)].key
 	}
 }
 
-// move selects another row.
-func (m *model) move(by int, now time.Time) {
-	rows := m.shown(now)
-	if len(rows) == 0 {
-		return
+// distance returns by how many lines a key moves: less than 0 is up.
+func (m *model) distance(k screen.Key) int {
+	const toEnd = 1 << 30
+	switch k {
+	case screen.KeyUp, 'k':
+		return -1
+	case screen.KeyDown, 'j':
+		return 1
+	case screen.KeyPageUp:
+		return -max(m.page, 1)
+	case screen.KeyPageDown, ' ':
+		return max(m.page, 1)
+	case screen.KeyHome, 'g':
+		return -toEnd
+	case screen.KeyEnd, 'G':
+		return toEnd
 	}
-	m.selected = rows[min(max(m.place(rows)+by, 0), len(rows)-1)].key
+	return 0
 }
 
-// place returns where the selected row is, or 0.
-func (m *model) place(rows []*row) int {
+// indexOfSelected returns the index of the selected row, or 0.
+func (m *model) indexOfSelected(rows []*row) int {
 	return max(slices.IndexFunc(rows, func(r *row) bool { return r.key == m.selected }), 0)
 }

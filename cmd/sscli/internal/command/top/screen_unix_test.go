@@ -14,6 +14,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/repl/screentest"
 )
 
@@ -47,12 +48,12 @@ func TestPanic(t *testing.T) {
 func panicOnTerminal(t *testing.T, where string) {
 	a := &app.App{Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 	l := &live{
-		tap: newTap(), joins: make(chan joined), faults: make(chan error, 1),
-		keys: make(chan []byte), jobs: make(chan terminal.Job),
+		packets: trace.NewKeyLog(), watches: make(chan watchResult), faults: make(chan error, 1),
+		typed: make(chan []byte), jobs: make(chan terminal.Job),
 	}
 	if where == "other" { // of a watch: there is no session
 		l.model = newModel("")
 		l.start(t.Context(), func() error { panic("it breaks") })
 	}
-	t.Fatal(l.run(context.Background(), a, nil))
+	t.Fatal(l.run(context.Background(), a))
 }

@@ -2,70 +2,53 @@ package top
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/screen"
 	"github.com/sscli/sscli/format"
 )
 
-// A line is a row of the screen. Its text is printable and fits.
-type line struct {
-	text  string
-	style style
-}
-
-// A style is how a line is drawn.
-type style int
-
+// The size below which the screen only says that it is too small.
 const (
-	plain style = iota
-	bold
-	faint
-	inverse
-	alert
-)
-
-// smallest is the size below which there is nothing but a note.
-const (
-	smallestWidth  = 20
-	smallestHeight = 4
+	minWidth  = 20
+	minHeight = 4
 )
 
 // view returns the lines of a screen: at most height, each at most width columns wide.
-func (m *model) view(width, height int, now time.Time) []line {
-	if width < smallestWidth || height < smallestHeight {
-		return cut([]line{{text: "too small"}}, width, height)
+func (m *model) view(width, height int, now time.Time) []screen.Line {
+	if width < minWidth || height < minHeight {
+		return cut([]screen.Line{{Text: "too small"}}, width, height)
 	}
 	head := m.head(width, now)
 	body := height - len(head) - 1
-	var lines []line
+	var lines []screen.Line
 	switch {
 	case m.help:
-		lines = helpLines()
-	case m.opened:
+		lines = textLines(help)
+	case m.isOpen:
 		lines = m.viewOpen(width, body, now)
 	default:
 		lines = m.viewTable(width, body, now)
 	}
 	lines = append(head, lines[:min(len(lines), body)]...)
 	for len(lines) < height-1 {
-		lines = append(lines, line{})
+		lines = append(lines, screen.Line{})
 	}
 	return cut(append(lines, m.foot()), width, height)
 }
 
-func cut(lines []line, width, height int) []line {
+func cut(lines []screen.Line, width, height int) []screen.Line {
 	lines = lines[:min(len(lines), max(height, 0))]
 	for i := range lines {
-		lines[i].text = format.Cut(lines[i].text, max(width, 0))
+		lines[i].Text = format.Cut(lines[i].Text, max(width, 0))
 	}
 	return lines
 }
 
 // head says what is shown, and what is wrong.
-func (m *model) head(width int, now time.Time) []line {
+func (m *model) head(width int, now time.Time) []screen.Line {
 	text := format.Count(len(m.rows), "key")
 	if m.filter != "" {
 		text = fmt.Sprintf("%d of %s", len(m.shown(now)), text)
@@ -84,61 +67,67 @@ func (m *model) head(width int, now time.Time) []line {
 			break
 		}
 	}
-	lines := []line{{text: brief, style: bold}}
+	lines := []screen.Line{{Text: brief, Style: screen.Bold}}
+	problem := ""
 	switch {
-	case m.away != "":
-		lines = append(lines, line{text: "away since " + m.gone.UTC().Format("15:04:05") + ", connecting again: " + format.Escape(m.away), style: alert})
+	case m.outage != "":
+		problem = "away since " + m.outageAt.UTC().Format("15:04:05") + ", connecting again: " + format.Escape(m.outage)
 	case m.noScan:
-		lines = append(lines, line{text: "no SCAN here: only named keys are shown", style: alert})
+		problem = "no SCAN here: only named keys are shown"
 	case m.scanErr != "":
-		lines = append(lines, line{text: "scan: " + format.Escape(m.scanErr), style: alert})
-	case m.left > 0:
-		lines = append(lines, line{text: fmt.Sprintf("%d more keys: name a pattern or --limit", m.left), style: alert})
+		problem = "scan: " + format.Escape(m.scanErr)
+	case m.unwatched > 0:
+		problem = fmt.Sprintf("%d more keys: name a pattern or --limit", m.unwatched)
+	}
+	if problem != "" {
+		lines = append(lines, screen.Line{Text: problem, Style: screen.Alert})
 	}
 	return lines
 }
 
-func (m *model) foot() line {
+// foot says what can be typed.
+func (m *model) foot() screen.Line {
+	text := "q quit  / filter  s sort  Enter  ? help"
 	switch {
-	case m.typing:
-		return line{text: "filter: " + format.Escape(m.filter) + "_   Enter keeps it, Esc clears it", style: plain}
+	case m.filtering:
+		return screen.Line{Text: "filter: " + format.Escape(m.filter) + "_   Enter keeps it, Esc clears it"}
 	case m.help:
-		return line{text: "press any key to go back", style: faint}
-	case m.opened:
-		return line{text: "q Esc back  arrows scroll  ? help", style: faint}
+		text = "press any key to go back"
+	case m.isOpen:
+		text = "q Esc back  arrows scroll  ? help"
 	case m.filter != "":
-		return line{text: "filter: " + format.Escape(m.filter) + "   Esc clears it  ? help  q quit", style: faint}
-	default:
-		return line{text: "q quit  / filter  s sort  Enter  ? help", style: faint}
+		text = "filter: " + format.Escape(m.filter) + "   Esc clears it  ? help  q quit"
 	}
+	return screen.Line{Text: text, Style: screen.Faint}
 }
 
-func helpLines() []line {
-	var lines []line
-	for _, text := range []string{
-		"",
-		"arrows, j k  select a key",
-		"Page Home End  move further",
-		"Enter   open it: value, history, packets",
-		"/       filter by a part of the key",
-		"s       sort by key, age or writes",
-		"r       reverse the order",
-		"Ctrl-Z  suspend; fg resumes",
-		"Ctrl-L  draw again",
-		"q       go back, or quit",
-		"",
-		"W/S     writes per second, of 10 seconds",
-		"LEASE   A value that is written again is",
-		"  taken for a lock. The bar is empty",
-		"  after 3 of its longest pauses.",
-		"  The lease itself cannot be read.",
-	} {
-		lines = append(lines, line{text: text})
+const help = `
+arrows, j k  select a key
+Page Home End  move further
+Enter   open it: value, history, packets
+/       filter by a part of the key
+s       sort by key, age or writes
+r       reverse the order
+Ctrl-Z  suspend; fg resumes
+Ctrl-L  draw again
+q       go back, or quit
+
+W/S     writes per second, of 10 seconds
+LEASE   A value that is written again is
+  taken for a lock. The bar is empty
+  after 3 of its longest pauses.
+  The lease itself cannot be read.
+`
+
+// textLines splits a text into lines. Its tabs become spaces.
+func textLines(text string) (lines []screen.Line) {
+	for line := range strings.Lines(text) {
+		lines = append(lines, screen.Line{Text: strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ")})
 	}
 	return lines
 }
 
-// Columns of the table. The value has the rest.
+// The widths of the columns. The value gets the rest.
 const (
 	ageWidth  = 7
 	rateWidth = 5
@@ -146,7 +135,7 @@ const (
 	gap       = 2
 )
 
-// layout is how wide the columns are; lease is 0 where there is no room for it.
+// A layout has the widths of the columns; lease is 0 if there is no room for it.
 type layout struct{ key, value, lease int }
 
 func newLayout(width int, rows []*row) layout {
@@ -164,64 +153,51 @@ func newLayout(width int, rows []*row) layout {
 	return l
 }
 
-// row joins cells. The numbers are aligned to the right.
+// row joins cells. Numbers are aligned to the right.
 func (l layout) row(key, value, age, rate, lease string) string {
 	spaces := strings.Repeat(" ", gap)
-	text := pad(key, l.key) + spaces + pad(value, l.value) + spaces + padLeft(age, ageWidth) + spaces + padLeft(rate, rateWidth)
+	text := screen.Pad(key, l.key) + spaces + screen.Pad(value, l.value) + spaces + screen.PadLeft(age, ageWidth) + spaces + screen.PadLeft(rate, rateWidth)
 	if l.lease > 0 {
 		text += spaces + lease
 	}
 	return strings.TrimRight(text, " ")
 }
 
-// pad cuts or fills a text to a width.
-func pad(text string, width int) string {
-	text = format.Cut(text, width)
-	return text + strings.Repeat(" ", max(width-format.Columns(text), 0))
-}
-
-func padLeft(text string, width int) string {
-	return strings.Repeat(" ", max(width-format.Columns(text), 0)) + text
-}
-
-// viewTable draws the rows around the selected one.
-func (m *model) viewTable(width, height int, now time.Time) []line {
+// viewTable returns the table with the rows around the selected one.
+func (m *model) viewTable(width, height int, now time.Time) []screen.Line {
 	rows := m.shown(now)
 	m.page = max(height-1, 1)
 	if len(rows) == 0 {
+		text := "no keys yet"
 		switch {
 		case len(m.rows) > 0:
-			return []line{{}, {text: "no key has that in its name"}}
+			text = "no key has that in its name"
 		case m.interval > 0 && m.scanned.IsZero() && m.scanErr == "":
-			return []line{{}, {text: "looking for keys"}}
-		default:
-			return []line{{}, {text: "no keys yet"}}
+			text = "looking for keys"
 		}
+		return []screen.Line{{}, {Text: text}}
 	}
-	at := m.place(rows)
+	at := m.indexOfSelected(rows)
 	m.selected = rows[at].key
 	m.first = min(max(m.first, at-m.page+1, 0), at, max(len(rows)-m.page, 0))
 	visible := rows[m.first:min(m.first+m.page, len(rows))]
 	l := newLayout(width, visible)
-	mark := func(o order, title string) string {
-		if m.order != o {
-			return title
-		}
-		if m.reversed {
-			return title + "^"
-		}
-		return title + "v"
+	titles := map[order]string{byKey: "KEY", byAge: "AGE", byRate: "W/S"}
+	if m.reversed {
+		titles[m.order] += "^"
+	} else {
+		titles[m.order] += "v"
 	}
-	lines := []line{{text: l.row(mark(byKey, "KEY"), "VALUE", mark(byAge, "AGE"), mark(byRate, "W/S"), "LEASE"), style: faint}}
+	lines := []screen.Line{{Text: l.row(titles[byKey], "VALUE", titles[byAge], titles[byRate], "LEASE"), Style: screen.Faint}}
 	for i, r := range visible {
-		drawn := line{text: l.row(format.Word(r.key), r.shownValue(), r.age(now), r.rate(now), r.bar(now))}
+		drawn := screen.Line{Text: l.row(format.Word(r.key), r.shownValue(), r.age(now), r.rate(now), r.bar(now))}
 		switch {
 		case m.first+i == at:
-			drawn.text, drawn.style = pad(drawn.text, width), inverse
+			drawn.Text, drawn.Style = screen.Pad(drawn.Text, width), screen.Inverse
 		case r.err != "":
-			drawn.style = alert
+			drawn.Style = screen.Alert
 		case r.read && !r.found:
-			drawn.style = faint
+			drawn.Style = screen.Faint
 		}
 		lines = append(lines, drawn)
 	}
@@ -242,10 +218,10 @@ func (r *row) shownValue() string {
 	return format.ValueLine(beginning(r.value), "")
 }
 
-// age is how long ago the key was written, by the version that the store gave it.
+// age returns how long ago the key was written, by the version that the store gave it.
 func (r *row) age(now time.Time) string {
 	at := r.version.Time()
-	if !r.found { // the version of a deletion is that of what was deleted
+	if !r.found { // the version of a deletion is the version of the deleted value
 		at = r.changed
 	}
 	if !r.read || at.IsZero() || r.found && r.version.IsZero() {
@@ -260,15 +236,14 @@ func (r *row) rate(now time.Time) string {
 	case n == 0:
 		return ""
 	case n < 10:
-		return strconv.FormatFloat(n, 'f', 1, 64)
+		return fmt.Sprintf("%.1f", n)
 	case n < 10000:
-		return strconv.FormatFloat(n, 'f', 0, 64)
-	default:
-		return strconv.FormatFloat(n/1000, 'f', 0, 64) + "k"
+		return fmt.Sprintf("%.0f", n)
 	}
+	return fmt.Sprintf("%.0fk", n/1000)
 }
 
-// bar is the lease of a lock as far as it was seen.
+// bar draws the estimated lease of a lock.
 func (r *row) bar(now time.Time) string {
 	every, left, isLock := r.lease(now)
 	if !isLock {
@@ -278,31 +253,28 @@ func (r *row) bar(now time.Time) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + short(every)
 }
 
-// short is a duration in few characters.
+// short formats a duration in few characters.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Second:
-		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+		return fmt.Sprintf("%dms", d.Milliseconds())
 	case d < 10*time.Second && d%time.Second != 0:
-		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', 1, 64) + "s"
+		return fmt.Sprintf("%.1fs", d.Truncate(100*time.Millisecond).Seconds())
 	case d < time.Minute:
-		return strconv.Itoa(int(d.Seconds())) + "s"
+		return fmt.Sprintf("%ds", int(d.Seconds()))
 	case d < time.Hour:
 		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	case d < 24*time.Hour:
 		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	default:
-		return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
-
-// viewOpen draws everything that is known of one key.
-func (m *model) viewOpen(width, height int, now time.Time) []line {
+// viewOpen returns the details of the open key.
+func (m *model) viewOpen(width, height int, now time.Time) []screen.Line {
 	r := m.rows[m.open]
 	if r == nil {
-		return []line{{text: "the key is no longer shown"}}
+		return []screen.Line{{Text: "the key is no longer shown"}}
 	}
 	lines := r.details(width, now)
 	m.page = max(height-1, 1)
@@ -310,25 +282,30 @@ func (m *model) viewOpen(width, height int, now time.Time) []line {
 	return lines[m.scroll:]
 }
 
-// mostShown is how many bytes a value may have that is shown whole: it is laid out again for
-// each screen.
-const mostShown = 256 << 10
+// maxValue is the size in bytes up to which a value is shown whole. It is formatted again for each
+// screen.
+const maxValue = 256 << 10
 
-func (r *row) details(width int, now time.Time) []line {
-	lines := []line{{text: format.Word(r.key), style: bold}}
-	add := func(text string) { lines = append(lines, wrap(text, width)...) }
-	title := func(text string) { lines = append(lines, line{}, line{text: text, style: faint}) }
+func (r *row) details(width int, now time.Time) []screen.Line {
+	lines := []screen.Line{{Text: format.Word(r.key), Style: screen.Bold}}
+	add := func(text string) { lines = append(lines, screen.Wrap(text, width)...) }
+	title := func(text string) { lines = append(lines, screen.Line{}, screen.Line{Text: text, Style: screen.Faint}) }
 	switch {
 	case r.err != "":
-		for _, l := range wrap(format.Escape(r.err), width) {
-			lines = append(lines, line{l.text, alert})
+		add(r.shownValue())
+		for i := range lines[1:] {
+			lines[1+i].Style = screen.Alert
 		}
 	case !r.read:
 		add("not read yet")
 	case !r.found:
 		add(r.shownValue())
 	default:
-		add(versionLine(r.version) + "  " + format.Age(now.Sub(r.version.Time())) + ", " + format.Size(int64(len(r.value))))
+		version := "version unknown"
+		if !r.version.IsZero() {
+			version = "version " + format.Escape(r.version.String())
+		}
+		add(version + "  " + format.Age(now.Sub(r.version.Time())) + ", " + format.Size(int64(len(r.value))))
 		if every, left, isLock := r.lease(now); isLock {
 			add(fmt.Sprintf("the same value again, at most %s apart: a lock, held by what the value names", short(every)))
 			if left == 0 {
@@ -336,20 +313,18 @@ func (r *row) details(width int, now time.Time) []line {
 			}
 		}
 		title("VALUE")
-		if len(r.value) > mostShown {
+		if len(r.value) > maxValue {
 			add(r.shownValue())
 			add("only the beginning is shown: sscli get " + format.BriefWord(r.key) + " prints it")
 			break
 		}
-		for text := range strings.Lines(string(format.AppendValue(nil, r.value, "", format.Options{}))) {
-			lines = append(lines, line{text: strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\t", "    ")})
-		}
+		lines = append(lines, textLines(string(format.AppendValue(nil, r.value, "", format.Options{})))...)
 	}
 	title("HISTORY since top began, the latest first")
 	for i := len(r.history) - 1; i >= 0; i-- {
 		add(r.history[i].text())
 	}
-	if r.tapped {
+	if r.trace {
 		title("PACKETS of this connection, by seconds since top began, the latest first")
 	}
 	for i := len(r.packets) - 1; i >= 0; i-- {
@@ -358,27 +333,8 @@ func (r *row) details(width int, now time.Time) []line {
 	return lines
 }
 
-// wrap breaks a long text into lines.
-func wrap(text string, width int) []line {
-	var lines []line
-	for text != "" || lines == nil {
-		end, columns := len(text), 0
-		for i, c := range text {
-			if columns += format.Width(c); columns > width && i > 0 {
-				end = i
-				break
-			}
-		}
-		lines = append(lines, line{text: text[:end]})
-		if text = text[end:]; text != "" {
-			text = "    " + strings.TrimLeft(text, " ")
-		}
-	}
-	return lines
-}
-
 func (c change) text() string {
-	text := clock(c.time) + "  " + c.op
+	text := c.time.UTC().Format("15:04:05.000") + "  " + c.op
 	if c.note != "" {
 		text += "  " + format.Escape(c.note)
 	}
@@ -392,11 +348,4 @@ func (c change) text() string {
 		text += "  " + format.Escape(c.version.String())
 	}
 	return text
-}
-
-func versionLine(v client.Version) string {
-	if v.IsZero() {
-		return "version unknown"
-	}
-	return "version " + format.Escape(v.String())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/screen"
 	"github.com/sscli/sscli/format"
 )
 
@@ -32,7 +33,7 @@ func event(kind client.EventKind, key, value string, at time.Time) client.Event 
 // example is a model with a key of each sort, and the time of its last event.
 func example() (*model, time.Time) {
 	m := newModel("mqtt://127.0.0.1:1883")
-	m.tapped = true
+	m.trace = true
 	m.patterns, m.interval, m.scanned = []string{"*"}, 5*time.Second, begin().Add(2*time.Second)
 	for _, e := range []client.Event{
 		event(client.EventInitial, "thermostat/1", `{"temp":21.5,"mode":"auto"}`, begin().Add(-3*time.Hour)),
@@ -46,18 +47,18 @@ func example() (*model, time.Time) {
 		event(client.EventInitial, "wide 漢字", "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字", begin()),
 	} {
 		e.Time = begin()
-		m.happened(e)
+		m.handleEvent(e)
 	}
 	m.rows["gone"].changed = begin().Add(time.Second)
 	for i := 1; i <= 4; i++ {
 		at := begin().Add(time.Duration(i) * time.Second)
-		m.happened(event(client.EventSet, "lock", "job-7:ABCDEFGH", at))
+		m.handleEvent(event(client.EventSet, "lock", "job-7:ABCDEFGH", at))
 	}
 	now := begin().Add(4500 * time.Millisecond)
 	for range 25 {
-		m.happened(event(client.EventSet, "counter", "7", now.Add(-time.Second)))
+		m.handleEvent(event(client.EventSet, "counter", "7", now.Add(-time.Second)))
 	}
-	m.refuse([]string{"secret"}, "the store answered: not authorized")
+	m.add("secret").err = "the store answered: not authorized"
 	return m, now
 }
 
@@ -71,16 +72,16 @@ func TestViews(t *testing.T) {
 		}
 		fmt.Fprintf(&all, "== %s, %d columns\n", name, width)
 		for _, l := range m.view(width, height, now) {
-			mark := [...]string{plain: " ", bold: "*", faint: "-", inverse: ">", alert: "!"}[l.style]
-			all.WriteString(strings.TrimRight(mark+l.text, " ") + "\n")
+			mark := [...]string{screen.Plain: " ", screen.Bold: "*", screen.Faint: "-", screen.Inverse: ">", screen.Alert: "!"}[l.Style]
+			all.WriteString(strings.TrimRight(mark+l.Text, " ") + "\n")
 		}
 	}
 	keys := func(typed string) func(*model, time.Time) {
 		return func(m *model, now time.Time) {
-			parsed, _ := parseKeys([]byte(typed))
+			parsed, _ := screen.ParseKeys([]byte(typed))
 			for _, k := range parsed {
 				m.view(80, 14, now)
-				m.typed(k, now)
+				m.handleKey(k, now)
 			}
 		}
 	}
@@ -88,7 +89,7 @@ func TestViews(t *testing.T) {
 		show("table", width, 13, nil)
 		show("open", width, 16, keys("lll/lock\r\x1b[B\r"))
 		show("away", width, 6, func(m *model, _ time.Time) {
-			m.happened(client.Event{Kind: client.EventDown, Time: begin(), Err: errors.New("read tcp: connection reset by peer")})
+			m.handleEvent(client.Event{Kind: client.EventDown, Time: begin(), Err: errors.New("read tcp: connection reset by peer")})
 		})
 		show("help", width, 20, keys("?"))
 		show("no SCAN", width, 5, func(m *model, _ time.Time) { m.noScan = true })
@@ -97,7 +98,7 @@ func TestViews(t *testing.T) {
 	show("empty store", 80, 6, func(m *model, _ time.Time) { m.rows = map[string]*row{} })
 	show("typing a filter", 80, 6, keys("/WOR"))
 	show("nothing passes", 80, 6, keys("/zzz\r"))
-	show("too many", 80, 5, func(m *model, _ time.Time) { m.left = 41 })
+	show("too many", 80, 5, func(m *model, _ time.Time) { m.unwatched = 41 })
 	show("scan error", 80, 5, func(m *model, _ time.Time) { m.scanErr = "no reply within 10s" })
 	show("end", 80, 6, keys("G"))
 	show("JSON", 40, 20, keys("/therm\r\r"))
@@ -126,24 +127,24 @@ func FuzzView(f *testing.F) {
 	f.Add("k", []byte("漢字\t\n\r\x00"), "\rjjG", uint8(21), uint8(5))
 	f.Fuzz(func(t *testing.T, name string, value []byte, typed string, width, height uint8) {
 		m, now := example()
-		m.happened(client.Event{Kind: client.EventSet, Key: name, Value: value, HasValue: true, Time: now, Version: client.Version{Wall: 1, Node: name}})
-		m.happened(client.Event{Kind: client.EventOther, Key: name, Word: string(value), Time: now})
-		m.happened(client.Event{Kind: client.EventDown, Time: now, Err: errors.New(name)})
+		m.handleEvent(client.Event{Kind: client.EventSet, Key: name, Value: value, HasValue: true, Time: now, Version: client.Version{Wall: 1, Node: name}})
+		m.handleEvent(client.Event{Kind: client.EventOther, Key: name, Word: string(value), Time: now})
+		m.handleEvent(client.Event{Kind: client.EventDown, Time: now, Err: errors.New(name)})
 		m.selected = name
 		m.rows[name].packets = []string{format.Escape(value)}
-		keys, _ := parseKeys([]byte(typed))
-		for _, k := range append([]key{keyOther}, keys...) {
-			m.typed(k, now)
+		keys, _ := screen.ParseKeys([]byte(typed))
+		for _, k := range append([]screen.Key{screen.KeyOther}, keys...) {
+			m.handleKey(k, now)
 			lines := m.view(int(width), int(height), now)
-			if len(lines) > int(height) || height >= smallestHeight && width >= smallestWidth && len(lines) != int(height) {
+			if len(lines) > int(height) || height >= minHeight && width >= minWidth && len(lines) != int(height) {
 				t.Fatalf("%d lines on a screen of %d", len(lines), height)
 			}
 			for _, l := range lines {
-				if n := format.Columns(l.text); n > int(width) {
-					t.Errorf("%d columns on a screen of %d: %q", n, width, l.text)
+				if n := format.Columns(l.Text); n > int(width) {
+					t.Errorf("%d columns on a screen of %d: %q", n, width, l.Text)
 				}
-				if !utf8.ValidString(l.text) || strings.ContainsFunc(l.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-					t.Errorf("not safe on a terminal: %q", l.text)
+				if !utf8.ValidString(l.Text) || strings.ContainsFunc(l.Text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+					t.Errorf("not safe on a terminal: %q", l.Text)
 				}
 			}
 		}
@@ -169,9 +170,9 @@ func TestSortAndFilter(t *testing.T) {
 		{"\x1b", "binary,counter,gone,lock,long,missing,secret,thermostat/1,two words,wide 漢字"},
 		{"/q\r/\x15漢\r", "wide 漢字"},
 	} {
-		keys, _ := parseKeys([]byte(step.keys))
+		keys, _ := screen.ParseKeys([]byte(step.keys))
 		for _, k := range keys {
-			if act := m.typed(k, now); act != actNothing {
+			if act := m.handleKey(k, now); act != actNothing {
 				t.Errorf("%q does %v", step.keys, act)
 			}
 		}
@@ -185,12 +186,12 @@ func TestSortAndFilter(t *testing.T) {
 func TestSelection(t *testing.T) {
 	m := newModel("")
 	for i := range 100 {
-		m.happened(event(client.EventInitial, fmt.Sprintf("k%03d", i), "v", begin()))
+		m.handleEvent(event(client.EventInitial, fmt.Sprintf("k%03d", i), "v", begin()))
 	}
 	typed := func(s string) {
-		keys, _ := parseKeys([]byte(s))
+		keys, _ := screen.ParseKeys([]byte(s))
 		for _, k := range keys {
-			m.typed(k, begin())
+			m.handleKey(k, begin())
 		}
 	}
 	expect := func(key string) {
@@ -198,10 +199,10 @@ func TestSelection(t *testing.T) {
 		lines := m.view(80, 14, begin())
 		n := 0
 		for _, l := range lines {
-			if l.style == inverse {
+			if l.Style == screen.Inverse {
 				n++
-				if !strings.HasPrefix(l.text, key) {
-					t.Errorf("selected is %q, want %s", l.text, key)
+				if !strings.HasPrefix(l.Text, key) {
+					t.Errorf("selected is %q, want %s", l.Text, key)
 				}
 			}
 		}
@@ -213,7 +214,7 @@ func TestSelection(t *testing.T) {
 	typed("jjj")
 	expect("k003")
 	for i := range 50 {
-		m.happened(event(client.EventInitial, fmt.Sprintf("a%03d", i), "v", begin()))
+		m.handleEvent(event(client.EventInitial, fmt.Sprintf("a%03d", i), "v", begin()))
 	}
 	expect("k003")
 	typed("G")
@@ -224,7 +225,7 @@ func TestSelection(t *testing.T) {
 	expect("k087")
 	typed("gk")
 	expect("a000")
-	if act := m.typed('q', begin()); act != actQuit {
+	if act := m.handleKey('q', begin()); act != actQuit {
 		t.Errorf("q does %v", act)
 	}
 }
@@ -254,26 +255,26 @@ func TestLease(t *testing.T) {
 			t.Errorf("after %s: lock %v, every %s, %q; want %v, %s, %q", now.Sub(begin()), isLock, every, bar, wantLock, wantEvery, wantBar)
 		}
 	}
-	m.happened(event(client.EventInitial, "lock", "a", now))
+	m.handleEvent(event(client.EventInitial, "lock", "a", now))
 	expect(false, 0, "")
 	for range 3 {
 		now = now.Add(2 * time.Second)
-		m.happened(event(client.EventSet, "lock", "a", now))
+		m.handleEvent(event(client.EventSet, "lock", "a", now))
 	}
 	expect(true, 2*time.Second, "[##########] 2s")
 	now = now.Add(3 * time.Second)
 	expect(true, 2*time.Second, "[#####.....] 2s")
-	m.happened(event(client.EventSet, "lock", "a", now)) // a late one
+	m.handleEvent(event(client.EventSet, "lock", "a", now)) // a late one
 	now = now.Add(time.Hour)
 	expect(true, 3*time.Second, "[..........] 3s")
-	m.happened(event(client.EventSet, "lock", "b", now))
+	m.handleEvent(event(client.EventSet, "lock", "b", now))
 	expect(false, 0, "")
 	for range 3 {
 		now = now.Add(time.Second)
-		m.happened(event(client.EventSet, "lock", "b", now))
+		m.handleEvent(event(client.EventSet, "lock", "b", now))
 	}
 	expect(true, time.Second, "[##########] 1s")
-	m.happened(event(client.EventDelete, "lock", "", now))
+	m.handleEvent(event(client.EventDelete, "lock", "", now))
 	expect(false, 0, "")
 }
 
@@ -281,10 +282,10 @@ func TestLease(t *testing.T) {
 func TestBounded(t *testing.T) {
 	m := newModel("")
 	for range 3 * maxHistory {
-		m.happened(event(client.EventSet, "k", strings.Repeat("x", 3*mostLine), begin()))
+		m.handleEvent(event(client.EventSet, "k", strings.Repeat("x", 3*maxLine), begin()))
 	}
 	r := m.rows["k"]
-	if len(r.history) != maxHistory || len(r.history[0].value) != mostLine {
+	if len(r.history) != maxHistory || len(r.history[0].value) != maxLine {
 		t.Errorf("%d changes, the first with %d bytes", len(r.history), len(r.history[0].value))
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A fieldView remembers one field of the values of keys, for --field.
+// A fieldView follows one field of the values of keys, for --field.
 type fieldView struct {
 	app  *app.App
 	path jsonfield.Path
-	last map[string]lastField // by key; without an entry the field is not known
+	last map[string]lastField // by key; no entry = not known
 }
 
-// A lastField is what is known of the field of a key.
+// A lastField is the last value of a field.
 type lastField struct {
 	value   jsonfield.Value
-	notJSON bool // the value was no JSON, and the user was told
+	notJSON bool // the value of the key was not JSON, which was printed
 }
 
-// newFieldView returns a view of the field at a path; nil for an empty path.
+// newFieldView returns a fieldView for a path; nil for an empty path.
 func newFieldView(a *app.App, path string) (*fieldView, error) {
 	if path == "" {
 		return nil, nil
@@ -35,20 +35,20 @@ func newFieldView(a *app.App, path string) (*fieldView, error) {
 	return &fieldView{app: a, path: p, last: make(map[string]lastField)}, nil
 }
 
-// see takes the next event, and reports whether it says anything new of the field. It returns
-// what the event says of the field, and an event for --until whose value is the field.
-func (f *fieldView) see(e client.Event) (shown format.FieldChange, field client.Event, news bool) {
+// compare handles the next event. It returns the change of the field, an event for --until whose
+// value is the field, and whether the event must be shown.
+func (f *fieldView) compare(e client.Event) (shown format.FieldChange, field client.Event, isNew bool) {
 	shown.Path = f.path.String()
 	switch e.Kind {
 	case client.EventInitial, client.EventResync, client.EventSet, client.EventDelete:
 	default:
-		return format.FieldChange{}, e, true // not about a value
+		return format.FieldChange{}, e, true // it is not about a value
 	}
 	before, known := f.last[e.Key]
 	shown.Old = before.value.String()
 	if e.Kind == client.EventSet && !e.HasValue {
 		delete(f.last, e.Key)
-		return shown, client.Event{Kind: client.EventOther}, true // nothing to judge
+		return shown, client.Event{Kind: client.EventOther}, true // the value is not known
 	}
 	var now lastField
 	if e.HasValue {
@@ -60,7 +60,7 @@ func (f *fieldView) see(e client.Event) (shown format.FieldChange, field client.
 	}
 	f.last[e.Key] = now
 	shown.New = now.value.String()
-	news = !known || !jsonfield.Equal(before.value, now.value) ||
+	isNew = !known || !jsonfield.Equal(before.value, now.value) ||
 		e.Kind == client.EventResync && e.Continuity != client.ContinuityProven
-	return shown, client.Event{Key: e.Key, HasValue: now.value.Exists(), Value: []byte(now.value.Text())}, news
+	return shown, client.Event{Key: e.Key, HasValue: now.value.Exists(), Value: []byte(now.value.Text())}, isNew
 }

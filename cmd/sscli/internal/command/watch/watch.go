@@ -1,3 +1,13 @@
+// Package watch is the command `sscli watch`: it prints the changes of keys, or runs a
+// command for each.
+//
+//	sscli watch setpoint
+//	sscli watch config -- ./reload.sh
+//
+// [New] builds the command. Events come from client.Session.Watch, which says what a watch
+// proves; this package decides when to end, and with which exit code. Commands run one at a
+// time, in the order of the events; meanwhile up to --buffer events wait. The watch ends at once
+// when nobody can read standard output any more.
 package watch
 
 import (
@@ -23,10 +33,18 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// errForOver ends a watch, as signals and errors do.
-var errForOver = errors.New("the time of --for is over")
+// An end is a reason of [format.End] to end a watch that is not an error.
+type end string
 
-type watchFlags struct {
+func (e end) Error() string { return "ended by --" + string(e) }
+
+const (
+	endFor   end = "for" // --for is over
+	endUntil end = "until"
+	endCount end = "count"
+)
+
+type flags struct {
 	count                int
 	forDur, until        config.Text
 	noInitial, failOnGap bool
@@ -37,8 +55,9 @@ type watchFlags struct {
 	show                 format.Show
 }
 
+// New returns the command.
 func New(a *app.App) *cobra.Command {
-	var f watchFlags
+	var f flags
 	cmd := &cobra.Command{
 		Use:     "watch KEY... [-- CMD...]",
 		Short:   "Stream changes of keys",
@@ -46,7 +65,7 @@ func New(a *app.App) *cobra.Command {
 		Long: `Print the value of each key (initial), then each change (set, delete) as it happens,
 until interrupted. Keys are exact; the store knows no patterns.
 
-When the connection was lost, watch connects again and prints the value of each key
+After the connection was lost, watch connects again and prints the value of each key
 (resync), after a gap if changes are missing or may be: continuity is proven, lost or
 unknown.
 
@@ -91,20 +110,14 @@ and the watch, and fg continues both.`,
 }
 
 // options parses durations and checks numbers.
-func (f watchFlags) options() (o client.WatchOptions, forDur time.Duration, err error) {
+func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error) {
 	for _, d := range []struct {
 		flag string
 		text config.Text
 		to   *time.Duration
 	}{{"--audit", f.audit, &o.Audit}, {"--retry-for", f.retryFor, &o.RetryFor}, {"--for", f.forDur, &forDur}} {
-		if d.text == "" {
-			continue
-		}
-		if *d.to, err = config.ParseDuration(string(d.text)); err != nil {
-			return o, 0, fault.Usagef("%s: %w", d.flag, err)
-		}
-		if *d.to <= 0 {
-			return o, 0, fault.Usagef("%s %s: must be greater than 0", d.flag, d.text)
+		if *d.to, err = app.ParsePositiveDuration(d.flag, d.text); err != nil {
+			return o, 0, err
 		}
 	}
 	if f.count < 0 || f.buffer < 1 {
@@ -114,7 +127,7 @@ func (f watchFlags) options() (o client.WatchOptions, forDur time.Duration, err 
 	return o, forDur, nil
 }
 
-// A condition is the one of --until: it reports whether an event meets it.
+// A condition reports whether an event meets --until.
 type condition func(client.Event) bool
 
 func parseUntil(text string) (condition, error) {
@@ -134,7 +147,7 @@ func parseUntil(text string) (condition, error) {
 }
 
 // readKeys reads keys, one per line, as the raw output writes them.
-func readKeys(a *app.App, ctx context.Context, name string) ([]string, error) {
+func readKeys(ctx context.Context, a *app.App, name string) ([]string, error) {
 	text, err := a.Read(ctx, name, "the keys, one per line")
 	if fault.IsA[*fs.PathError](err) && name != "-" {
 		return nil, &fault.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
@@ -158,7 +171,7 @@ func readKeys(a *app.App, ctx context.Context, name string) ([]string, error) {
 	return keys, nil
 }
 
-func run(ctx context.Context, a *app.App, f watchFlags, keys, command []string) error {
+func run(ctx context.Context, a *app.App, f flags, keys, command []string) error {
 	options, forDur, err := f.options()
 	if err != nil {
 		return err
@@ -168,7 +181,7 @@ func run(ctx context.Context, a *app.App, f watchFlags, keys, command []string) 
 		return err
 	}
 	if f.keysFrom != "" {
-		more, err := readKeys(a, ctx, string(f.keysFrom))
+		more, err := readKeys(ctx, a, string(f.keysFrom))
 		if err != nil {
 			return err
 		}
@@ -193,164 +206,165 @@ func run(ctx context.Context, a *app.App, f watchFlags, keys, command []string) 
 	})
 }
 
-// watch watches keys until something ends the watch: its time, if forDur is not 0, counts from
-// its confirmation.
+// watch watches keys until something ends the watch. forDur is --for; 0 = none.
 func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, options client.WatchOptions, forDur time.Duration) error {
 	a := v.app
 	ctx, stop := output.UntilClosed(ctx, a.Stdout)
 	defer stop()
 	w, err := s.Watch(ctx, keys, options)
 	if err == nil {
+		// --for begins when the watch is confirmed; before that, the timeout counts.
 		if forDur > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, forDur, errForOver)
+			ctx, cancel = context.WithTimeoutCause(ctx, forDur, endFor)
 			defer cancel()
 		}
 		defer app.CollectLess()()
+		var rows []format.Row
 		v.runner = process.NewRunner()
 		defer v.runner.Close()
-		a.Out.Measure(rows(keys)...)
+		for _, key := range keys {
+			rows = append(rows, format.Event{Op: string(client.EventInitial), Key: key})
+		}
+		a.Out.Measure(rows...) // to align their columns
 		err = v.run(ctx, w)
-		closeWatch(a, w)
+		if closed := w.Close(); closed != nil {
+			a.Note("the store was not told that the watch has ended: " + closed.Error())
+		}
 	}
 	switch {
-	case errors.Is(err, errForOver) && v.f.until != "":
+	case errors.Is(err, endFor) && v.f.until != "":
 		return fault.ErrNo
-	case errors.Is(err, errForOver), errors.Is(err, output.ErrClosed):
+	case errors.Is(err, endFor), errors.Is(err, output.ErrClosed):
 		return nil
 	}
 	return err
 }
 
-// closeWatch ends the watch at the store.
-func closeWatch(a *app.App, w *client.Watch) {
-	if err := w.Close(); err != nil {
-		a.Note("the store was not told that the watch has ended: " + err.Error())
-	}
-}
-
 // A viewer shows the events of a watch.
 type viewer struct {
 	app     *app.App
-	f       watchFlags
-	field   *fieldView // nil without --field
+	f       flags
+	field   *fieldView // nil = no --field
 	until   condition
 	command []string
 	runner  *process.Runner
 	changes int
 	refused error // of the first key that is no longer watched
 	outage  app.Outage
-	result  format.Event // of the event that is being shown
+	result  format.Event // the event that is being shown
 }
 
-// rows are events as far as they are known before, to align their columns.
-func rows(keys []string) (rows []format.Row) {
-	for _, key := range keys {
-		rows = append(rows, format.Event{Op: string(client.EventInitial), Key: key})
-	}
-	return rows
-}
-
-// run shows events until something ends the watch, and says what.
+// run shows events until something ends the watch, and says what ended it.
 func (v *viewer) run(ctx context.Context, w *client.Watch) error {
-	reason, err := v.loop(ctx, w)
+	err := v.loop(ctx, w)
 	if errors.Is(err, output.ErrClosed) {
 		return err
 	}
-	if v.refused != nil && (err == nil || errors.Is(err, errForOver)) {
+	reason := endReason(err)
+	if _, ok := errors.AsType[end](err); ok && (v.refused != nil || err != endFor) {
 		err = v.refused
 	}
 	if len(v.command) == 0 {
-		if endErr := v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}); err == nil {
-			err = endErr
+		if printErr := v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}); err == nil {
+			err = printErr
 		}
 	}
 	return err
 }
 
-func (v *viewer) loop(ctx context.Context, w *client.Watch) (reason string, err error) {
+// loop handles events until something ends the watch, which it returns.
+func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 	for {
-		// Events that have arrived already share a write.
+		// Events that have already arrived share a write.
 		if !w.Ready() {
 			if err := v.app.Flush(); err != nil {
-				return endReason(err), err
+				return err
 			}
 		}
 		e, err := v.outage.Next(ctx, v.app, w, "connecting again")
 		if err != nil {
-			return endReason(err), err
+			return err
 		}
 		switch e.Kind {
 		case client.EventDown, client.EventUp, client.EventOther, client.EventError:
-			// Before the warning.
+			// A warning follows, which must come after the events before it.
 			if err := v.app.Flush(); err != nil {
-				return endReason(err), err
+				return err
 			}
 		}
 		switch e.Kind {
-		case client.EventError:
-			v.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
-			if v.refused == nil {
-				v.refused = e.Err
-			}
 		case client.EventDown:
 			v.outage.Trouble(v.app, e.Err, "connecting again")
 			continue
 		case client.EventUp:
 			v.outage.Over(v.app, ", all keys are watched")
 			continue
+		case client.EventError:
+			v.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
+			if v.refused == nil {
+				v.refused = e.Err
+			}
 		case client.EventInitial:
 			if !e.HasValue {
 				v.app.NotePattern(e.Key)
 			}
 		}
-		judged, shown, news := e, format.FieldChange{}, true
-		if v.field != nil {
-			shown, judged, news = v.field.see(e)
-		}
-		if !news {
-			continue
-		}
-		if err := v.show(e, shown); err != nil {
-			return endReason(err), err
-		}
-		change := e.Kind == client.EventSet || e.Kind == client.EventDelete || e.Kind == client.EventOther
-		if change {
-			v.changes++
-		}
-		switch {
-		case e.Kind == client.EventGap:
-			if v.f.failOnGap {
-				return endReason(fault.ErrGap), fault.ErrGap
-			}
-		case e.Kind == client.EventError, e.Kind == client.EventUnaudited:
-		case judged.Kind != client.EventOther && (change || !v.f.noInitial) && v.until(judged):
-			return "until", nil
-		case v.f.count > 0 && v.changes >= v.f.count:
-			return "count", nil
+		if err := v.handle(e); err != nil {
+			return err
 		}
 	}
 }
 
-func endReason(err error) string {
+// handle shows an event, and returns an error if it ends the watch.
+func (v *viewer) handle(e client.Event) error {
+	checked, shown := e, format.FieldChange{} // checked is for --until
+	if v.field != nil {
+		var isNew bool
+		if shown, checked, isNew = v.field.compare(e); !isNew {
+			return nil
+		}
+	}
+	if err := v.show(e, shown); err != nil {
+		return err
+	}
+	change := e.Kind == client.EventSet || e.Kind == client.EventDelete || e.Kind == client.EventOther
+	if change {
+		v.changes++
+	}
 	switch {
-	case errors.Is(err, errForOver):
-		return "for"
+	case e.Kind == client.EventGap:
+		if v.f.failOnGap {
+			return fault.ErrGap
+		}
+	case e.Kind == client.EventError, e.Kind == client.EventUnaudited:
+	case checked.Kind != client.EventOther && (change || !v.f.noInitial) && v.until(checked):
+		return endUntil
+	case v.f.count > 0 && v.changes >= v.f.count:
+		return endCount
+	}
+	return nil
+}
+
+// endReason returns the word for what ended a watch.
+func endReason(err error) string {
+	if e, ok := errors.AsType[end](err); ok {
+		return string(e)
+	}
+	switch {
 	case errors.Is(err, fault.ErrGap):
 		return "gap"
 	case errors.Is(err, client.ErrOverflow):
 		return "overflow"
-	}
-	if _, ok := errors.AsType[*signals.Interrupted](err); ok {
+	case fault.IsA[*signals.Interrupted](err):
 		return "interrupted"
-	}
-	if _, ok := errors.AsType[*fault.ExitError](err); ok {
+	case fault.IsA[*fault.ExitError](err):
 		return "command"
 	}
 	return "error"
 }
 
-// show prints an event, or runs the command for it. field is that of --field.
+// show prints an event, or runs the command for it. field is the change of --field.
 func (v *viewer) show(e client.Event, field format.FieldChange) error {
 	if e.Kind == client.EventInitial && v.f.noInitial {
 		return nil
@@ -384,7 +398,7 @@ func (v *viewer) exec(e format.Event) error {
 	}
 	key := e.Key
 	if strings.Contains(key, "\x00") {
-		key = format.Escape(key) // an environment cannot hold it as it is
+		key = format.Escape(key) // an environment variable cannot hold a NUL
 	}
 	text := ""
 	if e.Version != nil {

@@ -1,4 +1,4 @@
-package main
+package watch_test
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -17,7 +16,13 @@ import (
 func TestWatchFieldBreaks(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
-	apptest.Put(t, store, "cfg", `{"mode":"auto"}`)
+	put := func(value string) {
+		t.Helper()
+		if _, err := store.Set("cfg", value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(`{"mode":"auto"}`)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	await := func(reached func(emulator.State) bool) {
@@ -32,27 +37,27 @@ func TestWatchFieldBreaks(t *testing.T) {
 	}
 	ended := make(chan result, 1)
 	go func() {
-		code, stdout, stderr := apptest.Run(t, table(), nil, "watch", "cfg", "--field", ".mode", "-n", "2", "-u", store.URL(), "-o", "raw")
+		code, stdout, stderr := runWatch(t, store, "cfg", "--field", ".mode", "-n", "2")
 		ended <- result{code, stdout, stderr}
 	}()
 	// A watch asks for a key, and then reads it: two requests.
 	read := 2
 	await(func(s emulator.State) bool { return s.Replies == read && s.Registrations == 1 })
-	apptest.Put(t, store, "cfg", `{"mode":"auto","n":1}`)
+	put(`{"mode":"auto","n":1}`)
 	await(func(s emulator.State) bool { return s.Notifications == 1 })
 	store.DropAll()
 	read += 2
 	await(func(s emulator.State) bool { return s.Replies == read && s.Registrations == 1 })
-	apptest.Put(t, store, "cfg", `{"mode":"manual"}`)
+	put(`{"mode":"manual"}`)
 	await(func(s emulator.State) bool { return s.Notifications == 2 })
 	store.RefuseConnect(func(string, string) byte { return 0x88 })
 	store.DropAll()
 	await(func(s emulator.State) bool { return s.Clients == 0 })
-	apptest.Put(t, store, "cfg", `{"mode":"manual","n":2}`)
+	put(`{"mode":"manual","n":2}`)
 	store.RefuseConnect(nil)
 	read += 2
 	await(func(s emulator.State) bool { return s.Replies == read && s.Registrations == 1 })
-	apptest.Put(t, store, "cfg", `{"mode":"end"}`)
+	put(`{"mode":"end"}`)
 	got := <-ended
 	want := `initial	cfg	V	-	"auto"
 set	cfg	V	"auto"	"manual"

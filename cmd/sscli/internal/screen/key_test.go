@@ -1,4 +1,4 @@
-package top
+package screen
 
 import (
 	"slices"
@@ -11,29 +11,29 @@ import (
 )
 
 func TestParseKeys(t *testing.T) {
-	for in, want := range map[string][]key{
+	for in, want := range map[string][]Key{
 		"qé/":                {'q', 'é', '/'},
-		"\x1b[A\x1bOB\x1b[C": {keyUp, keyDown, keyOther},
-		"\x1b[5~\x1b[6~":     {keyPageUp, keyPageDown},
+		"\x1b[A\x1bOB\x1b[C": {KeyUp, KeyDown, KeyOther},
+		"\x1b[5~\x1b[6~":     {KeyPageUp, KeyPageDown},
 		"\x1b[H\x1b[4~\x1bOM": {
-			keyHome, keyEnd, keyEnter,
+			KeyHome, KeyEnd, KeyEnter,
 		},
-		"\x1b":                       {keyEscape},
-		"\x1b\x1b":                   {keyEscape, keyEscape},
-		"\x1bx":                      {keyEscape, 'x'},
-		"\r\n\x7f\x08":               {keyEnter, keyEnter, keyBackspace, keyBackspace},
-		"\x03\x1a\x15\x0c\x00\x01":   {keyInterrupt, keySuspend, keyClear, keyRedraw, keyOther, keyOther},
-		"\x1b[1;5D\x1b[200~":         {keyOther, keyOther},
-		"\xff\u202e":                 {keyOther, keyOther},
-		"\x1b[11111111111111111111A": {keyOther, '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', 'A'},
+		"\x1b":                       {KeyEscape},
+		"\x1b\x1b":                   {KeyEscape, KeyEscape},
+		"\x1bx":                      {KeyEscape, 'x'},
+		"\r\n\x7f\x08":               {KeyEnter, KeyEnter, KeyBackspace, KeyBackspace},
+		"\x03\x1a\x15\x0c\x00\x01":   {KeyInterrupt, KeySuspend, KeyClear, KeyRedraw, KeyOther, KeyOther},
+		"\x1b[1;5D\x1b[200~":         {KeyOther, KeyOther},
+		"\xff\u202e":                 {KeyOther, KeyOther},
+		"\x1b[11111111111111111111A": {KeyOther, '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1', 'A'},
 	} {
-		got, rest := parseKeys([]byte(in))
+		got, rest := ParseKeys([]byte(in))
 		if diff := cmp.Diff(want, got); diff != "" || len(rest) > 0 {
 			t.Errorf("%q: rest %q (-want +got):\n%s", in, rest, diff)
 		}
 	}
 	for in, want := range map[string]string{"a\xc3": "\xc3", "\x1b[": "\x1b[", "b\x1b[1;": "\x1b[1;"} {
-		if _, rest := parseKeys([]byte(in)); string(rest) != want {
+		if _, rest := ParseKeys([]byte(in)); string(rest) != want {
 			t.Errorf("%q: rest %q, want %q", in, rest, want)
 		}
 	}
@@ -46,8 +46,8 @@ func FuzzParseKeys(f *testing.F) {
 	f.Add([]byte("abc\x1b[A\xc3\xa9"), 3)
 	f.Add([]byte("\x1b[1;5D\x1b\x1bOQ\xff\r"), 5)
 	f.Fuzz(func(t *testing.T, b []byte, at int) {
-		keys, rest := parseKeys(b)
-		if len(rest) > mostSequence {
+		keys, rest := ParseKeys(b)
+		if len(rest) > maxSequence {
 			t.Errorf("%d bytes are left: %q", len(rest), rest)
 		}
 		text := string(b)
@@ -64,8 +64,8 @@ func FuzzParseKeys(f *testing.F) {
 		if strings.ContainsRune(text, escape) || at < 0 || at > len(b) {
 			return
 		}
-		first, left := parseKeys(b[:at])
-		second, end := parseKeys(append(slices.Clone(left), b[at:]...))
+		first, left := ParseKeys(b[:at])
+		second, end := ParseKeys(append(slices.Clone(left), b[at:]...))
 		if pieces := append(first, second...); !slices.Equal(pieces, keys) || string(end) != string(rest) {
 			t.Errorf("%q in two pieces: %v, %q; at once %v, %q", b, pieces, end, keys, rest)
 		}

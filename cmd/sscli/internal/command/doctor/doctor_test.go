@@ -1,0 +1,98 @@
+package doctor
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
+)
+
+// runDoctor runs doctor on a store; nil = none.
+func runDoctor(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	env := make(map[string]string)
+	if store != nil {
+		env["SSCLI_URL"] = store.URL()
+	}
+	return apptest.Run(t, []app.Command{{Name: "doctor", New: New}}, env, append([]string{"doctor"}, args...)...)
+}
+
+// With --write every check runs, and no key is left. The checks end with the first that fails.
+func TestChecks(t *testing.T) {
+	store := emulator.Start(t)
+	code, stdout, stderr := runDoctor(t, store, "--write")
+	for _, name := range []string{"configuration", "lookup", "tcp", "tls", "connect", "subscribe", "store", "round trip", "clock", "write", "notify", "scan", "dialect"} {
+		if !strings.Contains(stdout, name) {
+			t.Errorf("no check %s in\n%s", name, stdout)
+		}
+	}
+	if code != 0 || len(store.Keys()) > 0 {
+		t.Errorf("exit code %d, and the keys %q are left\n%s", code, store.Keys(), stderr)
+	}
+	store.RefuseConnect(func(string, string) byte { return 0x87 })
+	code, stdout, _ = runDoctor(t, store, "--write")
+	if code == 0 || strings.Contains(stdout, "subscribe") || strings.Contains(stdout, "clock") {
+		t.Errorf("%d\n%s\nwant the checks to end with connect", code, stdout)
+	}
+}
+
+// A certificate of either side that expires soon is a warning.
+func TestCertificates(t *testing.T) {
+	now := time.Now()
+	certificate := func(name string, left time.Duration) *x509.Certificate {
+		return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: now.Add(left), DNSNames: []string{name}}
+	}
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		broker, own time.Duration
+		want        string
+		about       string
+	}{
+		{365 * day, 365 * day, format.Pass, ""},
+		{13 * day, 365 * day, format.Warn, `"CN=broker" expires in 312h0m0s`},
+		{365 * day, day, format.Warn, `"CN=own" expires in 24h0m0s`},
+	} {
+		c := &checkup{o: client.Options{TLS: &tls.Config{Certificates: []tls.Certificate{{Leaf: certificate("own", tt.own)}}}}}
+		c.recorder.tls = &tls.ConnectionState{Version: tls.VersionTLS13, PeerCertificates: []*x509.Certificate{certificate("broker", tt.broker)}}
+		check := format.Check{Status: format.Pass}
+		c.certificates(&check, now)
+		if check.Status != tt.want || !strings.Contains(check.Message, tt.about) {
+			t.Errorf("%v and %v: %v, %q", tt.broker, tt.own, check.Status, check.Message)
+		}
+	}
+}
+
+func TestLogin(t *testing.T) {
+	certified := &tls.Config{Certificates: []tls.Certificate{{Leaf: &x509.Certificate{Subject: pkix.Name{CommonName: "op"}}}}}
+	for _, tt := range []struct {
+		o    client.Options
+		want string
+	}{
+		{client.Options{}, "without a login"},
+		{client.Options{Username: "op"}, `as "op"`},
+		{client.Options{TokenFile: "/sat", Username: "op"}, "with the service-account token of /sat"},
+		{client.Options{TLS: certified, Username: "op"}, `with the certificate of "CN=op" and as "op"`},
+	} {
+		if diff := cmp.Diff(tt.want, login(tt.o)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestIsLoopback(t *testing.T) {
+	for address, want := range map[string]bool{"localhost:1883": true, "127.0.0.1:1": true, "[::1]:1": true, "10.0.0.1:1883": false, "broker:1883": false, "x": false} {
+		if got := isLoopback(address); got != want {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+}

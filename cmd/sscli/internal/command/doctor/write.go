@@ -1,0 +1,167 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// scratchPrefix begins the keys that `doctor --write` writes; scratchTTL is their TTL.
+const (
+	scratchPrefix = "sscli/doctor/"
+	scratchTTL    = time.Minute
+)
+
+// key returns a key that deleteKeys deletes.
+func (c *checkup) key(name string) string {
+	key := c.prefix + name
+	c.keys = append(c.keys, key)
+	return key
+}
+
+// deleteKeys deletes the keys of the checks, also after a signal.
+func (c *checkup) deleteKeys(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(c.o.Timeout, 5*time.Second))
+	defer cancel()
+	var left []string
+	for _, key := range c.keys {
+		if _, err := c.s.Del(ctx, key, client.WriteOptions{}); err != nil {
+			left = append(left, key)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return c.print(format.Check{
+		Name: "cleaning up", Status: format.Warn,
+		Message: fmt.Sprintf("some scratch keys may be left, and expire within %v: %s", scratchTTL, strings.Join(left, ", ")),
+	})
+}
+
+// write checks that writes and their conditions do what they should.
+func (c *checkup) write(ctx context.Context) error {
+	const value, other = "\x00\r\n\xff", "other"
+	key := c.key("write")
+	began := time.Now()
+	set := func(value string, condition client.Condition) client.Command {
+		return client.Set(key, []byte(value), client.SetOptions{Condition: condition, TTL: scratchTTL})
+	}
+	vdel := func(value string) client.Command { return client.VDel(key, []byte(value), client.WriteOptions{}) }
+	applied := func(r client.Result) bool { return r.(client.SetResult).Applied }
+	notApplied := func(r client.Result) bool { return !applied(r) }
+	steps := []struct {
+		command client.Command
+		want    string // for the error if the reply does not fit
+		fits    func(client.Result) bool
+	}{
+		{set(value, client.NX), "OK", applied},
+		{client.Get(key), "the value", func(r client.Result) bool { g := r.(client.GetResult); return g.Found && string(g.Value) == value }},
+		{vdel(other), "-1", func(r client.Result) bool { v := r.(client.VDelResult); return v.Found && !v.Deleted }},
+		{set(other, client.NEX), "-1", notApplied},
+		{set(other, client.NX), "-1", notApplied},
+		{vdel(value), "1", func(r client.Result) bool { return r.(client.VDelResult).Deleted }},
+		{client.Get(key), "nothing", func(r client.Result) bool { return !r.(client.GetResult).Found }},
+	}
+	for _, step := range steps {
+		reply, err := c.s.Do(ctx, step.command)
+		if err == nil && !step.fits(reply) {
+			err = &client.AnswerError{Err: fmt.Errorf("want %s", step.want)}
+		}
+		if err != nil {
+			return c.fail(ctx, "write", fault.Describe(step.command, err))
+		}
+		if set, ok := reply.(client.SetResult); ok && !set.Applied {
+			c.refusal, _ = c.recorder.last()
+		}
+	}
+	return c.pass("write", time.Since(began), "set, get and vdel with NX and NEX do what they should")
+}
+
+// notify checks that changes are announced, and measures how long that takes.
+func (c *checkup) notify(ctx context.Context) error {
+	key := c.key("notify")
+	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	w, err := c.s.Watch(limited, []string{key}, client.WatchOptions{})
+	if err != nil {
+		return c.fail(ctx, "notify", err)
+	}
+	defer func() { _ = w.Close() }()
+	began := time.Now()
+	if _, err := c.s.Set(limited, key, nil, client.SetOptions{TTL: scratchTTL}); err != nil {
+		return c.fail(ctx, "notify", fault.Describe(client.Set(key, nil, client.SetOptions{}), err))
+	}
+	if err := next(limited, w, client.EventSet); err != nil {
+		return c.fail(ctx, "notify", fmt.Errorf("the announcement of a set: %w", err))
+	}
+	took := time.Since(began)
+	if _, err := c.s.Del(limited, key, client.WriteOptions{}); err != nil {
+		return c.fail(ctx, "notify", fault.Describe(client.Del(key, client.WriteOptions{}), err))
+	}
+	if err := next(limited, w, client.EventDelete); err != nil {
+		return c.fail(ctx, "notify", fmt.Errorf("the announcement of a deletion: %w", err))
+	}
+	_, c.deletion = c.recorder.last()
+	return c.pass("notify", took, "a set and a deletion are announced")
+}
+
+// next waits for an event of a kind.
+func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
+	for {
+		e, err := w.Next(ctx)
+		if err != nil || e.Kind == kind {
+			return err
+		}
+	}
+}
+
+// scan checks whether the broker has SCAN.
+func (c *checkup) scan(ctx context.Context) error {
+	command := client.Call([]string{wire.VerbScan, c.prefix + "*"}, client.WriteOptions{})
+	_, err := c.s.Do(ctx, command)
+	refused, isStore := errors.AsType[*wire.StoreError](err)
+	switch {
+	case isStore && refused.Kind() == wire.ErrorUnknownCommand:
+		c.unknown, _ = c.recorder.last()
+		return c.skip("scan", "this broker has no SCAN, so keys cannot be listed")
+	case err != nil:
+		f, _ := c.a.Explain(fault.Describe(command, err))
+		return c.print(format.Check{Name: "scan", Status: format.Warn, Message: f.Message, Hint: f.Hint})
+	}
+	return c.pass("scan", 0, "this broker has SCAN: keys can be listed")
+}
+
+// dialect shows which forms the broker uses where the published protocol and the SDKs differ or
+// say nothing (protocol.md 2.3, 2.6, 3.1).
+func (c *checkup) dialect(context.Context) error {
+	check := format.Check{Name: "dialect", Status: format.Pass, Message: "how this broker writes what the published protocol leaves open"}
+	add := func(name, value string) { check.Facts = append(check.Facts, format.Fact{Name: name, Value: value}) }
+	add("condition not met", fmt.Sprintf("%q", c.refusal.Payload))
+	if words, err := wire.ParseRequest(c.deletion.Payload); err == nil && len(words) > 1 {
+		add("deletion", string(words[1]))
+	}
+	property := func(name string, m mqtt.Message, property string) {
+		value, ok := m.Property(property)
+		if !ok {
+			value = "none"
+		}
+		add(name, value)
+	}
+	property("version of a deletion", c.deletion, wire.PropTimestamp)
+	if version, ok := c.refusal.Property(wire.PropTimestamp); ok {
+		add("version", version)
+	}
+	property(wire.PropStatus, c.refusal, wire.PropStatus)
+	if c.unknown.Payload != nil {
+		add("unknown verb", fmt.Sprintf("%q", c.unknown.Payload))
+	}
+	return c.print(check)
+}

@@ -1,0 +1,100 @@
+package screen
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Key is something typed: a printable character, or one of the keys below.
+type Key rune
+
+// The keys that are not printable characters.
+const (
+	KeyUp Key = -(iota + 1)
+	KeyDown
+	KeyPageUp
+	KeyPageDown
+	KeyHome
+	KeyEnd
+	KeyEnter
+	KeyEscape
+	KeyBackspace
+	KeyInterrupt // Ctrl-C
+	KeySuspend   // Ctrl-Z
+	KeyClear     // Ctrl-U
+	KeyRedraw    // Ctrl-L
+	KeyOther     // any other
+)
+
+const escape = 0x1b
+
+// ParseKeys returns the keys in what a terminal in raw mode has sent, and the bytes of an
+// incomplete key at the end. An escape at the end is the Escape key, because a terminal sends a
+// control sequence in one piece.
+func ParseKeys(b []byte) (keys []Key, rest []byte) {
+	for len(b) > 0 {
+		if len(b) > 1 && b[0] == escape && (b[1] == '[' || b[1] == 'O') {
+			k, size := parseSequence(b)
+			if size == 0 {
+				return keys, b
+			}
+			keys, b = append(keys, k), b[size:]
+			continue
+		}
+		r, size := utf8.DecodeRune(b)
+		if r == utf8.RuneError && size == 1 && !utf8.FullRune(b) {
+			return keys, b
+		}
+		keys, b = append(keys, parseCharacter(r, size)), b[size:]
+	}
+	return keys, nil
+}
+
+func parseCharacter(r rune, size int) Key {
+	switch r {
+	case 3:
+		return KeyInterrupt
+	case 8, 127:
+		return KeyBackspace
+	case 12:
+		return KeyRedraw
+	case '\r', '\n':
+		return KeyEnter
+	case 21:
+		return KeyClear
+	case 26:
+		return KeySuspend
+	case escape:
+		return KeyEscape
+	}
+	if !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 {
+		return KeyOther
+	}
+	return Key(r)
+}
+
+// maxSequence is the maximum length of a control sequence: no key has a longer one.
+const maxSequence = 16
+
+// parseSequence parses a control sequence (ECMA-48, 5.4) or a keypad key. size is 0 if it is
+// incomplete.
+func parseSequence(b []byte) (k Key, size int) {
+	final := bytes.IndexFunc(b[2:], func(r rune) bool { return r >= '@' && r <= '~' })
+	switch {
+	case final < 0 && len(b) < maxSequence:
+		return KeyOther, 0
+	case final < 0 || final > maxSequence:
+		return KeyOther, 2
+	}
+	size = 2 + final + 1
+	sequences := map[string]Key{ // of several terminals
+		"[A": KeyUp, "OA": KeyUp, "[B": KeyDown, "OB": KeyDown, "[5~": KeyPageUp, "[6~": KeyPageDown,
+		"[H": KeyHome, "OH": KeyHome, "[1~": KeyHome, "[7~": KeyHome,
+		"[F": KeyEnd, "OF": KeyEnd, "[4~": KeyEnd, "[8~": KeyEnd, "OM": KeyEnter,
+	}
+	if k, ok := sequences[string(b[1:size])]; ok {
+		return k, size
+	}
+	return KeyOther, size
+}

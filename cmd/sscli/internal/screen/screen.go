@@ -1,0 +1,174 @@
+// Package screen draws lines on the whole terminal and reads single keys, for a program such as
+// top.
+//
+//	s, err := screen.Open(os.Stdout, true)
+//	defer s.Close()
+//	err = s.Draw(func(width, height int) []screen.Line { … })
+//
+// [ParseKeys] turns what [Screen.Read] reads into keys.
+package screen
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/format"
+)
+
+// A Line is a row of the screen. Its text is printable and no wider than the screen.
+type Line struct {
+	Text  string
+	Style Style
+}
+
+// A Style says how a line is drawn.
+type Style int
+
+// The styles.
+const (
+	Plain Style = iota
+	Bold
+	Faint
+	Inverse
+	Alert
+)
+
+// A Screen is the alternate screen of a terminal. While it is open, keys do not echo and do not
+// send signals, and nothing else may print on the terminal.
+type Screen struct {
+	*terminal.Keys
+	out   *os.File
+	color bool
+
+	drawn         []Line // nil = unknown
+	width, height int
+}
+
+// Control sequences (ECMA-48, xterm).
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // the alternate screen, no cursor, no wrapping
+	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	clearScreen = "\x1b[H\x1b[2J"
+	eraseLine   = "\x1b[K"
+	resetStyle  = "\x1b[m"
+)
+
+// Open opens the terminal that sscli was started from, and draws on out. After an error, the
+// Screen must be closed if it is not nil.
+func Open(out *os.File, color bool) (*Screen, error) {
+	keys, err := terminal.OpenKeys()
+	if err != nil {
+		return nil, err
+	}
+	s := &Screen{Keys: keys, out: out, color: color}
+	return s, s.Enter()
+}
+
+// Enter switches to the alternate screen, which is then empty.
+func (s *Screen) Enter() error {
+	s.drawn = nil
+	if err := s.Raw(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(s.out, enterScreen+clearScreen)
+	return err
+}
+
+// leave undoes Enter.
+func (s *Screen) leave() error {
+	_, err := io.WriteString(s.out, resetStyle+leaveScreen)
+	return errors.Join(err, s.Restore())
+}
+
+// Close undoes Enter and closes the terminal.
+func (s *Screen) Close() error { return errors.Join(s.leave(), s.Keys.Close()) }
+
+// Suspend stops the process and its group, as the terminal does at Ctrl-Z, with the terminal as
+// it was before. It returns when the process is continued.
+func (s *Screen) Suspend() error {
+	if err := s.leave(); err != nil {
+		return err
+	}
+	terminal.Stop()
+	return s.Enter()
+}
+
+// Redraw makes the next Draw write every line.
+func (s *Screen) Redraw() { s.drawn = nil }
+
+// Draw shows the lines that view returns for the size of the terminal. It writes only the lines
+// that have changed.
+func (s *Screen) Draw(view func(width, height int) []Line) error {
+	width, height, err := term.GetSize(int(s.out.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		width, height = 80, 24
+	}
+	lines := view(width, height)
+	var b bytes.Buffer
+	if width != s.width || height != s.height || s.drawn == nil {
+		s.width, s.height, s.drawn = width, height, nil
+		b.WriteString(clearScreen)
+	}
+	for i, l := range lines {
+		if i < len(s.drawn) && s.drawn[i] == l {
+			continue
+		}
+		// Erase first: after a text as wide as the screen, the cursor is on its last character.
+		fmt.Fprintf(&b, "\x1b[%d;1H"+eraseLine+"%s", i+1, s.styled(l))
+	}
+	s.drawn = append([]Line{}, lines...)
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err = s.out.Write(b.Bytes())
+	return err
+}
+
+// styled returns the text of a line with the control sequences of its style.
+func (s *Screen) styled(l Line) string {
+	style := [...]string{Plain: "", Bold: "\x1b[1m", Faint: "\x1b[2m", Inverse: "\x1b[7m", Alert: "\x1b[1m"}[l.Style]
+	if l.Style == Alert && s.color {
+		style = "\x1b[33m"
+	}
+	if style == "" {
+		return l.Text
+	}
+	return style + l.Text + resetStyle
+}
+
+// Wrap breaks a text into lines that fit a width. All but the first are indented.
+func Wrap(text string, width int) []Line {
+	var lines []Line
+	for text != "" || lines == nil {
+		end, columns := len(text), 0
+		for i, c := range text {
+			if columns += format.Width(c); columns > width && i > 0 {
+				end = i
+				break
+			}
+		}
+		lines = append(lines, Line{Text: text[:end]})
+		if text = text[end:]; text != "" {
+			text = "    " + strings.TrimLeft(text, " ")
+		}
+	}
+	return lines
+}
+
+// Pad cuts a text to a width, or fills it with spaces on the right.
+func Pad(text string, width int) string {
+	text = format.Cut(text, width)
+	return text + strings.Repeat(" ", max(width-format.Columns(text), 0))
+}
+
+// PadLeft fills a text with spaces on the left.
+func PadLeft(text string, width int) string {
+	return strings.Repeat(" ", max(width-format.Columns(text), 0)) + text
+}

@@ -1,0 +1,73 @@
+package trace
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
+)
+
+// A KeyLog collects the packets of a connection that are about a key, as lines. Its methods may
+// be called concurrently.
+type KeyLog struct {
+	start time.Time
+
+	mu       sync.Mutex
+	requests map[string]string // key by correlation data, of requests without a reply
+	lines    []KeyLine
+}
+
+// A KeyLine is the line of a packet, and the key that the packet is about.
+type KeyLine struct{ Key, Text string }
+
+// maxPending bounds the requests that wait for a reply, and the lines that wait for Drain.
+const maxPending = 4096
+
+// NewKeyLog returns an empty KeyLog.
+func NewKeyLog() *KeyLog { return &KeyLog{start: time.Now(), requests: make(map[string]string)} }
+
+// Add adds a packet, unless it is about no key.
+func (l *KeyLog) Add(e mqtt.Event) {
+	if e.Message == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if key, ok := l.keyOf(e); ok && len(l.lines) < maxPending {
+		l.lines = append(l.lines, KeyLine{key, strings.TrimSpace(Line(e, e.Time.Sub(l.start)))})
+	}
+}
+
+// keyOf returns the key that a PUBLISH is about.
+func (l *KeyLog) keyOf(e mqtt.Event) (key string, ok bool) {
+	m := e.Message
+	if _, key, ok = wire.ParseNotifyTopic(m.Topic); ok {
+		return key, true
+	}
+	id := string(m.Correlation)
+	if !e.Sent {
+		key, ok = l.requests[id]
+		delete(l.requests, id)
+		return key, ok
+	}
+	words, err := wire.ParseRequest(m.Payload)
+	if err != nil || len(words) < 2 || string(words[0]) == wire.VerbScan {
+		return "", false
+	}
+	if len(l.requests) >= maxPending {
+		clear(l.requests)
+	}
+	l.requests[id] = string(words[1])
+	return string(words[1]), true
+}
+
+// Drain returns the lines since the last call.
+func (l *KeyLog) Drain() []KeyLine {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
