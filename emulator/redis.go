@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"strconv"
 	"sync"
@@ -32,12 +33,10 @@ type redisPort struct {
 	seen    store.Observation // what the store has reported of the running command
 }
 
-var _ redis.Local = (*redisPort)(nil)
-
 // newRedisPort returns a port that does not listen yet.
 func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options, observe func(Observation)) (*redisPort, error) {
 	p := &redisPort{Locker: owner, store: st, journal: j, now: now, observe: observe}
-	o.Backend, o.Name = p, "emulator"
+	o.Backend, o.Name = redis.Local(p), "emulator"
 	if j != nil {
 		o.Sync = j.wait
 	}
@@ -83,11 +82,10 @@ func (p *redisPort) Stats(*redis.Caller) redis.Stats {
 }
 
 func (p *redisPort) KeyAt(who *redis.Caller, i int) []byte {
-	key := p.store.KeyAt(i)
-	if !p.allowed(who, key, false) {
-		return nil
+	if key := p.store.KeyAt(i); p.allowed(who, key, false) {
+		return key
 	}
-	return key
+	return nil
 }
 
 // allowed reports whether a client may read or write a key.
@@ -161,7 +159,7 @@ func (p *redisPort) get(who *redis.Caller, op *redis.Op) error {
 func (p *redisPort) set(who *redis.Caller, op *redis.Op) error {
 	w := store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseSet, Key: op.Key, Value: op.Value, Expires: op.Expires, Mark: byte(op.Encoding)}
 	if w.Expires.IsZero() && op.PX > 0 {
-		w.Expires = time.UnixMilli(p.now().UnixMilli() + op.PX)
+		w.Expires = p.now().Add(time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond)
 	}
 	if !w.Expires.IsZero() {
 		w.Cause = store.CauseSetPX
@@ -251,11 +249,9 @@ func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []b
 	return keys, nil, nil
 }
 
-// Watch does nothing: every change is reported.
+// Watch and Unwatch do nothing: every change is reported.
 func (p *redisPort) Watch(context.Context, []byte) error { return nil }
-
-// Unwatch does nothing.
-func (p *redisPort) Unwatch([]byte) {}
+func (p *redisPort) Unwatch([]byte)                      {}
 
 // serverLock is the lock of a server for commands of the Redis port.
 type serverLock struct{ s *Server }

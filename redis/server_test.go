@@ -71,6 +71,10 @@ func TestStoreCommands(t *testing.T) {
 		c.Expect(t, "-ERR syntax error\r\n", bad...)
 	}
 	c.Expect(t, "-ERR invalid expire time in 'ss.set' command\r\n", "SS.SET", "k", "v", "PX", "0")
+	if got := c.Do(t, "SS.SET", "long", "v", "PX", "9223372036854775807"); !strings.HasPrefix(got, "*2\r\n+OK\r\n") {
+		t.Errorf("the longest PX: %q", got)
+	}
+	c.Expect(t, "$1\r\nv\r\n", "GET", "long")
 	c.Expect(t, "-ERR malformed timestamp\r\n", "SS.SET", "k", "v", "FT", "x")
 }
 
