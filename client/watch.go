@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,9 +38,9 @@ type Watch struct {
 
 	mu      sync.Mutex
 	keys    map[string]*watchedKey
-	ready   bool    // all keys have been read once
-	connSeq uint64  // of the connection whose notifications count
-	queue   []Event // for the consumer, after those of batch
+	ready   bool      // all keys have been read once
+	connSeq uint64    // of the connection whose notifications count
+	queue   [][]Event // for the consumer, after those of batch; in parts of at most partEvents
 	err     error
 	wake    chan struct{} // something changed for the consumer; capacity 1
 	outage  time.Time     // when the connection was lost; zero while the watch is up
@@ -48,7 +49,7 @@ type Watch struct {
 	held atomic.Int64 // events in queue, and in batch from next on
 
 	// Owned by the consumer.
-	batch []Event // was the queue
+	batch []Event // a part that was taken from the queue
 	next  int     // index in batch
 
 	// Owned by the watcher.
@@ -162,22 +163,21 @@ func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// keptEvents is the number of events up to which the memory of the queue is kept.
-const keptEvents = 4096
+// partEvents is the number of events in a part of the queue. The queue consists of parts, so
+// that it grows without being copied, and a consumed part can be freed.
+const partEvents = 128
 
 // pop returns the next event if there is one. The error is why there will be no more.
 func (w *Watch) pop() (e Event, ok bool, err error) {
 	if w.next == len(w.batch) {
 		w.mu.Lock()
-		if cap(w.batch) > keptEvents {
-			w.batch = nil
+		defer w.mu.Unlock()
+		if len(w.queue) == 0 {
+			w.batch, w.next = nil, 0
+			return Event{}, false, w.err
 		}
-		w.batch, w.queue, w.next = w.queue, w.batch[:0], 0
-		err = w.err
-		w.mu.Unlock()
-		if len(w.batch) == 0 {
-			return Event{}, false, err
-		}
+		w.batch, w.next = w.queue[0], 0
+		w.queue = slices.Delete(w.queue, 0, 1)
 	}
 	e = w.batch[w.next]
 	w.batch[w.next] = Event{}
@@ -341,5 +341,10 @@ func (w *Watch) push(e Event) {
 		return
 	}
 	w.held.Add(1)
-	w.queue = append(w.queue, e)
+	last := len(w.queue) - 1
+	if last < 0 || len(w.queue[last]) == partEvents {
+		w.queue = append(w.queue, make([]Event, 0, partEvents))
+		last++
+	}
+	w.queue[last] = append(w.queue[last], e)
 }
