@@ -9,7 +9,7 @@
 //
 // [History.See] is a function from events to statements. It has no clock and no network: the times
 // come with the events. [Read] reads events from a recorded stream. A [Chart] collects statements
-// for a timeline.
+// for a timeline. An [Observer] counts the renewals by the present holder.
 //
 // A notification says only that a key has a new value, or none. It does not say whether a lock was
 // released or its lease expired: both delete the key. That is inferred from the time between the

@@ -2,6 +2,8 @@ package lock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
 	"github.com/sscli/sscli/format"
 )
 
@@ -235,12 +238,56 @@ func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []
 			continue // it could not be read before
 		}
 		if now.err == nil {
-			now.err = o.err
+			now.err = o.Err()
 		}
 		if now.err == nil {
-			o.addTo(&now.status, d)
+			o.AddTo(&now.status, d)
 		}
 		readings[i] = now
 	}
 	return readings, nil
+}
+
+// errObserved ends the observation of locks.
+var errObserved = errors.New("the time of --observe is over")
+
+// observeLocks watches locks for a time, and returns an observer for each. An error means that the
+// watch ended.
+func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) (map[string]*locklog.Observer, error) {
+	w, err := s.Watch(ctx, names, client.WatchOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close() // the session ends with it
+	if len(names) == 1 {
+		a.Inform(fmt.Sprintf("observing lock %s for %v", format.Brief(names[0]), d))
+	} else {
+		a.Inform(fmt.Sprintf("observing %d locks for %v", len(names), d))
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, d, errObserved)
+	defer cancel()
+	observers := make(map[string]*locklog.Observer, len(names))
+	for _, name := range names {
+		observers[name] = locklog.NewObserver()
+	}
+	var outage app.Outage
+	for {
+		e, err := outage.Next(limited, a, w, "connecting again")
+		if errors.Is(err, errObserved) {
+			return observers, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch e.Kind {
+		case client.EventDown:
+			outage.Trouble(a, e.Err, "connecting again")
+		case client.EventUp:
+			outage.Over(a, "")
+		default:
+			if o := observers[e.Key]; o != nil {
+				o.See(e)
+			}
+		}
+	}
 }

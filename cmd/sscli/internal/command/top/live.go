@@ -286,9 +286,6 @@ func (l *live) watch(ctx context.Context, key string) {
 	l.start(ctx, func() error { return l.follow(ctx, key) })
 }
 
-// retryInterval is the time between two attempts to watch a named key.
-const retryInterval = time.Second
-
 // follow watches a key and sends its events, until ctx ends. It tries again to watch a named key,
 // unless the store refuses it; for other keys the next scan does that. An error ends top.
 func (l *live) follow(ctx context.Context, key string) error {
@@ -298,7 +295,7 @@ func (l *live) follow(ctx context.Context, key string) error {
 			return err
 		}
 		send(ctx, l.watches, watchResult{key: key, err: err})
-		if fault.IsA[*wire.StoreError](err) || !l.named[key] || !wait.For(ctx, retryInterval) {
+		if fault.IsA[*wire.StoreError](err) || !l.named[key] || !wait.For(ctx, time.Second) {
 			return nil
 		}
 	}

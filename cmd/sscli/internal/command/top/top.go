@@ -38,11 +38,6 @@ type flags struct {
 	limit int
 }
 
-const (
-	defaultInterval = 5 * time.Second
-	defaultLimit    = 1000
-)
-
 // New returns the command.
 func New(a *app.App) *cobra.Command {
 	var f flags
@@ -75,7 +70,7 @@ top needs a terminal. For pipes there are scan and watch.`,
 	}
 	fs := cmd.Flags()
 	fs.Var(&f.every, "every", "`DURATION` between scans for new keys (default 5s)")
-	fs.IntVar(&f.limit, "limit", defaultLimit, "show at most `N` keys that a scan found")
+	fs.IntVar(&f.limit, "limit", 1000, "show at most `N` keys that a scan found")
 	return cmd
 }
 
@@ -84,7 +79,7 @@ func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[")
 
 // check checks the flags, the operands and the terminal.
 func (f flags) check(a *app.App, operands []string) (interval time.Duration, err error) {
-	interval = defaultInterval
+	interval = 5 * time.Second
 	if f.every != "" {
 		if interval, err = config.ParseDuration(string(f.every)); err != nil || interval < 100*time.Millisecond {
 			return 0, fault.Usagef("--every %.32q: want a duration of at least 100ms, such as 2s", string(f.every))

@@ -1,64 +1,16 @@
-package lock
+package locklog
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/format"
 )
 
-// errObserved ends the observation of locks.
-var errObserved = errors.New("the time of --observe is over")
-
-// observeLocks watches locks for a time, and returns an observer for each. An error means that the
-// watch ended.
-func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) (map[string]*observer, error) {
-	w, err := s.Watch(ctx, names, client.WatchOptions{})
-	if err != nil {
-		return nil, err
-	}
-	defer w.Close() // the session ends with it
-	if len(names) == 1 {
-		a.Inform(fmt.Sprintf("observing lock %s for %v", format.Brief(names[0]), d))
-	} else {
-		a.Inform(fmt.Sprintf("observing %d locks for %v", len(names), d))
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, d, errObserved)
-	defer cancel()
-	observers := make(map[string]*observer, len(names))
-	for _, name := range names {
-		observers[name] = &observer{since: time.Now()}
-	}
-	var outage app.Outage
-	for {
-		e, err := outage.Next(limited, a, w, "connecting again")
-		if errors.Is(err, errObserved) {
-			return observers, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		switch e.Kind {
-		case client.EventDown:
-			outage.Trouble(a, e.Err, "connecting again")
-		case client.EventUp:
-			outage.Over(a, "")
-		default:
-			if o := observers[e.Key]; o != nil {
-				o.see(e)
-			}
-		}
-	}
-}
-
-// An observer counts the renewals by the present holder of a lock, as far as it sees them: it
+// An Observer counts the renewals by the present holder of a lock, as far as it sees them: it
 // misses renewals while the connection is lost, and with a store that does not announce renewals.
-type observer struct {
+type Observer struct {
 	held      bool
 	holder    []byte
 	since     time.Time // when it was first seen with this holder
@@ -70,15 +22,18 @@ type observer struct {
 	err       error         // why the lock is no longer watched
 }
 
-// see handles an event of the lock's key.
-func (o *observer) see(e client.Event) {
+// NewObserver returns an Observer that begins now.
+func NewObserver() *Observer { return &Observer{since: time.Now()} }
+
+// See handles an event of the lock's key.
+func (o *Observer) See(e client.Event) {
 	switch e.Kind {
 	case client.EventError:
 		o.err = e.Err
 		return
 	case client.EventSet:
 		if !e.HasValue {
-			return // the store does not say who wrote; addTo compares the tokens
+			return // the store does not say who wrote; AddTo compares the tokens
 		}
 	case client.EventInitial, client.EventResync, client.EventDelete:
 	default:
@@ -89,7 +44,7 @@ func (o *observer) see(e client.Event) {
 		if e.Kind == client.EventInitial {
 			since = o.since
 		}
-		*o = observer{held: e.HasValue, holder: e.Value, since: since, token: e.Version}
+		*o = Observer{held: e.HasValue, holder: e.Value, since: since, token: e.Version}
 		if e.Kind == client.EventSet {
 			o.written = e.Time
 		}
@@ -122,8 +77,11 @@ func interval(a, b client.Version, atA, atB time.Time) time.Duration {
 	return 0
 }
 
-// addTo adds the renewals to the state of a lock, which was observed for d and then read.
-func (o *observer) addTo(status *format.LockStatus, d time.Duration) {
+// Err returns why the lock is no longer watched; nil = it is.
+func (o *Observer) Err() error { return o.err }
+
+// AddTo adds the renewals to the state of a lock, which was observed for d and then read.
+func (o *Observer) AddTo(status *format.LockStatus, d time.Duration) {
 	r := &status.Renewals
 	r.Observed = d
 	if !status.Held || !o.held || status.Holder != string(o.holder) {

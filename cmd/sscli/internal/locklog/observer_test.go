@@ -1,4 +1,4 @@
-package lock
+package locklog
 
 import (
 	"testing"
@@ -54,12 +54,12 @@ func TestObserver(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			o := &observer{since: begin}
+			o := &Observer{since: begin}
 			for _, e := range test.events {
-				o.see(e)
+				o.See(e)
 			}
 			got := test.now
-			o.addTo(&got, whole)
+			o.AddTo(&got, whole)
 			got.Renewals.Observed = got.Renewals.Observed.Round(time.Second) // until now
 			if diff := cmp.Diff(test.want, got.Renewals); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
