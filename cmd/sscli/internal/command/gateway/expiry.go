@@ -76,7 +76,14 @@ func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	}
 	set, ok := r.(client.SetResult)
 	before, known := x.written[key]
-	if !ok || !set.Applied || set.Version.IsZero() || known && before.version.Compare(set.Version) >= 0 {
+	if !ok || !set.Applied || set.Version.IsZero() {
+		return
+	}
+	if known && before.version.Compare(set.Version) >= 0 { // a later write has finished first
+		if w.watched {
+			before.replaced = append(before.replaced, set.Version)
+			x.written[key] = before
+		}
 		return
 	}
 	if now := time.Now(); len(x.written) >= maxExpiries && now.Sub(x.swept) > time.Second {
