@@ -102,6 +102,7 @@ func talk(ctx context.Context, a *app.App, c *connection) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.editor.Close()) }()
+	a.Signals.Arm()
 	a.Signals.Interrupts(s.interrupted)
 	defer a.Signals.Interrupts(nil)
 	return s.run(ctx)
