@@ -171,7 +171,7 @@ func (s *shell) run(ctx context.Context) error {
 	}
 }
 
-// greet connects, and prints to what.
+// greet connects, and prints what the shell is connected to.
 func (s *shell) greet(ctx context.Context) {
 	c := s.conn
 	limited, cancel := context.WithTimeout(ctx, c.options.Timeout)
