@@ -238,7 +238,7 @@ func run(a *app.App, ctx context.Context, f serveFlags, args []string) (err erro
 		return err
 	}
 	if log != nil {
-		o.Observe, o.Log = log.Observe, a.Logger()
+		o.Observe, o.Log = log.Observe, requestlog.Logger(a)
 	}
 	accounts, err := f.sat.open(&o, string(f.selfSigned), len(args) > 0)
 	if err != nil {
