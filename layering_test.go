@@ -93,7 +93,7 @@ certs                atomicfile config
 operand              repl
 help
 output               format
-fault                client client/mqtt client/wire format process config signals terminal
+fault                client client/mqtt client/wire format process config signals terminal suggest
 app                  client client/mqtt emulator format certs config fault signals terminal trace output
 fence                client client/wire config fault
 complete             client format app config operand

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -85,60 +81,29 @@ func hasFlag(root, cmd *cobra.Command, flag string) bool {
 	})
 }
 
-// hintsOf lists the hints in the source of a file: what is assigned to a field or a variable
-// called Hint, and the second argument of Warn.
-func hintsOf(t *testing.T, path string) (hints []string) {
+// shownHints lists the hints in what the scripts show, with the name of a script for each.
+func shownHints(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	names, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	isHint := func(e ast.Expr) bool {
-		switch e := e.(type) {
-		case *ast.Ident:
-			return strings.EqualFold(e.Name, "hint")
-		case *ast.SelectorExpr:
-			return e.Sel.Name == "Hint"
+	hints := make(map[string]string)
+	for _, name := range names {
+		if strings.HasSuffix(name, "statestore-cli.txtar") {
+			continue // which has other flags
 		}
-		return false
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if _, hint, ok := strings.Cut(line, "  try: "); ok {
+				hints[strings.TrimSpace(hint)] = name
+			}
+		}
 	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.KeyValueExpr:
-			if isHint(n.Key) {
-				hints = append(hints, literals(n.Value))
-			}
-		case *ast.AssignStmt:
-			for i, left := range n.Lhs {
-				if isHint(left) && len(n.Rhs) == len(n.Lhs) {
-					hints = append(hints, literals(n.Rhs[i]))
-				}
-			}
-		case *ast.CallExpr:
-			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Warn" && len(n.Args) == 2 {
-				hints = append(hints, literals(n.Args[1]))
-			}
-		}
-		return true
-	})
 	return hints
-}
-
-// literals returns what can be read of a text in the source, with … for the rest.
-func literals(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		if text, err := strconv.Unquote(e.Value); err == nil {
-			return text
-		}
-	case *ast.BinaryExpr:
-		return literals(e.X) + literals(e.Y)
-	case *ast.CallExpr:
-		if f, ok := e.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Sprintf" {
-			return literals(e.Args[0])
-		}
-	}
-	return "…"
 }
 
 // TestHints wants each command and each flag that a hint names to exist.
@@ -157,23 +122,13 @@ func TestHints(t *testing.T) {
 			t.Errorf("the hint of %s names %s, which sscli does not have: %s", row.Kind, bad, row.Hint)
 		}
 	}
-	n := 0
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
+	shown := shownHints(t)
+	for hint, script := range shown {
+		if bad := badHint(root, hint); bad != "" {
+			t.Errorf("%s: a hint names %s, which sscli does not have: %s", script, bad, hint)
 		}
-		for _, hint := range hintsOf(t, path) {
-			n++
-			if bad := badHint(root, hint); bad != "" {
-				t.Errorf("%s: a hint names %s, which sscli does not have: %s", path, bad, hint)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	if n < 20 {
-		t.Errorf("only %d hints were found in the source", n)
+	if len(shown) < 100 {
+		t.Errorf("the scripts show only %d hints", len(shown))
 	}
 }

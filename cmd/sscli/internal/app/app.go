@@ -1,4 +1,4 @@
-// Package app is what a command gets of the world, as one [App]: the standard streams, the
+// Package app is the environment that commands run in, as one [App]: the standard streams, the
 // settings, printers for results and errors, questions to the user, and the connection.
 //
 // A command is a row of the command table, a [Command], whose New builds a cobra command
@@ -49,8 +49,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An App is what a command gets of the world. One goroutine uses it, but for Warn, Note
-// and Say, which print whole lines.
+// An App is the environment that a command runs in. One goroutine uses it. Others may call Warn,
+// Note, Inform and Say, which print whole lines.
 type App struct {
 	Commands []Command               // the command table
 	Topics   func() []*cobra.Command // makes the pages of help that are about no command
@@ -67,9 +67,9 @@ type App struct {
 	Output   string          // the form of results: human, raw, json or template=…
 	Out      *format.Printer // prints results
 	Faults   *format.Printer // prints errors and warnings; nil before Configure
-	saying   sync.Mutex      // for one user of Faults at a time
+	saying   sync.Mutex      // held while Faults prints
 
-	Flags *pflag.FlagSet // the only ones that hints may name; nil for any
+	Flags *pflag.FlagSet // the flags that hints may name; nil for any
 
 	Streaming bool   // standard input is read by the command itself: no answer can come from it
 	Line      int    // number of the line of a batch that errors are about; 0 = none
@@ -79,11 +79,11 @@ type App struct {
 	confirmed  bool   // ConfirmAll was answered with yes
 	declined   bool   // ConfirmAll was answered with no
 	password   []byte // the answer to --askpass, for all connections; nil = not asked yet
-	overridden bool   // that variables override the chosen context was said
+	overridden bool   // the warning that variables override the chosen context was printed
 }
 
 // Configure resolves the settings from flags, environment and contexts, and makes the
-// printers. Those are there even if it returns an error, which is of package config.
+// printers. They exist even if it returns an error, which is one of package config.
 func (a *App) Configure(fs *pflag.FlagSet) error {
 	a.Flags = fs
 	if a.Shell != nil {
@@ -114,8 +114,7 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 }
 
 // ConfigureOffline is Configure for a command that does not connect. Settings of the
-// connection and the file of contexts are not looked at, so that nothing wrong there
-// matters.
+// connection and the file of contexts are not read, so an error there does not matter.
 func (a *App) ConfigureOffline(fs *pflag.FlagSet) error {
 	a.Flags = fs
 	if a.Shell != nil {
@@ -164,10 +163,10 @@ func (a *App) GuessOutput(args []string) {
 	fs.SetOutput(io.Discard)
 	fs.ParseErrorsAllowlist.UnknownFlags = true
 	config.Bind(fs)
-	// The user is told already what is wrong with the rest.
+	// What is wrong with the rest was reported already.
 	_ = fs.Parse(args)
 	_ = a.ConfigureOffline(fs)
-	a.Flags = nil // of no command
+	a.Flags = nil // no command was found
 }
 
 // Offline is the annotation of commands that do not connect.

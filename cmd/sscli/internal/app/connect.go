@@ -56,6 +56,7 @@ func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o clien
 
 // Connect is WithSession with the options of WithBroker. ctx limits connecting only.
 func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Session) error) (err error) {
+	a.Signals.Arm()
 	if a.Shell != nil {
 		s, err := a.Shell.Session(ctx)
 		if err != nil {
@@ -63,7 +64,6 @@ func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Sess
 		}
 		return f(s)
 	}
-	a.Signals.Arm()
 	s, err := client.Dial(ctx, o)
 	if err != nil {
 		return err

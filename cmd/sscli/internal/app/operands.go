@@ -38,6 +38,7 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 // Read reads a file, or standard input if the name is "-", to its end or until ctx ends. On a
 // terminal it first says what it reads, because nothing else shows that sscli waits.
 func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
+	a.Signals.Arm()
 	if name != "-" {
 		return terminal.ReadFile(ctx, name)
 	}

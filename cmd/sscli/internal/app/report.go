@@ -50,7 +50,7 @@ func (a *App) Report(err error) int {
 		return 0
 	}
 	if a.Faults == nil {
-		// The command line was not understood, so nobody asked for another form.
+		// The command line was not understood, so its --output is not known.
 		p, formErr := a.Diagnostics("human")
 		if formErr != nil {
 			fmt.Fprintln(a.Stderr, "sscli:", err)
@@ -99,7 +99,7 @@ func (a *App) Warn(message, hint string) {
 	}
 }
 
-// Inform prints what sscli is doing or waiting for, which is no warning.
+// Inform prints what sscli is doing or waiting for. It is not a warning.
 func (a *App) Inform(message string) {
 	if !a.Settings.Quiet {
 		a.Say(format.Note{Level: format.Notice, Message: message, Line: a.Line})
@@ -166,9 +166,8 @@ func Version(v client.Version) format.Version {
 	return v
 }
 
-// possible returns a hint without the parts, which semicolons separate, that name a flag of
-// another command: what the command cannot do is no hint. A flag has the name by which the
-// program was told its value, which the name statestore-cli changes.
+// possible returns a hint without the parts, separated by semicolons, that name a flag which
+// this command does not have. Under the name statestore-cli a flag gets that tool's name.
 func (a *App) possible(hint string) string {
 	if a.Flags == nil {
 		return hint

@@ -158,8 +158,8 @@ func isOffline(cmd *cobra.Command) bool {
 	return false
 }
 
-// newCommand builds the command with this name, or returns nil if there is none. Aliases and
-// other spellings are cobra's affair.
+// newCommand builds the command with this name, or returns nil if there is none. Cobra
+// finds aliases and other spellings.
 func newCommand(a *app.App, name string) *cobra.Command {
 	for _, c := range a.Commands {
 		if c.Name == name {

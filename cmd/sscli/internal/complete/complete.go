@@ -73,7 +73,7 @@ func completeWords(words []string) cobra.CompletionFunc {
 	}
 }
 
-// noOperands offers nothing, in particular no files.
+// noOperands completes to nothing, not even to files.
 func noOperands(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }

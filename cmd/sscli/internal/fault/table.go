@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
@@ -79,31 +80,24 @@ func advice(err error) (hint string, ok bool) {
 }
 
 // fillIn writes the names that the error knows into a hint: of its lock for NAME, of its key
-// for KEY. A name that a shell would take apart stays a placeholder.
+// for KEY. A name that shells do not quote alike stays a placeholder.
 func fillIn(hint string, err error) string {
-	plain := func(name string) bool {
-		return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@%+,", r))
-		})
+	fill := func(placeholder, name string) {
+		if typed, ok := suggest.Quoted(name); ok && name != "" {
+			hint = strings.ReplaceAll(hint, placeholder, typed)
+		}
 	}
-	var lock, key string
 	if e, ok := errors.AsType[*client.LockLostError](err); ok {
-		lock = e.Name
+		fill("NAME", e.Name)
 	}
 	if e, ok := errors.AsType[*client.NotHolderError](err); ok {
-		lock = e.Status.Name
+		fill("NAME", e.Status.Name)
 	}
 	if e, ok := errors.AsType[*client.LockBusyError](err); ok {
-		lock = e.Status.Name
+		fill("NAME", e.Status.Name)
 	}
 	if e, ok := errors.AsType[*requestError](err); ok {
-		key = e.key
-	}
-	if plain(lock) {
-		hint = strings.ReplaceAll(hint, "NAME", lock)
-	}
-	if plain(key) {
-		hint = strings.ReplaceAll(hint, "KEY", key)
+		fill("KEY", e.key)
 	}
 	return hint
 }

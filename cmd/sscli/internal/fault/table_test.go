@@ -202,8 +202,9 @@ func TestHintNamesTheThing(t *testing.T) {
 	}{
 		{&client.LockLostError{Name: "jobs/nightly"}, "sscli lock status jobs/nightly shows"},
 		{&NextError{Err: &client.LockBusyError{Status: client.LockStatus{Name: "a"}}, Hint: "sscli lock status NAME shows the holder"}, "sscli lock status a shows"},
-		{&client.LockLostError{Name: "two words"}, "sscli lock status NAME shows"},
-		{&client.LockLostError{Name: "$(id)"}, "sscli lock status NAME shows"},
+		{&client.LockLostError{Name: "two words"}, "sscli lock status 'two words' shows"},
+		{&client.LockLostError{Name: "$(id)"}, "sscli lock status '$(id)' shows"},
+		{&client.LockLostError{Name: "it's"}, "sscli lock status NAME shows"},
 		{client.ErrLockLost, "sscli lock status NAME shows"},
 		{Describe(client.Get("line1/setpoint"), denied), "grant the user access to line1/setpoint in"},
 		{Describe(client.Get("a\nb"), denied), "grant the user access to KEY in"},

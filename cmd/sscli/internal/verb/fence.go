@@ -28,10 +28,10 @@ func send(ctx context.Context, a *app.App, do sender, req Request) (client.Resul
 	return reply, err
 }
 
-// force writes a key past the fencing token that protects it. The store does not check where
-// a token comes from (protocol.md 4), so force takes the version of the key: it is newer
-// than the token that was stored with it, unless that was made up. Then force takes the
-// present time.
+// force writes a key although a fencing token protects it. The store does not check where a
+// token comes from (protocol.md 4), so force sends the version of the key as the token: it is
+// newer than the token that was stored with the key, unless that token was made up. If the
+// store refuses it, force sends the present time.
 func force(ctx context.Context, a *app.App, do sender, c client.Command) (client.Result, error) {
 	if c.Key() == "" {
 		return do(ctx, c)

@@ -263,8 +263,8 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	return b.summary.no
 }
 
-// flush writes the queued results, and reports whether all results could be written so far. If
-// not, the end of the batch prints the error.
+// flush writes the queued results, and reports whether all results so far could be written. If
+// not, the batch prints the error when it ends.
 func (b *batch) flush() bool {
 	if err := b.app.Flush(); b.unwritten == nil {
 		b.unwritten = err

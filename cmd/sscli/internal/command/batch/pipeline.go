@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// lastReplies is how long replies to what is under way are awaited after a signal.
+// lastReplies is how long a batch waits for outstanding replies after a signal.
 const lastReplies = time.Second
 
 // A pendingLine is a line of a batch that has no result yet.
@@ -44,7 +44,7 @@ type pipeline struct {
 func (b *batch) pipelined(ctx context.Context, lines *lineReader) {
 	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.inflight), lines: lines}
 	p.pipe.OnWait(p.flushOrEnd)
-	// After a signal the replies to what is under way may come still.
+	// After a signal, outstanding replies may still come.
 	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {

@@ -20,7 +20,7 @@ type summary struct {
 	joined    bool  // the line counted last is in the last range of result.Ahead
 }
 
-// count takes a line; code is its error's exit code, 0 for a "no".
+// count counts a line. code is the exit code of its error, 0 for a "no".
 func (s *summary) count(line batchLine, code int, err error) {
 	if code != 0 && s.first == nil {
 		s.first = &fault.ExitError{Code: code, Err: err}
@@ -34,7 +34,7 @@ func (s *summary) count(line batchLine, code int, err error) {
 	switch {
 	case err == errNothing:
 		s.result.Skipped++
-	case err == nil, fault.IsA[*fault.OutputError](err): // done, though nobody could be told
+	case err == nil, fault.IsA[*fault.OutputError](err): // done, but its result could not be printed
 		s.result.Applied++
 	case code == 0:
 		s.no = err

@@ -180,7 +180,7 @@ func run(a *app.App, ctx context.Context, f flags, command []string) (err error)
 		ln = tls.NewListener(ln, tlsConfig)
 	}
 	return a.WithSession(ctx, func(s *client.Session, co client.Options) (err error) {
-		b, err := open(ctx, s, co.Timeout, a.Logger(), f.watch, o)
+		b, err := open(ctx, s, co.Timeout, requestlog.Logger(a), f.watch, o)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -94,7 +95,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	}
 	if log != nil {
 		engine.Observe = log.Engine
-		served.Observe, served.Log = log.Observe, a.Logger()
+		served.Observe, served.Log = log.Observe, requestlog.Logger(a)
 	}
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	attached, err := emulator.Attach(limited, attachOptions(o), engine, served.Data)

@@ -239,7 +239,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return err
 	}
 	if log != nil {
-		o.Observe, o.Log = log.Observe, a.Logger()
+		o.Observe, o.Log = log.Observe, requestlog.Logger(a)
 	}
 	accounts, err := f.sat.open(&o, string(f.selfSigned), len(args) > 0)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// A connection is the one connection of all lines of a shell, with the settings that every line
-// begins with. It is a [app.Shell]. Lines run one after the other, so it needs no lock.
+// A connection is the one connection that all lines of a shell share, with the settings that
+// every line begins with. It is an [app.Shell]. Lines run one after the other, so it needs no
+// lock.
 type connection struct {
 	settings config.Settings
 	options  client.Options
@@ -23,8 +24,8 @@ type connection struct {
 	noScan   bool      // the store has refused to list keys
 }
 
-// connect makes a session if there is none, or if the present one has ended for good. An error
-// that ends a session for good may be gone when the user tries again.
+// connect makes a session if there is none, or if a permanent error has ended the present one:
+// its cause may be gone when the user tries again.
 func (c *connection) connect(ctx context.Context) error {
 	if c.session != nil && client.IsPermanent(c.session.Err()) {
 		// Its error was reported.
@@ -42,7 +43,7 @@ func (c *connection) connect(ctx context.Context) error {
 	return nil
 }
 
-// up reports whether there is a connection, as far as is known.
+// up reports whether the session is connected, as far as it knows.
 func (c *connection) up() bool { return c.session != nil && c.session.Err() == nil }
 
 // Broker implements [app.Shell]: it returns the shell's options, with the timeout and the trace of

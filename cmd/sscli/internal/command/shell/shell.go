@@ -102,6 +102,7 @@ func talk(ctx context.Context, a *app.App, c *connection) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.editor.Close()) }()
+	a.Signals.Arm()
 	a.Signals.Interrupts(s.interrupted)
 	defer a.Signals.Interrupts(nil)
 	return s.run(ctx)
@@ -170,7 +171,7 @@ func (s *shell) run(ctx context.Context) error {
 	}
 }
 
-// greet connects, and prints to what.
+// greet connects, and prints what the shell is connected to.
 func (s *shell) greet(ctx context.Context) {
 	c := s.conn
 	limited, cancel := context.WithTimeout(ctx, c.options.Timeout)

@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"fmt"
@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/topics"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -53,8 +52,8 @@ func TestBytesSurviveSavingAndLoading(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer out.Close()
-		a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: out, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}
-		if err := runLine(t.Context(), a, "sscli", append([]string{"-q", "-u", store.URL()}, args...)); err != nil {
+		a := newApp(strings.NewReader(""), out, os.Stderr)
+		if err := cmdline.Run(t.Context(), a, append([]string{"-q", "-u", store.URL()}, args...)); err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
 		printed, err := os.ReadFile(out.Name())

@@ -1,4 +1,4 @@
-package app_test
+package requestlog_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 )
 
 func TestLogger(t *testing.T) {
@@ -31,7 +32,7 @@ func TestLogger(t *testing.T) {
 		if err := a.SetOutput("raw"); err != nil {
 			t.Fatal(err)
 		}
-		log := a.Logger()
+		log := requestlog.Logger(a)
 		log.WithGroup("group").With("id", "x y").WithGroup("").Debug("hello")
 		log.Info("up again", "after", "2s", "nothing", nil)
 		log.Warn("lost", "error", errors.New("no route"), "key", "a")

@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"bufio"
@@ -14,14 +14,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/scan"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/topics"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/emulator/mosquitto"
 )
+
+// newApp returns an application with the commands that these tests run.
+func newApp(stdin io.Reader, stdout, stderr *os.File) *app.App {
+	return &app.App{
+		Commands: []app.Command{{Name: "batch", New: New}, {Name: "scan", New: verb.Command(scan.New)}},
+		Topics:   func() []*cobra.Command { return nil },
+		Stdin:    stdin, Stdout: stdout, Stderr: stderr,
+		Env: func(string) (string, bool) { return "", false },
+	}
+}
 
 // batchLines is how many keys a breaking batch sets: key N on line N.
 const batchLines = 300
@@ -47,8 +61,8 @@ func runBatch(t *testing.T, address string, args ...string) batchReport {
 		}
 		return f
 	}
-	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
-	err := runLine(t.Context(), a, "sscli", append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
+	a := newApp(strings.NewReader(""), open("stdout"), open("stderr"))
+	err := cmdline.Run(t.Context(), a, append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
 	r := batchReport{code: a.Report(err), applied: make(map[int]bool), failed: make(map[int]float64), ahead: make(map[int]bool)}
 	for _, f := range []*os.File{a.Stdout, a.Stderr} {
 		name := f.Name()
@@ -265,11 +279,11 @@ func TestBatchShowsResults(t *testing.T) {
 			}
 			defer stderr.Close()
 			ctx, cancel := context.WithCancel(t.Context())
-			a := &app.App{Commands: table(), Topics: topics.All, Stdin: lines, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+			a := newApp(lines, stdout, stderr)
 			ended := make(chan error)
 			go func() {
 				defer stdout.Close()
-				ended <- runLine(ctx, a, "sscli", []string{"batch", "-", "--inflight", "4", "-u", "mqtt://" + store.Addr().String()})
+				ended <- cmdline.Run(ctx, a, []string{"batch", "-", "--inflight", "4", "-u", "mqtt://" + store.Addr().String()})
 			}()
 			if _, err := io.WriteString(stdin, "set a 1\n"+then+"\n"); err != nil {
 				t.Fatal(err)

@@ -1,18 +1,20 @@
-package app
+package requestlog
 
 import (
 	"context"
 	"log/slog"
 	"strconv"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 )
 
-// Logger returns a logger for servers. It prints warnings with [App.Warn] and information
-// with [App.Inform]; debug records only with -vv.
-func (a *App) Logger() *slog.Logger { return slog.New(logHandler{app: a}) }
+// Logger returns a logger for servers. It prints warnings with [app.App.Warn] and information
+// with [app.App.Inform]; debug records only with -vv.
+func Logger(a *app.App) *slog.Logger { return slog.New(logHandler{app: a}) }
 
 // A logHandler prints a record as its message with the attributes as NAME=VALUE.
 type logHandler struct {
-	app   *App
+	app   *app.App
 	attrs []slog.Attr
 	group string // prefix of names
 }
