@@ -17,8 +17,9 @@ import (
 
 // Run runs the command line of sscli.
 func Run(ctx context.Context, a *app.App, args []string) error {
-	w := scan(args)
-	root := newRoot(a, w.command())
+	root := newRoot(a)
+	w := scan(root.PersistentFlags(), args)
+	addCommands(a, root, w.command())
 	if err := checkHelp(a, root, w); err != nil {
 		a.GuessOutput(w.args)
 		return err
@@ -29,7 +30,7 @@ func Run(ctx context.Context, a *app.App, args []string) error {
 // RunRoot runs a command line of another tree of commands, which [Prepare] has not seen yet.
 func RunRoot(ctx context.Context, a *app.App, root *cobra.Command, args []string) error {
 	Prepare(a, root)
-	return execute(ctx, a, root, scan(args))
+	return execute(ctx, a, root, scan(root.PersistentFlags(), args))
 }
 
 func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) error {
@@ -48,14 +49,18 @@ func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) erro
 }
 
 // NewRoot builds the tree of all commands.
-func NewRoot(a *app.App) *cobra.Command { return newRoot(a, "") }
+func NewRoot(a *app.App) *cobra.Command { return NewRootFor(a, nil) }
 
 // NewRootFor builds the tree that a command line needs: of one command if its first word is the
 // name of one, else of all.
-func NewRootFor(a *app.App, args []string) *cobra.Command { return newRoot(a, scan(args).command()) }
+func NewRootFor(a *app.App, args []string) *cobra.Command {
+	root := newRoot(a)
+	addCommands(a, root, scan(root.PersistentFlags(), args).command())
+	return root
+}
 
-// newRoot builds the tree of the command with a name, or of all commands if none has it.
-func newRoot(a *app.App, name string) *cobra.Command {
+// newRoot builds the root without commands.
+func newRoot(a *app.App) *cobra.Command {
 	var version bool
 	root := &cobra.Command{
 		Use:   "sscli",
@@ -109,6 +114,11 @@ fencing tokens.`,
 	root.AddGroup(&cobra.Group{ID: app.GroupStore, Title: "Keys and locks:"}, &cobra.Group{ID: app.GroupDebug, Title: "Diagnostics:"},
 		&cobra.Group{ID: app.GroupServe, Title: "Servers:"}, &cobra.Group{ID: app.GroupMore, Title: "More:"})
 	root.CompletionOptions.DisableDefaultCmd = true // the table has one
+	return root
+}
+
+// addCommands adds the command with a name to the root, or all commands if none has it.
+func addCommands(a *app.App, root *cobra.Command, name string) {
 	if cmd := newCommand(a, name); cmd != nil {
 		root.AddCommand(cmd)
 	} else {
@@ -120,7 +130,6 @@ fencing tokens.`,
 	help.Install(root, a.Stdout)
 	addHelpCommand(a, root)
 	Prepare(a, root)
-	return root
 }
 
 // Prepare completes a command and those below it: their operands come without the marks of

@@ -39,6 +39,8 @@ func TestFirstWord(t *testing.T) {
 }
 
 func TestBatchForDash(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Bind(flags)
 	for _, test := range []struct{ args, want string }{
 		{"-", "batch -"},
 		{"- --keep-going", "batch - --keep-going"},
@@ -50,7 +52,7 @@ func TestBatchForDash(t *testing.T) {
 		{"--unknown -", "--unknown -"},
 		{"", ""},
 	} {
-		if got := scan(strings.Fields(test.args)).args; !slices.Equal(got, strings.Fields(test.want)) {
+		if got := scan(flags, strings.Fields(test.args)).args; !slices.Equal(got, strings.Fields(test.want)) {
 			t.Errorf("%q: %q, want %q", test.args, got, test.want)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/repl"
 )
@@ -36,13 +35,11 @@ func isCompletion(word string) bool {
 }
 
 // scan looks at the arguments of the program.
-func scan(args []string) words {
+func scan(flags *pflag.FlagSet, args []string) words {
 	plain := make([]repl.Word, len(args))
 	for i, arg := range args {
 		plain[i].Text = arg
 	}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	config.Bind(flags)
 	return look(flags, operand.Protect(plain))
 }
 
