@@ -39,8 +39,10 @@ func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) erro
 	}
 	root.SetArgs(w.args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if u, ok := errors.AsType[*fault.UsageError](err); ok && u.Hint == "" {
-		u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
+	if u, ok := errors.AsType[*fault.UsageError](err); ok {
+		if _, advised := fault.Advice(err); !advised {
+			u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
+		}
 	}
 	if err != nil && a.Faults == nil {
 		a.GuessOutput(w.args)

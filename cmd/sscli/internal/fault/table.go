@@ -43,7 +43,7 @@ func Of(err error) format.Fault {
 			break
 		}
 	}
-	if hint, ok := advice(err); ok {
+	if hint, ok := Advice(err); ok {
 		f.Hint = hint
 	}
 	f.Hint = fillIn(f.Hint, err)
@@ -69,8 +69,8 @@ type exitCoder interface {
 	ExitCode() int
 }
 
-// advice returns the hint of the outermost error that has one.
-func advice(err error) (hint string, ok bool) {
+// Advice returns the hint of the outermost error that has one of its own; it may be empty.
+func Advice(err error) (hint string, ok bool) {
 	for e, is := errors.AsType[adviser](err); is; e, is = errors.AsType[adviser](errors.Unwrap(e)) {
 		if hint, ok = e.Advice(); ok {
 			return hint, true

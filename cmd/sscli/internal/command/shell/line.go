@@ -162,7 +162,8 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 		s.conn.locks.add(operand.Unprotect(cmd.Flags().Args())[0])
 	}
 	s.timed = !takesItsTime(cmd)
-	if u, ok := errors.AsType[*fault.UsageError](err); ok && u.Hint == "" {
+	u, ok := errors.AsType[*fault.UsageError](err)
+	if _, advised := fault.Advice(err); ok && !advised {
 		u.Hint = strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "sscli "), " [flags]")
 		if cmd.HasParent() {
 			u.Hint += "  (help " + strings.TrimPrefix(cmd.CommandPath(), "sscli ") + ")"
