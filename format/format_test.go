@@ -252,18 +252,18 @@ func samples() map[string][]Result {
 			LockEvent{What: "written", Event: "set", Name: hostile, Guard: true, Token: stored(), Why: "while build was free", Time: now(), Unknown: true},
 		},
 		"lock-timeline": {
-			Timeline{From: now(), To: now().Add(time.Minute), Locks: []LockLanes{
-				{Name: "build", Holders: []HolderLane{
-					{Holder: "job-7", Holds: []Hold{
+			Timeline{From: now(), To: now().Add(time.Minute), Locks: []Lane{
+				{Name: "build", Holders: []Lane{
+					{Name: "job-7", Holds: []Hold{
 						{Interval: Interval{now(), now().Add(10 * time.Second)}, Open: true, End: "released", Renewals: []time.Time{now().Add(3 * time.Second), now().Add(6 * time.Second)}},
 						{Interval: Interval{now().Add(40 * time.Second), now().Add(time.Minute)}},
 					}},
-					{Holder: hostile, Holds: []Hold{{Interval: Interval{now().Add(11 * time.Second), now().Add(20 * time.Second)}, End: "expired"}}},
+					{Name: hostile, Holds: []Hold{{Interval: Interval{now().Add(11 * time.Second), now().Add(20 * time.Second)}, End: "expired"}}},
 					{Unknown: true, Holds: []Hold{{Interval: Interval{now().Add(21 * time.Second), now().Add(22 * time.Second)}, End: "deleted"}, {Interval: Interval{now().Add(23 * time.Second), now().Add(25 * time.Second)}, End: "changed_hands"}}},
 				}, Gaps: []Interval{{now().Add(30 * time.Second), now().Add(40 * time.Second)}}},
 				{Name: hostile},
-			}, Guards: []GuardLane{{Key: "artifact", Writes: []time.Time{now().Add(5 * time.Second)}, Removed: []time.Time{now().Add(50 * time.Second)}, Gaps: []Interval{{now().Add(30 * time.Second), now().Add(40 * time.Second)}}}}},
-			Timeline{From: now(), To: now(), Locks: []LockLanes{{Name: "build"}}},
+			}, Guards: []Lane{{Name: "artifact", Writes: []time.Time{now().Add(5 * time.Second)}, Removed: []time.Time{now().Add(50 * time.Second)}, Gaps: []Interval{{now().Add(30 * time.Second), now().Add(40 * time.Second)}}}}},
+			Timeline{From: now(), To: now(), Locks: []Lane{{Name: "build"}}},
 		},
 		"explain": {
 			Explanation{Key: "state", Verdict: "passes", Rule: "unfenced", Why: "a missing key has no fence"},

@@ -10,46 +10,43 @@ import (
 
 // A Chart collects the statements of a [History] for a timeline. Its memory grows with the
 // number of renewals and writes.
-type Chart struct {
-	timeline format.Timeline // without the locks
-	locks    []*chartLock
-}
-
-// A chartLock is a lock of a chart.
-type chartLock struct {
-	format.LockLanes
-	lane int // of the present hold; -1: none
-}
+type Chart struct{ timeline format.Timeline }
 
 // Add adds a statement.
 func (c *Chart) Add(e format.LockEvent) {
 	c.Until(e.Time)
+	lanes := &c.timeline.Locks
 	if e.Guard {
-		c.addGuard(e)
-		return
+		lanes = &c.timeline.Guards
 	}
-	k := c.lock(e.Name)
+	l := laneOf(lanes, e.Name, false)
 	switch e.What {
 	case Acquired, TakenOver:
-		k.close(e.Time, Gap)
-		k.open(e, false)
+		closeHold(l, e.Time, Gap)
+		openHold(l, e)
 	case ChangedHands:
-		k.close(e.Time, ChangedHands)
-		k.open(e, false)
+		closeHold(l, e.Time, ChangedHands)
+		openHold(l, e)
 	case Held:
-		k.held(e)
+		holder, _ := presentHold(l)
+		if holder == nil || e.Continuity != string(client.ContinuityProven) && !is(*holder, e.Holder, e.NoHolder) {
+			closeHold(l, earliest(l, e.Time), Gap)
+			openHold(l, e)
+		}
 	case Renewed, Rewritten:
-		if hold := k.hold(); hold != nil {
+		if _, hold := presentHold(l); hold != nil {
 			hold.Renewals = append(hold.Renewals, e.Time)
 		}
-	case Released, Expired, Deleted:
-		k.close(e.Time, e.What)
+	case Released, Expired, Deleted, Lost:
+		closeHold(l, e.Time, e.What)
 	case Free:
-		k.close(k.unseen(e.Time), Gap)
-	case Lost:
-		k.close(e.Time, Lost)
+		closeHold(l, earliest(l, e.Time), Gap)
+	case Written:
+		l.Writes = append(l.Writes, e.Time)
+	case Removed:
+		l.Removed = append(l.Removed, e.Time)
 	case Gap:
-		k.Gaps = append(k.Gaps, format.Interval{From: e.From, To: e.To})
+		l.Gaps = append(l.Gaps, format.Interval{From: e.From, To: e.To})
 		c.Until(e.From)
 	}
 }
@@ -64,96 +61,64 @@ func (c *Chart) Until(t time.Time) {
 	}
 }
 
-// Timeline returns the timeline until now. It is good until the next call of Add.
+// Timeline returns the timeline until now. The next call of Add changes it.
 func (c *Chart) Timeline() format.Timeline {
-	t := c.timeline
-	for _, k := range c.locks {
-		if hold := k.hold(); hold != nil {
-			hold.To = t.To
+	for i := range c.timeline.Locks {
+		if _, hold := presentHold(&c.timeline.Locks[i]); hold != nil {
+			hold.To = c.timeline.To
 		}
-		t.Locks = append(t.Locks, k.LockLanes)
 	}
-	return t
+	return c.timeline
 }
 
-func (c *Chart) lock(name string) *chartLock {
-	i := slices.IndexFunc(c.locks, func(k *chartLock) bool { return k.Name == name })
+// laneOf returns the lane of a lock, a key or a holder, which it adds if there is none.
+func laneOf(lanes *[]format.Lane, name string, unknown bool) *format.Lane {
+	i := slices.IndexFunc(*lanes, func(l format.Lane) bool { return is(l, name, unknown) })
 	if i < 0 {
-		i = len(c.locks)
-		c.locks = append(c.locks, &chartLock{LockLanes: format.LockLanes{Name: name}, lane: -1})
+		i = len(*lanes)
+		*lanes = append(*lanes, format.Lane{Name: name, Unknown: unknown})
 	}
-	return c.locks[i]
+	return &(*lanes)[i]
 }
 
-// hold returns the present hold, or nil.
-func (k *chartLock) hold() *format.Hold {
-	if k.lane < 0 {
-		return nil
+// is reports whether a lane has a name. All unknown holders of a lock share a lane.
+func is(l format.Lane, name string, unknown bool) bool {
+	return l.Unknown == unknown && (unknown || l.Name == name)
+}
+
+// presentHold returns the hold of a lock that has not ended, and the lane of its holder, or
+// nil if there is none.
+func presentHold(lock *format.Lane) (*format.Lane, *format.Hold) {
+	for i := range lock.Holders {
+		l := &lock.Holders[i]
+		if hold := &l.Holds[len(l.Holds)-1]; hold.End == "" {
+			return l, hold
+		}
 	}
-	holds := k.Holders[k.lane].Holds
-	return &holds[len(holds)-1]
+	return nil, nil
 }
 
-// laneOf returns the lane of a holder, or -1.
-func (k *chartLock) laneOf(e format.LockEvent) int {
-	return slices.IndexFunc(k.Holders, func(h format.HolderLane) bool {
-		return h.Unknown == e.NoHolder && (h.Unknown || h.Holder == e.Holder)
-	})
+// openHold begins a hold, which began earlier if the statement is that the lock is held.
+func openHold(lock *format.Lane, e format.LockEvent) {
+	l := laneOf(&lock.Holders, e.Holder, e.NoHolder)
+	l.Holds = append(l.Holds, format.Hold{Interval: format.Interval{From: e.Time, To: e.Time}, Open: e.What == Held})
 }
 
-// open begins a hold.
-func (k *chartLock) open(e format.LockEvent, earlier bool) {
-	if k.lane = k.laneOf(e); k.lane < 0 {
-		k.lane = len(k.Holders)
-		k.Holders = append(k.Holders, format.HolderLane{Holder: e.Holder, Unknown: e.NoHolder})
-	}
-	h := &k.Holders[k.lane]
-	h.Holds = append(h.Holds, format.Hold{Interval: format.Interval{From: e.Time, To: e.Time}, Open: earlier})
-}
-
-// close ends the present hold, if there is one.
-func (k *chartLock) close(at time.Time, how string) {
-	if hold := k.hold(); hold != nil {
-		hold.To, hold.End = at, how
+// closeHold ends the present hold, if there is one.
+func closeHold(lock *format.Lane, at time.Time, end string) {
+	if _, hold := presentHold(lock); hold != nil {
+		hold.To, hold.End = at, end
 		if at.Before(hold.From) {
 			hold.To = hold.From
 		}
 	}
-	k.lane = -1
 }
 
-// held adds the statement that a lock is held, which may be about the present hold.
-func (k *chartLock) held(e format.LockEvent) {
-	if k.lane >= 0 && (e.Continuity == string(client.ContinuityProven) || k.lane == k.laneOf(e)) {
-		return
+// earliest returns when a change that was seen at a time may have happened: since the
+// beginning of the last gap, if the lock was not seen in between.
+func earliest(l *format.Lane, seen time.Time) time.Time {
+	if n := len(l.Gaps); n > 0 && !l.Gaps[n-1].To.Before(seen) {
+		return l.Gaps[n-1].From
 	}
-	k.close(k.unseen(e.Time), Gap)
-	k.open(e, true)
-}
-
-// unseen returns when a change that was seen at a time may have happened: since the gap
-// before, if there is one.
-func (k *chartLock) unseen(at time.Time) time.Time {
-	if n := len(k.Gaps); n > 0 && !k.Gaps[n-1].To.Before(at) {
-		return k.Gaps[n-1].From
-	}
-	return at
-}
-
-func (c *Chart) addGuard(e format.LockEvent) {
-	guards := c.timeline.Guards
-	i := slices.IndexFunc(guards, func(g format.GuardLane) bool { return g.Key == e.Name })
-	if i < 0 {
-		i = len(guards)
-		guards = append(guards, format.GuardLane{Key: e.Name})
-		c.timeline.Guards = guards
-	}
-	switch g := &guards[i]; e.What {
-	case Written:
-		g.Writes = append(g.Writes, e.Time)
-	case Removed:
-		g.Removed = append(g.Removed, e.Time)
-	case Gap:
-		g.Gaps = append(g.Gaps, format.Interval{From: e.From, To: e.To})
-	}
+	return seen
 }

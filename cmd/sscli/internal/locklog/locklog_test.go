@@ -190,16 +190,16 @@ func TestChart(t *testing.T) {
 	open := func(h format.Hold) format.Hold { h.Open = true; return h }
 	want := format.Timeline{
 		From: at(0), To: at(50),
-		Locks: []format.LockLanes{{
+		Locks: []format.Lane{{
 			Name: "build",
-			Holders: []format.HolderLane{
-				{Holder: "a", Holds: []format.Hold{open(hold(0, 30, Expired, at(3), at(6))), open(hold(40, 50, ""))}},
-				{Holder: "b", Holds: []format.Hold{hold(31, 33, ChangedHands)}},
-				{Holder: "c", Holds: []format.Hold{hold(33, 35, Gap)}},
+			Holders: []format.Lane{
+				{Name: "a", Holds: []format.Hold{open(hold(0, 30, Expired, at(3), at(6))), open(hold(40, 50, ""))}},
+				{Name: "b", Holds: []format.Hold{hold(31, 33, ChangedHands)}},
+				{Name: "c", Holds: []format.Hold{hold(33, 35, Gap)}},
 			},
 			Gaps: []format.Interval{{From: at(35), To: at(40)}, {From: at(42), To: at(43)}},
 		}},
-		Guards: []format.GuardLane{{Key: "artifact", Writes: []time.Time{at(4)}, Removed: []time.Time{at(41)}}},
+		Guards: []format.Lane{{Name: "artifact", Writes: []time.Time{at(4)}, Removed: []time.Time{at(41)}}},
 	}
 	if diff := cmp.Diff(want, c.Timeline()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
