@@ -29,60 +29,90 @@ func ParseEntry(line string) (Entry, error) {
 	if !utf8.ValidString(line) {
 		return Entry{}, errors.New("not UTF-8; put other bytes into key_b64 and value_b64")
 	}
-	var all map[memberName]json.RawMessage
-	err := json.Unmarshal([]byte(line), &all)
+	var m entryMembers
+	err := json.Unmarshal([]byte(line), &m)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return Entry{}, fmt.Errorf("byte %d: JSON: %w", syntax.Offset, err)
 	}
-	if all == nil {
-		return Entry{}, fmt.Errorf("want a JSON object, got %s", kindOf(strings.TrimSpace(line)))
+	if value := strings.TrimSpace(line); value[0] != '{' {
+		return Entry{}, fmt.Errorf("want a JSON object, got %s", kindOf(value))
 	}
-	members := make(entryMembers)
-	for name, value := range all {
-		if err := checkText(*name.text, line); err != nil {
-			return Entry{}, fmt.Errorf("the name of a member: %w", err)
-		}
-		switch name := *name.text; name {
-		case "key", "key_b64", "value", "value_b64", "op", "found":
-			if members[name] != "" {
-				return Entry{}, fmt.Errorf("%s appears twice", name)
-			}
-			members[name] = string(value)
-		}
+	if err != nil {
+		return Entry{}, fmt.Errorf("JSON: %w", err)
 	}
-	return members.entry()
+	if err := checkNames(line); err != nil {
+		return Entry{}, fmt.Errorf("the name of a member: %w", err)
+	}
+	return m.entry()
 }
 
-// A memberName is the name of a member, as the key of a map. It is a pointer so that names
-// that are the same have an element each: ParseEntry refuses them.
-type memberName struct{ text *string }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (n *memberName) UnmarshalText(name []byte) error {
-	n.text = new(string(name))
+// checkNames returns an error if the name of a member of an object has an unpaired surrogate.
+func checkNames(line string) error {
+	if !strings.Contains(line, `\ud`) && !strings.Contains(line, `\uD`) {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(line), &members); err != nil {
+		return err
+	}
+	for name := range members {
+		if err := checkText(name, line); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// entryMembers are the members of an entry as JSON text, by name.
-type entryMembers map[string]string
+// A member is the value of a member of an object, as JSON.
+type member struct {
+	json  string
+	times int // that the member appears
+}
 
-func (m entryMembers) entry() (Entry, error) {
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *member) UnmarshalJSON(value []byte) error {
+	m.json = string(value)
+	m.times++
+	return nil
+}
+
+// entryMembers are the members of an entry.
+type entryMembers struct {
+	// If the case of a name matches no field, encoding/json decodes the member to the first
+	// field with the name in another case. These fields receive such members and are not used.
+	KEY, KEY_B64, VALUE, VALUE_B64, OP, FOUND member
+
+	Key      member `json:"key"`
+	KeyB64   member `json:"key_b64"`
+	Value    member `json:"value"`
+	ValueB64 member `json:"value_b64"`
+	Op       member `json:"op"`
+	Found    member `json:"found"`
+}
+
+func (m *entryMembers) entry() (Entry, error) {
 	var e Entry
-	if op := m["op"]; op != "" && op != `"get"` {
+	names := [...]string{"key", "key_b64", "value", "value_b64", "op", "found"}
+	for i, times := range [...]int{m.Key.times, m.KeyB64.times, m.Value.times, m.ValueB64.times, m.Op.times, m.Found.times} {
+		if times > 1 {
+			return e, fmt.Errorf("%s appears twice", names[i])
+		}
+	}
+	if op := m.Op.json; op != "" && op != `"get"` {
 		return e, fmt.Errorf("op is %s: want what get -o json prints", shown(op))
 	}
-	key, ok, err := m.bytes("key")
+	key, ok, err := bytesOf("key", m.Key.json, m.KeyB64.json)
 	if err != nil {
 		return e, err
 	}
 	if !ok {
 		return e, errors.New("no key: want key, or key_b64")
 	}
-	value, ok, err := m.bytes("value")
+	value, ok, err := bytesOf("value", m.Value.json, m.ValueB64.json)
 	if err != nil {
 		return e, err
 	}
-	switch found := m["found"]; {
+	switch found := m.Found.json; {
 	case found != "" && found != "true" && found != "false":
 		return e, fmt.Errorf("found is %s: want true or false", kindOf(found))
 	case found == "false" && ok:
@@ -93,9 +123,8 @@ func (m entryMembers) entry() (Entry, error) {
 	return Entry{Key: key, Value: []byte(value), Found: ok}, nil
 }
 
-// bytes returns the bytes of a member, given as text or as base64; ok is false if it is absent.
-func (m entryMembers) bytes(name string) (s string, ok bool, err error) {
-	text, encoded := m[name], m[name+"_b64"]
+// bytesOf returns the bytes of a member, given as text or as base64; ok is false if it is absent.
+func bytesOf(name, text, encoded string) (s string, ok bool, err error) {
 	switch {
 	case text != "" && encoded != "":
 		return "", false, fmt.Errorf("%s and %s_b64: want one of them", name, name)
@@ -124,6 +153,9 @@ func (m entryMembers) bytes(name string) (s string, ok bool, err error) {
 func stringOf(raw string) (s string, err error) {
 	if raw[0] != '"' {
 		return "", fmt.Errorf("%s: want a string", kindOf(raw))
+	}
+	if !strings.Contains(raw, `\`) {
+		return raw[1 : len(raw)-1], nil
 	}
 	if err := json.Unmarshal([]byte(raw), &s); err != nil {
 		return "", err
