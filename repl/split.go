@@ -55,28 +55,15 @@ type splitter struct {
 	err    error  // the first error; reading continues to the end of the line
 }
 
-// line takes the next physical line, with its line end.
+// line reads the next physical line, with its line end.
 func (s *splitter) line(line string) {
 	body, newline := strings.CutSuffix(line, "\n")
 	cr := false
 	if newline {
 		body, cr = strings.CutSuffix(body, "\r")
 	}
-	for i := 0; i < len(body); i++ {
-		if !s.open && body[i] == '#' {
-			break
-		}
-		n := s.plain(body[i:])
-		switch i += n; {
-		case n > 0 && !s.open && (i == len(body) || isBlank(body[i])):
-			s.words = append(s.words, Word{Text: body[i-n : i]})
-		case n > 0:
-			s.open = true
-			s.word = append(s.word, body[i-n:i]...)
-		}
-		if i < len(body) {
-			s.byte(body[i], s.pos+i)
-		}
+	for i := 0; i < len(body) && (s.open || body[i] != '#'); i++ {
+		s.byte(body[i], s.pos+i)
 	}
 	switch {
 	case s.quote == 0:
@@ -90,26 +77,9 @@ func (s *splitter) line(line string) {
 	s.pos += len(line)
 }
 
-// plain returns how many bytes at the beginning of text mean only themselves here.
-func (s *splitter) plain(text string) int {
-	special := " \t\"'"
-	switch {
-	case s.escape:
-		return 0
-	case s.quote == '"':
-		special = `"\`
-	case s.quote != 0:
-		special = "'"
-	}
-	if n := strings.IndexAny(text, special); n >= 0 {
-		return n
-	}
-	return len(text)
-}
-
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// byte takes a byte of the line, at offset at.
+// byte reads the byte of the logical line at offset at.
 func (s *splitter) byte(c byte, at int) {
 	switch {
 	case s.quote == '"':
