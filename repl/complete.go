@@ -173,7 +173,7 @@ func listed(candidates []Candidate, width int) string {
 	return b.String() + more
 }
 
-// cutTo returns as much of a text as fits into the given number of columns.
+// cutTo returns as much of a text as fits into a number of columns.
 func cutTo(text string, columns int) string {
 	n := 0
 	for i, r := range text {

@@ -49,7 +49,10 @@ func OpenHistory(path string) (*History, error) {
 		lines = lines[:len(lines)-1] // empty, or an entry that was not written completely
 		if len(lines) > 2*maxHistory {
 			lines = lines[len(lines)-maxHistory:]
-			if err := replace(f, strings.Join(lines, "")); err != nil {
+			if err := f.Truncate(0); err != nil {
+				return err
+			}
+			if _, err := f.WriteString(strings.Join(lines, "")); err != nil { // appends
 				return err
 			}
 		}
@@ -63,15 +66,6 @@ func OpenHistory(path string) (*History, error) {
 		return h, fmt.Errorf("history: %w", err)
 	}
 	return h, nil
-}
-
-// replace replaces the contents of f, which is open for appending.
-func replace(f *os.File, text string) error {
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	_, err := f.WriteString(text)
-	return err
 }
 
 // locked calls do with the file open and, where the system has file locks, locked
@@ -121,8 +115,8 @@ func (h *History) remember(entry string) bool {
 	return true
 }
 
-// decodeEntry decodes a line of the file. A line that is not valid, because it was
-// edited by hand, is taken as it is.
+// decodeEntry decodes a line of the file. It returns a line that is not valid, because
+// somebody edited the file, as it is.
 func decodeEntry(line string) string {
 	if entry, err := format.Unescape(line); err == nil {
 		return entry

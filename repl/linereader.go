@@ -16,24 +16,18 @@ type LineReader struct {
 	in  *bufio.Reader
 	out io.Writer
 
-	read        chan physical // receives the line that a goroutine is reading
-	reading     bool          // there is such a goroutine
-	interrupted chan struct{} // capacity 1
+	read        chan readResult // receives the line that a goroutine is reading
+	reading     bool            // there is such a goroutine
+	interrupted chan struct{}   // capacity 1
 
 	mu     sync.Mutex
 	prompt string
 	asked  bool // a prompt is on the screen, waiting for input
 }
 
-// physical is the result of reading one line.
-type physical struct {
-	text string
-	err  error
-}
-
 // NewLineReader returns a LineReader that reads from in and prints prompts on out.
 func NewLineReader(in io.Reader, out io.Writer) *LineReader {
-	return &LineReader{in: bufio.NewReader(in), out: out, read: make(chan physical, 1), interrupted: make(chan struct{}, 1)}
+	return &LineReader{in: bufio.NewReader(in), out: out, read: make(chan readResult, 1), interrupted: make(chan struct{}, 1)}
 }
 
 // ReadEntry is like [Terminal.ReadEntry]. Ctrl-C arrives as a call of Interrupt.
@@ -80,7 +74,7 @@ func (l *LineReader) next(ctx context.Context) (string, error) {
 		l.reading = true
 		go func() {
 			text, err := l.in.ReadString('\n')
-			l.read <- physical{text, err}
+			l.read <- readResult{text, err}
 		}()
 	}
 	select {

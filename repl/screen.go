@@ -25,34 +25,33 @@ type screen struct {
 	cursor        int
 }
 
-// A row is one row of the terminal.
-type row struct {
-	text []byte
-	hard bool // ends with a line end; otherwise the terminal wraps
-}
-
-// layout is a line in rows, and the cursor's position.
+// A layout is a line in the rows of the terminal, and the cursor's position.
 type layout struct {
-	rows        []row
-	row, column int
+	rows        [][]byte // a row ends with CR LF, or else the terminal wraps the line there
+	row, column int      // of the cursor
+
+	width int    // of the terminal
+	text  []byte // of the row that is being filled
+	next  int    // the column of the next character
+	last  int    // the columns of the last character that has any
 }
 
 // arrange lays out a line. After each line end in it comes a continuation prompt,
 // right-aligned with the first prompt.
 func arrange(prompt string, line []rune, cursor, width int) layout {
-	a := arranger{width: max(width, 2)}
+	l := layout{width: max(width, 2)}
 	for _, r := range prompt {
-		a.put(string(r), format.Width(r))
+		l.put(string(r), format.Width(r))
 	}
-	further := continuation(a.column)
+	further := continuation(l.next)
 	for i, r := range line {
 		if c, ok := byteOf(r); ok && c == '\n' {
 			if i == cursor {
-				a.layout.row, a.layout.column = len(a.rows), min(a.column, a.width-1)
+				l.row, l.column = len(l.rows), min(l.next, l.width-1)
 			}
-			a.end(true)
+			l.endRow("\r\n")
 			for _, r := range further {
-				a.put(string(r), 1)
+				l.put(string(r), 1)
 			}
 			continue
 		}
@@ -62,18 +61,18 @@ func arrange(prompt string, line []rune, cursor, width int) layout {
 		}
 		text, columns := appearance(r, before)
 		if i == cursor && strings.HasPrefix(text, inverse) {
-			a.mark(1)
+			l.placeCursor(1)
 		} else if i == cursor {
-			a.mark(columns)
+			l.placeCursor(columns)
 		}
-		a.put(text, columns)
+		l.put(text, columns)
 	}
 	if cursor >= len(line) {
-		a.mark(1)
+		l.placeCursor(1)
 	}
-	a.put(" ", 1) // a cell for the cursor to stand on, so that the two wrap together
-	a.end(true)
-	return a.layout
+	l.put(" ", 1) // a cell for the cursor to stand on, so that the two wrap together
+	l.endRow("")
+	return l
 }
 
 // continuation returns the prompt for the second and later lines of an entry, as wide as
@@ -86,51 +85,41 @@ func continuation(width int) string {
 	return strings.Repeat(" ", width-len(dots)) + dots
 }
 
-// An arranger fills the rows of a layout.
-type arranger struct {
-	layout
-	width  int    // of the terminal
-	text   []byte // of the current row
-	column int    // where the next character goes
-	last   int    // columns of the last character that has any
-}
-
-// put appends text, which takes width columns.
-func (a *arranger) put(text string, width int) {
+// put appends text, which takes a number of columns.
+func (l *layout) put(text string, columns int) {
 	if spelled, ok := strings.CutPrefix(text, inverse); ok {
 		// Several characters; a row may end between them.
-		a.text = append(a.text, inverse...)
+		l.text = append(l.text, inverse...)
 		for _, r := range strings.TrimSuffix(spelled, upright) {
-			a.put(string(r), 1)
+			l.put(string(r), 1)
 		}
-		a.text = append(a.text, upright...)
+		l.text = append(l.text, upright...)
 		return
 	}
-	if a.column+width > a.width {
-		a.end(false)
+	if l.next+columns > l.width {
+		l.endRow("")
 	}
-	a.text = append(a.text, text...)
-	a.column += width
-	if width > 0 {
-		a.last = width
+	l.text = append(l.text, text...)
+	l.next += columns
+	if columns > 0 {
+		l.last = columns
 	}
 }
 
-// end ends the current row.
-func (a *arranger) end(hard bool) {
-	a.rows = append(a.rows, row{a.text, hard})
-	a.text, a.column = nil, 0
+func (l *layout) endRow(lineEnd string) {
+	l.rows = append(l.rows, append(l.text, lineEnd...))
+	l.text, l.next = nil, 0
 }
 
-// mark puts the cursor on the next character, which takes the given number of columns,
-// or, if that is 0, on the character that it combines with.
-func (a *arranger) mark(columns int) {
-	a.layout.row, a.layout.column = len(a.rows), a.column
+// placeCursor puts the cursor on the next character, which takes a number of columns, or,
+// if that is 0, on the character that it combines with.
+func (l *layout) placeCursor(columns int) {
+	l.row, l.column = len(l.rows), l.next
 	switch {
 	case columns == 0:
-		a.layout.column -= a.last
-	case a.column+columns > a.width:
-		a.layout.row, a.layout.column = a.layout.row+1, 0
+		l.column -= l.last
+	case l.next+columns > l.width:
+		l.row, l.column = l.row+1, 0
 	}
 }
 
@@ -169,12 +158,8 @@ func (s *screen) draw(prompt string, line []rune, cursor int) {
 	first, last := s.window(l)
 	var b bytes.Buffer
 	s.erase(&b)
-	for i := first; i <= last; i++ {
-		b.Write(l.rows[i].text)
-		if l.rows[i].hard && i < last {
-			b.WriteString("\r\n")
-		}
-	}
+	rows := bytes.Join(l.rows[first:last+1], nil)
+	b.Write(bytes.TrimSuffix(rows, []byte("\r\n")))
 	b.WriteByte('\r')
 	if up := last - l.row; up > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", up)

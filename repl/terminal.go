@@ -41,7 +41,7 @@ type Terminal struct {
 	keys  *keys
 
 	cooked  *readline.State // the terminal's state before NewTerminal
-	pending chan entry      // will receive the entry that ReadEntry gave up waiting for
+	pending chan readResult // will receive the entry that ReadEntry gave up waiting for
 	stop    func()          // ends the goroutine that watches the terminal's size
 	watched sync.WaitGroup  // that goroutine
 
@@ -64,9 +64,9 @@ type search struct {
 	missed bool   // no entry contains the query
 }
 
-// entry is what readline returned.
-type entry struct {
-	line []rune
+// A readResult is what a read of a line or an entry returned.
+type readResult struct {
+	text string
 	err  error
 }
 
@@ -86,7 +86,10 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	t.stdin = readline.NewCancelableStdin(keyboard(o.In))
 	t.keys = newKeys(t.stdin)
 	t.rl, err = readline.NewEx(&readline.Config{
-		Stdin:  closing{t.keys, t.stdin},
+		Stdin: struct {
+			io.Reader
+			io.Closer
+		}{t.keys, t.stdin},
 		Stdout: io.Discard,
 		Stderr: io.Discard,
 		// readline does not draw if it is not interactive, and neither completes nor
@@ -112,12 +115,6 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 		}
 	})
 	return t, nil
-}
-
-// closing is a reader and what closes it.
-type closing struct {
-	io.Reader
-	io.Closer
 }
 
 // Close restores the terminal's state.
@@ -165,12 +162,12 @@ func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error)
 	t.mu.Lock()
 	t.prompt, t.entered = clean(prompt), false
 	t.mu.Unlock()
-	read := make(chan entry, 1)
+	read := make(chan readResult, 1)
 	go func() {
 		line, err := t.rl.Operation.Runes()
-		read <- entry{line, err}
+		read <- readResult{textOf(line), err}
 	}()
-	var e entry
+	var e readResult
 	select {
 	case e = <-read:
 	case <-ctx.Done():
@@ -190,9 +187,9 @@ func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error)
 		t.leave("")
 		return "", e.err
 	}
-	t.line = e.line
+	t.line = edited(e.text)
 	t.leave("")
-	return textOf(e.line), nil
+	return e.text, nil
 }
 
 // clean escapes what a terminal does not print. Backslashes stay single.

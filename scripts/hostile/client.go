@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -12,9 +11,10 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// A client is an MQTT connection of an attacker. It keeps no rule that it does not want to.
+// A client is the MQTT connection of an attacker, which may break any rule of the protocol.
 type client struct {
 	net.Conn
 	in *bufio.Reader
@@ -25,7 +25,7 @@ type connectOptions struct {
 	id        string
 	expiry    uint32 // of the session, in seconds
 	keepAlive uint16 // seconds
-	will      []byte // payload of a will on the topic "will"; nil for none
+	will      []byte // payload of a will on the topic "will"; nil: no will
 }
 
 // connectPacket returns the bytes of a CONNECT.
@@ -52,11 +52,11 @@ func publishPacket(topic string, qos byte, payload []byte) []byte {
 
 func encoded(p io.WriterTo) []byte {
 	var b bytes.Buffer
-	_, _ = p.WriteTo(&b) // a buffer takes everything
+	_, _ = p.WriteTo(&b) // a buffer returns no errors
 	return b.Bytes()
 }
 
-// disconnectPacket keeps the session.
+// disconnectPacket is a DISCONNECT that keeps the session.
 var disconnectPacket = []byte{0xe0, 0}
 
 // connectTo opens a connection and waits for CONNACK.
@@ -83,7 +83,7 @@ func (c *client) connect(o connectOptions) error {
 	return nil
 }
 
-// connectToStore is connectTo for a client that wants the replies of the store.
+// connectToStore is connectTo for a client that receives the replies of the store.
 func connectToStore(t *target, id string) (*client, error) {
 	c, err := connectTo(t, connectOptions{id: id})
 	if err != nil {
@@ -106,24 +106,9 @@ func (c *client) subscribe(filters ...string) error {
 }
 
 // next returns the first byte and the body of the next packet.
-func (c *client) next() (byte, []byte, error) {
-	kind, err := c.in.ReadByte()
-	if err != nil {
-		return 0, nil, err
-	}
-	size, err := binary.ReadUvarint(c.in) // the same form as MQTT's
-	if err != nil {
-		return 0, nil, err
-	}
-	if size > 64*mib {
-		return 0, nil, fmt.Errorf("a packet of %d bytes", size)
-	}
-	body := make([]byte, size)
-	_, err = io.ReadFull(c.in, body)
-	return kind, body, err
-}
+func (c *client) next() (byte, []byte, error) { return harness.ReadPacket(c.in, 64*mib) }
 
-// request sends a request to the store. The words must not be changed until it returns.
+// request sends a request to the store.
 func (c *client) request(words ...[]byte) error {
 	_, err := c.Write(c.requestPacket(words...))
 	return err
@@ -136,7 +121,7 @@ func (c *client) requestPacket(words ...[]byte) []byte {
 			User: []packets.User{{Key: wire.PropTimestamp, Value: now}}}})
 }
 
-// reply waits for the next PUBLISH and returns the end of it.
+// reply waits for the next PUBLISH and returns its last bytes.
 func (c *client) reply(within time.Duration) (string, error) {
 	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return "", err

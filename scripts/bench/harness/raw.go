@@ -1,10 +1,12 @@
 package harness
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -17,13 +19,12 @@ const (
 	pubackType  = packets.PUBACK << 4
 )
 
-// A Raw is a connection that sends packets made beforehand and hardly looks at the
-// answers, so that not the sender but the server is measured.
+// A Raw is an MQTT connection that sends prepared packets and hardly examines what it
+// receives, so that a benchmark measures the server and not the client.
 type Raw struct {
-	conn     net.Conn
-	buf      []byte
-	from, to int    // what of buf was received and not looked at
-	acks     []byte // of what was received, to be sent with the next packets
+	conn net.Conn
+	in   *bufio.Reader
+	acks []byte // PUBACKs to send with the next packets
 }
 
 // DialRaw connects to a broker, and subscribes to topic unless it is empty.
@@ -32,7 +33,7 @@ func DialRaw(address, id, topic string) (*Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Raw{conn: conn, buf: make([]byte, 2*maxPacket)}
+	c := &Raw{conn: conn, in: bufio.NewReaderSize(conn, 2*maxPacket)}
 	var hello bytes.Buffer
 	connect := packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: id, CleanStart: true, Properties: &packets.Properties{}}
 	_, err = connect.WriteTo(&hello)
@@ -47,7 +48,7 @@ func DialRaw(address, id, topic string) (*Raw, error) {
 		_, err = conn.Write(hello.Bytes())
 	}
 	for ; err == nil && answers > 0; answers-- {
-		_, _, err = c.next()
+		_, _, err = ReadPacket(c.in, maxPacket)
 	}
 	if err != nil {
 		conn.Close()
@@ -56,19 +57,19 @@ func DialRaw(address, id, topic string) (*Raw, error) {
 	return c, nil
 }
 
-// Send writes packets, and the acknowledgements that are due, in one write.
-func (c *Raw) Send(made []byte) error {
-	c.acks = append(c.acks, made...)
+// Send writes packets, after the PUBACKs that are due, in one write.
+func (c *Raw) Send(packets []byte) error {
+	c.acks = append(c.acks, packets...)
 	_, err := c.conn.Write(c.acks)
 	c.acks = c.acks[:0]
 	return err
 }
 
-// Await reads that many PUBACKs and PUBLISHes, in any order. Each PUBLISH must end with
+// Await reads a number of PUBACKs and PUBLISHes, in any order. Each PUBLISH must end with
 // ending.
 func (c *Raw) Await(acks, messages int, ending string) error {
 	for acks > 0 || messages > 0 {
-		kind, body, err := c.next()
+		kind, body, err := ReadPacket(c.in, maxPacket)
 		if err != nil {
 			return err
 		}
@@ -94,28 +95,23 @@ func (c *Raw) Await(acks, messages int, ending string) error {
 	return nil
 }
 
-// next returns the first byte and the body of the next packet. The body is good until the
-// next call.
-func (c *Raw) next() (byte, []byte, error) {
-	for {
-		in := c.buf[c.from:c.to]
-		if len(in) > 1 {
-			size, n := binary.Uvarint(in[1:]) // the same form as MQTT's
-			if n < 0 || size > maxPacket {
-				return 0, nil, fmt.Errorf("packet of %d bytes", size)
-			}
-			if end := 1 + n + int(size); n > 0 && end <= len(in) {
-				c.from += end
-				return in[0], in[1+n : end], nil
-			}
-		}
-		c.from, c.to = 0, copy(c.buf, in)
-		n, err := c.conn.Read(c.buf[c.to:])
-		c.to += n
-		if n == 0 {
-			return 0, nil, err
-		}
+// ReadPacket reads an MQTT packet of at most limit bytes. It returns the first byte and the
+// body.
+func ReadPacket(in *bufio.Reader, limit uint64) (byte, []byte, error) {
+	kind, err := in.ReadByte()
+	if err != nil {
+		return 0, nil, err
 	}
+	size, err := binary.ReadUvarint(in) // the encoding of MQTT's lengths
+	if err != nil {
+		return 0, nil, err
+	}
+	if size > limit {
+		return 0, nil, fmt.Errorf("packet of %d bytes", size)
+	}
+	body := make([]byte, size)
+	_, err = io.ReadFull(in, body)
+	return kind, body, err
 }
 
 // Close ends the connection.
