@@ -10,15 +10,15 @@ import (
 // BatchSummary counts the lines of a batch by outcome, for standard error. The sum of the
 // counts is the number of lines that ran.
 type BatchSummary struct {
-	Applied int // done; the answer was yes
-	No      int // done; the answer was no
+	Applied int // done; the store's answer was yes
+	No      int // done; the store's answer was no
 	Refused int // by the store or the broker, or invalid
 	Unknown int // sent, with unknown outcome
 	Skipped int // nothing to load
 	Elapsed time.Duration
 
 	// Resume is the line to continue from if the batch ended before its input, else 0.
-	// Ahead are the lines after it that have had their results already.
+	// Ahead are the later lines whose results are already known.
 	Resume int
 	Ahead  []LineRange
 }
@@ -40,7 +40,7 @@ func (s BatchSummary) rate() int64 { return perSecond(s.lines(), s.Elapsed) }
 
 func (s BatchSummary) fields(o *objectWriter) { s.write(o, "batch", "no") }
 
-// write writes the fields, with the given names for the op and for the lines with a no.
+// write writes the fields. The caller names the op and the count of lines with a no.
 func (s BatchSummary) write(o *objectWriter, op, no string) {
 	ahead := make(list, len(s.Ahead))
 	for i, r := range s.Ahead {

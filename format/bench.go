@@ -30,7 +30,7 @@ func (l Latency) all() [7]time.Duration {
 	return [...]time.Duration{l.Min, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max}
 }
 
-// latencies names the fields of a Latency in the order of all.
+// latencies names the fields of a Latency in the order of its method all.
 func latencies() [7]string { return [...]string{"min", "mean", "p50", "p90", "p99", "p99.9", "max"} }
 
 func (b Bench) perSecond() float64 {

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// maxBrief is how many bytes of a key or a value a message shows.
+// maxBrief is the number of bytes of a key or a value that a message shows.
 const maxBrief = 120
 
-// Brief is [Quote] for a message: a longer text is cut after 120 bytes, and its length
-// follows.
+// Brief is [Quote] for a message. It cuts a text after 120 bytes and then gives its length.
 func Brief[T Bytes](b T) string { return brief(b, Quote[T]) }
 
 // BriefWord is [Word] for a message, shortened like [Brief].

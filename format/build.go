@@ -6,7 +6,7 @@ import "strings"
 type Build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitzero"`
-	Modified bool   `json:"modified,omitzero"` // files differed from the commit
+	Modified bool   `json:"modified,omitzero"` // the sources differed from the commit
 	Date     string `json:"date,omitzero"`
 	Go       string `json:"go,omitzero"`
 	Platform string `json:"platform,omitzero"`

@@ -30,7 +30,7 @@ type Check struct {
 type Fact struct {
 	Name   string `json:"name"`
 	Value  string `json:"value,omitzero"`
-	Source string `json:"source,omitzero"` // of a setting: where its value comes from
+	Source string `json:"source,omitzero"` // where the value of a setting comes from
 }
 
 func (c Check) fields(o *objectWriter) {
@@ -103,7 +103,7 @@ func (c CheckSummary) human(dst []byte, s *style) []byte {
 		count(c.Warned, "warning", s.warning), count(c.Failed, "failure", s.fail), c.Skipped)
 }
 
-// raw begins with a word that is not a status.
+// raw begins with a word that is not a status, so that programs can tell it from a Check.
 func (c CheckSummary) raw(dst []byte) []byte {
 	return appendRecord(dst, "summary", c.Passed, c.Warned, c.Failed, c.Skipped)
 }

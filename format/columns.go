@@ -19,21 +19,21 @@ type Row interface {
 type cell struct {
 	text  string
 	paint *color.Color // nil: none
-	right bool         // aligned to the right; not for the last cell
-	least int          // columns that it takes at least, for cells below it that are longer
+	right bool         // aligned to the right; ignored for the last cell
+	least int          // the minimum width, for longer cells below it
 	whole bool         // never cut: for errors, and for keys that people copy
 	cut   bool         // cut to the room that the other columns leave; in all rows or none
 }
 
-// columns lays out rows that come one by one. A column becomes wider with its cells, and
-// never narrower: only rows that were measured before are sure to be aligned.
+// columns lays out rows that arrive one by one. A column becomes as wide as its widest cell
+// so far, and never narrower: only rows that were measured in advance are always aligned.
 type columns struct {
 	kind   reflect.Type // of the rows
 	widths []int
 	titles []string // still to be printed
 }
 
-// gap is between two columns.
+// gap separates two columns.
 const gap = 2
 
 // begin starts a table, unless rows of this kind are being printed already.
@@ -65,7 +65,7 @@ func (c *columns) widen(i, width int) {
 	c.widths[i] = max(c.widths[i], width)
 }
 
-// maxColumn returns the width that a column has at most: a longer cell shifts only its own row.
+// maxColumn returns the maximum width of a column. A longer cell shifts only its own row.
 func maxColumn(terminal int) int {
 	if terminal == 0 {
 		return 60
@@ -73,10 +73,10 @@ func maxColumn(terminal int) int {
 	return terminal / 2
 }
 
-// leastRoom is the smallest room of a cell that is cut. On a narrow terminal the row wraps.
+// leastRoom is the minimum width to which a cell is cut. On a narrower terminal the row wraps.
 const leastRoom = 24
 
-// room returns how wide column i of a terminal can be beside the others.
+// room returns how wide column i can be, so that all columns fit on the terminal.
 func (c *columns) room(i, terminal int) int {
 	room := terminal
 	for j, width := range c.widths {
@@ -142,8 +142,8 @@ func appendPainted(dst []byte, paint *color.Color, text string) []byte {
 }
 
 // Measure starts a table with columns that are wide enough for rows, which are printed
-// afterwards. Only the human form has columns. Rows that come one by one can be measured
-// by a row made up beforehand, such as one with the longest key.
+// afterwards. Only the human form has columns. For rows that
+// arrive one by one, pass a made-up row, such as one with the longest key.
 func (p *Printer) Measure(rows ...Row) {
 	p.style.columns = columns{}
 	for _, r := range rows {
@@ -159,7 +159,7 @@ func (s *style) row(dst []byte, r Row) []byte {
 	return s.columns.appendRow(dst, r.cells(s), width)
 }
 
-// What a version and an age usually take: rows with one come after rows without.
+// The usual widths of a version and an age, for rows without them that precede rows with them.
 const (
 	versionColumns = len("1696374425000:1:StateStore")
 	ageColumns     = len("23h59m ago")

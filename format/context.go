@@ -52,7 +52,7 @@ type Setting struct {
 	Name       string `json:"name"`
 	Value      string `json:"value"`
 	Source     string `json:"source"`        // a flag, a variable, "context NAME" or "default"
-	File       string `json:"file,omitzero"` // the file with Source; empty: none
+	File       string `json:"file,omitzero"` // the file that Source is in; empty: none
 	Width      int    // of the longest name, for the human form
 	ValueWidth int    // of the longest value, for the human form
 }

@@ -5,12 +5,12 @@ import "fmt"
 // DataCheck is what `serve --data-check` found in a data file.
 type DataCheck struct {
 	File     string   `json:"file"`
-	Keys     int      `json:"keys"`  // that are readable
-	Bytes    int64    `json:"bytes"` // of these keys and their values
-	Size     int64    `json:"size"`  // of the file, in bytes
+	Keys     int      `json:"keys"`  // the number of readable keys
+	Bytes    int64    `json:"bytes"` // of the readable keys and their values
+	Size     int64    `json:"size"`  // of the data file, in bytes
 	Damages  []string `json:"damages"`
-	More     int      `json:"more_damages"`      // damages that are not in Damages
-	Salvaged string   `json:"salvaged,omitzero"` // the file to which the keys were written; empty: none
+	More     int      `json:"more_damages"`      // number of damages that Damages omits
+	Salvaged string   `json:"salvaged,omitzero"` // the file that received the readable keys; empty: none
 }
 
 func (c DataCheck) fields(o *objectWriter) { o.result("data_check", c) }

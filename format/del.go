@@ -7,10 +7,10 @@ type Del struct {
 	Op      string // "del" or "vdel"
 	Key     string
 	Deleted bool
-	Differs bool // of vdel: the key was not deleted, as it holds another value
+	Differs bool // of vdel: the key was not deleted because its value differs
 	Version Version
 	RTT     time.Duration // 0: not measured
-	Many    bool          // one of several keys: name the key
+	Many    bool          // one of several results: show the key
 }
 
 // answer returns what the store says: 1 deleted, 0 missing, -1 the value differs.
@@ -43,7 +43,7 @@ func (d Del) human(dst []byte, s *style) []byte {
 	return s.version(s.answer(dst, outcome(reason), n), d.Version)
 }
 
-// outcome says whether a key was deleted. reason is why it was not, or empty.
+// outcome says whether a key was deleted. reason says why not, and is empty if it was.
 func outcome(reason string) string {
 	if reason == "" {
 		return "deleted"
@@ -51,8 +51,8 @@ func outcome(reason string) string {
 	return "not deleted: " + meaning(reason)
 }
 
-// cells are the key, whether it was deleted, the store's answer, and the version where there
-// is room for it. A result of vdel, which has one key, is not a row.
+// cells returns the key, whether it was deleted, the store's answer and, if the terminal is
+// wide enough, the version. A result of vdel, which has one key, is not a row.
 func (d Del) cells(s *style) []cell {
 	if d.Op == "vdel" {
 		return nil
@@ -65,7 +65,7 @@ func (d Del) cells(s *style) []cell {
 	return row
 }
 
-// raw has no key: replies are in the order of the keys.
+// raw omits the key: results are in the order of the keys.
 func (d Del) raw(dst []byte) []byte {
 	n, _ := d.answer()
 	return appendRecord(dst, n, d.Version)

@@ -13,13 +13,13 @@ type Difference struct {
 	New        []byte        `json:"new,omitzero"`     // nil: the key is missing on this side
 	OldVersion Version       `json:"old_version"`      // nil: missing, or not known
 	NewVersion Version       `json:"version"`          // nil: missing, or not known
-	Fields     []FieldChange `json:"fields,omitempty"` // of two JSON values; empty for other values
+	Fields     []FieldChange `json:"fields,omitempty"` // if both values are JSON; otherwise empty
 }
 
-// FieldChange is a field of a JSON value that changed. An empty text is a field that is
-// missing.
+// FieldChange is a changed field of a JSON value. Old or New is empty if the field is missing
+// there.
 type FieldChange struct {
-	Path     string // such as .config.mode
+	Path     string // for example .config.mode
 	Old, New string // JSON
 }
 
@@ -70,8 +70,8 @@ func (d Difference) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-// raw writes the change, the key, the old and the new version, and the old and the new value.
-// What is missing is a minus, and nothing in place of a value.
+// raw writes the change, the key, both versions, and both values, the old before the new. A
+// missing version is a minus, and a missing value is empty.
 func (d Difference) raw(dst []byte) []byte {
 	version := func(v Version, value []byte) any {
 		if value == nil {
@@ -84,11 +84,11 @@ func (d Difference) raw(dst []byte) []byte {
 
 // DiffSummary counts what `diff` has compared, for standard error.
 type DiffSummary struct {
-	Equal   int           `json:"equal"` // keys, as in the next three fields
+	Equal   int           `json:"equal"` // a number of keys, like the next three fields
 	Added   int           `json:"added"`
 	Removed int           `json:"removed"`
 	Changed int           `json:"changed"`
-	Refused int           `json:"refused"` // keys that could not be read
+	Refused int           `json:"refused"` // keys that the store refused to read
 	Elapsed time.Duration `json:"elapsed_ms"`
 	Meanwhile
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// EditConflict is how a text differs from the value that was written while it was edited, for
-// standard error.
+// EditConflict says, on standard error, how an edited text differs from the value that another
+// client wrote meanwhile.
 type EditConflict struct {
 	Key    string        `json:"key"`
-	Theirs []byte        `json:"old"`              // the value now
+	Theirs []byte        `json:"old"`              // the present value
 	Ours   []byte        `json:"new"`              // the value that was not written
-	Fields []FieldChange `json:"fields,omitempty"` // from theirs to ours, of two JSON values; empty for other values
+	Fields []FieldChange `json:"fields,omitempty"` // from Theirs to Ours if both are JSON; otherwise empty
 }
 
 func (EditConflict) diagnostic() {}
@@ -31,8 +31,7 @@ func (c EditConflict) human(dst []byte, s *style) []byte {
 	return appendMarked(dst, "  + ", ours)
 }
 
-// differingLines returns the lines of two texts between those at the beginning and at the end
-// that are the same.
+// differingLines returns the lines of two texts without their common first and last lines.
 func differingLines(a, b []byte) (inA, inB [][]byte) {
 	x, y := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
 	for len(x) > 0 && len(y) > 0 && bytes.Equal(x[0], y[0]) {
@@ -44,7 +43,7 @@ func differingLines(a, b []byte) (inA, inB [][]byte) {
 	return x, y
 }
 
-// maxMarked is the most lines of each side that a conflict shows.
+// maxMarked is the maximum number of lines that a conflict shows of each side.
 const maxMarked = 20
 
 func appendMarked(dst []byte, mark string, lines [][]byte) []byte {

@@ -23,8 +23,8 @@ type Event struct {
 
 	Show Show // how the human form shows the value
 
-	// Field is the field that `watch --field` is about, if it has a path. Of a state, Old is
-	// what was known before; of a set without a value, New is not known.
+	// Field is the change of the field that `watch --field` names, if Path is not empty. In a
+	// state, Old is the last known value; in a set without a value, New is unknown.
 	Field FieldChange
 }
 
@@ -65,11 +65,11 @@ func (e Event) fields(o *objectWriter) {
 
 func (e Event) human(dst []byte, s *style) []byte { return s.row(dst, e) }
 
-// cells are the time, the event, the key, the version where there is room for it, and what
-// the event says.
+// cells returns the time, the event, the key, the version if the terminal is wide enough, and
+// the content.
 func (e Event) cells(s *style) []cell {
 	key, version := Word(e.Key), ""
-	if e.Op == "unaudited" { // it is about all keys
+	if e.Op == "unaudited" { // it concerns all keys
 		key = ""
 	}
 	if e.isChange() || e.isState() && e.HasValue {
@@ -126,8 +126,8 @@ func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 // raw writes OP, KEY and VERSION, then Word or the value if there is one. For a gap it
 // writes OP, KEY, the continuity, and when the gap began and ended; for error OP, KEY and
-// the message, for unaudited OP and the message. With a Field the old and the new JSON of it
-// stand in place of the value: - if the field is missing, ? if it is not known.
+// the message, for unaudited OP and the message. With a Field, its old and new JSON
+// replace the value: - if the field is missing, ? if it is unknown.
 func (e Event) raw(dst []byte) []byte {
 	switch e.Op {
 	case "unaudited":

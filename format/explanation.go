@@ -14,14 +14,14 @@ type Explanation struct {
 	LockToken Version
 
 	Token  Version // of the write; nil: it has none
-	ToKey  string  // how it compares with Version: older, equal or newer; empty: not at all
-	ToLock string  // the same with LockToken
+	ToKey  string  // Token compared with Version: older, equal or newer; empty: not compared
+	ToLock string  // Token compared with LockToken, in the same words
 
-	AtLeast Version // the oldest token that the key can have, if Assumes; nil: not known
+	AtLeast Version // if Assumes, the oldest token that the key can have; nil: unknown
 
 	Verdict string // passes, refused or unknown
 	Rule    string // which of the store's rules decides; empty: not known
-	Assumes bool   // Verdict holds if every write of the key carries the newest token of the lock
+	Assumes bool   // Verdict assumes that every write of the key carries the newest token of the lock
 	Why     string
 	Hint    string // the next thing to do; may be empty
 }
@@ -96,7 +96,7 @@ func (e Explanation) human(dst []byte, s *style) []byte {
 	return dst
 }
 
-// compare prints how the token compares with the others.
+// compare prints how the token compares with the tokens of the key and of the lock.
 func (e Explanation) compare(line func(name, text string)) {
 	side := func(how, what string) string {
 		if how == "equal" {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// ExportSummary is what `export` has read, for standard error.
+// ExportSummary counts the keys that `export` read, for standard error.
 type ExportSummary struct {
 	Keys    int // printed with their values
 	Missing int // named keys that the store does not have
-	Refused int // keys that could not be read
+	Refused int // keys that the store refused to read
 	Bytes   int64
 	Elapsed time.Duration
 	Meanwhile
@@ -41,7 +41,7 @@ func (s ExportSummary) human(dst []byte, st *style) []byte {
 	return s.Meanwhile.line(dst, st)
 }
 
-// perSecond returns how many there were per second, rounded.
+// perSecond returns a rate per second, rounded.
 func perSecond(n int, elapsed time.Duration) int64 {
 	if elapsed <= 0 {
 		return 0
@@ -49,17 +49,17 @@ func perSecond(n int, elapsed time.Duration) int64 {
 	return int64(float64(n)/elapsed.Seconds() + 0.5)
 }
 
-// Meanwhile is what other clients changed while many keys were read.
+// Meanwhile counts what other clients changed during a read of many keys.
 type Meanwhile struct {
-	Written int      `json:"written_meanwhile"`      // keys whose version is newer than the start of the reading
-	Deleted int      `json:"deleted_meanwhile"`      // keys that were listed, and gone when they were read
+	Written int      `json:"written_meanwhile"`      // keys whose version is newer than the start of the read
+	Deleted int      `json:"deleted_meanwhile"`      // keys that were listed but no longer existed when they were read
 	Changed []string `json:"changed_keys,omitempty"` // the first of these keys
 }
 
-// maxChanged is the most keys that a Meanwhile names.
+// maxChanged is the maximum number of keys that a Meanwhile names.
 const maxChanged = 5
 
-// Saw notes a key that was written or deleted meanwhile.
+// Saw records that a key was written or deleted during the read.
 func (m *Meanwhile) Saw(key string, deleted bool) {
 	if deleted {
 		m.Deleted++

@@ -9,7 +9,7 @@ import (
 type Fault struct {
 	Code       int    `json:"code"`             // exit code
 	Kind       string `json:"kind,omitzero"`    // identifies the kind of error for programs
-	Outcome    string `json:"outcome,omitzero"` // "unknown" for a write that may have been applied or not; empty: none
+	Outcome    string `json:"outcome,omitzero"` // "unknown" for a write that may or may not have been applied; otherwise empty
 	Line       int    `json:"line,omitzero"`    // of a batch, counted from 1; 0: none
 	Message    string `json:"message"`
 	StoreError string `json:"store_error,omitzero"` // the store's error text, if the store refused
@@ -44,8 +44,8 @@ func appendHint(dst []byte, hint string) []byte {
 	return append(dst, '\n')
 }
 
-// valid escapes a message that is not UTF-8. So its JSON field keeps its name: the exact
-// bytes of a message are not worth a field in base64.
+// valid escapes a message that is not UTF-8, so that its JSON field does not become one in
+// base64 with another name.
 func valid(message string) string {
 	if utf8.ValidString(message) {
 		return message

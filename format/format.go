@@ -22,8 +22,8 @@
 //     share a line in a form that [Unescape] decodes. JSON has them as a string or, if
 //     they are not UTF-8, as base64 in a field whose name ends in _b64.
 //
-// Not promised: that raw is safe on a terminal, nor a template that takes a string apart
-// into bytes and makes characters of them. A Printer must not be used by several
+// Raw is not safe on a terminal. Neither is a template that splits a string into bytes and
+// converts them to characters. A Printer must not be used by several
 // goroutines at once.
 package format
 
@@ -56,11 +56,11 @@ type Result interface {
 	human(dst []byte, s *style) []byte
 }
 
-// A rawResult has a raw form of its own. For other results it is the human form without
+// A rawResult defines its raw form. The raw form of other results is the human form without
 // color.
 type rawResult interface{ raw(dst []byte) []byte }
 
-// A diagnostic is a result for standard error. A user's template does not apply to it.
+// A diagnostic is a result for standard error, which the user's template does not format.
 type diagnostic interface{ diagnostic() }
 
 // A Printer writes results to one stream.
@@ -101,8 +101,8 @@ func (p *Printer) Print(r Result) error {
 	return p.Flush()
 }
 
-// whole is the number of bytes that a pipe takes in one piece even if it has several
-// writers (PIPE_BUF).
+// whole is the number of bytes that a write to a pipe keeps together even if the pipe has
+// several writers (PIPE_BUF).
 const whole = 4096
 
 // Queue is like Print, for one of several results that are available at once. It may
@@ -118,7 +118,7 @@ func (p *Printer) Queue(r Result) error {
 	if len(out) <= whole || before == 0 {
 		return nil
 	}
-	// It does not fit after the others.
+	// r does not fit into the same write as the results before it.
 	last := out[before:]
 	p.buf = out[:before]
 	if err := p.Flush(); err != nil {
@@ -134,7 +134,7 @@ func (p *Printer) Flush() error {
 	if len(out) == 0 {
 		return nil
 	}
-	// Don't keep a buffer that one large value made grow.
+	// Do not keep a buffer that grew for one large value.
 	if p.buf = out[:0]; cap(out) > 1<<20 {
 		p.buf = nil
 	}

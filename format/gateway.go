@@ -1,6 +1,6 @@
 package format
 
-// Gateway is the message of `gateway` that it is ready.
+// Gateway is the message that `gateway` is ready.
 type Gateway struct {
 	URL   string `json:"url"`            // for Redis clients
 	Store string `json:"store,omitzero"` // URL of the broker; empty: none

@@ -9,7 +9,7 @@ type Get struct {
 	Value       []byte
 	Version     Version       // nil: missing key, or not sent by the store
 	RTT         time.Duration // 0: not measured
-	Many        bool          // one of several keys: name the key
+	Many        bool          // one of several results: show the key
 	VersionOnly bool          // print the version without the value
 	Show        Show          // how the human form shows the value
 }
@@ -37,7 +37,7 @@ func (g Get) human(dst []byte, s *style) []byte {
 	return s.versionAndAge(dst, g.Version)
 }
 
-// cells are the key, the version where there is room for it, its age, and the value.
+// cells returns the key, the version if the terminal is wide enough, its age, and the value.
 func (g Get) cells(s *style) []cell {
 	version, since := "", ""
 	switch {

@@ -3,7 +3,7 @@ package format
 import "fmt"
 
 // ImportSummary is the result of `import`. The sum of the counts is the number of lines that
-// were handled.
+// ran.
 type ImportSummary struct{ Batch BatchSummary }
 
 func (s ImportSummary) fields(o *objectWriter) { s.Batch.write(o, "import", "exist") }
@@ -14,7 +14,7 @@ func (s ImportSummary) human(dst []byte, st *style) []byte {
 	return append(dst, '\n')
 }
 
-// counts appends how many keys were imported, and how many were not.
+// counts appends the numbers of keys that were imported and that were not.
 func (s ImportSummary) counts(dst []byte) []byte {
 	b := s.Batch
 	dst = append(dst, Count(b.Applied, "key")...)
@@ -29,8 +29,9 @@ func (s ImportSummary) counts(dst []byte) []byte {
 	return dst
 }
 
-// raw writes the numbers of lines that were applied, exist already, were refused, are unknown
-// and were skipped, and the line to continue from, which is 0 at the end of the input.
+// raw writes the numbers of lines that were applied, whose keys exist already, that were
+// refused, whose outcome is unknown and that were skipped, and the line to continue from, which
+// is 0 at the end of the input.
 func (s ImportSummary) raw(dst []byte) []byte {
 	b := s.Batch
 	return appendRecord(dst, b.Applied, b.No, b.Refused, b.Unknown, b.Skipped, b.Resume)
@@ -51,11 +52,11 @@ func (s DryRunSummary) human(dst []byte, st *style) []byte {
 	return append(ImportSummary(s).counts(dst), '\n')
 }
 
-// ImportPlan is what `import --dry-run` says of one line.
+// ImportPlan is what `import` would do with one line, for `import --dry-run`.
 type ImportPlan struct {
 	Key     string  `json:"key"`
 	Action  string  `json:"action"`  // "create", "replace", "same", "exists" (with --only-new) or "skip"
-	Version Version `json:"version"` // of the key as it is; nil: missing
+	Version Version `json:"version"` // of the key now; nil: missing
 }
 
 func (p ImportPlan) fields(o *objectWriter) { o.result("import", p) }
@@ -74,5 +75,5 @@ func (p ImportPlan) cells(s *style) []cell {
 	}
 }
 
-// raw writes the action, the key, and the version of the key as it is.
+// raw writes the action, the key, and the version of the key now.
 func (p ImportPlan) raw(dst []byte) []byte { return appendRecord(dst, p.Action, p.Key, p.Version) }

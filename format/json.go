@@ -24,8 +24,8 @@ type (
 	list []any
 	null struct{}
 
-	// A jsonText is a JSON value as text. It is written without the spaces between its
-	// tokens, and with its strings escaped as all others.
+	// A jsonText is a JSON value as text. The output has no spaces between its tokens, and
+	// escapes its strings like all others.
 	jsonText string
 )
 
@@ -44,8 +44,8 @@ func rtt(d time.Duration) any { return when(d != 0, milliseconds(d)) }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// member returns the name and the text of a field with a string. JSON cannot represent
-// bytes that are not UTF-8, so they are base64 in a field whose name says so.
+// member returns the name and the text of a string field. JSON cannot represent
+// bytes that are not UTF-8, so the field contains base64 and its name ends in _b64.
 func member(name, s string) (string, string) {
 	if utf8.ValidString(s) {
 		return name, s
@@ -66,7 +66,7 @@ func (all object) fields(o *objectWriter) {
 	}
 }
 
-// appendJSON appends a value of the tree, or what templateData makes of one.
+// appendJSON appends a value of the tree, or of the data for a template.
 func appendJSON(dst []byte, value any) []byte {
 	switch v := value.(type) {
 	case bool:
@@ -100,7 +100,7 @@ func appendJSON(dst []byte, value any) []byte {
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			value := v[name]
 			if base, ok := strings.CutSuffix(name, "_b64"); ok && v[base] != nil {
-				continue // encoded again, from the bytes
+				continue // the bytes in v[base] are encoded again
 			}
 			if t, ok := value.(text); ok {
 				value = string(t)
@@ -148,7 +148,7 @@ func appendJSONText(dst []byte, value string) []byte {
 }
 
 // appendString appends a JSON string. Characters that are not safe on a terminal are escaped;
-// unlike with encoding/json, those of HTML are not.
+// unlike in encoding/json, characters that are special in HTML are not.
 func appendString[T Bytes](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {

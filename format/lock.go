@@ -49,25 +49,25 @@ type LockStatus struct {
 	Holder string
 	Token  Version
 	Age    time.Duration // since the token was issued
-	Seen   bool          // its notification was seen; otherwise Age relies on the local clock
+	Seen   bool          // Age counts from its notification; otherwise it relies on the local clock
 
 	Renewals Renewals // of --observe
 
 	List bool // a row of `lock list`
 }
 
-// Renewals is what was seen of the renewals of a lock while its holder had it.
+// Renewals counts the renewals of a lock by its present holder that were seen.
 type Renewals struct {
-	Observed time.Duration // how long the lock was watched; 0: it was not
-	Seen     int           // there may have been more
-	Every    time.Duration // the mean time between two; 0: not known
+	Observed time.Duration // how long the lock was watched; 0: not watched
+	Seen     int           // the holder may have renewed more often
+	Every    time.Duration // the mean time between two renewals; 0: unknown
 }
 
-// leases is how many times a holder renews before its lease ends, as `lock run` does it and
-// others should.
+// leases is the number of renewals during a lease, as `lock run` makes them and other holders
+// should.
 const leases = 3
 
-// String says what can be known of the renewals.
+// String describes the renewals.
 func (r Renewals) String() string {
 	switch {
 	case r.Seen == 0:
@@ -167,8 +167,8 @@ func (l LockStatus) cells(s *style) []cell {
 }
 
 // raw writes `held`, the holder, the token and its age in milliseconds, or `free`. With
-// --observe the number of renewals follows. In a list the name comes first, `-` stands for
-// what a free lock does not have, and with --observe the time between renewals comes last.
+// --observe the number of renewals follows. In a list the name comes first, a free lock has
+// `-` in the other columns, and with --observe the time between renewals comes last.
 func (l LockStatus) raw(dst []byte) []byte {
 	var record []any
 	if l.List {

@@ -9,26 +9,26 @@ import (
 // LockEvent is a line of `lock trace`: what happened to a lock, or to a key that it guards.
 type LockEvent struct {
 	What  string // see package locklog
-	Event string // of the watch: initial, set, delete, other, gap, resync or error
+	Event string // the event of the watch: initial, set, delete, other, gap, resync or error
 
 	Name  string // of the lock or, if Guard, the key
 	Guard bool
 
 	Held     bool   // after the event
-	Holder   string // of the lock now or, if it is free now, the last
+	Holder   string // the present holder of the lock or, if it is free, the last one
 	NoHolder bool   // Holder is not known
-	Before   string // the holder before, of a lock that changed hands
+	Before   string // the previous holder of a lock that changed hands
 	Token    Version
 	Time     time.Time
 
-	For     time.Duration // how long the lock was held, or free, until now; for a renewal, and for held, so far
-	AtLeast bool          // For counts from when the trace began to see it
+	For     time.Duration // how long the lock was held or free; for renewed and held, so far
+	AtLeast bool          // For counts from the beginning of the trace, and the true time may be longer
 	Unknown bool          // For is not known
 
-	Renewals int           // by the holder, as far as seen
-	Every    time.Duration // the mean time between them; 0: not known
+	Renewals int           // by the holder that were seen
+	Every    time.Duration // the mean time between renewals; 0: unknown
 
-	Inferred bool   // What does not follow from the event alone
+	Inferred bool   // the event alone does not prove What
 	Why      string // the evidence for What, or the reason why it is uncertain; may be empty
 
 	Word       string    // for other: the store's name of the operation
@@ -36,7 +36,7 @@ type LockEvent struct {
 	From, To   time.Time // for gap
 }
 
-// has reports whether the event is about a holder.
+// has reports whether the event concerns a holder.
 func (e LockEvent) has() bool {
 	return !e.Guard && !e.NoHolder && e.What != "free" && e.What != "gap" && e.What != "lost"
 }
@@ -126,7 +126,7 @@ func (e LockEvent) human(dst []byte, s *style) []byte {
 	return append(dst, '\n')
 }
 
-// renewedTimes says how often a lock was renewed.
+// renewedTimes returns how often a lock was renewed, in words.
 func renewedTimes(n int, every time.Duration) string {
 	text := "renewed once"
 	if n != 1 {
@@ -138,13 +138,13 @@ func renewedTimes(n int, every time.Duration) string {
 	return text
 }
 
-// Renewing says in one line how often a lock was renewed, and how long ago the last renewal
-// was. It is printable.
+// Renewing returns one printable line about how often a lock was renewed and how long ago the
+// last renewal was.
 func (e LockEvent) Renewing(ago time.Duration) string {
 	return BriefWord(e.Name) + " held by " + Brief(e.Holder) + ": " + renewedTimes(e.Renewals, e.Every) + ", last " + Age(ago)
 }
 
-// duration says how long the lock was held or free.
+// duration returns how long the lock was held or free, in words.
 func (e LockEvent) duration() string {
 	if e.Unknown || e.Guard {
 		return ""

@@ -18,12 +18,12 @@ type LogEvent struct {
 	Verb     string // in lower case; empty: the request could not be read
 	Keys     []string
 	Options  string // in the words of the request
-	Fence    string // the fencing token, as it came; empty: none
+	Fence    string // the fencing token, as received; empty: none
 	Outcome  string // ok, no, refused or ignored
 	Result   string // the reply in a few words
 	Cause    string // why the outcome is this one; may be empty
 	Version  Version
-	Notified int            // clients that are notified of the change
+	Notified int            // the number of clients that are notified of the change
 	Detail   *RequestDetail // nil: not asked for
 
 	// Of a client that connected, was refused or disconnected.
@@ -32,10 +32,10 @@ type LogEvent struct {
 	Reason   string
 }
 
-// RequestDetail is more about a request.
+// RequestDetail has the details of a request.
 type RequestDetail struct {
-	Value    []byte        // that is set or compared; nil: none
-	Clock    string        // `__ts` of the request; empty: none came
+	Value    []byte        // the value to set or to compare; nil: none
+	Clock    string        // `__ts` of the request; empty: none
 	Took     time.Duration // 0: not known
 	Topic    string        // of the reply; empty: none, or not known
 	Sent     int           // bytes of the request
@@ -112,7 +112,8 @@ func (e LogEvent) human(dst []byte, s *style) []byte {
 	return append(append(dst, strings.Join(line, "  ")...), '\n')
 }
 
-// request returns the request as one types it, without the value unless there are details.
+// request returns the request as a user types it. The value is omitted unless there are
+// details.
 func (e LogEvent) request(s *style) string {
 	if e.Verb == "" {
 		return "(not a request)"
@@ -133,7 +134,7 @@ func (e LogEvent) request(s *style) string {
 	return strings.Join(words, " ")
 }
 
-// outcome returns the result of a request, or why there is none.
+// outcome returns the result of a request, or why it has none.
 func (e LogEvent) outcome(s *style) string {
 	text, cause := e.Outcome, ": "+e.Cause
 	if e.Outcome == "ok" {

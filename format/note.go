@@ -12,14 +12,14 @@ type Note struct {
 	Time    time.Time `json:"time,omitzero"` // when it happened; zero: not shown
 }
 
-// A Level says what a Note is for. It is the op of the note in the json output.
+// A Level is the purpose of a Note. It is the op of the note in the json output.
 type Level string
 
-// The levels of a Note. Of an Aside and of a Remark, only the Message is used.
+// The levels of a Note. An Aside and a Remark have only a Message.
 const (
 	Warning Level = "warning" // something may be wrong
 	Notice  Level = "notice"  // what sscli is doing or waiting for
-	Aside   Level = "aside"   // the shell's facts about the last command
+	Aside   Level = "aside"   // what the shell adds about the last command
 	Remark  Level = "say"     // an explanation of what comes next; the raw form has none
 )
 
@@ -55,7 +55,7 @@ func (n Note) raw(dst []byte) []byte {
 	return n.text(dst, "warning:")
 }
 
-// text appends a warning, which begins with the given word, or a notice.
+// text appends a warning, which begins with word, or a notice.
 func (n Note) text(dst []byte, warning string) []byte {
 	dst = append(dst, "sscli: "...)
 	if n.Level == Warning {

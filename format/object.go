@@ -7,7 +7,7 @@ import (
 )
 
 // An objectWriter writes the fields of an object in the order in which they are added: as
-// JSON text or, to collect, as a tree for a template.
+// JSON text or, if collect is true, as a tree for a template.
 type objectWriter struct {
 	dst     []byte // the JSON text so far; it begins before the object
 	collect bool
@@ -109,7 +109,7 @@ func (v versionFields) fields(o *objectWriter) {
 	o.add("wall_ms", wall)
 	o.add("counter", counter)
 	o.add("node", node)
-	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 { // RFC 3339 has no other years
+	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 { // RFC 3339 cannot represent other years
 		o.add("time", t)
 	}
 }

@@ -2,15 +2,16 @@ package format
 
 import "strings"
 
-// An Op is a row of the table of what the output json prints. Templates use the same names.
+// An Op is a row of the table of the objects that the json output prints. Templates use the
+// same names.
 type Op struct {
 	Name   string // the value of the field op
 	By     string // what prints it
 	Fields string // the other fields that it can have, separated by blanks
-	Stderr bool   // it goes to standard error, and templates do not apply to it
+	Stderr bool   // it goes to standard error, and templates do not format it
 }
 
-// Ops returns the table of all results. TestOps compares it with what they print.
+// Ops returns the table of all results. TestOps compares it with their output.
 func Ops() []Op {
 	const value = "key found value version rtt_ms"
 	return []Op{
@@ -76,9 +77,9 @@ func Ops() []Op {
 	}
 }
 
-// objectParts returns the names in a field that is an object; ok is false if it is none. They
-// are empty if they are not the same each time. The result of `version` has a text of the name
-// version.
+// objectParts returns the names of the members of a field that is an object; ok is false for
+// other fields. The names are empty if they vary. The result of `version` has a field version
+// that is text.
 func objectParts(name string) (parts string, ok bool) {
 	switch name {
 	case "version", "old_version", "token", "lock_token", "at_least", "a", "b":
@@ -89,8 +90,8 @@ func objectParts(name string) (parts string, ok bool) {
 	return "", false
 }
 
-// hasField reports whether a result that templates apply to can have a field. Bytes that are not
-// UTF-8 are in a field whose name ends in _b64 too.
+// hasField reports whether any result that templates format can have a field. Bytes that are
+// not UTF-8 are also in a field whose name ends in _b64.
 func hasField(name string) bool {
 	if name == "op" {
 		return true

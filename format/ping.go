@@ -38,7 +38,7 @@ func (p Ping) raw(dst []byte) []byte {
 type PingSummary struct {
 	Sent int           `json:"sent"`
 	Lost int           `json:"lost"`
-	Min  time.Duration `json:"min_ms,omitzero"` // of the answered pings, as in the next three fields
+	Min  time.Duration `json:"min_ms,omitzero"` // of the answered pings, like the next three fields
 	Avg  time.Duration `json:"avg_ms,omitzero"`
 	P99  time.Duration `json:"p99_ms,omitzero"`
 	Max  time.Duration `json:"max_ms,omitzero"`
@@ -65,7 +65,7 @@ func (p PingSummary) human(dst []byte, s *style) []byte {
 	return append(dst, " ms\n"...)
 }
 
-// raw begins with a word, which sets it apart from a Ping's number.
+// raw begins with a word, whereas a Ping begins with a number.
 func (p PingSummary) raw(dst []byte) []byte {
 	return appendRecord(dst, "summary", p.Sent, p.Lost, p.Min, p.Avg, p.P99, p.Max)
 }

@@ -31,13 +31,13 @@ func AppendQuote[T Bytes](dst []byte, b T) []byte {
 	return append(dst, '"')
 }
 
-// appendText escapes a message. It does not escape backslashes: quoted names in the
-// message are already escaped.
+// appendText escapes a message. It leaves backslashes as they are, because quoted names in
+// the message are already escaped.
 func appendText(dst []byte, text string) []byte { return appendEscaped(dst, text, "") }
 
 const hexDigits = "0123456789abcdef"
 
-// appendEscaped also puts a backslash before each of the characters in special.
+// appendEscaped escapes like AppendEscape, and puts a backslash before each character in special.
 func appendEscaped[T Bytes](dst []byte, b T, special string) []byte {
 	for i := 0; i < len(b); {
 		if n := plain(b[i:], special); n > 0 {
@@ -61,7 +61,8 @@ func appendEscaped[T Bytes](dst []byte, b T, special string) []byte {
 	return dst
 }
 
-// plain returns how many bytes at the beginning of b are printable ASCII and not special.
+// plain returns the number of bytes at the beginning of b that are printable ASCII and not
+// special.
 func plain[T Bytes](b T, special string) int {
 	for i := range len(b) {
 		c := b[i]
@@ -169,7 +170,7 @@ func unescape(s string, base int, quote string) (string, error) {
 	return string(out), nil
 }
 
-// at returns s[i], or NUL after the end, which no escape contains.
+// at returns s[i] or, after the end, NUL, which no escape contains.
 func at(s string, i int) byte {
 	if i < len(s) {
 		return s[i]
@@ -206,7 +207,7 @@ func Word[T Bytes](b T) string {
 	return string(b)
 }
 
-// bare reports whether r needs no quotes. U+FFFD does: range yields it for invalid UTF-8.
+// bare reports whether r needs no quotes. U+FFFD needs them: range yields it for invalid UTF-8.
 func bare(r rune) bool {
 	switch r {
 	case '_', '-', '.', '/', ':', '=', '@', '%', '+', ',':

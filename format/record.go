@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// appendRecord appends a line of the raw output: values with tabs between them. It escapes
-// text, writes durations in milliseconds, and a minus for nil, for a Version that is none
-// and for a duration of 0, which was not measured.
+// appendRecord appends a line of the raw output: values with tabs between them. Text is
+// escaped, and durations are in milliseconds. A minus stands for nil, for a Version that is
+// none, and for a duration of 0, which means not measured.
 func appendRecord(dst []byte, values ...any) []byte {
 	for i, value := range values {
 		if i > 0 {
@@ -46,7 +46,7 @@ func versionOr(v Version, absent string) any {
 // textOr returns text for a record, or nil if it is empty.
 func textOr(text string) any { return when(text != "", text) }
 
-// appendMilliseconds appends a time, or a minus if d is 0: not measured.
+// appendMilliseconds appends a duration, or a minus if d is 0, which means not measured.
 func appendMilliseconds(dst []byte, d time.Duration) []byte {
 	if d == 0 {
 		return append(dst, '-')

@@ -31,7 +31,7 @@ type Value struct {
 
 // Reply is the result of `call`.
 type Reply struct {
-	Words   [][]byte // of the request
+	Words   [][]byte // the words of the request
 	Value   Value
 	Version Version
 	RTT     time.Duration // 0: not measured

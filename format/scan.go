@@ -26,13 +26,13 @@ type LongKey struct {
 	Preview string  `json:"preview"` // the first bytes of the value
 }
 
-// maxPreview is the most bytes of a value that a LongKey shows.
+// maxPreview is the maximum number of bytes of a value that a LongKey shows.
 const maxPreview = 64
 
-// NewLongKey returns a LongKey that holds no more of the value than it shows.
+// NewLongKey returns a LongKey, which keeps only the part of the value that it shows.
 func NewLongKey(key string, value []byte, v Version) LongKey {
 	begin := value[:min(len(value), maxPreview)]
-	// Text stays text: do not cut a character.
+	// Do not cut within a character: text must stay valid UTF-8.
 	for cut := len(begin); len(begin) < len(value) && cut > len(begin)-utf8.UTFMax && cut > 0; {
 		cut--
 		if utf8.RuneStart(begin[cut]) {
@@ -69,7 +69,7 @@ func (k LongKey) cells(s *style) []cell {
 	}
 }
 
-// begin returns the beginning of the value in one line.
+// begin returns the beginning of the value as one line.
 func (k LongKey) begin() string {
 	begin := []byte(k.Preview)
 	line := ValueLine(begin, "")

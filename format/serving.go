@@ -1,10 +1,10 @@
 package format
 
-// Serving is the message of `serve` that it is ready.
+// Serving is the message that `serve` is ready.
 type Serving struct {
 	URL string `json:"url"`
 
-	// Files that a client needs; empty: none.
+	// The files that a client needs; empty: none.
 	CAFile   string `json:"ca_file,omitzero"`
 	CertFile string `json:"cert_file,omitzero"`
 	KeyFile  string `json:"key_file,omitzero"`

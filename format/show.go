@@ -16,9 +16,9 @@ import (
 // Show is how the human form shows the bytes of values. The zero Show looks at each value:
 //
 //   - a JSON object or array is indented, with its numbers and its order of names unchanged
-//   - text stands as it is, or in quotes where people would misread it: text that is empty,
+//   - text is unchanged, or in quotes where people would misread it: text that is empty,
 //     begins or ends with a space, is one line with a line end, has a character that
-//     [unicode.IsPrint] rejects, or looks like something that sscli says
+//     [unicode.IsPrint] rejects, or looks like a message of sscli
 //   - everything else is a hex dump
 //
 // Show implements flag.Value.
@@ -68,8 +68,8 @@ func (s Show) of(b []byte) Show {
 	return ShowText
 }
 
-// isJSON reports whether b is JSON. A string, a number or a word counts only if scalars is
-// true: otherwise they are text.
+// isJSON reports whether b is JSON. Unless scalars is true, a string, a number, true, false or
+// null is text instead.
 func isJSON(b []byte, scalars bool) bool {
 	start := bytes.TrimLeft(b, jsonSpace)
 	if len(start) == 0 || !scalars && start[0] != '{' && start[0] != '[' {
@@ -78,8 +78,8 @@ func isJSON(b []byte, scalars bool) bool {
 	return utf8.Valid(b) && json.Valid(b)
 }
 
-// isBinary reports whether b is no text: not UTF-8, or with control characters that text
-// does not have.
+// isBinary reports whether b is not text: it is not UTF-8, or has control characters that do
+// not occur in text.
 func isBinary(b []byte) bool {
 	if !utf8.Valid(b) {
 		return true
@@ -89,14 +89,14 @@ func isBinary(b []byte) bool {
 	})
 }
 
-// needsQuotes reports whether people would misread a text that stands as it is.
+// needsQuotes reports whether people would misread a text without quotes.
 func needsQuotes(b []byte) bool {
 	line, rest, lines := bytes.Cut(b, []byte("\n"))
-	if lines && len(rest) > 0 { // several lines: their ends are visible
+	if lines && len(rest) > 0 { // in a text of several lines, the ends of lines are visible
 		return !isPrintable(b, "\n\t")
 	}
 	return lines || len(line) == 0 || !isPrintable(line, "") || line[0] == ' ' || line[len(line)-1] == ' ' ||
-		// They begin what sscli says: a quoted text, (nil), a cut.
+		// sscli begins its own words with these: a quoted text, (nil), and the line about a cut.
 		line[0] == '"' || line[0] == '(' || bytes.HasSuffix(line, []byte("…"))
 }
 
@@ -112,8 +112,8 @@ func isPrintable(b []byte, extra string) bool {
 	return true
 }
 
-// Size returns a number of bytes as people read it: 1 byte, 999 bytes, 1.2 MB. The units are
-// powers of 1000.
+// Size returns a number of bytes for people: 1 byte, 999 bytes, 1.2 MB. The units are powers
+// of 1000.
 func Size(n int64) string {
 	switch {
 	case n == 1:
@@ -130,16 +130,16 @@ func Size(n int64) string {
 
 const sizeUnits = "kMGTPE"
 
-// AppendValue appends a value as the human form shows it: one line or several, and the
-// newline of the last. Its characters are printable, but for line ends and tabs. On a
-// terminal (o.Size) it takes a screen at most.
+// AppendValue appends a value as the human form shows it: one or more lines, each with a
+// newline. All characters except line ends and tabs are printable. On a terminal (o.Size) the
+// value takes at most one screen.
 func AppendValue(dst, value []byte, show Show, o Options) []byte {
 	s := newStyle(o)
 	return s.value(dst, value, show)
 }
 
-// ValueLine returns a value in one printable line, for a cell of a table: text as AppendValue
-// shows it, JSON without line ends, and of other bytes their number and each in hexadecimal.
+// ValueLine returns a value as one printable line, for a cell of a table: text as AppendValue
+// shows it, JSON without line ends, and other bytes as their number and in hexadecimal.
 func ValueLine(value []byte, show Show) string {
 	switch show.of(value) {
 	case ShowJSON:
@@ -168,11 +168,11 @@ func ValueLine(value []byte, show Show) string {
 // narrow is the width below which a terminal shows JSON without indenting it.
 const narrow = 40
 
-// screenRows is what a screen has besides a value: its version, the command and the prompt,
-// and the line that says that the value was cut.
+// screenRows is the number of rows of a screen that a value leaves free: for its version, the
+// command, the prompt, and the line that says that the value was cut.
 const screenRows = 4
 
-// value is AppendValue.
+// value implements AppendValue.
 func (s *style) value(dst, value []byte, show Show) []byte {
 	width, height := s.size()
 	var lines iter.Seq[line]
@@ -230,7 +230,7 @@ func (l line) append(dst []byte) []byte {
 	return append(dst, '\n')
 }
 
-// rows returns how many rows of a terminal of this width the line takes.
+// rows returns the number of rows that the line takes on a terminal of this width.
 func (l line) rows(width int) int {
 	if width <= 0 {
 		return 1
@@ -242,7 +242,7 @@ func (l line) rows(width int) int {
 	return max((columns+width-1)/width, 1)
 }
 
-// cut returns the beginning of the line that takes at most this number of columns.
+// cut returns the beginning of the line, in at most this number of columns.
 func (l line) cut(columns int) line {
 	for i, p := range l {
 		n := Columns(p.text)
@@ -287,8 +287,8 @@ func textLines(b []byte, onTerminal bool) iter.Seq[line] {
 
 const tab = 8 // columns from one tab stop to the next
 
-// hexLines yields a hex dump as wide as a terminal of the given width allows (0: none): the
-// offset, the bytes, and those of them that are printable ASCII.
+// hexLines yields a hex dump that fits on a terminal of this width (0: no terminal): the
+// offset, the bytes in hexadecimal, and the bytes as ASCII if they are printable.
 func hexLines(b []byte, faint *color.Color, width int) iter.Seq[line] {
 	n := 16 // bytes in a line, which takes 4n+14 columns
 	for n > 4 && width > 0 && 4*n+14 > width {

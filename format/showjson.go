@@ -11,10 +11,9 @@ import (
 
 const jsonSpace = " \t\r\n"
 
-// jsonLines yields the lines of JSON that is valid and UTF-8: a member or an element on each,
-// or, unless indented is true, one line of all. Names, strings, numbers and words are as they
-// were written, except that unprintable characters in a string are escaped. s has the colors;
-// nil means none.
+// jsonLines yields the lines of valid JSON in UTF-8: each member or element on its own line
+// or, unless indented is true, all in one line. Names, strings, numbers and words are unchanged,
+// except that unprintable characters in a string are escaped. s has the colors; nil: no colors.
 func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		w := jsonWriter{indented: indented}
@@ -31,19 +30,19 @@ func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
 	}
 }
 
-// A jsonWriter makes lines of JSON, token by token.
+// A jsonWriter converts JSON to lines, token by token.
 type jsonWriter struct {
-	rest              string // not read yet
+	rest              string // the JSON that was not read yet
 	indented          bool
 	name, text, other *color.Color
 
 	open    []byte // the brackets around what comes next
 	isValue bool   // in an object: a value comes next, not a name
 	line    line
-	whole   line // a line that the last token ended
+	whole   line // the line that the last token completed
 }
 
-// next reads a token, unless none is left.
+// next reads the next token, if there is one.
 func (w *jsonWriter) next() bool {
 	w.rest = strings.TrimLeft(w.rest, jsonSpace)
 	if w.rest == "" {
@@ -91,7 +90,7 @@ func (w *jsonWriter) next() bool {
 	return true
 }
 
-// token takes over n bytes as they are.
+// token copies n bytes unchanged.
 func (w *jsonWriter) token(n int, paint *color.Color) {
 	w.put(paint, w.rest[:n])
 	w.rest = w.rest[n:]
@@ -101,11 +100,11 @@ func (w *jsonWriter) put(paint *color.Color, text string) {
 	w.line = append(w.line, part{text, paint})
 }
 
-// maxIndent is the most columns of indentation: text that is nested a thousand times must not become a million
-// columns.
+// maxIndent is the maximum indentation in columns. Without it, text that is nested a thousand
+// times would take a million columns.
 const maxIndent = 60
 
-// end ends the line, or, if there is one line only, puts between in its place.
+// end ends the line or, if there is only one line, writes between instead.
 func (w *jsonWriter) end(between string) {
 	if !w.indented {
 		if between != "" {

@@ -21,8 +21,8 @@ type style struct {
 func newStyle(o Options) style {
 	paint := func(attributes ...color.Attribute) *color.Color {
 		c := color.New(attributes...)
-		// o.Color was decided for this stream. By itself, the package looks at the
-		// environment and at standard output.
+		// o.Color is the decision for this stream. Without it, package color would decide by
+		// the environment and standard output.
 		if o.Color {
 			c.EnableColor()
 		} else {
@@ -79,7 +79,7 @@ func versionLine(v Version) string {
 	return string(appendTime(append(line, "  "...), v.Time()))
 }
 
-// answer appends what a number that the store answered means, and then the number as
+// answer appends the meaning of a number that the store answered, and then the number as
 // redis-cli prints it.
 func (s *style) answer(dst []byte, meaning string, n int64) []byte {
 	return append(append(append(dst, meaning...), "  "+s.faint.Sprint(integer(n))...), '\n')

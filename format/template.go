@@ -11,8 +11,8 @@ import (
 )
 
 // A text is a string of a result that a template prints on a terminal. It is escaped
-// however the template prints it, also with printf and any verb. The encoding functions
-// (json, quote, base64) see it unescaped.
+// however the template prints it, even by printf with any verb. The encoding functions
+// (json, quote, base64) receive it unescaped.
 type text string
 
 func (t text) Format(f fmt.State, verb rune) {
@@ -22,8 +22,8 @@ func (t text) Format(f fmt.State, verb rune) {
 // templateName is the name that text/template puts before the line in its messages.
 const templateName = "template"
 
-// A templateError shortens an error of text/template, which repeats that it is about a
-// template and the template's name.
+// A templateError shortens an error of text/template, which repeats the word template and the
+// template's name.
 type templateError struct{ err error }
 
 func (e *templateError) Error() string {
@@ -114,8 +114,8 @@ func checkFields(tree *parse.Tree, node parse.Node, dot bool) error {
 	return nil
 }
 
-// badField says why no result has a field; empty if one does. path has more than one name for
-// a field of an object.
+// badField returns why no result has a field, or "" if a result has it. path has several names
+// for a field within objects.
 func badField(path []string) string {
 	no := "no result has the field " + strings.Join(path, ".")
 	if !hasField(path[0]) {
@@ -184,9 +184,8 @@ func printBlank(node parse.Node) {
 	}
 }
 
-// templateData returns a value of the json output for a template, with maps for objects. A
-// field with bytes that are not UTF-8 has them under its own name and, as in the json output, as
-// base64.
+// templateData returns a value of the json output for a template, with maps for objects. Bytes
+// that are not UTF-8 are in the field itself and, as in the json output, also in a field in base64.
 func (p *Printer) templateData(value any) any {
 	switch v := value.(type) {
 	case object:

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A Version is a reading of a hybrid logical clock. Nil means none, and so does a Version
-// whose method IsZero, if it has one, returns true: it is easy to pass a struct's zero
-// value where nil was meant.
+// A Version is a reading of a hybrid logical clock. Nil means none. A Version that has a
+// method IsZero which returns true also means none, because it is easy to pass the zero value of
+// a struct instead of nil.
 type Version interface {
 	String() string  // as received from the store
 	Time() time.Time // the wall clock, in UTC
@@ -45,8 +45,8 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
 }
 
-// Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. The longer the
-// time, the coarser the text.
+// Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. The text is
+// coarser for longer times.
 func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	var text string

@@ -7,7 +7,7 @@ import (
 )
 
 // conjoining are the vowels and final consonants of Hangul. Like combining characters,
-// they take no column: they are drawn into the letter before them.
+// they take no column: a terminal draws them into the letter before them.
 var conjoining = &unicode.RangeTable{R16: []unicode.Range16{{0x1160, 0x11ff, 1}, {0xd7b0, 0xd7ff, 1}}}
 
 // Width returns the number of terminal columns of a printable character: 0 if it
@@ -34,10 +34,10 @@ func Columns(text string) (n int) {
 	return n
 }
 
-// Cut returns a text that takes at most columns terminal columns. What is longer ends in
-// "…". The text has no control characters.
+// Cut returns a text that takes at most columns terminal columns. A longer text is
+// cut and ends in "…". The text has no control characters.
 func Cut(text string, columns int) string {
-	n, fits := 0, 0 // fits is the length of the part that leaves a column for the mark
+	n, fits := 0, 0 // fits is the length of the part that leaves a column for the "…"
 	for i, r := range text {
 		if n < columns {
 			fits = i
