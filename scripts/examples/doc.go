@@ -2,11 +2,11 @@
 //
 // Each fenced block marked console is a bash session. A line that begins with "$ " is a
 // command, and the lines up to the next command are its output. All commands of a page run
-// in order in one bash, with sscli on the PATH, in a directory that looks like the root of
-// the repository and in which they may leave files. A page that does not start `sscli
+// in order in one bash, with sscli on the PATH, in a copy of the root of the repository, in
+// which they may leave files. A page that does not start `sscli
 // serve` finds one running, with SSCLI_URL set. A block marked "console terminal" runs in a
-// terminal of its own, beside the rest of the page: the next command is run when it has
-// printed something, and the page ends when it has ended. The output must be exactly what the page
+// separate terminal, concurrently with the rest of the page: the next command runs when it has
+// printed something, and the page ends when it ends. The output must be exactly what the page
 // says, except for texts that differ from run to run; see [transcript.normal].
 //
 // After a change of output, run

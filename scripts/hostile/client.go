@@ -11,7 +11,6 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
 // A client is the MQTT connection of an attacker, which may break any rule of the protocol.
@@ -73,12 +72,12 @@ func (c *client) connect(o connectOptions) error {
 	if _, err := c.Write(connectPacket(o)); err != nil {
 		return err
 	}
-	kind, body, err := c.next()
+	p, err := packets.ReadPacket(c.in)
 	if err != nil {
 		return fmt.Errorf("CONNACK: %w", err)
 	}
-	if kind != packets.CONNACK<<4 || len(body) < 2 || body[1] != 0 {
-		return fmt.Errorf("CONNACK: got 0x%02x %x", kind, body)
+	if ack, ok := p.Content.(*packets.Connack); !ok || ack.ReasonCode != 0 {
+		return fmt.Errorf("CONNACK: got %v", p)
 	}
 	return nil
 }
@@ -98,15 +97,12 @@ func (c *client) subscribe(filters ...string) error {
 		return err
 	}
 	for {
-		kind, _, err := c.next()
-		if err != nil || kind == packets.SUBACK<<4 {
+		p, err := packets.ReadPacket(c.in)
+		if err != nil || p.Type == packets.SUBACK {
 			return err
 		}
 	}
 }
-
-// next returns the first byte and the body of the next packet.
-func (c *client) next() (byte, []byte, error) { return harness.ReadPacket(c.in, 64*mib) }
 
 // request sends a request to the store.
 func (c *client) request(words ...[]byte) error {
@@ -127,11 +123,12 @@ func (c *client) reply(within time.Duration) (string, error) {
 		return "", err
 	}
 	for {
-		kind, body, err := c.next()
+		p, err := packets.ReadPacket(c.in)
 		if err != nil {
 			return "", err
 		}
-		if kind&0xf0 == packets.PUBLISH<<4 {
+		if message, ok := p.Content.(*packets.Publish); ok {
+			body := message.Payload
 			if i := bytes.LastIndexAny(body, "+-:*$"); i >= 0 {
 				return string(bytes.TrimSpace(body[max(i, len(body)-40):])), nil
 			}

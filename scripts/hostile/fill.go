@@ -11,7 +11,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// fills are attacks that want the memory of the server.
+// fills are attacks on the memory of the server.
 func fills() []attack {
 	return []attack{
 		{name: "4,000 idle clients, each after a message of 64 KB, with a packet of 256 KB that is half sent", memory: true, run: func(ctx context.Context, t *target) (string, error) {
@@ -84,7 +84,7 @@ func fills() []attack {
 				if _, err := c.Write(subscribePacket(&packets.Properties{SubscriptionIdentifier: &id}, string(filter))); err != nil {
 					return "", err
 				}
-				if _, _, err := c.next(); err != nil {
+				if _, err := packets.ReadPacket(c.in); err != nil {
 					return "", err
 				}
 			}
@@ -180,18 +180,18 @@ func publishMany(t *target, topic string, n, size int) (string, error) {
 			return fmt.Sprintf("%d messages, then %s", i, plain(err)), nil
 		}
 		_ = c.SetReadDeadline(time.Now().Add(patience))
-		kind, body, err := c.next()
+		p, err := packets.ReadPacket(c.in)
 		if err != nil {
 			return fmt.Sprintf("%d messages, then %s", i, plain(err)), nil
 		}
-		if kind == packets.PUBACK<<4 && len(body) > 2 && body[2] >= 0x80 {
-			return fmt.Sprintf("%d messages, then PUBACK 0x%02x", i, body[2]), nil
+		if ack, ok := p.Content.(*packets.Puback); ok && ack.ReasonCode >= 0x80 {
+			return fmt.Sprintf("%d messages, then PUBACK 0x%02x", i, ack.ReasonCode), nil
 		}
 	}
 	return fmt.Sprintf("%d messages", n), nil
 }
 
-// pause lets the server feel an attack for a while.
+// pause keeps an attack going for a while.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -201,7 +201,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// plain is an error without the addresses in it, which differ from run to run.
+// plain returns the text of an error without addresses, which differ from run to run.
 func plain(err error) string {
 	if e, ok := err.(*net.OpError); ok {
 		return e.Err.Error()

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// floods are attacks by number, or by what no honest client sends.
+// floods are attacks with many connections, or with packets that no honest client sends.
 func floods() []attack {
 	return []attack{
 		{name: "471,000 packets with wrong bits", run: func(ctx context.Context, t *target) (string, error) {

@@ -21,8 +21,8 @@ import (
 const (
 	mib = 1 << 20
 
-	memoryLimit = 64 * mib // of serve --limit memory, for attacks on memory
-	allowance   = 64 * mib // what the process may take beside the limit and the stored values
+	memoryLimit = 64 * mib // serve --limit memory, for attacks on memory
+	allowance   = 64 * mib // how much memory the process may take beyond the limit and the stored values
 	slowestPing = 100      // milliseconds that a PING of an uninvolved client may take
 	longest     = 4 * time.Minute
 )
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// run makes all attacks, each on a server of its own, and prints a row of a Markdown table
+// run makes all attacks, each on a new server, and prints a row of a Markdown table
 // for each. It returns how many broke a bound.
 func run(ctx context.Context, sscli, only string, short bool) (broken int, err error) {
 	dir, err := os.MkdirTemp("", "hostile")
@@ -85,24 +85,24 @@ func run(ctx context.Context, sscli, only string, short bool) (broken int, err e
 	return broken, nil
 }
 
-// An attack is what one client, or many that belong together, do to a server.
+// An attack is what one or more clients of an attacker do to a server.
 type attack struct {
 	name  string
-	flags []string // of serve, beside those that all have
+	flags []string // of serve, in addition to the flags for all attacks
 
-	// memory reports whether the server has a memory limit of 64 MiB and must keep it. Other
-	// attacks meet the default limits.
+	// memory reports whether the server has a memory limit of 64 MiB, which it must not
+	// exceed. For other attacks it has the default limits.
 	memory bool
 
-	// run returns what the attacker got, in a few words. Its error means that the attack
-	// could not be made.
+	// run makes the attack and returns what the attacker got, in a few words. Its error means
+	// that the attack was not possible.
 	run func(ctx context.Context, t *target) (got string, err error)
 }
 
 // A row is the result of an attack.
 type row struct {
 	memory string  // peak, and the bound if there is one
-	ping   float64 // the slowest of an uninvolved client, in milliseconds
+	ping   float64 // the slowest PING of an uninvolved client, in milliseconds
 	got    string
 	broken []string // bounds that did not hold
 }

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eclipse/paho.golang/packets"
+
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
@@ -23,7 +25,7 @@ import (
 type target struct {
 	mqtt, redis string // host:port
 	short       bool
-	stored      atomic.Int64 // bytes of keys and values that the attacker had stored
+	stored      atomic.Int64 // bytes of keys and values that the attacker stored
 
 	cmd    *exec.Cmd
 	mu     sync.Mutex
@@ -70,7 +72,7 @@ func (t *target) scale(n int) int {
 	return n
 }
 
-// peak returns the largest resident memory that the server had, in bytes.
+// peak returns the largest resident memory of the server so far, in bytes.
 func (t *target) peak() (int64, error) {
 	kB, err := harness.Memory(t.cmd.Process.Pid, "VmHWM")
 	return int64(kB) * 1024, err
@@ -101,7 +103,7 @@ func (t *target) hangUp() {
 func (t *target) stop() {
 	t.hangUp()
 	_ = t.cmd.Process.Signal(syscall.SIGTERM)
-	_ = t.cmd.Wait() // it ends by the signal
+	_ = t.cmd.Wait() // the signal ended it
 }
 
 // bystanderWord makes this program the bystander: a client that has nothing to do with the
@@ -139,7 +141,7 @@ func startBystander(ctx context.Context, t *target) (*watcher, error) {
 	return w, nil
 }
 
-// end stops the bystander. slowest is its slowest PING; err says why it lost its connection.
+// end stops the bystander. It returns its slowest PING, and why it lost its connection, if it did.
 func (w *watcher) end() (slowest time.Duration, err error) {
 	w.in.Close()
 	for w.out.Scan() {
@@ -178,7 +180,7 @@ func bystander(address string) {
 		begin := time.Now()
 		_ = conn.SetDeadline(begin.Add(time.Minute))
 		if _, err = conn.Write([]byte{0xc0, 0}); err == nil {
-			_, _, err = c.next()
+			_, err = packets.ReadPacket(c.in)
 		}
 		slowest = max(slowest, time.Since(begin))
 	}

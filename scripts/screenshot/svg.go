@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Dimensions of the picture, in SVG units. Readers may have other fonts: a monospaced font of
-// another width only moves the right margin.
+// Dimensions of the picture, in SVG units. With a monospaced font of another width, only the
+// right margin moves.
 const (
 	columns    = 92
 	cellWidth  = 845 // hundredths
@@ -34,8 +34,8 @@ type style struct {
 
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 
-// apply applies one escape sequence. One that sscli does not use is an error, so that
-// nothing is drawn wrong.
+// apply applies one escape sequence. A sequence that sscli does not use is an error, so that
+// the picture is never wrong.
 func (s *style) apply(parameters string) error {
 	for p := range strings.SplitSeq(parameters, ";") {
 		switch p {

@@ -16,7 +16,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// A client has one session, and one connection after the other.
+// A client has one session, and one connection at a time.
 type client struct {
 	fleet   *fleet
 	id      string
@@ -30,12 +30,12 @@ type client struct {
 	last    *line
 
 	mu           sync.Mutex
-	current      *line // what comes on an earlier one, that was taken over, does not count
+	current      *line // packets on earlier connections, which were taken over, are ignored
 	sequence     int
 	nextID       uint16
-	sent         []*publication  // not acknowledged, in their order
-	unreleased   map[uint16]bool // ids of messages with QoS 2 that were received
-	acknowledged map[int]byte    // own messages, by sequence: their QoS
+	sent         []*publication  // not yet acknowledged, in the order of sending
+	unreleased   map[uint16]bool // packet ids of received messages with QoS 2, before PUBREL
+	acknowledged map[int]byte    // the QoS of the client's own messages, by sequence
 	seen         map[int]*record // by publisher
 	seenShared   map[int]*record
 	violations   []string
@@ -45,10 +45,10 @@ type client struct {
 type publication struct {
 	packet   *packets.Publish
 	sequence int
-	released bool // PUBREC came
+	released bool // PUBREC was received
 }
 
-// A record is what came from one publisher.
+// A record is what a client received from one publisher.
 type record struct {
 	times   map[int]int
 	highest [3]int // by QoS
@@ -79,7 +79,7 @@ func (c *client) unfinished() int {
 	return len(c.sent)
 }
 
-// live connects, publishes, and ends the connection in some way, until stop.
+// live connects, publishes, and ends the connection in a random way, again and again, until stop.
 func (c *client) live(stop <-chan struct{}) {
 	r := c.random
 	var old *line
@@ -112,7 +112,7 @@ func (c *client) live(stop <-chan struct{}) {
 		case 3:
 			old = l // the next connection takes over
 			continue
-		case 4: // it stops reading, and is taken over then
+		case 4: // it stops reading, and is then taken over
 			c.fleet.counts.stalls.Add(1)
 			l.stall(between(r, 100*time.Millisecond, 2*time.Second), stop)
 			old = l
@@ -151,14 +151,14 @@ type line struct {
 	c       *client
 	conn    net.Conn
 	done    chan struct{} // closed when the reader has ended
-	stopped chan struct{} // the reader is to stop
-	mu      sync.Mutex    // of writes
-	reason  string        // how the broker ended it; of the reader until done
+	stopped chan struct{} // closed to stop the reader
+	mu      sync.Mutex    // guards writes
+	reason  string        // how the broker ended the connection; the reader writes it before done
 }
 
 const patience = 20 * time.Second
 
-// connect opens a connection, and sends again what was not acknowledged.
+// connect opens a connection, and resends the unacknowledged messages.
 func (c *client) connect(first bool) (*line, error) {
 	conn, err := net.DialTimeout("tcp", c.address, patience)
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *client) connect(first bool) (*line, error) {
 		return nil, fmt.Errorf("instead of the session: %v", packet)
 	}
 	c.mu.Lock()
-	for _, p := range c.sent { // in their order: MQTT 5, 4.6
+	for _, p := range c.sent { // in the order of sending: MQTT 5, 4.6
 		if p.released {
 			l.send(&packets.Pubrel{PacketID: p.packet.PacketID, Properties: &packets.Properties{}})
 			continue
@@ -214,7 +214,7 @@ func (l *line) write(p io.WriterTo) error {
 	return err
 }
 
-// send writes a packet. The reader finds out if the connection is over.
+// send writes a packet. It ignores errors: the reader notices when the connection ends.
 func (l *line) send(p io.WriterTo) { _ = l.write(p) }
 
 func topic(number int) string { return fmt.Sprintf("soak/%d", number) }
@@ -226,7 +226,7 @@ func (l *line) subscribe() error {
 		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: topic(number), QoS: qos})
 	}
 	l.send(p)
-	if l.c.shares { // an identifier tells its messages from the others
+	if l.c.shares { // an identifier marks the messages of this subscription
 		id := sharedIdentifier
 		l.send(&packets.Subscribe{PacketID: 2, Properties: &packets.Properties{SubscriptionIdentifier: &id},
 			Subscriptions: []packets.SubOptions{{Topic: "$share/group/soak/+", QoS: 2}}})
@@ -242,7 +242,7 @@ func (l *line) subscribe() error {
 
 const sharedIdentifier = 7
 
-// publish sends a message. What it says is its publisher, sequence and QoS.
+// publish sends a message whose payload is its publisher, sequence and QoS.
 func (l *line) publish(qos byte, r *rand.Rand) {
 	c := l.c
 	c.mu.Lock()
@@ -266,7 +266,7 @@ func (l *line) publish(qos byte, r *rand.Rand) {
 	l.send(p)
 }
 
-// read answers what comes, until the connection ends.
+// read answers packets until the connection ends.
 func (l *line) read(in io.Reader) {
 	defer close(l.done)
 	for {
@@ -289,11 +289,11 @@ func (l *line) read(in io.Reader) {
 			}
 			return
 		}
-		l.take(packet)
+		l.handle(packet)
 	}
 }
 
-func (l *line) take(packet *packets.ControlPacket) {
+func (l *line) handle(packet *packets.ControlPacket) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -341,7 +341,7 @@ func (l *line) take(packet *packets.ControlPacket) {
 func (c *client) finish(id uint16, code, qos byte) {
 	i := slices.IndexFunc(c.sent, func(p *publication) bool { return p.packet.PacketID == id })
 	if i < 0 {
-		return // it was acknowledged twice, in two connections
+		return // it was acknowledged twice, on two connections
 	}
 	p := c.sent[i]
 	c.sent = slices.Delete(c.sent, i, i+1)
@@ -356,8 +356,8 @@ func (c *client) finish(id uint16, code, qos byte) {
 	c.fleet.counts.acknowledged.Add(1)
 }
 
-// note takes a message that was received. What comes for the first time comes in the order
-// of publishing, for each publisher, topic and QoS (MQTT 5, 4.6).
+// note checks a received message. The first copies of messages arrive in the order of
+// publishing, for each publisher, topic and QoS (MQTT 5, 4.6).
 func (c *client) note(p *packets.Publish) {
 	var publisher, sequence int
 	var qos byte
@@ -381,10 +381,10 @@ func (c *client) note(p *packets.Publish) {
 	}
 	switch {
 	case isShared:
-		return // what another member left comes late
+		return // a message that another member left unacknowledged arrives late
 	case p.QoS == 0 && qos == 1:
-		// What was lost at QoS 0 comes late if its publisher, in a new connection, sends it
-		// again.
+		// A message that was lost at QoS 0 arrives late if its publisher resends it on a new
+		// connection.
 		return
 	}
 	if highest := &r.highest[qos]; sequence < *highest {
@@ -394,7 +394,7 @@ func (c *client) note(p *packets.Publish) {
 	}
 }
 
-// disconnect leaves with DISCONNECT; the session stays.
+// disconnect sends DISCONNECT and keeps the session.
 func (l *line) disconnect() {
 	l.send(&packets.Disconnect{Properties: &packets.Properties{}})
 	l.closed()
@@ -413,21 +413,21 @@ func (l *line) closed() {
 	<-l.done
 }
 
-// cut breaks the connection, with what is on its way in both directions: the broker may
-// have got messages whose acknowledgement does not come back.
+// cut breaks the connection with packets in flight in both directions: the broker may have
+// received messages whose acknowledgements are lost.
 func (l *line) cut(r *rand.Rand) {
 	close(l.stopped)
 	for range r.IntN(5) {
 		l.publish(byte(r.IntN(3)), r)
 	}
 	if chance(r, 3) {
-		l.conn.(*net.TCPConn).SetLinger(0) // nor does what was sent arrive
+		l.conn.(*net.TCPConn).SetLinger(0) // the sent packets are lost too
 	}
 	l.conn.Close()
 	<-l.done
 }
 
-// stall holds the reader up for a while.
+// stall blocks the reader for a while.
 func (l *line) stall(d time.Duration, stop <-chan struct{}) {
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
@@ -441,7 +441,7 @@ func (l *line) stall(d time.Duration, stop <-chan struct{}) {
 func (l *line) end() {
 	expiry := uint32(0)
 	l.c.mu.Lock()
-	l.send(&packets.Publish{Topic: topic(l.c.number), Retain: true, Properties: &packets.Properties{}}) // forgets the retained one
+	l.send(&packets.Publish{Topic: topic(l.c.number), Retain: true, Properties: &packets.Properties{}}) // removes the retained message
 	l.c.mu.Unlock()
 	l.send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: &expiry}})
 	l.closed()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A fleet is all clients and what they have seen.
+// A fleet is all clients and what they received.
 type fleet struct {
 	clients []*client
 	counts  counts
@@ -36,8 +36,8 @@ func newFleet(n int, address string, rate float64, seed uint64) *fleet {
 	return f
 }
 
-// introduce connects and subscribes all clients, before anything is published: from then on
-// nothing may be missed.
+// introduce connects and subscribes all clients before anything is published, so that they must
+// receive every message.
 func (f *fleet) introduce() error {
 	return f.each(func(c *client) error {
 		l, err := c.connect(true)
@@ -69,8 +69,8 @@ func (f *fleet) each(do func(*client) error) error {
 	return <-errs
 }
 
-// settle connects all clients and waits until each of their messages is acknowledged, and
-// nothing comes any more.
+// settle connects all clients and waits until all their messages are acknowledged and no more
+// messages arrive.
 func (f *fleet) settle() error {
 	err := f.each(func(c *client) error {
 		l, err := c.connect(false)
@@ -106,7 +106,7 @@ func (f *fleet) leave() {
 	}
 }
 
-// check holds what was received to what was acknowledged.
+// check compares the received messages with the acknowledged ones.
 func (f *fleet) check() (violations []string) {
 	say := func(format string, args ...any) { violations = append(violations, fmt.Sprintf(format, args...)) }
 	for _, c := range f.clients {

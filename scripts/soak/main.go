@@ -1,4 +1,4 @@
-// Soak holds the emulator's broker to its promises for a long time, see soak.sh.
+// Soak checks the promises of the emulator's broker for a long time, see soak.sh.
 package main
 
 import (
@@ -97,10 +97,10 @@ func soak(n int, duration time.Duration, rate float64, seed uint64) error {
 	return nil
 }
 
-// chance is true once in n times.
+// chance returns true once in n times on average.
 func chance(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
-// between is a random duration.
+// between returns a random duration.
 func between(r *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(r.Int64N(int64(high-low)))
 }

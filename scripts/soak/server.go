@@ -68,10 +68,10 @@ func startServer() (*server, error) {
 
 func (s *server) stop() {
 	s.in.Close()
-	_ = s.cmd.Wait() // the verdict is about its clients
+	_ = s.cmd.Wait() // only the clients decide the result
 }
 
-// usage is what the server holds after a garbage collection.
+// usage is what the server uses after a garbage collection.
 type usage struct{ heap, stacks, goroutines, connections int }
 
 func (u usage) String() string {
@@ -89,7 +89,7 @@ func (s *server) memory() (u usage, err error) {
 	return u, err
 }
 
-// settled waits until the server has cleared away the connections, and compares.
+// settled waits until the server has removed the connections, and compares its usage.
 func (s *server) settled(before usage) (after usage, err error) {
 	const more = 4_000_000 // tables that a map and a slice keep
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {

@@ -1,8 +1,9 @@
 //go:build linux
 
-// Command batch measures `sscli batch` into the emulator beside `redis-cli < file` into
-// a Redis server and `redis-cli --pipe`, its CPU time and its peak memory; and through a Mosquitto beside paho's client,
-// which it becomes with the operands "paho ADDRESS". scripts/bench-batch.sh runs it.
+// Command batch measures `sscli batch`: into the emulator, beside `redis-cli < file` and
+// `redis-cli --pipe` into a Redis server, with its CPU time and its peak memory; and through a
+// Mosquitto, beside paho's client. With the operands "paho ADDRESS" it is that client.
+// scripts/bench-batch.sh runs it.
 package main
 
 import (
@@ -91,8 +92,7 @@ func (b *bench) run(ctx context.Context, h *harness.Bench) error {
 
 func (b *bench) file(sets int) string { return filepath.Join(b.Dir, strconv.Itoa(sets)) }
 
-// protocol names the file for redis-cli --pipe, which wants the sets as Redis reads them
-// fastest.
+// protocol names the file for redis-cli --pipe, with the sets in the Redis protocol.
 func (b *bench) protocol() string { return b.file(b.many) + ".resp" }
 
 // write writes a file of sets, each of a different key, with values of 100 bytes.

@@ -15,8 +15,8 @@ import (
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// pahoSets does with paho's client what batch does: it sets the keys of the lines of
-// standard input, with that many requests in flight, and prints the replies.
+// pahoSets does with paho's client what batch does: it sets the keys in the lines of standard
+// input, with inflight requests at a time, and prints the replies.
 func pahoSets(ctx context.Context, address string, inflight int) error {
 	room := make(chan struct{}, inflight)
 	enter := func() error {
@@ -31,7 +31,7 @@ func pahoSets(ctx context.Context, address string, inflight int) error {
 	p, err := harness.DialPaho(ctx, address, func(m *paho.Publish) {
 		if _, err := wire.ParseReply(m.Payload); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			return // no room is made, so that the context ends this
+			return // the request stays in flight, so that the loop below waits for the end of the context
 		}
 		fmt.Fprintf(out, "OK\t%s\n", m.Properties.User.Get(wire.PropTimestamp))
 		<-room

@@ -75,7 +75,7 @@ func (b *bench) throughput(ctx context.Context) error {
 	for _, verb := range []string{wire.VerbSet, wire.VerbGet} {
 		for _, depth := range depths {
 			fmt.Printf("%s, %d in flight\n", verb, depth)
-			// The first measurement only tells how many requests take about as long as ours.
+			// The first measurement only finds a number of requests that takes about as long as ours.
 			last, err := redisRate(ctx, redis, verb, depth, 10_000*min(depth, 10))
 			if err != nil {
 				return err
@@ -152,7 +152,7 @@ func (b *bench) requests(e harness.Endpoint, verb string, depth int) (float64, e
 	return rate, nil
 }
 
-// cpuOf returns the seconds of CPU that a server uses meanwhile.
+// cpuOf returns the seconds of CPU that a server uses during a call.
 func cpuOf(e harness.Endpoint, meanwhile func() error) (float64, error) {
 	before, err := harness.CPU(e.PID)
 	if err != nil {
@@ -165,8 +165,8 @@ func cpuOf(e harness.Endpoint, meanwhile func() error) (float64, error) {
 	return after - before, err
 }
 
-// report prints the rate of n requests, and the CPU of one, which a busy machine changes
-// less.
+// report prints the rate of n requests, and the CPU time of one, which depends less on other
+// load.
 func report(name string, rate float64, n int, server, sender float64) {
 	perRequest := func(seconds float64) float64 { return seconds * 1e6 / float64(n) }
 	fmt.Printf("  %-14s %10.0f a second; µs of CPU a request: %6.2f server, %6.2f sender\n", name, rate, perRequest(server), perRequest(sender))

@@ -1,5 +1,5 @@
-// Command flights counts the one-shots that fail on several brokers, and measures
-// requests one after the other beside paho's client. scripts/bench-flights.sh runs it.
+// Command flights counts the one-shots that fail on several brokers, and measures sequential
+// requests beside paho's client. scripts/bench-flights.sh runs it.
 package main
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// minSequential is the goal for requests one after the other on a stock Mosquitto, over
-// paho's client.
+// minSequential is the goal for sequential requests on a stock Mosquitto, relative to paho's
+// client.
 const minSequential = 100
 
 type bench struct {
@@ -82,7 +82,7 @@ func (b *bench) run(ctx context.Context, h *harness.Bench) error {
 	return b.sequential(ctx, stock)
 }
 
-// roundTrips runs the test that counts them on a link of known latency.
+// roundTrips runs the test that counts round trips on a link of known latency.
 func (b *bench) roundTrips(ctx context.Context) error {
 	failed := harness.Figures{0}
 	if _, err := harness.Run(exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^TestFlights$", "./client")); err != nil {
@@ -93,7 +93,7 @@ func (b *bench) roundTrips(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// fly gets a key over and over, each time on a new connection.
+// fly gets a key repeatedly, each time on a new connection.
 func (b *bench) fly(ctx context.Context, name string, o client.Options) error {
 	if _, err := client.Once(ctx, o, client.Set("bench", []byte("value"), client.SetOptions{})); err != nil {
 		return err
@@ -127,8 +127,7 @@ func (b *bench) fly(ctx context.Context, name string, o client.Options) error {
 	return nil
 }
 
-// sequential measures the requests per second of both clients, one request after the
-// other.
+// sequential measures the requests per second of both clients, one request at a time.
 func (b *bench) sequential(ctx context.Context, e harness.Endpoint) error {
 	const long = 2 * time.Second
 	fmt.Println("requests a second, one after the other, stock Mosquitto")

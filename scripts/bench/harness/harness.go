@@ -1,4 +1,4 @@
-// Package harness is what the benchmarks share: it builds the program under test, starts
+// Package harness has the shared parts of the benchmarks: it builds the program under test, starts
 // servers on loopback and stops them, measures contenders in turn, and compares the
 // result with a goal.
 //
@@ -28,7 +28,7 @@ type Bench struct {
 	SSCLI string // path of the program under test
 	Dir   string // scratch directory, removed at the end
 
-	missed  bool // a goal was
+	missed  bool // a goal was missed
 	servers []*exec.Cmd
 }
 
@@ -101,11 +101,11 @@ func Run(cmd *exec.Cmd) (time.Duration, error) {
 	return took, nil
 }
 
-// Feed runs a program with n lines on its standard input. line formats the number of a line
-// and value.
+// Feed runs a program with n lines on its standard input. line is a format for the number of
+// the line and value.
 func Feed(cmd *exec.Cmd, n int, line, value string) error {
 	read, write := io.Pipe()
-	go func() { // ends when all is written or the program has ended
+	go func() { // ends when everything is written or the program ends
 		w := bufio.NewWriter(write)
 		var err error
 		for i := 0; i < n && err == nil; i++ {
@@ -121,7 +121,7 @@ func Feed(cmd *exec.Cmd, n int, line, value string) error {
 
 // AtLeast prints a row of a Markdown table: the number of a goal in docs/performance.md,
 // what is measured, the medians of ours and of the peer, the median of their ratios,
-// round by round, the goal, and whether it is met. Without a peer, the goal is about the
+// round by round, the goal, and whether it is met. Without a peer, the goal is for the
 // median of ours.
 func (b *Bench) AtLeast(number, what string, ours, peer Figures, goal float64) {
 	b.row(number, what, ours, peer, "≥", goal, func(ratio float64) bool { return ratio >= goal })
@@ -145,7 +145,7 @@ func (b *Bench) row(number, what string, ours, peer Figures, sign string, goal f
 	fmt.Printf("| %s | %s | %s | %s | %.3g | %s %g | %s |\n", number, what, figure(ours.Median()), beside, ratio, sign, goal, verdict)
 }
 
-// figure writes three digits or more.
+// figure formats a number with at least three digits.
 func figure(f float64) string {
 	if f >= 100 {
 		return fmt.Sprintf("%.0f", f)
@@ -153,5 +153,5 @@ func figure(f float64) string {
 	return fmt.Sprintf("%.3g", f)
 }
 
-// Miss notes a missed goal without printing anything.
+// Miss records a missed goal without printing anything.
 func (b *Bench) Miss() { b.missed = true }

@@ -11,14 +11,14 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A Paho talks to the store with paho's client, the peer of our own.
+// A Paho is a connection to the store with paho's client, with which we compare ours.
 type Paho struct {
 	*Requests
 	Client *paho.Client
 }
 
-// DialPaho connects to a broker and subscribes to the replies, which answered receives
-// one after the other.
+// DialPaho connects to a broker and subscribes to the replies. It calls answered with one reply
+// at a time.
 func DialPaho(ctx context.Context, address string, answered func(*paho.Publish)) (*Paho, error) {
 	nc, err := net.Dial("tcp", address)
 	if err != nil {
@@ -46,12 +46,12 @@ type Requests struct {
 	number int // of the last request
 }
 
-// NewRequests makes the requests of the client with that id.
+// NewRequests returns Requests for the client with an id.
 func NewRequests(id string) *Requests {
 	return &Requests{id: id, clock: wire.NewClock(id, time.Now)}
 }
 
-// Request returns the next request, with the properties that our client sends too.
+// Request returns the next request, with the same properties as our client's.
 func (r *Requests) Request(words ...string) (*paho.Publish, error) {
 	ts, err := r.clock.Tick()
 	if err != nil {
@@ -75,8 +75,7 @@ func (r *Requests) Request(words ...string) (*paho.Publish, error) {
 // Close disconnects.
 func (p *Paho) Close() error { return p.Client.Disconnect(&paho.Disconnect{}) }
 
-// PahoRate returns how many GETs per second paho's client completes, one after the
-// other, for a time.
+// PahoRate returns how many sequential GETs per second paho's client completes during a time.
 func PahoRate(ctx context.Context, e Endpoint, key string, long time.Duration) (float64, error) {
 	replies := make(chan *paho.Publish, 1)
 	p, err := DialPaho(ctx, e.Address(), func(m *paho.Publish) { replies <- m })

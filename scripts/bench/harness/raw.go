@@ -1,12 +1,10 @@
 package harness
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -22,9 +20,10 @@ const (
 // A Raw is an MQTT connection that sends prepared packets and hardly examines what it
 // receives, so that a benchmark measures the server and not the client.
 type Raw struct {
-	conn net.Conn
-	in   *bufio.Reader
-	acks []byte // PUBACKs to send with the next packets
+	conn     net.Conn
+	buf      []byte
+	from, to int    // the unread bytes in buf
+	acks     []byte // PUBACKs to send with the next packets
 }
 
 // DialRaw connects to a broker, and subscribes to topic unless it is empty.
@@ -33,7 +32,7 @@ func DialRaw(address, id, topic string) (*Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Raw{conn: conn, in: bufio.NewReaderSize(conn, 2*maxPacket)}
+	c := &Raw{conn: conn, buf: make([]byte, 2*maxPacket)}
 	var hello bytes.Buffer
 	connect := packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: id, CleanStart: true, Properties: &packets.Properties{}}
 	_, err = connect.WriteTo(&hello)
@@ -48,7 +47,7 @@ func DialRaw(address, id, topic string) (*Raw, error) {
 		_, err = conn.Write(hello.Bytes())
 	}
 	for ; err == nil && answers > 0; answers-- {
-		_, _, err = ReadPacket(c.in, maxPacket)
+		_, _, err = c.next()
 	}
 	if err != nil {
 		conn.Close()
@@ -69,7 +68,7 @@ func (c *Raw) Send(packets []byte) error {
 // ending.
 func (c *Raw) Await(acks, messages int, ending string) error {
 	for acks > 0 || messages > 0 {
-		kind, body, err := ReadPacket(c.in, maxPacket)
+		kind, body, err := c.next()
 		if err != nil {
 			return err
 		}
@@ -95,23 +94,28 @@ func (c *Raw) Await(acks, messages int, ending string) error {
 	return nil
 }
 
-// ReadPacket reads an MQTT packet of at most limit bytes. It returns the first byte and the
-// body.
-func ReadPacket(in *bufio.Reader, limit uint64) (byte, []byte, error) {
-	kind, err := in.ReadByte()
-	if err != nil {
-		return 0, nil, err
+// next returns the first byte and the body of the next packet. The body is valid until the
+// next call. It takes no memory: package packets would cost more than the server.
+func (c *Raw) next() (byte, []byte, error) {
+	for {
+		in := c.buf[c.from:c.to]
+		if len(in) > 1 {
+			size, n := binary.Uvarint(in[1:]) // the encoding of MQTT's lengths
+			if n < 0 || size > maxPacket {
+				return 0, nil, fmt.Errorf("packet of %d bytes", size)
+			}
+			if end := 1 + n + int(size); n > 0 && end <= len(in) {
+				c.from += end
+				return in[0], in[1+n : end], nil
+			}
+		}
+		c.from, c.to = 0, copy(c.buf, in)
+		n, err := c.conn.Read(c.buf[c.to:])
+		c.to += n
+		if n == 0 {
+			return 0, nil, err
+		}
 	}
-	size, err := binary.ReadUvarint(in) // the encoding of MQTT's lengths
-	if err != nil {
-		return 0, nil, err
-	}
-	if size > limit {
-		return 0, nil, fmt.Errorf("packet of %d bytes", size)
-	}
-	body := make([]byte, size)
-	_, err = io.ReadFull(in, body)
-	return kind, body, err
 }
 
 // Close ends the connection.

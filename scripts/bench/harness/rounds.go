@@ -37,7 +37,7 @@ func Rounds(n int, contenders ...Contender) ([]Figures, error) {
 	return figures, nil
 }
 
-// Median returns the median of one figure or more.
+// Median returns the median of the figures. There must be at least one.
 func (f Figures) Median() float64 {
 	sorted := slices.Sorted(slices.Values(f))
 	n := len(sorted)
@@ -53,8 +53,7 @@ func (f Figures) Over(other Figures) float64 {
 	return ratios.Median()
 }
 
-// Rate calls request over and over for a time, and returns how often it returned per
-// second.
+// Rate calls request repeatedly for a time, and returns the number of calls per second.
 func Rate(long time.Duration, request func() error) (float64, error) {
 	begin := time.Now()
 	n := 0

@@ -30,7 +30,7 @@ const (
 	Unlimited = "max_queued_messages 0\nmax_inflight_messages 0\n"
 )
 
-// An Endpoint is where a server listens on 127.0.0.1.
+// An Endpoint is the address of a server on 127.0.0.1.
 type Endpoint struct {
 	Port string
 	CA   string // file with the CA of its certificate; empty without TLS
@@ -107,7 +107,7 @@ func (b *Bench) endpoint(e Endpoint, cmd *exec.Cmd, ready string) (Endpoint, err
 	return e, nil
 }
 
-// Redis starts a Redis server that saves nothing.
+// Redis starts a Redis server without persistence.
 func (b *Bench) Redis(ctx context.Context) (Endpoint, error) {
 	port, err := FreePort()
 	if err != nil {
@@ -151,7 +151,7 @@ func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
 	return fmt.Errorf("%s ended: %s", cmd.Args[0], said.String())
 }
 
-// Resident returns the memory of the server that was started last, in MB.
+// Resident returns the resident memory of the last server that was started, in MB.
 func (b *Bench) Resident() (float64, error) {
 	kB, err := Memory(b.servers[len(b.servers)-1].Process.Pid, "VmRSS")
 	return kB / 1000, err
@@ -191,7 +191,7 @@ func CPU(pid int) (float64, error) {
 // wait waits for the servers after their context has ended.
 func (b *Bench) wait() {
 	for _, cmd := range b.servers {
-		_ = cmd.Wait() // it ends by the signal
+		_ = cmd.Wait() // the signal ended it
 	}
 }
 

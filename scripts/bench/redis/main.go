@@ -37,7 +37,7 @@ type bench struct {
 	rounds, requests, keys int
 }
 
-// A server is one of the two.
+// A server is one of the two servers.
 type server struct {
 	name, port string
 	pid        int
@@ -142,7 +142,7 @@ func (b *bench) compare(ctx context.Context, both []server, what string, pipelin
 	return nil
 }
 
-// do sends a command to a server on a connection of its own.
+// do sends a command to a server on a new connection.
 func do(s server, words ...string) (net.Conn, *bufio.Reader, error) {
 	nc, err := net.Dial("tcp", "127.0.0.1:"+s.port)
 	if err != nil {
@@ -178,7 +178,7 @@ func (b *bench) notified(ctx context.Context, both []server) error {
 			return err
 		}
 		subscribers = append(subscribers, sub)
-		go func() { _, _ = io.Copy(io.Discard, r) }() // until it is closed
+		go func() { _, _ = io.Copy(io.Discard, r) }() // ends when r is closed
 	}
 	return b.compare(ctx, both, "SET with KEA and one subscriber, pipelines of 64", 64, "set", minNotified)
 }
@@ -218,7 +218,7 @@ func (b *bench) expiry(_ context.Context, s server) error {
 	return nil
 }
 
-// memory measures what keys cost.
+// memory measures the memory of keys.
 func (b *bench) memory(ctx context.Context, both []server) error {
 	var resident []float64
 	value := strings.Repeat("v", 100)

@@ -23,9 +23,9 @@ import (
 
 const ttl = 5 // seconds
 
-// What the holder and the next holder run under the lock, in bash: both connect to the
-// port $0. The holder says that it is up, waits for a line, and sends the time. The next
-// holder sends the time at which it started.
+// The bash scripts that the holder and the next holder run under the lock. Both connect to port
+// $0. The holder sends "up", waits for a line, and sends the time. The next holder sends the time
+// at which it started.
 const (
 	holding = `exec 3<>/dev/tcp/127.0.0.1/$0; echo up >&3; read -r _ <&3; echo "$EPOCHREALTIME" >&3`
 	next    = `now=$EPOCHREALTIME; exec 3<>/dev/tcp/127.0.0.1/$0; echo "$now" >&3`
@@ -187,10 +187,10 @@ func start(cmd *exec.Cmd) (locker, error) {
 	return l, cmd.Start()
 }
 
-// end kills the process if it still runs.
+// end kills the process if it is still running.
 func (l locker) end() {
 	_ = l.cmd.Process.Kill() // it may have ended
-	_ = l.cmd.Wait()         // likewise by the signal
+	_ = l.cmd.Wait()         // the signal ended it
 }
 
 // accept waits for the connection of the command that l runs.

@@ -4,8 +4,8 @@
 // scripts/bench-watch.sh runs it.
 //
 // The notifications come from a publisher in this process, on the topic that the store
-// would use, so that both programs print the same messages and the emulator does nothing
-// but pass them on. This process reads their output from a pipe.
+// would use, so that both programs print the same messages and the emulator only
+// forwards them. This process reads their output from a pipe.
 package main
 
 import (
@@ -76,7 +76,7 @@ func (b *bench) compare(measure func(program) (float64, error)) ([]harness.Figur
 	return harness.Rounds(b.rounds, contender(b.watch()), contender(b.subscribe()))
 }
 
-// throughput publishes as fast as the emulator and the program take it.
+// throughput publishes as fast as the emulator and the program accept it.
 func (b *bench) throughput(ctx context.Context) error {
 	fmt.Printf("throughput: %d notifications as fast as they go\n", b.events)
 	fmt.Printf("  %-16s %12s %8s %10s\n", "", "per second", "seconds", "CPU s")

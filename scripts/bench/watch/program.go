@@ -31,7 +31,7 @@ const (
 type program struct {
 	name   string
 	args   []string
-	before string // precedes the value in a line
+	before string // the text before the value in a line
 }
 
 func (b *bench) watch() program {
@@ -51,7 +51,7 @@ func (b *bench) subscribe() program {
 	}
 }
 
-// A running is a program that prints.
+// A running is a started program.
 type running struct {
 	program
 	cmd   *exec.Cmd
@@ -118,7 +118,7 @@ func (r *running) next() (uint64, error) {
 	}
 }
 
-// end kills the program. It is an error if the program ended by itself.
+// end kills the program. If the program had already ended, end returns an error.
 func (r *running) end() error {
 	if r.ended {
 		return nil

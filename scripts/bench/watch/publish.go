@@ -17,7 +17,7 @@ import (
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// A publisher sends what the store would send to the watcher.
+// A publisher sends the notifications that the store would send to the watcher.
 type publisher struct {
 	conn  *mqtt.Conn
 	clock *wire.Clock
@@ -53,8 +53,8 @@ func (p *publisher) publish(ctx context.Context, key string, number uint64) erro
 	return p.conn.Publish(ctx, m, p.acked)
 }
 
-// acked notes a refusal. A probe often has no subscriber yet; any other message without
-// one shows in the counts.
+// acked records a refusal. It ignores messages without a subscriber: a probe often has none yet,
+// and for other messages the counts show it.
 func (p *publisher) acked(err error) {
 	if err == nil || errors.Is(err, mqtt.ErrNoSubscribers) {
 		return
@@ -66,7 +66,7 @@ func (p *publisher) acked(err error) {
 	}
 }
 
-// begin runs work beside the caller; finish waits for it.
+// begin runs work concurrently; finish waits for it.
 func (p *publisher) begin(work func() error) (finish func() error) {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
@@ -82,10 +82,10 @@ func (p *publisher) begin(work func() error) (finish func() error) {
 
 const (
 	flock = 200 // notifications in a write of a flood; must divide their number
-	ahead = 20  // flocks that may be on their way to the reader
+	ahead = 20  // the maximum number of flocks in flight to the reader
 )
 
-// A flood is many notifications of oneKey, numbered from 0, made beforehand.
+// A flood is many prepared notifications of oneKey, numbered from 0.
 type flood struct {
 	conn   *harness.Raw
 	flocks [][]byte
