@@ -11,21 +11,21 @@ import (
 // A Candidate is a word that Tab can put under the cursor.
 type Candidate struct {
 	Text string
-	Help string // what the word is for, in a few words; may be empty
-	Open bool   // the word may continue: no space follows it
-	Flag bool   // a flag: its leading minus is not quoted
+	Help string // describes the word briefly; may be empty
+	Open bool   // the word may continue, so no space follows it
+	Flag bool   // a flag, whose leading minus is not quoted
 }
 
 // A Completer returns the candidates for a word, given the words before it on its line
-// and the part of it that stands before the cursor.
+// and the part of the word before the cursor.
 type Completer func(before []Word, part Word) []Candidate
 
 // under splits a text that ends at the cursor into the words of the last line and the
-// part of a word under the cursor, which begins at byte start of the text. It is not ok
+// part of a word under the cursor, which begins at byte start of the text. ok is false
 // where nothing can be completed: in a comment, and after a syntax error.
 func under(text string) (before []Word, part Word, start int, ok bool) {
 	var s splitter
-	base, rest := 0, text // base is where the last logical line begins
+	base, rest := 0, text // base is the offset of the last logical line
 	for {
 		physical, after, more := strings.Cut(rest, "\n")
 		if !more {
@@ -53,7 +53,7 @@ func under(text string) (before []Word, part Word, start int, ok bool) {
 		return nil, Word{}, 0, false
 	case !s.open:
 		return s.words, Word{}, len(text), true
-	case start < 0: // the word began on a physical line before
+	case start < 0: // the word began on an earlier physical line
 		return nil, Word{}, 0, false
 	}
 	part = Word{Text: string(s.word), Quoted: s.quoted}
@@ -72,7 +72,7 @@ func under(text string) (before []Word, part Word, start int, ok bool) {
 }
 
 // complete completes a line that ends at the cursor. It returns the text that replaces
-// the line from start on, and, if that changes nothing, the candidates to list.
+// the line from start on and, if the text is unchanged, the candidates to list.
 func complete(line string, candidates Completer) (start int, text string, show []Candidate) {
 	before, part, start, ok := under(line)
 	if !ok {
@@ -108,8 +108,8 @@ func (c Candidate) word() string {
 	return format.Word(c.Text)
 }
 
-// openWord returns the candidate as the user would begin to type it: a quote that it
-// needs stays open.
+// openWord returns the candidate as an unfinished word: if it needs quotes, the last one
+// is missing.
 func openWord(c Candidate) string {
 	word := c.word()
 	if strings.HasPrefix(word, `"`) {
@@ -131,8 +131,8 @@ func commonPrefix(a, b string) string {
 	return a[:n]
 }
 
-// listed returns the candidates as rows of a terminal of the given width: one to a row
-// if any has help, else in columns.
+// listed returns the candidates as rows of a terminal of this width: one per row if any
+// has help, else in columns.
 func listed(candidates []Candidate, width int) string {
 	const most = 100
 	more := ""

@@ -23,7 +23,7 @@
 //   - Adjacent parts form one word: "a"b'c' is abc.
 //   - # at the start of a word begins a comment, which lasts to the end of the line.
 //   - A quote that is not closed continues on the next line.
-//   - Everything else stands for itself, also a backslash outside of double quotes:
+//   - Every other character is literal, even a backslash outside of double quotes:
 //     {thermostat}\setPoint is an ordinary key.
 //
 // Nothing is expanded: there are no variables, patterns or pipes. Bytes that are not
@@ -32,8 +32,8 @@
 //
 // # Editing
 //
-// chzyer/readline v1.5.1 decodes the cursor keys, edits the line, keeps the text that
-// was killed and steps through the history. The rest is ours, because readline
+// chzyer/readline v1.5.1 decodes the cursor keys, edits the line, keeps killed text and steps
+// through the history. This package does the rest, because readline
 //
 //   - draws wrongly after wide characters, line ends and some changes of the terminal's
 //     size, and sends control characters and escape sequences to the terminal (screen.go);
@@ -51,6 +51,6 @@
 //   - writes escape sequences to a terminal that can only print (linereader.go).
 //
 // There is no vi mode, since in readline's the cursor keys insert text and r on an empty
-// line panics. Tests type the same keys into readline and hold it to these faults: when
-// a new version mends one, its test fails and our piece can go.
+// line panics. Tests type the same keys into readline and expect these faults: when a
+// new version fixes a fault, its test fails, and our replacement can be deleted.
 package repl

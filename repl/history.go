@@ -11,11 +11,11 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// maxHistory is the number of entries in memory. A file with more than twice as many is
-// cut down to this number.
+// maxHistory is the maximum number of entries in memory. A file with more than twice as
+// many entries is cut to this number.
 const maxHistory = 1000
 
-// A History holds the entries of this shell and, if it has a file, of earlier ones. The
+// A History holds the entries of this shell and, if it has a file, of earlier shells. The
 // file has one entry per line, with C escapes, so that an entry of several lines fits on
 // one. Several shells can share a file: each appends to it. A History must not be used
 // by several goroutines at once.
@@ -46,7 +46,7 @@ func OpenHistory(path string) (*History, error) {
 			return err
 		}
 		lines := strings.SplitAfter(string(text), "\n")
-		lines = lines[:len(lines)-1] // empty, or an entry that was not written completely
+		lines = lines[:len(lines)-1] // the last is empty, or an incomplete entry
 		if len(lines) > 2*maxHistory {
 			lines = lines[len(lines)-maxHistory:]
 			if err := f.Truncate(0); err != nil {
@@ -68,8 +68,8 @@ func OpenHistory(path string) (*History, error) {
 	return h, nil
 }
 
-// locked calls do with the file open and, where the system has file locks, locked
-// against other shells.
+// locked calls do with the open file, which is locked against other shells if the system
+// has file locks.
 func (h *History) locked(do func(*os.File) error) (err error) {
 	f, err := os.OpenFile(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -87,8 +87,8 @@ func (h *History) locked(do func(*os.File) error) (err error) {
 	return do(f)
 }
 
-// Add appends an entry, unless it is blank or repeats the last one. The error is about
-// the file; the entry is in memory regardless.
+// Add appends an entry, unless it is blank or equal to the last one. An error concerns only
+// the file; the entry is in memory even then.
 func (h *History) Add(entry string) error {
 	if !h.remember(entry) || h.path == "" {
 		return nil

@@ -59,9 +59,9 @@ func textOf(line []rune) string {
 	return b.String()
 }
 
-// keys translates what a terminal sends into what readline understands: characters,
+// keys translates the input from a terminal for readline, which understands characters,
 // control characters, the cursor keys, and an escape before a letter for Meta. It drops
-// other escape sequences and takes bracketed pastes out of the stream.
+// other escape sequences and removes bracketed pastes from the stream.
 type keys struct {
 	in  io.Reader
 	buf [4096]byte
@@ -70,13 +70,13 @@ type keys struct {
 
 	waiting atomic.Bool // out is not empty
 
-	state   func(byte) // takes the next byte
+	state   func(byte) // handles the next byte
 	seq     []byte     // parameters of the control sequence so far
 	char    []byte     // bytes of a character so far
 	pasting []byte     // bytes of a paste so far
 
 	mu     sync.Mutex
-	pastes []string // complete, oldest first, not yet returned by paste
+	pastes []string // complete pastes that paste has not returned yet, oldest first
 }
 
 func newKeys(in io.Reader) *keys {
@@ -86,7 +86,7 @@ func newKeys(in io.Reader) *keys {
 }
 
 // Read implements io.Reader for readline. It returns one byte at a time, so that more
-// can tell whether others follow.
+// knows whether further keys follow.
 func (k *keys) Read(p []byte) (int, error) {
 	for len(k.out) == 0 {
 		if k.err != nil {
@@ -104,7 +104,7 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// more reports whether another key has already arrived, so that drawing can wait.
+// more reports whether another key has already arrived. Then drawing can wait.
 func (k *keys) more() bool { return k.waiting.Load() }
 
 // paste removes and returns the oldest paste, or "" if there is none.
@@ -121,14 +121,14 @@ func (k *keys) paste() string {
 
 func (k *keys) emit(line []rune) { k.out = append(k.out, string(line)...) }
 
-// ground takes a byte outside of escape sequences.
+// ground handles a byte outside of escape sequences.
 func (k *keys) ground(c byte) {
 	if len(k.char) > 0 || c >= utf8.RuneSelf {
 		k.character(c)
 		return
 	}
 	switch c {
-	case 0x00: // Ctrl-Space, which readline takes for the end of the input
+	case 0x00: // Ctrl-Space, which readline would treat as the end of the input
 	case 0x1b:
 		k.state = k.escape
 	default:
@@ -142,7 +142,7 @@ func (k *keys) character(c byte) {
 	if !utf8.FullRune(k.char) {
 		return
 	}
-	// If this is not UTF-8, the bytes after the first may begin something else.
+	// If this is not UTF-8, a later byte may begin another character or sequence.
 	r, size := utf8.DecodeRune(k.char)
 	if r == utf8.RuneError && size == 1 {
 		wrong, rest := k.char[:1], k.char[1:]
@@ -157,7 +157,7 @@ func (k *keys) character(c byte) {
 	k.char = k.char[:0]
 }
 
-// escape takes the byte after ESC.
+// escape handles the byte after ESC.
 func (k *keys) escape(c byte) {
 	k.state = k.ground
 	switch c {
@@ -221,12 +221,12 @@ func (k *keys) sequence(parameters string, final byte) {
 	}
 }
 
-// cursorKeys are the final bytes of the cursor keys, Home and End, which readline knows.
+// cursorKeys are the final bytes that readline knows: of the cursor keys, Home and End.
 const cursorKeys = "ABCDHF"
 
 func (k *keys) dropped(byte) { k.state = k.ground }
 
-// shifted takes the byte after ESC O, with which cursor keys begin in application mode.
+// shifted handles the byte after ESC O, the beginning of cursor keys in application mode.
 func (k *keys) shifted(c byte) {
 	k.state = k.ground
 	switch {
@@ -245,7 +245,7 @@ func (k *keys) pasted(c byte) {
 	if c != '~' || !strings.HasSuffix(string(k.pasting[max(0, len(k.pasting)-len(pasteEnd)):]), pasteEnd) {
 		return
 	}
-	// Terminals send CR for a line end, as for the Enter key.
+	// Terminals send CR for each line end, as for the Enter key.
 	text := string(k.pasting[:len(k.pasting)-len(pasteEnd)])
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	k.mu.Lock()

@@ -16,8 +16,8 @@ type LineReader struct {
 	in  *bufio.Reader
 	out io.Writer
 
-	read        chan readResult // receives the line that a goroutine is reading
-	reading     bool            // there is such a goroutine
+	read        chan readResult // receives a line from the goroutine that reads it
+	reading     bool            // the goroutine is running
 	interrupted chan struct{}   // capacity 1
 
 	mu     sync.Mutex
@@ -33,7 +33,7 @@ func NewLineReader(in io.Reader, out io.Writer) *LineReader {
 // ReadEntry is like [Terminal.ReadEntry]. Ctrl-C arrives as a call of Interrupt.
 func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	select {
-	case <-l.interrupted: // an interrupt from before this entry
+	case <-l.interrupted: // drop an interrupt that came before this entry
 	default:
 	}
 	l.mu.Lock()
@@ -51,7 +51,7 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 		text += line
 		switch {
 		case errors.Is(err, io.EOF) && text != "" && ends == 0:
-			ends++ // Ctrl-D within a line only delivers what was typed so far
+			ends++ // Ctrl-D within a line only delivers the text so far
 			continue
 		case errors.Is(err, io.EOF):
 			l.print("\n")
@@ -67,8 +67,8 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 	}
 }
 
-// next reads a line. A read from a terminal cannot be cancelled, so the goroutine that
-// reads outlives a next that is interrupted; the following next receives its line.
+// next reads a line. A read from a terminal cannot be cancelled, so the reading goroutine
+// continues after next was interrupted; the following call receives its line.
 func (l *LineReader) next(ctx context.Context) (string, error) {
 	if !l.reading {
 		l.reading = true
@@ -100,12 +100,11 @@ func (l *LineReader) ask(further bool) {
 	l.print(l.prompt)
 }
 
-// print ignores errors: without a terminal there is nobody to report them to.
+// print ignores errors: if the terminal is gone, they cannot be reported.
 func (l *LineReader) print(text string) { fmt.Fprint(l.out, text) }
 
-// Interrupt handles an interrupt signal and reports whether it was for the entry being
-// read. If so, ReadEntry returns [ErrInterrupted]; the operating system has already
-// dropped the line.
+// Interrupt handles an interrupt signal and reports whether an entry was being read. If so,
+// ReadEntry returns [ErrInterrupted]; the operating system has already discarded the line.
 func (l *LineReader) Interrupt() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +126,7 @@ func (l *LineReader) SetPrompt(prompt string) {
 	l.prompt = clean(prompt)
 }
 
-// Above calls print, which prints lines, and repeats the prompt if one was waiting.
+// Above calls print, which prints lines, and then repeats the prompt if there was one.
 func (l *LineReader) Above(print func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,7 @@ type Entry struct {
 // ParseEntry parses a line with a JSON object: the output of `get -o json`, or any
 // object with the strings key and value. Bytes that are not UTF-8 are in key_b64 and
 // value_b64 instead, in standard base64 (RFC 4648, section 4). If the members op and
-// found are present, they must agree with the rest; other members are ignored. Where
+// found are present, they must be consistent with the others; all other members are ignored. Where
 // JSON parsers silently differ (invalid UTF-8, unpaired surrogates, repeated members),
 // ParseEntry returns an error.
 func ParseEntry(line string) (Entry, error) {
@@ -137,7 +137,7 @@ func bytesOf(name, text, encoded string) (s string, ok bool, err error) {
 		if s, err = stringOf(encoded); err != nil {
 			return "", false, fmt.Errorf("%s_b64 is %w", name, err)
 		}
-		if strings.ContainsAny(s, "\r\n") { // the decoder skips them
+		if strings.ContainsAny(s, "\r\n") { // the decoder would skip them
 			return "", false, fmt.Errorf("%s_b64 is not base64: it contains line ends", name)
 		}
 		data, err := base64.StdEncoding.Strict().DecodeString(s)
@@ -172,7 +172,7 @@ func checkText(decoded, raw string) error {
 	if !strings.ContainsRune(decoded, utf8.RuneError) {
 		return nil
 	}
-	// The escapes in raw: a pair of surrogates is one, and a surrogate alone is a group.
+	// Matches each escape in raw, a pair of surrogates as one; an unpaired surrogate is group 1.
 	escapes := regexp.MustCompile(`\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)`)
 	for _, escape := range escapes.FindAllStringSubmatch(raw, -1) {
 		if half := escape[1]; half != "" {

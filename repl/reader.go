@@ -18,7 +18,7 @@ type Line struct {
 
 // A LineError is an error in one line.
 type LineError struct {
-	Number int // of its first physical line, or of the one with the unclosed quote
+	Number int // of its first physical line, or of the line with the unclosed quote
 	Err    error
 }
 
@@ -28,18 +28,18 @@ func (e *LineError) Unwrap() error { return e.Err }
 // ErrTooLong means that a line is longer than [Reader.MaxBytes].
 var ErrTooLong = errors.New("the line is too long; is a quote left open?")
 
-// A Reader reads logical lines from a stream. It returns each as soon as its line end
-// arrives, and keeps only one in memory. Lines may end in CR LF; within quotes the CR is
+// A Reader reads logical lines from a stream. It returns each line as soon as its line end
+// arrives, and keeps only one line in memory. Lines may end in CR LF; within quotes the CR is
 // kept.
 type Reader struct {
 	MaxBytes int // limit of a logical line; NewReader sets it to 64 MiB
 
 	in     *bufio.Reader
 	number int  // of physical lines read
-	ended  bool // a line was too long
+	ended  bool // a line was too long, so nothing more is read
 }
 
-// readSize is how many bytes a Reader reads at a time.
+// readSize is the size of a Reader's buffer in bytes.
 const readSize = 32 << 10
 
 // NewReader returns a Reader that reads from r.
@@ -51,8 +51,8 @@ func NewReader(r io.Reader) *Reader {
 //
 // If the error is a *[LineError], the Line has its number and, unless it is too long,
 // its text. The next call continues with the following line, except after a line that is
-// too long: what follows could be the rest of a value, so nothing more is read. Any
-// other error is the stream's, and the incomplete line before it is not returned.
+// too long: the following bytes could be the rest of a value, so nothing more is read. Any
+// other error comes from the stream, and the incomplete line before it is not returned.
 func (r *Reader) Next() (Line, error) {
 	for {
 		line, err := r.logical()
@@ -62,8 +62,8 @@ func (r *Reader) Next() (Line, error) {
 	}
 }
 
-// NextText is like Next for lines of another grammar: it returns the next physical line
-// that is not blank, without splitting it into words.
+// NextText is like Next for lines that are not split into words: it returns the next
+// physical line that is not blank.
 func (r *Reader) NextText() (Line, error) {
 	for {
 		line := Line{Number: r.number + 1}
@@ -89,7 +89,7 @@ func (r *Reader) Lines() int { return r.number }
 func (r *Reader) logical() (Line, error) {
 	s := splitter{words: make([]Word, 0, 4)} // SET KEY VALUE, and often one more
 	line := Line{Number: r.number + 1}
-	var before []byte // the physical lines of it before the last one
+	var before []byte // its physical lines except the last
 	for {
 		text, err := r.physical(len(before))
 		switch {
@@ -121,13 +121,13 @@ func (r *Reader) logical() (Line, error) {
 	return line, nil
 }
 
-// physical returns the next physical line, with its line end. The last line of a stream needs
-// no line end. before is the number of bytes that the logical line has already.
+// physical returns the next physical line, with its line end. The last line of a stream may
+// lack a line end. before is the number of bytes of the logical line so far.
 func (r *Reader) physical(before int) (string, error) {
 	if r.ended {
 		return "", io.EOF
 	}
-	var begun []byte // the beginning of a line that is longer than the buffer
+	var begun []byte // the part so far of a line that is longer than the buffer
 	for {
 		part, err := r.in.ReadSlice('\n')
 		if before+len(begun)+len(part) > r.MaxBytes {

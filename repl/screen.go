@@ -17,7 +17,7 @@ type screen struct {
 	w    io.Writer
 	size func() (width, height int)
 
-	// What is drawn; above and below count its rows above and below the cursor's row.
+	// The drawn line; above and below are its numbers of rows above and below the cursor.
 	width, height int
 	above, below  int
 	prompt        string
@@ -70,7 +70,7 @@ func arrange(prompt string, line []rune, cursor, width int) layout {
 	if cursor >= len(line) {
 		l.placeCursor(1)
 	}
-	l.put(" ", 1) // a cell for the cursor to stand on, so that the two wrap together
+	l.put(" ", 1) // a cell for a cursor at the end, which wraps with it
 	l.endRow("")
 	return l
 }
@@ -88,7 +88,7 @@ func continuation(width int) string {
 // put appends text, which takes a number of columns.
 func (l *layout) put(text string, columns int) {
 	if spelled, ok := strings.CutPrefix(text, inverse); ok {
-		// Several characters; a row may end between them.
+		// These are several characters, and a row may end between them.
 		l.text = append(l.text, inverse...)
 		for _, r := range strings.TrimSuffix(spelled, upright) {
 			l.put(string(r), 1)
@@ -130,7 +130,7 @@ const (
 
 // appearance returns the text that shows a character, and its columns. A character that
 // a terminal does not print, or that would change the order of others, is spelled out.
-// One that only some terminals merge with the character before it is left out.
+// A character that only some terminals merge with the one before it is omitted.
 func appearance(r, before rune) (string, int) {
 	if c, ok := byteOf(r); ok {
 		switch {
@@ -151,7 +151,7 @@ func appearance(r, before rune) (string, int) {
 	return string(r), format.Width(r)
 }
 
-// draw replaces what is drawn.
+// draw draws a line in place of the drawn one.
 func (s *screen) draw(prompt string, line []rune, cursor int) {
 	s.fit()
 	l := arrange(prompt, line, cursor, s.width)
@@ -172,8 +172,8 @@ func (s *screen) draw(prompt string, line []rune, cursor int) {
 	s.write(b.Bytes())
 }
 
-// window returns the rows to draw: those around the cursor if the terminal has too few
-// for all.
+// window returns the rows to draw: all, or the rows around the cursor if the terminal has
+// fewer rows.
 func (s *screen) window(l layout) (first, last int) {
 	last = len(l.rows) - 1
 	if s.height <= 0 || len(l.rows) <= s.height {
@@ -183,7 +183,7 @@ func (s *screen) window(l layout) (first, last int) {
 	return first, first + s.height - 1
 }
 
-// erase erases what is drawn and leaves the cursor where it began.
+// erase erases the drawn line and puts the cursor where the line began.
 func (s *screen) erase(b *bytes.Buffer) {
 	b.WriteByte('\r')
 	if s.above > 0 {
@@ -193,7 +193,7 @@ func (s *screen) erase(b *bytes.Buffer) {
 	s.forget()
 }
 
-// remove erases what is drawn.
+// remove erases the drawn line from the terminal.
 func (s *screen) remove() {
 	s.fit()
 	var b bytes.Buffer
@@ -215,8 +215,8 @@ func (s *screen) clear() {
 	s.write([]byte("\x1b[H\x1b[2J"))
 }
 
-// fit adapts to a changed terminal size. Terminals rewrap long lines, so what is drawn
-// now has the rows that it would have if it were drawn at the new width.
+// fit adapts to a changed terminal size. Terminals rewrap long lines, so the drawn line now
+// takes the same rows as if it had been drawn at the new width.
 func (s *screen) fit() {
 	width, height := s.size()
 	if width == s.width && height == s.height {
@@ -231,5 +231,5 @@ func (s *screen) fit() {
 // forget records that nothing is drawn.
 func (s *screen) forget() { s.above, s.below, s.prompt, s.line, s.cursor = 0, 0, "", nil, 0 }
 
-// write ignores errors: without a terminal there is nobody to report them to.
+// write ignores errors: if the terminal is gone, they cannot be reported.
 func (s *screen) write(b []byte) { _, _ = s.w.Write(b) }

@@ -40,19 +40,19 @@ func Split(line string) ([]Word, error) {
 	return s.finish()
 }
 
-// A splitter splits a logical line, given its physical lines one by one. It looks at
-// each byte once, so that a quoted value of many lines takes linear time.
+// A splitter splits a logical line, one physical line at a time. It reads each byte once,
+// so that a quoted value of many lines takes linear time.
 type splitter struct {
 	words  []Word
 	word   []byte // the current word
 	open   bool   // there is a current word
-	quoted bool   // a part of it was quoted
+	quoted bool   // a part of the word was quoted
 	quote  byte   // the quote that is open, or 0
 	part   int    // offset of the open quote in word
 	escape bool   // the last byte was a backslash in double quotes
 	pos    int    // offset of this physical line in the logical line
 	at     int    // offset of the open quote in the logical line
-	err    error  // the first error; reading continues to the end of the line
+	err    error  // the first error; the rest of the line is still read
 }
 
 // line reads the next physical line, with its line end.
@@ -130,9 +130,8 @@ func (s *splitter) endWord() {
 	s.word, s.open, s.quoted = s.word[:0], false, false
 }
 
-// finish returns the words. It reports an open quote rather than an error before it:
-// the shell must read the whole line before it reports an error, or it would run the
-// rest as commands.
+// finish returns the words. An open quote takes precedence over an earlier error: the shell
+// must read the whole line before it reports an error, or it would run the rest as commands.
 func (s *splitter) finish() ([]Word, error) {
 	if s.quote != 0 {
 		return nil, fmt.Errorf("byte %d: %w", s.at, ErrIncomplete)

@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// ErrInterrupted is the error of ReadEntry when the user drops the entry with Ctrl-C.
+// ErrInterrupted is the error of ReadEntry when the user cancels the entry with Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
 // TerminalOptions are the options of a [Terminal].
@@ -29,11 +29,11 @@ type TerminalOptions struct {
 // paste of several lines is inserted.
 //
 // chzyer/readline reads the keys, edits the line and steps through the history. The
-// package comment lists what it does not do well enough. It never sees the terminal's
-// output, and its input passes through keys.
+// package comment lists its faults. Its output is discarded, and its input passes through
+// keys.
 //
-// ReadEntry and Close must be called by one goroutine; the other methods may be called
-// by any at any time.
+// Only one goroutine may call ReadEntry and Close; any goroutine may call the other methods
+// at any time.
 type Terminal struct {
 	o     TerminalOptions
 	rl    *readline.Instance
@@ -41,9 +41,9 @@ type Terminal struct {
 	keys  *keys
 
 	cooked  *readline.State // the terminal's state before NewTerminal
-	pending chan readResult // will receive the entry that ReadEntry gave up waiting for
+	pending chan readResult // will receive the entry of a cancelled ReadEntry
 	stop    func()          // ends the goroutine that watches the terminal's size
-	watched sync.WaitGroup  // that goroutine
+	watched sync.WaitGroup  // waits for that goroutine
 
 	mu      sync.Mutex // guards the fields below
 	screen  screen
@@ -51,7 +51,7 @@ type Terminal struct {
 	line    []rune
 	cursor  int
 	reading bool // a line is being edited and drawn
-	entered bool // Enter was pressed and the next entry has not begun
+	entered bool // Enter ended the last entry, and the next has not begun
 	found   search
 }
 
@@ -59,7 +59,7 @@ type Terminal struct {
 type search struct {
 	on     bool
 	query  []rune
-	at     int    // index of the entry found, or len(entries) if none was yet
+	at     int    // index of the found entry, or len(entries) if there is none yet
 	saved  []rune // the line before the search
 	missed bool   // no entry contains the query
 }
@@ -92,8 +92,8 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 		}{t.keys, t.stdin},
 		Stdout: io.Discard,
 		Stderr: io.Discard,
-		// readline does not draw if it is not interactive, and neither completes nor
-		// searches without a width.
+		// readline does not draw if it is not interactive, and does not complete or
+		// search if the width is 0.
 		FuncIsTerminal:         func() bool { return false },
 		FuncGetWidth:           func() int { return 0 },
 		FuncOnWidthChanged:     func(func()) {},
@@ -117,14 +117,14 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	return t, nil
 }
 
-// Close restores the terminal's state.
+// Close stops reading and restores the terminal's state.
 func (t *Terminal) Close() error {
 	t.stop()
 	t.watched.Wait()
 	// A read from the terminal cannot be cancelled. It may last until the process ends.
 	err := t.stdin.Close()
 	if t.pending != nil {
-		t.rl.Terminal.KickRead() // lets readline read, and find stdin closed
+		t.rl.Terminal.KickRead() // readline reads, and finds that stdin is closed
 		<-t.pending
 	}
 	return errors.Join(err, t.rl.Close())
@@ -147,12 +147,12 @@ func (t *Terminal) size() (width, height int) {
 
 // ReadEntry shows a prompt and reads an entry. The error is ErrInterrupted after Ctrl-C,
 // io.EOF after Ctrl-D on an empty line or when the terminal is gone, or the cause of
-// ctx's end. After the latter, the Terminal can only be closed.
+// ctx's end. After ctx has ended, the Terminal can only be closed.
 func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	if t.pending != nil {
 		return "", io.EOF
 	}
-	// readline continues where the last entry was found; each entry begins at the end.
+	// Otherwise readline would step through the history from where the last entry was found.
 	t.rl.ResetHistory()
 	for _, e := range t.o.History.entries {
 		if err := t.rl.SaveHistory(string(edited(e))); err != nil {
@@ -192,7 +192,7 @@ func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error)
 	return e.text, nil
 }
 
-// clean escapes what a terminal does not print. Backslashes stay single.
+// clean escapes unprintable characters, but not backslashes.
 func clean(prompt string) string { return strings.ReplaceAll(format.Escape(prompt), `\\`, `\`) }
 
 // leave ends the editing of the line: it writes mark after it and moves to the row
@@ -206,9 +206,8 @@ func (t *Terminal) leave(mark string) {
 	t.screen.write([]byte(pasteOff))
 }
 
-// Interrupt handles an interrupt signal and reports whether it was for the entry being
-// read. It is not after Enter, when Ctrl-C is a signal for the command to come; before,
-// Ctrl-C is a key.
+// Interrupt handles an interrupt signal and reports whether an entry is being read. After
+// Enter, the signal is for the command that follows. During an entry, Ctrl-C is a key.
 func (t *Terminal) Interrupt() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -253,7 +252,7 @@ func (t *Terminal) show() {
 	t.screen.draw(prompt, t.line, len(t.line))
 }
 
-// resized redraws the line, unless a key has done so since the size changed.
+// resized redraws the line, unless it was already redrawn at the new size.
 func (t *Terminal) resized() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -265,8 +264,8 @@ func (t *Terminal) resized() {
 // readline's goroutine calls key for each key before it acts on it, and changed
 // afterwards with the resulting line.
 
-// key returns the key that readline acts on instead. It always accepts one, even if it
-// is keyNone: after a refused key, readline would go on reading while a command runs.
+// key returns the key that readline handles instead. It never refuses a key, but returns
+// keyNone: after a refused key, readline would go on reading while a command runs.
 func (t *Terminal) key(pressed rune) (rune, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -274,17 +273,17 @@ func (t *Terminal) key(pressed rune) (rune, bool) {
 	switch pressed {
 	case readline.CharEnter, readline.CharCtrlJ, readline.CharInterrupt, readline.CharDelete:
 		if r != pressed {
-			// readline stops reading after these keys, as they could end the entry.
+			// readline stops reading after these keys, because they could end the entry.
 			t.rl.Terminal.KickRead()
 		}
 	}
 	return r, true
 }
 
-// meaning translates a key. The caller holds t.mu.
+// meaning translates a key for readline. The caller holds t.mu.
 func (t *Terminal) meaning(r rune) rune {
 	if r == 0 {
-		// The terminal is gone. readline would return the unfinished line as an entry.
+		// The terminal is gone. Without this, readline would return the unfinished line.
 		t.rl.Operation.SetBuffer("")
 		return r
 	}
@@ -339,8 +338,8 @@ func incomplete(text string) bool {
 	}
 }
 
-// changed receives the line after each key and returns it as it should be, and whether
-// that differs. Key 0 marks the beginning of an entry.
+// changed receives the line after each key. It returns the line that should be edited, and
+// whether it differs. Key 0 marks the beginning of an entry.
 func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -409,7 +408,7 @@ func (t *Terminal) complete(line []rune, cursor int) ([]rune, int) {
 // key for readline, else keyNone.
 func (t *Terminal) searchKey(r rune) rune {
 	s := &t.found
-	take := func(line []rune) {
+	setLine := func(line []rune) {
 		t.line, t.cursor = line, len(line)
 		t.rl.Operation.SetBuffer(string(line))
 	}
@@ -421,17 +420,17 @@ func (t *Terminal) searchKey(r rune) rune {
 		t.find(len(t.o.History.entries) - 1)
 	case r == readline.CharInterrupt || r == readline.CharBell:
 		s.on = false
-		take(s.saved)
+		setLine(s.saved)
 	case r >= ' ' && !isKey(r) && r != 0x7f:
 		s.query = append(s.query, r)
 		t.find(min(s.at, len(t.o.History.entries)-1))
 	default:
 		s.on = false
-		take(t.line)
+		setLine(t.line)
 		return r
 	}
 	if s.on {
-		take(t.line)
+		setLine(t.line)
 	}
 	return keyNone
 }

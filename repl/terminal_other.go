@@ -9,10 +9,10 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// Bracketed paste is off: readline's translation of the console does not know it.
+// Bracketed paste is off: readline's translation of the console does not support it.
 const pasteOn, pasteOff = "", ""
 
-// The Windows console sends key events rather than bytes; readline translates those, and
+// The Windows console sends key events instead of bytes; readline translates them, and also
 // the escape sequences that we write.
 func keyboard(*os.File) io.Reader { return readline.Stdin }
 

@@ -41,14 +41,14 @@ func (t *Terminal) suspend() {
 	resumed := make(chan os.Signal, 1)
 	signal.Notify(resumed, syscall.SIGCONT)
 	defer signal.Stop(resumed)
-	// The kernel does not stop an orphaned process group, which nothing could resume:
-	// then there is no SIGCONT to wait for.
+	// The kernel does not stop an orphaned process group, because nothing could resume it.
+	// Then no SIGCONT comes.
 	if err := syscall.Kill(0, syscall.SIGTSTP); err == nil {
 		select {
 		case <-resumed:
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-	_ = t.raw() // on an error, keys arrive line by line
+	_ = t.raw() // after an error, keys arrive line by line
 	t.screen.write([]byte(pasteOn))
 }

@@ -26,15 +26,15 @@ type Screen struct {
 	row, column   int    // of the cursor; column is width after the last cell was filled
 	rest          []byte // an incomplete character or sequence
 	pasting       bool
-	noWrap        bool     // a line that is full takes no more
-	hidden        bool     // the cursor is
-	covered       *covered // by the alternate screen; nil: that is not shown
+	noWrap        bool     // a full line does not wrap
+	hidden        bool     // the cursor is hidden
+	covered       *covered // what the alternate screen covers; nil: it is not shown
 	escapes       bool
 	fault         error
 	changed       chan struct{} // closed at each change
 }
 
-// covered is a screen and its scrollback while the alternate screen is shown.
+// covered is the screen and its scrollback that the alternate screen covers.
 type covered struct {
 	lines            []line
 	top, row, column int
@@ -46,8 +46,7 @@ type line struct {
 	wrapped bool
 }
 
-// A cell is a character and those that combine with it. After a wide character comes an
-// empty cell.
+// A cell is a character and its combining characters. An empty cell follows a wide character.
 type cell string
 
 // New returns an empty screen.
@@ -164,7 +163,7 @@ func (s *Screen) put(r rune) {
 	s.column += n
 }
 
-// sequence obeys an escape sequence and returns its length, or 0 if it is incomplete.
+// sequence executes an escape sequence and returns its length, or 0 if it is incomplete.
 func (s *Screen) sequence(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -231,8 +230,8 @@ func (s *Screen) sequence(b []byte) int {
 	return end + 1
 }
 
-// alternate shows the alternate screen, which is empty and has no scrollback, or the other one
-// again.
+// alternate shows the alternate screen, which is empty and has no scrollback, or the main
+// screen again.
 func (s *Screen) alternate(show bool) {
 	switch {
 	case show && s.covered == nil:
@@ -262,7 +261,7 @@ func (s *Screen) cut(column int) {
 	l.cells, l.wrapped = l.cells[:min(column, len(l.cells))], false
 }
 
-// Resize changes the size and rewraps long lines. The alternate screen is cut instead.
+// Resize changes the size and rewraps long lines. It cuts the alternate screen instead.
 func (s *Screen) Resize(width, height int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -371,15 +370,15 @@ func (s *Screen) Pasting() bool {
 	return s.pasting
 }
 
-// Alternate reports whether the alternate screen is shown, and Plain that nothing is left of a
-// program that draws: it is not shown, the cursor is, and long lines wrap.
+// Alternate reports whether the alternate screen is shown.
 func (s *Screen) Alternate() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.covered != nil
 }
 
-// Plain is explained at [Screen.Alternate].
+// Plain reports whether the terminal is as before a full-screen program: the main screen and
+// the cursor are shown, and long lines wrap.
 func (s *Screen) Plain() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -393,8 +392,8 @@ func (s *Screen) Fault() error {
 	return s.fault
 }
 
-// Await waits until holds returns true. It is called again after each change. The error
-// is the cause of ctx's end.
+// Await waits until holds returns true, which it calls again after each change. The error is
+// the cause of ctx's end.
 func (s *Screen) Await(ctx context.Context, holds func(*Screen) bool) error {
 	for {
 		s.mu.Lock()
