@@ -29,14 +29,14 @@ type origin struct {
 	action   Action // the zero Action, unless an interceptor decided otherwise
 }
 
-func (o origin) acknowledge() {
+func (o *origin) acknowledge() {
 	if !o.action.NoPuback {
 		o.client.Ack(o.packetID, broker.Success)
 	}
 }
 
 // acknowledgeLast sends the PUBACK if the action wants it last.
-func (o origin) acknowledgeLast() {
+func (o *origin) acknowledgeLast() {
 	if o.action.PubackLast {
 		o.acknowledge()
 	}
@@ -61,7 +61,31 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		c.Disconnect(broker.TopicNameInvalid)
 		return broker.Success
 	}
-	r := request{
+	// MQTT 3 has neither a response topic nor correlation data.
+	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
+		s.counts.Ignored++
+		s.request.read(c, p)
+		s.observeIgnored(s.request.Request, why)
+		return broker.Success
+	}
+	var action Action
+	if s.intercept != nil {
+		action = s.decide(c, p)
+		// The counts change after the unlocking in decide has woken Await.
+		defer s.changed.Broadcast()
+		if !c.Connected() {
+			return broker.Later
+		}
+	}
+	s.request.read(c, p)
+	s.request.action = action
+	s.admit(&s.request, p.Expiry)
+	return broker.Later
+}
+
+// read sets r to the request of a message.
+func (r *request) read(c *broker.Client, p *broker.Publish) {
+	*r = request{
 		Request: store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload},
 		origin:  origin{client: c, packetID: p.ID},
 
@@ -70,22 +94,6 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	for name, value := range p.User() {
 		r.SetProperty(name, value)
 	}
-	// MQTT 3 has neither a response topic nor correlation data.
-	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
-		s.counts.Ignored++
-		s.observeIgnored(r.Request, why)
-		return broker.Success
-	}
-	if s.intercept != nil {
-		r.action = s.decide(c, p)
-		// The counts change after the unlocking in decide has woken Await.
-		defer s.changed.Broadcast()
-		if !c.Connected() {
-			return broker.Later
-		}
-	}
-	s.admit(&r, p.Expiry)
-	return broker.Later
 }
 
 // admit acknowledges a request and processes it, now or later, unless its action says otherwise.
@@ -190,7 +198,7 @@ func (s *Server) process(r *request) {
 		s.replyLater(r.origin, m)
 		return
 	}
-	s.reply(r.origin, m)
+	s.reply(&r.origin, m)
 }
 
 // rewrite lets a test change a reply.
@@ -213,15 +221,15 @@ func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
 	s.after(o.action.DelayReply, func() {
 		if !s.journal.pending() {
-			s.reply(o, kept)
+			s.reply(&o, kept)
 			return
 		}
-		s.journal.hold(size, func() { s.reply(o, kept) })
+		s.journal.hold(size, func() { s.reply(&o, kept) })
 	})
 }
 
 // reply publishes a reply to the subscribers of its topic, as often as the action wants.
-func (s *Server) reply(o origin, m message) {
+func (s *Server) reply(o *origin, m message) {
 	times := 1
 	if o.action.Duplicate {
 		times = 2

@@ -115,7 +115,9 @@ type Server struct {
 	responseTopic []byte    // nil: it did not come in a packet
 	received      time.Time // zero: not known
 
-	payload, properties []byte // reused buffers
+	// Reused memory. The broker stays locked while a request is processed.
+	request             request
+	payload, properties []byte
 }
 
 // New starts a server. The caller closes it.

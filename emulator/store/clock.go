@@ -60,6 +60,9 @@ func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 type clock struct {
 	wall    int64
 	counter uint64
+
+	prefix   []byte // text of prefixOf with its colon, for the versions of one millisecond
+	prefixOf int64
 }
 
 func (c *clock) next(now int64, seen hlc) {
@@ -83,7 +86,11 @@ func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
 	if padded {
 		wall, counter = 15, 5
 	}
-	dst = append(appendPadded(dst, uint64(max(c.wall, 0)), wall), ':')
+	if len(c.prefix) == 0 || c.prefixOf != c.wall {
+		c.prefix = append(appendPadded(c.prefix[:0], uint64(max(c.wall, 0)), wall), ':')
+		c.prefixOf = c.wall
+	}
+	dst = append(dst, c.prefix...)
 	dst = append(appendPadded(dst, c.counter, counter), ':')
 	return append(dst, node...)
 }
