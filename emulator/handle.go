@@ -99,7 +99,7 @@ func (r *request) read(c *broker.Client, p *broker.Publish) {
 // admit acknowledges a request and processes it, now or later, unless its action says otherwise.
 func (s *Server) admit(r *request, expiry time.Duration) {
 	s.counts.Requests++
-	switch action := r.action; {
+	switch action := &r.action; {
 	case action.Cut:
 		r.client.Cut()
 		return
