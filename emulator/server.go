@@ -239,24 +239,22 @@ func (s *Server) WebSocketAddr() net.Addr {
 }
 
 // URL returns the URL for clients on this machine.
-func (s *Server) URL() string {
-	if s.opts.TLS != nil {
-		return "mqtts://" + reachable(s.ln.Addr())
-	}
-	return "mqtt://" + reachable(s.ln.Addr())
-}
+func (s *Server) URL() string { return s.url("mqtt", s.ln) }
 
 // WebSocketURL returns the URL for clients that use WebSockets, or "" if the server does not
 // listen for them.
 func (s *Server) WebSocketURL() string {
-	switch {
-	case s.ws == nil:
+	if s.ws == nil {
 		return ""
-	case s.opts.TLS != nil:
-		return "wss://" + reachable(s.ws.Addr()) + webSocketPath
-	default:
-		return "ws://" + reachable(s.ws.Addr()) + webSocketPath
 	}
+	return s.url("ws", s.ws) + webSocketPath
+}
+
+func (s *Server) url(scheme string, ln net.Listener) string {
+	if s.opts.TLS != nil {
+		scheme += "s"
+	}
+	return scheme + "://" + reachable(ln.Addr())
 }
 
 // reachable returns host and port of a listener for clients on this machine.

@@ -86,7 +86,7 @@ func (c *Client) appendOwnProperties(dst []byte, d *delivery, alias uint16) []by
 		return dst
 	}
 	if !d.msg.expires.IsZero() { // 0 seconds may remain of a message that is sent again
-		dst = binary.BigEndian.AppendUint32(append(dst, propMessageExpiry), d.msg.remaining(c.b.now()))
+		dst = binary.BigEndian.AppendUint32(append(dst, propMessageExpiry), d.msg.remaining(c.b.Now()))
 	}
 	if alias > 0 {
 		dst = binary.BigEndian.AppendUint16(append(dst, propTopicAlias), alias)

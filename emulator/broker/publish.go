@@ -185,7 +185,7 @@ func (c *Client) accept(p *Publish) byte {
 	}
 	m := &message{topic: r.topic, props: p.props.raw, payload: p.Payload, qos: p.QoS, retain: p.Retain}
 	if p.props.seen.has(propMessageExpiry) {
-		m.expires = b.now().Add(p.Expiry)
+		m.expires = b.Now().Add(p.Expiry)
 	}
 	if p.props.seen&hopProperties != 0 {
 		m.props = p.props.passedOn(nil)

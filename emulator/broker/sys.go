@@ -23,13 +23,13 @@ func (b *Broker) countSys(filter string, n int) {
 		b.Cancel(b.sysTimer)
 		b.sysTimer = nil
 	case b.sysTimer == nil:
-		b.sysTimer = b.At(b.now().Add(sysInterval), b.publishSys)
+		b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
 	}
 }
 
 // publishSys publishes the $SYS topics, and does so again after sysInterval.
 func (b *Broker) publishSys() {
-	b.sysTimer = b.At(b.now().Add(sysInterval), b.publishSys)
+	b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
 	b.refreshSys(sysPrefix)
 	for _, m := range b.tree.retainedFor("$SYS/#") {
 		b.fanOut(m, b.route([]byte(m.topic)), nil)
@@ -47,7 +47,7 @@ func (b *Broker) refreshSys(filter string) {
 	count := func(n int) string { return strconv.Itoa(n) }
 	for i, v := range []struct{ topic, value string }{
 		{"version", b.opts.Version},
-		{"uptime", count(int(b.now().Sub(b.started)/time.Second)) + " seconds"},
+		{"uptime", count(int(b.Now().Sub(b.started)/time.Second)) + " seconds"},
 		{"clients/connected", count(st.Clients)},
 		{"clients/disconnected", count(st.Sessions - st.Clients)},
 		{"clients/total", count(st.Sessions)},
