@@ -45,7 +45,7 @@ const (
 	attachedRetry = 200 * time.Millisecond
 )
 
-var errQueueFull = errors.New("the broker takes replies and notifications more slowly than requests come")
+var errQueueFull = errors.New("the broker accepts replies and notifications more slowly than requests arrive")
 
 // Attach connects to the broker that o names, within ctx, and serves a store there until Close,
 // or until the broker refuses the connection for good. After any other loss of the connection it
@@ -154,7 +154,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	}
 }
 
-// final reports whether connecting again would end in the same way.
+// final reports whether a new connection would end in the same way.
 func final(err error) bool {
 	if errors.Is(err, errQueueFull) {
 		return true
@@ -202,7 +202,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 	}
 }
 
-// putBack returns messages that could not be sent to the queue, for the next connection.
+// putBack puts messages that were not sent back into the queue, for the next connection.
 func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
