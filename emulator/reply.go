@@ -48,10 +48,10 @@ func cloneProperties(of []store.Property) []Property {
 	return properties
 }
 
-// version reads a version that the store wrote.
+// version parses the text of a version. Without one it returns the zero Version.
 func version(text []byte) wire.Version {
 	v, err := wire.ParseVersion(string(text))
-	if err != nil { // there is none
+	if err != nil {
 		return wire.Version{}
 	}
 	return v

@@ -49,7 +49,7 @@ func (c *Client) handleDisconnect(body []byte) *Error {
 	s := c.session
 	if p.hasExpiry {
 		if s.expiry == 0 && p.expiry != 0 {
-			return violation("a session that was to end with the connection cannot be kept") // [MQTT-3.14.2-2]
+			return violation("a session that ends with its connection cannot be given an expiry") // [MQTT-3.14.2-2]
 		}
 		s.expiry = p.expiry
 	}

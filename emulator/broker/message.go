@@ -103,8 +103,8 @@ func (c *Client) accepts(size int) bool {
 	return size <= maxRemaining && (c.maxPacket == 0 || 1+varintLength(size)+size <= c.maxPacket)
 }
 
-// fits reports whether the client accepts a message, in case that its topic needs no more than
-// an alias where the client allows aliases.
+// fits reports whether the client accepts the size of a message, with an alias in place of the
+// topic if the client allows aliases.
 func (c *Client) fits(d *delivery) bool {
 	topic := d.msg.topic
 	if c.aliasMax > 0 {

@@ -124,7 +124,7 @@ type outcome int
 
 const (
 	delivered outcome = iota // sent, or waiting to be
-	notKept                  // the client is away, and the message has QoS 0 or the session ends with it
+	notKept                  // the client is away, and the message has QoS 0 or ends with the connection
 	tooLarge                 // for the client
 	noRoom                   // in the session of a client that is away
 )

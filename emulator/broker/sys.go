@@ -12,7 +12,7 @@ const sysPrefix = "$SYS/"
 // client is subscribed to one.
 const sysInterval = 10 * time.Second
 
-// countSys counts a subscription to $SYS that was added (1) or removed (-1). Others it ignores.
+// countSys counts a subscription to $SYS that was added (1) or removed (-1). It ignores other filters.
 func (b *Broker) countSys(filter string, n int) {
 	if _, rest, _, _ := splitShare(filter); !strings.HasPrefix(rest, "$SYS") {
 		return

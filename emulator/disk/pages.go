@@ -12,12 +12,12 @@ import (
 
 // bbolt trusts its file. In a damaged one it follows page numbers out of the file or in circles,
 // and the process crashes or hangs: Tx.Check walks the pages in goroutines of bbolt, where
-// neither recover nor debug.SetPanicOnFault of a caller has an effect, and a Cursor has no
-// end in a circle. So the pages are read here before bbolt follows them. Damage to one page
+// neither recover nor debug.SetPanicOnFault of the caller has an effect, and a Cursor never
+// ends in a circle. So the pages are read here before bbolt follows them. Damage to one page
 // does not hide what the others hold.
 //
 // A file is pages of one size. The first two are meta pages; the valid one with the greater
-// transaction counts. It names the root page of a tree of pages: a leaf page has keys and
+// transaction is current. It names the root page of a tree of pages: a leaf page has keys and
 // values, a branch page the first key of each page below it. A value in the root tree may
 // be a bucket: a tree of its own, or if it is small one leaf page in the value itself.
 
@@ -210,7 +210,7 @@ func (p *pages) page(id uint64) ([]byte, error) {
 	return buf, err
 }
 
-// see notes that a page is in use.
+// see marks a page as used.
 func (p *pages) see(id uint64) error {
 	if id < 2 || id >= uint64(len(p.seen)) {
 		return errors.New("it is not in the file")

@@ -44,8 +44,8 @@ func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	return o, ""
 }
 
-// parsePX reads whole milliseconds, at least one. More than a time.Duration holds, 292 years,
-// is cut to that.
+// parsePX reads whole milliseconds, at least one. It reduces larger values to the maximum of a
+// time.Duration, 292 years.
 func parsePX(w []byte) (time.Duration, bool) {
 	ms, rest, ok := cutDigits(w)
 	if !ok || len(rest) > 0 || ms == 0 || ms > math.MaxInt64 {
