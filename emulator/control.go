@@ -115,7 +115,8 @@ func (s *Server) DropAll() {
 // to Options.Data.
 func (s *Server) Do(req Request) (resp Response) {
 	s.update(func() {
-		resp = newResponse(s.store.Do(req.forStore(), nil))
+		r := s.store.Do(req.forStore(), nil)
+		resp = Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 		s.notify()
 		s.arm()
 	})

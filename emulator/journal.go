@@ -92,6 +92,9 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 	if d.File == "" {
 		return store.New(o), nil, nil
 	}
+	if d.commit == nil {
+		d.commit = func(write func() error) error { return write() }
+	}
 	j := &journal{data: d, lock: lock, fail: fail, next: new(group), ended: make(chan struct{})}
 	j.changed.L = lock
 	changed := o.Changed
@@ -224,7 +227,7 @@ func (j *journal) commitAll() error {
 		g := j.next
 		j.next, j.writing = new(group), g
 		j.lock.Unlock()
-		err := j.write(&g.batch)
+		err := j.data.commit(func() error { return j.file.Commit(&g.batch) })
 		j.lock.Lock()
 		j.writing = nil
 		if err != nil {
@@ -238,14 +241,6 @@ func (j *journal) commitAll() error {
 		}
 		j.changed.Broadcast()
 	}
-}
-
-func (j *journal) write(b *disk.Batch) error {
-	write := func() error { return j.file.Commit(b) }
-	if j.data.commit != nil {
-		return j.data.commit(write)
-	}
-	return write()
 }
 
 // close writes the changes that are not in the file yet, ends the journal, and unlocks the file.

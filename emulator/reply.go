@@ -35,10 +35,6 @@ type Response struct {
 	Properties []Property   // the user properties, in order
 }
 
-func newResponse(r store.Response) Response {
-	return Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
-}
-
 // cloneProperties copies properties of the store.
 func cloneProperties(of []store.Property) []Property {
 	properties := make([]Property, len(of))

@@ -95,19 +95,14 @@ func (c *Client) disconnect(code byte, why string) {
 		return
 	}
 	if c.session != nil && c.Version == version5 {
-		c.appendDisconnect(code, why)
+		body := []byte{code}
+		if props := c.reasonString(why); len(props) > 0 {
+			body = appendProperties(body, props)
+		}
+		c.out = appendPacket(c.out, typeDisconnect<<4, body) // even if the outbox is full
+		c.b.stats.BytesSent += uint64(len(body) + 2)
 	}
 	c.beginClose(End{Code: code, Why: why})
-}
-
-// appendDisconnect adds a DISCONNECT to the outbox, even to a full one.
-func (c *Client) appendDisconnect(code byte, why string) {
-	body := []byte{code}
-	if props := c.reasonString(why); len(props) > 0 {
-		body = appendProperties(body, props)
-	}
-	c.out = appendPacket(c.out, typeDisconnect<<4, body)
-	c.b.stats.BytesSent += uint64(len(body) + 2)
 }
 
 // reasonString returns a Reason String property, if there is a text and the client accepts a

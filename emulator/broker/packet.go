@@ -130,15 +130,11 @@ func (d *decoder) varint() int {
 	case digits <= 0 && len(rest) < maxDigits:
 		d.fail(tooShort())
 	case digits <= 0, digits > varintLength(int(n)): // [MQTT-1.5.5-1]
-		d.fail(tooManyDigits())
+		d.fail(malformed("a number with more digits than it needs, or than four"))
 	default:
 		d.at += digits
 	}
 	return int(n)
-}
-
-func tooManyDigits() *Error {
-	return malformed("a number with more digits than it needs, or than four")
 }
 
 // binary reads binary data, or a string without checking it.

@@ -33,10 +33,6 @@ type webSocketConn struct {
 	final atomic.Pointer[time.Time] // deadline of all writes; nil: none
 }
 
-func newWebSocket(nc net.Conn, path string, goOn func() bool) *webSocket {
-	return &webSocket{webSocketConn: &webSocketConn{Conn: nc, goOn: goOn}, path: path}
-}
-
 const (
 	// maxUpgrade bounds the request for a WebSocket, in bytes.
 	maxUpgrade = 64 << 10

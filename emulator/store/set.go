@@ -72,15 +72,12 @@ func (s *Store) set(c *call) Response {
 	}
 	if r != 0 {
 		e := s.index.entry(r)
-		unmet := opts.unmet(e.Value(), w.Value)
-		if unmet != "" && s.opts.Variants.ConditionBeforeFence {
+		text, unmet := s.checkFence(c.fence, r), opts.unmet(e.Value(), w.Value)
+		switch {
+		case unmet != "" && (text == "" || s.opts.Variants.ConditionBeforeFence):
 			return s.count(c, -1, unmet).with(e.Version())
-		}
-		if text := s.checkFence(c.fence, r); text != "" {
+		case text != "":
 			return s.refuse(c, text)
-		}
-		if unmet != "" {
-			return s.count(c, -1, unmet).with(e.Version())
 		}
 		if opts.px == 0 && s.opts.Variants.KeepTTL {
 			w.Expires = e.Expires()
