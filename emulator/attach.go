@@ -25,7 +25,7 @@ type Attached struct {
 	wg     sync.WaitGroup
 	ended  chan struct{} // closed when run has ended
 
-	mu      sync.Mutex // guards the following: what was changed first is sent first
+	mu      sync.Mutex // guards the following, so that messages are sent in the order of changes
 	engine  *store.Store
 	journal *journal   // nil: the store is in memory only
 	port    *redisPort // nil: no Redis clients
@@ -45,7 +45,7 @@ const (
 	attachedRetry = 200 * time.Millisecond
 )
 
-var errQueueFull = errors.New("the broker takes replies and notifications more slowly than requests come")
+var errQueueFull = errors.New("the broker accepts replies and notifications more slowly than requests arrive")
 
 // Attach connects to the broker that o names, within ctx, and serves a store there until Close,
 // or until the broker refuses the connection for good. After any other loss of the connection it
@@ -104,8 +104,7 @@ func (a *Attached) OnRefused(f func(error)) { a.refused.Store(&f) }
 // Refused returns how many replies and notifications the broker has refused.
 func (a *Attached) Refused() int64 { return a.refusals.Load() }
 
-// published is called for each PUBACK, and with the error of a lost connection, which run
-// handles.
+// published counts and reports a PUBACK with an error. run handles a lost connection.
 func (a *Attached) published(err error) {
 	if r, ok := errors.AsType[*mqtt.ReasonError](err); !ok || r.Packet != "PUBACK" {
 		return
@@ -134,7 +133,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	defer close(a.ended)
 	for {
 		err := a.serve(ctx, conn)
-		_ = conn.Close() // err says already how the connection ended
+		_ = conn.Close() // err has the reason already
 		for err != nil && ctx.Err() == nil && !final(err) {
 			select {
 			case <-time.After(attachedRetry):
@@ -154,7 +153,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	}
 }
 
-// final reports whether connecting again would end in the same way.
+// final reports whether a new connection would end in the same way.
 func final(err error) bool {
 	if errors.Is(err, errQueueFull) {
 		return true
@@ -202,7 +201,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 	}
 }
 
-// putBack returns messages that could not be sent to the queue, for the next connection.
+// putBack puts messages that were not sent back into the queue, for the next connection.
 func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

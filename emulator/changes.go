@@ -25,15 +25,16 @@ type changeLog struct {
 }
 
 type loggedChange struct {
-	cause               Cause
-	clientID            string
-	time                time.Time
-	key, version, value []byte
+	cause        Cause
+	clientID     string
+	time         time.Time
+	data         []byte // key, version and value
+	key, version int    // lengths in data
 }
 
 const (
 	maxChanges    = 1024
-	maxSlotMemory = 1024 // bytes of memory that a slot keeps for the next value
+	maxSlotMemory = 1024 // bytes of memory that a slot keeps for the next change
 )
 
 func (l *changeLog) add(c *store.Change) {
@@ -42,13 +43,13 @@ func (l *changeLog) add(c *store.Change) {
 	}
 	slot := &l.slots[l.next]
 	l.next = (l.next + 1) % maxChanges
-	if cap(slot.key)+cap(slot.value) > maxSlotMemory {
-		*slot = loggedChange{}
+	if cap(slot.data) > maxSlotMemory {
+		slot.data = nil
 	}
-	*slot = loggedChange{
-		cause: c.Cause, clientID: c.ClientID, time: c.Time, key: append(slot.key[:0], c.Entry.Key()...),
-		version: append(slot.version[:0], c.Version...), value: append(slot.value[:0], c.Entry.Value()...),
-	}
+	key, value := c.Entry.Key(), c.Entry.Value()
+	slot.data = append(append(append(slot.data[:0], key...), c.Version...), value...)
+	slot.key, slot.version = len(key), len(c.Version)
+	slot.cause, slot.clientID, slot.time = c.Cause, c.ClientID, c.Time
 }
 
 // all returns the changes, the oldest first.
@@ -56,9 +57,10 @@ func (l *changeLog) all() []Change {
 	changes := make([]Change, 0, len(l.slots))
 	for i := range l.slots {
 		p := &l.slots[(l.next+i)%len(l.slots)]
+		text, value := p.data[p.key:p.key+p.version], p.data[p.key+p.version:]
 		changes = append(changes, Change{
-			Key: string(p.key), Cause: p.cause, ClientID: p.clientID,
-			Value: append([]byte{}, p.value...), Version: version(p.version), Time: p.time,
+			Key: string(p.data[:p.key]), Cause: p.cause, ClientID: p.clientID,
+			Value: append([]byte{}, value...), Version: version(text), Time: p.time,
 		})
 	}
 	return changes

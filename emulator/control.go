@@ -64,15 +64,15 @@ func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 	}
 }
 
-// FastForward moves the clock of the store and of the broker. What comes due meanwhile happens
-// before FastForward returns, in the order of time: keys, sessions and messages expire,
-// notifications, delayed requests, replies and wills are sent. Keep Alive goes by real time.
+// FastForward moves the clock of the store and of the broker. Everything that becomes due happens
+// in order before FastForward returns: keys, sessions and messages expire; notifications, delayed
+// requests, replies and wills are sent. Keep Alive uses real time.
 func (s *Server) FastForward(d time.Duration) {
 	s.update(func() { s.broker.Advance(d) })
 	s.awaitCommit()
 }
 
-// awaitCommit waits until the data file has all changes. Err returns why it does not.
+// awaitCommit waits until the data file has all changes, or cannot be written: see Err.
 func (s *Server) awaitCommit() { _ = s.journal.wait() }
 
 // Now returns the store's clock.
@@ -115,7 +115,8 @@ func (s *Server) DropAll() {
 // to Options.Data.
 func (s *Server) Do(req Request) (resp Response) {
 	s.update(func() {
-		resp = newResponse(s.store.Do(req.forStore(), nil))
+		r := s.store.Do(req.forStore(), nil)
+		resp = Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 		s.notify()
 		s.arm()
 	})

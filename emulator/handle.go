@@ -29,14 +29,14 @@ type origin struct {
 	action   Action // the zero Action, unless an interceptor decided otherwise
 }
 
-func (o origin) acknowledge() {
+func (o *origin) acknowledge() {
 	if !o.action.NoPuback {
 		o.client.Ack(o.packetID, broker.Success)
 	}
 }
 
 // acknowledgeLast sends the PUBACK if the action wants it last.
-func (o origin) acknowledgeLast() {
+func (o *origin) acknowledgeLast() {
 	if o.action.PubackLast {
 		o.acknowledge()
 	}
@@ -61,7 +61,31 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		c.Disconnect(broker.TopicNameInvalid)
 		return broker.Success
 	}
-	r := request{
+	// MQTT 3 has neither a response topic nor correlation data.
+	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
+		s.counts.Ignored++
+		s.request.read(c, p)
+		s.observeIgnored(s.request.Request, why)
+		return broker.Success
+	}
+	var action Action
+	if s.intercept != nil {
+		action = s.decide(c, p)
+		// The counts change after the unlocking in decide has woken Await.
+		defer s.changed.Broadcast()
+		if !c.Connected() {
+			return broker.Later
+		}
+	}
+	s.request.read(c, p)
+	s.request.action = action
+	s.admit(&s.request, p.Expiry)
+	return broker.Later
+}
+
+// read sets r to the request of a message.
+func (r *request) read(c *broker.Client, p *broker.Publish) {
+	*r = request{
 		Request: store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload},
 		origin:  origin{client: c, packetID: p.ID},
 
@@ -70,28 +94,12 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	for name, value := range p.User() {
 		r.SetProperty(name, value)
 	}
-	// MQTT 3 has neither a response topic nor correlation data.
-	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
-		s.counts.Ignored++
-		s.observeIgnored(r.Request, why)
-		return broker.Success
-	}
-	if s.intercept != nil {
-		r.action = s.decide(c, p)
-		// The counts change after the unlocking in decide has woken Await.
-		defer s.changed.Broadcast()
-		if !c.Connected() {
-			return broker.Later
-		}
-	}
-	s.admit(&r, p.Expiry)
-	return broker.Later
 }
 
 // admit acknowledges a request and processes it, now or later, unless its action says otherwise.
 func (s *Server) admit(r *request, expiry time.Duration) {
 	s.counts.Requests++
-	switch action := r.action; {
+	switch action := &r.action; {
 	case action.Cut:
 		r.client.Cut()
 		return
@@ -138,18 +146,19 @@ func (s *Server) decide(c *broker.Client, p *broker.Publish) Action {
 
 // A message is a reply or notification to be sent. Its slices are valid until the next request.
 type message struct {
-	topic, payload, properties []byte
+	topic []byte
+	broker.Message
+}
+
+func newMessage(topic, payload, properties []byte) message {
+	return message{topic, broker.Message{QoS: 1, Properties: properties, Payload: payload}}
 }
 
 // clone returns a copy that stays valid, and its size.
 func (m message) clone() (message, int) {
-	all := slices.Concat(m.topic, m.payload, m.properties)
-	t, p := len(m.topic), len(m.topic)+len(m.payload)
-	return message{all[:t], all[t:p], all[p:]}, len(all)
-}
-
-func (m message) publication() broker.Message {
-	return broker.Message{QoS: 1, Properties: m.properties, Payload: m.payload}
+	all := slices.Concat(m.topic, m.Payload, m.Properties)
+	t, p := len(m.topic), len(m.topic)+len(m.Payload)
+	return newMessage(all[:t], all[t:p], all[p:]), len(all)
 }
 
 // process has the store answer a request, and sends the reply. A request whose Message Expiry
@@ -178,11 +187,8 @@ func (s *Server) process(r *request) {
 		r.acknowledgeLast()
 		return
 	}
-	s.properties = s.appendProperties(s.properties[:0], s.contentType(), r.correlation)
-	for _, p := range resp.Properties {
-		s.properties = broker.AppendUser(s.properties, p.Name, p.Value)
-	}
-	m := message{r.responseTopic, resp.Payload, s.properties}
+	s.properties = appendProperties(s.properties[:0], s.contentType(), r.correlation, resp.Properties)
+	m := newMessage(r.responseTopic, resp.Payload, s.properties)
 	if r.action.Rewrite != nil {
 		m = s.rewrite(r, resp)
 	}
@@ -190,7 +196,7 @@ func (s *Server) process(r *request) {
 		s.replyLater(r.origin, m)
 		return
 	}
-	s.reply(r.origin, m)
+	s.reply(&r.origin, m)
 }
 
 // rewrite lets a test change a reply.
@@ -200,11 +206,11 @@ func (s *Server) rewrite(r *request, resp store.Response) message {
 		Properties: cloneProperties(resp.Properties), Payload: bytes.Clone(resp.Payload),
 	}
 	r.action.Rewrite(&a)
-	properties := s.appendProperties(nil, a.ContentType, a.CorrelationData)
+	properties := appendProperties(nil, a.ContentType, a.CorrelationData, nil)
 	for _, p := range a.Properties {
 		properties = broker.AppendUser(properties, p.Name, p.Value)
 	}
-	return message{[]byte(a.Topic), a.Payload, properties}
+	return newMessage([]byte(a.Topic), a.Payload, properties)
 }
 
 // replyLater is reply after the delay that the action wants, and after the data file has the
@@ -213,21 +219,21 @@ func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
 	s.after(o.action.DelayReply, func() {
 		if !s.journal.pending() {
-			s.reply(o, kept)
+			s.reply(&o, kept)
 			return
 		}
-		s.journal.hold(size, func() { s.reply(o, kept) })
+		s.journal.hold(size, func() { s.reply(&o, kept) })
 	})
 }
 
 // reply publishes a reply to the subscribers of its topic, as often as the action wants.
-func (s *Server) reply(o origin, m message) {
+func (s *Server) reply(o *origin, m message) {
 	times := 1
 	if o.action.Duplicate {
 		times = 2
 	}
 	for range times {
-		d := s.broker.Publish(m.topic, m.publication())
+		d := s.broker.Publish(m.topic, m.Message)
 		s.counts.TooLarge += d.TooLarge
 		if d.Matched == 0 {
 			s.counts.Undelivered++
@@ -246,23 +252,20 @@ func (s *Server) notify() {
 		if c == nil {
 			continue
 		}
-		s.properties = s.appendProperties(s.properties[:0], s.contentType(), nil)
-		for _, p := range n.Properties {
-			s.properties = broker.AppendUser(s.properties, p.Name, p.Value)
-		}
-		m := message{payload: n.Payload, properties: s.properties}
+		s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
+		m := newMessage(nil, n.Payload, s.properties)
 		if !s.journal.pending() {
-			s.sendNotification(c, n.Topic, m)
+			s.sendNotification(c, n.Topic, m.Message)
 			continue
 		}
 		kept, size := m.clone()
-		s.journal.hold(size, func() { s.sendNotification(c, n.Topic, kept) })
+		s.journal.hold(size, func() { s.sendNotification(c, n.Topic, kept.Message) })
 	}
 }
 
 // sendNotification sends a notification to a client, if it is still connected.
-func (s *Server) sendNotification(c *broker.Client, topic string, m message) {
-	if !c.Send(topic, m.publication()) {
+func (s *Server) sendNotification(c *broker.Client, topic string, m broker.Message) {
+	if !c.Send(topic, m) {
 		s.counts.TooLarge++
 		return
 	}
@@ -276,13 +279,16 @@ func (s *Server) contentType() string {
 	return wire.ContentType
 }
 
-// appendProperties appends the properties of a message that precede its user properties.
-func (s *Server) appendProperties(dst []byte, contentType string, correlation []byte) []byte {
+// appendProperties appends the properties of a reply or notification.
+func appendProperties(dst []byte, contentType string, correlation []byte, user []store.Property) []byte {
 	if contentType != "" {
 		dst = broker.AppendContentType(dst, contentType)
 	}
 	if len(correlation) > 0 {
 		dst = broker.AppendCorrelation(dst, correlation)
+	}
+	for _, p := range user {
+		dst = broker.AppendUser(dst, p.Name, p.Value)
 	}
 	return dst
 }

@@ -22,7 +22,7 @@ type Data struct {
 
 	// For tests.
 	disk   disk.Options
-	commit func(write func() error) error // is around each commit; nil: nothing is
+	commit func(write func() error) error // wraps each commit; nil: nothing does
 }
 
 // keeps reports whether a key is kept in the file.
@@ -33,7 +33,7 @@ func (d Data) keeps(key []byte, persist bool) bool {
 	return slices.ContainsFunc(d.Patterns, func(p string) bool { return store.MatchGlob([]byte(p), key) })
 }
 
-// A DataError means that a data file cannot be used, or no longer: see package disk.
+// A DataError is the error of a data file that cannot be opened or written: see package disk.
 type DataError struct{ Err error }
 
 func (e *DataError) Error() string { return e.Err.Error() }
@@ -48,11 +48,11 @@ func (e *DataError) Unwrap() error { return e.Err }
 // store waits in a queue, replies to reads included. So nobody sees a value that a crash
 // could take back, and watchers are notified of a change before its reply leaves.
 //
-// A nil journal belongs to a store without a file: nothing waits.
+// The journal of a store without a file is nil: nothing waits.
 type journal struct {
 	file *disk.File
 	data Data
-	fail func(error) // called once, without the lock, when a commit went wrong
+	fail func(error) // called once, without the lock, after a commit that did not succeed
 
 	// lock is the store's lock. It guards the fields below.
 	lock    sync.Locker
@@ -70,7 +70,7 @@ type journal struct {
 type group struct {
 	batch     disk.Batch
 	held      []func()
-	bytes     int // memory that held refers to, about
+	bytes     int // memory that held refers to, approximately
 	committed bool
 }
 
@@ -80,17 +80,20 @@ const (
 	maxHeld      = 1 << 16
 	maxHeldBytes = 64 << 20
 
-	// clockAhead is how far the clock in the file is ahead of the store's, so that it need
-	// not be written with each change. A store that starts again begins there.
+	// clockAhead is how far the clock in the file is ahead of the store's, in milliseconds, so
+	// that it need not be written with each change. A restarted store continues from there.
 	clockAhead = int64(time.Second / time.Millisecond)
 )
 
 // openStore returns a store with the contents of its data file, and its journal, which is nil
-// without a file. lock is the store's lock, and is not held. fail is called when a change
-// cannot be written.
+// without a file. lock is the store's lock, which the caller must not hold. fail is called when
+// a change cannot be written.
 func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*store.Store, *journal, error) {
 	if d.File == "" {
 		return store.New(o), nil, nil
+	}
+	if d.commit == nil {
+		d.commit = func(write func() error) error { return write() }
 	}
 	j := &journal{data: d, lock: lock, fail: fail, next: new(group), ended: make(chan struct{})}
 	j.changed.L = lock
@@ -126,7 +129,7 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 	return s, j, nil
 }
 
-// add adds a change of the store to the next commit. The lock is held.
+// add adds a change of the store to the next commit. It requires the lock.
 func (j *journal) add(c *store.Change) {
 	b := &j.next.batch
 	switch {
@@ -147,7 +150,8 @@ func (j *journal) add(c *store.Change) {
 	j.changed.Broadcast()
 }
 
-// pending reports whether what leaves the store now has to wait, see hold. The lock is held.
+// pending reports whether a reply or notification must wait for the file, see hold. It requires
+// the lock.
 func (j *journal) pending() bool {
 	return j != nil && (j.last() != nil || j.err != nil)
 }
@@ -161,8 +165,8 @@ func (j *journal) last() *group {
 }
 
 // hold calls do, with the lock held, when the file has all changes that were made so far, and
-// never if a commit fails. bytes is about the memory that do refers to. Something is pending.
-// The lock is held.
+// never if a commit fails. bytes is the approximate memory that do refers to. hold requires the
+// lock, and that pending returned true.
 func (j *journal) hold(bytes int, do func()) {
 	if j.err != nil {
 		return
@@ -172,8 +176,8 @@ func (j *journal) hold(bytes int, do func()) {
 	g.bytes += bytes
 }
 
-// admit waits until there is room for another request. The lock is held, and released
-// meanwhile.
+// admit waits until there is room for another request. It requires the lock, and releases it
+// while it waits.
 func (j *journal) admit() {
 	for j != nil && j.err == nil && j.full() {
 		j.changed.Wait()
@@ -188,8 +192,8 @@ func (j *journal) full() bool {
 	return held >= maxHeld || bytes >= maxHeldBytes
 }
 
-// wait waits until the file has all changes that were made so far, and returns why it does
-// not have them. The lock is not held.
+// wait waits until the file has all changes that were made so far, or returns why they cannot be
+// written. The caller must not hold the lock.
 func (j *journal) wait() error {
 	if j == nil {
 		return nil
@@ -223,7 +227,7 @@ func (j *journal) commitAll() error {
 		g := j.next
 		j.next, j.writing = new(group), g
 		j.lock.Unlock()
-		err := j.write(&g.batch)
+		err := j.data.commit(func() error { return j.file.Commit(&g.batch) })
 		j.lock.Lock()
 		j.writing = nil
 		if err != nil {
@@ -239,16 +243,8 @@ func (j *journal) commitAll() error {
 	}
 }
 
-func (j *journal) write(b *disk.Batch) error {
-	write := func() error { return j.file.Commit(b) }
-	if j.data.commit != nil {
-		return j.data.commit(write)
-	}
-	return write()
-}
-
 // close writes the changes that are not in the file yet, ends the journal, and unlocks the file.
-// The lock is not held.
+// The caller must not hold the lock.
 func (j *journal) close() error {
 	if j == nil {
 		return nil

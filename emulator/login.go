@@ -25,7 +25,7 @@ func (s *Server) login(l *broker.Login) broker.Verdict {
 	}
 	switch {
 	case l.Method != "" && l.Method != methodSAT: // MQTT 5, 4.12.0-1
-		return broker.Verdict{Code: broker.BadAuthMethod, Text: "want " + methodSAT}
+		return broker.Verdict{Code: broker.BadAuthMethod, Text: "the authentication method must be " + methodSAT}
 	case s.opts.VerifyToken != nil && l.Method != "":
 		return s.verify(l)
 	case s.opts.CheckLogin != nil && !s.opts.CheckLogin(l.Username, l.Password), s.opts.CheckLogin == nil && s.opts.VerifyToken != nil:

@@ -35,10 +35,6 @@ type Response struct {
 	Properties []Property   // the user properties, in order
 }
 
-func newResponse(r store.Response) Response {
-	return Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
-}
-
 // cloneProperties copies properties of the store.
 func cloneProperties(of []store.Property) []Property {
 	properties := make([]Property, len(of))
@@ -48,10 +44,10 @@ func cloneProperties(of []store.Property) []Property {
 	return properties
 }
 
-// version reads a version that the store wrote.
+// version parses the text of a version. Without one it returns the zero Version.
 func version(text []byte) wire.Version {
 	v, err := wire.ParseVersion(string(text))
-	if err != nil { // there is none
+	if err != nil {
 		return wire.Version{}
 	}
 	return v

@@ -58,7 +58,7 @@ func (r Request) Property(name string) (value string, ok bool) {
 	return "", false
 }
 
-// forStore returns what the store looks at.
+// forStore converts the request for package store.
 func (r Request) forStore() *store.Request {
 	q := &store.Request{ClientID: r.ClientID, Username: r.Username, Payload: r.Payload}
 	for _, p := range r.Properties {

@@ -69,7 +69,7 @@ type Options struct {
 // Limits bound what clients can ask of the broker.
 type Limits = broker.Limits
 
-// A Login is whom a token is for.
+// A Login is the user that a token identifies.
 type Login struct {
 	User    string    // the user name for rules; may be empty
 	Expires time.Time // zero: never
@@ -96,7 +96,7 @@ type Server struct {
 	end     sync.Once     // closes ended
 	port    *redisPort
 
-	// Guarded by broker: what was changed first is reported first.
+	// The broker's lock guards the following, so that changes are reported in their order.
 	changed   sync.Cond // the state that Await waits for
 	store     *store.Store
 	journal   *journal // nil: the store is in memory only
@@ -115,7 +115,9 @@ type Server struct {
 	responseTopic []byte    // nil: it did not come in a packet
 	received      time.Time // zero: not known
 
-	payload, properties []byte // reused buffers
+	// Reused memory. The broker stays locked while a request is processed.
+	request             request
+	payload, properties []byte
 }
 
 // New starts a server. The caller closes it.
@@ -237,24 +239,22 @@ func (s *Server) WebSocketAddr() net.Addr {
 }
 
 // URL returns the URL for clients on this machine.
-func (s *Server) URL() string {
-	if s.opts.TLS != nil {
-		return "mqtts://" + reachable(s.ln.Addr())
-	}
-	return "mqtt://" + reachable(s.ln.Addr())
-}
+func (s *Server) URL() string { return s.url("mqtt", s.ln) }
 
 // WebSocketURL returns the URL for clients that use WebSockets, or "" if the server does not
 // listen for them.
 func (s *Server) WebSocketURL() string {
-	switch {
-	case s.ws == nil:
+	if s.ws == nil {
 		return ""
-	case s.opts.TLS != nil:
-		return "wss://" + reachable(s.ws.Addr()) + webSocketPath
-	default:
-		return "ws://" + reachable(s.ws.Addr()) + webSocketPath
 	}
+	return s.url("ws", s.ws) + webSocketPath
+}
+
+func (s *Server) url(scheme string, ln net.Listener) string {
+	if s.opts.TLS != nil {
+		scheme += "s"
+	}
+	return scheme + "://" + reachable(ln.Addr())
 }
 
 // reachable returns host and port of a listener for clients on this machine.
@@ -290,12 +290,12 @@ func (s *Server) Err() error {
 	return s.err
 }
 
-// fail ends the server: later answers could be lost.
+// fail ends the server, because the changes of later requests could be lost.
 func (s *Server) fail(err error) {
-	s.opts.Log.Error("the store can be kept no longer", "error", err)
+	s.opts.Log.Error("the data file cannot be written", "error", err)
 	var port *redisPort
 	s.update(func() { s.err, port = err, s.port })
-	// Errors of listeners that were closed before do not matter any more.
+	// The errors of closing are of no use now.
 	_ = errors.Join(port.close(), s.broker.Close())
 	s.end.Do(func() { close(s.ended) })
 }

@@ -59,14 +59,21 @@ func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	}
 	for range n {
 		start := p.pos
-		word, err := p.value(1)
+		if start == len(payload) || Kind(payload[start]) != Blob {
+			if _, err := p.value(1); err != nil {
+				return nil, err
+			}
+			return nil, p.failAt(start, "only blobs in the array")
+		}
+		p.pos++
+		word, null, err := p.blob(start)
 		switch {
 		case err != nil:
 			return nil, err
-		case word.Kind != Blob:
+		case null:
 			return nil, p.failAt(start, "only blobs in the array")
 		}
-		dst = append(dst, word.Text)
+		dst = append(dst, word)
 	}
 	if p.pos != len(payload) {
 		return nil, p.fail("the end of the message")

@@ -117,7 +117,7 @@ func New(opts Options) *Broker {
 		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(),
 		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), routes: make(map[string]*route),
 	}
-	b.started = b.now()
+	b.started = b.Now()
 	b.running.Go(b.runTimers)
 	return b
 }

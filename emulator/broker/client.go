@@ -77,9 +77,6 @@ type Client struct {
 // Connected reports whether the client has a session and can be sent messages.
 func (c *Client) Connected() bool { return c.session != nil }
 
-// SessionLasts reports whether the session outlives the connection.
-func (c *Client) SessionLasts() bool { return c.session != nil && c.session.expiry > 0 }
-
 // Ended returns why the connection ended. Before that it is the zero End.
 func (c *Client) Ended() End { return c.end }
 

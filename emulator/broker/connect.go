@@ -23,8 +23,8 @@ type connectPacket struct {
 	user, password      []byte
 }
 
-// decodeConnect reads a CONNECT. With an error, version is the one to answer in, and 0 or a
-// nil packet if there is none.
+// decodeConnect reads a CONNECT. With an error, the packet's version is the one to answer in;
+// no packet, or version 0, means no answer.
 func decodeConnect(body []byte) (*connectPacket, *Error) {
 	p := new(connectPacket)
 	d := decoder{body: body}
@@ -36,13 +36,13 @@ func decodeConnect(body []byte) (*connectPacket, *Error) {
 	switch {
 	case string(name) == "MQIsdp", string(name) == "MQTT" && p.version < version4:
 		p.version = version4 // answered as in 3.1.1
-		return p, &Error{UnsupportedVersion, "this is MQTT 3.1; MQTT 5 and 3.1.1 are served"}
+		return p, &Error{UnsupportedVersion, "MQTT 3.1 is not supported, only MQTT 5 and 3.1.1"}
 	case string(name) != "MQTT":
 		p.version = 0
-		return p, &Error{UnsupportedVersion, "the protocol's name is not MQTT"} // [MQTT-3.1.2-1]
+		return p, &Error{UnsupportedVersion, "the protocol name is not MQTT"} // [MQTT-3.1.2-1]
 	case p.version > version5:
 		p.version = version5
-		return p, &Error{UnsupportedVersion, "MQTT 5 and 3.1.1 are served"} // [MQTT-3.1.2-2]
+		return p, &Error{UnsupportedVersion, "only MQTT 5 and 3.1.1 are supported"} // [MQTT-3.1.2-2]
 	}
 	flags := d.byte()
 	p.keepAlive = d.uint16()
@@ -114,7 +114,7 @@ func (c *Client) handleConnect(body []byte) *Error {
 	switch {
 	case c.ID != "":
 	case p.version == version4 && !p.cleanStart: // MQTT 3.1.1, [MQTT-3.1.3-8]
-		return c.refuse(Verdict{Code: InvalidClientID, Text: "a client id is wanted for a session that lasts"})
+		return c.refuse(Verdict{Code: InvalidClientID, Text: "a persistent session needs a client id"})
 	default:
 		c.ID = "auto-" + rand.Text() // [MQTT-3.1.3-6]
 	}
@@ -158,7 +158,7 @@ func (c *Client) openSession(v Verdict) *Error {
 		}
 	}
 	if p.hasWill && !c.may(string(p.willTopic), true) {
-		return c.refuse(Verdict{Code: NotAuthorized, Text: "the topic of the will is not for this client"})
+		return c.refuse(Verdict{Code: NotAuthorized, Text: "not authorized to publish to the topic of the will"})
 	}
 	var newWill *will
 	cost := 0

@@ -49,7 +49,7 @@ func (c *Client) handleDisconnect(body []byte) *Error {
 	s := c.session
 	if p.hasExpiry {
 		if s.expiry == 0 && p.expiry != 0 {
-			return violation("a session that was to end with the connection cannot be kept") // [MQTT-3.14.2-2]
+			return violation("a session that ends with its connection cannot be given an expiry") // [MQTT-3.14.2-2]
 		}
 		s.expiry = p.expiry
 	}
@@ -95,19 +95,14 @@ func (c *Client) disconnect(code byte, why string) {
 		return
 	}
 	if c.session != nil && c.Version == version5 {
-		c.appendDisconnect(code, why)
+		body := []byte{code}
+		if props := c.reasonString(why); len(props) > 0 {
+			body = appendProperties(body, props)
+		}
+		c.out = appendPacket(c.out, typeDisconnect<<4, body) // even if the outbox is full
+		c.b.stats.BytesSent += uint64(len(body) + 2)
 	}
 	c.beginClose(End{Code: code, Why: why})
-}
-
-// appendDisconnect adds a DISCONNECT to the outbox, even to a full one.
-func (c *Client) appendDisconnect(code byte, why string) {
-	body := []byte{code}
-	if props := c.reasonString(why); len(props) > 0 {
-		body = appendProperties(body, props)
-	}
-	c.out = appendPacket(c.out, typeDisconnect<<4, body)
-	c.b.stats.BytesSent += uint64(len(body) + 2)
 }
 
 // reasonString returns a Reason String property, if there is a text and the client accepts a

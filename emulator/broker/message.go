@@ -86,7 +86,7 @@ func (c *Client) appendOwnProperties(dst []byte, d *delivery, alias uint16) []by
 		return dst
 	}
 	if !d.msg.expires.IsZero() { // 0 seconds may remain of a message that is sent again
-		dst = binary.BigEndian.AppendUint32(append(dst, propMessageExpiry), d.msg.remaining(c.b.now()))
+		dst = binary.BigEndian.AppendUint32(append(dst, propMessageExpiry), d.msg.remaining(c.b.Now()))
 	}
 	if alias > 0 {
 		dst = binary.BigEndian.AppendUint16(append(dst, propTopicAlias), alias)
@@ -103,8 +103,8 @@ func (c *Client) accepts(size int) bool {
 	return size <= maxRemaining && (c.maxPacket == 0 || 1+varintLength(size)+size <= c.maxPacket)
 }
 
-// fits reports whether the client accepts a message, in case that its topic needs no more than
-// an alias where the client allows aliases.
+// fits reports whether the client accepts the size of a message, with an alias in place of the
+// topic if the client allows aliases.
 func (c *Client) fits(d *delivery) bool {
 	topic := d.msg.topic
 	if c.aliasMax > 0 {

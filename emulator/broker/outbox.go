@@ -78,7 +78,7 @@ func (c *Client) endWrite() {
 	c.writing, c.unwritten = nil, nil
 }
 
-// callWriter has writeLoop write.
+// callWriter wakes writeLoop.
 func (c *Client) callWriter() {
 	c.writerTurn = true
 	c.wake.Signal()
@@ -96,7 +96,7 @@ func (b *Broker) Unlock() {
 		b.dirty[i] = nil
 		c.dirty = false
 		if c.busy {
-			continue // whoever writes looks at the outbox again
+			continue // the goroutine that writes will check the outbox again
 		}
 		c.busy = true
 		if n < maxDirectWrites && c.fast != nil && !c.isClosing() {

@@ -45,7 +45,7 @@ func splitPacket(b []byte) (body []byte, size int, err *Error) {
 	length, digits := binary.Uvarint(b[1:min(len(b), 1+maxDigits)])
 	if digits <= 0 {
 		if len(b) > maxDigits {
-			err = malformed("a length of more than four digits")
+			err = malformed("a length with more than four digits")
 		}
 		return nil, 0, err
 	}
@@ -130,14 +130,12 @@ func (d *decoder) varint() int {
 	case digits <= 0 && len(rest) < maxDigits:
 		d.fail(tooShort())
 	case digits <= 0, digits > varintLength(int(n)): // [MQTT-1.5.5-1]
-		d.fail(tooManyDigits())
+		d.fail(malformed("a number with more digits than it needs, or than four"))
 	default:
 		d.at += digits
 	}
 	return int(n)
 }
-
-func tooManyDigits() *Error { return malformed("a number of more digits than it needs, or than four") }
 
 // binary reads binary data, or a string without checking it.
 func (d *decoder) binary() []byte {
@@ -164,7 +162,7 @@ func (d *decoder) text() []byte {
 	return s
 }
 
-func invalidText() *Error { return malformed("a string that is not UTF-8, or has NUL in it") }
+func invalidText() *Error { return malformed("a string that is not UTF-8, or contains NUL") }
 
 // validText reports whether s is UTF-8 without NUL.
 func validText(s []byte) bool { return utf8.Valid(s) && bytes.IndexByte(s, 0) < 0 }

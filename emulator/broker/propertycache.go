@@ -20,6 +20,9 @@ func (c *propertyCache) decode(p *properties, raw []byte) *Error {
 		return nil
 	}
 	err := p.decode(raw, publishProperties)
+	if err == nil && hasWildcard(p.bytes(propResponseTopic)) { // [MQTT-3.3.2-14]
+		err = violation("a response topic with wildcards")
+	}
 	if err != nil || len(raw) > maxCached {
 		c.last = nil
 		return err

@@ -66,8 +66,6 @@ func (p *Publish) decode(version, first byte, body []byte, valid string) *Error 
 	switch {
 	case d.err != nil:
 		return d.err
-	case hasWildcard(p.ResponseTopic): // [MQTT-3.3.2-14]
-		return violation("a response topic with wildcards")
 	case string(p.Topic) == valid && valid != "":
 	case len(p.Topic) == 0 && !p.props.seen.has(propTopicAlias): // MQTT 5, 3.3.2.1
 		return violation("neither a topic nor a topic alias")
@@ -187,7 +185,7 @@ func (c *Client) accept(p *Publish) byte {
 	}
 	m := &message{topic: r.topic, props: p.props.raw, payload: p.Payload, qos: p.QoS, retain: p.Retain}
 	if p.props.seen.has(propMessageExpiry) {
-		m.expires = b.now().Add(p.Expiry)
+		m.expires = b.Now().Add(p.Expiry)
 	}
 	if p.props.seen&hopProperties != 0 {
 		m.props = p.props.passedOn(nil)

@@ -25,14 +25,14 @@ const (
 	readBuffer  = 64 << 10
 )
 
-// serveConn serves a new connection. path is that of a WebSocket; empty: it is none.
+// serveConn serves a new connection. path is the path of a WebSocket; empty: not a WebSocket.
 func (b *Broker) serveConn(nc net.Conn, path string) {
 	c := &Client{b: b, nc: nc, raw: nc, fast: socket.New(nc), lastRead: time.Now()}
 	if t, ok := nc.(*tls.Conn); ok {
 		c.tls, c.raw = t, t.NetConn()
 	}
 	if path != "" {
-		c.ws = newWebSocket(nc, path, c.readTimedOut)
+		c.ws = &webSocket{webSocketConn: &webSocketConn{Conn: nc, goOn: c.readTimedOut}, path: path}
 		c.nc, c.fast = c.ws, nil
 	}
 	c.wake.L = &b.mu
@@ -215,7 +215,7 @@ func (c *Client) nextPacket(p []byte) (body []byte, size int, err *Error) {
 	case c.session == nil && size > maxBeforeLogin:
 		err = &Error{packetTooLarge, "the packet is too large for one before CONNACK"}
 	case c.Version == version5 && body != nil && size > 1+varintLength(len(body))+len(body): // [MQTT-1.5.5-1]
-		err = malformed("a length of more digits than it needs")
+		err = malformed("a length with more digits than it needs")
 	}
 	return body, size, err
 }

@@ -11,7 +11,9 @@ func (b *Broker) retain(m *message) bool {
 	if n := b.tree.find(m.topic, false); n != nil && n.retained != nil {
 		old = n.retained.costRetained()
 	}
-	if !b.retainable(m, old) {
+	more := m.costRetained() - old
+	if old == 0 && b.stats.Retained >= b.opts.MaxRetained || b.retained+more > b.opts.MaxRetainedBytes ||
+		!b.affords(more) || levels(m.topic) > maxLevels {
 		return false
 	}
 	n := b.tree.find(m.topic, true)
@@ -37,13 +39,6 @@ func (b *Broker) countRetained(m *message, sign int) {
 
 // costRetained is the memory of a retained message, in bytes, estimated.
 func (m *message) costRetained() int { return m.cost() + levelOverhead*levels(m.topic) }
-
-// retainable reports whether there is room for m in place of a message that costs old.
-func (b *Broker) retainable(m *message, old int) bool {
-	more := m.costRetained() - old
-	return (old > 0 || b.stats.Retained < b.opts.MaxRetained) && b.retained+more <= b.opts.MaxRetainedBytes &&
-		b.affords(more) && levels(m.topic) <= maxLevels
-}
 
 // removeRetained removes the retained message of a topic, if there is one.
 func (b *Broker) removeRetained(topic string) {

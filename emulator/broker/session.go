@@ -72,7 +72,7 @@ func (c *Client) leaveSession() {
 		return
 	}
 	after := func(seconds uint32, do func()) *Timer {
-		return b.At(b.now().Add(time.Duration(seconds)*time.Second), do)
+		return b.At(b.Now().Add(time.Duration(seconds)*time.Second), do)
 	}
 	if s.expiry != neverExpires {
 		s.expiryTimer = after(s.expiry, func() { b.removeSession(s) })
@@ -124,7 +124,7 @@ type outcome int
 
 const (
 	delivered outcome = iota // sent, or waiting to be
-	notKept                  // the client is away, and the message has QoS 0 or the session ends with it
+	notKept                  // the client is away, and the message has QoS 0 or ends with the connection
 	tooLarge                 // for the client
 	noRoom                   // in the session of a client that is away
 )
@@ -162,7 +162,7 @@ func (s *session) keep(d *delivery) outcome {
 		return s.pending.len()+s.inflight.count >= o.Queue || s.held >= o.QueueBytes ||
 			!s.b.affords(deliveryOverhead+d.msg.cost())
 	}
-	if now := s.b.now(); full() && s.pending.mayHaveExpired(now) {
+	if now := s.b.Now(); full() && s.pending.mayHaveExpired(now) {
 		s.prune(func(d *delivery) bool { return !d.msg.expired(now) })
 	}
 	if full() {
@@ -214,7 +214,7 @@ func (s *session) sendPending() {
 			}
 			w.again = max(place+1, w.lo)
 		case s.pending.len() > 0 && c.quota > 0 && !w.full():
-			if d := s.dequeue(); !d.msg.expired(s.b.now()) {
+			if d := s.dequeue(); !d.msg.expired(s.b.Now()) {
 				s.send(&d)
 			}
 		default:

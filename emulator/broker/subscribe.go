@@ -132,7 +132,7 @@ func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) b
 		return r.qos
 	}
 	b.refreshSys(rest)
-	now := b.now()
+	now := b.Now()
 	for _, m := range b.tree.retainedFor(rest) {
 		if !m.expired(now) {
 			*retained = append(*retained, delivery{msg: m, ids: sub.ids, qos: min(m.qos, r.qos), retain: true})

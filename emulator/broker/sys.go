@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -12,7 +12,7 @@ const sysPrefix = "$SYS/"
 // client is subscribed to one.
 const sysInterval = 10 * time.Second
 
-// countSys counts a subscription to $SYS that was added (1) or removed (-1). Others it ignores.
+// countSys counts a subscription to $SYS that was added (1) or removed (-1). It ignores other filters.
 func (b *Broker) countSys(filter string, n int) {
 	if _, rest, _, _ := splitShare(filter); !strings.HasPrefix(rest, "$SYS") {
 		return
@@ -23,13 +23,13 @@ func (b *Broker) countSys(filter string, n int) {
 		b.Cancel(b.sysTimer)
 		b.sysTimer = nil
 	case b.sysTimer == nil:
-		b.sysTimer = b.At(b.now().Add(sysInterval), b.publishSys)
+		b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
 	}
 }
 
 // publishSys publishes the $SYS topics, and does so again after sysInterval.
 func (b *Broker) publishSys() {
-	b.sysTimer = b.At(b.now().Add(sysInterval), b.publishSys)
+	b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
 	b.refreshSys(sysPrefix)
 	for _, m := range b.tree.retainedFor("$SYS/#") {
 		b.fanOut(m, b.route([]byte(m.topic)), nil)
@@ -43,22 +43,23 @@ func (b *Broker) refreshSys(filter string) {
 		return
 	}
 	st := b.Stats()
-	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
-	count := func(n int) string { return strconv.Itoa(n) }
-	for i, v := range []struct{ topic, value string }{
+	for i, v := range []struct {
+		topic string
+		value any
+	}{
 		{"version", b.opts.Version},
-		{"uptime", count(int(b.now().Sub(b.started)/time.Second)) + " seconds"},
-		{"clients/connected", count(st.Clients)},
-		{"clients/disconnected", count(st.Sessions - st.Clients)},
-		{"clients/total", count(st.Sessions)},
-		{"messages/received", number(st.MessagesReceived)},
-		{"messages/sent", number(st.MessagesSent)},
-		{"bytes/received", number(st.BytesReceived)},
-		{"bytes/sent", number(st.BytesSent)},
-		{"subscriptions/count", count(st.Subscriptions)},
-		{"retained messages/count", count(st.Retained)},
+		{"uptime", fmt.Sprintf("%d seconds", b.Now().Sub(b.started)/time.Second)},
+		{"clients/connected", st.Clients},
+		{"clients/disconnected", st.Sessions - st.Clients},
+		{"clients/total", st.Sessions},
+		{"messages/received", st.MessagesReceived},
+		{"messages/sent", st.MessagesSent},
+		{"bytes/received", st.BytesReceived},
+		{"bytes/sent", st.BytesSent},
+		{"subscriptions/count", st.Subscriptions},
+		{"retained messages/count", st.Retained},
 	} {
-		m := &message{topic: sysPrefix + "broker/" + v.topic, payload: []byte(v.value), retain: true, sequence: uint64(i)}
+		m := &message{topic: sysPrefix + "broker/" + v.topic, payload: fmt.Append(nil, v.value), retain: true, sequence: uint64(i)}
 		m.kept = m
 		b.tree.find(m.topic, true).retained = m
 	}

@@ -34,9 +34,7 @@ func newTimerQueue() timerQueue {
 
 // Now returns the broker's clock: the real time, moved by [Broker.Advance]. All packets of one
 // read have the same time. It requires the lock.
-func (b *Broker) Now() time.Time { return b.now() }
-
-func (b *Broker) now() time.Time {
+func (b *Broker) Now() time.Time {
 	if !b.readTime.IsZero() {
 		return b.readTime
 	}
@@ -63,19 +61,19 @@ func (b *Broker) Cancel(t *Timer) {
 // the lock.
 func (b *Broker) Advance(d time.Duration) {
 	b.timers.armed, b.readTime = time.Time{}, time.Time{}
-	target := b.now().Add(d)
+	target := b.Now().Add(d)
 	for next, ok := b.timers.Min(); ok && !next.due.After(target); next, ok = b.timers.Min() {
-		b.timers.forward += max(0, next.due.Sub(b.now()))
+		b.timers.forward += max(0, next.due.Sub(b.Now()))
 		b.runDue()
 	}
-	b.timers.forward += max(0, target.Sub(b.now()))
+	b.timers.forward += max(0, target.Sub(b.Now()))
 	b.runDue()
 	b.changed = true
 }
 
 // runDue runs the timers that are due.
 func (b *Broker) runDue() {
-	for next, ok := b.timers.Min(); ok && !next.due.After(b.now()); next, ok = b.timers.Min() {
+	for next, ok := b.timers.Min(); ok && !next.due.After(b.Now()); next, ok = b.timers.Min() {
 		b.timers.Delete(next)
 		next.do()
 		b.changed = true
@@ -86,7 +84,7 @@ func (b *Broker) runDue() {
 func (b *Broker) arm() {
 	if next, ok := b.timers.Min(); ok && !next.due.Equal(b.timers.armed) {
 		b.timers.armed = next.due
-		b.timers.alarm.Reset(next.due.Sub(b.now()))
+		b.timers.alarm.Reset(next.due.Sub(b.Now()))
 	}
 }
 

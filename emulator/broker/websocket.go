@@ -16,8 +16,8 @@ import (
 )
 
 // A webSocket carries a connection in the binary messages of a WebSocket (MQTT 5, 6). It reads
-// packets wherever they begin and end in messages, and writes each packet as one message. The
-// upgrade is part of the first Read, so that a connection counts from the beginning.
+// packets that begin and end anywhere in messages, and writes each packet as one message. The
+// first Read makes the upgrade, so that connections are counted before it.
 type webSocket struct {
 	*webSocketConn
 	path    string
@@ -25,15 +25,12 @@ type webSocket struct {
 	message io.Reader                      // nil: between messages
 }
 
-// A webSocketConn is the connection below a WebSocket, whose library gives up after a timeout.
+// A webSocketConn is the connection below a WebSocket. It repeats reads that time out, because
+// the library ends the connection after an error.
 type webSocketConn struct {
 	net.Conn
-	goOn  func() bool               // whether a read goes on after a timeout
+	goOn  func() bool               // reports whether a read that timed out is repeated
 	final atomic.Pointer[time.Time] // deadline of all writes; nil: none
-}
-
-func newWebSocket(nc net.Conn, path string, goOn func() bool) *webSocket {
-	return &webSocket{webSocketConn: &webSocketConn{Conn: nc, goOn: goOn}, path: path}
 }
 
 const (
@@ -163,7 +160,7 @@ func (w *webSocket) upgrade() error {
 
 // refuse answers a request with an HTTP status, and returns the error for the log.
 func (w *webSocket) refuse(status, header string, why error) error {
-	// The connection is closed after it in any case.
+	// The caller closes the connection in any case.
 	_, _ = io.WriteString(w.Conn, "HTTP/1.1 "+status+"\r\nConnection: close\r\nContent-Length: 0\r\n"+header+"\r\n")
 	return why
 }

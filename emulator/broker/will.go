@@ -35,7 +35,7 @@ func (s *session) publishWill() {
 		return // the handler's topic has no subscribers, and nobody awaits a reply to a will
 	}
 	if w.expiry >= 0 {
-		m.expires = b.now().Add(w.expiry)
+		m.expires = b.Now().Add(w.expiry)
 	}
 	if m.retain {
 		b.retain(m)

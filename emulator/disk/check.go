@@ -128,7 +128,7 @@ func readContents(f io.ReaderAt, size int64, name string, load func(Record)) (c 
 	case !ours && len(p.buckets) > 0 && len(c.Damages) == 0:
 		return c, &FormatError{Name: name}
 	case ours && (!all || len(p.buckets) > 3 || !c.initialized):
-		c.damaged(Damage{Err: errors.New("its buckets are not those of a data file")})
+		c.damaged(Damage{Err: errors.New("its buckets are not the buckets of a data file")})
 	case c.initialized && len(c.Damages) == 0 && int64(c.Records) != numbers[keyCount]:
 		c.damaged(Damage{Err: fmt.Errorf("it should have %d keys", numbers[keyCount])})
 	}

@@ -4,7 +4,7 @@
 // [Open] locks the file, reads it and passes each record to its caller. [File.Commit] writes
 // the changes of a [Batch]: all of them are in the file, and on the disk, when it returns, or
 // none of them are in the file when it is opened next. [Check] reads a file that may be
-// damaged, and [Salvage] copies the undamaged records of one.
+// damaged, and [Salvage] copies its undamaged records.
 //
 // Promised: what was committed is there after a crash, provided that the disk keeps what it
 // confirmed (fsync). A record that was altered is found by its checksum, and a damaged file

@@ -57,8 +57,7 @@ func (e *LockedError) Error() string {
 	return e.Name + " is in use by another process"
 }
 
-// A FormatError is a file whose layout is unknown: written by a later version, or by another
-// program.
+// A FormatError is a file with an unknown layout: of a later version, or of another program.
 type FormatError struct {
 	Name string
 	Got  string // the format that the file names; "": none
@@ -66,12 +65,12 @@ type FormatError struct {
 
 func (e *FormatError) Error() string {
 	if e.Got == "" {
-		return e.Name + " is no data file of sscli"
+		return e.Name + " is not a data file of sscli"
 	}
 	return fmt.Sprintf("%s has the format %.32q, and this version reads the format %d", e.Name, e.Got, format)
 }
 
-// A DamageError is a file that is not as it was written.
+// A DamageError is a file with contents that sscli has not written.
 type DamageError struct {
 	Name string
 	Report
@@ -163,7 +162,7 @@ func (f *File) begin(read contents) error {
 			return err
 		}
 	}
-	// It only helps to say who has the file: the lock is the file's own.
+	// An error is ignored: the id is only for messages, the lock is on the file itself.
 	_ = os.WriteFile(pidFile(f.name), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o644)
 	return nil
 }

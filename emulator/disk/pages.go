@@ -12,12 +12,12 @@ import (
 
 // bbolt trusts its file. In a damaged one it follows page numbers out of the file or in circles,
 // and the process crashes or hangs: Tx.Check walks the pages in goroutines of bbolt, where
-// neither recover nor debug.SetPanicOnFault of a caller has an effect, and a Cursor has no
-// end in a circle. So the pages are read here before bbolt follows them. Damage to one page
+// neither recover nor debug.SetPanicOnFault of the caller has an effect, and a Cursor never
+// ends in a circle. So the pages are read here before bbolt follows them. Damage to one page
 // does not hide what the others hold.
 //
 // A file is pages of one size. The first two are meta pages; the valid one with the greater
-// transaction counts. It names the root page of a tree of pages: a leaf page has keys and
+// transaction is current. It names the root page of a tree of pages: a leaf page has keys and
 // values, a branch page the first key of each page below it. A value in the root tree may
 // be a bucket: a tree of its own, or if it is small one leaf page in the value itself.
 
@@ -44,8 +44,8 @@ var order = binary.NativeEndian
 
 var (
 	errNoFile  = errors.New("neither of its meta pages is valid")
-	errLayout  = errors.New("its layout is not known")
-	errElement = errors.New("its elements are not where they should be")
+	errLayout  = errors.New("its layout is unknown")
+	errElement = errors.New("its elements are misplaced")
 	errOrder   = errors.New("the keys are not in order")
 )
 
@@ -121,11 +121,11 @@ func (p *pages) walk(size int64) {
 	p.seen = make([]bool, min(p.meta.pages, uint64(size/p.meta.pageSize)))
 	p.buckets = make(map[string]bool)
 	if uint64(len(p.seen)) < p.meta.pages {
-		p.damage(Damage{Err: fmt.Errorf("the file is cut off: it has %d bytes of %d", size, p.meta.pages*uint64(p.meta.pageSize))})
+		p.damage(Damage{Err: fmt.Errorf("the file is truncated: it has %d bytes of %d", size, p.meta.pages*uint64(p.meta.pageSize))})
 	}
 	p.tree(p.meta.root, nil, nil, func(page uint64, e element) {
 		if e.flags != bucketFlag || len(e.value) < bucketSize {
-			p.damage(Damage{Page: page, Err: fmt.Errorf("%.64q is no bucket", e.key)})
+			p.damage(Damage{Page: page, Err: fmt.Errorf("%.64q is not a bucket", e.key)})
 			return
 		}
 		p.bucket(string(e.key), page, e.value)
@@ -136,7 +136,7 @@ func (p *pages) bucket(name string, page uint64, value []byte) {
 	p.buckets[name] = true
 	record := func(page uint64, e element) {
 		if e.flags != 0 {
-			p.damage(Damage{Page: page, Err: fmt.Errorf("%.64q is no record", e.key)})
+			p.damage(Damage{Page: page, Err: fmt.Errorf("%.64q is not a record", e.key)})
 			return
 		}
 		p.record(name, page, e.key, e.value)
@@ -191,14 +191,14 @@ func (p *pages) page(id uint64) ([]byte, error) {
 		return nil, err
 	}
 	if got := order.Uint64(buf); got != id {
-		return nil, fmt.Errorf("it says that it is page %d", got)
+		return nil, fmt.Errorf("it is labelled page %d", got)
 	}
 	more := uint64(order.Uint32(buf[12:]))
 	if more == 0 {
 		return buf, nil
 	}
 	if more >= uint64(len(p.seen))-id {
-		return nil, errors.New("it goes on after the end of the file")
+		return nil, errors.New("it continues after the end of the file")
 	}
 	for n := range more {
 		if err := p.see(id + 1 + n); err != nil {
@@ -210,7 +210,7 @@ func (p *pages) page(id uint64) ([]byte, error) {
 	return buf, err
 }
 
-// see notes that a page is in use.
+// see marks a page as used.
 func (p *pages) see(id uint64) error {
 	if id < 2 || id >= uint64(len(p.seen)) {
 		return errors.New("it is not in the file")
@@ -239,7 +239,7 @@ func parsePage(page, low, high []byte) (branch bool, elements []element, err err
 	flags, count := order.Uint16(page[8:]), int(order.Uint16(page[10:]))
 	branch = flags == branchPage
 	if !branch && flags != leafPage || branch && count == 0 {
-		return false, nil, fmt.Errorf("it is no page of a tree (type %#x)", flags)
+		return false, nil, fmt.Errorf("it is not a page of a tree (type %#x)", flags)
 	}
 	next := pageHeader + count*elementSize
 	if next > len(page) {

@@ -75,13 +75,13 @@ func checksum(key []byte, flags byte, rest []byte) uint32 {
 }
 
 var (
-	errShortRecord = errors.New("the record is cut off")
-	errChecksum    = errors.New("the record does not have its checksum")
+	errShortRecord = errors.New("the record is truncated")
+	errChecksum    = errors.New("the checksum of the record does not match")
 	errFlags       = errors.New("the record has unknown flags")
 )
 
-// parseRecord decodes a record. key is the key in bbolt; long says that this is the hash of the
-// record's key. The record's slices are parts of key and data.
+// parseRecord decodes a record. key is the key in bbolt: the record's key, or its hash if long is
+// set. The record's slices are parts of key and data.
 func parseRecord(key, data []byte, long bool) (Record, error) {
 	r := Record{Key: key}
 	if len(data) < headerSize {

@@ -25,7 +25,7 @@ func (v hlc) compare(o hlc) int {
 
 // parseHLC reads an HLC as the store accepts it. The store is stricter than clients are with its
 // versions: numbers have no sign, and a node is required (protocol.md 3.3). Padding with zeros
-// is fine. What MQTT could not carry in a property is no HLC either.
+// is fine. A text too long for an MQTT property is not an HLC.
 func parseHLC(text []byte) (hlc, bool) {
 	wall, rest, ok := cutDigits(text)
 	if !ok || len(rest) == 0 || rest[0] != ':' || wall > math.MaxInt64 {
@@ -54,14 +54,17 @@ func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 	return n, text[i:], i > 0
 }
 
-// clock is the hybrid logical clock of protocol.md 3.4 from the store's side: one
-// step takes in what was received and gives the version. It never refuses, since
-// the store has checked the drift before.
+// clock is the store's hybrid logical clock (protocol.md 3.4). The caller has checked how far a
+// received reading is ahead.
 type clock struct {
 	wall    int64
 	counter uint64
+
+	prefix   []byte // text of prefixOf with its colon, for the versions of one millisecond
+	prefixOf int64
 }
 
+// next advances the clock past its last reading, the time now and the reading seen.
 func (c *clock) next(now int64, seen hlc) {
 	if seen.wall > c.wall || seen.wall == c.wall && seen.counter > c.counter {
 		c.wall, c.counter = seen.wall, seen.counter
@@ -83,7 +86,11 @@ func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
 	if padded {
 		wall, counter = 15, 5
 	}
-	dst = append(appendPadded(dst, uint64(max(c.wall, 0)), wall), ':')
+	if len(c.prefix) == 0 || c.prefixOf != c.wall {
+		c.prefix = append(appendPadded(c.prefix[:0], uint64(max(c.wall, 0)), wall), ':')
+		c.prefixOf = c.wall
+	}
+	dst = append(dst, c.prefix...)
 	dst = append(appendPadded(dst, c.counter, counter), ':')
 	return append(dst, node...)
 }

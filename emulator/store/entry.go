@@ -21,13 +21,13 @@ type Entry struct {
 //	(8        expiry, in microseconds since the Unix epoch)
 //	key, version, fencing token, value
 //
-// Version and token are text, as they travel. The numbers are little endian.
+// Version and token are text, as in MQTT properties. The numbers are little endian.
 const headerSize = 12
 
 const (
 	flagPersist = 1 << iota
 	flagExpires
-	flagKept // Options.Keep said so
+	flagKept // Options.Keep returned true
 
 	markShift = 6 // where the two bits of Write.Mark are
 )
@@ -52,8 +52,8 @@ func (e Entry) flags() byte { return e.record[headerSize-1] }
 // cut returns n bytes of the record.
 func (e Entry) cut(begin, n int) []byte { return e.record[begin : begin+n : begin+n] }
 
-// key returns where in the record the key begins, and its length; version, fence and value
-// are the same for what follows it.
+// key returns the offset and the length of the key in the record. The methods version, fence and
+// value do the same for the parts that follow.
 func (e Entry) key() (begin, n int) {
 	begin = headerSize
 	if e.flags()&flagExpires != 0 {

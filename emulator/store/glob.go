@@ -28,7 +28,7 @@ func MatchGlob(pattern, key []byte) bool {
 	return len(bytes.Trim(pattern[p:], "*")) == 0
 }
 
-// matchByte returns how much of the pattern matches one byte, 0 if none does.
+// matchByte returns the length of the pattern's first element if it matches c, and otherwise 0.
 func matchByte(pattern []byte, c byte) int {
 	if len(pattern) == 0 {
 		return 0
@@ -65,7 +65,7 @@ func inClass(class []byte, c byte) bool {
 	return false
 }
 
-// literalPrefix returns what every key that matches a pattern begins with.
+// literalPrefix returns the prefix that all keys that match a pattern have.
 func literalPrefix(pattern []byte) []byte {
 	if i := bytes.IndexAny(pattern, "*?["); i >= 0 {
 		return pattern[:i]

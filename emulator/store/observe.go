@@ -69,7 +69,7 @@ func (s *Store) queued(n int) []Notification {
 func (s *Store) answerObserved(c *call) Response {
 	n := len(s.queued(0))
 	r := s.answer(c)
-	req := c.Request // a copy, so that c is on the heap only when there is an observer
+	req := *c.Request // a copy, so that requests are on the heap only when there is an observer
 	s.opts.Observe(Observation{
 		Kind: Requested, Time: s.now, ClientID: c.ClientID, Username: c.Username,
 		Request: &req, Words: c.words, Reply: r.Payload[len(c.dst):],

@@ -29,7 +29,7 @@ func (r *Request) SetProperty(name, value []byte) {
 
 // call is a request while the store answers it.
 type call struct {
-	Request
+	*Request
 	words [][]byte
 	key   []byte
 	dst   []byte // the reply is appended here

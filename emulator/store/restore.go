@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// A Saved is the state of a key as it was in an [Entry].
+// A Saved is the state of a key, copied from an [Entry].
 type Saved struct {
 	Key, Value, Version, Fence []byte
 

@@ -6,10 +6,9 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// scan answers one page of keys in the order of their bytes (protocol.md 9). A
-// token is the last key of the page before, after a mark: it depends on nothing
-// else, so it stays good however the store changes meanwhile. Keys that the
-// client may not read are left out (assumed).
+// scan replies with one page of keys in the order of their bytes (protocol.md 9). A token is
+// tokenMark and the last key of the page before, so it stays valid when the store changes. Keys
+// that the client may not read are left out (assumed).
 func (s *Store) scan(c *call) Response {
 	if text := c.checkWords(2, 3); text != "" {
 		return s.refuse(c, text)

@@ -44,8 +44,8 @@ func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	return o, ""
 }
 
-// parsePX reads whole milliseconds, at least one. More than a time.Duration holds, 292 years,
-// is cut to that.
+// parsePX reads whole milliseconds, at least one. It reduces larger values to the maximum of a
+// time.Duration, 292 years.
 func parsePX(w []byte) (time.Duration, bool) {
 	ms, rest, ok := cutDigits(w)
 	if !ok || len(rest) > 0 || ms == 0 || ms > math.MaxInt64 {
@@ -72,15 +72,12 @@ func (s *Store) set(c *call) Response {
 	}
 	if r != 0 {
 		e := s.index.entry(r)
-		unmet := opts.unmet(e.Value(), w.Value)
-		if unmet != "" && s.opts.Variants.ConditionBeforeFence {
+		text, unmet := s.checkFence(c.fence, r), opts.unmet(e.Value(), w.Value)
+		switch {
+		case unmet != "" && (text == "" || s.opts.Variants.ConditionBeforeFence):
 			return s.count(c, -1, unmet).with(e.Version())
-		}
-		if text := s.checkFence(c.fence, r); text != "" {
+		case text != "":
 			return s.refuse(c, text)
-		}
-		if unmet != "" {
-			return s.count(c, -1, unmet).with(e.Version())
 		}
 		if opts.px == 0 && s.opts.Variants.KeepTTL {
 			w.Expires = e.Expires()

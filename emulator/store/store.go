@@ -107,7 +107,7 @@ func New(opts Options) *Store {
 // the quota.
 func (s *Store) Do(req *Request, dst []byte) Response {
 	s.Expire()
-	c := call{Request: *req, dst: dst} // a copy, so that req need not be on the heap
+	c := call{Request: req, dst: dst}
 	var r Response
 	if s.opts.Observe == nil {
 		r = s.answer(&c)
