@@ -174,14 +174,27 @@ type timeUnit struct {
 	absolute bool // since the Unix epoch, not from now on
 }
 
-// timeUnits are the units that options of SET and GETEX name.
-var timeUnits = map[string]timeUnit{"ex": {seconds: true}, "px": {}, "exat": {seconds: true, absolute: true}, "pxat": {absolute: true}}
+// parseTimeUnit returns the unit that an option of SET or GETEX names in lower case.
+func parseTimeUnit(option string) (_ timeUnit, ok bool) {
+	switch option {
+	case "ex":
+		return timeUnit{seconds: true}, true
+	case "px":
+		return timeUnit{}, true
+	case "exat":
+		return timeUnit{seconds: true, absolute: true}, true
+	case "pxat":
+		return timeUnit{absolute: true}, true
+	default:
+		return timeUnit{}, false
+	}
+}
 
 // parseSetOptions reads options in any order, of GETEX or of SET.
 func parseSetOptions(words [][]byte, getex bool) (o setOptions, err error) {
 	for i := 0; i < len(words); i++ {
 		w := string(bytes.ToLower(words[i]))
-		unit, isTime := timeUnits[w]
+		unit, isTime := parseTimeUnit(w)
 		switch {
 		case w == "nx" && !o.xx && !getex:
 			o.nx = true
