@@ -61,7 +61,7 @@ type conn struct {
 	lastCommand      atomic.Pointer[command] // for CLIENT LIST
 }
 
-// maxHolding is how many commands of a pipeline may run before other clients get the Local.
+// maxHolding is how many commands of a pipeline may run before the Local is unlocked for others.
 const maxHolding = 256
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -97,18 +97,18 @@ func (c *conn) serve() error {
 	}
 }
 
-// runAll runs the requests that have come, until the connection is closed.
+// runAll runs the requests that have been read, until the connection is closed.
 func (c *conn) runAll() error {
 	for !c.last && !c.out.closed.Load() {
 		c.in.unauthenticated = !c.authenticated
 		args, err := c.in.next()
-		if err != nil {
+		switch {
+		case err == errIncomplete:
+			return nil
+		case err != nil:
 			c.mark = len(c.w)
 			c.fail(err)
 			return err
-		}
-		if args == nil {
-			return nil
 		}
 		c.run(args)
 		if c.holding >= maxHolding || len(c.w) >= fullOutput {
@@ -121,7 +121,7 @@ func (c *conn) runAll() error {
 	return nil
 }
 
-// lock locks the Local, if there is one, for the rest of the pipeline or a part of it.
+// lock locks the Local, if there is one, until unlock is called.
 func (c *conn) lock() {
 	if !c.locked && c.s.local != nil {
 		c.s.local.Lock()
@@ -154,14 +154,14 @@ func (c *conn) run(args [][]byte) {
 	c.s.commands.Add(1)
 }
 
-// mute drops the replies from here on, also those of a transaction that is running.
+// mute drops all replies from now on, also those of a running transaction.
 func (c *conn) mute() {
 	if !c.muted {
 		c.muted, c.muteFrom = true, len(c.w)
 	}
 }
 
-// unmute ends mute. Messages that came meanwhile are kept.
+// unmute ends mute. Messages that came between the dropped replies are kept.
 func (c *conn) unmute() {
 	if c.muted {
 		c.w = append(c.w[:c.muteFrom], c.unmuted...)
@@ -204,8 +204,8 @@ func (c *conn) dispatch(args [][]byte) {
 	c.execute(cmd, args)
 }
 
-// refusal returns why a request is neither run nor queued, or nil. The order of the checks is
-// that of Redis.
+// refusal returns why a request must be neither run nor queued, or nil. Redis makes the same
+// checks in the same order.
 func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	switch {
 	case cmd == nil:
@@ -226,7 +226,7 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	return nil
 }
 
-// execute runs a command, with the Local locked if it needs that.
+// execute runs a command. It locks the Local if the command uses the store.
 func (c *conn) execute(cmd *command, args [][]byte) {
 	var began time.Time
 	if c.s.opts.Observe != nil {
@@ -242,13 +242,16 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 	c.observe(cmd, args, began)
 }
 
-// now returns the time in milliseconds, by the clock of the Local if there is one.
-func (c *conn) now() int64 {
+// time returns the time, by the clock of the Local if there is one.
+func (c *conn) time() time.Time {
 	if c.s.local == nil {
-		return time.Now().UnixMilli()
+		return time.Now()
 	}
-	return c.s.local.Now().UnixMilli()
+	return c.s.local.Now()
 }
+
+// now returns the time in milliseconds since the Unix epoch.
+func (c *conn) now() int64 { return c.time().UnixMilli() }
 
 func equalFold(b []byte, lower string) bool {
 	return len(b) == len(lower) && bytes.EqualFold(b, []byte(lower))

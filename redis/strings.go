@@ -30,14 +30,14 @@ func stringCommands() []*command {
 	}
 }
 
-// do carries out one operation. What the outcome borrows from a Local is valid until an
-// operation changes a key.
+// do carries out one operation. The outcome may have parts of a Local's memory, which are valid
+// until an operation changes a key.
 func (c *conn) do(op Op) (Op, error) {
 	done := c.doInPlace(&op)
 	return *done, done.Err
 }
 
-// doInPlace is do without a copy of the outcome, which the next operation overwrites.
+// doInPlace is do without a copy of the outcome: the next operation overwrites it.
 func (c *conn) doInPlace(op *Op) *Op {
 	c.op[0] = *op
 	c.s.opts.Backend.Do(c.s.ctx, &c.who, c.op[:])
@@ -47,8 +47,8 @@ func (c *conn) doInPlace(op *Op) *Op {
 	return &c.op[0]
 }
 
-// each carries out operations and calls done after each, in their order. On a Local it does all
-// or nothing.
+// each carries out operations and calls done after each, in their order. A Local carries out all
+// or none.
 func (c *conn) each(ops []Op, done func(*Op)) error {
 	backend, step := c.s.opts.Backend, max(len(ops), 1)
 	if local := c.s.local; local != nil {
@@ -72,7 +72,7 @@ func (c *conn) each(ops []Op, done func(*Op)) error {
 	return nil
 }
 
-// opPerKey makes an operation of each key.
+// opPerKey returns an operation for each key.
 func opPerKey(verb Verb, keys [][]byte) []Op {
 	ops := make([]Op, len(keys))
 	for i, key := range keys {
@@ -81,7 +81,7 @@ func opPerKey(verb Verb, keys [][]byte) []Op {
 	return ops
 }
 
-// get looks a key up for a command that only reads it.
+// get reads a key for a command that does not write it.
 func (c *conn) get(key []byte) (Op, error) {
 	op, err := c.do(Op{Verb: Get, Key: key})
 	c.missed(&op)
@@ -95,7 +95,7 @@ func (c *conn) missed(op *Op) {
 	}
 }
 
-// lookup looks a key up for a command that changes it. It sends no event.
+// lookup reads a key for a command that may write it. It does not send the event of a miss.
 func (c *conn) lookup(key []byte) (Op, error) {
 	return c.do(Op{Verb: Get, Key: key, ForUpdate: true})
 }
@@ -220,7 +220,8 @@ func wrongExpiry(name string) error {
 	return &Error{Text: "invalid expire time in '" + name + "' command"}
 }
 
-// expiryTime reads when a value expires, in milliseconds since the Unix epoch.
+// expiryTime parses an expiry and returns it in milliseconds since the Unix epoch. name is the
+// command, for errors.
 func expiryTime(arg []byte, unit timeUnit, now int64, name string) (at int64, err error) {
 	at, err = integerArg(arg)
 	if err != nil {
@@ -246,8 +247,8 @@ const maxMilli = math.MaxInt64 / 1000
 
 func fromMilli(ms int64) time.Time { return time.UnixMilli(min(ms, maxMilli)) }
 
-// set carries out all forms of SET. name is the command, for errors. With o.get it replies with
-// the old value.
+// set carries out all forms of SET. name is the command, for errors. It replies only if o.get is
+// set, with the old value.
 func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, err error) {
 	op := Op{Verb: Set, Key: key, Value: value}
 	if o.time != nil {
@@ -286,7 +287,7 @@ func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, 
 	return true, nil
 }
 
-// setRemote sends a SET to a remote store, if that can carry it out.
+// setRemote sends a SET to a remote store, or refuses options that such a store does not have.
 func (c *conn) setRemote(name string, op Op, o setOptions) (applied bool, err error) {
 	switch {
 	case o.xx:
@@ -335,13 +336,8 @@ func runSetEX(c *conn, args [][]byte) error {
 }
 
 func runGetSet(c *conn, args [][]byte) error {
-	old, err := c.lookup(args[1])
-	if err != nil {
-		return err
-	}
-	c.missed(&old)
-	c.value(&old)
-	return c.put(&Op{Key: args[1], Value: args[2]}, classString, "set")
+	_, err := c.set("getset", args[1], args[2], setOptions{get: true})
+	return err
 }
 
 func runGetDel(c *conn, args [][]byte) error {
@@ -351,10 +347,9 @@ func runGetDel(c *conn, args [][]byte) error {
 	}
 	c.missed(&old)
 	c.value(&old)
-	if !old.Yes {
-		return nil
+	if old.Yes {
+		_, err = c.delete(args[1])
 	}
-	_, err = c.delete(args[1])
 	return err
 }
 
@@ -391,7 +386,7 @@ func runGetEX(c *conn, args [][]byte) error {
 	return err
 }
 
-// setPairs makes an operation of each key and value after the name of a command.
+// setPairs returns a SET of each key and value after the name of a command.
 func setPairs(args [][]byte) ([]Op, error) {
 	if len(args)%2 == 0 {
 		return nil, wrongArguments(strings.ToLower(string(args[0])))
