@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/socket"
 )
 
-// A conn is one client. Fields belong to the goroutine that reads the client's requests, unless
-// their comment says how others may use them.
+// A conn is the connection of a client. Its fields belong to the goroutine that reads the
+// client's requests, unless their comment says how other goroutines may use them.
 type conn struct {
 	s      *Server
 	nc     net.Conn
@@ -22,34 +22,36 @@ type conn struct {
 	who    Caller // others read it with Server.mu held
 	since  time.Time
 	in     requestReader
-	out    output // for others too
+	out    output // used by all goroutines
 
-	certified     string    // the user that the connection itself proves, perhaps with a certificate
-	authenticated bool      // has logged in, or need not
+	certified     string    // user that the connection itself proves, perhaps with a certificate; empty: none
+	authenticated bool      // logged in, or no login is needed
 	name          string    // others read it with Server.mu held
 	library       [2]string // name and version, of CLIENT SETINFO; others read it with Server.mu held
 	resp3         bool
-	pushes        atomic.Bool // resp3, for others
-	last          bool        // close after the replies
+	pushes        atomic.Bool // resp3, for other goroutines
+	last          bool        // close the connection after the replies
 
 	w        []byte // replies that are not in out yet
-	mark     int    // where in w the replies of the running command begin
+	mark     int    // offset in w of the running command's replies
+	sentHead []byte // the beginning of the running command's reply if a part was sent; else nil
 	muted    bool   // replies are dropped
-	muteFrom int    // where in w dropped replies begin
-	unmuted  []byte // messages among dropped replies
+	muteFrom int    // offset in w of dropped replies
+	unmuted  []byte // messages that came between dropped replies
 	replyOff bool   // CLIENT REPLY OFF
 	skip     int    // CLIENT REPLY SKIP: 2 during that command, 1 during the next one
 
 	locked  bool // this connection has locked the Local
 	holding int  // commands since then
 
-	multi       bool
+	multi       bool // after MULTI
+	executing   bool // during EXEC
 	abort       bool // EXEC refuses: a command was not queued
 	queue       []queued
 	queuedBytes int
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
-	waiting     atomic.Int64        // queued commands, for others; -1: no transaction
+	waiting     atomic.Int64        // queued commands, for other goroutines; -1: no transaction
 
 	op      [1]Op  // reused by do
 	version []byte // of the latest reply of a remote store, for Options.Observe
@@ -237,9 +239,11 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		c.holding++
 	}
 	if err := cmd.run(c, args); err != nil {
+		c.last = c.last || c.sentHead != nil // the client waits for the rest of the reply
 		c.fail(err)
 	}
 	c.observe(cmd, args, began)
+	c.sentHead = nil
 }
 
 // time returns the time, by the clock of the Local if there is one.

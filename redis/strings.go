@@ -3,6 +3,7 @@ package redis
 import (
 	"bytes"
 	"math"
+	"net"
 	"strings"
 	"time"
 )
@@ -48,7 +49,7 @@ func (c *conn) doInPlace(op *Op) *Op {
 }
 
 // each carries out operations and calls done after each, in their order. A Local carries out all
-// or none.
+// or none. Other clients may write between the reads of a reply that is sent in parts.
 func (c *conn) each(ops []Op, done func(*Op)) error {
 	backend, step := c.s.opts.Backend, max(len(ops), 1)
 	if local := c.s.local; local != nil {
@@ -57,6 +58,7 @@ func (c *conn) each(ops []Op, done func(*Op)) error {
 		}
 		step = 1 // so that the events of each come after its own change
 	}
+	read := len(ops) > 0 && ops[0].Verb == Get
 	for ; len(ops) > 0; ops = ops[step:] {
 		backend.Do(c.s.ctx, &c.who, ops[:step])
 		for i := range ops[:step] {
@@ -67,6 +69,9 @@ func (c *conn) each(ops []Op, done func(*Op)) error {
 		for i := range ops[:step] {
 			c.version = ops[i].Entry.Version
 			done(&ops[i])
+		}
+		if read && !c.sendPart() {
+			return net.ErrClosed
 		}
 	}
 	return nil
