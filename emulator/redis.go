@@ -130,16 +130,16 @@ func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
 func (p *redisPort) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
 	for i := range ops {
 		op := &ops[i]
-		switch plain := op.If == redis.Always && op.Fence == nil; {
+		switch {
 		case op.Verb == redis.Get:
 			op.Err = p.get(who, op)
-		case op.Verb == redis.Set && plain:
+		case op.Protocol || op.Verb == redis.VDel:
+			op.Err = p.request(who, op)
+		case op.Verb == redis.Set:
 			op.Err = p.set(who, op)
-		case op.Verb == redis.Del && plain:
+		default:
 			_, op.Yes = p.store.Lookup(op.Key)
 			op.Err = p.apply(store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseDel, Key: op.Key, Delete: true})
-		default:
-			op.Err = p.request(who, op)
 		}
 	}
 }
@@ -157,22 +157,28 @@ func (p *redisPort) get(who *redis.Caller, op *redis.Op) error {
 }
 
 func (p *redisPort) set(who *redis.Caller, op *redis.Op) error {
-	w := store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseSet, Key: op.Key, Value: op.Value, Expires: op.Expires, Mark: byte(op.Encoding)}
+	w := store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseSet, Key: op.Key, Value: op.Value, Expires: op.Expires, Persist: p.persisted(op.Key), Mark: byte(op.Encoding)}
 	if w.Expires.IsZero() && op.PX > 0 {
 		w.Expires = p.now().Add(time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond)
 	}
 	if !w.Expires.IsZero() {
 		w.Cause = store.CauseSetPX
 	}
-	if p.journal != nil { // a Redis client cannot say whether to persist a key
-		e, found := p.store.Lookup(op.Key)
-		w.Persist = found && e.Persist()
-	}
 	if err := p.apply(w); err != nil {
 		return err
 	}
 	op.Yes, op.Entry.Version = true, p.version
 	return nil
+}
+
+// persisted reports whether the last write of a key asked to persist it. Redis clients cannot ask,
+// so their writes leave it as it is.
+func (p *redisPort) persisted(key []byte) bool {
+	if p.journal == nil {
+		return false
+	}
+	e, found := p.store.Lookup(key)
+	return found && e.Persist()
 }
 
 func (p *redisPort) apply(w store.Write) error {
@@ -195,7 +201,7 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	now := wire.Version{Wall: p.now().UnixMilli(), Node: who.ID}
 	p.running = true
 	resp := p.store.Do(&store.Request{
-		ClientID: who.ID, Username: who.User, Payload: wire.AppendRequest(nil, words...), Timestamp: []byte(now.String()), Fence: op.Fence,
+		ClientID: who.ID, Username: who.User, Payload: wire.AppendRequest(nil, words...), Timestamp: []byte(now.String()), Fence: op.Fence, Persist: p.persisted(op.Key),
 	}, nil)
 	p.running = false
 	if len(resp.Version) > 0 {

@@ -62,6 +62,26 @@ func TestRedisAndMQTT(t *testing.T) {
 		"__keyevent@0__:expire k", "__keyevent@0__:expired k", "__keyevent@0__:del j", "__keyevent@0__:new k", "__keyevent@0__:set k", "__keyevent@0__:new j", "__keyevent@0__:set j")
 }
 
+// TestRedisVariants: variants of the protocol apply to SS.SET and SS.DEL, not to commands of Redis.
+func TestRedisVariants(t *testing.T) {
+	s, c := startWithRedis(t, emulator.Options{Variants: emulator.Variants{KeepTTL: true, DelNoVersion: true}})
+	expires := func(want bool) {
+		t.Helper()
+		if e, _ := s.Get("k"); e.Expires.IsZero() == want {
+			t.Errorf("expires at %v, want an expiry: %v", e.Expires, want)
+		}
+	}
+	c.Expect(t, "+OK\r\n", "SET", "k", "v", "PX", "100000")
+	if got := c.Do(t, "SS.SET", "k", "w"); !strings.HasPrefix(got, "*2\r\n+OK\r\n") {
+		t.Error(got)
+	}
+	expires(true)
+	c.Expect(t, "+OK\r\n", "SET", "k", "x")
+	expires(false)
+	c.Expect(t, ":1\r\n", "SS.DEL", "k")
+	c.Expect(t, ":0\r\n", "SS.DEL", "k")
+}
+
 // TestRedisExpiry: what expires by itself is told at once, however much it is.
 func TestRedisExpiry(t *testing.T) {
 	const keys = 20_000

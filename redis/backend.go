@@ -115,6 +115,7 @@ type Op struct {
 
 	// Only for a Local.
 	Expires   time.Time // of SET, used instead of PX; zero: see PX
+	Protocol  bool      // a write follows the rules of the store's own protocol, not those of Redis
 	Encoding  Encoding  // of SET
 	ForUpdate bool      // of GET: checks that the caller may write the key, not that it may read it
 

@@ -1,6 +1,10 @@
 package redis_test
 
 import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,5 +50,42 @@ func TestClosedStops(t *testing.T) {
 			awaitGone(t, other)
 			other.Expect(t, ":0\r\n", "EXISTS", "late")
 		})
+	}
+}
+
+// TestLargeReply: a reply that the client does not read takes little memory and does not delay other clients.
+func TestLargeReply(t *testing.T) {
+	const keys = 100
+	s, other := start(t, emulator.Options{})
+	value := strings.Repeat("x", 1<<20)
+	other.Expect(t, "+OK\r\n", "SET", "big", value)
+	c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	c.Do(t, "HELLO", "3")
+	c.Do(t, "SUBSCRIBE", "news")
+	request := append([]string{"MGET"}, slices.Repeat([]string{"big"}, keys)...)
+	if err := c.Send(request...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Reader.Peek(1); err != nil { // the reply has begun
+		t.Fatal(err)
+	}
+	var waiting runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&waiting)
+	other.Expect(t, "+OK\r\n", "SET", "small", "v")
+	other.Expect(t, ":1\r\n", "PUBLISH", "news", "x")
+	want := fmt.Appendf(nil, "*%d\r\n", keys)
+	for range keys {
+		want = fmt.Appendf(want, "$%d\r\n%s\r\n", len(value), value)
+	}
+	if got, err := c.Frame(); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v, want %d", len(got), err, len(want))
+	}
+	if f, err := c.Frame(); err != nil || string(f) != ">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n" {
+		t.Errorf("%q, %v", f, err)
+	}
+	c.Expect(t, "_\r\n", "GET", "nothing")
+	if most := uint64(50 << 20); waiting.HeapInuse > most {
+		t.Errorf("%d bytes are in use while the client does not read", waiting.HeapInuse)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/socket"
 )
 
-// A conn is one client. Fields belong to the goroutine that reads the client's requests, unless
-// their comment says how others may use them.
+// A conn is the connection of a client. Its fields belong to the goroutine that reads the
+// client's requests, unless their comment says how other goroutines may use them.
 type conn struct {
 	s      *Server
 	nc     net.Conn
@@ -22,34 +22,36 @@ type conn struct {
 	who    Caller // others read it with Server.mu held
 	since  time.Time
 	in     requestReader
-	out    output // for others too
+	out    output // used by all goroutines
 
-	certified     string    // the user that the connection itself proves, perhaps with a certificate
-	authenticated bool      // has logged in, or need not
+	certified     string    // user that the connection itself proves, perhaps with a certificate; empty: none
+	authenticated bool      // logged in, or no login is needed
 	name          string    // others read it with Server.mu held
 	library       [2]string // name and version, of CLIENT SETINFO; others read it with Server.mu held
 	resp3         bool
-	pushes        atomic.Bool // resp3, for others
-	last          bool        // close after the replies
+	pushes        atomic.Bool // resp3, for other goroutines
+	last          bool        // close the connection after the replies
 
 	w        []byte // replies that are not in out yet
-	mark     int    // where in w the replies of the running command begin
+	mark     int    // offset in w of the running command's replies
+	sentHead []byte // the beginning of the running command's reply if a part was sent; else nil
 	muted    bool   // replies are dropped
-	muteFrom int    // where in w dropped replies begin
-	unmuted  []byte // messages among dropped replies
+	muteFrom int    // offset in w of dropped replies
+	unmuted  []byte // messages that came between dropped replies
 	replyOff bool   // CLIENT REPLY OFF
 	skip     int    // CLIENT REPLY SKIP: 2 during that command, 1 during the next one
 
 	locked  bool // this connection has locked the Local
 	holding int  // commands since then
 
-	multi       bool
+	multi       bool // after MULTI
+	executing   bool // during EXEC
 	abort       bool // EXEC refuses: a command was not queued
 	queue       []queued
 	queuedBytes int
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
-	waiting     atomic.Int64        // queued commands, for others; -1: no transaction
+	waiting     atomic.Int64        // queued commands, for other goroutines; -1: no transaction
 
 	op      [1]Op  // reused by do
 	version []byte // of the latest reply of a remote store, for Options.Observe
@@ -61,7 +63,7 @@ type conn struct {
 	lastCommand      atomic.Pointer[command] // for CLIENT LIST
 }
 
-// maxHolding is how many commands of a pipeline may run before other clients get the Local.
+// maxHolding is how many commands of a pipeline may run before the Local is unlocked for others.
 const maxHolding = 256
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -97,18 +99,18 @@ func (c *conn) serve() error {
 	}
 }
 
-// runAll runs the requests that have come, until the connection is closed.
+// runAll runs the requests that have been read, until the connection is closed.
 func (c *conn) runAll() error {
 	for !c.last && !c.out.closed.Load() {
 		c.in.unauthenticated = !c.authenticated
 		args, err := c.in.next()
-		if err != nil {
+		switch {
+		case err == errIncomplete:
+			return nil
+		case err != nil:
 			c.mark = len(c.w)
 			c.fail(err)
 			return err
-		}
-		if args == nil {
-			return nil
 		}
 		c.run(args)
 		if c.holding >= maxHolding || len(c.w) >= fullOutput {
@@ -121,7 +123,7 @@ func (c *conn) runAll() error {
 	return nil
 }
 
-// lock locks the Local, if there is one, for the rest of the pipeline or a part of it.
+// lock locks the Local, if there is one, until unlock is called.
 func (c *conn) lock() {
 	if !c.locked && c.s.local != nil {
 		c.s.local.Lock()
@@ -154,14 +156,14 @@ func (c *conn) run(args [][]byte) {
 	c.s.commands.Add(1)
 }
 
-// mute drops the replies from here on, also those of a transaction that is running.
+// mute drops all replies from now on, also those of a running transaction.
 func (c *conn) mute() {
 	if !c.muted {
 		c.muted, c.muteFrom = true, len(c.w)
 	}
 }
 
-// unmute ends mute. Messages that came meanwhile are kept.
+// unmute ends mute. Messages that came between the dropped replies are kept.
 func (c *conn) unmute() {
 	if c.muted {
 		c.w = append(c.w[:c.muteFrom], c.unmuted...)
@@ -204,8 +206,8 @@ func (c *conn) dispatch(args [][]byte) {
 	c.execute(cmd, args)
 }
 
-// refusal returns why a request is neither run nor queued, or nil. The order of the checks is
-// that of Redis.
+// refusal returns why a request must be neither run nor queued, or nil. Redis makes the same
+// checks in the same order.
 func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	switch {
 	case cmd == nil:
@@ -226,7 +228,7 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	return nil
 }
 
-// execute runs a command, with the Local locked if it needs that.
+// execute runs a command. It locks the Local if the command uses the store.
 func (c *conn) execute(cmd *command, args [][]byte) {
 	var began time.Time
 	if c.s.opts.Observe != nil {
@@ -237,18 +239,23 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		c.holding++
 	}
 	if err := cmd.run(c, args); err != nil {
+		c.last = c.last || c.sentHead != nil // the client waits for the rest of the reply
 		c.fail(err)
 	}
 	c.observe(cmd, args, began)
+	c.sentHead = nil
 }
 
-// now returns the time in milliseconds, by the clock of the Local if there is one.
-func (c *conn) now() int64 {
+// time returns the time, by the clock of the Local if there is one.
+func (c *conn) time() time.Time {
 	if c.s.local == nil {
-		return time.Now().UnixMilli()
+		return time.Now()
 	}
-	return c.s.local.Now().UnixMilli()
+	return c.s.local.Now()
 }
+
+// now returns the time in milliseconds since the Unix epoch.
+func (c *conn) now() int64 { return c.time().UnixMilli() }
 
 func equalFold(b []byte, lower string) bool {
 	return len(b) == len(lower) && bytes.EqualFold(b, []byte(lower))

@@ -6,8 +6,7 @@ import (
 	"math/big"
 )
 
-// Commands that edit a value in place.
-
+// editCommands are the commands that change a part of a value, and GETBIT.
 func editCommands() []*command {
 	const write = writes | denyOOM | usesStore | needsLocal
 	return []*command{
@@ -17,18 +16,13 @@ func editCommands() []*command {
 		{name: "decr", arity: 2, flags: write | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key", summary: "Decrement the integer value of a key by one"},
 		{name: "incrby", arity: 3, flags: write | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key increment:integer", summary: "Increment the integer value of a key by the given amount"},
 		{name: "decrby", arity: 3, flags: write | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key decrement:integer", summary: "Decrement the integer value of a key by the given number"},
+		{name: "setbit", group: "bitmap", arity: 4, flags: write, keys: oneKey, run: runSetBit, since: "2.2.0", args: "key:key offset:integer value:integer", summary: "Set or clear the bit at offset in the string value stored at key"},
+		{name: "getbit", group: "bitmap", arity: 3, flags: reads | usesStore | fast, keys: oneKey, run: runGetBit, since: "2.2.0", args: "key:key offset:integer", summary: "Get the bit value at offset in the string value stored at key"},
 		{name: "incrbyfloat", arity: 3, flags: write | fast, keys: oneKey, run: runIncrByFloat, since: "2.6.0", args: "key:key increment:double", summary: "Increment the float value of a key by the given amount"},
 	}
 }
 
-func bitCommands() []*command {
-	return []*command{
-		{name: "setbit", arity: 4, flags: writes | denyOOM | usesStore | needsLocal, keys: oneKey, run: runSetBit, since: "2.2.0", args: "key:key offset:integer value:integer", summary: "Set or clear the bit at offset in the string value stored at key"},
-		{name: "getbit", arity: 3, flags: reads | usesStore | fast, keys: oneKey, run: runGetBit, since: "2.2.0", args: "key:key offset:integer", summary: "Get the bit value at offset in the string value stored at key"},
-	}
-}
-
-// edit sets a value that was made from an old one, whose expiry it keeps.
+// edit replaces the value of old by one that was made from it, and keeps the expiry.
 func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
 	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
 }
@@ -68,9 +62,9 @@ func runAppend(c *conn, args [][]byte) error {
 	if old.Yes && len(old.Entry.Value)+len(args[2]) > maxBulk {
 		return errTooLong
 	}
-	encoding := EncodingAuto
-	if old.Yes {
-		encoding = EncodingRaw
+	encoding := EncodingRaw
+	if !old.Yes {
+		encoding = EncodingAuto
 	}
 	value := append(bytes.Clone(old.Entry.Value), args[2]...)
 	err = c.edit(old, value, encoding, "append")
@@ -131,8 +125,8 @@ func runIncrByFloat(c *conn, args [][]byte) error {
 	return err
 }
 
-// parseBitOffset returns the byte that a bit is in, and the bit's mask: bit 0 of a byte is its
-// highest.
+// parseBitOffset returns the index of the byte with a bit, and the bit's mask. Bit 0 of a byte is
+// the highest.
 func parseBitOffset(arg []byte) (at int, mask byte, err error) {
 	n, ok := parseInt(arg)
 	if !ok || n < 0 || n/8 >= maxBulk {
@@ -153,7 +147,7 @@ func runGetBit(c *conn, args [][]byte) error {
 	return err
 }
 
-// runSetBit writes nothing if the bit exists and has that value.
+// runSetBit writes nothing if the value has the bit and it does not change.
 func runSetBit(c *conn, args [][]byte) error {
 	at, mask, err := parseBitOffset(args[2])
 	if err != nil {

@@ -45,8 +45,8 @@ func parseExpireOptions(words [][]byte) (o expireOptions, err error) {
 	return o, nil
 }
 
-// allow reports whether the expiry of a key may be changed from one time to another, which is
-// in milliseconds.
+// allow reports whether the expiry of a key may change from a time to another one, in
+// milliseconds since the Unix epoch.
 func (o expireOptions) allow(from time.Time, to int64) bool {
 	never := from.IsZero()
 	switch {

@@ -1,18 +1,19 @@
 package redis
 
-// match tells whether text matches a pattern of Redis: `*` is any bytes, `?` is one,
-// `[a-z]` and `[^a]` are one that is or is not of a class, and a backslash takes the meaning from
-// what follows it.
+// match reports whether text matches a glob pattern of Redis. `*` matches any bytes, `?` matches
+// one byte, `[a-z]` and `[^a]` match one byte by a class, and a backslash makes the next byte
+// literal.
 //
-// Only the last `*` is ever tried again: what an earlier one took can stay as short as
-// possible. So the time is at most the product of the lengths.
+// After a mismatch, only the last `*` is tried again with a longer match: the shortest match of
+// the earlier ones is always enough. The time is at most proportional to the product of the
+// lengths.
 //
-// As in Redis, bytes of a range are signed, and nothing but an empty pattern matches an empty text.
+// As in Redis, the bytes of a range are signed, and only the empty pattern matches the empty text.
 func match(pattern, text []byte) bool {
 	if len(text) == 0 {
 		return len(pattern) == 0
 	}
-	star, from := -1, 0
+	star, from := -1, 0 // the last * in pattern, and where the text after its match begins
 	p, t := 0, 0
 	for t < len(text) {
 		if p < len(pattern) && pattern[p] == '*' {
@@ -38,8 +39,8 @@ func match(pattern, text []byte) bool {
 	return p == len(pattern)
 }
 
-// matchOne matches one byte against the beginning of a pattern, which is not `*`, and
-// returns how much of the pattern that was.
+// matchOne reports whether a byte matches the beginning of a pattern, which is not `*`. width is
+// the length of that part of the pattern.
 func matchOne(pattern []byte, c byte) (width int, ok bool) {
 	switch pattern[0] {
 	case '?':
@@ -54,8 +55,8 @@ func matchOne(pattern []byte, c byte) (width int, ok bool) {
 	return 1, pattern[0] == c
 }
 
-// matchClass matches a byte against a class. A class that is not closed ends with the
-// pattern.
+// matchClass reports whether a byte matches the class that a pattern begins with. A class without
+// a closing bracket extends to the end of the pattern.
 func matchClass(pattern []byte, c byte) (width int, ok bool) {
 	i := 1
 	not := i < len(pattern) && pattern[i] == '^'
@@ -78,7 +79,8 @@ func matchClass(pattern []byte, c byte) (width int, ok bool) {
 	return min(i+1, len(pattern)), ok != not
 }
 
-// literalPrefix returns what every text that matches a pattern begins with.
+// literalPrefix returns the part of a pattern before its first special byte. Every text that
+// matches the pattern begins with it.
 func literalPrefix(pattern []byte) []byte {
 	for i, c := range pattern {
 		if c == '*' || c == '?' || c == '[' || c == '\\' {

@@ -42,7 +42,7 @@ func serverCommands() []*command {
 	}
 }
 
-// sections are the parts of INFO, in order.
+// sections are the sections of INFO, in order.
 var sections = []struct {
 	name  string
 	lines func(c *conn) []string
@@ -130,7 +130,7 @@ func runRole(c *conn, _ [][]byte) error {
 	return c.reply([]any{"master", offset, replicas})
 }
 
-// runWait does not wait, as there will be no replicas.
+// runWait does not wait: there are no replicas.
 func runWait(c *conn, args [][]byte) error {
 	if _, err := integerArg(args[1]); err != nil {
 		return err
@@ -145,11 +145,7 @@ func runWait(c *conn, args [][]byte) error {
 }
 
 func runTime(c *conn, _ [][]byte) error {
-	now := time.Now()
-	if c.s.local != nil {
-		now = c.s.local.Now()
-	}
-	us := now.UnixMicro()
+	us := c.time().UnixMicro()
 	return c.reply([]string{itoa(us / 1e6), itoa(us % 1e6)})
 }
 

@@ -43,7 +43,7 @@ func runDel(c *conn, args [][]byte) error {
 	return c.count(opPerKey(Del, args[1:]), c.sendDel)
 }
 
-// count replies with how many operations found a key. It calls done for each.
+// count carries out operations and replies with how many found their key. It calls done after each.
 func (c *conn) count(ops []Op, done func(*Op)) error {
 	n := int64(0)
 	err := c.each(ops, func(op *Op) {
@@ -60,7 +60,7 @@ func runDelIfEq(c *conn, args [][]byte) error {
 	return c.count([]Op{{Verb: VDel, Key: args[1], Value: args[2]}}, c.sendDel)
 }
 
-// runDelEx knows only the condition IFEQ of Redis 8.4.
+// runDelEx supports only the condition IFEQ.
 func runDelEx(c *conn, args [][]byte) error {
 	switch {
 	case len(args) == 2:
@@ -116,8 +116,8 @@ func runRename(c *conn, args [][]byte) error {
 	return c.reply(renamed)
 }
 
-// replaced sends the event of a new key after a command has replaced an old one. In Redis it
-// deletes that first.
+// replaced sends the event of a new key after a command has replaced an old one: Redis deletes
+// the old key first.
 func (c *conn) replaced(old *Op) {
 	if old.Yes {
 		c.event(classNew, "new", old.Key)
@@ -164,22 +164,17 @@ func runCopy(c *conn, args [][]byte) error {
 	return c.reply(1)
 }
 
-// databaseArg reads the number of a database.
-func databaseArg(arg []byte) (int64, error) {
-	n, err := integerArg(arg)
-	if err == nil && (n > math.MaxInt32 || n < math.MinInt32) {
-		err = &Error{Text: "value is out of range, value must between -2147483648 and 2147483647"}
-	}
-	return n, err
-}
-
 // checkDatabase refuses every database but 0.
 func checkDatabase(arg []byte) error {
-	n, err := databaseArg(arg)
-	if err == nil && n != 0 {
-		err = errDatabase
+	switch n, err := integerArg(arg); {
+	case err != nil:
+		return err
+	case n > math.MaxInt32 || n < math.MinInt32:
+		return &Error{Text: "value is out of range, value must between -2147483648 and 2147483647"}
+	case n != 0:
+		return errDatabase
 	}
-	return err
+	return nil
 }
 
 // runMove refuses every database: the key is in the only one.

@@ -83,11 +83,12 @@ func runExec(c *conn, _ [][]byte) error {
 	queue, mark := c.queue, c.mark
 	c.discard()
 	c.array(len(queue))
+	c.executing = true
 	for _, q := range queue {
 		c.mark = len(c.w)
 		c.execute(q.cmd, q.args)
 	}
-	c.mark = mark
+	c.mark, c.executing = mark, false
 	return nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// class is a class of events, or several, as flags of notify-keyspace-events.
+// A class is a set of classes of events: the flags of notify-keyspace-events.
 type class uint32
 
 const (
@@ -37,7 +37,7 @@ var classLetters = []struct {
 	{'e', classEvicted}, {'t', classStream}, {'d', classModule}, {'n', classNew}, {'K', classKeyspace}, {'E', classKeyevent}, {'m', classMiss},
 }
 
-// CheckNotify returns what is wrong with the flags of notify-keyspace-events.
+// CheckNotify returns an error if flags is not a value of notify-keyspace-events.
 func CheckNotify(flags string) error {
 	if _, ok := parseClasses(flags); !ok {
 		return fmt.Errorf("notification flags %.32q: want letters of Ag$lshzxeKEtdmn", flags)
@@ -114,13 +114,15 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	}
 }
 
-// Changed sends the events of a change. A backend must report changes in the order in which
-// they happened, and a [Local] those while it is locked.
+// Changed sends the events of a change. A backend must report changes in their order, and a
+// [Local] while it is locked.
 func (s *Server) Changed(ch Change) {
-	if s.local != nil {
-		s.touch(ch.Key)
+	if len(s.watched) > 0 { // only of a Local, which is locked
+		for c := range s.watched[string(ch.Key)] {
+			c.dirty.Store(true)
+		}
 	}
-	from := s.active // nil unless the backend is local
+	from := s.active // nil if the backend is remote
 	if ch.New {
 		s.event(from, classNew, "new", ch.Key)
 	}
@@ -138,35 +140,20 @@ func (s *Server) Changed(ch Change) {
 	}
 }
 
-// touch marks the transactions that watch a key. The backend is locked.
-func (s *Server) touch(key []byte) {
-	if len(s.watched) == 0 {
-		return
-	}
-	for c := range s.watched[string(key)] {
-		c.dirty.Store(true)
-	}
-}
-
-// Lost reports that changes of a key, of any key if it is nil, may have been missed. It closes
-// the connections that have subscribed to them.
+// Lost reports that changes of a key may have been missed, or changes of any key if key is nil.
+// It closes the connections that subscribed to those changes.
 func (s *Server) Lost(key []byte, reason string) {
-	lost := make(map[*conn]struct{})
-	collect := func(subs []*conn) {
-		for _, c := range subs {
-			lost[c] = struct{}{}
-		}
-	}
+	var lost []*conn // a connection may be in it several times
 	s.mu.Lock()
 	for name, subs := range s.channels.subscribers {
 		of, all, ok := cutChannel([]byte(name))
 		if ok && (key == nil || all || bytes.Equal(of, key)) {
-			collect(subs)
+			lost = append(lost, subs...)
 		}
 	}
 	for name, subs := range s.patterns.subscribers {
 		if mayNotify([]byte(name)) {
-			collect(subs)
+			lost = append(lost, subs...)
 		}
 	}
 	for name, calls := range s.watching {
@@ -174,9 +161,9 @@ func (s *Server) Lost(key []byte, reason string) {
 	}
 	s.mu.Unlock()
 	if len(lost) > 0 {
-		s.log.Warn("closing subscribers that may have missed changes", "connections", len(lost), "key", string(key), "reason", reason)
+		s.log.Warn("closing subscribers that may have missed changes", "subscriptions", len(lost), "key", string(key), "reason", reason)
 	}
-	for c := range lost {
+	for _, c := range lost {
 		c.close()
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Seen is a command of a client and its reply, for [Options.Observe]. Its content is valid
-// until that function returns.
+// A Seen is a command of a client and its reply, for [Options.Observe]. It is valid until that
+// function returns.
 type Seen struct {
 	Who  *Caller
 	Name string // of the command, in lower case, such as set or config|get; at most 32 bytes if it is unknown
@@ -21,20 +21,23 @@ type Seen struct {
 	Value   []byte
 	Options [][]byte
 
-	Reply   []byte // RESP2 or RESP3, as the client chose
-	Version []byte // that came with the reply of a remote store; empty: none
+	Reply   []byte // RESP2 or RESP3, as the client chose; of a reply that is sent in parts only the beginning
+	Version []byte // of a remote store's reply; empty: none
 	Took    time.Duration
 	Store   bool // the command uses the store
 	Locked  bool // the Local is locked
 }
 
-// observe reports a command that has replied to Options.Observe. cmd is nil if there is none of
-// that name; began is zero if the command was refused.
+// observe passes a command and its reply to Options.Observe. cmd is nil if the command is
+// unknown; began is zero if it was refused.
 func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	if c.s.opts.Observe == nil {
 		return
 	}
 	s := Seen{Who: &c.who, Reply: c.w[min(c.mark, len(c.w)):], Version: c.version, Locked: c.locked}
+	if c.sentHead != nil {
+		s.Reply = c.sentHead
+	}
 	c.version = nil
 	if !began.IsZero() {
 		s.Took = time.Since(began)
@@ -54,7 +57,7 @@ func (s *Seen) arguments(cmd *command, args [][]byte) {
 	if cmd.keys != oneKey {
 		return
 	}
-	at := 0 // where the value is
+	at := 0 // index of the value; 0: none
 	switch cmd.name {
 	case "set", "setnx", "getset", "append", "delifeq", "ss.set", "ss.vdel":
 		at = 2
@@ -80,8 +83,8 @@ func (s *Seen) Refused() (text string, refused bool) {
 	return text, true
 }
 
-// Missed reports whether the reply means that a key is missing or a condition was not met, and
-// which of them.
+// Missed reports whether the reply means that a key is missing or that a condition was not met.
+// why says which.
 func (s *Seen) Missed() (why string, missed bool) {
 	reply := string(s.Reply)
 	null := reply == "$-1\r\n" || reply == "_\r\n" || reply == "*-1\r\n"
@@ -114,8 +117,8 @@ func (s *Seen) hasOption(lower string) bool {
 	return slices.ContainsFunc(s.Options, func(o []byte) bool { return equalFold(o, lower) })
 }
 
-// Summary returns the reply in a few words: a status or a number as it is, the size of anything
-// longer.
+// Summary returns the reply in a few words: a status or a number itself, and the size of other
+// replies.
 func (s *Seen) Summary() string {
 	if len(s.Reply) == 0 {
 		return "no reply"

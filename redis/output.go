@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"sync"
@@ -8,14 +9,16 @@ import (
 	"time"
 )
 
-// output is what waits to be sent to a client. Whoever appends to it flushes it or wakes the
-// writer.
+// An output is the bytes that wait to be sent to a client. A goroutine that appends to it must
+// flush it or wake the writer.
 type output struct {
 	mu      sync.Mutex
 	wake    sync.Cond
 	pending []byte
-	spare   []byte // an empty buffer that becomes pending
-	writing bool
+	spare   []byte      // an empty buffer that becomes pending
+	partial bool        // pending ends in the middle of a reply; set by the client's goroutine with mu locked
+	held    []byte      // messages that wait for the end of that reply
+	writing bool        // a goroutine is writing
 	writer  bool        // a goroutine waits on wake
 	closed  atomic.Bool // set with mu locked
 }
@@ -23,24 +26,32 @@ type output struct {
 const (
 	// maxPending is how many bytes may wait for a subscriber, as in Redis.
 	maxPending = 32 << 20
-	// fullOutput is how many bytes of replies make a client wait until it has read them.
+	// fullOutput is how many bytes of replies may wait before the client's next request, or the
+	// next part of a reply, waits until they are written.
 	fullOutput = 1 << 20
 	// maxSpare is the largest buffer that is reused.
 	maxSpare = 256 << 10
-	// maxStall is how long a client that reads nothing is waited for, as Redis does with
-	// subscribers. Progress is measured in parts of maxPart bytes.
+	// maxStall is how long a client may read nothing before it is disconnected. It must read
+	// maxPart bytes in that time.
 	maxStall = time.Minute
 	maxPart  = 64 << 10
+	// maxHead is how many bytes of a reply that is sent in parts are kept for Options.Observe.
+	maxHead = 64
 )
 
 // commit moves the replies to the output, or drops them if the connection is closed.
 func (c *conn) commit() {
-	if len(c.w) == 0 {
+	o := &c.out
+	if len(c.w) == 0 && !o.partial {
 		return
 	}
-	o := &c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.partial = c.sentHead != nil
+	if !o.partial && len(o.held) > 0 {
+		c.w = append(c.w, o.held...)
+		o.held = nil
+	}
 	if o.closed.Load() {
 		c.w = nil
 	} else if len(o.pending) == 0 {
@@ -52,14 +63,35 @@ func (c *conn) commit() {
 	c.mark = 0
 }
 
+// sendPart sends the replies and the begun part of the running one, if they are so large that
+// the client must read them first. Meanwhile other clients may use the Local. It returns false if
+// the connection is closed. The replies of a transaction are one part.
+func (c *conn) sendPart() bool {
+	if len(c.w) < fullOutput || c.executing || c.s.local == nil {
+		return true
+	}
+	if c.muted {
+		c.w = c.w[:c.muteFrom]
+		return true
+	}
+	if c.sentHead == nil {
+		c.sentHead = bytes.Clone(c.w[c.mark:min(c.mark+maxHead, len(c.w))])
+	}
+	c.unlock()
+	open := c.flush()
+	c.lock()
+	return open
+}
+
 func (o *output) length() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.pending)
 }
 
-// flush writes what is pending, and what is added meanwhile. If another goroutine is writing,
-// flush waits until little is left. It returns false if the connection is closed.
+// flush writes all pending bytes, also those that are added meanwhile. If another goroutine is
+// writing, flush returns as soon as less than fullOutput is pending. It returns false if the
+// connection is closed.
 func (c *conn) flush() bool {
 	c.commit()
 	o := &c.out
@@ -95,7 +127,7 @@ func (c *conn) writePending() {
 	o.wake.Broadcast()
 }
 
-// write writes replies and messages, once the changes that they are about are durable.
+// write writes replies and messages after it has made the changes that they report durable.
 func (c *conn) write(p []byte) error {
 	if sync := c.s.opts.Sync; sync != nil {
 		if err := sync(); err != nil {
@@ -125,8 +157,7 @@ func (c *conn) write(p []byte) error {
 	return c.nc.SetWriteDeadline(time.Time{}) // TryWrite would fail after it
 }
 
-// startWriter starts the goroutine that writes messages. It runs from the first subscription
-// on.
+// startWriter starts the goroutine that writes messages, when the client first subscribes.
 func (c *conn) startWriter() {
 	o := &c.out
 	o.mu.Lock()
@@ -153,7 +184,7 @@ func (c *conn) writeMessages() {
 // end marks the output as closed and frees its buffers. o.mu is held.
 func (o *output) end() {
 	o.closed.Store(true)
-	o.pending, o.spare = nil, nil
+	o.pending, o.spare, o.held = nil, nil, nil
 	o.wake.Broadcast()
 }
 
@@ -163,23 +194,25 @@ func (c *conn) close() {
 	o.mu.Lock()
 	o.end()
 	o.mu.Unlock()
-	_ = c.nc.Close() // the client is told nothing more
+	_ = c.nc.Close() // nothing more is sent, so its error does not matter
 }
 
-// send sends a message of another client.
+// send sends a message that another connection has published. It does not block.
 func (c *conn) send(message []byte) {
 	o := &c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.closed.Load():
-	case len(o.pending)+len(message) > maxPending:
+	case len(o.pending)+len(o.held)+len(message) > maxPending:
 		o.end()
 		// Close may block on a TLS connection whose peer does not read.
 		c.s.running.Go(func() {
 			c.s.log.Warn("closing a subscriber that reads too slowly", "client", c.who.ID, "pending", maxPending)
 			c.close()
 		})
+	case o.partial:
+		o.held = append(o.held, message...)
 	default:
 		o.pending = append(o.pending, message...)
 		o.wake.Broadcast()

@@ -1,11 +1,9 @@
 package redis_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -16,17 +14,18 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/redis"
+	"github.com/sscli/sscli/redis/redistest"
 )
 
-// far is a remote backend in front of an emulator: it does what requests of the store's
-// protocol can do, and no more.
+// A far is a remote backend in front of an emulator: it can do only what the store's protocol
+// can.
 type far struct {
 	store *emulator.Server
 
 	mu       sync.Mutex
 	fail     error // of each operation
 	watching []string
-	held     chan struct{} // what Watch waits for before it returns; see hold
+	held     chan struct{} // Watch waits for it; see hold
 }
 
 func (f *far) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
@@ -105,8 +104,8 @@ func (f *far) Watch(_ context.Context, key []byte) error {
 	return err
 }
 
-// hold has the next Watch wait. It returns the channel that tells that it does, and that
-// lets it go.
+// hold makes the next Watch wait. It returns a channel that receives when Watch has begun, and
+// that lets Watch return when it is closed.
 func (f *far) hold() chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,61 +131,34 @@ func (f *far) failWith(err error) {
 	f.mu.Unlock()
 }
 
-// a peer is a client that reads lines.
+// A peer is a client whose replies are compared line by line.
 type peer struct {
-	t  *testing.T
-	nc net.Conn
-	r  *bufio.Reader
+	*redistest.Client
+	t *testing.T
 }
 
 func (p *peer) send(command string) {
 	p.t.Helper()
-	words := strings.Fields(command)
-	b := fmt.Appendf(nil, "*%d\r\n", len(words))
-	for _, w := range words {
-		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(w), w)
-	}
-	if _, err := p.nc.Write(b); err != nil {
+	if err := p.Send(strings.Fields(command)...); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// next reads a reply of so many lines, joined by spaces.
-func (p *peer) next(lines int) string {
+// next returns the lines of the next reply or message, joined by spaces.
+func (p *peer) next() string {
 	p.t.Helper()
-	var all []string
-	for range lines {
-		if err := p.nc.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-			p.t.Fatal(err)
-		}
-		line, err := p.r.ReadString('\n')
-		if err != nil {
-			p.t.Fatalf("%v after %q", err, all)
-		}
-		all = append(all, strings.TrimSuffix(line, "\r\n"))
+	f, err := p.Frame()
+	if err != nil {
+		p.t.Fatalf("%v after %q", err, f)
 	}
-	return strings.Join(all, " ")
+	return strings.TrimSuffix(strings.ReplaceAll(string(f), "\r\n", " "), " ")
 }
 
 func (p *peer) expect(command, want string) {
 	p.t.Helper()
 	p.send(command)
-	lines := 1
-	if want[0] != '-' {
-		lines = len(strings.Fields(want))
-	}
-	if got := p.next(lines); got != want {
+	if got := p.next(); got != want {
 		p.t.Errorf("%s: %s, want %s", command, got, want)
-	}
-}
-
-func (p *peer) ended() {
-	p.t.Helper()
-	if err := p.nc.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		p.t.Fatal(err)
-	}
-	if rest, err := io.ReadAll(p.r); err != nil && !errors.Is(err, net.ErrClosed) && strings.Contains(err.Error(), "timeout") {
-		p.t.Errorf("still open after %q: %v", rest, err)
 	}
 }
 
@@ -209,12 +181,7 @@ func startFar(t *testing.T, o redis.Options) (f *far, srv *redis.Server, dial fu
 		}
 	})
 	return f, srv, func() *peer {
-		nc, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { nc.Close() })
-		return &peer{t: t, nc: nc, r: bufio.NewReader(nc)}
+		return &peer{redistest.Dial(t, "tcp", ln.Addr().String()), t}
 	}
 }
 
@@ -249,7 +216,7 @@ func TestRemote(t *testing.T) {
 	} {
 		if c.want == "" {
 			p.send(c.command)
-			p.next(4)
+			p.next()
 			continue
 		}
 		p.expect(c.command, c.want)
@@ -285,7 +252,7 @@ func TestRemoteWatches(t *testing.T) {
 		c.expect("SUBSCRIBE __keyspace@0__:k", "*3 $9 subscribe $16 __keyspace@0__:k :1")
 	}
 	other.expect("SUBSCRIBE news __keyspace@0__:j", "*3 $9 subscribe $4 news :1")
-	other.next(6)
+	other.next()
 	if got := f.watched(); got != "k j" {
 		t.Errorf("watching %s", got)
 	}
@@ -294,7 +261,7 @@ func TestRemoteWatches(t *testing.T) {
 	for _, event := range []string{"set", "expire", "expired"} {
 		want := fmt.Sprintf("*3 $7 message $16 __keyspace@0__:k $%d %s", len(event), event)
 		for _, c := range []*peer{p, q} {
-			if got := c.next(7); got != want {
+			if got := c.next(); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
@@ -304,7 +271,7 @@ func TestRemoteWatches(t *testing.T) {
 		t.Errorf("watching %s after one of two has left", got)
 	}
 	srv.Lost([]byte("k"), "a gap")
-	q.ended()
+	q.Closed(t)
 	for begin := time.Now(); f.watched() != "j" && time.Since(begin) < 30*time.Second; {
 		p.expect("PING", "+PONG")
 	}
@@ -312,9 +279,9 @@ func TestRemoteWatches(t *testing.T) {
 		t.Errorf("watching %s after all have left", got)
 	}
 	p.expect("PUBLISH news x", ":1")
-	other.next(7)
+	other.next()
 	srv.Lost(nil, "a gap")
-	other.ended()
+	other.Closed(t)
 }
 
 // TestWatchBesideUnsubscribe: one client subscribes while the last other one leaves.
@@ -327,14 +294,14 @@ func TestWatchBesideUnsubscribe(t *testing.T) {
 	held <- struct{}{}
 	p.expect("UNSUBSCRIBE", "*3 $11 unsubscribe $16 __keyspace@0__:k :0")
 	close(held)
-	if got, want := q.next(6), "*3 $9 subscribe $16 __keyspace@0__:k :1"; got != want {
+	if got, want := q.next(), "*3 $9 subscribe $16 __keyspace@0__:k :1"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got := f.watched(); got != "k" {
 		t.Errorf("watching %q, want k", got)
 	}
 	srv.Changed(redis.Change{Key: []byte("k"), Kind: redis.Stored})
-	if got, want := q.next(7), "*3 $7 message $16 __keyspace@0__:k $3 set"; got != want {
+	if got, want := q.next(), "*3 $7 message $16 __keyspace@0__:k $3 set"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -350,7 +317,7 @@ func TestLostBesideSubscribe(t *testing.T) {
 		srv.Lost([]byte("another"), "a gap")
 		srv.Lost(key, "a gap")
 		close(held)
-		p.ended()
+		p.Closed(t)
 	}
 	f, srv, dial := startFar(t, redis.Options{Notify: "KEA"})
 	p := dial()
@@ -359,7 +326,7 @@ func TestLostBesideSubscribe(t *testing.T) {
 	held <- struct{}{}
 	srv.Lost([]byte("another"), "a gap")
 	close(held)
-	p.next(6)
+	p.next()
 	p.expect("UNSUBSCRIBE", "*3 $11 unsubscribe $16 __keyspace@0__:k :0")
 }
 
@@ -370,10 +337,10 @@ func TestRemotePatterns(t *testing.T) {
 	p.expect("PSUBSCRIBE *", "*3 $10 psubscribe $1 * :1")
 	srv.Changed(redis.Change{Key: []byte("k"), Kind: redis.Deleted})
 	for _, want := range []string{"*4 $8 pmessage $1 * $16 __keyspace@0__:k $3 del", "*4 $8 pmessage $1 * $18 __keyevent@0__:del $1 k"} {
-		if got := p.next(9); got != want {
+		if got := p.next(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	srv.Lost([]byte("k"), "a gap")
-	p.ended()
+	p.Closed(t)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"strings"
 )
 
 // Limits of what a client may send, checked before memory is allocated. They are those of Redis,
@@ -24,7 +25,10 @@ const (
 // errRequestTooLong closes a connection without a reply, as Redis does.
 var errRequestTooLong = errors.New("a request is longer than 1 GiB")
 
-// protocolError is the error of bytes that are not a request. It closes the connection.
+// errIncomplete means that more bytes of a request must be read first.
+var errIncomplete = errors.New("the request is incomplete")
+
+// A protocolError is the error of bytes that are not a request. It closes the connection.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
@@ -46,8 +50,8 @@ type requestReader struct {
 	size       int // bytes of the last request
 }
 
-// fullness returns the length of the running request, of the bytes after it, and of the rest of
-// the buffer.
+// fullness returns the lengths of the running request, of the unread bytes after it, and of the
+// free part of the buffer.
 func (r *requestReader) fullness() (request, unread, free int) {
 	return r.size, r.end - r.begin, len(r.buf) - (r.end - r.begin)
 }
@@ -86,87 +90,70 @@ func (r *requestReader) fill(from io.Reader) error {
 	return err
 }
 
-// next returns the arguments of the next request, valid until fill is called, or nil if more
-// must be read first.
-func (r *requestReader) next() ([][]byte, error) {
+// next returns the arguments of the next request, valid until fill is called. It returns
+// errIncomplete if fill must be called first.
+func (r *requestReader) next() (args [][]byte, err error) {
 	for r.begin < r.end {
-		if r.left == 0 {
-			if r.buf[r.begin] != '*' {
-				args, complete, err := r.inline()
-				if err != nil || !complete || len(args) > 0 {
-					return args, err
-				}
-				continue
-			}
-			complete, err := r.header()
-			if err != nil || !complete {
+		switch {
+		case r.left > 0:
+			return r.arguments()
+		case r.buf[r.begin] == '*':
+			if err := r.header(); err != nil {
 				return nil, err
 			}
-			if r.left == 0 {
-				r.begin, r.pos = r.begin+r.pos, 0
-				continue
+		default:
+			if args, err = r.inline(); err != nil || len(args) > 0 {
+				return args, err
 			}
 		}
-		return r.arguments()
 	}
-	return nil, nil
+	return nil, errIncomplete
 }
 
-// line returns the line at pos, without its CR LF.
-func (r *requestReader) line(tooLong string) (text []byte, complete bool, err error) {
+// length reads a line of a byte such as $ and a number. ok is false if that is not a number.
+func (r *requestReader) length(tooLong string) (n int64, ok bool, err error) {
 	rest := r.buf[r.begin+r.pos : r.end]
 	i := bytes.IndexByte(rest, '\r')
-	if i < 0 {
-		if len(rest) > maxInline {
-			return nil, false, protocolError(tooLong)
-		}
-		return nil, false, nil
-	}
-	if i+2 > len(rest) {
-		return nil, false, nil
+	switch {
+	case i < 0 && len(rest) > maxInline:
+		return 0, false, protocolError(tooLong)
+	case i < 0 || i+2 > len(rest):
+		return 0, false, errIncomplete
 	}
 	r.pos += i + 2
-	return rest[:i], true, nil
+	n, ok = parseInt(rest[1:i])
+	return n, ok, nil
 }
 
-// length reads the line of a kind, such as $, and a number.
-func (r *requestReader) length(tooLong string) (n int64, valid, complete bool, err error) {
-	text, complete, err := r.line(tooLong)
-	if err != nil || !complete {
-		return 0, false, false, err
-	}
-	n, valid = parseInt(text[1:])
-	return n, valid, true, nil
-}
-
-// header reads the number of arguments.
-func (r *requestReader) header() (complete bool, err error) {
-	n, ok, complete, err := r.length("too big mbulk count string")
-	if err != nil || !complete {
-		return false, err
-	}
+// header reads the number of arguments. A request without arguments is skipped.
+func (r *requestReader) header() error {
+	n, ok, err := r.length("too big mbulk count string")
 	switch {
+	case err != nil:
+		return err
 	case !ok || n > maxArgs:
-		return false, protocolError("invalid multibulk length")
+		return protocolError("invalid multibulk length")
 	case n > maxArgsUnauthenticated && r.unauthenticated:
-		return false, protocolError("unauthenticated multibulk length")
+		return protocolError("unauthenticated multibulk length")
+	case n <= 0:
+		r.begin, r.pos = r.begin+r.pos, 0
+		return nil
 	}
-	r.left, r.bulk, r.spans = int(max(n, 0)), -1, r.spans[:0]
-	return true, nil
+	r.left, r.bulk, r.spans = int(n), -1, r.spans[:0]
+	return nil
 }
 
-// arguments reads the arguments that are missing.
+// arguments reads the arguments that have not come yet.
 func (r *requestReader) arguments() ([][]byte, error) {
 	for r.left > 0 {
 		if r.bulk < 0 {
 			if r.begin+r.pos < r.end && r.buf[r.begin+r.pos] != '$' {
 				return nil, protocolError("expected '$', got '" + string(r.buf[r.begin+r.pos:r.begin+r.pos+1]) + "'")
 			}
-			n, ok, complete, err := r.length("too big bulk count string")
-			if err != nil || !complete {
-				return nil, err
-			}
+			n, ok, err := r.length("too big bulk count string")
 			switch {
+			case err != nil:
+				return nil, err
 			case !ok || n < 0 || n > maxBulk:
 				return nil, protocolError("invalid bulk length")
 			case n > maxBulkUnauthenticated && r.unauthenticated:
@@ -175,7 +162,7 @@ func (r *requestReader) arguments() ([][]byte, error) {
 			r.bulk = int(n)
 		}
 		if r.end-r.begin-r.pos < r.bulk+2 {
-			return nil, nil
+			return nil, errIncomplete
 		}
 		r.spans = append(r.spans, span{r.pos, r.pos + r.bulk})
 		r.pos += r.bulk + 2
@@ -194,18 +181,17 @@ func (r *requestReader) arguments() ([][]byte, error) {
 }
 
 // inline reads a request that is a line of words, perhaps quoted, as typed into telnet.
-func (r *requestReader) inline() (args [][]byte, complete bool, err error) {
+func (r *requestReader) inline() ([][]byte, error) {
 	rest := r.buf[r.begin:r.end]
 	i := bytes.IndexByte(rest, '\n')
-	if i < 0 {
-		if len(rest) > maxInline {
-			return nil, false, protocolError("too big inline request")
-		}
-		return nil, false, nil
+	switch {
+	case i < 0 && len(rest) > maxInline:
+		return nil, protocolError("too big inline request")
+	case i < 0:
+		return nil, errIncomplete
 	}
-	args, err = splitWords(bytes.TrimSuffix(rest[:i], []byte("\r")))
 	r.begin, r.size = r.begin+i+1, i+1
-	return args, true, err
+	return splitWords(bytes.TrimSuffix(rest[:i], []byte("\r")))
 }
 
 // splitWords splits a line into words as Redis does: between double quotes, \n \r \t \b \a \xHH
@@ -260,29 +246,16 @@ func appendQuoted(dst, text []byte, quote byte) (_ []byte, n int, ok bool) {
 				continue
 			}
 			i++
-			dst = append(dst, unescaped(text[i]))
+			c = text[i]
+			if n := strings.IndexByte("nrtba", c); n >= 0 {
+				c = "\n\r\t\b\a"[n]
+			}
+			dst = append(dst, c)
 		default:
 			dst = append(dst, c)
 		}
 	}
 	return dst, len(text), false
-}
-
-func unescaped(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'b':
-		return '\b'
-	case 'a':
-		return '\a'
-	default:
-		return c
-	}
 }
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

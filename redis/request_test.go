@@ -25,11 +25,11 @@ func readAll(r io.Reader, unauthenticated bool) (requests [][][]byte, largest in
 		for {
 			args, err := in.next()
 			largest = max(largest, len(in.buf))
+			if err == errIncomplete {
+				break
+			}
 			if err != nil {
 				return requests, largest, err
-			}
-			if args == nil {
-				break
 			}
 			var kept [][]byte
 			for _, a := range args {

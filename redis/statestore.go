@@ -63,7 +63,7 @@ func (op *Op) parseOptions(words [][]byte) error {
 }
 
 func runSSSet(c *conn, args [][]byte) error {
-	op := Op{Verb: Set, Key: args[1], Value: args[2]}
+	op := Op{Verb: Set, Key: args[1], Value: args[2], Protocol: true}
 	if err := op.parseOptions(args[3:]); err != nil {
 		return err
 	}
@@ -86,11 +86,11 @@ func runSSSet(c *conn, args [][]byte) error {
 }
 
 func runSSDel(c *conn, args [][]byte) error {
-	return c.deleteWithToken(Op{Verb: Del, Key: args[1]}, args[2:])
+	return c.deleteWithToken(Op{Verb: Del, Key: args[1], Protocol: true}, args[2:])
 }
 
 func runSSVDel(c *conn, args [][]byte) error {
-	return c.deleteWithToken(Op{Verb: VDel, Key: args[1], Value: args[2]}, args[3:])
+	return c.deleteWithToken(Op{Verb: VDel, Key: args[1], Value: args[2], Protocol: true}, args[3:])
 }
 
 // deleteWithToken replies as the store does: 1, 0 if there was no key, -1 if it had another

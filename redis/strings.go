@@ -3,6 +3,7 @@ package redis
 import (
 	"bytes"
 	"math"
+	"net"
 	"strings"
 	"time"
 )
@@ -30,14 +31,14 @@ func stringCommands() []*command {
 	}
 }
 
-// do carries out one operation. What the outcome borrows from a Local is valid until an
-// operation changes a key.
+// do carries out one operation. The outcome may have parts of a Local's memory, which are valid
+// until an operation changes a key.
 func (c *conn) do(op Op) (Op, error) {
 	done := c.doInPlace(&op)
 	return *done, done.Err
 }
 
-// doInPlace is do without a copy of the outcome, which the next operation overwrites.
+// doInPlace is do without a copy of the outcome: the next operation overwrites it.
 func (c *conn) doInPlace(op *Op) *Op {
 	c.op[0] = *op
 	c.s.opts.Backend.Do(c.s.ctx, &c.who, c.op[:])
@@ -47,8 +48,8 @@ func (c *conn) doInPlace(op *Op) *Op {
 	return &c.op[0]
 }
 
-// each carries out operations and calls done after each, in their order. On a Local it does all
-// or nothing.
+// each carries out operations and calls done after each, in their order. A Local carries out all
+// or none. Other clients may write between the reads of a reply that is sent in parts.
 func (c *conn) each(ops []Op, done func(*Op)) error {
 	backend, step := c.s.opts.Backend, max(len(ops), 1)
 	if local := c.s.local; local != nil {
@@ -57,6 +58,7 @@ func (c *conn) each(ops []Op, done func(*Op)) error {
 		}
 		step = 1 // so that the events of each come after its own change
 	}
+	read := len(ops) > 0 && ops[0].Verb == Get
 	for ; len(ops) > 0; ops = ops[step:] {
 		backend.Do(c.s.ctx, &c.who, ops[:step])
 		for i := range ops[:step] {
@@ -68,11 +70,14 @@ func (c *conn) each(ops []Op, done func(*Op)) error {
 			c.version = ops[i].Entry.Version
 			done(&ops[i])
 		}
+		if read && !c.sendPart() {
+			return net.ErrClosed
+		}
 	}
 	return nil
 }
 
-// opPerKey makes an operation of each key.
+// opPerKey returns an operation for each key.
 func opPerKey(verb Verb, keys [][]byte) []Op {
 	ops := make([]Op, len(keys))
 	for i, key := range keys {
@@ -81,7 +86,7 @@ func opPerKey(verb Verb, keys [][]byte) []Op {
 	return ops
 }
 
-// get looks a key up for a command that only reads it.
+// get reads a key for a command that does not write it.
 func (c *conn) get(key []byte) (Op, error) {
 	op, err := c.do(Op{Verb: Get, Key: key})
 	c.missed(&op)
@@ -95,7 +100,7 @@ func (c *conn) missed(op *Op) {
 	}
 }
 
-// lookup looks a key up for a command that changes it. It sends no event.
+// lookup reads a key for a command that may write it. It does not send the event of a miss.
 func (c *conn) lookup(key []byte) (Op, error) {
 	return c.do(Op{Verb: Get, Key: key, ForUpdate: true})
 }
@@ -174,14 +179,27 @@ type timeUnit struct {
 	absolute bool // since the Unix epoch, not from now on
 }
 
-// timeUnits are the units that options of SET and GETEX name.
-var timeUnits = map[string]timeUnit{"ex": {seconds: true}, "px": {}, "exat": {seconds: true, absolute: true}, "pxat": {absolute: true}}
+// parseTimeUnit returns the unit that an option of SET or GETEX names in lower case.
+func parseTimeUnit(option string) (_ timeUnit, ok bool) {
+	switch option {
+	case "ex":
+		return timeUnit{seconds: true}, true
+	case "px":
+		return timeUnit{}, true
+	case "exat":
+		return timeUnit{seconds: true, absolute: true}, true
+	case "pxat":
+		return timeUnit{absolute: true}, true
+	default:
+		return timeUnit{}, false
+	}
+}
 
 // parseSetOptions reads options in any order, of GETEX or of SET.
 func parseSetOptions(words [][]byte, getex bool) (o setOptions, err error) {
 	for i := 0; i < len(words); i++ {
 		w := string(bytes.ToLower(words[i]))
-		unit, isTime := timeUnits[w]
+		unit, isTime := parseTimeUnit(w)
 		switch {
 		case w == "nx" && !o.xx && !getex:
 			o.nx = true
@@ -207,7 +225,8 @@ func wrongExpiry(name string) error {
 	return &Error{Text: "invalid expire time in '" + name + "' command"}
 }
 
-// expiryTime reads when a value expires, in milliseconds since the Unix epoch.
+// expiryTime parses an expiry and returns it in milliseconds since the Unix epoch. name is the
+// command, for errors.
 func expiryTime(arg []byte, unit timeUnit, now int64, name string) (at int64, err error) {
 	at, err = integerArg(arg)
 	if err != nil {
@@ -233,8 +252,8 @@ const maxMilli = math.MaxInt64 / 1000
 
 func fromMilli(ms int64) time.Time { return time.UnixMilli(min(ms, maxMilli)) }
 
-// set carries out all forms of SET. name is the command, for errors. With o.get it replies with
-// the old value.
+// set carries out all forms of SET. name is the command, for errors. It replies only if o.get is
+// set, with the old value.
 func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, err error) {
 	op := Op{Verb: Set, Key: key, Value: value}
 	if o.time != nil {
@@ -273,7 +292,7 @@ func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, 
 	return true, nil
 }
 
-// setRemote sends a SET to a remote store, if that can carry it out.
+// setRemote sends a SET to a remote store, or refuses options that such a store does not have.
 func (c *conn) setRemote(name string, op Op, o setOptions) (applied bool, err error) {
 	switch {
 	case o.xx:
@@ -322,13 +341,8 @@ func runSetEX(c *conn, args [][]byte) error {
 }
 
 func runGetSet(c *conn, args [][]byte) error {
-	old, err := c.lookup(args[1])
-	if err != nil {
-		return err
-	}
-	c.missed(&old)
-	c.value(&old)
-	return c.put(&Op{Key: args[1], Value: args[2]}, classString, "set")
+	_, err := c.set("getset", args[1], args[2], setOptions{get: true})
+	return err
 }
 
 func runGetDel(c *conn, args [][]byte) error {
@@ -338,10 +352,9 @@ func runGetDel(c *conn, args [][]byte) error {
 	}
 	c.missed(&old)
 	c.value(&old)
-	if !old.Yes {
-		return nil
+	if old.Yes {
+		_, err = c.delete(args[1])
 	}
-	_, err = c.delete(args[1])
 	return err
 }
 
@@ -378,7 +391,7 @@ func runGetEX(c *conn, args [][]byte) error {
 	return err
 }
 
-// setPairs makes an operation of each key and value after the name of a command.
+// setPairs returns a SET of each key and value after the name of a command.
 func setPairs(args [][]byte) ([]Op, error) {
 	if len(args)%2 == 0 {
 		return nil, wrongArguments(strings.ToLower(string(args[0])))

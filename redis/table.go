@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// flag is a property of a command.
+// A flag is a property of a command.
 type flag uint32
 
 const (
@@ -18,7 +18,7 @@ const (
 	fast
 	loadingOK
 	staleOK
-	noAuth          // allowed before AUTH
+	noAuth          // allowed before a login
 	atOnce          // runs inside a transaction instead of being queued for EXEC
 	whileSubscribed // allowed in RESP2 while the client has subscriptions
 	usesStore       // uses keys or the store's clock
@@ -35,8 +35,8 @@ var shownFlags = []struct {
 	{loadingOK, "loading"}, {staleOK, "stale"}, {fast, "fast"}, {noAuth, "no_auth"},
 }
 
-// keySpec says which arguments are keys, as COMMAND shows it: the first, the last (negative:
-// from the end), and the step between them. The zero value is a command without keys.
+// A keySpec is the indexes of the arguments that are keys, as COMMAND shows them: the first, the
+// last (negative: from the end), and the step between them. Zero: the command has no keys.
 type keySpec struct{ first, last, step int }
 
 var (
@@ -92,7 +92,7 @@ func (cmd *command) accepts(args [][]byte) bool {
 	return len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity
 }
 
-// table is all commands.
+// A table is all commands.
 type table struct {
 	byName map[string]*command
 	rows   []*command
@@ -104,7 +104,7 @@ func newTable() table {
 		name string
 		rows []*command
 	}{
-		{"string", stringCommands()}, {"string", editCommands()}, {"bitmap", bitCommands()}, {"generic", keyCommands()}, {"generic", expiryCommands()},
+		{"string", stringCommands()}, {"string", editCommands()}, {"generic", keyCommands()}, {"generic", expiryCommands()},
 		{"generic", objectCommands()}, {"server", keyspaceCommands()}, {"statestore", storeCommands()}, {"scripting", scriptCommands()},
 		{"pubsub", pubsubCommands()}, {"transactions", transactionCommands()}, {"connection", connectionCommands()}, {"server", serverCommands()},
 	} {

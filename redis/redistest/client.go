@@ -131,6 +131,32 @@ func (c *Client) value(b []byte) ([]byte, error) {
 	return b, nil
 }
 
+// Text returns a frame of RESP2 for comparison: a bulk string as its bytes, "nil", an array in
+// brackets, and everything else as its line.
+func Text(frame []byte) string {
+	text, _ := cutText(frame)
+	return text
+}
+
+// cutText returns the text of the first value in b, and the bytes after it.
+func cutText(b []byte) (text string, rest []byte) {
+	line, rest, _ := bytes.Cut(b, []byte("\r\n"))
+	n, _ := strconv.Atoi(string(line[1:]))
+	switch kind := line[0]; {
+	case kind != '$' && kind != '*':
+		return string(line), rest
+	case n < 0:
+		return "nil", rest
+	case kind == '$':
+		return string(rest[:n]), rest[n+2:]
+	}
+	items := make([]string, n)
+	for i := range items {
+		items[i], rest = cutText(rest)
+	}
+	return "[" + strings.Join(items, " ") + "]", rest
+}
+
 // Until returns the frames before the reply to a PING with that text.
 func (c *Client) Until(text string) (frames [][]byte, err error) {
 	bulk := fmt.Appendf(nil, "$%d\r\n%s\r\n", len(text), text)

@@ -210,3 +210,14 @@ func (s Settings) fullURL() string {
 	u := url.URL{Scheme: scheme, Host: s.Address}
 	return u.String() + s.WebSocket
 }
+
+// IsLoopback reports whether the host of HOST:PORT is this machine's own: localhost, or an
+// address of the loopback interface. It returns an error if the text is not HOST:PORT.
+func IsLoopback(address string) (bool, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, err
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback(), nil
+}

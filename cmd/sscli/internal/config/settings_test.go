@@ -62,3 +62,14 @@ func TestTable(t *testing.T) {
 		}
 	}
 }
+
+func TestIsLoopback(t *testing.T) {
+	for address, want := range map[string]bool{"localhost:1883": true, "127.0.0.1:1": true, "[::1]:1": true, "10.0.0.1:1883": false, "broker:1883": false, ":1883": false} {
+		if got, err := IsLoopback(address); got != want || err != nil {
+			t.Errorf("%s: %v, %v", address, got, err)
+		}
+	}
+	if _, err := IsLoopback("x"); err == nil {
+		t.Error("x is taken for HOST:PORT")
+	}
+}

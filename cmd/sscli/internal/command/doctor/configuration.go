@@ -3,12 +3,11 @@ package doctor
 import (
 	"bytes"
 	"context"
-	"net"
-	"net/netip"
 	"os"
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
 )
 
@@ -30,25 +29,16 @@ func (c *checkup) configuration(context.Context) error {
 			}
 		}
 	}
+	loopback, _ := config.IsLoopback(c.o.Address) // connecting reports a wrong address
 	switch secret := c.o.Password != nil || c.o.TokenFile != ""; {
 	case s.Insecure:
 		check.Status = format.Warn
 		check.Message += ": with --tls-insecure any server can pose as the broker"
 		check.Hint = "use --ca-file with the certificate of the broker's CA"
-	case secret && !s.TLS && !isLoopback(c.o.Address):
+	case secret && !s.TLS && !loopback:
 		check.Status = format.Warn
 		check.Message += ": the login is sent over the network in plain text"
 		check.Hint = "use --tls, with the broker's port for TLS (8883)"
 	}
 	return c.print(check)
-}
-
-// isLoopback reports whether an address is on this machine.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }

@@ -88,11 +88,3 @@ func TestLogin(t *testing.T) {
 		}
 	}
 }
-
-func TestIsLoopback(t *testing.T) {
-	for address, want := range map[string]bool{"localhost:1883": true, "127.0.0.1:1": true, "[::1]:1": true, "10.0.0.1:1883": false, "broker:1883": false, "x": false} {
-		if got := isLoopback(address); got != want {
-			t.Errorf("%s: %v", address, got)
-		}
-	}
-}

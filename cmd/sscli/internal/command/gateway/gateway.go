@@ -108,13 +108,14 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 	if f.clientCA != "" {
 		o.Identify = redis.CommonName
 	}
-	if o.Login == nil && f.clientCA == "" && !f.insecure && !isLoopback(listen) {
+	loopback, err := config.IsLoopback(listen)
+	if err == nil && !loopback && o.Login == nil && f.clientCA == "" && !f.insecure {
 		return listen, o, nil, &fault.UsageError{
 			Err:  fmt.Errorf("--listen %s: everybody who can reach this address could read and write the store", listen),
 			Hint: "--users FILE, or --redis-insecure to allow it",
 		}
 	}
-	return listen, o, tlsConfig, nil
+	return listen, o, tlsConfig, nil // listening reports a wrong address
 }
 
 // tls is nil for plain TCP.
@@ -136,16 +137,6 @@ func (f flags) tls() (*tls.Config, error) {
 		return nil, fault.Usagef("--tls-client-ca: %w", err)
 	}
 	return c, nil
-}
-
-// isLoopback reports whether only this machine can reach an address.
-func isLoopback(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return true // listening says what is wrong
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func run(a *app.App, ctx context.Context, f flags, command []string) (err error) {

@@ -191,7 +191,7 @@ func TestPipeline(t *testing.T) {
 		for i := range n {
 			fmt.Fprintf(&request, "SET k %d\r\nGET k\r\n", i)
 		}
-		if _, err := c.nc.Write(request.Bytes()); err != nil {
+		if _, err := c.Conn.Write(request.Bytes()); err != nil {
 			t.Fatal(err)
 		}
 		for i := range n {

@@ -1,14 +1,13 @@
 package gateway
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"strconv"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/emulator/mosquitto"
 	"github.com/sscli/sscli/redis"
+	"github.com/sscli/sscli/redis/redistest"
 )
 
 // patience is how long a test waits for what must come.
@@ -144,61 +144,30 @@ func start(t *testing.T, address string, timeout time.Duration, notify string, w
 
 // A redisClient speaks RESP2.
 type redisClient struct {
-	t  *testing.T
-	nc net.Conn
-	r  *bufio.Reader
+	*redistest.Client
+	t *testing.T
 }
 
 func (f *front) connect(t *testing.T) *redisClient {
 	t.Helper()
-	nc, err := net.Dial("tcp", f.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { nc.Close() })
-	return &redisClient{t, nc, bufio.NewReader(nc)}
+	return &redisClient{redistest.Dial(t, "tcp", f.address), t}
 }
 
 // send sends a command of words.
 func (c *redisClient) send(words ...string) {
 	c.t.Helper()
-	request := fmt.Appendf(nil, "*%d\r\n", len(words))
-	for _, w := range words {
-		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(w), w)
-	}
-	if _, err := c.nc.Write(request); err != nil {
+	if err := c.Send(words...); err != nil {
 		c.t.Fatalf("%q: %v", words, err)
 	}
 }
 
-// reply reads a reply: a status and an error as they come, a bulk string as it is, numbers
-// after a colon, nil, and an array in brackets.
+// reply returns the text of the next reply.
 func (c *redisClient) reply() (string, error) {
-	if err := c.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return "", err
-	}
-	line, err := c.r.ReadString('\n')
+	f, err := c.Frame()
 	if err != nil {
 		return "", err
 	}
-	line = strings.TrimSuffix(line, "\r\n")
-	switch n, _ := strconv.Atoi(line[1:]); {
-	case line[0] == '$' && n < 0, line[0] == '*' && n < 0:
-		return "nil", nil
-	case line[0] == '$':
-		value := make([]byte, n+2)
-		_, err := io.ReadFull(c.r, value)
-		return string(value[:n]), err
-	case line[0] == '*':
-		items := make([]string, n)
-		for i := range items {
-			if items[i], err = c.reply(); err != nil {
-				return "", err
-			}
-		}
-		return "[" + strings.Join(items, " ") + "]", nil
-	}
-	return line, nil
+	return redistest.Text(f), nil
 }
 
 // want demands a reply.
@@ -227,7 +196,7 @@ func (c *redisClient) subscribe(word string, names ...string) {
 	}
 }
 
-// message demands messages on the channel of a key.
+// messages demands messages on the channel of a key.
 func (c *redisClient) messages(key string, events ...string) {
 	c.t.Helper()
 	for _, e := range events {
@@ -240,7 +209,7 @@ func (c *redisClient) closed() (before []string) {
 	c.t.Helper()
 	for {
 		r, err := c.reply()
-		if e, ok := err.(net.Error); ok && e.Timeout() {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.t.Fatalf("the connection is open after %q", before)
 		}
 		if err != nil {

@@ -132,10 +132,10 @@ func TestUnwatch(t *testing.T) {
 		}
 		a.do("[unsubscribe __keyspace@0__:l :1]", "UNSUBSCRIBE", "__keyspace@0__:l")
 		await(t, store, func(s emulator.State) bool { return s.Registrations == 1 })
-		a.nc.Close()
+		a.Conn.Close()
 		c.do("+OK", "SET", "k", "v")
 		b.messages("k", "set")
-		b.nc.Close()
+		b.Conn.Close()
 		await(t, store, func(s emulator.State) bool { return s.Registrations == 0 })
 	}
 }

@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"net"
-
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -33,14 +31,14 @@ func (f redisFlags) check(login bool) error {
 		}
 		return nil
 	}
-	host, _, err := net.SplitHostPort(string(f.listen))
+	loopback, err := config.IsLoopback(string(f.listen))
 	if err != nil {
 		return fault.Usagef("--redis %.64q: want HOST:PORT, such as 127.0.0.1:6379", f.listen)
 	}
 	if err := redis.CheckNotify(string(f.notify)); err != nil {
 		return fault.Usagef("--notify-keyspace-events: %w", err)
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() || login || f.insecure {
+	if loopback || login || f.insecure {
 		return nil
 	}
 	return fault.Usagef("--redis %s: anybody who reaches that address could use the store: want --users, or --redis-insecure", f.listen)
