@@ -74,7 +74,7 @@ func CheckName(name string) error {
 func newContext(name string, values map[string]value) (Context, error) {
 	c := Context{Values: make(map[string]string)}
 	if e, ok := errors.AsType[*Error](CheckName(name)); ok {
-		return c, &FileError{Key: "contexts." + quoted(name), Why: e.Why}
+		return c, &FileError{Key: "contexts." + quoted(name), Why: e.Why, path: "contexts." + name}
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		v, why := values[key], ""
@@ -88,7 +88,7 @@ func newContext(name string, values map[string]value) (Context, error) {
 			why = "want one line of text"
 		}
 		if why != "" {
-			return c, &FileError{Line: v.line, Key: "contexts." + name + "." + key, Why: why}
+			return c, &FileError{Line: v.line, Key: "contexts." + name + "." + key, Why: why, path: "contexts." + name + "." + key}
 		}
 		c.Values[key] = v.text
 	}

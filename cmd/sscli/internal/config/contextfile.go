@@ -26,6 +26,8 @@ type FileError struct {
 	Key  string // such as contexts.lab.url; empty if it is about no key
 	Why  string // what is wrong
 	Hint string // the next command to type; empty if there is none
+
+	path string // Key without quotes, if Line is not known yet
 }
 
 func (e *FileError) Error() string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // A document is a file of contexts:
@@ -47,7 +48,7 @@ func (v *value) UnmarshalYAML(n ast.Node) error {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		v.text = n.GetToken().Value
 	default:
-		return &FileError{Line: v.line, Key: strings.TrimPrefix(n.GetPath(), "$."), Why: "want plain text"}
+		return &FileError{Line: v.line, Key: pathOf(n), Why: "want plain text"}
 	}
 	return nil
 }
@@ -68,8 +69,44 @@ func parse(text []byte, file string) (Contexts, error) {
 	}
 	if e, ok := errors.AsType[*FileError](err); ok {
 		e.File = file
+		if e.Line == 0 && e.path != "" { // a name, or a null, which UnmarshalYAML does not get
+			e.Line, _ = locate(text, func(n ast.Node) bool { return pathOf(n) == e.path })
+		}
 	}
 	return c, err
+}
+
+// locate finds the first node that matches, and returns its line and its path. It returns 0 and
+// "" if there is none.
+func locate(text []byte, match func(ast.Node) bool) (line int, path string) {
+	f, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return 0, ""
+	}
+	for _, d := range f.Docs {
+		ast.Walk(visitor(func(n ast.Node) {
+			if line == 0 && match(n) {
+				line, path = n.GetToken().Position.Line, pathOf(n)
+			}
+		}), d)
+	}
+	return line, path
+}
+
+// A visitor is called for each node that [ast.Walk] finds.
+type visitor func(ast.Node)
+
+// Visit implements [ast.Visitor].
+func (v visitor) Visit(n ast.Node) ast.Visitor {
+	if n.GetToken() != nil {
+		v(n)
+	}
+	return v
+}
+
+// pathOf returns the keys that lead to a node, such as contexts.lab.url; empty for the root.
+func pathOf(n ast.Node) string {
+	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(n.GetPath(), "$"), "."), "'", "")
 }
 
 // decode reads the only document of a text.
@@ -81,7 +118,7 @@ func decode(text []byte) (d document, err error) {
 	if err = decoder.Decode(&d); err == io.EOF {
 		return d, nil
 	} else if err != nil {
-		return d, syntaxError(err)
+		return d, syntaxError(text, err)
 	}
 	if err := decoder.Decode(new(any)); err != io.EOF {
 		return d, &FileError{Why: "there is more than one document: want one"}
@@ -89,8 +126,8 @@ func decode(text []byte) (d document, err error) {
 	return d, nil
 }
 
-// syntaxError returns a *FileError for an error of the library.
-func syntaxError(err error) error {
+// syntaxError returns a *FileError for an error of the library about a text.
+func syntaxError(text []byte, err error) error {
 	if e, ok := errors.AsType[*FileError](err); ok {
 		return e
 	}
@@ -98,7 +135,12 @@ func syntaxError(err error) error {
 	if !ok || at.GetToken() == nil {
 		return &FileError{Why: "not YAML"}
 	}
-	line, key := at.GetToken().Position.Line, quoted(at.GetToken().Value)
+	token := at.GetToken()
+	line, key := token.Position.Line, quoted(token.Value)
+	_, path := locate(text, func(n ast.Node) bool { return n.GetToken().Position.Offset == token.Position.Offset })
+	if !storable(path) { // no name of a context
+		path = ""
+	}
 	// Only what the message has in quotes is from the file, and may belong to a secret.
 	message, _, _ := strings.Cut(at.GetMessage(), `"`)
 	if before, _, found := strings.Cut(message, "character '"); found {
@@ -108,10 +150,13 @@ func syntaxError(err error) error {
 	case *yaml.UnknownFieldError:
 		return &FileError{Line: line, Key: key, Why: "unknown key: want current or contexts"}
 	case *yaml.UnexpectedNodeTypeError:
-		return &FileError{Line: line, Why: "want keys with values"}
+		return &FileError{Line: line, Key: path, Why: "want keys with values"}
 	}
 	switch {
 	case strings.HasPrefix(message, "mapping key "):
+		if parent, found := strings.CutSuffix(path, token.Value); found {
+			key = parent + key
+		}
 		return &FileError{Line: line, Key: key, Why: "occurs twice"}
 	case strings.ContainsFunc(message, unicode.IsControl):
 		return &FileError{Line: line, Why: "not YAML"}
