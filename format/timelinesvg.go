@@ -2,9 +2,9 @@ package format
 
 import (
 	"bytes"
-	"encoding/xml"
 	"fmt"
 	"strings"
+	"text/template"
 	"time"
 )
 
@@ -175,9 +175,6 @@ func (p *picture) legend(rows []row, y int) {
 	}
 }
 
-// markup escapes a text for XML.
-func markup(text string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder has no errors
-	return b.String()
-}
+// markup escapes a text without control characters for XML. Package encoding/xml would build a
+// table of entities at each start of sscli.
+func markup(text string) string { return template.HTMLEscapeString(text) }

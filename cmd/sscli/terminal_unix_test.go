@@ -43,6 +43,17 @@ type conversation struct {
 	more  chan struct{} // has a token when shown has grown
 }
 
+// keepOutput has a terminal keep its output at Ctrl-C. Linux sends the signal first and discards the
+// output after that, so the last words of a process that ends quickly would be lost.
+func keepOutput(t *testing.T, tty *os.File) {
+	t.Helper()
+	stty := exec.Command("stty", "noflsh")
+	stty.Stdin = tty
+	if out, err := stty.CombinedOutput(); err != nil {
+		t.Fatalf("stty: %v: %s", err, out)
+	}
+}
+
 // converse starts sscli with a terminal of its own, which standard input and
 // standard error are unless adapt says something else.
 func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string) *conversation {
@@ -55,6 +66,7 @@ func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
+	keepOutput(t, slave)
 	before, err := term.GetState(int(slave.Fd()))
 	if err != nil {
 		t.Fatal(err)
