@@ -15,6 +15,7 @@ type Pipeline struct {
 	limit      int    // of the requests in flight
 	onWait     func() // nil = none
 	beforeWait func() // flushes, and calls onWait
+	onEnd      func(*request)
 
 	losses atomic.Int64
 
@@ -39,6 +40,7 @@ func (s *Session) Pipeline(inFlight int) *Pipeline {
 			p.onWait()
 		}
 	}
+	p.onEnd = p.ended
 	return p
 }
 
@@ -75,7 +77,7 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 // send sends the request, on a new connection if there is none.
 func (f *InFlight) send(ctx context.Context, c Command) error {
 	p, s := f.pipe, f.pipe.s
-	f.request = request{s: s, command: c, ctx: ctx, done: make(chan struct{}), onEnd: f.ended, onWait: p.beforeWait}
+	f.request = request{s: s, command: c, ctx: ctx, done: make(chan struct{}), onEnd: p.onEnd, onWait: p.beforeWait}
 	conn := s.alive()
 	if conn == nil {
 		p.beforeWait()
@@ -89,12 +91,12 @@ func (f *InFlight) send(ctx context.Context, c Command) error {
 	return f.startAlone(ctx, conn)
 }
 
-// ended is called when the outcome is known.
-func (f *InFlight) ended() {
-	if isA[*LostAnswerError](f.err) {
-		f.pipe.losses.Add(1)
+// ended is called when the outcome of a request is known.
+func (p *Pipeline) ended(r *request) {
+	if isA[*LostAnswerError](r.err) {
+		p.losses.Add(1)
 	}
-	f.pipe.free(f.command.Key())
+	p.free(r.command.Key())
 }
 
 // OnWait has f called before Send or Queue waits: for a key, for another request to end, for

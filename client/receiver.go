@@ -16,6 +16,7 @@ import (
 type receiver struct {
 	s       *Session
 	connSeq uint64
+	key     []byte // of a notification; reused
 
 	// Of the messages of this read.
 	at       time.Time // when the first was handled; zero = there is none yet
@@ -36,8 +37,9 @@ func (r *receiver) message(m *mqtt.Publication) {
 		return
 	}
 	// Notifications may come without a subscription (protocol.md 1.2).
-	if key, ok := r.s.notifiedKey(m.Topic); ok {
-		r.notification(key, m)
+	key, ok := r.s.notifiedKey(r.key[:0], m.Topic)
+	if r.key = key; ok {
+		r.notification(string(key), m)
 	}
 }
 
@@ -71,17 +73,17 @@ func isNear(v Version, now time.Time) bool {
 	return v.Wall <= wall || uint64(v.Wall)-uint64(wall) <= uint64(wire.MaxDrift.Milliseconds())
 }
 
-// notifiedKey returns the key in the topic of a notification for this client; ok is false
-// for any other topic.
-func (s *Session) notifiedKey(topic []byte) (key string, ok bool) {
+// notifiedKey appends the key in the topic of a notification for this client to dst; ok is
+// false for any other topic.
+func (s *Session) notifiedKey(dst, topic []byte) (key []byte, ok bool) {
 	digits, ok := bytes.CutPrefix(topic, s.notifyTopic)
 	if !ok {
 		// Hexadecimal digits may be of either case.
 		id, key, ok := wire.ParseNotifyTopic(string(topic))
-		return key, ok && id == s.o.ClientID
+		return append(dst, key...), ok && id == s.o.ClientID
 	}
-	decoded, err := hex.AppendDecode(nil, digits)
-	return string(decoded), err == nil
+	key, err := hex.AppendDecode(dst, digits)
+	return key, err == nil
 }
 
 // notification passes a notification on to the watches of its key.

@@ -36,9 +36,9 @@ type request struct {
 	// then calls end.
 	result Result
 	err    error
-	done   chan struct{} // closed by end
-	onEnd  func()        // called by end, must not block; nil = none
-	onWait func()        // called before a wait for room; nil = none
+	done   chan struct{}  // closed by end
+	onEnd  func(*request) // called by end, must not block; nil = none
+	onWait func()         // called before a wait for room; nil = none
 
 	ctx context.Context // of a request of a Pipeline, which ends with it
 }
@@ -332,7 +332,7 @@ func (s *Session) finish(id uint64, err error) {
 // end is called once result or err is set.
 func (r *request) end() {
 	if r.onEnd != nil {
-		r.onEnd()
+		r.onEnd(r)
 	}
 	close(r.done)
 	if r.alone {
