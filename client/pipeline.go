@@ -28,14 +28,16 @@ type Pipeline struct {
 // An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
 	request
-	pipe *Pipeline
+	pipe    *Pipeline
+	over    atomic.Bool
+	awaited chan struct{} // closed when over is set; made by Done; guarded by pipe.mu
 }
 
 // Pipeline returns a pipeline for at most inFlight requests at a time, at least one.
 func (s *Session) Pipeline(inFlight int) *Pipeline {
 	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
 	p.beforeWait = func() {
-		p.Flush() // or the awaited answer may never come
+		p.Flush() // or the aawaited answer may never come
 		if p.onWait != nil {
 			p.onWait()
 		}
@@ -77,7 +79,7 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 // send sends the request, on a new connection if there is none.
 func (f *InFlight) send(ctx context.Context, c Command) error {
 	p, s := f.pipe, f.pipe.s
-	f.request = request{s: s, command: c, ctx: ctx, done: make(chan struct{}), onEnd: p.onEnd, onWait: p.beforeWait}
+	f.request = request{s: s, command: c, ctx: ctx, onEnd: p.onEnd, onWait: p.beforeWait}
 	conn := s.alive()
 	if conn == nil {
 		p.beforeWait()
@@ -159,7 +161,12 @@ func (p *Pipeline) endWith(ctx context.Context) {
 func (p *Pipeline) free(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	f := p.busy[key]
 	delete(p.busy, key)
+	f.over.Store(true)
+	if f.awaited != nil {
+		close(f.awaited)
+	}
 	if len(p.busy) == 0 {
 		for _, stop := range p.watched {
 			stop()
@@ -173,23 +180,26 @@ func (p *Pipeline) free(key string) {
 }
 
 // Over reports whether Wait would not block.
-func (f *InFlight) Over() bool {
-	select {
-	case <-f.done:
-		return true
-	default:
-		return false
-	}
-}
+func (f *InFlight) Over() bool { return f.over.Load() }
 
 // Done returns a channel that is closed when Wait no longer blocks.
-func (f *InFlight) Done() <-chan struct{} { return f.done }
+func (f *InFlight) Done() <-chan struct{} {
+	f.pipe.mu.Lock()
+	defer f.pipe.mu.Unlock()
+	if f.awaited == nil {
+		f.awaited = make(chan struct{})
+		if f.Over() {
+			close(f.awaited)
+		}
+	}
+	return f.awaited
+}
 
 // Wait waits for the result. It returns the errors of [Session.Do].
 func (f *InFlight) Wait() (Result, error) {
 	if !f.Over() {
 		f.pipe.Flush()
-		<-f.done
+		<-f.Done()
 	}
 	return f.result, f.err
 }

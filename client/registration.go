@@ -161,7 +161,7 @@ func (v *watcher) serve(conn *mqtt.Conn, requests <-chan *keyRequest) {
 
 func (v *watcher) send(conn *mqtt.Conn, q *keyRequest) {
 	q.sent = time.Now()
-	r := &request{s: v.s, command: q.command, done: make(chan struct{})}
+	r := &request{s: v.s, command: q.command}
 	r.onEnd = func(r *request) { v.post(func() { v.answered(conn, q, r.result, r.err) }) }
 	q.request.Store(r)
 	if err := r.startAlone(v.s.ctx, conn); err != nil {

@@ -36,7 +36,7 @@ type request struct {
 	// then calls end.
 	result Result
 	err    error
-	done   chan struct{}  // closed by end
+	done   chan struct{}  // closed by end; nil = nobody waits for it
 	onEnd  func(*request) // called by end, must not block; nil = none
 	onWait func()         // called before a wait for room; nil = none
 
@@ -100,7 +100,7 @@ func wholeSeconds(d time.Duration) time.Duration {
 }
 
 // startAlone sends a request that nobody waits for: it ends after Options.Timeout. The caller
-// has set the command, done and onEnd. See start.
+// has set the command and onEnd. See start.
 func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
 	if !r.s.hold() {
 		return ErrClosed
@@ -334,7 +334,9 @@ func (r *request) end() {
 	if r.onEnd != nil {
 		r.onEnd(r)
 	}
-	close(r.done)
+	if r.done != nil {
+		close(r.done)
+	}
 	if r.alone {
 		r.s.wg.Done()
 	}
