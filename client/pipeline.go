@@ -101,7 +101,7 @@ func (p *Pipeline) ended(r *request) {
 	p.free(r.command.Key())
 }
 
-// OnWait has f called before Send or Queue waits: for a key, for another request to end, for
+// OnWait sets a function to call before Send or Queue waits: for a key, for another request to end, for
 // room at the broker, or for a new connection. Call OnWait before the first request.
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
 
@@ -112,8 +112,8 @@ func (p *Pipeline) Flush() {
 	}
 }
 
-// Losses returns how many writes got no usable answer so far. A write counts before another
-// request has its place.
+// Losses returns how many writes got no usable answer so far. A write is counted before its
+// place is free for another request.
 func (p *Pipeline) Losses() int { return int(p.losses.Load()) }
 
 // Busy returns the request for a key that is in flight, or nil.
@@ -157,7 +157,7 @@ func (p *Pipeline) endWith(ctx context.Context) {
 	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
 }
 
-// free gives back what reserve has reserved.
+// free ends the reservation of a key and wakes whoever waits for it.
 func (p *Pipeline) free(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

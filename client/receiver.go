@@ -18,8 +18,8 @@ type receiver struct {
 	connSeq uint64
 	key     []byte // of a notification; reused
 
-	// Of the messages of this read.
-	at       time.Time // when the first was handled; zero = there is none yet
+	// State of the current read.
+	at       time.Time // when its first message was handled; zero = none yet
 	info     ReplyInfo // of the reply that is being read
 	seen     Version   // the greatest version of a reply that the clock must pass; zero = none
 	answered []*request
@@ -89,7 +89,7 @@ func (s *Session) notifiedKey(dst, topic []byte) (key []byte, ok bool) {
 // notification passes a notification on to the watches of its key.
 func (r *receiver) notification(key string, m *mqtt.Publication) {
 	if m.Retained {
-		return // the store does not retain notifications: another client left it with the broker
+		return // not from the store, which does not retain notifications
 	}
 	r.s.mu.Lock()
 	watches := r.s.routes[key]
@@ -117,10 +117,7 @@ func (r *receiver) deliver(watches []*Watch, e Event) {
 func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 	e := Event{Kind: EventOther, Key: key, Time: at}
 	if text, ok := m.Property(wire.PropTimestamp); ok {
-		// If it cannot be read, the version is unknown, and the event still counts.
-		if v, err := ParseVersion(string(text)); err == nil {
-			e.Version = v
-		}
+		e.Version, _ = ParseVersion(string(text)) // zero after an error: the event still counts
 	}
 	n, err := wire.ParseNotification(m.Payload)
 	switch {
@@ -139,13 +136,13 @@ func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 	return e
 }
 
-// drained comes after the messages of one read. The clock passes the greatest of their
-// versions, and with it all of them, before anybody who waits for the messages can send
-// another request.
+// drained is called after the messages of one read. It moves the clock past their greatest
+// version before it wakes the goroutines that wait for them, so that the next request of each
+// has a later timestamp.
 func (r *receiver) drained() {
 	r.at = time.Time{}
 	if !r.seen.IsZero() {
-		_ = r.s.clock.Observe(r.seen) // has no error: it is near
+		_ = r.s.clock.Observe(r.seen) // no error is possible, because the version is near
 		r.seen = Version{}
 	}
 	for _, request := range r.answered {
