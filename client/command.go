@@ -1,10 +1,6 @@
 package client
 
-import (
-	"errors"
-
-	"github.com/sscli/sscli/client/wire"
-)
+import "github.com/sscli/sscli/client/wire"
 
 // A Command is a request as a value: a verb with its arguments. [Get], [Set], [Del],
 // [VDel], [Scan] and [Call] return one.
@@ -59,12 +55,10 @@ func newCommand(effect effect, read reader, words ...string) Command {
 	c := Command{effect: effect, read: read}
 	c.count = copy(c.first[:], words)
 	if c.first[1] == "" {
-		c.err = &InvalidError{errEmptyKey}
+		c.err = invalid("the key is empty, the store wants at least one byte")
 	}
 	return c
 }
-
-var errEmptyKey = errors.New("the key is empty, the store wants at least one byte")
 
 // WriteOptions are the options of every command that writes.
 type WriteOptions struct {

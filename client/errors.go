@@ -25,8 +25,8 @@ func invalid(format string, args ...any) *InvalidError {
 	return &InvalidError{fmt.Errorf(format, args...)}
 }
 
-// An AnswerError is an answer that makes no sense: not RESP3, a bad HLC, or a value that
-// the command cannot have.
+// An AnswerError is an answer that makes no sense: it is not RESP3, has a bad HLC, or holds a
+// value that cannot answer the command.
 type AnswerError struct {
 	Err error
 }
@@ -57,8 +57,8 @@ func (e *StatusError) refuses() bool {
 }
 
 // A LostAnswerError is a write that was sent and got no answer, or an answer that does not
-// say whether it was applied. [Session.ReadBack] finds out what can be known. It wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or a
-// *[StatusError].
+// say whether it was applied. [Session.ReadBack] finds out what can be known. It wraps the
+// cause: the end of the context, a *[LostError], an *[AnswerError] or a *[StatusError].
 type LostAnswerError struct {
 	Command   Command
 	Timestamp Version   // the request's `__ts`

@@ -168,9 +168,9 @@ func (l *Lock) Token() Version { return l.Lease().Token }
 // flight when the lock was lost. ctx should leave time for that: LockTiming.Interval,
 // rounded up to a second, and a round trip.
 //
-// The error is a *[NotHolderError] if the lock was no longer ours. Any other
-// error is one that [Session.Do] returns, and means that the lock may not have been
-// released: it then stays until it expires. A second call does nothing and returns the same error.
+// The error is a *[NotHolderError] if the lock was no longer ours. Any other error is one that
+// [Session.Do] returns, and means that the lock may not have been released: it then stays
+// until it expires. A second call does nothing and returns the same error.
 func (l *Lock) Release(ctx context.Context) error {
 	l.once.Do(func() {
 		close(l.releasing)

@@ -82,8 +82,8 @@ type acquisition struct {
 	timing LockTiming
 	w      *Watch // nil with LockOptions.Try
 	began  time.Time
-	first  bool       // the first attempt to get an answer is the last
-	until  time.Time  // when giving up must be over; zero before
+	first  bool       // this attempt is the only one, unless it is answered
+	until  time.Time  // the deadline of giveUp; zero before it
 	status LockStatus // as last seen by the watch
 
 	reported    []byte    // the holder last passed to OnWait
@@ -160,15 +160,14 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		within := a.s.o.Timeout
 		a.first = !answered && a.o.Wait == 0
 		if a.first {
-			within = max(within-time.Since(a.began), time.Millisecond) // the watch had a part of it
+			within = max(within-time.Since(a.began), time.Millisecond) // the watch has used a part of it
 		}
 		c := a.s.claim(ctx, a.name, a.o, a.timing, within, nil)
+		a.unconfirmed.add(c)
 		if ctx.Err() != nil {
-			a.unconfirmed.add(c)
 			a.unconfirmed.held = a.unconfirmed.held || c.held
 			return Lease{}, a.giveUp(ctx, context.Cause(ctx))
 		}
-		a.unconfirmed.add(c)
 		if c.err = c.unusable(); c.err != nil && c.held {
 			a.unconfirmed.held = true
 		}
@@ -278,8 +277,8 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 		return why
 	}
 	a.until = later(a.unconfirmed.until, time.Now()).Add(a.s.o.Timeout)
-	if most := a.began.Add(2 * wholeSeconds(a.s.o.Timeout)); a.first && a.until.After(most) {
-		a.until = most // the watch had a part of the first timeout
+	if latest := a.began.Add(2 * wholeSeconds(a.s.o.Timeout)); a.first && a.until.After(latest) {
+		a.until = latest // the watch has used a part of the first timeout
 	}
 	limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), a.until)
 	defer cancel()

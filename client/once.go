@@ -89,8 +89,8 @@ func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 	return r.wait(ctx)
 }
 
-// connectError returns the error that Once would have had if it had sent one packet after
-// the other. err is why there is no connection.
+// connectError returns the error that Once would return if it sent one packet after the
+// other. err is why there is no connection.
 func (r *request) connectError(err error) error {
 	r.s.finish(r.id, err)
 	<-r.done

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -53,9 +54,9 @@ type Options struct {
 	// ResponseTopic is the topic for replies; empty = wire.ResponseTopic(ClientID).
 	ResponseTopic string
 
-	// NoPipelining sends CONNECT, SUBSCRIBE and the first request one after the other, each
-	// after the answer to the previous one. Without it a session does that only with a broker
-	// that closes the connection when it receives more than CONNECT.
+	// NoPipelining sends each of CONNECT, SUBSCRIBE and the first request only after the
+	// answer to the previous one. Otherwise a session does so only with a broker that closes
+	// the connection when it receives more than CONNECT.
 	NoPipelining bool
 
 	HighPriority bool          // ask the broker to accept requests also under load (protocol.md 1.5)
@@ -73,34 +74,22 @@ func NewClientID() string {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.ClientID == "" {
-		o.ClientID = NewClientID()
-	}
-	if o.ResponseTopic == "" {
-		o.ResponseTopic = wire.ResponseTopic(o.ClientID)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.Timeout < 0 {
+	o.ClientID = cmp.Or(o.ClientID, NewClientID())
+	o.ResponseTopic = cmp.Or(o.ResponseTopic, wire.ResponseTopic(o.ClientID))
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.TokenPoll = cmp.Or(o.TokenPoll, DefaultTokenPoll)
+	switch {
+	case o.Timeout < 0:
 		return o, invalid("the timeout %v must be greater than 0", o.Timeout)
-	}
-	if o.KeepAlive != 0 && o.KeepAlive < time.Second {
+	case o.KeepAlive != 0 && o.KeepAlive < time.Second:
 		return o, invalid("the keep-alive %v must be at least 1s", o.KeepAlive)
-	}
-	if o.TokenPoll == 0 {
-		o.TokenPoll = DefaultTokenPoll
-	}
-	if o.TokenPoll < 0 {
+	case o.TokenPoll < 0:
 		return o, invalid("the token poll interval %v must be greater than 0", o.TokenPoll)
-	}
-	if o.TokenFile != "" && (o.Username != "" || o.Password != nil || o.ReadPassword != nil) {
+	case o.TokenFile != "" && (o.Username != "" || o.Password != nil || o.ReadPassword != nil):
 		return o, invalid("TokenFile cannot be combined with a user name or password")
-	}
-	if o.Password != nil && o.ReadPassword != nil {
+	case o.Password != nil && o.ReadPassword != nil:
 		return o, invalid("Password cannot be combined with ReadPassword")
-	}
-	if o.WebSocket != "" && !strings.HasPrefix(o.WebSocket, "/") {
+	case o.WebSocket != "" && !strings.HasPrefix(o.WebSocket, "/"):
 		return o, invalid("the path of a WebSocket must begin with /")
 	}
 	if err := wire.CheckClientID(o.ClientID); err != nil {

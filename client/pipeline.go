@@ -15,6 +15,7 @@ type Pipeline struct {
 	limit      int    // of the requests in flight
 	onWait     func() // nil = none
 	beforeWait func() // flushes, and calls onWait
+	onEnd      func(*request)
 
 	losses atomic.Int64
 
@@ -27,18 +28,21 @@ type Pipeline struct {
 // An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
 	request
-	pipe *Pipeline
+	pipe    *Pipeline
+	over    atomic.Bool
+	awaited chan struct{} // closed when over is set; made by Done; guarded by pipe.mu
 }
 
 // Pipeline returns a pipeline for at most inFlight requests at a time, at least one.
 func (s *Session) Pipeline(inFlight int) *Pipeline {
 	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
 	p.beforeWait = func() {
-		p.Flush() // or the awaited answer may never come
+		p.Flush() // or the aawaited answer may never come
 		if p.onWait != nil {
 			p.onWait()
 		}
 	}
+	p.onEnd = p.ended
 	return p
 }
 
@@ -75,7 +79,7 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 // send sends the request, on a new connection if there is none.
 func (f *InFlight) send(ctx context.Context, c Command) error {
 	p, s := f.pipe, f.pipe.s
-	f.request = request{s: s, command: c, ctx: ctx, done: make(chan struct{}), onEnd: f.ended, onWait: p.beforeWait}
+	f.request = request{s: s, command: c, ctx: ctx, onEnd: p.onEnd, onWait: p.beforeWait}
 	conn := s.alive()
 	if conn == nil {
 		p.beforeWait()
@@ -89,15 +93,15 @@ func (f *InFlight) send(ctx context.Context, c Command) error {
 	return f.startAlone(ctx, conn)
 }
 
-// ended is called when the outcome is known.
-func (f *InFlight) ended() {
-	if isA[*LostAnswerError](f.err) {
-		f.pipe.losses.Add(1)
+// ended is called when the outcome of a request is known.
+func (p *Pipeline) ended(r *request) {
+	if isA[*LostAnswerError](r.err) {
+		p.losses.Add(1)
 	}
-	f.pipe.free(f.command.Key())
+	p.free(r.command.Key())
 }
 
-// OnWait has f called before Send or Queue waits: for a key, for another request to end, for
+// OnWait sets a function to call before Send or Queue waits: for a key, for another request to end, for
 // room at the broker, or for a new connection. Call OnWait before the first request.
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
 
@@ -108,8 +112,8 @@ func (p *Pipeline) Flush() {
 	}
 }
 
-// Losses returns how many writes got no usable answer so far. A write counts before another
-// request has its place.
+// Losses returns how many writes got no usable answer so far. A write is counted before its
+// place is free for another request.
 func (p *Pipeline) Losses() int { return int(p.losses.Load()) }
 
 // Busy returns the request for a key that is in flight, or nil.
@@ -153,11 +157,16 @@ func (p *Pipeline) endWith(ctx context.Context) {
 	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
 }
 
-// free gives back what reserve has reserved.
+// free ends the reservation of a key and wakes whoever waits for it.
 func (p *Pipeline) free(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	f := p.busy[key]
 	delete(p.busy, key)
+	f.over.Store(true)
+	if f.awaited != nil {
+		close(f.awaited)
+	}
 	if len(p.busy) == 0 {
 		for _, stop := range p.watched {
 			stop()
@@ -171,23 +180,26 @@ func (p *Pipeline) free(key string) {
 }
 
 // Over reports whether Wait would not block.
-func (f *InFlight) Over() bool {
-	select {
-	case <-f.done:
-		return true
-	default:
-		return false
-	}
-}
+func (f *InFlight) Over() bool { return f.over.Load() }
 
 // Done returns a channel that is closed when Wait no longer blocks.
-func (f *InFlight) Done() <-chan struct{} { return f.done }
+func (f *InFlight) Done() <-chan struct{} {
+	f.pipe.mu.Lock()
+	defer f.pipe.mu.Unlock()
+	if f.awaited == nil {
+		f.awaited = make(chan struct{})
+		if f.Over() {
+			close(f.awaited)
+		}
+	}
+	return f.awaited
+}
 
 // Wait waits for the result. It returns the errors of [Session.Do].
 func (f *InFlight) Wait() (Result, error) {
 	if !f.Over() {
 		f.pipe.Flush()
-		<-f.done
+		<-f.Done()
 	}
 	return f.result, f.err
 }

@@ -16,9 +16,10 @@ import (
 type receiver struct {
 	s       *Session
 	connSeq uint64
+	key     []byte // of a notification; reused
 
-	// Of the messages of this read.
-	at       time.Time // when the first was handled; zero = there is none yet
+	// State of the current read.
+	at       time.Time // when its first message was handled; zero = none yet
 	info     ReplyInfo // of the reply that is being read
 	seen     Version   // the greatest version of a reply that the clock must pass; zero = none
 	answered []*request
@@ -36,8 +37,9 @@ func (r *receiver) message(m *mqtt.Publication) {
 		return
 	}
 	// Notifications may come without a subscription (protocol.md 1.2).
-	if key, ok := r.s.notifiedKey(m.Topic); ok {
-		r.notification(key, m)
+	key, ok := r.s.notifiedKey(r.key[:0], m.Topic)
+	if r.key = key; ok {
+		r.notification(string(key), m)
 	}
 }
 
@@ -71,23 +73,23 @@ func isNear(v Version, now time.Time) bool {
 	return v.Wall <= wall || uint64(v.Wall)-uint64(wall) <= uint64(wire.MaxDrift.Milliseconds())
 }
 
-// notifiedKey returns the key in the topic of a notification for this client; ok is false
-// for any other topic.
-func (s *Session) notifiedKey(topic []byte) (key string, ok bool) {
+// notifiedKey appends the key in the topic of a notification for this client to dst; ok is
+// false for any other topic.
+func (s *Session) notifiedKey(dst, topic []byte) (key []byte, ok bool) {
 	digits, ok := bytes.CutPrefix(topic, s.notifyTopic)
 	if !ok {
 		// Hexadecimal digits may be of either case.
 		id, key, ok := wire.ParseNotifyTopic(string(topic))
-		return key, ok && id == s.o.ClientID
+		return append(dst, key...), ok && id == s.o.ClientID
 	}
-	decoded, err := hex.AppendDecode(nil, digits)
-	return string(decoded), err == nil
+	key, err := hex.AppendDecode(dst, digits)
+	return key, err == nil
 }
 
 // notification passes a notification on to the watches of its key.
 func (r *receiver) notification(key string, m *mqtt.Publication) {
 	if m.Retained {
-		return // the store does not retain notifications: another client left it with the broker
+		return // not from the store, which does not retain notifications
 	}
 	r.s.mu.Lock()
 	watches := r.s.routes[key]
@@ -115,10 +117,7 @@ func (r *receiver) deliver(watches []*Watch, e Event) {
 func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 	e := Event{Kind: EventOther, Key: key, Time: at}
 	if text, ok := m.Property(wire.PropTimestamp); ok {
-		// If it cannot be read, the version is unknown, and the event still counts.
-		if v, err := ParseVersion(string(text)); err == nil {
-			e.Version = v
-		}
+		e.Version, _ = ParseVersion(string(text)) // zero after an error: the event still counts
 	}
 	n, err := wire.ParseNotification(m.Payload)
 	switch {
@@ -137,13 +136,13 @@ func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 	return e
 }
 
-// drained comes after the messages of one read. The clock passes the greatest of their
-// versions, and with it all of them, before anybody who waits for the messages can send
-// another request.
+// drained is called after the messages of one read. It moves the clock past their greatest
+// version before it wakes the goroutines that wait for them, so that the next request of each
+// has a later timestamp.
 func (r *receiver) drained() {
 	r.at = time.Time{}
 	if !r.seen.IsZero() {
-		_ = r.s.clock.Observe(r.seen) // has no error: it is near
+		_ = r.s.clock.Observe(r.seen) // no error is possible, because the version is near
 		r.seen = Version{}
 	}
 	for _, request := range r.answered {

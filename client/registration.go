@@ -20,7 +20,7 @@ type registration struct {
 	auditors []*Watch
 	request  *keyRequest   // in flight; at most one, so that their order is certain
 	queued   bool          // in watcher.queue
-	stopped  []func(error) // to be called when the key is not registered any more
+	stopped  []func(error) // called when the key is no longer registered
 }
 
 // regState is what is known of a registration at the store.
@@ -37,7 +37,7 @@ type keyRequest struct {
 	of                *registration
 	op                keyOp
 	command           Command
-	readers, auditors []*Watch // that wanted the key read when this was made
+	readers, auditors []*Watch // the watches that this GET serves
 	sent              time.Time
 	request           atomic.Pointer[request] // nil before it is sent
 }
@@ -110,13 +110,13 @@ func isKeyError(err error) bool {
 // maxKeyRequests is how many requests of a watcher may be in flight.
 const maxKeyRequests = 256
 
-// wantRead has a key read for a watch.
+// wantRead asks for a GET of a key for a watch.
 func (v *watcher) wantRead(g *registration, w *Watch) {
 	g.readers = append(g.readers, w)
 	v.enqueue(g)
 }
 
-// enqueue has dispatch look for the next request for a key.
+// enqueue makes dispatch look for the next request for a key.
 func (v *watcher) enqueue(g *registration) {
 	if !g.queued {
 		g.queued = true
@@ -137,7 +137,7 @@ func (v *watcher) dispatch() {
 		if q := g.next(); q != nil {
 			g.request = q
 			v.inFlight++
-			v.requests <- q // has room
+			v.requests <- q // never blocks: it holds maxKeyRequests
 		} else if len(g.watches) == 0 && v.keys[g.key] == g {
 			delete(v.keys, g.key)
 			g.notifyStopped(nil)
@@ -161,8 +161,8 @@ func (v *watcher) serve(conn *mqtt.Conn, requests <-chan *keyRequest) {
 
 func (v *watcher) send(conn *mqtt.Conn, q *keyRequest) {
 	q.sent = time.Now()
-	r := &request{s: v.s, command: q.command, done: make(chan struct{})}
-	r.onEnd = func() { v.post(func() { v.answered(conn, q, r.result, r.err) }) }
+	r := &request{s: v.s, command: q.command}
+	r.onEnd = func(r *request) { v.post(func() { v.answered(conn, q, r.result, r.err) }) }
 	q.request.Store(r)
 	if err := r.startAlone(v.s.ctx, conn); err != nil {
 		v.post(func() { v.answered(conn, q, nil, err) })
@@ -174,7 +174,7 @@ func (v *watcher) send(conn *mqtt.Conn, q *keyRequest) {
 // answered handles the outcome of a request.
 func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) {
 	if v.conn != conn || err != nil && conn.Err() != nil {
-		return // the connection is lost, or lost will see that soon
+		return // the connection is lost; v.lost has been called or will be soon
 	}
 	v.inFlight--
 	g := q.of

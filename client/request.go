@@ -36,9 +36,9 @@ type request struct {
 	// then calls end.
 	result Result
 	err    error
-	done   chan struct{} // closed by end
-	onEnd  func()        // called by end, must not block; nil = none
-	onWait func()        // called before a wait for room; nil = none
+	done   chan struct{}  // closed by end; nil = nobody waits for it
+	onEnd  func(*request) // called by end, must not block; nil = none
+	onWait func()         // called before a wait for room; nil = none
 
 	ctx context.Context // of a request of a Pipeline, which ends with it
 }
@@ -100,7 +100,7 @@ func wholeSeconds(d time.Duration) time.Duration {
 }
 
 // startAlone sends a request that nobody waits for: it ends after Options.Timeout. The caller
-// has set the command, done and onEnd. See start.
+// has set the command and onEnd. See start.
 func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
 	if !r.s.hold() {
 		return ErrClosed
@@ -149,7 +149,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	}
 	s.mu.Unlock()
 	if waited && conn.Err() != nil {
-		s.finish(r.id, conn.Err()) // finishAll may have come while it waited
+		s.finish(r.id, conn.Err()) // the connection may have ended while r waited
 	}
 	return nil
 }
@@ -164,7 +164,8 @@ func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message
 	return conn.Publish(ctx, m, r.handleAck)
 }
 
-// stamp takes the request's timestamp from the clock, unless it has one, and starts its time.
+// stamp takes the request's timestamp from the clock, unless the command has one, and notes the
+// time.
 func (r *request) stamp() error {
 	r.sent = time.Now()
 	if given := r.command.timestamp; given != nil {
@@ -256,7 +257,7 @@ func (r *request) handleNoSubscribers() {
 	another := r.accepted || r.copies > 0
 	r.s.mu.Unlock()
 	switch {
-	case another: // decides
+	case another: // the other copy decides
 	case left <= 0:
 		r.s.finish(r.id, &NoStoreError{})
 	default:
@@ -332,9 +333,11 @@ func (s *Session) finish(id uint64, err error) {
 // end is called once result or err is set.
 func (r *request) end() {
 	if r.onEnd != nil {
-		r.onEnd()
+		r.onEnd(r)
 	}
-	close(r.done)
+	if r.done != nil {
+		close(r.done)
+	}
 	if r.alone {
 		r.s.wg.Done()
 	}
@@ -375,7 +378,7 @@ func (s *Session) finishAll(matches func(*request) bool, err error) {
 	}
 }
 
-// wait returns the result, or what became of the request when ctx ends first.
+// wait waits for the result. If ctx ends first, it ends the request without an answer.
 func (r *request) wait(ctx context.Context) (Result, error) {
 	select {
 	case <-r.done:

@@ -29,12 +29,10 @@ func Scan(pattern string, token []byte) Command {
 		c.first[2], c.count = string(token), 3
 	}
 	if pattern == "" {
-		c.err = &InvalidError{errEmptyPattern}
+		c.err = invalid("the pattern is empty; * matches all keys")
 	}
 	return c
 }
-
-var errEmptyPattern = errors.New("the pattern is empty; * matches all keys")
 
 // readPage reads an array that holds the array of keys and, if there are more pages, the
 // token.
@@ -74,7 +72,8 @@ func (s *Session) ScanFrom(ctx context.Context, pattern string, token []byte) it
 		for {
 			page, err := typed[ScanResult](s.Do(ctx, Scan(pattern, token)))
 			if err == nil && token != nil && bytes.Equal(page.Next, token) {
-				err = &AnswerError{errSameToken}
+				// Such a scan would never end.
+				err = &AnswerError{errors.New("SCAN returned the same token that the request had")}
 			}
 			if err != nil {
 				yield(ScanResult{}, err)
@@ -87,6 +86,3 @@ func (s *Session) ScanFrom(ctx context.Context, pattern string, token []byte) it
 		}
 	}
 }
-
-// errSameToken ends a scan that would never end.
-var errSameToken = errors.New("SCAN returned the same token that the request had")

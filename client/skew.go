@@ -17,10 +17,8 @@ type Skew struct {
 }
 
 // skewAge is the age of the timestamp of a measuring SET: more than any usable clock is
-// slow.
+// behind.
 const skewAge = 24 * time.Hour
-
-var errNoVersion = errors.New("the store sent no version")
 
 // MeasureSkew compares the local clock with the store's. It sets key, a scratch key that
 // expires after ttl, with a timestamp that is a day old. The store accepts that and takes
@@ -45,7 +43,7 @@ func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration
 		return Skew{}, err
 	}
 	if r.Version.IsZero() {
-		return Skew{}, &AnswerError{errNoVersion}
+		return Skew{}, &AnswerError{errors.New("the store sent no version")}
 	}
 	const rest = time.Millisecond / 2
 	store := r.Version.Time().Add(rest)

@@ -31,7 +31,8 @@ type WatchOptions struct {
 //
 // Every change between the `initial` event of a key and the end of the watch is reported
 // once, in the order of the store, unless it lies in the time of a `gap`. After a break a
-// `resync` says what the key is now, and what is proven about the time of the break. A store that is rolled back to the very same version goes unnoticed.
+// `resync` says what the key is now, and what is proven about the time of the break. A store
+// that is rolled back to the very same version goes unnoticed.
 type Watch struct {
 	v *watcher
 	o WatchOptions
@@ -306,7 +307,7 @@ func (w *Watch) up() {
 	}
 }
 
-// setTrouble notes why there is still no connection.
+// setTrouble records why there is still no connection.
 func (w *Watch) setTrouble(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -133,7 +133,10 @@ func (w *Watch) notify(k *watchedKey, e Event) {
 			return
 		}
 		const remembered = 8
-		k.recent = append(k.recent[max(0, len(k.recent)+1-remembered):], c)
+		if len(k.recent) == remembered {
+			k.recent = slices.Delete(k.recent, 0, 1)
+		}
+		k.recent = append(k.recent, c)
 	}
 	if e.Kind == EventSet || e.Kind == EventDelete {
 		k.state = state{e.Kind == EventSet, e.Version}

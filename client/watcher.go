@@ -30,8 +30,8 @@ type watcher struct {
 
 	// Owned by run.
 	watches  map[*Watch]struct{}
-	keys     map[string]*registration // all that are watched, or have to be unregistered
-	queue    []*registration          // those that may have a next request
+	keys     map[string]*registration // by key: those that are watched, or have to be unregistered
+	queue    []*registration          // registrations that may have a next request
 	conn     *mqtt.Conn               // with the notify filter; nil while there is none
 	connSeq  uint64                   // of conn
 	requests chan *keyRequest         // to be sent on conn
@@ -56,7 +56,7 @@ func newWatcher(s *Session) *watcher {
 	return v
 }
 
-// post has run call f, unless the session is closed before.
+// post makes run call f, unless the session is closed before that.
 func (v *watcher) post(f func()) {
 	v.mu.Lock()
 	v.inbox = append(v.inbox, f)
@@ -100,7 +100,7 @@ func (v *watcher) posted() []func() {
 // join adds a watch. When all of its keys have been read, w.joined gets the outcome.
 func (v *watcher) join(w *Watch) {
 	if v.conn != nil && v.conn.Err() != nil {
-		v.lost(v.conn) // or the new watch would be one of those that lost it
+		v.lost(v.conn) // before the new watch is added, which did not lose it
 	}
 	v.watches[w] = struct{}{}
 	w.unread = len(w.names)

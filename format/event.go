@@ -38,16 +38,16 @@ func (e Event) isChange() bool { return !e.isState() && !e.isTrouble() && e.Op !
 func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
 
 func (e Event) fields(o *objectWriter) {
-	o.add("op", e.Op)
+	o.text("op", e.Op)
 	if e.Op != "unaudited" {
-		o.add("key", e.Key)
+		o.text("key", e.Key)
 	}
 	o.add("found", when(e.isState(), e.HasValue))
 	if e.HasValue {
-		o.add("value", e.Value)
+		o.text("value", string(e.Value))
 	}
 	o.add("word", nonEmpty(e.Word))
-	o.add("version", e.Version)
+	o.version("version", e.Version)
 	o.add("continuity", nonEmpty(e.Continuity))
 	o.add("message", nonEmpty(e.Message))
 	if c := e.Field; c.Path != "" && !e.isTrouble() && e.Op != "gap" {
@@ -60,7 +60,7 @@ func (e Event) fields(o *objectWriter) {
 		o.add("to", e.To)
 		o.add("outage_ms", e.To.Sub(e.From))
 	}
-	o.add("time", e.Time)
+	o.time("time", e.Time)
 }
 
 func (e Event) human(dst []byte, s *style) []byte { return s.row(dst, e) }

@@ -116,7 +116,7 @@ func (c *Conn) handleAuth(p *packets.Auth) error {
 	default:
 		return &MalformedError{fmt.Sprintf("reason code 0x%02X in AUTH", p.ReasonCode)}
 	}
-	c.verdicts[0] <- verdict // has room
+	c.verdicts[0] <- verdict // never blocks: its capacity is 1
 	c.verdicts = c.verdicts[1:]
 	return nil
 }

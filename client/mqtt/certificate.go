@@ -102,9 +102,9 @@ func unfit(info *tls.CertificateRequestInfo, certificate *tls.Certificate, err e
 	if leaf == nil || len(names) == 0 || slices.ContainsFunc(info.AcceptableCAs, func(raw []byte) bool { return bytes.Equal(raw, leaf.RawIssuer) }) {
 		return err
 	}
-	const most = 4
-	if len(names) > most {
-		names = append(names[:most], "…")
+	const maxNames = 4
+	if len(names) > maxNames {
+		names = append(names[:maxNames], "…")
 	}
 	return fmt.Errorf("it is issued by %q, and the broker asked for one of %s", leaf.Issuer, strings.Join(names, ", "))
 }

@@ -39,7 +39,7 @@ type Conn struct {
 	ping    bool                           // send a PINGREQ before out
 	closing bool                           // no more packets; the writer closes the connection when out is empty
 	pending idtable.Table[uint16, pending] // by Packet Identifier
-	quota   int                            // how many publishes may be unacknowledged; 0 = not known yet
+	quota   int                            // the largest number of unacknowledged publishes; 0 = not known yet
 	waiting []chan struct{}                // the publishes that wait for room, in their order; each has capacity 1
 	early   struct {                       // the message of Options.Early, if it went out before CONNACK
 		id   uint16

@@ -1,5 +1,5 @@
-// Package mqtt is one MQTT 5 connection. It knows no store and no session: it
-// always starts clean, and when the connection ends it is over.
+// Package mqtt makes one MQTT 5 connection. It always starts a clean session and never
+// reconnects, and it knows nothing of the store.
 //
 // The first thing to call is [Dial], which sends CONNECT and SUBSCRIBE in one
 // write and returns when both have been granted:

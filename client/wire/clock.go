@@ -12,7 +12,7 @@ import (
 // (protocol.md 3.2, 3.4).
 const MaxDrift = 60 * time.Second
 
-// The reasons why a Clock does not move.
+// The errors of a [Clock]. A Clock that returns one has not moved.
 var (
 	ErrDrift           = errors.New("the HLC is too far ahead of the wall clock")
 	ErrCounterOverflow = errors.New("the HLC counter would overflow")

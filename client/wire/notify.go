@@ -53,9 +53,9 @@ func ParseNotification(payload []byte) (Notification, error) {
 	return n, nil
 }
 
-// isWord reports whether a word is the one in upper case, in either case.
+// isWord reports whether a word is upper, in upper or lower case.
 func isWord(word []byte, upper string) bool {
-	return string(word) == upper || strings.EqualFold(string(word), upper)
+	return strings.EqualFold(string(word), upper)
 }
 
 // AppendNotification appends the payload of a NOTIFY message.

@@ -89,17 +89,17 @@ func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error
 
 // Request returns the request that sets a key to a value.
 func Request(key, value string, options client.SetOptions) verb.Request {
+	reason := "exists" // if the value is not stored
+	if options.Condition == client.NEX {
+		reason = "differs"
+	}
 	return verb.Request{
 		Commands: []client.Command{client.SetText(key, value, options)},
 		Result: func(_ *client.Command, reply client.Result) (format.Result, bool, error) {
 			r := reply.(client.SetResult)
 			result := format.Set{Key: key, Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
-			switch {
-			case r.Applied:
-			case options.Condition == client.NEX:
-				result.Reason = "differs"
-			default:
-				result.Reason = "exists"
+			if !r.Applied {
+				result.Reason = reason
 			}
 			return result, r.Applied, nil
 		},

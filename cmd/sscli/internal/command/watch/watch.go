@@ -33,7 +33,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An end is a reason of [format.End] to end a watch that is not an error.
+// An end is a reason to end a watch that is not an error. It is the word that [format.End] shows.
 type end string
 
 func (e end) Error() string { return "ended by --" + string(e) }
