@@ -2,12 +2,7 @@ package process
 
 import (
 	"errors"
-	"os"
-	"syscall"
-
 	"time"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 // ErrLate means that a command was not started, because it would have had to end at once.
@@ -42,6 +37,3 @@ type End struct {
 	Killed bool // the command was ended by Stop or at its deadline
 	Left   bool // the command ended by itself and left processes behind, which were ended
 }
-
-// interrupted returns the error for a signal that came before the command was started.
-func interrupted(s os.Signal) error { return &signals.Interrupted{Signal: s.(syscall.Signal)} }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 // A Guarded command runs under a guard, which is a process between sscli and the command. The
@@ -133,7 +135,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
 	case s := <-g.signals:
-		return End{}, interrupted(s)
+		return End{}, &signals.Interrupted{Signal: s.(syscall.Signal)}
 	default:
 	}
 	catch(g.signals, forwarded()...)

@@ -5,11 +5,15 @@ package process
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 var errNotExecutable = errors.ErrUnsupported
@@ -76,11 +80,9 @@ type Guarded struct {
 	o       GuardOptions
 	path    string
 	signals chan os.Signal
-
-	mu    sync.Mutex
-	timer *time.Timer // calls Stop; nil before Limit
-	due   chan struct{}
-	once  sync.Once
+	timer   *time.Timer   // calls Stop
+	due     chan struct{} // closed by Stop
+	once    sync.Once
 }
 
 // NewGuarded finds the command; it does not start it. The error is a *[StartError].
@@ -90,20 +92,13 @@ func NewGuarded(o GuardOptions) (*Guarded, error) {
 		return nil, err
 	}
 	g := &Guarded{o: o, path: path, signals: make(chan os.Signal, 16), due: make(chan struct{})}
+	g.timer = time.AfterFunc(math.MaxInt64, g.Stop)
 	signal.Notify(g.signals, os.Interrupt)
 	return g, nil
 }
 
 // Limit sets the time at which the command is killed.
-func (g *Guarded) Limit(term, _ time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.timer == nil {
-		g.timer = time.AfterFunc(time.Until(term), g.Stop)
-		return
-	}
-	g.timer.Reset(time.Until(term))
-}
+func (g *Guarded) Limit(term, _ time.Time) { g.timer.Reset(time.Until(term)) }
 
 // Stop kills the command.
 func (g *Guarded) Stop() { g.once.Do(func() { close(g.due) }) }
@@ -114,7 +109,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
 	case s := <-g.signals:
-		return End{}, interrupted(s)
+		return End{}, &signals.Interrupted{Signal: s.(syscall.Signal)}
 	case <-g.due:
 		return End{}, ErrLate
 	default:
@@ -126,10 +121,6 @@ func (g *Guarded) Run(env []string) (End, error) {
 // Close may be called without Run.
 func (g *Guarded) Close() error {
 	signal.Stop(g.signals)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.timer != nil {
-		g.timer.Stop()
-	}
+	g.timer.Stop()
 	return nil
 }

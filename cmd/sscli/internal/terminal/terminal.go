@@ -23,6 +23,16 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
+// A Job is an event of job control, see [WatchJob].
+type Job int
+
+// The events of job control.
+const (
+	JobResized   Job = iota // the terminal may have another size
+	JobContinued            // the process was continued
+	JobStop                 // the process is asked to stop
+)
+
 // An Error means that a question cannot be asked, because there is no terminal.
 type Error struct{ Err error }
 
