@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 )
 
 // A recorder records how a connection is made, and what it sends and receives. Its methods may be
@@ -41,13 +42,7 @@ func (r *recorder) record(ctx context.Context, o *client.Options) context.Contex
 			return nil
 		}
 	}
-	before := o.Trace
-	o.Trace = func(e mqtt.Event) {
-		r.packet(e)
-		if before != nil {
-			before(e)
-		}
-	}
+	o.Trace = trace.Tee(o.Trace, r.packet)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		DNSStart: func(httptrace.DNSStartInfo) { r.locked(func() { r.begin(mqtt.StageLookup) }) },
 		DNSDone: func(d httptrace.DNSDoneInfo) {
