@@ -18,8 +18,8 @@ import (
 
 var errNotExecutable = errors.ErrUnsupported
 
-// run runs a command to its end, and kills it when due is closed. It forwards signals: an
-// interrupt from the console reaches every process on it anyway.
+// run runs a command to its end, and kills it when due is closed. It forwards signals. An
+// interrupt from the console reaches the command in any case.
 func run(cmd *exec.Cmd, signals <-chan os.Signal, due <-chan struct{}) (end End, err error) {
 	if err := cmd.Start(); err != nil {
 		return End{}, newStartError(cmd.Args[0], err)
@@ -50,7 +50,7 @@ type Runner struct{}
 // NewRunner returns a Runner.
 func NewRunner() *Runner { return &Runner{} }
 
-// Close does nothing here.
+// Close does nothing on this system.
 func (*Runner) Close() {}
 
 // Run runs a command to its end and returns its exit status. The error is a *[StartError].
@@ -70,12 +70,12 @@ func (*Runner) Run(c Command) (int, error) {
 	return end.Code, err
 }
 
-// GuardMain returns false: there are no guards here.
+// GuardMain returns false: this system has no guards.
 func GuardMain() bool { return false }
 
-// A Guarded command has no guard here: sscli itself kills it, but not its descendants, and
-// nobody does if sscli is killed or hangs. There is no signal that asks a command to end, so
-// the command is killed when it would be asked.
+// A Guarded command has no guard on this system. sscli itself kills the command, but not its
+// descendants, and the command outlives an sscli that is killed or hangs. There is no TERM, so
+// the command is killed at the time of TERM.
 type Guarded struct {
 	o       GuardOptions
 	path    string
@@ -85,7 +85,7 @@ type Guarded struct {
 	once    sync.Once
 }
 
-// NewGuarded finds the command; it does not start it. The error is a *[StartError].
+// NewGuarded finds the command, but does not start it. The error is a *[StartError].
 func NewGuarded(o GuardOptions) (*Guarded, error) {
 	path, err := find(o.Args[0])
 	if err != nil {

@@ -47,9 +47,9 @@ func WatchJob(c chan<- Job) (end func()) {
 	}
 }
 
-// Stop stops the process and its group, as the terminal does at Ctrl-Z, and returns when the
-// process is continued. It returns soon if no shell could continue the process: the system does
-// not let a terminal stop an orphaned process group.
+// Stop stops the process group, as the terminal does at Ctrl-Z, and returns when the process is
+// continued. It returns soon if no shell could continue the process, because the system does not
+// let a terminal stop an orphaned process group.
 func Stop() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
