@@ -124,9 +124,9 @@ command/watch        client format process app complete config fault jsonfield s
 command/explain      client client/wire format app complete config fault fence
 command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process app config fault passwd requestlog
 command/gateway      client client/wait client/wire redis format certs process app config fault passwd requestlog
-command/top          client client/mqtt client/wait client/wire format app complete config fault screen signals terminal trace
+command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
 requestlog           client client/wire emulator redis format app config fault
-command/doctor       client client/mqtt client/wire format app config fault command/ping
+command/doctor       client client/mqtt client/wire format app config fault trace command/ping
 command/bench        client client/wait client/wire format app config fault terminal
 command/ping         client client/wait client/wire format app config fault
 command/hlc          client/wire format app fault

@@ -77,9 +77,28 @@ func (o *Outage) Report(a *App, err error, doing string) {
 	o.Trouble(a, err, doing)
 }
 
-// Next returns the next event of a watch. During an outage it prints how long the broker has
-// been away.
-func (o *Outage) Next(ctx context.Context, a *App, w *client.Watch, doing string) (client.Event, error) {
+// reconnecting says what a watch does while the connection is lost.
+const reconnecting = "connecting again"
+
+// Next returns the next event of a watch. It prints when the connection is lost, how long the
+// broker has been away, and when all keys are watched again. Queued output is printed before.
+func (o *Outage) Next(ctx context.Context, a *App, w *client.Watch) (client.Event, error) {
+	e, err := o.next(ctx, a, w)
+	if err != nil {
+		return e, err
+	}
+	switch e.Kind {
+	case client.EventDown:
+		err = a.Flush()
+		o.Trouble(a, e.Err, reconnecting)
+	case client.EventUp:
+		err = a.Flush()
+		o.Over(a, ", all keys are watched")
+	}
+	return e, err
+}
+
+func (o *Outage) next(ctx context.Context, a *App, w *client.Watch) (client.Event, error) {
 	for o.Away() {
 		limited, cancel := context.WithTimeoutCause(ctx, OutageInterval, errStillAway)
 		e, err := w.Next(limited)
@@ -88,7 +107,7 @@ func (o *Outage) Next(ctx context.Context, a *App, w *client.Watch, doing string
 			return e, err
 		}
 		o.Note(w.Trouble())
-		o.Still(a, doing)
+		o.Still(a, reconnecting)
 	}
 	return w.Next(ctx)
 }

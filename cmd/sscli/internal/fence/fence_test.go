@@ -24,7 +24,7 @@ func parse(t *testing.T, args ...string) (client.WriteOptions, error) {
 	return f.Options()
 }
 
-// TestFile: --fence lock takes the newest token of the file, and after Empty there is none for good.
+// TestFile: --fence lock uses the newest token of the file. After Empty the file has no token.
 func TestFile(t *testing.T) {
 	f, err := NewFile()
 	if err != nil {

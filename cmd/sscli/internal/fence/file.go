@@ -7,9 +7,9 @@
 //	f.Bind(flags)
 //	o, err := f.Options() // client.WriteOptions
 //
-// `lock run` makes a File, writes each new token to it, and empties it when the lock is lost.
-// `--fence lock` in the command reads it. A reader finds a whole token or an empty file. An empty or
-// unreadable file is client.ErrLockLost, and nothing is sent.
+// `lock run` makes a File, writes each new token to it, and empties it when the lock is lost. An
+// sscli in the command reads it with `--fence lock`. A reader finds a whole token or an empty
+// file. If the file is empty or unreadable, the error is client.ErrLockLost and nothing is sent.
 package fence
 
 import (
@@ -31,7 +31,7 @@ type File struct {
 	Path string
 
 	mu      sync.Mutex
-	emptied bool // for good
+	emptied bool // Write does nothing any more
 }
 
 // NewFile creates an empty file in a new temporary directory.
@@ -104,7 +104,7 @@ func currentFence() (wire.Version, error) {
 	return v, nil
 }
 
-// A noFenceError means that the fence file has no token: the lock was lost.
+// A noFenceError means that the fence file has no token, so the lock was lost.
 type noFenceError struct{ err error }
 
 func (e *noFenceError) Error() string {

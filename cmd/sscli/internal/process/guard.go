@@ -2,37 +2,32 @@ package process
 
 import (
 	"errors"
-	"os"
-	"syscall"
-
 	"time"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
-// ErrLate means that a command was not started, because it would have had to end at once.
-var ErrLate = errors.New("the time to run it is over")
+// ErrLate means that a command was not started because the time for TERM had passed.
+var ErrLate = errors.New("too late to start the command")
 
 // ErrGuardDied means that a command was killed because its guard died or hung.
-var ErrGuardDied = errors.New("its guard has ended")
+var ErrGuardDied = errors.New("the guard of the command died or hung")
 
-// EnvGuardLog names a file to which guards append what they are told and what they do, with
-// the time. It is for tests that look for a command which outlived its deadline.
+// EnvGuardLog is the environment variable with the name of a file to which guards append their
+// orders and actions, with the time. Tests read it to see why a command outlived its deadline.
 const EnvGuardLog = "SSCLI_GUARD_LOG"
 
 // GuardOptions configure a [Guarded] command.
 type GuardOptions struct {
 	Args []string // the name of the command, then its arguments
 
-	// Grace is the time between TERM and KILL for a command that is stopped before its
-	// deadline, and for the processes that a command leaves behind. 0 = none.
+	// Grace is the time between TERM and KILL for a command that Stop ends, and for the
+	// processes that a command leaves behind. 0 = KILL follows at once.
 	Grace time.Duration
 
-	// Secret is a file that only the command may read; empty = none. The guard removes it
-	// after it ended the command, and removes its directory too if sscli died.
+	// Secret is the path of a file that only the command may read; empty = none. A guard that
+	// ended the command removes the file, and the directory too if sscli died.
 	Secret string
 
-	// Suspended is called before sscli is stopped together with its command; nil = not.
+	// Suspended is called before sscli is stopped together with its command. It may be nil.
 	Suspended func()
 }
 
@@ -40,8 +35,5 @@ type GuardOptions struct {
 type End struct {
 	Code   int  // exit status; 128+N for signal N
 	Killed bool // the command was ended by Stop or at its deadline
-	Left   bool // the command ended by itself and left processes behind, which were ended
+	Left   bool // the command ended by itself, and the guard ended processes that it left behind
 }
-
-// interrupted returns the error for a signal that came before the command was started.
-func interrupted(s os.Signal) error { return &signals.Interrupted{Signal: s.(syscall.Signal)} }

@@ -44,11 +44,11 @@ func isPipe(fd int) bool {
 }
 
 const (
-	// clockInterval is the longest time between two looks at the clocks while the command
-	// runs: no timer counts the time that a machine sleeps.
+	// clockInterval is how often the clocks are read while the command runs: a timer would
+	// not count the time that the machine sleeps.
 	clockInterval = 100 * time.Millisecond
 
-	// reapInterval is the time between two looks whether killed processes are gone.
+	// reapInterval is the time between two checks whether killed processes are gone.
 	reapInterval = 5 * time.Millisecond
 
 	// killTimeout is how long the guard waits for killed processes to disappear.
@@ -68,7 +68,7 @@ type guard struct {
 
 	limit   *limit // nil = sscli has not sent one
 	killAt  instant
-	options start // how the command was started
+	options start // of the order to start
 	stopped bool  // sscli sent Stop before the start
 	refused bool  // the command was not started and will not be
 
@@ -78,7 +78,7 @@ type guard struct {
 	hasChildren bool
 	termSent    bool
 	killSent    bool
-	left        bool           // the command ended before TERM, which is for the processes that it left behind
+	left        bool           // the command ended by itself; TERM and KILL are for processes that it left behind
 	giveUpAt    instant        // when to stop waiting for killed processes
 	tables      chan []process // the process table after TERM was sent to the group
 }
@@ -100,7 +100,7 @@ func (g *guard) run(from *os.File) {
 		case o, ok := <-orders:
 			if !ok {
 				g.endNow()
-				g.note("sscli was gone")
+				g.note("sscli is gone")
 				return
 			}
 			g.handleOrder(o)
@@ -117,7 +117,7 @@ func (g *guard) run(from *os.File) {
 	}
 }
 
-// wake returns a channel for the next look at the clocks.
+// wake returns a channel that fires when check must be called again.
 func (g *guard) wake() <-chan time.Time {
 	switch {
 	case g.pid == 0:
@@ -144,7 +144,7 @@ func (g *guard) note(format string, args ...any) {
 	_, _ = g.log.WriteString(line + "\n")
 }
 
-// report sends an event to sscli. An error means that sscli has died, which run notices.
+// report sends an event to sscli. It ignores errors: if sscli has died, orders is closed too.
 func (g *guard) report(e event) { _ = json.NewEncoder(g.events).Encode(e) }
 
 func (g *guard) handleOrder(o order) {
@@ -218,9 +218,9 @@ func (g *guard) reap() {
 	}
 }
 
-// check sends TERM and KILL when they are due, and reports whether nothing is left to do.
-// While the command's group exists, check never waits for the process table or a file
-// system, because a signal must not be late.
+// check sends TERM and KILL when they are due, and reports whether the guard is done. While
+// the command's group exists, check never waits for the process table or a file system,
+// which could delay a signal.
 func (g *guard) check() bool {
 	switch {
 	case g.pid == 0:
@@ -254,9 +254,9 @@ func (g *guard) check() bool {
 	return true
 }
 
-// terminate sends TERM to the command's group. With early, the command ends before its
-// deadline: KILL follows after the grace. Processes in other groups get TERM when the
-// process table has been read.
+// terminate sends TERM to the command's group. With early, KILL follows after the grace, if
+// that is before the deadline. Processes in other groups get TERM when the process table has
+// been read.
 func (g *guard) terminate(early bool) {
 	if early {
 		g.killAt = g.killAt.earlier(at(time.Now().Add(g.options.Grace)))
@@ -282,7 +282,7 @@ func (g *guard) terminateOthers(table []process) {
 }
 
 // isChild reports whether a process is a living child of this one. The process table may be
-// so old that the id belongs to another process.
+// out of date, and the id may belong to another process by now.
 func isChild(pid int) bool {
 	got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 	return got == 0 && err == nil

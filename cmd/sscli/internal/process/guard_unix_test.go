@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// slow is how long everything takes on a slow system, and promptly the time in which a
-// signal must be sent all the same.
+// slow is how long reading the process table and removing a file take on a slow system. promptly is
+// the time within which a signal must be sent even there.
 const (
 	slow     = time.Second
 	promptly = slow * 3 / 4
 )
 
-// guardSlowly is a guard on a system whose process table and file system are slow.
+// guardSlowly runs a guard with a slow process table and a slow file system.
 func guardSlowly() {
 	runtime.LockOSThread()
-	g := newGuard("/bin/sh", []string{"sh", "-c", os.Getenv("CHILD_TEST_SCRIPT")}, os.NewFile(4, "events"))
+	g := newGuard("/bin/sh", []string{"sh", "-c", os.Getenv("PROCESS_TEST_SCRIPT")}, os.NewFile(4, "events"))
 	g.table = func() []process {
 		time.Sleep(slow)
 		return listProcesses()
@@ -36,8 +36,8 @@ func guardSlowly() {
 	g.run(os.NewFile(3, "orders"))
 }
 
-// TestSlowSystem: neither a slow process table nor a slow file system holds up TERM or
-// KILL for the command's group.
+// TestSlowSystem: neither a slow process table nor a slow file system delays TERM or KILL for the
+// command's group.
 func TestSlowSystem(t *testing.T) {
 	const deaf = `exec 9>$LIFE; trap "" TERM; echo up >&9; while :; do sleep 0.01; done`
 	for name, c := range map[string]struct {
@@ -71,7 +71,7 @@ func TestSlowSystem(t *testing.T) {
 			}
 			defer from.Close()
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), "CHILD_TEST_ROLE=slow guard", "CHILD_TEST_SCRIPT="+strings.ReplaceAll(c.script, "$LIFE", l.path))
+			cmd.Env = append(os.Environ(), "PROCESS_TEST_ROLE=slow guard", "PROCESS_TEST_SCRIPT="+strings.ReplaceAll(c.script, "$LIFE", l.path))
 			cmd.ExtraFiles, cmd.Stderr = []*os.File{orders, events}, os.Stderr
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -118,7 +118,7 @@ func TestSlowSystem(t *testing.T) {
 	}
 }
 
-// TestGuardLog: the log has what the guard was told and what it did, in that order.
+// TestGuardLog: the log has the orders and actions of the guard, in order.
 func TestGuardLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	t.Setenv(EnvGuardLog, file)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 // A Guarded command runs under a guard, which is a process between sscli and the command. The
@@ -31,8 +33,8 @@ type Guarded struct {
 	job // Run's
 }
 
-// NewGuarded finds the command and starts its guard; it does not start the command. From now
-// on INT, TERM and HUP are held back for the command, see Run. The error is a *[StartError].
+// NewGuarded finds the command and starts its guard, but not the command. From now on INT,
+// TERM and HUP are kept for Run. The error is a *[StartError].
 func NewGuarded(o GuardOptions) (*Guarded, error) {
 	path, err := find(o.Args[0])
 	if err != nil {
@@ -102,8 +104,8 @@ func (g *Guarded) sendLocked(o order) {
 	_ = json.NewEncoder(g.orders).Encode(o)
 }
 
-// Limit sets the times at which the command is told to end (TERM) and killed (KILL). It may
-// be called at any time. It has no effect once the command was told to end.
+// Limit sets the times at which the command gets TERM and KILL. It may be called at any time.
+// It has no effect once TERM was sent.
 func (g *Guarded) Limit(term, kill time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,8 +114,8 @@ func (g *Guarded) Limit(term, kill time.Time) {
 	g.sendLocked(order{Limit: &l})
 }
 
-// Stop tells the command to end now. The command is killed after the grace or at its
-// deadline, whichever comes first.
+// Stop sends TERM to the command now. KILL follows after the grace or at the deadline,
+// whichever comes first.
 func (g *Guarded) Stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +135,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
 	case s := <-g.signals:
-		return End{}, interrupted(s)
+		return End{}, &signals.Interrupted{Signal: s.(syscall.Signal)}
 	default:
 	}
 	catch(g.signals, forwarded()...)
@@ -194,8 +196,8 @@ func (g *Guarded) handleEvent(e event) (end End, over bool, err error) {
 }
 
 // killAll kills the command in place of the guard, and waits until its processes are gone.
-// Processes outside the command's group, and a command whose guard died before it reported
-// the command, are found only on systems where sscli adopts orphans.
+// Only on Linux does it find processes outside the command's group, and a command whose guard
+// died before it reported the start.
 func (g *Guarded) killAll() {
 	guard := g.guard.Process.Pid
 	for deadline := time.Now().Add(killTimeout); time.Now().Before(deadline); time.Sleep(reapInterval) {
@@ -230,6 +232,6 @@ func (g *Guarded) Close() error {
 	defer patience.Stop()
 	for range g.events {
 	}
-	_ = g.guard.Wait() // the exit status of the guard means nothing
+	_ = g.guard.Wait() // the exit status does not matter
 	return err
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
-// guarded runs a command of the shell under a guard, within limits from now on.
+// guarded runs a shell script under a guard. term and kill are its limits, counted from now.
 func guarded(t *testing.T, script string, term, kill time.Duration, o GuardOptions) (End, error) {
 	t.Helper()
 	o.Args = []string{"sh", "-c", script}
@@ -73,7 +73,7 @@ func TestGuardedStartErrors(t *testing.T) {
 	}
 }
 
-// TestGuardedLate: nothing is started when it would have to end at once.
+// TestGuardedLate: a command is not started after its deadline.
 func TestGuardedLate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	_, err := guarded(t, "echo >"+file, 0, time.Hour, GuardOptions{})
@@ -85,8 +85,7 @@ func TestGuardedLate(t *testing.T) {
 	}
 }
 
-// TestGuardedInterrupted: a signal that came before there is a command to pass it to
-// means that there will be none.
+// TestGuardedInterrupted: after a signal that came before the start, the command is not started.
 func TestGuardedInterrupted(t *testing.T) {
 	g, err := NewGuarded(GuardOptions{Args: []string{"false"}})
 	if err != nil {
@@ -104,7 +103,7 @@ func TestGuardedInterrupted(t *testing.T) {
 }
 
 func TestGuardedLimit(t *testing.T) {
-	// limited gives a slow machine the time to start the command.
+	// limited leaves a slow machine enough time to start the command.
 	limited := func(script string, grace time.Duration, o GuardOptions) (end End, err error) {
 		for term := 50 * time.Millisecond; term < time.Minute; term *= 2 {
 			if end, err = guarded(t, script, term, term+grace, o); !errors.Is(err, ErrLate) && end.Code != 143 {
@@ -151,7 +150,7 @@ func TestGuardedStop(t *testing.T) {
 	}
 }
 
-// life is a FIFO that is open for writing as long as something lives.
+// life is a FIFO that is open for writing while a process of the test lives.
 type life struct {
 	path string
 	f    *os.File
@@ -164,7 +163,7 @@ func newLife(t *testing.T) *life {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Reading only, but without waiting for a writer.
+	// Open for reading without waiting for a writer.
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +173,7 @@ func newLife(t *testing.T) *life {
 	return &life{path, f, bufio.NewReader(f)}
 }
 
-// line waits for a line.
+// line waits for a line in the FIFO.
 func (l *life) line(t *testing.T) string {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -193,7 +192,7 @@ func (l *life) line(t *testing.T) string {
 	}
 }
 
-// end waits until nothing lives.
+// end waits until no process has the FIFO open.
 func (l *life) end(t *testing.T) {
 	t.Helper()
 	if err := l.f.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
@@ -204,8 +203,8 @@ func (l *life) end(t *testing.T) {
 	}
 }
 
-// TestGuardedLeft: what a command leaves behind in its group is ended before Run
-// returns, and so is what is in another group of the session; a daemon is not.
+// TestGuardedLeft: processes that a command leaves behind in its session are ended before Run
+// returns, whatever their group. A daemon in another session is not.
 func TestGuardedLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		trap  string
@@ -226,8 +225,8 @@ func TestGuardedLeft(t *testing.T) {
 	}
 }
 
-// What the command started may end in the very moment in which it ends: then it was
-// neither left behind nor was the command ended.
+// If a child ends at the same moment as the command, the child was not left behind, and the
+// command was not killed.
 func TestGuardedEndTogether(t *testing.T) {
 	for range 60 {
 		end, err := guarded(t, "for i in 1 2 3 4 5 6 7 8; do true & done; exit 3", time.Hour, time.Hour, GuardOptions{Grace: time.Hour})
@@ -260,8 +259,8 @@ func TestGuardedDaemonStays(t *testing.T) {
 	l.end(t)
 }
 
-// The families that must not outlive their limit: each writes a line when it is
-// complete and lives on.
+// The scripts of process trees that must not outlive their limit. Each writes a line when all its
+// processes run.
 var families = map[string]string{
 	"alone":      `exec 9>$LIFE; echo up >&9; exec sleep 1000`,
 	"deaf":       `exec 9>$LIFE; trap "" TERM HUP INT; echo up >&9; while :; do sleep 0.01; done`,
@@ -271,23 +270,23 @@ var families = map[string]string{
 	"descendant": `exec 9>$LIFE; (setsid sh -c 'trap "" TERM; echo up >&9; while :; do sleep 0.01; done' &); sleep 1000`,
 }
 
-// wrap is the wrapper of TestWrapper.
+// wrap runs the wrapper of TestWrapper, which is the parent of the guard.
 func wrap() (int, error) {
-	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", os.Getenv("CHILD_TEST_SCRIPT")}, Secret: os.Getenv("CHILD_TEST_SECRET")})
+	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", os.Getenv("PROCESS_TEST_SCRIPT")}, Secret: os.Getenv("PROCESS_TEST_SECRET")})
 	if err != nil {
 		return 0, err
 	}
 	hour := time.Now().Add(time.Hour)
 	g.Limit(hour, hour)
 	go func() { // when the test says that the family is complete
-		if _, err := os.ReadFile(os.Getenv("CHILD_TEST_LIMITED")); err != nil {
+		if _, err := os.ReadFile(os.Getenv("PROCESS_TEST_LIMITED")); err != nil {
 			return // it is killed, not stopped
 		}
 		limit := time.Now().Add(200 * time.Millisecond)
 		g.Limit(limit, limit)
 		os.Stdout.WriteString("limited\n")
 	}()
-	env := append(os.Environ(), "CHILD_TEST_ROLE=none")
+	env := append(os.Environ(), "PROCESS_TEST_ROLE=none")
 	end, err := g.Run(env)
 	return end.Code, errors.Join(err, g.Close())
 }
@@ -311,8 +310,8 @@ func TestWrapper(t *testing.T) {
 					t.Fatal(err)
 				}
 				cmd := exec.Command(os.Args[0])
-				cmd.Env = append(os.Environ(), "CHILD_TEST_ROLE=wrapper", "CHILD_TEST_SCRIPT="+family, "LIFE="+l.path,
-					"CHILD_TEST_SECRET="+secret, "GORACE=atexit_sleep_ms=0")
+				cmd.Env = append(os.Environ(), "PROCESS_TEST_ROLE=wrapper", "PROCESS_TEST_SCRIPT="+family, "LIFE="+l.path,
+					"PROCESS_TEST_SECRET="+secret, "GORACE=atexit_sleep_ms=0")
 				said, err := cmd.StdoutPipe()
 				if err != nil {
 					t.Fatal(err)
@@ -323,7 +322,7 @@ func TestWrapper(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				cmd.Env = append(cmd.Env, "CHILD_TEST_LIMITED="+limited)
+				cmd.Env = append(cmd.Env, "PROCESS_TEST_LIMITED="+limited)
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
@@ -359,7 +358,7 @@ func TestWrapper(t *testing.T) {
 	}
 }
 
-// isGone waits until there is no such file.
+// isGone waits until a file is removed.
 func isGone(t *testing.T, path string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -372,7 +371,7 @@ func isGone(t *testing.T, path string) {
 	}
 }
 
-// TestGuardDies: what nobody guards any more is killed.
+// TestGuardDies: a command whose guard died is killed.
 func TestGuardDies(t *testing.T) {
 	l := newLife(t)
 	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", strings.ReplaceAll(families["children"], "$LIFE", l.path)}})
@@ -402,7 +401,7 @@ func TestGuardDies(t *testing.T) {
 	}
 }
 
-// TestGuardDiesEarly: the command dies too when the guard dies before it has reported the command.
+// TestGuardDiesEarly: the command is killed even if the guard dies before it reports the start.
 func TestGuardDiesEarly(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("only Linux finds these")
@@ -424,7 +423,7 @@ func TestGuardDiesEarly(t *testing.T) {
 	_ = guard.Wait() // it was killed
 }
 
-// TestGuardHangs: if the guard does nothing, sscli does.
+// TestGuardHangs: if the guard hangs, sscli kills the command.
 func TestGuardHangs(t *testing.T) {
 	l := newLife(t)
 	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", strings.ReplaceAll(families["children"], "$LIFE", l.path)}})

@@ -21,7 +21,7 @@ type job struct {
 	sendSignal func(syscall.Signal) // to the command
 	tty        *terminal            // nil = standard input is not a terminal
 	stopSent   bool                 // a SIGTSTP was forwarded, and no SIGCONT since
-	suspended  func()               // called before sscli is stopped; nil = not
+	suspended  func()               // called before sscli is stopped; may be nil
 }
 
 // forwarded lists the signals that are forwarded to the command.
@@ -124,7 +124,7 @@ func wait(pid int, status *syscall.WaitStatus) (int, error) {
 	}
 }
 
-// exitStatus returns an exit status as a shell has it.
+// exitStatus returns the exit status that a shell would report.
 func exitStatus(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

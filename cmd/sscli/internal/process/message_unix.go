@@ -10,8 +10,8 @@ import (
 )
 
 // sscli sends orders to its guard, and the guard sends events back, each over a pipe, as
-// JSON. One field of a message is set. Strings of the system are bytes, which JSON keeps as
-// they are.
+// JSON. One field of a message is set. Strings that may not be UTF-8, which JSON would
+// change, are sent as bytes.
 
 // An order is a message of sscli to its guard.
 type order struct {
@@ -36,12 +36,12 @@ type start struct {
 type event struct {
 	Started int            `json:",omitempty"` // process id of the command
 	Refused syscall.Errno  `json:",omitempty"` // why the command could not be started
-	Late    bool           `json:",omitempty"` // the command was not started: it was too late
+	Late    bool           `json:",omitempty"` // the command was not started: see ErrLate
 	Stopped syscall.Signal `json:",omitempty"` // the command was stopped by this signal
 	Ended   *End           `json:",omitempty"`
 }
 
-// receive sends each message of r to c. It returns when r ends or holds anything else.
+// receive sends each message of r to c. It returns when r ends or is not a message, and closes c.
 func receive[T any](r io.Reader, c chan<- T) {
 	defer close(c)
 	for d := json.NewDecoder(r); ; {

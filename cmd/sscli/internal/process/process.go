@@ -20,8 +20,8 @@
 // the command alone. Other systems have no process groups, and only an interrupt is
 // forwarded.
 //
-// A [Runner] does not promise that nothing outlives sscli: its command continues when sscli
-// is killed, and so does what the command leaves running.
+// The command of a [Runner] may outlive sscli: it continues when sscli is killed, and so do
+// the processes that the command leaves behind.
 package process
 
 import (

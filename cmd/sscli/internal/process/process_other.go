@@ -5,17 +5,21 @@ package process
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
 var errNotExecutable = errors.ErrUnsupported
 
-// run runs a command to its end, and kills it when due is closed. It forwards signals: an
-// interrupt from the console reaches every process on it anyway.
+// run runs a command to its end, and kills it when due is closed. It forwards signals. An
+// interrupt from the console reaches the command in any case.
 func run(cmd *exec.Cmd, signals <-chan os.Signal, due <-chan struct{}) (end End, err error) {
 	if err := cmd.Start(); err != nil {
 		return End{}, newStartError(cmd.Args[0], err)
@@ -46,7 +50,7 @@ type Runner struct{}
 // NewRunner returns a Runner.
 func NewRunner() *Runner { return &Runner{} }
 
-// Close does nothing here.
+// Close does nothing on this system.
 func (*Runner) Close() {}
 
 // Run runs a command to its end and returns its exit status. The error is a *[StartError].
@@ -66,44 +70,35 @@ func (*Runner) Run(c Command) (int, error) {
 	return end.Code, err
 }
 
-// GuardMain returns false: there are no guards here.
+// GuardMain returns false: this system has no guards.
 func GuardMain() bool { return false }
 
-// A Guarded command has no guard here: sscli itself kills it, but not its descendants, and
-// nobody does if sscli is killed or hangs. There is no signal that asks a command to end, so
-// the command is killed when it would be asked.
+// A Guarded command has no guard on this system. sscli itself kills the command, but not its
+// descendants, and the command outlives an sscli that is killed or hangs. There is no TERM, so
+// the command is killed at the time of TERM.
 type Guarded struct {
 	o       GuardOptions
 	path    string
 	signals chan os.Signal
-
-	mu    sync.Mutex
-	timer *time.Timer // calls Stop; nil before Limit
-	due   chan struct{}
-	once  sync.Once
+	timer   *time.Timer   // calls Stop
+	due     chan struct{} // closed by Stop
+	once    sync.Once
 }
 
-// NewGuarded finds the command; it does not start it. The error is a *[StartError].
+// NewGuarded finds the command, but does not start it. The error is a *[StartError].
 func NewGuarded(o GuardOptions) (*Guarded, error) {
 	path, err := find(o.Args[0])
 	if err != nil {
 		return nil, err
 	}
 	g := &Guarded{o: o, path: path, signals: make(chan os.Signal, 16), due: make(chan struct{})}
+	g.timer = time.AfterFunc(math.MaxInt64, g.Stop)
 	signal.Notify(g.signals, os.Interrupt)
 	return g, nil
 }
 
 // Limit sets the time at which the command is killed.
-func (g *Guarded) Limit(term, _ time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.timer == nil {
-		g.timer = time.AfterFunc(time.Until(term), g.Stop)
-		return
-	}
-	g.timer.Reset(time.Until(term))
-}
+func (g *Guarded) Limit(term, _ time.Time) { g.timer.Reset(time.Until(term)) }
 
 // Stop kills the command.
 func (g *Guarded) Stop() { g.once.Do(func() { close(g.due) }) }
@@ -114,7 +109,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
 	case s := <-g.signals:
-		return End{}, interrupted(s)
+		return End{}, &signals.Interrupted{Signal: s.(syscall.Signal)}
 	case <-g.due:
 		return End{}, ErrLate
 	default:
@@ -126,10 +121,6 @@ func (g *Guarded) Run(env []string) (End, error) {
 // Close may be called without Run.
 func (g *Guarded) Close() error {
 	signal.Stop(g.signals)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.timer != nil {
-		g.timer.Stop()
-	}
+	g.timer.Stop()
 	return nil
 }

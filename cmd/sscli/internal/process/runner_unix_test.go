@@ -52,17 +52,17 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// TestMain also plays the programs of TestSignal: shells lose signals that come
-// just before they begin to wait.
+// TestMain also runs the helper programs of the tests, by PROCESS_TEST_ROLE. They are not shell
+// scripts because a shell can lose a signal that comes just before it waits.
 func TestMain(m *testing.M) {
 	if GuardMain() {
 		return
 	}
-	// Else the guards of a race test take a second more to end.
+	// With -race a process otherwise takes a second to exit.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
-	role := os.Getenv("CHILD_TEST_ROLE")
+	role := os.Getenv("PROCESS_TEST_ROLE")
 	if role == "" {
 		os.Exit(m.Run())
 	}
@@ -74,8 +74,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// play says when it is ready for the signal. The grandchild then ends with 7, the
-// child with the grandchild's exit code.
+// play runs a helper program and returns its exit code. The grandchild writes a line when it is
+// ready for the signal, and then ends with 7. The child does the same, and ends with the exit code
+// of the grandchild.
 func play(role string) (int, error) {
 	switch role {
 	case "wrapper":
@@ -89,13 +90,13 @@ func play(role string) (int, error) {
 	var grandchild *exec.Cmd
 	if role == "child" {
 		grandchild = exec.Command(os.Args[0])
-		grandchild.Env = append(os.Environ(), "CHILD_TEST_ROLE=grandchild")
+		grandchild.Env = append(os.Environ(), "PROCESS_TEST_ROLE=grandchild")
 		grandchild.Stderr = os.Stderr
 		if err := grandchild.Start(); err != nil {
 			return 0, err
 		}
 	}
-	f, err := os.OpenFile(os.Getenv("CHILD_TEST_READY"), os.O_WRONLY, 0)
+	f, err := os.OpenFile(os.Getenv("PROCESS_TEST_READY"), os.O_WRONLY, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -113,8 +114,7 @@ func play(role string) (int, error) {
 	return grandchild.ProcessState.ExitCode(), nil
 }
 
-// TestSignal sends a signal to ourselves: the command gets it, and so does what it
-// has started.
+// TestSignal sends a signal to the test process: the command and its child get it.
 func TestSignal(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	if err := syscall.Mkfifo(ready, 0o600); err != nil {
@@ -133,7 +133,7 @@ func TestSignal(t *testing.T) {
 	go func() {
 		code, err := NewRunner().Run(Command{
 			Args: []string{os.Args[0]},
-			Env:  append(os.Environ(), "CHILD_TEST_ROLE=child", "CHILD_TEST_READY="+ready, "GORACE=atexit_sleep_ms=0"),
+			Env:  append(os.Environ(), "PROCESS_TEST_ROLE=child", "PROCESS_TEST_READY="+ready, "GORACE=atexit_sleep_ms=0"),
 		})
 		ended <- result{code, err}
 	}()

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of orphaned descendants (on), so that it finds
-// them in whatever group or session they are.
+// adoptOrphans makes this process the parent of its orphaned descendants, so that it finds
+// them in any group or session. on = false ends that.
 func adoptOrphans(on bool) {
 	var arg uintptr
 	if on {

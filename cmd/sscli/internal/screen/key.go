@@ -74,7 +74,7 @@ func parseCharacter(r rune, size int) Key {
 	return Key(r)
 }
 
-// maxSequence is the maximum length of a control sequence: no key has a longer one.
+// maxSequence is the maximum length of the control sequence of a key.
 const maxSequence = 16
 
 // parseSequence parses a control sequence (ECMA-48, 5.4) or a keypad key. size is 0 if it is

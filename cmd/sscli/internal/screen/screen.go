@@ -47,7 +47,7 @@ type Screen struct {
 	out   *os.File
 	color bool
 
-	drawn         []Line // nil = unknown
+	drawn         []Line // what the terminal shows; nil = unknown
 	width, height int
 }
 
@@ -60,8 +60,8 @@ const (
 	resetStyle  = "\x1b[m"
 )
 
-// Open opens the terminal that sscli was started from, and draws on out. After an error, the
-// Screen must be closed if it is not nil.
+// Open opens the terminal that sscli was started from, and draws on out. Close the Screen, even
+// after an error, unless it is nil.
 func Open(out *os.File, color bool) (*Screen, error) {
 	keys, err := terminal.OpenKeys()
 	if err != nil {
@@ -90,8 +90,8 @@ func (s *Screen) leave() error {
 // Close undoes Enter and closes the terminal.
 func (s *Screen) Close() error { return errors.Join(s.leave(), s.Keys.Close()) }
 
-// Suspend stops the process and its group, as the terminal does at Ctrl-Z, with the terminal as
-// it was before. It returns when the process is continued.
+// Suspend restores the terminal, stops the process group as Ctrl-Z does, and returns when the
+// process is continued.
 func (s *Screen) Suspend() error {
 	if err := s.leave(); err != nil {
 		return err

@@ -7,10 +7,10 @@
 // up; the second one ends the process. Signals that sscli was started to ignore, as by
 // nohup(1), stay ignored. A shell takes SIGINT for itself with [Signals.Interrupts].
 //
-// Catching signals takes threads, a tenth of the time of a get on a local broker. So signals are
-// caught a few milliseconds after the start, when such a get has ended, or as soon as there is
-// something to tidy up: whoever is about to write, connect or start a process calls
-// [Signals.Arm] first. Until then a signal just ends the process.
+// Catching signals starts threads, which takes a tenth of the time of a get on a local broker. So
+// signals are caught only after a few milliseconds, when such a get has ended. Code that is about
+// to do something that must be tidied up, such as a write, calls [Signals.Arm] first. Until
+// signals are caught, a signal just ends the process.
 package signals
 
 import (
@@ -40,7 +40,7 @@ func (e *Interrupted) Error() string {
 // ExitCode is the code with which a shell reports the signal.
 func (e *Interrupted) ExitCode() int { return 128 + int(e.Signal) }
 
-// Reraise ends the process with the signal, so that the shell around it sees that.
+// Reraise ends the process with the signal, so that the calling shell sees why it ended.
 func (e *Interrupted) Reraise() {
 	signal.Reset(e.Signal)
 	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(e.Signal) == nil {
@@ -48,8 +48,7 @@ func (e *Interrupted) Reraise() {
 	}
 }
 
-// grace is how long signals may stay uncaught while nothing calls Arm: too short for anybody to
-// notice.
+// grace is the time after the start at which signals are caught if nothing calls Arm.
 const grace = 10 * time.Millisecond
 
 // Signals are the signals that ask sscli to end. A nil *Signals catches none.
@@ -57,7 +56,7 @@ type Signals struct {
 	arm func() // catches the signals, once
 
 	mu          sync.Mutex
-	interrupted func() // what an interrupt does instead; nil = it asks for the end too
+	interrupted func() // called for SIGINT; nil = SIGINT ends the context
 }
 
 // Notify returns a context that ends, with an *[Interrupted] as its cause, at the first
@@ -70,7 +69,7 @@ func Notify(parent context.Context) (context.Context, *Signals) {
 	return ctx, s
 }
 
-// Arm returns once signals are caught.
+// Arm makes sure that signals are caught.
 func (s *Signals) Arm() {
 	if s != nil {
 		s.arm()
@@ -81,7 +80,7 @@ func (s *Signals) Arm() {
 func (s *Signals) start(cancel context.CancelCauseFunc) {
 	came := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) { // as nohup(1) and the background jobs of a script have it
+		if !signal.Ignored(sig) { // nohup(1) and background jobs of a script ignore some
 			signal.Notify(came, sig)
 		}
 	}
@@ -97,15 +96,15 @@ func (s *Signals) start(cancel context.CancelCauseFunc) {
 	}()
 }
 
-// Interrupts has SIGINT call f, from another goroutine, instead of asking for the end;
-// nil undoes that.
+// Interrupts makes SIGINT call f, from another goroutine, instead of ending the context. With
+// nil, SIGINT ends the context again.
 func (s *Signals) Interrupts(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.interrupted = f
 }
 
-// diverted reports whether a signal was a SIGINT that Interrupts has taken.
+// diverted calls the function of Interrupts if the signal is SIGINT, and reports whether it did.
 func (s *Signals) diverted(sig os.Signal) bool {
 	s.mu.Lock()
 	f := s.interrupted

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What goes to standard error stands above the line, never after it.
+// Text for standard error appears above the line, never after it.
 func TestLiveLineGivesWay(t *testing.T) {
 	var out bytes.Buffer
 	line := &Line{W: &out}

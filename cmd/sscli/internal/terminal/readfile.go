@@ -22,7 +22,7 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 		defer f.Close()
 		opened.Store(f)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx) // the read would not be ended
+			return nil, context.Cause(ctx) // nothing would end the read
 		}
 		return io.ReadAll(f)
 	}, func() bool {
@@ -34,8 +34,9 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 	})
 }
 
-// release ends the opening of a FIFO for reading, which waits for the first writer. It reports
-// whether it did. The reader may not have begun to open the FIFO yet.
+// release ends an attempt to open a FIFO for reading, which waits for a writer, and reports whether
+// it did: it opens the FIFO for writing. It tries for a while, because the reader may not have
+// begun to open the FIFO yet.
 func release(name string) bool {
 	const attempts, pause = 100, time.Millisecond
 	info, err := os.Stat(name)

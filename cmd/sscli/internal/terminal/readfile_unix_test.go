@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestReadFileInterrupted: a FIFO that nobody writes to, or to which a writer says nothing, is
-// read no longer than the context lasts, and no goroutine stays.
+// TestReadFileInterrupted: the end of the context ends the read of a FIFO that has no writer, or
+// whose writer writes nothing. No goroutine is left.
 func TestReadFileInterrupted(t *testing.T) {
 	why := errors.New("enough")
 	for _, writer := range []bool{false, true} {

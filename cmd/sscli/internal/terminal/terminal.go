@@ -23,6 +23,16 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
+// A Job is an event of job control, see [WatchJob].
+type Job int
+
+// The events of job control.
+const (
+	JobResized   Job = iota // the terminal may have another size
+	JobContinued            // the process was continued
+	JobStop                 // the process is asked to stop
+)
+
 // An Error means that a question cannot be asked, because there is no terminal.
 type Error struct{ Err error }
 
@@ -88,8 +98,8 @@ func readFrom[T any](ctx context.Context, tty *os.File, read func(*os.File) (T, 
 	}, func() bool { return tty.SetReadDeadline(time.Now()) == nil })
 }
 
-// ReadSecretLine reads a line from a terminal in raw mode. Backspace, Ctrl-U, Ctrl-C and Ctrl-D work
-// as in cooked mode.
+// ReadSecretLine reads a line from a terminal in raw mode. Backspace, Ctrl-U, Ctrl-C and Ctrl-D have
+// their usual effect.
 func ReadSecretLine(r io.Reader) ([]byte, error) {
 	const interrupt, end, backspace, kill, rubout = 3, 4, 8, 21, 127
 	var line []byte
@@ -130,8 +140,8 @@ func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
 	return interruptible(ctx, func() ([]byte, error) { return io.ReadAll(r) }, func() bool { return false })
 }
 
-// interruptible waits for read, or for the end of ctx. Then it calls stop, which ends the read and
-// returns true, or returns false: the read continues by itself.
+// interruptible runs read and waits for it, or for the end of ctx. When ctx ends it calls stop,
+// which returns true if it ended the read. If not, the read continues in its goroutine.
 func interruptible[T any](ctx context.Context, read func() (T, error), stop func() bool) (T, error) {
 	type result struct {
 		value T
@@ -154,7 +164,7 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 	}
 }
 
-// named adds to an error that it is about the terminal.
+// named adds to an error of reading that it is about the terminal.
 func named(err error) error {
 	if _, ok := errors.AsType[*signals.Interrupted](err); ok || err == nil {
 		return err

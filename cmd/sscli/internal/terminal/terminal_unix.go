@@ -5,6 +5,7 @@ package terminal
 import (
 	"os"
 	"os/signal"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,34 +14,42 @@ import (
 // device is the terminal that sscli was started from.
 const device = "/dev/tty"
 
-// WatchJob sends to c when the terminal was resized, when the process was continued after a
-// stop, and when it is asked to stop. For a stop the caller restores the terminal and calls
+// WatchJob sends a Job to c when the terminal was resized, when the process was continued after
+// a stop, and when it is asked to stop. For a stop the caller restores the terminal and calls
 // [Stop]. Call end when done.
 func WatchJob(c chan<- Job) (end func()) {
 	signals := make(chan os.Signal, 8)
-	for _, s := range []os.Signal{unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP} {
+	jobs := map[os.Signal]Job{unix.SIGWINCH: JobResized, unix.SIGCONT: JobContinued, unix.SIGTSTP: JobStop}
+	for s := range jobs {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}
 	}
-	stop := forward(signals, c, func(s os.Signal) Job {
-		switch s {
-		case unix.SIGCONT:
-			return JobContinued
-		case unix.SIGTSTP:
-			return JobStop
+	done := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for {
+			select {
+			case s := <-signals:
+				select {
+				case c <- jobs[s]:
+				case <-done:
+				}
+			case <-done:
+				return
+			}
 		}
-		return JobResized
 	})
 	return func() {
 		signal.Stop(signals)
-		stop()
+		close(done)
+		sending.Wait()
 	}
 }
 
-// Stop stops the process and its group, as the terminal does at Ctrl-Z, and returns when the
-// process is continued. It returns soon if no shell could continue the process: the system does
-// not let a terminal stop an orphaned process group.
+// Stop stops the process group, as the terminal does at Ctrl-Z, and returns when the process is
+// continued. It returns soon if no shell could continue the process, because the system does not
+// let a terminal stop an orphaned process group.
 func Stop() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)

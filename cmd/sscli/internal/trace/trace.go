@@ -52,6 +52,17 @@ func Open(w io.Writer, name string) (print func(mqtt.Event), end func() error, e
 	}, nil
 }
 
+// Tee returns a function that calls two trace functions. The first may be nil.
+func Tee(first, second func(mqtt.Event)) func(mqtt.Event) {
+	if first == nil {
+		return second
+	}
+	return func(e mqtt.Event) {
+		first(e)
+		second(e)
+	}
+}
+
 // A tracer prints one line for each packet.
 type tracer struct {
 	start time.Time

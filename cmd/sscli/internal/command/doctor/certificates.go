@@ -3,7 +3,6 @@ package doctor
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +11,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// certificates adds the broker's certificates to a check: names, issuers and dates. It warns if a
-// certificate of either side expires soon.
+// certificates adds the broker's certificates to a check: names, issuers and dates. It warns if the
+// broker's or our own certificate expires soon, or if only --tls-insecure lets the broker pass.
 func (c *checkup) certificates(check *format.Check, now time.Time) {
 	state := c.recorder.tls
 	leaf := state.PeerCertificates[0]
@@ -30,7 +29,11 @@ func (c *checkup) certificates(check *format.Check, now time.Time) {
 		return
 	}
 	const soon = 14 * 24 * time.Hour
-	for _, cert := range append(slices.Clone(state.PeerCertificates), leaves(c.o.TLS.Certificates)...) {
+	certificates := slices.Clone(state.PeerCertificates)
+	for _, own := range c.o.TLS.Certificates {
+		certificates = append(certificates, own.Leaf)
+	}
+	for _, cert := range certificates {
 		if left := cert.NotAfter.Sub(now); left < soon {
 			check.Status = format.Warn
 			check.Hint = "renew the certificate before then"
@@ -40,15 +43,7 @@ func (c *checkup) certificates(check *format.Check, now time.Time) {
 	}
 }
 
-// leaves returns the first certificate of each chain.
-func leaves(certificates []tls.Certificate) (found []*x509.Certificate) {
-	for _, c := range certificates {
-		found = append(found, c.Leaf)
-	}
-	return found
-}
-
-// chain describes a chain of certificates, the broker's first.
+// chain describes a chain of certificates, which begins with the broker's.
 func chain(certificates []*x509.Certificate) (facts []format.Fact) {
 	for i, cert := range certificates {
 		name := "certificate"
@@ -56,8 +51,12 @@ func chain(certificates []*x509.Certificate) (facts []format.Fact) {
 			name = "signed by"
 		}
 		value := fmt.Sprintf("%s, %s to %s", cert.Subject, cert.NotBefore.UTC().Format(time.DateOnly), cert.NotAfter.UTC().Format(time.DateOnly))
-		if names := names(cert); i == 0 && len(names) > 0 {
-			value += ", for " + strings.Join(names, ", ")
+		hosts := slices.Clone(cert.DNSNames)
+		for _, ip := range cert.IPAddresses {
+			hosts = append(hosts, ip.String())
+		}
+		if i == 0 && len(hosts) > 0 {
+			value += ", for " + strings.Join(hosts, ", ")
 		}
 		facts = append(facts, format.Fact{Name: name, Value: value})
 		if i == len(certificates)-1 && cert.Issuer.String() != cert.Subject.String() {
@@ -65,21 +64,4 @@ func chain(certificates []*x509.Certificate) (facts []format.Fact) {
 		}
 	}
 	return facts
-}
-
-// names lists the hosts that a certificate is for.
-func names(cert *x509.Certificate) []string {
-	names := slices.Clone(cert.DNSNames)
-	for _, ip := range cert.IPAddresses {
-		names = append(names, ip.String())
-	}
-	return names
-}
-
-// unverified describes the broker's certificates if an error says that they do not verify.
-func unverified(err error) []format.Fact {
-	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return chain(e.UnverifiedCertificates)
-	}
-	return nil
 }

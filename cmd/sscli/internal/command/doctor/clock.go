@@ -11,16 +11,15 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// clockWarning is the difference of the clocks from which the check warns. The store's limit is
-// wire.MaxDrift.
+// clockWarning is the clock difference above which the check warns. Above wire.MaxDrift the store
+// refuses writes.
 const clockWarning = 5 * time.Second
 
 // clock measures the difference between the local clock and the store's.
 func (c *checkup) clock(ctx context.Context) error {
-	const times = 5
 	key := c.key("clock")
 	var best client.Skew
-	for i := range times {
+	for i := range 5 {
 		skew, err := c.s.MeasureSkew(ctx, key, scratchTTL)
 		if err != nil {
 			return c.fail(ctx, "clock", fault.Describe(client.Set(key, nil, client.SetOptions{}), err))

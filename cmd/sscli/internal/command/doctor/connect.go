@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -25,49 +26,42 @@ func (c *checkup) connect(ctx context.Context) error {
 		return c.fail(ctx, "configuration", err)
 	}
 	c.s = s
-	for _, stage := range c.stages() {
-		if stage == failed {
-			return c.fail(ctx, checkName(stage), err, unverified(err)...)
+	for _, stage := range []struct {
+		stage mqtt.Stage
+		name  string // of the check, in the json form too
+		used  bool   // by this connection
+	}{
+		{mqtt.StageLookup, "lookup", c.o.Proxy == nil},
+		{mqtt.StageTCP, "tcp", c.o.Proxy == nil},
+		{mqtt.StageProxy, "proxy", c.o.Proxy != nil},
+		{mqtt.StageTLS, "tls", true},
+		{mqtt.StageWebSocket, "websocket", c.o.WebSocket != ""},
+		{mqtt.StageConnect, "connect", true},
+		{mqtt.StageSubscribe, "subscribe", true},
+	} {
+		switch {
+		case !stage.used:
+			continue
+		case stage.stage == failed:
+			var facts []format.Fact
+			if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+				facts = chain(e.UnverifiedCertificates)
+			}
+			return c.fail(ctx, stage.name, err, facts...)
 		}
-		if err := c.stage(stage); err != nil {
+		if err := c.stage(stage.stage, stage.name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stages lists the stages of this connection, in order.
-func (c *checkup) stages() []mqtt.Stage {
-	stages := []mqtt.Stage{mqtt.StageLookup, mqtt.StageTCP}
-	if c.o.Proxy != nil {
-		stages = []mqtt.Stage{mqtt.StageProxy}
-	}
-	stages = append(stages, mqtt.StageTLS)
-	if c.o.WebSocket != "" {
-		stages = append(stages, mqtt.StageWebSocket)
-	}
-	return append(stages, mqtt.StageConnect, mqtt.StageSubscribe)
-}
-
-// checkName returns the name of the check of a stage. The names are part of the json form.
-func checkName(stage mqtt.Stage) string {
-	return map[mqtt.Stage]string{
-		mqtt.StageLookup:    "lookup",
-		mqtt.StageTCP:       "tcp",
-		mqtt.StageProxy:     "proxy",
-		mqtt.StageTLS:       "tls",
-		mqtt.StageWebSocket: "websocket",
-		mqtt.StageConnect:   "connect",
-		mqtt.StageSubscribe: "subscribe",
-	}[stage]
-}
-
-// stage prints a stage that succeeded.
-func (c *checkup) stage(stage mqtt.Stage) error {
+// stage prints the check of a stage that succeeded.
+func (c *checkup) stage(stage mqtt.Stage, name string) error {
 	r := &c.recorder
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	check := format.Check{Name: checkName(stage), Status: format.Pass, Took: r.took[stage].Round(time.Microsecond)}
+	check := format.Check{Name: name, Status: format.Pass, Took: r.took[stage].Round(time.Microsecond)}
 	host, _, _ := net.SplitHostPort(c.o.Address)
 	switch stage {
 	case mqtt.StageLookup:
@@ -95,7 +89,7 @@ func (c *checkup) stage(stage mqtt.Stage) error {
 	return c.print(check)
 }
 
-// login describes the login: `as "operator"`.
+// login describes the login, as in `as "operator"`.
 func login(o client.Options) string {
 	var by []string
 	if o.TLS != nil && len(o.TLS.Certificates) > 0 {

@@ -1,7 +1,7 @@
 // Package doctor checks each step of a connection: `sscli doctor`.
 //
 // [New] makes the command. A checkup (doctor.go) runs its checks in order and prints each. The
-// first that fails ends it, with the exit code that other commands would have:
+// first that fails ends it, with the exit code of that error:
 //
 //   - configuration.go: the settings, and where they come from;
 //   - connect.go and certificates.go: name lookup, TCP, TLS, CONNECT, SUBSCRIBE;
@@ -12,8 +12,8 @@
 // To add a check, write a method that ends with print, skip or fail, and add it to the list in
 // runChecks. The recorder (recorder.go) keeps what the connection sends and receives.
 //
-// Nothing is written without --write. The keys of the checks are deleted at the end, and expire in
-// any case.
+// Nothing is written without --write. The scratch keys are deleted at the end, and have a TTL in
+// case that fails.
 package doctor
 
 import (
@@ -44,13 +44,13 @@ func New(a *app.App) *cobra.Command {
 The steps are: the settings and where they come from, the host name, TCP, TLS, the login,
 the subscription, a read, the round trip. Each is PASS, WARN, FAIL or SKIP, with the
 reason and the next thing to try. The first FAIL ends the check, with the exit code that
-other commands would have. A WARN does not end it.
+any other command would have for it. A WARN does not end the check.
 
 --write also checks the difference between the local clock and the store's, writes and
-their conditions, how long a notification takes, whether the broker has SCAN, and which
-forms of the protocol it uses. The keys of these checks begin with ` + scratchPrefix + `
-and random characters. They are deleted at the end, and expire within a minute in any
-case.`,
+their conditions, the time that a notification takes, whether the broker has SCAN, and
+which forms of the protocol it uses. The keys of these checks begin with ` + scratchPrefix + `
+and random characters. They are deleted at the end; if that fails, they expire within a
+minute.`,
 		Example: "  sscli doctor\n  sscli doctor --write -o json | jq 'select(.status != \"pass\")'",
 		Args:    app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

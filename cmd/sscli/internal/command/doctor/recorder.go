@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 )
 
 // A recorder records how a connection is made, and what it sends and receives. Its methods may be
@@ -26,8 +27,8 @@ type recorder struct {
 	notice    mqtt.Message      // the last notification
 }
 
-// record changes o and returns a context so that the recorder records the connection that is made
-// with both.
+// record changes o and returns a context. The recorder records the connection that is made with
+// both of them.
 func (r *recorder) record(ctx context.Context, o *client.Options) context.Context {
 	r.began, r.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
 	r.first = make(map[string]string)
@@ -41,13 +42,7 @@ func (r *recorder) record(ctx context.Context, o *client.Options) context.Contex
 			return nil
 		}
 	}
-	before := o.Trace
-	o.Trace = func(e mqtt.Event) {
-		r.packet(e)
-		if before != nil {
-			before(e)
-		}
-	}
+	o.Trace = trace.Tee(o.Trace, r.packet)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		DNSStart: func(httptrace.DNSStartInfo) { r.locked(func() { r.begin(mqtt.StageLookup) }) },
 		DNSDone: func(d httptrace.DNSDoneInfo) {
@@ -78,21 +73,20 @@ func (r *recorder) locked(f func()) {
 	f()
 }
 
-// begin records the first beginning of a stage. r.mu is held.
+// begin records when a stage began, the first time. r.mu must be held.
 func (r *recorder) begin(stage mqtt.Stage) {
 	if r.began[stage].IsZero() {
 		r.began[stage] = time.Now()
 	}
 }
 
-// end records the end of a stage. r.mu is held.
+// end records how long a stage took. r.mu must be held.
 func (r *recorder) end(stage mqtt.Stage) {
 	if began, ok := r.began[stage]; ok {
 		r.took[stage] = time.Since(began)
 	}
 }
 
-// packet records a packet.
 func (r *recorder) packet(e mqtt.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

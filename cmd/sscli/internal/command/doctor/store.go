@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// read reads a key, to see whether a store answers.
+// read reads a key to check that a store answers.
 func (c *checkup) read(ctx context.Context) error {
 	began := time.Now()
 	reply, err := c.s.Get(ctx, ping.Key)
@@ -31,11 +31,9 @@ func (c *checkup) read(ctx context.Context) error {
 	return c.print(check)
 }
 
-// roundTrips is the number of round trips that are measured.
-const roundTrips = 10
-
 // roundTrip measures the round trip to the store.
 func (c *checkup) roundTrip(ctx context.Context) error {
+	const roundTrips = 10
 	var took []time.Duration
 	for range roundTrips {
 		began := time.Now()

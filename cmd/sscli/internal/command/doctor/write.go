@@ -20,14 +20,14 @@ const (
 	scratchTTL    = time.Minute
 )
 
-// key returns a key that deleteKeys deletes.
+// key returns a scratch key, and remembers it for deleteKeys.
 func (c *checkup) key(name string) string {
 	key := c.prefix + name
 	c.keys = append(c.keys, key)
 	return key
 }
 
-// deleteKeys deletes the keys of the checks, also after a signal.
+// deleteKeys deletes the scratch keys, even after a signal.
 func (c *checkup) deleteKeys(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(c.o.Timeout, 5*time.Second))
 	defer cancel()
@@ -42,11 +42,11 @@ func (c *checkup) deleteKeys(ctx context.Context) error {
 	}
 	return c.print(format.Check{
 		Name: "cleaning up", Status: format.Warn,
-		Message: fmt.Sprintf("some scratch keys may be left, and expire within %v: %s", scratchTTL, strings.Join(left, ", ")),
+		Message: fmt.Sprintf("some scratch keys may remain, and expire within %v: %s", scratchTTL, strings.Join(left, ", ")),
 	})
 }
 
-// write checks that writes and their conditions do what they should.
+// write checks the results of SET, GET and VDEL, and of the conditions NX and NEX.
 func (c *checkup) write(ctx context.Context) error {
 	const value, other = "\x00\r\n\xff", "other"
 	key := c.key("write")
@@ -59,7 +59,7 @@ func (c *checkup) write(ctx context.Context) error {
 	notApplied := func(r client.Result) bool { return !applied(r) }
 	steps := []struct {
 		command client.Command
-		want    string // for the error if the reply does not fit
+		want    string // the expected reply, for the error
 		fits    func(client.Result) bool
 	}{
 		{set(value, client.NX), "OK", applied},
@@ -82,10 +82,10 @@ func (c *checkup) write(ctx context.Context) error {
 			c.refusal, _ = c.recorder.last()
 		}
 	}
-	return c.pass("write", time.Since(began), "set, get and vdel with NX and NEX do what they should")
+	return c.pass("write", time.Since(began), "set, get and vdel, and the conditions NX and NEX, work")
 }
 
-// notify checks that changes are announced, and measures how long that takes.
+// notify checks that the store sends notifications, and measures how long one takes.
 func (c *checkup) notify(ctx context.Context) error {
 	key := c.key("notify")
 	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
@@ -100,17 +100,17 @@ func (c *checkup) notify(ctx context.Context) error {
 		return c.fail(ctx, "notify", fault.Describe(client.Set(key, nil, client.SetOptions{}), err))
 	}
 	if err := next(limited, w, client.EventSet); err != nil {
-		return c.fail(ctx, "notify", fmt.Errorf("the announcement of a set: %w", err))
+		return c.fail(ctx, "notify", fmt.Errorf("waiting for the notification of a set: %w", err))
 	}
 	took := time.Since(began)
 	if _, err := c.s.Del(limited, key, client.WriteOptions{}); err != nil {
 		return c.fail(ctx, "notify", fault.Describe(client.Del(key, client.WriteOptions{}), err))
 	}
 	if err := next(limited, w, client.EventDelete); err != nil {
-		return c.fail(ctx, "notify", fmt.Errorf("the announcement of a deletion: %w", err))
+		return c.fail(ctx, "notify", fmt.Errorf("waiting for the notification of a deletion: %w", err))
 	}
 	_, c.deletion = c.recorder.last()
-	return c.pass("notify", took, "a set and a deletion are announced")
+	return c.pass("notify", took, "the store sends a notification of a set and of a deletion")
 }
 
 // next waits for an event of a kind.
@@ -136,13 +136,13 @@ func (c *checkup) scan(ctx context.Context) error {
 		f, _ := c.a.Explain(fault.Describe(command, err))
 		return c.print(format.Check{Name: "scan", Status: format.Warn, Message: f.Message, Hint: f.Hint})
 	}
-	return c.pass("scan", 0, "this broker has SCAN: keys can be listed")
+	return c.pass("scan", 0, "this broker has SCAN, so keys can be listed")
 }
 
-// dialect shows which forms the broker uses where the published protocol and the SDKs differ or
-// say nothing (protocol.md 2.3, 2.6, 3.1).
+// dialect shows which forms the broker uses where the published protocol is silent or differs from
+// the SDKs (protocol.md 2.3, 2.6, 3.1).
 func (c *checkup) dialect(context.Context) error {
-	check := format.Check{Name: "dialect", Status: format.Pass, Message: "how this broker writes what the published protocol leaves open"}
+	check := format.Check{Name: "dialect", Status: format.Pass, Message: "the forms that this broker uses where the published protocol leaves a choice"}
 	add := func(name, value string) { check.Facts = append(check.Facts, format.Fact{Name: name, Value: value}) }
 	add("condition not met", fmt.Sprintf("%q", c.refusal.Payload))
 	if words, err := wire.ParseRequest(c.deletion.Payload); err == nil && len(words) > 1 {

@@ -145,9 +145,9 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 	for {
 		select {
 		case err := <-troubles:
-			outage.Report(a, err, lostIn(l))
+			outage.Report(a, err, retrying(l, "the lock counts as lost"))
 		case <-tick.C:
-			outage.Still(a, lostIn(l))
+			outage.Still(a, retrying(l, "the lock counts as lost"))
 		case <-l.Context().Done():
 			return context.Cause(l.Context())
 		case <-ctx.Done():
@@ -156,9 +156,10 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 	}
 }
 
-// lostIn says what happens while the lock cannot be renewed.
-func lostIn(l *client.Lock) string {
-	return fmt.Sprintf("trying again, the lock counts as lost in %v", termIn(l))
+// retrying says what happens while a lock cannot be renewed: another try, and the end when work
+// under the lock must stop.
+func retrying(l *client.Lock, end string) string {
+	return fmt.Sprintf("trying again, %s in %v", end, termIn(l))
 }
 
 // termIn returns the time until work under a lock must stop.

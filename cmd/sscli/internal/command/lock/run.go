@@ -116,7 +116,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	o.OnLease = r.leased
 	return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
 		r.lock, err = acquire(ctx, a, s, f.name, o, func(err error) {
-			r.print(func() { r.outage.Report(a, err, r.termIn()) })
+			r.print(func() { r.outage.Report(a, err, retrying(r.lock, "TERM")) })
 		})
 		if err != nil {
 			return f.lockError(a, err)
@@ -220,7 +220,7 @@ func (r *lockRun) report(over <-chan struct{}) {
 			print()
 		case <-tick.C:
 			if lost != nil {
-				r.outage.Still(r.app, r.termIn())
+				r.outage.Still(r.app, retrying(r.lock, "TERM"))
 			}
 		case <-lost:
 			lost = nil
@@ -240,11 +240,6 @@ func (r *lockRun) print(f func()) {
 }
 
 func (r *lockRun) warn(text string) { r.print(func() { r.app.Warn(text, "") }) }
-
-// termIn says what happens while the lock cannot be renewed.
-func (r *lockRun) termIn() string {
-	return fmt.Sprintf("trying again, TERM in %v", termIn(r.lock))
-}
 
 // refresh writes each new token to the fence file, and empties the file when the lock is
 // lost or the command has ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,18 +88,11 @@ and the age is wrong by the difference between the local clock and the store's.`
 			if err != nil {
 				return err
 			}
-			names := args
-			all := len(names) == 0
-			if all {
-				names = []string{"*"}
-			}
-			for _, name := range names {
-				if name == "" {
-					return fault.Usagef("the name of a lock is empty")
-				}
+			if slices.Contains(args, "") {
+				return fault.Usagef("the name of a lock is empty")
 			}
 			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
-				return list(cmd.Context(), a, s, names, all, d)
+				return list(cmd.Context(), a, s, args, d)
 			})
 		},
 	}
@@ -106,14 +100,15 @@ and the age is wrong by the difference between the local clock and the store's.`
 	return cmd
 }
 
-// isPattern reports whether an operand is a pattern of SCAN.
-func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[") }
-
-// list prints the locks that the operands name, and those that match the patterns among the
-// operands. all says that no operand was given.
-func list(ctx context.Context, a *app.App, s *client.Session, operands []string, all bool, observe time.Duration) error {
+// list prints the locks that the operands name, and the keys that match the patterns among the
+// operands. Without operands it prints all keys.
+func list(ctx context.Context, a *app.App, s *client.Session, operands []string, observe time.Duration) error {
+	all := len(operands) == 0
+	if all {
+		operands = []string{"*"}
+	}
 	var names []string
-	named := make(map[string]bool) // by lock: it was named, and does not only match a pattern
+	named := make(map[string]bool) // by lock: true for an operand, false for a match of a pattern
 	add := func(name string, isNamed bool) {
 		if _, known := named[name]; !known {
 			names = append(names, name)
@@ -121,7 +116,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		named[name] = named[name] || isNamed
 	}
 	for _, operand := range operands {
-		if !isPattern(operand) {
+		if !strings.ContainsAny(operand, "*?[") {
 			add(operand, true)
 			continue
 		}
@@ -259,11 +254,11 @@ func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []st
 		return nil, err
 	}
 	defer w.Close() // the session ends with it
-	if len(names) == 1 {
-		a.Inform(fmt.Sprintf("observing lock %s for %v", format.Brief(names[0]), d))
-	} else {
-		a.Inform(fmt.Sprintf("observing %d locks for %v", len(names), d))
+	what := "lock " + format.Brief(names[0])
+	if len(names) > 1 {
+		what = format.Count(len(names), "lock")
 	}
+	a.Inform(fmt.Sprintf("observing %s for %v", what, d))
 	limited, cancel := context.WithTimeoutCause(ctx, d, errObserved)
 	defer cancel()
 	observers := make(map[string]*locklog.Observer, len(names))
@@ -272,22 +267,15 @@ func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []st
 	}
 	var outage app.Outage
 	for {
-		e, err := outage.Next(limited, a, w, "connecting again")
+		e, err := outage.Next(limited, a, w)
 		if errors.Is(err, errObserved) {
 			return observers, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		switch e.Kind {
-		case client.EventDown:
-			outage.Trouble(a, e.Err, "connecting again")
-		case client.EventUp:
-			outage.Over(a, "")
-		default:
-			if o := observers[e.Key]; o != nil {
-				o.See(e)
-			}
+		if o := observers[e.Key]; o != nil {
+			o.See(e)
 		}
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -74,9 +73,6 @@ top needs a terminal. For pipes there are scan and watch.`,
 	return cmd
 }
 
-// isPattern reports whether an operand is a pattern of SCAN.
-func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[") }
-
 // check checks the flags, the operands and the terminal.
 func (f flags) check(a *app.App, operands []string) (interval time.Duration, err error) {
 	interval = 5 * time.Second
@@ -116,7 +112,7 @@ func run(ctx context.Context, a *app.App, f flags, operands []string) error {
 	m := newModel("")
 	m.trace = a.Shell == nil
 	for _, o := range operands {
-		if isPattern(o) {
+		if strings.ContainsAny(o, "*?[") {
 			m.patterns = append(m.patterns, o)
 		} else {
 			named[o] = true
@@ -131,7 +127,7 @@ func run(ctx context.Context, a *app.App, f flags, operands []string) error {
 	}
 	return a.WithBroker(func(o client.Options) error {
 		packets := trace.NewKeyLog()
-		o.Trace = both(o.Trace, packets.Add)
+		o.Trace = trace.Tee(o.Trace, packets.Add)
 		limited, cancel := context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
 		return a.Connect(limited, o, func(s *client.Session) error {
@@ -143,15 +139,4 @@ func run(ctx context.Context, a *app.App, f flags, operands []string) error {
 			return l.run(ctx, a)
 		})
 	})
-}
-
-// both returns a function that calls two trace functions; the first may be nil.
-func both(first, second func(mqtt.Event)) func(mqtt.Event) {
-	if first == nil {
-		return second
-	}
-	return func(e mqtt.Event) {
-		first(e)
-		second(e)
-	}
 }

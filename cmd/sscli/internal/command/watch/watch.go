@@ -282,23 +282,19 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 				return err
 			}
 		}
-		e, err := v.outage.Next(ctx, v.app, w, "connecting again")
+		e, err := v.outage.Next(ctx, v.app, w)
 		if err != nil {
 			return err
 		}
 		switch e.Kind {
-		case client.EventDown, client.EventUp, client.EventOther, client.EventError:
+		case client.EventOther, client.EventError:
 			// A warning follows, which must come after the events before it.
 			if err := v.app.Flush(); err != nil {
 				return err
 			}
 		}
 		switch e.Kind {
-		case client.EventDown:
-			v.outage.Trouble(v.app, e.Err, "connecting again")
-			continue
-		case client.EventUp:
-			v.outage.Over(v.app, ", all keys are watched")
+		case client.EventDown, client.EventUp:
 			continue
 		case client.EventError:
 			v.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")

@@ -177,21 +177,12 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 			}
 			t.showLine()
 		}
-		e, err := t.outage.Next(ctx, t.app, w, "connecting again")
+		e, err := t.outage.Next(ctx, t.app, w)
 		if err != nil {
 			return err
 		}
-		switch e.Kind {
-		case client.EventDown, client.EventUp, client.EventError: // printed after the statements before
-			t.clearLine()
-			_ = t.app.Flush() // the next one returns its error too
-		}
-		switch e.Kind {
-		case client.EventDown:
-			t.outage.Trouble(t.app, e.Err, "connecting again")
-		case client.EventUp:
-			t.outage.Over(t.app, ", all keys are watched")
-		case client.EventError:
+		if e.Kind == client.EventError {
+			_ = t.app.Flush() // the warning comes after the statements before; the next Flush returns the error
 			t.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
 			if t.refused == nil {
 				t.refused = e.Err

@@ -1,0 +1,119 @@
+package trace
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/emulator"
+)
+
+// recording is the output of watch -o json: job-1 holds the lock for 15 s, and renews it once.
+const recording = `{"op":"initial","key":"deploy","found":false,"time":"2023-10-03T23:07:31.000Z"}
+{"op":"set","key":"deploy","value":"job-1","version":{"hlc":"1696374452000:1:StateStore"},"time":"2023-10-03T23:07:32.000Z"}
+{"op":"set","key":"other","value":"1","version":{"hlc":"1696374453000:1:StateStore"},"time":"2023-10-03T23:07:33.000Z"}
+{"op":"set","key":"deploy","value":"job-1","version":{"hlc":"1696374455000:1:StateStore"},"time":"2023-10-03T23:07:35.000Z"}
+{"op":"delete","key":"deploy","version":{"hlc":"1696374455000:1:StateStore"},"time":"2023-10-03T23:07:50.000Z"}
+{"op":"end","reason":"interrupted","events":4,"time":"2023-10-03T23:08:00.000Z"}
+`
+
+// runTrace runs lock trace; store nil = without a broker.
+func runTrace(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	env := make(map[string]string)
+	if store != nil {
+		env["SSCLI_URL"] = store.URL()
+	}
+	return apptest.Run(t, []app.Command{{Name: "trace", New: New}}, env, append([]string{"trace"}, args...)...)
+}
+
+// write writes a file in a new directory.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRecording(t *testing.T) {
+	from := write(t, "watch.jsonl", recording)
+	for _, tt := range []struct {
+		name, args string
+		want       []string // the first two columns of each line
+	}{
+		{"all keys", "-o raw", []string{"free deploy", "acquired deploy", "held other", "renewed deploy", "expired deploy", "end recording"}},
+		{"a lock", "deploy -o raw", []string{"free deploy", "acquired deploy", "renewed deploy", "expired deploy", "end recording"}},
+		{"a guarded key", "deploy --guards other -o raw", []string{"free deploy", "acquired deploy", "written other", "renewed deploy", "expired deploy", "end recording"}},
+		{"a count", "deploy -n 2 -o raw", []string{"free deploy", "acquired deploy", "renewed deploy", "end count"}},
+		{"a long lease", "deploy --ttl 1m -o raw", []string{"free deploy", "acquired deploy", "renewed deploy", "released deploy", "end recording"}},
+		{"renewals are merged", "deploy -o human", []string{"free deploy", "acquired deploy", "expired deploy", "end recording,"}},
+		{"the last renewal is printed", "deploy -n 2 -o human", []string{"free deploy", "acquired deploy", "renewed deploy", "end count,"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, stdout, stderr := runTrace(t, nil, append(strings.Fields(tt.args), "--from", from)...)
+			var got []string
+			for line := range strings.Lines(stdout) {
+				words := strings.Fields(line)
+				if strings.HasSuffix(tt.args, "human") {
+					words = words[1:] // the time
+				}
+				got = append(got, words[0]+" "+words[1])
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || code != 0 {
+				t.Errorf("exit code %d, %s(-want +got):\n%s", code, stderr, diff)
+			}
+		})
+	}
+}
+
+// TestPicture: --svg draws all that was printed, also if -n ends the trace.
+func TestPicture(t *testing.T) {
+	svg := filepath.Join(t.TempDir(), "deploy.svg")
+	code, _, stderr := runTrace(t, nil, "deploy", "-n", "1", "--from", write(t, "watch.jsonl", recording), "--svg", svg)
+	picture, err := os.ReadFile(svg)
+	if err != nil || code != 0 || !strings.Contains(string(picture), "<title>Lock deploy</title>") || !strings.Contains(string(picture), "job-1") {
+		t.Errorf("exit code %d, %v, %s\n%s", code, err, stderr, picture)
+	}
+}
+
+// TestWatch: --for ends the trace of a store, and --timeline draws the holder.
+func TestWatch(t *testing.T) {
+	store := emulator.Start(t)
+	apptest.Put(t, store, "build", "job-7")
+	code, stdout, stderr := runTrace(t, store, "build", "--for", "1ms", "--timeline", "-o", "raw")
+	for _, want := range []string{"held\tbuild\tjob-7\t", "end\tfor\n", "hold\tbuild\tjob-7\t"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	if want := "sscli: waiting for changes of lock \"build\" for 1ms\n"; code != 0 || stderr != want {
+		t.Errorf("exit code %d, %q, want 0 and %q", code, stderr, want)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	text := write(t, "story.sh", "rm -f traced\n")
+	for _, tt := range []struct{ args, want string }{
+		{"", "missing NAME"},
+		{"build --guards build", `"build" is a lock and --guards: want one of them`},
+		{"build --ttl soon", `--ttl: "soon": want a duration such as 500ms, 10s or 2m`},
+		{"build --for 0", "--for 0: must be greater than 0"},
+		{"build -n -1", `--count "-1": want a whole number of at least 0`},
+		{"--from x --for 1s", "--from and --for: want one of them"},
+		{"--from nowhere.jsonl", "--from: open nowhere.jsonl: no such file or directory"},
+		{"build --svg nowhere/build.svg", "--svg: stat nowhere: no such file or directory"},
+		{"--from " + text, "--from: " + text + ", line 1: want a JSON object, as lock trace -o json and watch -o json print"},
+	} {
+		code, stdout, stderr := runTrace(t, nil, strings.Fields(tt.args)...)
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "sscli: "+tt.want) {
+			t.Errorf("trace %s: exit code %d, %q, %q, want 2 and %q", tt.args, code, stdout, stderr, tt.want)
+		}
+	}
+}
