@@ -57,6 +57,7 @@ type Store struct {
 	change  Change
 
 	bare, versioned []Property // of replies without and with a version
+	versionAt       int        // index of the version in versioned
 }
 
 // A Response is the answer to a request.
@@ -90,13 +91,15 @@ func New(opts Options) *Store {
 	if opts.ScanPage <= 0 {
 		opts.ScanPage = defaultScanPage
 	}
+	versioned := replyProperties(opts.Variants, true)
 	return &Store{
 		opts:     opts,
 		index:    newIndex(),
 		watchers: make(map[string][]watcher),
 		watching: make(map[string]map[string]struct{}),
 
-		bare: replyProperties(opts.Variants, false), versioned: replyProperties(opts.Variants, true),
+		bare: replyProperties(opts.Variants, false), versioned: versioned,
+		versionAt: slices.IndexFunc(versioned, func(p Property) bool { return p.Name == wire.PropTimestamp }),
 	}
 }
 
@@ -117,12 +120,10 @@ func (s *Store) Do(req *Request, dst []byte) Response {
 	r.Properties = s.bare
 	if len(r.Version) > 0 {
 		r.Properties = s.versioned
-		r.Properties[slices.IndexFunc(r.Properties, isVersion)].Value = r.Version
+		r.Properties[s.versionAt].Value = r.Version
 	}
 	return r
 }
-
-func isVersion(p Property) bool { return p.Name == wire.PropTimestamp }
 
 func (s *Store) answer(c *call) Response {
 	var err error
