@@ -96,8 +96,8 @@ func (s *Server) RefuseConnect(decide func(clientID, username string) (reason by
 }
 
 // RefuseReauth sets a function that decides on each re-authentication: a reason of 0x80 or more
-// is the DISCONNECT's, 0x18 tells the client to try again later, and any other leaves the decision
-// to Options.CheckToken or VerifyToken. nil leaves all to those.
+// is the DISCONNECT's, 0x18 tells the client to try again later, and after any other one
+// Options.CheckToken or VerifyToken decides, as with nil.
 func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason byte)) {
 	s.update(func() { s.reauth = decide })
 }

@@ -15,8 +15,8 @@ import (
 type Data struct {
 	File string // created if it does not exist; one process at a time may use it
 
-	// Asked keeps only the keys that were last set with `aio-persistence`, and those that
-	// match one of Patterns, which are globs as in [Rule]. Otherwise all keys are kept.
+	// Asked keeps only keys that were last set with `aio-persistence`, and keys that match one
+	// of Patterns, which are globs as in [Rule]. Otherwise all keys are kept.
 	Asked    bool
 	Patterns []string
 

@@ -19,7 +19,7 @@ import (
 // A file is pages of one size. The first two are meta pages; the valid one with the greater
 // transaction is current. It names the root page of a tree of pages: a leaf page has keys and
 // values, a branch page the first key of each page below it. A value in the root tree may
-// be a bucket: a tree of its own, or if it is small one leaf page in the value itself.
+// be a bucket: a tree too or, if it is small, one leaf page inside the value.
 
 const (
 	pageHeader  = 16 // id 8, flags 2, count 2, overflow 4

@@ -2,7 +2,7 @@ package store
 
 import "github.com/sscli/sscli/client/wire"
 
-// Methods for a front end with requests of its own, such as the Redis port.
+// Methods for a front end with other requests, such as the Redis port.
 
 // KeyAt returns the i-th key, from 0 to Len, in the order of the bytes.
 func (s *Store) KeyAt(i int) []byte {

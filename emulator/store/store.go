@@ -172,5 +172,5 @@ func (s *Store) From(key []byte) iter.Seq[Entry] {
 	}
 }
 
-// Len returns the number of keys, those that have expired but were not removed included.
+// Len returns the number of keys, including expired ones that were not removed yet.
 func (s *Store) Len() int { return s.index.len() }

@@ -1,14 +1,13 @@
 package store
 
-// Variants switches to other forms of what the protocol leaves open, or of what
-// its published document says and the real store does not do (protocol.md 2.3,
-// 2.6, 12). The zero Variants is the store as it is known from the SDKs' tests
-// against a real broker.
+// Variants selects other readings of the protocol: where it leaves something open, or where
+// its published document differs from the real store (protocol.md 2.3, 2.6, 12). The zero
+// Variants behaves as the SDKs' tests expect of a real broker.
 type Variants struct {
 	// Requests.
 	AnyCase              bool // verbs and option words in any case, not only upper
-	TimestampOnAll       bool // `__ts`, where it is sent, is checked on every verb, not on SET alone
-	ConditionBeforeFence bool // a failing NX or NEX answers before the fencing token is looked at
+	TimestampOnAll       bool // `__ts`, if it is sent, is checked on every verb, not only on SET
+	ConditionBeforeFence bool // NX and NEX are checked before the fencing token
 	FenceIgnoresNode     bool // tokens that differ only in their node are equal
 	KeepTTL              bool // SET without PX keeps the key's earlier expiry
 
@@ -23,7 +22,7 @@ type Variants struct {
 	NoContentType     bool // no content type, also on notifications
 	PaddedVersions    bool // HLCs padded with zeros, as the SDKs write them
 	DelNoVersion      bool // no `__ts` with `:1` of DEL and VDEL
-	DeleteNewVersion  bool // a deletion has a version of its own, in `:1` and in notifications
+	DeleteNewVersion  bool // a deletion has a new version, in `:1` and in notifications
 	MismatchVersion   bool // the key's `__ts` with `:-1` of VDEL
 	RepeatedWatchZero bool // `:0` for a KEYNOTIFY that is already registered
 
