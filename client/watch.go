@@ -42,6 +42,7 @@ type Watch struct {
 	ready   bool      // all keys have been read once
 	connSeq uint64    // of the connection whose notifications count
 	queue   [][]Event // for the consumer, after those of batch; in parts of at most partEvents
+	spare   []Event   // memory of the last consumed part, for the next one; nil = none
 	err     error
 	wake    chan struct{} // something changed for the consumer; capacity 1
 	outage  time.Time     // when the connection was lost; zero while the watch is up
@@ -173,11 +174,13 @@ func (w *Watch) pop() (e Event, ok bool, err error) {
 	if w.next == len(w.batch) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if w.batch != nil {
+			w.spare, w.batch, w.next = w.batch[:0], nil, 0
+		}
 		if len(w.queue) == 0 {
-			w.batch, w.next = nil, 0
 			return Event{}, false, w.err
 		}
-		w.batch, w.next = w.queue[0], 0
+		w.batch = w.queue[0]
 		w.queue = slices.Delete(w.queue, 0, 1)
 	}
 	e = w.batch[w.next]
@@ -344,7 +347,11 @@ func (w *Watch) push(e Event) {
 	w.held.Add(1)
 	last := len(w.queue) - 1
 	if last < 0 || len(w.queue[last]) == partEvents {
-		w.queue = append(w.queue, make([]Event, 0, partEvents))
+		if w.spare == nil {
+			w.spare = make([]Event, 0, partEvents)
+		}
+		w.queue = append(w.queue, w.spare)
+		w.spare = nil
 		last++
 	}
 	w.queue[last] = append(w.queue[last], e)

@@ -164,7 +164,7 @@ func (c *Conn) acknowledge(id uint16) error {
 	c.out = appendPuback(c.out, id)
 	c.acksHeld++
 	if c.o.Tap != nil {
-		c.o.Tap(pubackEvent(id, len(c.out)-before))
+		c.o.Tap(Event{Time: time.Now(), Sent: true, Type: "PUBACK", ID: id, Size: len(c.out) - before, Detail: reasonDetail("PUBACK", 0, nil)})
 	}
 	return nil
 }

@@ -47,11 +47,6 @@ func publishEvent(m *Message, id uint16, size int) Event {
 	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &c}
 }
 
-// pubackEvent returns the Event of a sent PUBACK.
-func pubackEvent(id uint16, size int) Event {
-	return Event{Time: time.Now(), Sent: true, Type: "PUBACK", ID: id, Size: size, Detail: reasonDetail("PUBACK", 0, nil)}
-}
-
 func newEvent(cp *packets.ControlPacket, size int, sent bool) Event {
 	e := Event{Time: time.Now(), Sent: sent, Type: cp.PacketType(), ID: cp.PacketID(), Size: size}
 	switch p := cp.Content.(type) {
