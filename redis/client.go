@@ -70,7 +70,8 @@ func runClientID(c *conn, _ [][]byte) error {
 	return c.reply(c.id)
 }
 
-// isPlain reports whether a text has no bytes that would confuse readers of CLIENT LIST.
+// isPlain reports whether a text has only printable ASCII without spaces, so that it is one word
+// in CLIENT LIST.
 func isPlain(text []byte) bool {
 	return !slices.ContainsFunc(text, func(b byte) bool { return b < '!' || b > '~' })
 }
@@ -199,8 +200,7 @@ func runClientInfo(c *conn, _ [][]byte) error {
 	return nil
 }
 
-// clients returns the connections that a filter accepts, in the order in which they came.
-// Server.mu is held.
+// clients returns the connections that a filter accepts, the oldest first. Server.mu is held.
 func (s *Server) clients(accept func(*conn) bool) []*conn {
 	var all []*conn
 	for c := range s.conns {
@@ -214,7 +214,8 @@ func (s *Server) clients(accept func(*conn) bool) []*conn {
 
 func anyClient(*conn) bool { return true }
 
-// typeFilter accepts the clients of a type that Redis knows. Only two of the types exist here.
+// typeFilter returns a filter that accepts the clients of a type. Only clients of the types normal
+// and pubsub exist here.
 func typeFilter(arg []byte) (func(*conn) bool, error) {
 	name := strings.ToLower(string(arg))
 	if !slices.Contains([]string{"normal", "master", "replica", "slave", "pubsub"}, name) {
@@ -260,7 +261,7 @@ func runClientList(c *conn, args [][]byte) error {
 	return nil
 }
 
-// killFilter reads an option of CLIENT KILL and its value.
+// killFilter returns the filter for an option of CLIENT KILL and its value.
 func killFilter(option, arg []byte) (func(*conn) bool, error) {
 	value := string(arg)
 	switch string(bytes.ToLower(option)) {
@@ -313,7 +314,8 @@ func runClientKill(c *conn, args [][]byte) error {
 	return nil
 }
 
-// kill closes the connections that a filter accepts, its own only after the reply.
+// kill closes the connections that a filter accepts and returns how many. If c is one of them, it
+// is closed after the reply.
 func (c *conn) kill(accept func(*conn) bool) int {
 	c.s.mu.Lock()
 	found := c.s.clients(accept)
