@@ -32,9 +32,14 @@ func connectionCommands() []*command {
 			client("setinfo", 4, "7.2.0", "attr:string value:string", "Set client or connection specific info", runClientSetInfo),
 			client("reply", 3, "3.2.0", "on-off-skip:string", "Instruct the server whether to reply to commands", runClientReply),
 			client("kill", -3, "2.4.0", "filter:string...", "Kill the connection of a client", runClientKill),
+			client("unblock", -3, "5.0.0", "client-id:integer [unblock-type:string]", "Unblock a client: there are no blocked clients", runClientUnblock),
 			client("no-evict", 3, "7.0.0", "enabled:string", "Set client eviction mode for the current connection", runClientSwitch),
 			client("no-touch", 3, "7.2.0", "enabled:string", "Controls whether commands alter the LRU of keys", runClientSwitch),
 			help("client"),
+		}},
+		{name: "acl", arity: -2, group: "server", since: "6.0.0", summary: "A container for Access List Control commands", subs: []*command{
+			client("whoami", 2, "6.0.0", "", "Return the authenticated username of the current connection", runACLWhoAmI),
+			help("acl"),
 		}},
 	}
 }
@@ -149,6 +154,19 @@ func runClientSwitch(c *conn, args [][]byte) error {
 	return c.reply(replyOK)
 }
 
+// runClientUnblock unblocks no client, as there are no commands that block.
+func runClientUnblock(c *conn, args [][]byte) error {
+	if len(args) > 4 || len(args) == 4 && !equalFold(args[3], "timeout") && !equalFold(args[3], "error") {
+		return &Error{Text: "CLIENT UNBLOCK reason should be TIMEOUT or ERROR"}
+	}
+	if _, err := integerArg(args[2]); err != nil {
+		return err
+	}
+	return c.reply(0)
+}
+
+func runACLWhoAmI(c *conn, _ [][]byte) error { return c.reply(c.userName()) }
+
 // describe returns the line of a client in CLIENT LIST. Server.mu is held.
 func (c *conn) describe(of *conn) string {
 	flags := ""
@@ -262,7 +280,7 @@ func runClientList(c *conn, args [][]byte) error {
 }
 
 // killFilter returns the filter for an option of CLIENT KILL and its value.
-func killFilter(option, arg []byte) (func(*conn) bool, error) {
+func (s *Server) killFilter(option, arg []byte) (func(*conn) bool, error) {
 	value := string(arg)
 	switch string(bytes.ToLower(option)) {
 	case "id":
@@ -276,7 +294,13 @@ func killFilter(option, arg []byte) (func(*conn) bool, error) {
 	case "laddr":
 		return func(of *conn) bool { return address(of.nc.LocalAddr()) == value }, nil
 	case "user":
-		return func(of *conn) bool { return of.userName() == value }, nil
+		is := func(of *conn) bool { return of.userName() == value }
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if value != defaultUser && len(s.clients(is)) == 0 {
+			return nil, &Error{Text: "No such user '" + value + "'"} // or one without connections
+		}
+		return is, nil
 	case "type":
 		return typeFilter(arg)
 	}
@@ -285,7 +309,7 @@ func killFilter(option, arg []byte) (func(*conn) bool, error) {
 
 func runClientKill(c *conn, args [][]byte) error {
 	if len(args) == 3 { // the old form: an address
-		byAddress, _ := killFilter([]byte("addr"), args[2])
+		byAddress, _ := c.s.killFilter([]byte("addr"), args[2])
 		if c.kill(byAddress) == 0 {
 			return &Error{Text: "No such client"}
 		}
@@ -301,7 +325,7 @@ func runClientKill(c *conn, args [][]byte) error {
 			skipMe = equalFold(args[i+1], "yes")
 			continue
 		}
-		accept, err := killFilter(args[i], args[i+1])
+		accept, err := c.s.killFilter(args[i], args[i+1])
 		if err != nil {
 			return err
 		}
