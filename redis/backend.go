@@ -9,32 +9,33 @@ import (
 
 // A Backend is a state store. Its methods may be called by several goroutines.
 //
-// A backend keeps nothing that is passed to a method after the method returns. What a method
-// returns belongs to the caller, unless the backend is a [Local] one.
+// A backend does not keep the arguments of a method after the method returns. Results belong to
+// the caller, unless the backend is a [Local].
 type Backend interface {
-	// Do carries out operations and writes the outcome of each into it. Operations on
-	// different keys may run at the same time, those on one key run in order. Do returns when
+	// Do carries out operations and stores the outcome of each in the Op. Operations on
+	// different keys may run at the same time; those on one key run in order. Do returns when
 	// every operation has an outcome. ctx ends when the server closes.
 	Do(ctx context.Context, who *Caller, ops []Op)
 
 	// Scan returns a page of the keys that begin with prefix and that the caller may read, and
 	// the token of the next page. A nil token asks for the first page; a nil next marks the last
-	// one. A page may be empty. want is about how many keys are wanted.
+	// one. A page may be empty. want is the wanted number of keys; a page may have more or fewer.
 	Scan(ctx context.Context, who *Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error)
 
-	// Watch starts reporting the changes of a key to [Server.Changed]. It returns when no later
-	// change can be missed, and at once if the key is already reported. The server calls Watch
-	// for each subscriber to the key's own channel, and Unwatch when the last one has gone.
+	// Watch starts to report the changes of a key to [Server.Changed], unless they are reported
+	// already. It returns as soon as no later change can be missed. The server calls Watch for
+	// each subscriber to the key's own channel, and Unwatch after the last one has left.
 	// Unwatch must neither block nor call the server.
 	Watch(ctx context.Context, key []byte) error
 	Unwatch(key []byte)
 }
 
-// A Local is a Backend in this process. The server locks it for a command, a transaction or a
-// short run of a pipeline, which is then one atomic step: all other methods are called while it
-// is locked, and what they return is valid until Do changes a key. Lock removes expired keys.
+// A Local is a Backend in this process. The server locks it for a command, a transaction or
+// several commands of a pipeline, which are then one atomic step. All other methods are called
+// while it is locked, and their results are valid until Do changes a key. Lock removes expired
+// keys.
 //
-// A Local reports each change to [Server.Changed] while it is locked, those of Do as [Own].
+// A Local reports each change to [Server.Changed] while it is locked, and changes by Do as [Own].
 type Local interface {
 	Backend
 	sync.Locker
@@ -54,7 +55,7 @@ type Stats struct {
 
 // A Caller is the client that an operation is for.
 type Caller struct {
-	ID   string // of the connection, such as redis-7, as rules and histories name the client
+	ID   string // of the connection, such as redis-7; the client's name in rules and histories
 	User string // login name; empty: the client has not logged in
 }
 
@@ -66,8 +67,8 @@ type Entry struct {
 	Encoding Encoding  // only of a Local
 }
 
-// An Encoding is how Redis would hold a value in memory, as OBJECT ENCODING and OBJECT REFCOUNT
-// show it. A [Local] keeps it with the value.
+// An Encoding is how Redis would store a value in memory, for OBJECT ENCODING and OBJECT REFCOUNT.
+// A [Local] keeps it with the value.
 type Encoding byte
 
 // The encodings.
@@ -123,7 +124,7 @@ type Op struct {
 	// key. Without Yes, Differs means that VDEL found another value.
 	Yes, Differs bool
 	Entry        Entry // what GET found; of other verbs only the version of the reply, or nil
-	Err          error // refused, not sent or unknown; an [*Error], or a text for -ERR
+	Err          error // refused, not sent or unknown; an [*Error], or any error for -ERR
 }
 
 // An Error is an error reply.
@@ -140,8 +141,8 @@ func (e *Error) Error() string {
 	return e.Code + " " + e.Text
 }
 
-// Unknown returns the error of a write that was sent and not answered within timeout. Clients
-// must not repeat the write as if it had not happened.
+// Unknown returns the error of a write that was sent and got no answer within timeout. The store
+// may have applied the write, so a client must not simply repeat it.
 func Unknown(op *Op, timeout time.Duration) *Error {
 	return &Error{Code: "UNKNOWN", Text: fmt.Sprintf("%s %q got no answer within %s; it may have been applied", op.Verb, op.Key, timeout)}
 }
@@ -151,12 +152,12 @@ func NotSent() *Error {
 	return &Error{Code: "LOADING", Text: "the broker cannot be reached; nothing was sent"}
 }
 
-// A Kind is what happened to a key, as far as a backend can tell.
+// A Kind is what a backend knows about a change.
 type Kind int
 
 // The kinds.
 const (
-	Own        Kind = iota // done by a command of this server, which sends the events itself
+	Own        Kind = iota // made by a command of this server, which sends the events itself
 	Stored                 // set without an expiry
 	StoredTill             // set with an expiry
 	Deleted

@@ -32,9 +32,14 @@ func connectionCommands() []*command {
 			client("setinfo", 4, "7.2.0", "attr:string value:string", "Set client or connection specific info", runClientSetInfo),
 			client("reply", 3, "3.2.0", "on-off-skip:string", "Instruct the server whether to reply to commands", runClientReply),
 			client("kill", -3, "2.4.0", "filter:string...", "Kill the connection of a client", runClientKill),
+			client("unblock", -3, "5.0.0", "client-id:integer [unblock-type:string]", "Unblock a client: there are no blocked clients", runClientUnblock),
 			client("no-evict", 3, "7.0.0", "enabled:string", "Set client eviction mode for the current connection", runClientSwitch),
 			client("no-touch", 3, "7.2.0", "enabled:string", "Controls whether commands alter the LRU of keys", runClientSwitch),
 			help("client"),
+		}},
+		{name: "acl", arity: -2, group: "server", since: "6.0.0", summary: "A container for Access List Control commands", subs: []*command{
+			client("whoami", 2, "6.0.0", "", "Return the authenticated username of the current connection", runACLWhoAmI),
+			help("acl"),
 		}},
 	}
 }
@@ -70,7 +75,8 @@ func runClientID(c *conn, _ [][]byte) error {
 	return c.reply(c.id)
 }
 
-// isPlain reports whether a text has no bytes that would confuse readers of CLIENT LIST.
+// isPlain reports whether a text has only printable ASCII without spaces, so that it is one word
+// in CLIENT LIST.
 func isPlain(text []byte) bool {
 	return !slices.ContainsFunc(text, func(b byte) bool { return b < '!' || b > '~' })
 }
@@ -148,6 +154,19 @@ func runClientSwitch(c *conn, args [][]byte) error {
 	return c.reply(replyOK)
 }
 
+// runClientUnblock unblocks no client, as there are no commands that block.
+func runClientUnblock(c *conn, args [][]byte) error {
+	if len(args) > 4 || len(args) == 4 && !equalFold(args[3], "timeout") && !equalFold(args[3], "error") {
+		return &Error{Text: "CLIENT UNBLOCK reason should be TIMEOUT or ERROR"}
+	}
+	if _, err := integerArg(args[2]); err != nil {
+		return err
+	}
+	return c.reply(0)
+}
+
+func runACLWhoAmI(c *conn, _ [][]byte) error { return c.reply(c.userName()) }
+
 // describe returns the line of a client in CLIENT LIST. Server.mu is held.
 func (c *conn) describe(of *conn) string {
 	flags := ""
@@ -199,8 +218,7 @@ func runClientInfo(c *conn, _ [][]byte) error {
 	return nil
 }
 
-// clients returns the connections that a filter accepts, in the order in which they came.
-// Server.mu is held.
+// clients returns the connections that a filter accepts, the oldest first. Server.mu is held.
 func (s *Server) clients(accept func(*conn) bool) []*conn {
 	var all []*conn
 	for c := range s.conns {
@@ -214,7 +232,8 @@ func (s *Server) clients(accept func(*conn) bool) []*conn {
 
 func anyClient(*conn) bool { return true }
 
-// typeFilter accepts the clients of a type that Redis knows. Only two of the types exist here.
+// typeFilter returns a filter that accepts the clients of a type. Only clients of the types normal
+// and pubsub exist here.
 func typeFilter(arg []byte) (func(*conn) bool, error) {
 	name := strings.ToLower(string(arg))
 	if !slices.Contains([]string{"normal", "master", "replica", "slave", "pubsub"}, name) {
@@ -260,8 +279,8 @@ func runClientList(c *conn, args [][]byte) error {
 	return nil
 }
 
-// killFilter reads an option of CLIENT KILL and its value.
-func killFilter(option, arg []byte) (func(*conn) bool, error) {
+// killFilter returns the filter for an option of CLIENT KILL and its value.
+func (s *Server) killFilter(option, arg []byte) (func(*conn) bool, error) {
 	value := string(arg)
 	switch string(bytes.ToLower(option)) {
 	case "id":
@@ -275,7 +294,13 @@ func killFilter(option, arg []byte) (func(*conn) bool, error) {
 	case "laddr":
 		return func(of *conn) bool { return address(of.nc.LocalAddr()) == value }, nil
 	case "user":
-		return func(of *conn) bool { return of.userName() == value }, nil
+		is := func(of *conn) bool { return of.userName() == value }
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if value != defaultUser && len(s.clients(is)) == 0 {
+			return nil, &Error{Text: "No such user '" + value + "'"} // or one without connections
+		}
+		return is, nil
 	case "type":
 		return typeFilter(arg)
 	}
@@ -284,7 +309,7 @@ func killFilter(option, arg []byte) (func(*conn) bool, error) {
 
 func runClientKill(c *conn, args [][]byte) error {
 	if len(args) == 3 { // the old form: an address
-		byAddress, _ := killFilter([]byte("addr"), args[2])
+		byAddress, _ := c.s.killFilter([]byte("addr"), args[2])
 		if c.kill(byAddress) == 0 {
 			return &Error{Text: "No such client"}
 		}
@@ -300,7 +325,7 @@ func runClientKill(c *conn, args [][]byte) error {
 			skipMe = equalFold(args[i+1], "yes")
 			continue
 		}
-		accept, err := killFilter(args[i], args[i+1])
+		accept, err := c.s.killFilter(args[i], args[i+1])
 		if err != nil {
 			return err
 		}
@@ -313,7 +338,8 @@ func runClientKill(c *conn, args [][]byte) error {
 	return nil
 }
 
-// kill closes the connections that a filter accepts, its own only after the reply.
+// kill closes the connections that a filter accepts and returns how many. If c is one of them, it
+// is closed after the reply.
 func (c *conn) kill(accept func(*conn) bool) int {
 	c.s.mu.Lock()
 	found := c.s.clients(accept)

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -54,7 +55,8 @@ func runCommandList(c *conn, args [][]byte) error {
 	switch {
 	case len(args) == 2:
 	case len(args) == 5 && equalFold(args[2], "filterby") && equalFold(args[3], "pattern"):
-		accept = func(name string) bool { return match(args[4], []byte(name)) }
+		pattern := bytes.ToLower(args[4])
+		accept = func(name string) bool { return match(pattern, []byte(name)) }
 	case len(args) == 5 && equalFold(args[2], "filterby") && (equalFold(args[3], "module") || equalFold(args[3], "aclcat")):
 		accept = func(string) bool { return false }
 	default:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A setting is a parameter of CONFIG. Clients ask for some of Redis's that have no meaning here.
+// A setting is a parameter of CONFIG. Most exist because clients ask for them, and have no effect.
 type setting struct{ name, value string }
 
 const notifySetting = "notify-keyspace-events"
@@ -43,7 +43,7 @@ func runConfigGet(c *conn, args [][]byte) error {
 	return c.reply(found)
 }
 
-// runConfigSet changes all or nothing.
+// runConfigSet changes all parameters or none.
 func runConfigSet(c *conn, args [][]byte) error {
 	if len(args)%2 != 0 {
 		return errSyntax
@@ -96,7 +96,7 @@ func wrongSetting(name []byte, why string) error {
 	return &Error{Text: "CONFIG SET failed (possibly related to argument '" + string(name) + "') - " + why}
 }
 
-// runConfigRewrite replies what Redis replies without a configuration file.
+// runConfigRewrite replies as Redis does without a configuration file.
 func runConfigRewrite(*conn, [][]byte) error {
 	return &Error{Text: "The server is running without a config file"}
 }

@@ -1,6 +1,6 @@
 // Package redis is a Redis port in front of a state store: a RESP2 and RESP3 server with
-// the commands for strings, pub/sub and keyspace notifications. It reaches the store only
-// through a [Backend].
+// the commands for strings, pub/sub and keyspace notifications. It uses the store only through a
+// [Backend].
 //
 // Begin with [New]:
 //
@@ -9,15 +9,15 @@
 //	srv.Serve(listener)
 //	defer srv.Close()
 //
-// A command puts operations of the store's own protocol ([Op]) to the backend. A backend in this
-// process is a [Local] one: the server locks it, so that a command, a transaction or a short run
-// of a pipeline is one atomic step, and every command does what it does in Redis. Any other
-// backend is a remote store; commands that need more than its protocol offers are refused with a
-// reply that says why.
+// A command sends operations ([Op]) to the backend: GET, SET, DEL and VDEL, as the state store's
+// own protocol has them. A backend in this process is a [Local]: the server locks it, so that a
+// command, a transaction or several commands of a pipeline are one atomic step, and every command
+// does what it does in Redis. Any other backend is a remote store. The server refuses commands
+// that a remote store cannot carry out, with a reply that says why.
 //
 // A backend reports changes with [Server.Changed], and changes that it may have missed with
 // [Server.Lost].
 //
-// Messages of pub/sub are sent once. A subscriber that reads too slowly is disconnected,
-// because the protocol has no other sign of loss.
+// Messages of pub/sub are sent at most once. A subscriber that reads too slowly is disconnected,
+// because the protocol has no other way to report a loss.
 package redis

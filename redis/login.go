@@ -35,7 +35,7 @@ var (
 	errNoUsers   = &Error{Text: "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"}
 )
 
-// identify takes the user whom the connection proves by itself, if any.
+// identify sets the user that the connection itself proves, if any.
 func (c *conn) identify() {
 	if c.s.opts.Identify != nil {
 		c.certified = c.s.opts.Identify(c.nc)
@@ -43,7 +43,7 @@ func (c *conn) identify() {
 	c.logout()
 }
 
-// logout makes the client what it is without AUTH.
+// logout undoes all logins.
 func (c *conn) logout() {
 	c.setUser(c.certified, c.s.opts.Login == nil || c.certified != "")
 }

@@ -17,7 +17,7 @@ const (
 	maxQueuedBytes = 1 << 30 // bytes of arguments
 )
 
-// queued is a command that waits for EXEC.
+// A queued is a command that waits for EXEC.
 type queued struct {
 	cmd  *command
 	args [][]byte

@@ -59,6 +59,10 @@ func TestProtocolTwin(t *testing.T) {
 		"set w 1\r\nwatch w\r\nset w 2\r\nmulti\r\nget w\r\nexec\r\nmulti\r\nget w\r\nexec\r\n", "watch w\r\nset w 2\r\nunwatch\r\nmulti\r\nget w\r\nexec\r\n",
 		"watch w\r\nflushall\r\nmulti\r\nping\r\nexec\r\n", "del w\r\nwatch w\r\nflushall\r\nmulti\r\nping\r\nexec\r\n", "multi\r\nset w x\r\nincr w\r\nexec\r\n", "multi\r\nreset\r\nexec\r\n",
 
+		// Clients and users.
+		"command list filterby pattern GETd*\r\ncommand list filterby pattern hElLo\r\n", "acl whoami\r\nacl whoami x\r\nacl\r\nhello 3\r\nacl whoami\r\n",
+		"client kill user nobody\r\nclient kill user default id 123456\r\n", "client unblock 1234\r\nclient unblock x\r\nclient unblock 1234 error\r\nclient unblock 1234 timeout\r\nclient unblock 1234 x\r\nclient unblock\r\n",
+
 		// There is no cluster.
 		"cluster slots\r\ncluster shards\r\ncluster info\r\nreadonly\r\nreadwrite\r\nasking\r\n",
 

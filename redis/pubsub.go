@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// roster is the subscribers of all channels, or of all patterns, by name.
+// A roster is the subscribers of all channels, or of all patterns.
 type roster struct {
-	subscribers map[string][]*conn // in the order in which they subscribed
-	names       []string           // in the order of their first subscription; only of patterns
+	subscribers map[string][]*conn // by channel or pattern, in the order of their subscriptions
+	names       []string           // patterns in the order of their first subscription; nil for channels
 	keepsNames  bool
 }
 
-// subscribed is the channels or patterns of one connection, each with its sequence number.
+// A subscribed is the channels or patterns of one connection, each with the sequence number of its
+// subscription.
 type subscribed map[string]int64
 
-// hub is all subscriptions. Server.mu guards it.
+// A hub is all subscriptions. Server.mu guards it.
 type hub struct {
 	channels, patterns roster
 
@@ -26,10 +27,10 @@ type hub struct {
 	message, channel []byte                 // reused buffers
 }
 
-// watchCalls are the calls of Backend.Watch for one key that have not become subscriptions yet.
+// A watchCalls is the calls of Backend.Watch for one key whose subscriptions have not begun.
 type watchCalls struct {
 	n    int
-	lost bool // [Server.Lost] was called meanwhile
+	lost bool // [Server.Lost] was called for the key since the first of them
 }
 
 func newHub() hub {
@@ -61,8 +62,8 @@ func (r *roster) remove(c *conn, name string) (last bool) {
 	return true
 }
 
-// publish sends a message to all subscribers and returns their number. The connection from
-// gets it among its replies. s.mu is held.
+// publish sends a message to all subscribers and returns how many messages that were. The
+// connection from gets its messages among its replies. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload []byte) int {
 	n := 0
 	if subs := s.channels.subscribers[string(channel)]; len(subs) > 0 {
@@ -78,7 +79,8 @@ func (s *Server) publish(from *conn, channel, payload []byte) int {
 	return n
 }
 
-// deliver completes the message that has begun in s.message and sends it.
+// deliver appends the channel and the payload to the beginning of a message in s.message, and sends
+// that.
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload []byte) int {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
@@ -101,11 +103,11 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload []byte) int 
 	return len(subs)
 }
 
-// subscriptions returns how many the connection has.
+// subscriptions returns the number of the connection's subscriptions.
 func (c *conn) subscriptions() int { return len(c.channels) + len(c.patterns) }
 
-// confirm reports a subscription or its end, whatever CLIENT REPLY says. A nil name means that
-// there was no subscription to end.
+// confirm replies to a subscription or to its end, even after CLIENT REPLY OFF. A nil name means
+// that there was no subscription to end.
 func (c *conn) confirm(word string, name []byte, count int) {
 	begin := len(c.w)
 	c.aggregate('>', 3)
@@ -122,8 +124,8 @@ func (c *conn) confirm(word string, name []byte, count int) {
 	}
 }
 
-// reportsPatterns reports whether the backend reports the changes of all keys, or of keys that it was
-// started with.
+// reportsPatterns reports whether the backend reports the changes of all keys, or of a list of keys
+// that it was started with.
 func (s *Server) reportsPatterns() bool { return s.local != nil || s.opts.Patterns }
 
 func runSubscribe(c *conn, args [][]byte) error {
@@ -147,7 +149,7 @@ func runPSubscribe(c *conn, args [][]byte) error {
 	return nil
 }
 
-// subscribe adds a subscription, which it confirms before any message can come.
+// subscribe adds a subscription and confirms it before any message of it.
 func (s *Server) subscribe(c *conn, r *roster, own subscribed, word string, name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +174,7 @@ func runPUnsubscribe(c *conn, args [][]byte) error {
 	return nil
 }
 
-// unsubscribe ends the subscriptions to names, without names all there are.
+// unsubscribe ends the subscriptions to names, or all subscriptions if there are no names.
 func (s *Server) unsubscribe(c *conn, r *roster, own subscribed, word string, names [][]byte) {
 	if len(names) == 0 {
 		names = own.names()
@@ -196,7 +198,7 @@ func (s *Server) endSubscriptions(c *conn) {
 	}
 }
 
-// names returns the names of the subscriptions, in their order.
+// names returns the names in the order of their subscriptions.
 func (own subscribed) names() [][]byte {
 	var names [][]byte
 	for name := range own {
@@ -216,7 +218,8 @@ func (s *Server) endSubscription(c *conn, r *roster, own subscribed, name []byte
 	}
 }
 
-// unwatchUnused ends the watch of a channel's key if nobody needs it. s.mu is held.
+// unwatchUnused ends the watch of a channel's key if no client has subscribed to the channel or is
+// about to. s.mu is held.
 func (s *Server) unwatchUnused(channel []byte) {
 	key, _, ok := cutChannel(channel)
 	if ok && key != nil && s.watching[string(key)] == nil && len(s.channels.subscribers[string(channel)]) == 0 {
@@ -225,9 +228,9 @@ func (s *Server) unwatchUnused(channel []byte) {
 }
 
 // watchAndSubscribe subscribes to a channel. If it is the channel of one key, the backend must
-// watch that key first; s.watching keeps another client that unsubscribes from ending the watch
-// meanwhile. If the watch ends by itself before the subscription begins, [Server.Lost] does not
-// know the client yet, so it is disconnected here.
+// watch that key first. Until the subscription begins, s.watching keeps the watch when another
+// client unsubscribes. If the watch ends before the subscription begins, [Server.Lost] does not
+// find the client, so watchAndSubscribe closes its connection.
 func (c *conn) watchAndSubscribe(channel []byte) error {
 	s := c.s
 	key, all, ok := cutChannel(channel)
@@ -304,8 +307,8 @@ func runPubSubNumPat(c *conn, _ [][]byte) error {
 	return c.reply(len(c.s.patterns.subscribers))
 }
 
-// cutChannel returns the key of a channel with the events of one key. all means that the
-// channel has the events of all keys, and ok that it is one of the two.
+// cutChannel returns the key whose events a channel has, or all if it has the events of all keys.
+// ok means that it is a channel of keyspace events.
 func cutChannel(channel []byte) (key []byte, all, ok bool) {
 	if key, ok = bytes.CutPrefix(channel, []byte(keyspacePrefix)); ok {
 		return key, false, true

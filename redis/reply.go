@@ -8,8 +8,8 @@ func (c *conn) status(text string) { c.w = append(append(append(c.w, '+'), text.
 
 func (c *conn) ok() { c.w = append(c.w, "+OK\r\n"...) }
 
-// fail replies with an error in place of all that the command has replied so far. Line ends
-// would end the reply, so they become spaces.
+// fail replies with an error, which replaces the replies of the running command. Line ends become
+// spaces, because they would end the reply.
 func (c *conn) fail(err error) {
 	text := "ERR " + err.Error()
 	if e, ok := err.(*Error); ok {
@@ -50,10 +50,10 @@ func (c *conn) value(op *Op) {
 	c.null()
 }
 
-// null is the null of a string.
+// null replies with the null of a string.
 func (c *conn) null() { c.resp("_\r\n", "$-1\r\n") }
 
-// nullArray is the null of an array.
+// nullArray replies with the null of an array.
 func (c *conn) nullArray() { c.resp("_\r\n", "*-1\r\n") }
 
 // resp replies with the first text to a client that speaks RESP3, else with the second.
@@ -89,11 +89,11 @@ func (c *conn) verbatim(s string) {
 	c.w = append(append(append(c.w, "txt:"...), s...), "\r\n"...)
 }
 
-// Values that [conn.reply] takes besides strings, numbers, lists and nil.
+// Values that [conn.reply] accepts besides strings, numbers, booleans, lists and nil.
 type (
 	status string
 	set    []any
-	pairs  []any // of a map: keys and values alternate
+	pairs  []any // a map: keys and values alternate
 )
 
 const replyOK = status("OK")
@@ -142,7 +142,7 @@ func (c *conn) list(kind byte, n int, items []any) {
 	}
 }
 
-// insertArray begins an array before its n items, which begin at that offset of c.w.
+// insertArray inserts the header of an array before its n items, which begin at offset at of c.w.
 func (c *conn) insertArray(at, n int) {
 	header := appendNumber(nil, '*', int64(n))
 	c.w = append(c.w, header...)

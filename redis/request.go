@@ -5,17 +5,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"math"
 	"strings"
 )
 
 // Limits of what a client may send, checked before memory is allocated. They are those of Redis,
-// except for maxUnread.
+// except for maxUnread and maxArgs.
 const (
 	maxInline = 64 << 10      // bytes of a line
-	maxArgs   = math.MaxInt32 // arguments of a request
 	maxBulk   = 512 << 20     // bytes of an argument
 	maxUnread = 1 << 30       // bytes of a request that is not complete
+	maxArgs   = maxUnread / 6 // arguments of a request: an empty one has six bytes
 
 	// For clients that must log in and have not.
 	maxArgsUnauthenticated = 10

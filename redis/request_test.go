@@ -63,6 +63,7 @@ func TestRequests(t *testing.T) {
 		{in: "set \"a\r\n", err: "unbalanced quotes in request"},
 		{in: "*x\r\n", err: "invalid multibulk length"},
 		{in: "*3000000000\r\n", err: "invalid multibulk length"},
+		{in: "*180000000\r\n", err: "invalid multibulk length"}, // longer than maxUnread even if all are empty
 		{in: "*1\r\n:1\r\n", err: "expected '$', got ':'"},
 		{in: "*1\r\n$-1\r\n", err: "invalid bulk length"},
 		{in: "*1\r\n$01\r\n", err: "invalid bulk length"},

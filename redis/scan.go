@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Commands that walk all keys.
-
+// keyspaceCommands are the commands that iterate over all keys.
 func keyspaceCommands() []*command {
 	const (
 		write = writes | usesStore
@@ -26,15 +25,14 @@ func keyspaceCommands() []*command {
 	}
 }
 
-// cursors are the positions of unfinished iterations. The cursor that a client gets is a
-// number; a position is a token of the backend, which stays valid however the keys change
-// meanwhile. The same position has the same number, so repeated scans take no more memory.
-// Server.mu guards them.
+// A cursors is the positions of unfinished iterations. A client gets a number as its cursor. The
+// position is a token of the backend, which stays valid when keys change. Equal positions have the
+// same number, so repeated scans take no more memory. Server.mu guards it.
 type cursors struct {
 	seed   maphash.Seed
 	tokens map[uint64]string
-	oldest []uint64 // in the order in which they were made
-	bytes  int
+	oldest []uint64 // the numbers in the order of their first use
+	bytes  int      // of the tokens
 }
 
 // The oldest cursors are forgotten beyond these limits.
@@ -96,7 +94,7 @@ func (s *Server) token(cursor []byte) ([]byte, error) {
 type scanOptions struct {
 	pattern []byte // nil: all keys
 	count   int
-	nothing bool // TYPE asks for a type that the store does not have
+	nothing bool // TYPE is not string, so no key matches
 }
 
 func parseScanOptions(words [][]byte) (scanOptions, error) {
@@ -126,7 +124,7 @@ func parseScanOptions(words [][]byte) (scanOptions, error) {
 	return o, nil
 }
 
-// maxScanned bounds how long one SCAN may hold up other clients.
+// maxScanned is how many keys one SCAN may look at, as other clients wait for it.
 const maxScanned = 10_000
 
 func runScan(c *conn, args [][]byte) error {
@@ -203,8 +201,7 @@ func runDBSize(c *conn, _ [][]byte) error {
 	return err
 }
 
-// runRandomKey chooses among all keys of a Local, and among the first page of a remote store
-// that has some.
+// runRandomKey chooses one of all keys of a Local, or one of the first keys of a remote store.
 func runRandomKey(c *conn, _ [][]byte) error {
 	const sample = 100 // keys to look at
 	if local := c.s.local; local != nil {

@@ -18,32 +18,31 @@ type Options struct {
 	Name    string  // of the backend, for INFO: emulator or gateway
 
 	// Patterns means that a remote backend reports the changes of a list of keys that it was
-	// started with. Without it, clients may only subscribe to the events of single keys.
+	// started with. Otherwise clients may subscribe only to the events of single keys.
 	Patterns bool
-	// Notify is the value of notify-keyspace-events at the start.
+	// Notify is the initial value of notify-keyspace-events.
 	Notify string
 
-	// Login checks the user and the password of AUTH and HELLO, and returns the name that the
-	// client then has. Nil lets everybody in. A password without a user comes with the user
-	// "default".
+	// Login checks the user and the password of AUTH and HELLO, and returns the user that the
+	// client is afterwards. If a client sends no user, it is "default". Nil: no login is needed.
 	Login func(user string, password []byte) (as string, ok bool)
-	// Identify returns the user that a connection proves by itself, perhaps with a certificate,
-	// or an empty string. Such a client need not log in. Nil: no connection does.
+	// Identify returns the user that the connection itself proves, perhaps with a certificate, or
+	// an empty string. A client with such a user need not log in. Nil: no connection proves one.
 	Identify func(net.Conn) string
 
-	// Sync waits until the changes made so far are durable, or returns why they cannot be.
-	// Replies and messages about a change are sent after it. It is called without the lock of a
-	// Local. Nil: changes are durable at once, or never.
+	// Sync waits until all earlier changes are durable, or returns why they cannot be. Replies
+	// and messages about a change are sent after Sync. The Local is not locked by the caller.
+	// Nil: changes are durable at once, or never.
 	Sync func() error
 
 	Log *slog.Logger // nil: silent
 
-	// Observe is called for each command that was run or refused, with its reply; nil: not
-	// called. If the command used a Local, that is locked. Observe must not call the server.
+	// Observe is called after each command that was run or refused. If the command used a Local,
+	// the Local is locked. Observe must not call the server. Nil: not called.
 	Observe func(Seen)
 }
 
-// A Server serves Redis clients. Its methods may be called by several goroutines.
+// A Server serves Redis clients. Several goroutines may call its methods.
 type Server struct {
 	opts    Options
 	log     *slog.Logger
@@ -61,8 +60,8 @@ type Server struct {
 	expired     atomic.Int64  // expired keys of the Local
 
 	// Guarded by the Local.
-	active  *conn // the connection that has locked it
-	watched map[string]map[*conn]struct{}
+	active  *conn                         // the connection that has locked it; nil: none
+	watched map[string]map[*conn]struct{} // connections with a WATCH, by key
 
 	mu sync.Mutex // locked after the Local and before output.mu
 	hub
@@ -73,8 +72,8 @@ type Server struct {
 	cursors   cursors
 }
 
-// New returns a server that does not listen yet. Close it when done. An error is about
-// Options.Notify.
+// New returns a server that does not listen yet. The caller must Close it. New returns an error if
+// Options.Notify is wrong.
 func New(opts Options) (*Server, error) {
 	if err := CheckNotify(opts.Notify); err != nil {
 		return nil, err
@@ -157,7 +156,7 @@ func (s *Server) connect(nc net.Conn) {
 	})
 }
 
-// leave forgets a connection.
+// leave removes an ended connection.
 func (s *Server) leave(c *conn) {
 	c.unwatch()
 	s.endSubscriptions(c)

@@ -19,7 +19,7 @@ import (
 // maxInflight is how many requests of one client may be in flight.
 const maxInflight = 256
 
-// backend is a store at the other end of a session.
+// A backend is the store that a session is connected to.
 type backend struct {
 	session *client.Session
 	timeout time.Duration // of a request
@@ -30,15 +30,15 @@ type backend struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	listed []string // keys of --watch
-	own    *expiries
+	listed []string  // keys of --watch
+	own    *expiries // of this gateway's writes
 
 	mu      sync.Mutex
-	watches map[string]*keyWatch // by key that clients subscribed to
+	watches map[string]*keyWatch // by key; of subscriptions to single keys
 }
 
 // open returns a backend with a server that does not listen yet. timeout is the time limit of a
-// request. When open returns, the keys of --watch are watched.
+// request. It returns after the store has confirmed the watch of the keys.
 func open(ctx context.Context, s *client.Session, timeout time.Duration, log *slog.Logger, keys []string, o redis.Options) (*backend, error) {
 	b := &backend{session: s, timeout: timeout, log: log, listed: keys, own: newExpiries(), watches: make(map[string]*keyWatch)}
 	o.Backend, o.Name, o.Patterns, o.Log = b, "gateway", len(keys) > 0, log
@@ -63,7 +63,7 @@ func (b *backend) close() error {
 	return err
 }
 
-// Do sends the operations, those on different keys at the same time.
+// Do sends the operations. Those on different keys are in flight at the same time.
 func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
 	inflight, sent := make([]*client.InFlight, len(ops)), make([]time.Time, len(ops))
 	p := b.session.Pipeline(min(maxInflight, len(ops)))
@@ -121,8 +121,8 @@ func (b *backend) send(ctx context.Context, p *client.Pipeline, op *redis.Op) (*
 	return flight, nil
 }
 
-// command returns the request of an operation. It refuses what the store would refuse in any
-// case, in the store's words.
+// command returns the request of an operation. It returns the store's error for an operation that
+// the store would always refuse.
 func command(op *redis.Op) (client.Command, error) {
 	var o client.SetOptions
 	if op.Fence != nil {
@@ -157,7 +157,7 @@ func lifetime(op *redis.Op) time.Duration {
 	return time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
-// unsent returns the reply to an operation that was not sent; nil stays nil.
+// unsent returns the error reply to an operation that was not sent; nil if err is nil.
 func unsent(err error) error {
 	if _, tooLarge := errors.AsType[*client.TooLargeError](err); tooLarge || err == nil || errors.Is(err, client.ErrClockDrift) {
 		return err
@@ -165,26 +165,25 @@ func unsent(err error) error {
 	return redis.NotSent()
 }
 
-// unanswered returns the reply to an operation that was sent. Whether a write was applied is
-// unknown unless the store or the broker refused it: what the key holds later may be another
-// client's write.
+// unanswered returns the error reply to an operation that was sent and got no valid answer, or was
+// refused. A write without an answer has an unknown outcome. Reading the key would not tell the
+// outcome, as another client may have written the same value. waited is the time since it was
+// sent: the timeout, or less if the connection was lost.
 func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) error {
-	if _, ok := errors.AsType[*client.StoreError](err); ok {
-		return refusal(err)
-	}
+	waited = min(max(waited.Round(time.Millisecond), time.Millisecond), b.timeout)
 	if invalid, ok := errors.AsType[*client.AnswerError](err); ok && op.Verb != redis.Get {
 		return &redis.Error{Code: "UNKNOWN", Text: fmt.Sprintf("%s %q: %v; it may have been applied", op.Verb, op.Key, invalid)}
 	}
 	if _, ok := errors.AsType[*client.LostAnswerError](err); ok {
-		return redis.Unknown(op, b.waited(waited))
+		return redis.Unknown(op, waited)
 	}
 	if _, ok := errors.AsType[*client.LostError](err); ok || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
-		return fmt.Errorf("%s %q got no answer within %s", op.Verb, op.Key, b.waited(waited))
+		return fmt.Errorf("%s %q got no answer within %s", op.Verb, op.Key, waited)
 	}
-	return err
+	return refusal(err)
 }
 
-// refusal returns the text of the store's refusal as an error, and any other error as it is.
+// refusal replaces a refusal of the store by an error with its text alone.
 func refusal(err error) error {
 	if refused, ok := errors.AsType[*client.StoreError](err); ok {
 		return errors.New(refused.Text)
@@ -192,21 +191,12 @@ func refusal(err error) error {
 	return err
 }
 
-// waited rounds how long an operation waited for its answer. That is the timeout, unless the
-// connection was lost earlier.
-func (b *backend) waited(d time.Duration) time.Duration {
-	if d >= b.timeout {
-		return b.timeout
-	}
-	return max(d.Round(time.Millisecond), time.Millisecond)
-}
-
-// Scan asks for a page. How to escape a pattern for the store is not known, so the pattern ends
-// where the prefix has a special character.
+// Scan requests a page. The store's escapes in patterns are unknown, so the pattern has only the
+// part of the prefix before its first special character.
 func (b *backend) Scan(ctx context.Context, _ *redis.Caller, prefix, token []byte, _ int) (keys [][]byte, next []byte, err error) {
 	plain := prefix
-	if i := bytes.IndexAny(plain, `*?[]\{}`); i >= 0 {
-		plain = plain[:i]
+	if i := bytes.IndexAny(prefix, `*?[]\{}`); i >= 0 {
+		plain = prefix[:i]
 	}
 	f, err := b.session.Pipeline(1).Send(ctx, client.Scan(string(plain)+"*", token))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/client/wait"
 )
 
-// probeKey is the key that is read to connect. It need not exist or be readable.
+// probeKey is the key that a GET reads to connect again. It need not exist or be readable.
 const probeKey = "sscli/gateway"
 
 // retry calls try until it succeeds or ctx ends, with growing pauses.
@@ -19,9 +19,8 @@ func (b *backend) retry(ctx context.Context, try func() error) {
 	}
 }
 
-// keepConnected reconnects whenever the connection is lost, until ctx ends, so that the next
-// request need not. It returns an error if the broker accepts no further connection of this
-// client.
+// keepConnected connects again whenever the connection is lost, until ctx ends, so that the next
+// request need not wait for it. It returns an error if the broker refuses this client for good.
 func (b *backend) keepConnected(ctx context.Context) error {
 	for {
 		select {
@@ -42,7 +41,7 @@ func (b *backend) keepConnected(ctx context.Context) error {
 		b.retry(ctx, func() error {
 			_, err := b.session.Get(ctx, probeKey)
 			if b.session.Err() == nil {
-				return nil // connected, whatever the answer is
+				return nil // connected, even if the answer is an error
 			}
 			if client.IsPermanent(err) {
 				permanent = err

@@ -9,13 +9,13 @@ import (
 	"github.com/sscli/sscli/client"
 )
 
-// expiries remembers the keys that this gateway wrote with an expiry. A notification of the
-// store says neither that a key was set with an expiry nor that it was deleted because of
-// one; for its own writes the gateway can tell.
+// expiries records the keys that this gateway wrote with an expiry. The store's notifications do not
+// tell a SET with an expiry from one without, or an expiry from a DEL. For its own writes the
+// gateway can tell them apart.
 type expiries struct {
 	mu       sync.Mutex
 	inflight map[string][]*expiringWrite // by key; not answered yet
-	written  map[string]expiry           // by key; the last write that was answered
+	written  map[string]expiry           // by key; the latest answered write
 	swept    time.Time
 }
 
@@ -31,7 +31,7 @@ type expiringWrite struct {
 type expiry struct {
 	version client.Version
 	after   time.Duration // PX
-	due     time.Time     // by the local clock; the key does not expire earlier
+	due     time.Time     // by the local clock; the key does not expire before
 
 	// replaced are the versions of earlier writes of a watched key, whose notifications may
 	// still come.
@@ -39,16 +39,16 @@ type expiry struct {
 }
 
 const (
-	// maxExpiries bounds the memory for keys that expire. Subscribers are told that a key beyond
-	// it was deleted.
+	// maxExpiries bounds the memory for keys that expire. The expiry of any other key is reported
+	// as a deletion.
 	maxExpiries = 1 << 16
-	// maxReplaced bounds how many writes late a notification may be. Subscribers are not told
-	// that an earlier write had an expiry.
+	// maxReplaced is how many later writes of its key a notification may come after. A later
+	// notification is reported as one of a SET without an expiry.
 	maxReplaced = 256
 	// maxLateness is how long after it is due an expiry is still expected.
 	maxLateness = time.Minute
-	// answerTimeout is how long a notification waits for the reply that says whose write it is
-	// about. The store sends both at once.
+	// answerTimeout is how long a notification waits for the replies to writes in flight, which
+	// show whether it reports one of them. The store sends both at once.
 	answerTimeout = time.Second
 )
 
@@ -100,7 +100,7 @@ func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	x.written[key] = e
 }
 
-// sweep forgets the writes that must have expired. x.mu is held.
+// sweep forgets the writes that have expired for sure. x.mu is held.
 func (x *expiries) sweep(now time.Time) {
 	x.swept = now
 	for key, e := range x.written {
@@ -110,7 +110,8 @@ func (x *expiries) sweep(now time.Time) {
 	}
 }
 
-// last returns the last write of a key with an expiry, once those in flight are answered.
+// last waits for the answers to the writes in flight and returns the latest write of a key with
+// an expiry.
 func (x *expiries) last(key string) (e expiry, known bool) {
 	x.mu.Lock()
 	inflight := slices.Clone(x.inflight[key])
@@ -137,10 +138,11 @@ func (x *expiries) expires(key string, version client.Version) bool {
 	return known && !version.IsZero() && (e.version.Equal(version) || slices.ContainsFunc(e.replaced, version.Equal))
 }
 
-// expired reports whether a deletion is an expiry. newest is the last version of the key
-// in a notification, deletion the version of the deletion, and at the local time when it arrived.
+// expired reports whether a deletion is an expiry. newest is the version in the latest earlier
+// notification of the key, deletion is the version of the deletion, and at is the local time when
+// the notification of the deletion arrived.
 //
-// The version of a deletion is the deleted version, a later one, or missing. A later one is
+// The version of a deletion is the deleted version, a later one, or missing. A later version is
 // compared with the version of the write, as both come from the store's clock.
 func (x *expiries) expired(key string, newest, deletion client.Version, at time.Time) (is bool) {
 	e, known := x.last(key)

@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -37,63 +39,60 @@ func New(a *app.App) *cobra.Command {
 		Use:     "gateway [-- CMD...]",
 		Short:   "Serve Redis clients from the state store",
 		GroupID: app.GroupServe,
-		Long: `Listen for Redis clients and carry their commands to the state store of the broker that
-the connection flags name. When it is ready it prints its URL. It serves what the state
-store can do: GET, SET with NX and PX, DEL, SCAN, the notifications of single keys, and
-SS.GET, SS.SET, SS.DEL, SS.VDEL for versions and fencing tokens. docs/redis.md has the
-whole table.
+		Long: `Listen for Redis clients and send their commands to the broker's state store. Print the
+URL for the clients when the gateway is ready.
 
-With CMD, run CMD against it, with REDIS_URL set, and end with its exit code.
+The gateway serves what the state store can do: GET, SET with NX and PX, DEL, SCAN and the
+notifications of single keys. SS.GET, SS.SET, SS.DEL and SS.VDEL have versions and fencing
+tokens. docs/redis.md lists all commands.
 
-Notifications are off until --notify-keyspace-events, or CONFIG SET, turns them on. A
-client may SUBSCRIBE to __keyspace@0__:KEY. PSUBSCRIBE and __keyevent@0__ channels have
-the keys of --watch.
+With CMD, run CMD with REDIS_URL set to the gateway's URL, and exit with CMD's exit code.
 
-A write without an answer is replied to with UNKNOWN: it may have been applied. LOADING
-means that the broker cannot be reached and nothing was sent. A subscriber that may have
-missed a change is disconnected.
+Notifications are off until --notify-keyspace-events or CONFIG SET turns them on. Clients
+may SUBSCRIBE to __keyspace@0__:KEY of any key. PSUBSCRIBE and the __keyevent@0__ channels
+report only the keys of --watch.
 
-With -v, print a line on standard error for each command, and what the store made of it;
-with -vv more of each, and the clients that come and go. --log-format json makes them JSON.
+UNKNOWN is the reply to a write that got no answer: it may have been applied. LOADING
+means that the broker cannot be reached and that nothing was sent. A subscriber that may
+have missed a change is disconnected.
 
---users takes lines as htpasswd -nbB NAME PASSWORD prints them. An address that is not
-loopback needs it, or --tls-client-ca, or --redis-insecure.`,
+With -v, print a line on standard error for each command and its outcome. With -vv, also
+print more about each command, and the clients that connect and disconnect. --log-format
+json prints JSON.
+
+The lines of --users are those that htpasswd -nbB NAME PASSWORD prints. An address that is
+not loopback requires --users, --tls-client-ca or --redis-insecure.`,
 		Example: "  sscli gateway\n  sscli gateway --watch setpoint --notify-keyspace-events KEA\n  sscli gateway -- pytest\n  sscli gateway --listen :6379 --users users.txt --tls-cert server.crt --tls-key server.key",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return fault.Usagef("%.64q: want gateway -- CMD...", args[0])
+				return fault.Usagef("unexpected argument %.64q: a command follows --, as in gateway -- CMD", args[0])
 			}
 			return run(a, cmd.Context(), f, args)
 		},
 	}
 	fs := cmd.Flags()
-	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 is any free one (default 127.0.0.1:6379, with CMD 127.0.0.1:0)")
-	fs.StringArrayVar(&f.watch, "watch", nil, "`KEY` whose changes go to patterns and __keyevent@0__ channels; may be given several times")
-	fs.StringVar(&f.notify, "notify-keyspace-events", "", "`FLAGS` of Redis, such as KEA, for which events clients are notified (default: none)")
-	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
-	fs.Var(&f.cert, "tls-cert", "PEM `FILE` with the server's certificate and its intermediate certificates: serves TLS")
+	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 means any free port (default 127.0.0.1:6379, with CMD 127.0.0.1:0)")
+	fs.StringArrayVar(&f.watch, "watch", nil, "report the changes of `KEY` to patterns and __keyevent@0__ channels too; may be repeated")
+	fs.StringVar(&f.notify, "notify-keyspace-events", "", "`FLAGS` of the notifications to clients, such as KEA (default: none)")
+	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or a bcrypt hash")
+	fs.Var(&f.cert, "tls-cert", "PEM `FILE` with the server's certificate and its intermediate certificates; enables TLS")
 	fs.Var(&f.key, "tls-key", "PEM `FILE` with the key of --tls-cert")
-	fs.Var(&f.clientCA, "tls-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
-	fs.BoolVar(&f.insecure, "redis-insecure", false, "let everybody in who can reach the address")
+	fs.Var(&f.clientCA, "tls-client-ca", "PEM `FILE` with the CA of client certificates; requires clients to have one")
+	fs.BoolVar(&f.insecure, "redis-insecure", false, "allow clients without a login on an address that is not loopback")
 	f.log.Bind(fs)
 	return cmd
 }
 
-// prepare checks the flags and returns how to listen and to serve.
+// prepare checks the flags. It returns the address to listen on, the options of the server, and
+// the configuration of TLS, which is nil for plain TCP. command means that there is a CMD.
 func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig *tls.Config, err error) {
-	switch {
-	case f.listen != "":
-		listen = string(f.listen)
-	case command:
+	listen = cmp.Or(string(f.listen), "127.0.0.1:6379")
+	if f.listen == "" && command {
 		listen = "127.0.0.1:0"
-	default:
-		listen = "127.0.0.1:6379"
 	}
 	o.Notify = f.notify
-	for _, key := range f.watch {
-		if key == "" {
-			return listen, o, nil, fault.Usagef("--watch: the key is empty")
-		}
+	if slices.Contains(f.watch, "") {
+		return listen, o, nil, fault.Usagef("--watch: the key is empty")
 	}
 	if f.users != "" {
 		users, err := passwd.Read(string(f.users))
@@ -111,20 +110,20 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 	loopback, err := config.IsLoopback(listen)
 	if err == nil && !loopback && o.Login == nil && f.clientCA == "" && !f.insecure {
 		return listen, o, nil, &fault.UsageError{
-			Err:  fmt.Errorf("--listen %s: everybody who can reach this address could read and write the store", listen),
+			Err:  fmt.Errorf("--listen %s: anybody who can reach this address could read and write the store", listen),
 			Hint: "--users FILE, or --redis-insecure to allow it",
 		}
 	}
 	return listen, o, tlsConfig, nil // listening reports a wrong address
 }
 
-// tls is nil for plain TCP.
+// tls returns the configuration of TLS, or nil for plain TCP.
 func (f flags) tls() (*tls.Config, error) {
 	switch {
 	case (f.cert == "") != (f.key == ""):
-		return nil, fault.Usagef("want --tls-cert and --tls-key together")
+		return nil, fault.Usagef("--tls-cert and --tls-key must be used together")
 	case f.cert == "" && f.clientCA != "":
-		return nil, fault.Usagef("--tls-client-ca without TLS: want --tls-cert and --tls-key too")
+		return nil, fault.Usagef("--tls-client-ca requires --tls-cert and --tls-key")
 	case f.cert == "":
 		return nil, nil
 	}
@@ -194,7 +193,7 @@ func run(a *app.App, ctx context.Context, f flags, command []string) (err error)
 	})
 }
 
-// runCommand runs CMD against the gateway.
+// runCommand runs CMD with REDIS_URL set to the gateway's URL.
 func runCommand(command []string, url string) error {
 	runner := process.NewRunner()
 	defer runner.Close()

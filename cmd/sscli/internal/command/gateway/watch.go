@@ -10,9 +10,9 @@ import (
 	"github.com/sscli/sscli/redis"
 )
 
-// A keyWatch is the watch of a key that clients subscribed to.
+// A keyWatch is the watch of a key for clients that subscribed to it alone.
 type keyWatch struct {
-	begun  chan struct{} // closed when the store has confirmed the watch, or err is set
+	begun  chan struct{} // closed when the store has confirmed the watch or err is set
 	err    error
 	ctx    context.Context // ends with Unwatch
 	cancel context.CancelFunc
@@ -86,8 +86,8 @@ func (b *backend) forget(key string, k *keyWatch) {
 	}
 }
 
-// watchListed watches the keys of --watch until the backend is closed. It returns when the
-// store has confirmed that.
+// watchListed watches the keys of --watch until the backend is closed. It returns when the store
+// has confirmed the watch.
 func (b *backend) watchListed(ctx context.Context) error {
 	w, err := b.session.Watch(ctx, b.listed, client.WatchOptions{})
 	if err != nil {
@@ -101,24 +101,16 @@ func (b *backend) watchListed(ctx context.Context) error {
 				return
 			}
 			b.lostListed("the watch ended: " + err.Error())
-			w = b.watchAgain()
-			// Clients may have subscribed meanwhile.
-			b.lostListed("the watch was interrupted")
+			b.retry(b.ctx, func() error {
+				if w, err = b.session.Watch(b.ctx, b.listed, client.WatchOptions{}); err != nil {
+					b.log.Warn("the keys of --watch are not watched, trying again", "error", err)
+				}
+				return err
+			})
+			b.lostListed("the watch was interrupted") // clients may have subscribed meanwhile
 		}
 	})
 	return nil
-}
-
-// watchAgain begins a new watch of the keys of --watch. It returns nil when the backend is
-// closed.
-func (b *backend) watchAgain() (w *client.Watch) {
-	b.retry(b.ctx, func() (err error) {
-		if w, err = b.session.Watch(b.ctx, b.listed, client.WatchOptions{}); err != nil {
-			b.log.Warn("the keys of --watch are not watched, trying again", "error", err)
-		}
-		return err
-	})
-	return w
 }
 
 func (b *backend) lostListed(reason string) {
@@ -136,7 +128,7 @@ func (b *backend) closeWatch(w *client.Watch) {
 // report passes the changes of a watch to the server until the watch or ctx ends, and returns
 // why.
 func (b *backend) report(ctx context.Context, w *client.Watch) error {
-	newest := make(map[string]client.Version) // by key; none: missing
+	newest := make(map[string]client.Version) // by key; no entry: the key is missing
 	for {
 		e, err := w.Next(ctx)
 		if err != nil {
@@ -147,9 +139,17 @@ func (b *backend) report(ctx context.Context, w *client.Watch) error {
 			newest[e.Key] = e.Version
 		case client.EventSet:
 			newest[e.Key] = e.Version
-			b.changed(e, redis.Stored, redis.StoredTill, b.own.expires(e.Key, e.Version))
+			kind := redis.Stored
+			if b.own.expires(e.Key, e.Version) {
+				kind = redis.StoredTill
+			}
+			b.server.Changed(redis.Change{Key: []byte(e.Key), Kind: kind})
 		case client.EventDelete:
-			b.changed(e, redis.Deleted, redis.Expired, b.own.expired(e.Key, newest[e.Key], e.Version, e.Time))
+			kind := redis.Deleted
+			if b.own.expired(e.Key, newest[e.Key], e.Version, e.Time) {
+				kind = redis.Expired
+			}
+			b.server.Changed(redis.Change{Key: []byte(e.Key), Kind: kind})
 			delete(newest, e.Key)
 		case client.EventGap:
 			b.server.Lost([]byte(e.Key), gap(e))
@@ -159,15 +159,7 @@ func (b *backend) report(ctx context.Context, w *client.Watch) error {
 	}
 }
 
-// changed reports a change as one of two kinds, by whether it is about an expiry.
-func (b *backend) changed(e client.Event, plain, expiry redis.Kind, isExpiry bool) {
-	if isExpiry {
-		plain = expiry
-	}
-	b.server.Changed(redis.Change{Key: []byte(e.Key), Kind: plain})
-}
-
-// gap describes the changes that may have been missed.
+// gap describes when changes were missed or may have been missed.
 func gap(e client.Event) string {
 	const clock = "15:04:05.000"
 	may := "changes may have been missed"
