@@ -196,11 +196,11 @@ func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	case err != nil:
 		return err
 	case lost != nil:
-		return &lockLostError{lost, end}
+		return lostWith(lost, end)
 	case end.Killed:
-		return &lockLostError{fmt.Errorf("lock %s was not renewed in time: %w", name, client.ErrLockLost), end}
+		return lostWith(fmt.Errorf("lock %s was not renewed in time: %w", name, client.ErrLockLost), end)
 	case errors.Is(released, client.ErrNotHolder):
-		return &lockLostError{fmt.Errorf("%w: %w", client.ErrLockLost, released), end}
+		return lostWith(fmt.Errorf("%w: %w", client.ErrLockLost, released), end)
 	case end.Code != 0:
 		return &fault.ExitError{Code: end.Code}
 	}
@@ -299,17 +299,10 @@ func (r *lockRun) suspended() {
 	<-printed
 }
 
-// A lockLostError means that a lock was lost while a command ran under it.
-type lockLostError struct {
-	err error
-	end process.End
-}
-
-func (e *lockLostError) Error() string {
-	if e.end.Killed {
-		return e.err.Error() + "; the command was ended"
+// lostWith adds to the error of a lost lock how the command under it ended.
+func lostWith(err error, end process.End) error {
+	if end.Killed {
+		return fmt.Errorf("%w; the command was ended", err)
 	}
-	return fmt.Sprintf("%v; the command had ended with exit code %d", e.err, e.end.Code)
+	return fmt.Errorf("%w; the command had ended with exit code %d", err, end.Code)
 }
-
-func (e *lockLostError) Unwrap() error { return e.err }

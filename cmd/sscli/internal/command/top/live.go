@@ -57,9 +57,9 @@ type watchResult struct {
 // after a panic.
 func (l *live) run(ctx context.Context, a *app.App) (err error) {
 	l.watched = make(map[string]*client.Watch)
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
-		cancel(errQuit)
+		cancel()
 		l.running.Wait()
 	}()
 	s, err := screen.Open(a.Stdout, a.UsesColor())
@@ -79,7 +79,7 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 		}
 	}()
 	defer func() {
-		cancel(errQuit)
+		cancel()
 		if s.Interrupt() {
 			<-reading
 		}
@@ -92,9 +92,6 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 	}
 	return l.loop(ctx, s)
 }
-
-// errQuit is the cause of the end when the user quits.
-var errQuit = errors.New("quit")
 
 // start runs f in a goroutine, which run waits for. An error or a panic of f ends top.
 func (l *live) start(ctx context.Context, f func() error) {
