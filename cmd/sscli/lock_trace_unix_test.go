@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// left is what remains on a terminal when lines that are redrawn are gone.
+// left returns the text of a terminal without the lines that were redrawn.
 func left(screen string) string {
 	var lines []string
 	for line := range strings.Lines(screen) {
@@ -27,8 +27,8 @@ func left(screen string) string {
 	return regexp.MustCompile(`\x1b\[K`).ReplaceAllString(strings.Join(lines, ""), "")
 }
 
-// On a terminal the renewals of a holder are one line, which is redrawn, fits the terminal,
-// and makes room for everything else.
+// On a terminal the renewals of a holder share a live line, which fits the terminal. Other output
+// appears above it.
 func TestLockTraceLive(t *testing.T) {
 	server := emulator.Start(t)
 	c := converse(t, []string{"SSCLI_URL=" + server.URL(), "TERM=xterm", "NO_COLOR=1"}, func(cmd *exec.Cmd) { cmd.Stdout = cmd.Stderr },
@@ -55,7 +55,7 @@ func TestLockTraceLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.await("released       build")
-	// A broken connection is told of above the line.
+	// A message about a lost connection appears above the line.
 	if _, err := s.AcquireLock(t.Context(), "build", client.LockOptions{Holder: []byte("b")}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ CLOCK  acquired       build  by "b"  (free for DUR)  token TOKEN
 	}
 }
 
-// The instruments in a shell: over its connection, and Ctrl-C ends a trace and not the shell.
+// In a shell, the commands that look at locks use the connection of the shell.
 func TestInstrumentsInShell(t *testing.T) {
 	server := emulator.Start(t)
 	u := sitDown(t, server)
@@ -138,7 +138,7 @@ func TestInstrumentsInShell(t *testing.T) {
 	}
 }
 
-// columns has one space for each run of tabs and spaces, which a screen does not tell apart.
+// columns replaces each run of tabs and spaces by one space, because a screen shows both alike.
 func columns(text string) string {
 	return regexp.MustCompile(`[\t ]+`).ReplaceAllString(text, " ")
 }

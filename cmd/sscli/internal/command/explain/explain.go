@@ -36,9 +36,10 @@ protects it (--lock), and say what the store would answer, by which rule, and wh
 Nothing is written.
 
 The store does not say which token a key has. What is known: no key has a token that is
-newer than its version, unless somebody made it up. If every write of KEY carries the newest
-token of the lock, as --fence lock in lock run does, a key that was written since the lock's
-present token was issued has that token. A verdict that relies on this says so.
+newer than its version, unless a client invented the token. If every write of KEY carries
+the newest token of the lock, as with --fence lock in lock run, then a key that was written
+after the lock's present token was issued has that token. A verdict that assumes this says
+so.
 
 Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot be known.`,
 		Example: `  sscli explain valve/position --lock valve --fence "$SSCLI_FENCE"

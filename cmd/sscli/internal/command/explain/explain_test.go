@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// A stage is a store with a key and a lock.
+// A stage is a store with a key and the lock that protects it.
 type stage struct {
 	t      *testing.T
 	server *emulator.Server
@@ -93,8 +93,8 @@ func (st *stage) answer(verb string, token client.Version) string {
 
 const accepted = "accepted"
 
-// For each of the rules of fencing (protocol.md 4): what is said, and what the store then
-// answers to the write.
+// For each rule of fencing (protocol.md 4), the verdict of explain and the answer of the store to
+// the write.
 func TestEveryRule(t *testing.T) {
 	none := client.Version{}
 	tests := []struct {
@@ -211,9 +211,9 @@ func TestMalformedToken(t *testing.T) {
 	}
 }
 
-// In random histories of a lock and the key that it protects, the store never contradicts
-// explain, as long as every write carries the newest token of the lock; where it does not,
-// only a verdict that says that it assumes this may be wrong.
+// In random histories of a lock and the key that it protects, the store never contradicts explain
+// if every write carries the newest token of the lock. If some do not, only a verdict that says
+// that it assumes this may be wrong.
 func TestStoreNeverContradicts(t *testing.T) {
 	st := newStage(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -44,9 +44,9 @@ const (
 // maxAhead is how far a token may be ahead of the store's clock (protocol.md 4 row 12).
 const maxAhead = time.Minute
 
-// verdict decides what the store would answer, by the rules of protocol.md 4. The store's versions
-// grow and a token is the version of a lock, so the token of a write is never newer than the version
-// that the write got, unless somebody invented the token.
+// verdict decides what the store would answer, by the rules of protocol.md 4. Versions grow, and a
+// token is the version of a lock. So the token of a write is never newer than the version of the
+// written key, unless a client invented the token.
 func (f facts) verdict() format.Explanation {
 	e := format.Explanation{
 		Key: f.key, Found: f.found, Version: app.Version(f.version),
@@ -79,14 +79,14 @@ func (f facts) verdict() format.Explanation {
 	case f.version.IsZero():
 		return decide(unknown, "", "the store sent no version of the key to compare the token with", "")
 	case f.token.Compare(f.version) >= 0:
-		return decide(passes, ruleNewer, "the token is newer than the last write of the key, so the key has no newer one, unless a client wrote with an invented token", "")
+		return decide(passes, ruleNewer, "the token is newer than the last write of the key, so the key has no newer token, unless a client invented one", "")
 	case f.lock == "":
 		return decide(unknown, "", "the key was written after the token was issued, and whether that was with a newer token cannot be read",
 			"sscli explain "+key+" --lock LOCK --fence "+format.Word(f.token.String())+", with the lock that protects the key")
 	case !f.held:
 		return decide(unknown, "", "the key was written after the token was issued, and the lock is free now: who wrote, and with which token, cannot be read", run)
 	case e.AtLeast == nil:
-		return decide(unknown, "", "the key was written after the token was issued and before the lock's present one: who wrote, and with which token, cannot be read", run)
+		return decide(unknown, "", "the key was written after the token was issued and before the lock's present token: who wrote, and with which token, cannot be read", run)
 	}
 	e.Assumes = true
 	switch f.token.Compare(f.lockToken) {
@@ -98,8 +98,8 @@ func (f facts) verdict() format.Explanation {
 	return decide(passes, ruleNewer, "the token is newer than the lock's, with which the key was written last", "")
 }
 
-// isAhead reports whether the token is too far ahead of the store's clock, which is not behind the
-// newest version that was read.
+// isAhead reports whether the token is too far ahead of the store's clock. That clock is at least as
+// late as the newest version that was read.
 func (f facts) isAhead() bool {
 	clock := f.now
 	for _, v := range []client.Version{f.version, f.lockToken} {

@@ -27,7 +27,7 @@ renewing the lock until a signal (INT, TERM, HUP) comes; then release it. Exit c
 soon as the lock is lost. On a terminal one line shows when the lock was renewed and when
 it would expire.
 
-The printed token stays good while the lock is held.`,
+The printed token stays valid while the lock is held.`,
 		Example: `  sscli lock hold maintenance        # until Ctrl-C`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.operand(cmd, args); err != nil {
@@ -50,9 +50,8 @@ The printed token stays good while the lock is held.`,
 	return cmd
 }
 
-// newHolder is options for a command that may generate the holder's name: user@host:pid:random,
-// which is unique, and by which a person finds the process. The user is from the environment, or
-// a number.
+// newHolder returns the options of a command that holds a lock. Without --holder it generates a
+// unique name, user@host:pid:random, by which a person finds the process.
 func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 	o, err := f.options()
 	if err != nil || len(o.Holder) > 0 {
@@ -72,9 +71,9 @@ func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 	return o, nil
 }
 
-// acquire acquires a lock, prints what it waits for, and keeps renewing the lock. Once the lock is
-// held it prints nothing: renewals that do not succeed go to onTrouble, and nil after one that
-// does.
+// acquire acquires a lock, prints who holds it while it waits, and keeps renewing it. Once the lock
+// is held, acquire prints nothing: onTrouble gets the error of each renewal that does not succeed,
+// and nil when one succeeds again.
 func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions, onTrouble func(error)) (*client.Lock, error) {
 	reportWaiting(a, &o)
 	waiting, held, onLease := o.OnTrouble, false, o.OnLease // the callbacks are called one at a time
@@ -114,8 +113,8 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 	troubles := make(chan error, 16)
 	l, err := acquire(ctx, a, s, f.name, o, func(err error) {
 		select {
-		case troubles <- err: // another goroutine prints: renewals must not wait for that
-		default: // there are enough
+		case troubles <- err: // printed below, because a renewal must not wait for that
+		default: // the loop below is behind; drop the error
 		}
 	})
 	if err != nil {
@@ -123,7 +122,7 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 	}
 	defer func() {
 		lost := errors.Is(err, client.ErrLockLost)
-		if lost { // printed before the release, which takes time
+		if lost { // print it now, because the release takes time
 			err = &fault.ExitError{Code: a.Fault(err), Err: err}
 		}
 		released := releaseLock(a, s, l, so.Timeout)
@@ -167,9 +166,9 @@ func termIn(l *client.Lock) time.Duration {
 	return max(l.Lease().TermIn(), 0).Round(100 * time.Millisecond)
 }
 
-// releaseLock releases a lock, also after a signal, and warns if that did not work. It returns nil
-// for a lock that is known to be lost. Without a connection it does not try to release a lost
-// lock.
+// releaseLock releases a lock, even after a signal, and prints a warning if it cannot. It returns
+// nil for a lock that is known to be lost. It does not try to release a lost lock without a
+// connection.
 func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Duration) error {
 	cause := context.Cause(l.Context())
 	lost := errors.Is(cause, client.ErrLockLost)

@@ -1,13 +1,13 @@
 // Package lock has the commands below `sscli lock`. New returns the command lock with all of
 // them, for the table of commands.
 //
-// The commands parse flags, connect and print. What a lock is and how it is held is in
-// client.Session.Lock, AcquireLock, RenewLock and ReleaseLock. Run starts its command with
-// package process, whose guard ends the command in time even if sscli is killed, and keeps the
-// fencing token in a file of package fence. Trace has its own package, lock/trace.
+// The commands parse flags, connect and print. client.Session implements locks: Lock, AcquireLock,
+// RenewLock and ReleaseLock. Run starts its command with package process, whose guard ends the
+// command in time even if sscli is killed, and keeps the fencing token in a file of package fence.
+// Trace has its own package, lock/trace.
 //
-// Flags are checked before anything is sent. Errors of locks have distinct exit codes: busy is
-// 1 or the code of --conflict-exit-code, lost is 8, unknown is 11.
+// Flags are checked before anything is sent. Errors of locks have distinct exit codes: 1 or
+// --conflict-exit-code for a busy lock, 8 for a lost one, 11 for an unknown outcome.
 package lock
 
 import (
@@ -41,7 +41,7 @@ later holder has written.`,
 	}, newRun(a), newStatus(a), newList(a), trace.New(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
 }
 
-// lockFlags are the flags of the commands that acquire, renew or release, and their operand.
+// lockFlags are the flags and the operand of the commands that acquire, renew or release a lock.
 type lockFlags struct {
 	ttl, grace, wait, holder config.Text
 	try                      bool
@@ -103,7 +103,7 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 	return o, nil
 }
 
-// knownHolder is options for a command that needs the holder's name, from --holder or the
+// knownHolder returns the options of a command that needs the holder's name, from --holder or the
 // environment.
 func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 	if f.holder == "" {
@@ -125,8 +125,7 @@ func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// reportWaiting prints who holds the lock that an acquisition waits for, and the requests that
-// did not succeed.
+// reportWaiting makes an acquisition print who holds the lock, and the errors of its requests.
 func reportWaiting(a *app.App, o *client.LockOptions) {
 	var began time.Time
 	o.OnWait = func(s client.LockStatus) {
@@ -139,8 +138,8 @@ func reportWaiting(a *app.App, o *client.LockOptions) {
 	o.OnTrouble = func(err error) { outage.Report(a, err, "trying again") }
 }
 
-// waitingFor returns the message of reportWaiting. The time of the last acquisition or renewal
-// is by the store's clock.
+// waitingFor says which lock is waited for, who holds it, and when the holder acquired or last
+// renewed it by the store's clock.
 func waitingFor(s client.LockStatus, waited time.Duration) string {
 	text := "waiting for lock " + format.Brief(s.Name)
 	if waited >= time.Second {
@@ -177,14 +176,14 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 		err = &fault.UnknownError{Err: lost.Err, Why: "sscli lock status " + format.BriefWord(f.name) + " shows who holds the lock"}
 	default:
 		if e, ok := errors.AsType[*signals.Interrupted](err); ok {
-			err = e // which request it interrupted does not matter
+			err = e // without the request that it interrupted
 		}
 	}
 	return fmt.Errorf("lock %s: %w", format.Brief(f.name), err)
 }
 
-// busyError adds to the error of a busy lock when the holder acquired or last renewed it, if
-// the token says so.
+// busyError adds to the error of a busy lock when the holder acquired or last renewed it, if its
+// token is known.
 func busyError(err error) error {
 	e, ok := errors.AsType[*client.LockBusyError](err)
 	if ok && e.Waited == 0 {
@@ -197,7 +196,7 @@ func busyError(err error) error {
 		format.Age(time.Since(e.Status.Token.Time())))
 }
 
-// result returns what a command prints of a lease. o was checked by options.
+// result returns the output for a lease. o comes from options.
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
 	t, _ := o.Timing()
 	return format.Lock{Op: op, Name: f.name, Holder: string(o.Holder), Token: app.Version(lease.Token), TTL: t.TTL}

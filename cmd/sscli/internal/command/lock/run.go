@@ -24,13 +24,13 @@ func newRun(a *app.App) *cobra.Command {
 		Use:   "run NAME -- CMD...",
 		Short: "Hold a lock while a command runs",
 		Long: `Acquire the lock NAME, run CMD, renew the lock while CMD runs, and release the lock when
-CMD has ended. The exit code is that of CMD, 128+N if signal N ended it; 8 if the lock was
-lost, and 1 if another held it for the whole wait.
+CMD has ended. The exit code is the exit code of CMD, or 128+N if signal N ended it; 8 if
+the lock was lost; 1 if another held it for the whole wait.
 
-CMD starts only while there is time. When the lock cannot be renewed, or is taken away,
-CMD and what it started get TERM, and KILL after the grace: before the lock can expire, so
-that the next holder is alone. A guard, a process of its own, does this even if sscli is
-killed or stopped. All signals are passed on to CMD.
+When the lock cannot be renewed, or is taken away, CMD and the processes that it started
+get TERM, and KILL after the grace: before the lock can expire, so that the next holder is
+alone. CMD does not start if it would get TERM at once. A second process, the guard, does
+this even if sscli is killed or stopped. All signals are forwarded to CMD.
 
 CMD gets the fencing token of the lock in SSCLI_FENCE. Each renewal gives a newer token:
 the file SSCLI_FENCE_FILE has the current one, and is empty once the lock is lost; --fence
@@ -151,8 +151,8 @@ type lockRun struct {
 	tokens  chan string // for refresh: the newest token
 }
 
-// run runs the command and releases the lock. The end of ctx keeps the command from starting. Once
-// the command runs, it gets the signal that ends ctx.
+// run runs the command and releases the lock. The command is not started if ctx has ended. Once it
+// runs, the signal that ends ctx is forwarded to it.
 func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options) error {
 	over := make(chan struct{})
 	var helpers sync.WaitGroup
@@ -175,7 +175,7 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 		(<-r.prints)()
 	}
 	released := releaseLock(r.app, s, r.lock, so.Timeout)
-	lost := context.Cause(r.lock.Context()) // after the release, which may discover the loss
+	lost := context.Cause(r.lock.Context()) // the release may have discovered the loss
 	if !errors.Is(lost, client.ErrLockLost) {
 		lost = nil // the release ended the context
 	}
@@ -196,11 +196,11 @@ func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	case err != nil:
 		return err
 	case lost != nil:
-		return &lockLostError{lost, end}
+		return lostWith(lost, end)
 	case end.Killed:
-		return &lockLostError{fmt.Errorf("lock %s was not renewed in time: %w", name, client.ErrLockLost), end}
+		return lostWith(fmt.Errorf("lock %s was not renewed in time: %w", name, client.ErrLockLost), end)
 	case errors.Is(released, client.ErrNotHolder):
-		return &lockLostError{fmt.Errorf("%w: %w", client.ErrLockLost, released), end}
+		return lostWith(fmt.Errorf("%w: %w", client.ErrLockLost, released), end)
 	case end.Code != 0:
 		return &fault.ExitError{Code: end.Code}
 	}
@@ -231,7 +231,7 @@ func (r *lockRun) report(over <-chan struct{}) {
 	}
 }
 
-// print hands a function that prints to report. It does nothing if report is far behind.
+// print makes report call f, which prints. It drops f if report has too much to print already.
 func (r *lockRun) print(f func()) {
 	select {
 	case r.prints <- f:
@@ -248,14 +248,14 @@ func (r *lockRun) refresh(over <-chan struct{}) {
 		select {
 		case token := <-r.tokens:
 			if err := r.file.Write(token); err != nil {
-				r.warn("the command has an old token: " + err.Error())
+				r.warn("the fence file was not updated, so the command has an old token: " + err.Error())
 			}
 			continue
 		case <-r.lock.Context().Done():
 		case <-over:
 		}
 		if err := r.file.Empty(); err != nil {
-			r.warn("the token of the lock was not removed: " + err.Error())
+			r.warn("the fence file was not emptied: " + err.Error())
 		}
 		return
 	}
@@ -267,11 +267,11 @@ func (r *lockRun) leased(l client.Lease) {
 	r.guarded.Limit(l.Term, l.Until)
 	if !r.held { // the command starts after this
 		if err := r.file.Write(l.Token.String()); err != nil {
-			r.warn("the command has no token: " + err.Error())
+			r.warn("the fence file was not written, so the command has no token: " + err.Error())
 		}
 	} else {
 		select {
-		case <-r.tokens: // not written yet, and no longer the newest
+		case <-r.tokens: // an older token, not written yet
 		default:
 		}
 		r.tokens <- l.Token.String()
@@ -282,14 +282,15 @@ func (r *lockRun) leased(l client.Lease) {
 			what = "the lock is held, token "
 		}
 		const clock = "2006-01-02T15:04:05.000Z"
-		r.warn(what + l.Token.String() + ", TERM at " + l.Term.UTC().Format(clock) + ", KILL at " + l.Until.UTC().Format(clock))
+		text := what + l.Token.String() + ", TERM at " + l.Term.UTC().Format(clock) + ", KILL at " + l.Until.UTC().Format(clock)
+		r.print(func() { r.app.Inform(text) })
 	}
 	r.held = true
 }
 
 // suspended is called before sscli is stopped together with the command.
 func (r *lockRun) suspended() {
-	text := fmt.Sprintf("lock %s is not renewed while sscli is stopped: in %v the command is ended", format.Brief(r.lock.Name()), termIn(r.lock))
+	text := fmt.Sprintf("lock %s is not renewed while sscli is stopped: the command is ended in %v", format.Brief(r.lock.Name()), termIn(r.lock))
 	printed := make(chan struct{})
 	r.prints <- func() {
 		r.app.Warn(text, "")
@@ -298,17 +299,10 @@ func (r *lockRun) suspended() {
 	<-printed
 }
 
-// A lockLostError means that a lock was lost while a command ran under it.
-type lockLostError struct {
-	err error
-	end process.End
-}
-
-func (e *lockLostError) Error() string {
-	if e.end.Killed {
-		return e.err.Error() + "; the command was ended"
+// lostWith adds to the error of a lost lock how the command under it ended.
+func lostWith(err error, end process.End) error {
+	if end.Killed {
+		return fmt.Errorf("%w; the command was ended", err)
 	}
-	return fmt.Sprintf("%v; the command had ended with exit code %d", e.err, e.end.Code)
+	return fmt.Errorf("%w; the command had ended with exit code %d", err, end.Code)
 }
-
-func (e *lockLostError) Unwrap() error { return e.err }

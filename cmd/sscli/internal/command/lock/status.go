@@ -27,12 +27,12 @@ func newStatus(a *app.App) *cobra.Command {
 		Long: `Print who holds the lock NAME, its newest fencing token, and the token's age: the time
 since the acquisition or the last renewal. Exit code 0 if it is held, 1 if it is free.
 
-The token has the time of the store's clock, the age is counted by the local clock, so it
-is wrong by the difference of the two. With --observe it counts from a renewal that was
-seen, which is exact.
+The token has the time of the store's clock, and the age is counted by the local clock, so
+the age is wrong by the difference of the two. With --observe it counts from a renewal that
+was seen, and is exact.
 
-The store does not say when the lock expires. A holder is expected to renew it three times
-in a lease: sscli's do. So a holder that was not seen to renew in 30s may be gone, or has a
+The store does not say when the lock expires. A holder should renew it three times in a
+lease, as sscli does. So if no renewal was seen in 30s, the holder may be gone, or has a
 lease of more than 90s.`,
 		Example: "  sscli lock status build --observe 10s    # is it being renewed?",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -145,7 +145,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 			f := lockFlags{name: r.status.Name, conflict: fault.CodeNo}
 			err := f.lockError(a, r.err)
 			if ctx.Err() != nil {
-				return err // it is the same for every lock
+				return err // every lock has this error
 			}
 			if code := a.Fault(err); first == nil {
 				first = &fault.ExitError{Code: code, Err: err}
@@ -207,8 +207,8 @@ func readLocks(ctx context.Context, s *client.Session, names []string) []reading
 	return readings
 }
 
-// readAndObserve reads locks, and observes them for d if that is not 0. A lock that cannot be read
-// does not keep the others from being observed.
+// readAndObserve reads locks. If d is not 0, it observes those that can be read for d, and reads all
+// again.
 func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) ([]reading, error) {
 	readings := readLocks(ctx, s, names)
 	if d == 0 {
@@ -246,14 +246,14 @@ func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []
 // errObserved ends the observation of locks.
 var errObserved = errors.New("the time of --observe is over")
 
-// observeLocks watches locks for a time, and returns an observer for each. An error means that the
-// watch ended.
+// observeLocks watches locks for d, and returns the observer of each. An error means that the watch
+// ended early.
 func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) (map[string]*locklog.Observer, error) {
 	w, err := s.Watch(ctx, names, client.WatchOptions{})
 	if err != nil {
 		return nil, err
 	}
-	defer w.Close() // the session ends with it
+	defer w.Close()
 	what := "lock " + format.Brief(names[0])
 	if len(names) > 1 {
 		what = format.Count(len(names), "lock")

@@ -28,10 +28,10 @@ lock expires after --ttl unless it is renewed (lock renew). If the work fits in 
 command, use lock run: it renews the lock and stops the work when the lock is lost.
 
 Exit code 1 if another holds the lock: with --try at once, else when --wait is over.
-Two jobs with the same holder's name hold the lock both, so make it unique.
+Two jobs with the same holder's name both hold the lock, so make the name unique.
 
-With --wait, lost answers do not end the waiting. An attempt that got no answer is
-undone; exit code 11 if that cannot be confirmed.`,
+With --wait, a lost reply does not end the wait. An attempt that got no reply is undone;
+exit code 11 if that cannot be confirmed.`,
 		Example: `  T=$(sscli lock acquire build --ttl 60s --holder "job-$CI_JOB_ID" --try) || exit
   sscli set artifact 1.2.3 --fence "$T"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,9 +56,9 @@ func newRenew(a *app.App) *cobra.Command {
 		Long: `Extend the lock NAME to --ttl from now, and print its new fencing token. --ttl is required:
 the store does not say how long the lease was.
 
-Exit code 8 if the holder no longer has it: it is not acquired anew. The store has no
-request for that, so sscli watches and reads the key first, and releases a lock again
-that expired in between.`,
+Exit code 8 if the holder no longer has the lock: it is not acquired again. The store has
+no request that only extends a lock, so sscli watches and reads the key first. If the lock
+expires in between and is acquired again, it is released.`,
 		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch f.ttl {
@@ -86,8 +86,8 @@ func newRelease(a *app.App) *cobra.Command {
 		Long: `Release the lock NAME if the holder still has it. If not, the lock is left alone and the
 exit code is 8: another may have held it during some of the work.
 
-Exit code 11 if the release got no answer and the lock is free now: it may have expired
-before.`,
+Exit code 11 if the release got no reply and the lock is free now: it may have expired
+before the release.`,
 		Example: `  sscli lock release build --holder "job-$CI_JOB_ID"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runStep(cmd.Context(), a, cmd, args, &f, false, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
@@ -100,9 +100,8 @@ before.`,
 }
 
 // runStep checks the flags and the operand, connects, runs a step and prints its result. A step
-// that waits for another holder may take any time. Any other one has two timeouts together with
-// connecting: one for its request, and one to find out what became of a request that got no
-// reply.
+// that waits for another holder may take any time. Any other step, including the connection, may
+// take two timeouts: one for its request, and one to find out the outcome if there is no reply.
 func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string, f *lockFlags, waits bool, do step) error {
 	if err := f.operand(cmd, args); err != nil {
 		return err
@@ -133,8 +132,8 @@ func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string,
 	})
 }
 
-// twoTimeouts returns the time in which a request expires, which is after whole seconds, plus
-// one timeout.
+// twoTimeouts returns the time until a request expires, which is the timeout rounded up to seconds,
+// plus one timeout.
 func twoTimeouts(timeout time.Duration) time.Duration {
 	return (timeout + time.Second - 1).Truncate(time.Second) + timeout
 }
@@ -149,14 +148,14 @@ func giveBack(ctx context.Context, a *app.App, s *client.Session, name string, o
 	return nil
 }
 
-// notReleased adds a hint to the error of a lock that the holder did not have.
+// notReleased adds a hint to the error of releasing a lock that the holder does not have.
 func notReleased(err error) error {
 	e, ok := errors.AsType[*client.NotHolderError](err)
 	switch {
 	case !ok:
 		return err
 	case !e.Status.Held:
-		return &fault.NextError{Err: err, Hint: "there is nothing to release; read again what it protects, as another may have held it"}
+		return &fault.NextError{Err: err, Hint: "there is nothing to release; another may have held the lock, so read again what it protects"}
 	}
 	return &fault.NextError{Err: err, Hint: "use the --holder that it was acquired with: sscli lock status " + format.BriefWord(e.Status.Name) + " shows who holds it"}
 }

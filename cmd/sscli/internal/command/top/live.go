@@ -53,13 +53,13 @@ type watchResult struct {
 	err   error
 }
 
-// run shows the keys until the user quits, or something ends top. It restores the terminal, also
+// run shows the keys until the user quits or an error ends top. It restores the terminal, even
 // after a panic.
 func (l *live) run(ctx context.Context, a *app.App) (err error) {
 	l.watched = make(map[string]*client.Watch)
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
-		cancel(errQuit)
+		cancel()
 		l.running.Wait()
 	}()
 	s, err := screen.Open(a.Stdout, a.UsesColor())
@@ -79,7 +79,7 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 		}
 	}()
 	defer func() {
-		cancel(errQuit)
+		cancel()
 		if s.Interrupt() {
 			<-reading
 		}
@@ -92,9 +92,6 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 	}
 	return l.loop(ctx, s)
 }
-
-// errQuit is the cause of the end when the user quits.
-var errQuit = errors.New("quit")
 
 // start runs f in a goroutine, which run waits for. An error or a panic of f ends top.
 func (l *live) start(ctx context.Context, f func() error) {
@@ -110,7 +107,7 @@ func (l *live) start(ctx context.Context, f func() error) {
 	})
 }
 
-// fail ends top, unless an earlier error does.
+// fail ends top with an error, unless an earlier one already does.
 func (l *live) fail(err error) {
 	select {
 	case l.faults <- err:
@@ -175,7 +172,7 @@ func (l *live) loop(ctx context.Context, s *screen.Screen) error {
 			switch job {
 			case terminal.JobStop:
 				act = actSuspend
-			case terminal.JobContinued: // after a stop that could not be caught
+			case terminal.JobContinued: // perhaps after SIGSTOP, which cannot be caught
 				err = s.Enter()
 			}
 		}
@@ -213,7 +210,7 @@ func (l *live) draw(s *screen.Screen) error {
 	return s.Draw(func(width, height int) []screen.Line { return l.model.view(width, height, now) })
 }
 
-// scan looks for keys until ctx ends.
+// scan scans for new keys at each interval, until ctx ends.
 func (l *live) scan(ctx context.Context) error {
 	for {
 		var r scanResult
@@ -268,7 +265,7 @@ func (l *live) handleScan(ctx context.Context, r scanResult) error {
 	return nil
 }
 
-// forget drops keys that only a scan found, and that were deleted long ago.
+// forget drops keys that were deleted long ago, unless they are operands.
 func (l *live) forget() {
 	for key, w := range l.watched {
 		if w != nil && !l.named[key] && l.model.isForgotten(key, time.Now()) {
@@ -279,15 +276,16 @@ func (l *live) forget() {
 	}
 }
 
-// watch starts to watch a key.
+// watch starts watching a key.
 func (l *live) watch(ctx context.Context, key string) {
 	l.watched[key] = nil
 	l.model.add(key)
 	l.start(ctx, func() error { return l.follow(ctx, key) })
 }
 
-// follow watches a key and sends its events, until ctx ends. It tries again to watch a named key,
-// unless the store refuses it; for other keys the next scan does that. An error ends top.
+// follow watches a key and sends its events, until ctx ends. If the watch cannot be made, follow
+// tries again for an operand, unless the store refuses it. Other keys are left to the next scan. An
+// error ends top.
 func (l *live) follow(ctx context.Context, key string) error {
 	w, err := l.session.Watch(ctx, []string{key}, client.WatchOptions{})
 	for ; err != nil; w, err = l.session.Watch(ctx, []string{key}, client.WatchOptions{}) {

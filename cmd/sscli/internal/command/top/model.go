@@ -51,7 +51,7 @@ const (
 	orders // number of orders
 )
 
-// A row holds what is known of one key.
+// A row holds what is known of a key.
 type row struct {
 	key     string
 	read    bool // found, value and version are known
@@ -70,7 +70,7 @@ type row struct {
 
 	history []change
 	packets []string
-	trace   bool // packets are collected: not in a shell, whose connection is older than top
+	trace   bool // packets are collected; false in a shell, whose connection is older than top
 }
 
 // A change is an entry of a key's history.
@@ -83,8 +83,7 @@ type change struct {
 	note    string
 }
 
-// maxLine is how many bytes of a value are formatted for one line, which is more than a terminal
-// shows.
+// maxLine is how many bytes of a value are formatted for one line: more than a terminal is wide.
 const maxLine = 4 << 10
 
 func beginning(value []byte) []byte { return value[:min(len(value), maxLine)] }
@@ -211,9 +210,9 @@ func (r *row) countRenewal(e client.Event) {
 
 func (r *row) resetRenewals() { r.renewed, r.renewals, r.longest = time.Time{}, 0, 0 }
 
-// lease estimates the lease of a lock, which cannot be read: how often the lock is renewed, and
-// how much is left of three such times, from 0 to 1. isLock is false until the value was written
-// again twice.
+// lease estimates the lease of a lock, which cannot be read. every is the longest time between two
+// renewals, and left is how much of three such times is left, from 0 to 1. isLock is false until
+// the same value was written again twice.
 func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bool) {
 	if r.renewals < 2 || r.longest <= 0 {
 		return 0, 0, false
@@ -290,7 +289,7 @@ func (m *model) handleKey(k screen.Key, now time.Time) action {
 		case screen.KeyEscape, screen.KeyEnter, screen.KeyBackspace, 'q':
 			m.isOpen = false
 		}
-		m.scroll = max(m.scroll+m.distance(k), 0) // view knows the last line
+		m.scroll = max(m.scroll+m.distance(k), 0) // viewOpen bounds it by the last line
 	default:
 		m.handleTableKey(k, now)
 	}
@@ -334,7 +333,7 @@ func (m *model) handleTableKey(k screen.Key, now time.Time) {
 	}
 }
 
-// distance returns by how many lines a key moves: less than 0 is up.
+// distance returns by how many lines a typed key moves the selection; less than 0 is up.
 func (m *model) distance(k screen.Key) int {
 	const toEnd = 1 << 30
 	switch k {

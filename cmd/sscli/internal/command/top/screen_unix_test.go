@@ -18,8 +18,8 @@ import (
 	"github.com/sscli/sscli/repl/screentest"
 )
 
-// TestPanic: the terminal is as it was when the reason of a panic is printed, of the main
-// goroutine as of another one.
+// TestPanic: after a panic of the main goroutine, or of another one, the terminal is restored before
+// the reason is printed.
 func TestPanic(t *testing.T) {
 	const variable = "SSCLI_TEST_PANIC"
 	if where := os.Getenv(variable); where != "" {
@@ -34,7 +34,7 @@ func TestPanic(t *testing.T) {
 			t.Fatal(err)
 		}
 		screen := screentest.New(80, 24)
-		// The end of the program is an error of reading its terminal.
+		// When the program ends, reading its terminal returns an error.
 		_, _ = io.Copy(screen, f)
 		_ = cmd.Wait() // it fails
 		f.Close()
@@ -44,7 +44,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// panicOnTerminal is a top that panics.
+// panicOnTerminal runs a top that panics.
 func panicOnTerminal(t *testing.T, where string) {
 	a := &app.App{Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 	l := &live{

@@ -1,14 +1,14 @@
-// Package top is the command `sscli top`: a table of keys that changes as they do.
+// Package top is the command `sscli top`, which shows keys live in a table.
 //
 //	sscli top
 //	sscli top 'thermostat/*' setpoint
 //
 // [New] builds the command. A [model] holds what is known of the keys, and how the user looks at
 // them. Events and typed keys change it, and [model.view] turns it into lines for a screen of any
-// size. It knows neither network nor terminal. [live] connects it with a session and a screen.
+// size. A model uses neither network nor terminal: [live] connects it with a session and a screen.
 //
-// Changes come from a client.Session.Watch for each key. New keys come from a scan every few
-// seconds, because the store sends no notifications for keys that nobody has named.
+// Each key has a client.Session.Watch. A scan every few seconds finds new keys, because the store
+// sends no notifications for keys that are not watched.
 package top
 
 import (
@@ -44,21 +44,20 @@ func New(a *app.App) *cobra.Command {
 		Use:     "top [PATTERN|KEY...]",
 		Short:   "Show keys live in a table",
 		GroupID: app.GroupDebug,
-		Long: `Show keys in a table that changes as they do: value, when it was written, writes per
-second, and of locks the holder and the lease as far as it can be seen. Without an operand
-it shows all keys.
+		Long: `Show keys live in a table: the value, when it was written, writes per second, and for locks
+the holder and an estimate of the lease. Without an operand it shows all keys.
 
-An operand with * ? or [ is a pattern, as in scan. The store does not announce new keys,
-so a scan finds them, every 5s or --every. A broker that does not know SCAN can only show
-keys that are named.
+An operand with * ? or [ is a pattern, as in scan. The store sends no notification of new
+keys, so a scan finds them, every 5s or --every. With a broker that has no SCAN, top shows
+only keys that are named.
 
 Keys: arrows select, Enter opens a key with its history since top began, its value and its
 packets, / filters, s sorts, ? lists all keys, q goes back or quits. Ctrl-Z suspends top,
 fg resumes it.
 
-A value that is written again and again is taken for a lock, and the value for its holder.
-The bar is full at a renewal, and empty after three of the longest pauses between renewals:
-the lease itself cannot be read.
+A key whose value is written again and again is taken for a lock, and the value for its
+holder. The bar is full at a renewal, and empty after three times the longest time between
+renewals: the lease itself cannot be read.
 
 top needs a terminal. For pipes there are scan and watch.`,
 		Example:           "  sscli top\n  sscli top 'thermostat/*' setpoint",

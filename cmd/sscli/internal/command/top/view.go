@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// The size below which the screen only says that it is too small.
+// The minimum size of a screen. A smaller one shows only "too small".
 const (
 	minWidth  = 20
 	minHeight = 4
@@ -47,7 +47,7 @@ func cut(lines []screen.Line, width, height int) []screen.Line {
 	return lines
 }
 
-// head says what is shown, and what is wrong.
+// head returns the first lines: what is shown, and what is wrong.
 func (m *model) head(width int, now time.Time) []screen.Line {
 	text := format.Count(len(m.rows), "key")
 	if m.filter != "" {
@@ -77,7 +77,7 @@ func (m *model) head(width int, now time.Time) []screen.Line {
 	case m.scanErr != "":
 		problem = "scan: " + format.Escape(m.scanErr)
 	case m.unwatched > 0:
-		problem = fmt.Sprintf("%d more keys: name a pattern or --limit", m.unwatched)
+		problem = fmt.Sprintf("%d more keys are not shown: name a pattern or raise --limit", m.unwatched)
 	}
 	if problem != "" {
 		lines = append(lines, screen.Line{Text: problem, Style: screen.Alert})
@@ -85,7 +85,7 @@ func (m *model) head(width int, now time.Time) []screen.Line {
 	return lines
 }
 
-// foot says what can be typed.
+// foot returns the last line: the keys that can be typed.
 func (m *model) foot() screen.Line {
 	text := "q quit  / filter  s sort  Enter  ? help"
 	switch {
@@ -171,7 +171,7 @@ func (m *model) viewTable(width, height int, now time.Time) []screen.Line {
 		text := "no keys yet"
 		switch {
 		case len(m.rows) > 0:
-			text = "no key has that in its name"
+			text = "no key matches the filter"
 		case m.interval > 0 && m.scanned.IsZero() && m.scanErr == "":
 			text = "looking for keys"
 		}
@@ -218,7 +218,7 @@ func (r *row) shownValue() string {
 	return format.ValueLine(beginning(r.value), "")
 }
 
-// age returns how long ago the key was written, by the version that the store gave it.
+// age returns how long ago the key was written, by its version.
 func (r *row) age(now time.Time) string {
 	at := r.version.Time()
 	if !r.found { // the version of a deletion is the version of the deleted value
@@ -282,8 +282,8 @@ func (m *model) viewOpen(width, height int, now time.Time) []screen.Line {
 	return lines[m.scroll:]
 }
 
-// maxValue is the size in bytes up to which a value is shown whole. It is formatted again for each
-// screen.
+// maxValue is the size in bytes up to which a value is shown whole. There is a limit because each
+// screen formats the value again.
 const maxValue = 256 << 10
 
 func (r *row) details(width int, now time.Time) []screen.Line {
@@ -307,9 +307,9 @@ func (r *row) details(width int, now time.Time) []screen.Line {
 		}
 		add(version + "  " + format.Age(now.Sub(r.version.Time())) + ", " + format.Size(int64(len(r.value))))
 		if every, left, isLock := r.lease(now); isLock {
-			add(fmt.Sprintf("the same value again, at most %s apart: a lock, held by what the value names", short(every)))
+			add(fmt.Sprintf("probably a lock: the same value is written at most %s apart", short(every)))
 			if left == 0 {
-				add("not seen to be renewed for " + short(now.Sub(r.renewed)))
+				add("no renewal was seen for " + short(now.Sub(r.renewed)))
 			}
 		}
 		title("VALUE")
@@ -320,12 +320,12 @@ func (r *row) details(width int, now time.Time) []screen.Line {
 		}
 		lines = append(lines, textLines(string(format.AppendValue(nil, r.value, "", format.Options{})))...)
 	}
-	title("HISTORY since top began, the latest first")
+	title("HISTORY since top began, the newest first")
 	for i := len(r.history) - 1; i >= 0; i-- {
 		add(r.history[i].text())
 	}
 	if r.trace {
-		title("PACKETS of this connection, by seconds since top began, the latest first")
+		title("PACKETS of this connection, by seconds since top began, the newest first")
 	}
 	for i := len(r.packets) - 1; i >= 0; i-- {
 		add(r.packets[i])

@@ -119,8 +119,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// Whatever the keys and values are, and whatever is typed, a screen has as many lines as the
-// terminal, none wider than it, and nothing that a terminal obeys.
+// For any keys and values, and whatever is typed, a screen has as many lines as the terminal, none
+// is wider than the terminal, and none has a control sequence.
 func FuzzView(f *testing.F) {
 	f.Add("key", []byte("value"), "\r", uint8(80), uint8(24))
 	f.Add("\x1b[2J漢", []byte(`{"a":[1,2],"b":"\u001b\t"}`), "/k\rs\x1b[B\r?", uint8(20), uint8(4))
@@ -182,7 +182,7 @@ func TestSortAndFilter(t *testing.T) {
 	}
 }
 
-// The selection stays on its key, and on the screen, whatever comes between.
+// The selection stays on its key and on the screen when keys come and go.
 func TestSelection(t *testing.T) {
 	m := newModel("")
 	for i := range 100 {
@@ -243,7 +243,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// A value that is written again is taken for a lock, until another one comes or it is gone.
+// A key whose value is written again is taken for a lock, until it changes or is deleted.
 func TestLease(t *testing.T) {
 	m := newModel("")
 	now := begin()
@@ -278,7 +278,7 @@ func TestLease(t *testing.T) {
 	expect(false, 0, "")
 }
 
-// What is kept of a key is bounded.
+// The history and the packets that are kept of a key are bounded.
 func TestBounded(t *testing.T) {
 	m := newModel("")
 	for range 3 * maxHistory {

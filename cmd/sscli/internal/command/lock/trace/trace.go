@@ -53,14 +53,14 @@ it over from whom, and how long it was held or free. --timeline draws a chart at
 
 A notification says that a key was written, or is gone. Whether a holder released its lock
 or its lease expired is inferred from the time since its last renewal, and the line says so.
-Without renewals, --ttl helps: it gives the length of the lease, which tells the two apart.
-Otherwise the line says deleted. Renewals of one holder share a line in the human form.
+Without renewals the line says deleted, unless --ttl gives the length of the lease. In the
+human form the renewals of one holder share a line.
 
 Keys named with --guards are watched too: the line of a write says who held the locks then.
-Who wrote, and with which token, no notification says.
+No notification says who wrote, or with which token.
 
 --from reads a recording in place of a broker: the output of lock trace -o json, or of
-watch -o json. It needs no NAME, which means all keys of the recording.`,
+watch -o json. Without NAME it shows all keys of the recording.`,
 		Example: `  sscli lock trace build --guards artifact --timeline    # until Ctrl-C
   sscli lock trace build -o json > build.jsonl
   sscli lock trace --from build.jsonl --svg build.svg`,
@@ -83,7 +83,7 @@ watch -o json. It needs no NAME, which means all keys of the recording.`,
 	return cmd
 }
 
-// check parses the durations and checks which flags fit together.
+// check parses the durations, and checks the operands and the combination of flags.
 func (f *flags) check() (err error) {
 	if f.lease, err = app.ParsePositiveDuration("--ttl", f.ttl); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (f *flags) check() (err error) {
 	case f.count < 0:
 		return fault.Usagef("-n %d: want 0 or more", f.count)
 	}
-	if f.svg != "" { // now, because at the end the trace would be lost
+	if f.svg != "" { // checked now, because at the end the trace would be lost
 		if _, err := os.Stat(filepath.Dir(string(f.svg))); err != nil {
 			return &fault.UsageError{Err: fmt.Errorf("--svg: %w", err)}
 		}
@@ -138,7 +138,7 @@ type tracer struct {
 	history *locklog.History
 	chart   *locklog.Chart // nil = none is wanted
 	merge   bool           // renewals of one holder share a line
-	began   bool           // there was an event
+	began   bool           // a statement was printed or held back
 	ended   time.Time      // of a recording; zero = now
 	changes int
 	outage  app.Outage
@@ -146,7 +146,7 @@ type tracer struct {
 	endLine func() // clears the live line; nil = there is none
 
 	mu       sync.Mutex
-	renewals []format.LockEvent // by lock: the last renewal, which is not printed yet
+	renewals []format.LockEvent // for each lock, the last renewal, which is not printed yet
 }
 
 var (
@@ -163,7 +163,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	if err != nil {
 		return err
 	}
-	defer w.Close() // the registrations end with the session at the latest
+	defer w.Close()
 	t.app.Inform(t.waiting())
 	if t.f.duration > 0 {
 		var cancel context.CancelFunc
@@ -182,7 +182,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 			return err
 		}
 		if e.Kind == client.EventError {
-			_ = t.app.Flush() // the warning comes after the statements before; the next Flush returns the error
+			_ = t.app.Flush() // print the statements before the warning; the next Flush returns the error
 			t.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
 			if t.refused == nil {
 				t.refused = e.Err
@@ -279,8 +279,8 @@ func (t *tracer) handle(e client.Event) error {
 	return nil
 }
 
-// print prints a statement. In the human form it holds back renewals: the end of the hold says how
-// many there were, and before any other statement about the lock the last one is printed.
+// print prints a statement. In the human form it holds back renewals: the statement that ends the
+// hold has their number. Before any other statement about the lock, print prints the last renewal.
 func (t *tracer) print(e format.LockEvent) error {
 	if !t.merge {
 		return t.app.Queue(e)
@@ -298,8 +298,8 @@ func (t *tracer) print(e format.LockEvent) error {
 	return t.app.Queue(e)
 }
 
-// holdBack keeps a renewal in place of the one before. For any other statement it forgets the last
-// renewal of the lock, and returns it if it must be printed.
+// holdBack keeps a renewal in place of the last one. For any other statement it forgets the last
+// renewal of the lock, and returns that renewal if it must be printed.
 func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -320,7 +320,7 @@ func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	return nil
 }
 
-// showLine shows the renewals that are held back in a line that is redrawn.
+// showLine shows the renewals that are held back in a live line.
 func (t *tracer) showLine() {
 	if len(t.renewals) > 0 && t.endLine == nil {
 		_, t.endLine = t.app.Live(100*time.Millisecond, t.line)
@@ -389,7 +389,7 @@ func (t *tracer) finish(err error) error {
 	return t.draw(err)
 }
 
-// draw writes the picture, if one is wanted. It returns its own error or err.
+// draw writes the picture if --svg is set, and returns err. An error of writing takes precedence.
 func (t *tracer) draw(err error) error {
 	if t.f.svg == "" {
 		return err
