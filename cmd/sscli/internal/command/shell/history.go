@@ -58,14 +58,6 @@ func hasPassword(word string) bool {
 		return false
 	}
 	authority, _, _ := strings.Cut(rest, "/")
-	user, _, ok := cutLast(authority, "@")
-	return ok && strings.Contains(user, ":")
-}
-
-// cutLast is strings.Cut at the last sep.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
+	at := strings.LastIndex(authority, "@")
+	return at >= 0 && strings.Contains(authority[:at], ":")
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,14 +39,8 @@ func (c *connection) RememberKey(keys ...string) {
 
 // with returns the remembered keys that begin with prefix.
 func (m *keyMemory) with(prefix string) []string {
-	var found []string
-	for key := range m.keys {
-		if strings.HasPrefix(key, prefix) {
-			found = append(found, key)
-		}
-	}
-	slices.Sort(found)
-	return found
+	keys := slices.Sorted(maps.Keys(m.keys))
+	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
 }
 
 // KeysWith implements [app.Shell]: it returns the keys that begin with prefix, both the keys seen
