@@ -14,11 +14,10 @@ func historyFile(env func(string) (string, bool)) string {
 	if name, ok := env("SSCLI_HISTFILE"); ok {
 		return name
 	}
-	dir := config.StateDir(env)
-	if dir == "" {
-		return ""
+	if dir := config.StateDir(env); dir != "" {
+		return filepath.Join(dir, "history")
 	}
-	return filepath.Join(dir, "history")
+	return ""
 }
 
 // maxKept is the longest word, in bytes, of an entry that is kept in the history.

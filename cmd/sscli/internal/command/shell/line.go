@@ -50,12 +50,12 @@ func (s *shell) entry(ctx context.Context, text string) error {
 			}
 			left++
 		}
-		if _, leaving := errors.AsType[*leaveError](err); left > 0 && !leaving {
-			text := fmt.Sprintf("%d later lines were not run", left)
-			if left == 1 {
-				text = "1 later line was not run"
-			}
-			s.app.Warn(text, "")
+		switch {
+		case fault.IsA[*leaveError](err):
+		case left == 1:
+			s.app.Warn("1 later line was not run", "")
+		case left > 1:
+			s.app.Warn(fmt.Sprintf("%d later lines were not run", left), "")
 		}
 		return err
 	}

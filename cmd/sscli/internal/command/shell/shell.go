@@ -220,11 +220,10 @@ func (s *shell) greet(ctx context.Context) {
 
 // name returns the name of the connection, for the prompt.
 func (s *shell) name() string {
-	settings := s.conn.settings
-	if settings.Embedded {
+	if s.conn.settings.Embedded {
 		return "embedded"
 	}
-	return cmp.Or(settings.Context, settings.Address)
+	return cmp.Or(s.conn.settings.Context, s.conn.settings.Address)
 }
 
 // prompt returns the prompt, which says whether there is a connection.
@@ -249,11 +248,11 @@ func (s *shell) reportLoss() {
 		return
 	}
 	if s.told == nil {
-		hint := ""
-		if client.IsPermanent(err) {
-			hint = fault.Of(err).Hint
+		f := fault.Of(err)
+		if !client.IsPermanent(err) {
+			f.Hint = ""
 		}
-		s.app.Warn(fault.Message(err)+"; the next command reconnects", hint)
+		s.app.Warn(f.Message+"; the next command reconnects", f.Hint)
 	}
 	s.told = err
 }
