@@ -103,6 +103,7 @@ jsonfield            format
 cmdline              repl app complete config fault help operand suggest
 verb                 client client/wire format repl app complete fault fence operand
 directive            client/wait format repl app config fault
+lineinput            client repl fault
 command/call         client client/wire format repl app fault fence verb
 command/completion   app complete fault
 command/del          client format repl app fault fence verb
@@ -111,10 +112,10 @@ command/keynotify    client client/wire repl command/call fault verb
 command/scan         client format repl app bulkread config fault verb
 command/set          client client/wire format repl app config fault fence verb
 command/vdel         client format repl app config fault fence verb
-command/batch        client client/wait format repl app fault directive command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand
+command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand
 command/export       client format atomicfile app complete config bulkread fault
-command/importcmd    client format app bulkread command/batch fault
-command/diff         client format app bulkread command/batch complete config fault jsonfield
+command/importcmd    client format app bulkread command/batch fault lineinput
+command/diff         client format app bulkread complete config fault jsonfield lineinput
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals output

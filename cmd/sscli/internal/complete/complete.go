@@ -19,8 +19,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Register gives every command and flag below root its completions. Files are offered only for
-// a value that help calls FILE, and after a CMD.
+// Register sets the completions of every command and flag below root. It completes file names only
+// for a value that help calls FILE, and after a CMD.
 func Register(a *app.App, root *cobra.Command) {
 	words := config.Words()
 	words["show"] = format.Shows()
@@ -81,14 +81,14 @@ func noOperands(*cobra.Command, []string, string) ([]string, cobra.ShellCompDire
 // completionKeys is the number of keys after which a scan for completion stops.
 const completionKeys = 500
 
-// QuotesVariable is the environment variable by which a script says that it quotes candidates.
-// PowerShell's script, and the scripts of old installations, do not.
+// QuotesVariable is the environment variable that a completion script sets if it quotes candidates.
+// The script for PowerShell, and the scripts of old installations, do not.
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
 
-// scannedKeys lists the keys of the store that begin with part. It returns none, without an
-// error, if no broker is configured, the broker has no SCAN, or it does not answer in time. Keys
-// that a shell would have to quote are left out if its script does not say that it quotes: what
-// others have stored would become a part of the command line.
+// scannedKeys lists the keys of the store that begin with part. It returns none if no broker is
+// configured, the broker has no SCAN, or the broker does not answer in time. If the completion
+// script does not quote candidates, keys that need quotes are left out: text that others have
+// stored would become a part of the command line.
 func scannedKeys(a *app.App, cmd *cobra.Command, part string) []string {
 	fits := isPlain
 	if set, _ := a.Env(QuotesVariable); set != "" {
@@ -136,15 +136,15 @@ func isPlain(key string) bool {
 	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
 }
 
-// isText reports whether a candidate can be a key: lines of printable text without blanks at
-// their ends, which cobra removes.
+// isText reports whether a key can be a candidate: printable text on one line, without spaces at
+// its ends, which cobra removes.
 func isText(key string) bool {
 	return isPlain(key) || key != "" && key[0] != '-' && utf8.ValidString(key) && strings.TrimSpace(key) == key &&
 		!strings.ContainsFunc(key, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
 }
 
-// literal returns a pattern of SCAN that fits a text and perhaps others: what has a meaning in a
-// pattern stands for any byte.
+// literal returns a pattern of SCAN that matches a text. It replaces each special character of
+// patterns by ?, so the pattern may match other texts too.
 func literal(text string) string {
 	return strings.Map(func(c rune) rune {
 		if strings.ContainsRune(`*?[]\`, c) {
@@ -154,11 +154,11 @@ func literal(text string) string {
 	}, text)
 }
 
-// keyCandidate begins a candidate that is a quoted key: keys are any bytes, but cobra's
-// candidates are lines of text.
+// keyCandidate is the prefix of a candidate that is a quoted key: a key may hold any bytes, but
+// cobra's candidates are lines of text.
 const keyCandidate = "\x00"
 
-// encodeCandidate makes a candidate of a key.
+// encodeCandidate returns the candidate for a key.
 func encodeCandidate(key string) string {
 	return keyCandidate + strconv.QuoteToASCII(key)
 }
@@ -176,11 +176,11 @@ func DecodeCandidate(text string) (string, bool) {
 // Keys completes operands that are keys: the first most operands, or all if most is 0.
 func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app.Shell.KeysWith) }
 
-// names is Keys with the names that sscli's shell knows of. In the user's shell they are the
-// store's keys, which does not know which of them are locks.
+// names is [Keys] with the names that known returns, in the shell of sscli. In the user's shell the
+// candidates are all keys: the store does not know which keys are locks.
 func names(a *app.App, most int, known func(s app.Shell, prefix string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		// cobra adds a -- at the end; one before it begins a command.
+		// Cobra adds a -- at the end. A -- before it begins a command.
 		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}

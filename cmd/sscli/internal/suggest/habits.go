@@ -22,13 +22,13 @@ func Command(under string, words []string, exists func(path string) bool) Meanin
 	return meaning(under, word, words[1:], exists)
 }
 
-// Other is Command for words of which the first is no command and looks like none, so that it
-// may be an operand.
+// Other is [Command] for words that begin with an operand: the first word is not a command, and
+// does not look like one.
 func Other(under string, words []string, exists func(path string) bool) Meaning {
 	return meaning(under, anyWord, words, exists)
 }
 
-// anyWord is a row's word that stands for every other.
+// anyWord is the word of a row that stands for all words.
 const anyWord = "*"
 
 // meaning looks a word up in the table.
@@ -51,7 +51,7 @@ func meaning(under, word string, operands []string, exists func(path string) boo
 	return Meaning{}
 }
 
-// contains reports whether a word is one of those in a text.
+// contains reports whether a text of words separated by spaces has this word.
 func contains(text, word string) bool {
 	for w := range strings.FieldsSeq(text) {
 		if w == word {
@@ -61,7 +61,8 @@ func contains(text, word string) bool {
 	return false
 }
 
-// path returns the command that a hint begins with: its words in small letters.
+// path returns the path of the command that a hint begins with: the first words of the hint in
+// lower case.
 func path(hint string) string {
 	var names []string
 	for w := range strings.FieldsSeq(hint) {
@@ -77,8 +78,8 @@ func path(hint string) string {
 	return strings.Join(names, " ")
 }
 
-// fill writes operands into a hint in place of KEY, NAME and PATTERN, which take the first, and
-// of KEY..., which takes all. [PATTERN] is left out if there is no operand.
+// fill replaces the placeholders of a hint by operands: KEY, NAME and PATTERN by the first operand,
+// KEY... by all of them. It removes [PATTERN] if there is no operand.
 func fill(hint string, operands []string) string {
 	var out []string
 	for w := range strings.FieldsSeq(hint) {
@@ -103,8 +104,8 @@ func fill(hint string, operands []string) string {
 	return strings.Join(out, " ")
 }
 
-// orPlaceholder returns operands as they are typed, or a placeholder if one of them has
-// characters that shells do not quote alike.
+// orPlaceholder returns operands as the user types them, or a placeholder if the shells do not
+// quote one of the operands alike.
 func orPlaceholder(operands []string, placeholder string) string {
 	words := make([]string, len(operands))
 	for i, o := range operands {
@@ -116,8 +117,9 @@ func orPlaceholder(operands []string, placeholder string) string {
 	return strings.Join(words, " ")
 }
 
-// Quoted returns a word as it is typed in the user's shell and in sscli's. ok is false if the
-// two differ, or if it has a character that is not printable ASCII.
+// Quoted returns a word with the quotes that it needs, both in the user's shell and in the shell of
+// sscli. ok is false if the two shells differ, or if the word has a character that is not printable
+// ASCII.
 func Quoted(word string) (typed string, ok bool) {
 	plain := word != "" && word[0] != '-'
 	for i := range len(word) {
@@ -135,16 +137,16 @@ func Quoted(word string) (typed string, ok bool) {
 	return "'" + word + "'", word == "" || word[0] != '-'
 }
 
-// A habit is what users of another tool type, and what does that here.
+// A habit is what users of another tool type, and what does the same in sscli.
 type habit struct {
-	under string // the path of the command below which they type it
-	typed string // the words, any of which they type
-	means string // what does it here; of several, separated by |, the first that exists
-	why   string // why the state store cannot do it; empty if it can
+	under string // the path of the parent command; empty for the root
+	typed string // the words of other tools, separated by spaces
+	means string // the command of sscli; the first that exists of several, separated by |
+	why   string // why the state store cannot do this; empty if it can
 }
 
-// habits returns the table of habits: of redis-cli, etcdctl, kubectl, consul and the tools of
-// Mosquitto. Words that are commands of sscli need no row.
+// habits returns the table of habits, for users of redis-cli, etcdctl, kubectl, consul and the
+// tools of Mosquitto. A word that is a command of sscli needs no row.
 func habits() []habit {
 	const (
 		expiry     = "the protocol sets an expiry only together with a value"
@@ -275,8 +277,8 @@ func habits() []habit {
 	}
 }
 
-// Flag returns the flag, without its dashes and perhaps with more after it, that does here what
-// a flag of another tool does; empty if there is none.
+// Flag returns the flag of sscli that does what a flag of another tool does, or "" if there is none.
+// The flag is without dashes, and may have a placeholder or a remark after it.
 func Flag(name string) string {
 	for _, f := range [][2]string{
 		{"pass passwd password pw secret", "password-file FILE, or --askpass to type it"},

@@ -1,12 +1,13 @@
-// Package suggest finds what a user may have meant: [Near] finds the names that look like a
-// word, [Command] the command for a word that other tools have.
+// Package suggest finds what a user may have meant. [Near] finds the names that look like a word.
+// [Command] finds the command of sscli that does what a word does in another tool, and [Flag] the
+// flag.
 package suggest
 
 import "strings"
 
-// Near returns the names that differ from a word in one letter or in two that changed places,
-// or else in two such ways, or else the names that begin with the word, or else none. A word
-// of less than seven letters may differ in one way only. Case does not matter.
+// Near returns the names at the smallest edit distance from a word: 1, or else 2 if the word has at
+// least seven letters. If there are none, it returns the names that begin with the word. Case does
+// not matter.
 func Near(word string, names []string) []string {
 	if word == "" {
 		return nil
@@ -16,7 +17,7 @@ func Near(word string, names []string) []string {
 		most = 1
 	}
 	word = strings.ToLower(word)
-	near := make([][]string, most+1) // by distance; the last is for longer names
+	near := make([][]string, most+1) // by distance; the last holds the names that begin with the word
 	for _, name := range names {
 		lower := strings.ToLower(name)
 		d := distance(word, lower)
@@ -38,8 +39,8 @@ func Near(word string, names []string) []string {
 	return nil
 }
 
-// distance counts the letters to insert, to delete, to replace, and the pairs of neighbours to
-// swap, that make b of a (optimal string alignment).
+// distance returns the edit distance of a and b: the number of letters to insert, to delete or to
+// replace, and of adjacent letters to swap, to turn a into b (optimal string alignment).
 func distance(a, b string) int {
 	var before []int // the row before last
 	last := make([]int, len(b)+1)

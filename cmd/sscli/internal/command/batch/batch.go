@@ -1,3 +1,16 @@
+// Package batch runs the lines of a file or of standard input over one connection: `sscli
+// batch`, and `sscli -`.
+//
+// [New] makes the command. Package lineinput reads the lines, which then pass through three files:
+//
+//   - parse.go parses a line to a request of a verb, or to something else that a batch can run.
+//   - batch.go runs one line after the other, pipeline.go several at a time (--inflight).
+//   - summary.go counts what became of the lines, for the exit code and the summary.
+//
+// Results are printed in the order of the lines. No two requests for one key are under way at a
+// time. The first error ends the batch, or not with --keep-going; a "no" is a result. After a
+// lost connection each line is reported as applied, refused or unknown. Memory does not grow
+// with the input.
 package batch
 
 import (
@@ -16,6 +29,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -85,7 +99,7 @@ its value. Keys that were missing (found is false) are skipped.`,
 			b := newBatch(a, f)
 			err := b.runFrom(cmd.Context(), args[0], "batch")
 			if b.ran && !a.Settings.Quiet {
-				a.Say(b.summary.of(b.took))
+				a.Say(b.summary.result)
 			}
 			return err
 		},
@@ -232,9 +246,8 @@ type batch struct {
 	stderr  io.Writer     // standard error, above the line of progress if there is one
 	summary summary
 
-	ran       bool          // the lines were begun
-	took      time.Duration // all lines
-	unwritten error         // why results could not be written; nil so far
+	ran       bool  // the lines were begun
+	unwritten error // why results could not be written; nil so far
 }
 
 // run runs the lines of source. Its error is the first error in the order of the lines, else a
@@ -243,20 +256,20 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	source, done := b.showProgress(source)
 	begun := time.Now()
 	b.ran = true
-	lines := readLines(source, b.flags)
+	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, Text: b.flags.echo, From: b.flags.from})
+	defer stop()
 	if b.flags.inflight > 1 || b.flags.silent {
 		b.pipelined(ctx, lines)
 	} else {
 		b.sequential(ctx, lines)
 	}
-	lines.stop()
 	b.app.Line = 0
 	if !b.flush() && b.summary.first == nil {
 		b.summary.first = &fault.ExitError{Code: b.app.Fault(b.unwritten), Err: b.unwritten}
-		b.summary.end(batchLine{}, b.flags.from)
+		b.summary.end(lineinput.Line{}, b.flags.from)
 	}
 	done()
-	b.took = time.Since(begun)
+	b.summary.result.Elapsed = time.Since(begun)
 	if b.summary.first != nil {
 		return b.summary.first
 	}
@@ -273,9 +286,9 @@ func (b *batch) flush() bool {
 }
 
 // sequential runs one line after the other.
-func (b *batch) sequential(ctx context.Context, lines *lineReader) {
+func (b *batch) sequential(ctx context.Context, lines <-chan lineinput.Line) {
 	for {
-		line, ok := lines.next(ctx)
+		line, ok := lineinput.Next(ctx, lines)
 		if !ok {
 			return
 		}
@@ -287,28 +300,28 @@ func (b *batch) sequential(ctx context.Context, lines *lineReader) {
 }
 
 // report counts what became of a line, prints its error, and reports whether the batch continues.
-func (b *batch) report(ctx context.Context, line batchLine, err error) bool {
-	b.app.Line = line.number
+func (b *batch) report(ctx context.Context, line lineinput.Line, err error) bool {
+	b.app.Line = line.Number
 	code := 0
 	if err != nil && err != errNothing && !errors.Is(err, fault.ErrNo) {
 		b.flush()
 		code = b.app.Fault(err)
 	}
 	b.summary.count(line, code, err)
-	if code == 0 || b.flags.keepGoing && !line.end && ctx.Err() == nil {
+	if code == 0 || b.flags.keepGoing && !line.End && ctx.Err() == nil {
 		return true
 	}
 	// A --from-line after the end of the input leaves no line to continue from.
-	if line.number > 0 || !fault.IsA[*fault.UsageError](err) {
+	if line.Number > 0 || !fault.IsA[*fault.UsageError](err) {
 		b.summary.end(line, b.flags.from)
 	}
 	return false
 }
 
 // echo prints a line as it was written, with escapes for what must not reach a terminal.
-func (b *batch) echo(line batchLine) {
-	if b.flags.echo && line.text != "" {
-		fmt.Fprintln(b.stderr, "> "+strings.ReplaceAll(format.Escape(line.text), `\\`, `\`))
+func (b *batch) echo(line lineinput.Line) {
+	if b.flags.echo && line.Text != "" {
+		fmt.Fprintln(b.stderr, "> "+strings.ReplaceAll(format.Escape(line.Text), `\\`, `\`))
 	}
 }
 
@@ -316,8 +329,8 @@ func (b *batch) echo(line batchLine) {
 var errNothing = errors.New("nothing to load")
 
 // line runs one line.
-func (b *batch) line(ctx context.Context, line batchLine) error {
-	b.app.Line = line.number
+func (b *batch) line(ctx context.Context, line lineinput.Line) error {
+	b.app.Line = line.Number
 	t, err := b.parse(line)
 	if err != nil {
 		return err

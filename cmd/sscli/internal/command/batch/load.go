@@ -3,15 +3,11 @@ package batch
 import (
 	"context"
 	"errors"
-	"io"
-	"iter"
 
-	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/repl"
 )
 
 // LoadOptions are the options of [Load].
@@ -36,51 +32,7 @@ func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum form
 	if errors.Is(err, fault.ErrNo) {
 		err = nil
 	}
-	return b.summary.of(b.took), b.ran, err
-}
-
-// An Entry is a line of a file of JSON lines.
-type Entry struct {
-	Line int // from 1
-	repl.Entry
-}
-
-// Entries returns the lines of source that [Load] would set, from line first on. An error comes
-// last: the end of ctx, or a *fault.UsageError about a line. Nothing can interrupt a read from
-// a pipe, so it may go on after the end.
-func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		lines := readLines(source, batchFlags{load: true, from: first})
-		defer lines.stop()
-		for {
-			line, ok := lines.next(ctx)
-			if !ok {
-				return
-			}
-			e, err := Entry{Line: line.number}, line.err
-			if err == nil {
-				e.Entry, err = parseEntry(line.text)
-			}
-			if bad, ok := errors.AsType[*fault.UsageError](err); ok && line.number > 0 {
-				err = &fault.UsageError{Err: &repl.LineError{Number: line.number, Err: bad.Err}}
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// parseEntry reads a JSON line. The error is a usage error.
-func parseEntry(text string) (repl.Entry, error) {
-	e, err := repl.ParseEntry(text)
-	if err == nil {
-		err = client.Set(e.Key, e.Value, client.SetOptions{}).Check()
-	}
-	if err != nil {
-		return e, &fault.UsageError{Err: err}
-	}
-	return e, nil
+	return b.summary.result, b.ran, err
 }
 
 // checkRange checks --inflight and --from-line.

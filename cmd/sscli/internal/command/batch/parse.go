@@ -21,15 +21,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/vdel"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/repl"
 )
-
-// constructors returns, for each verb of a batch, the function that makes it.
-func constructors() []func() verb.Verb {
-	return []func() verb.Verb{get.New, set.New, del.New, vdel.New, scan.New, call.New, keynotify.New}
-}
 
 // A lineVerb is a verb as lines use it.
 type lineVerb struct {
@@ -40,7 +36,7 @@ type lineVerb struct {
 // lineVerbs returns the verbs of a batch by name and alias.
 func (b *batch) lineVerbs() map[string]*lineVerb {
 	verbs := make(map[string]*lineVerb)
-	for _, newVerb := range constructors() {
+	for _, newVerb := range []func() verb.Verb{get.New, set.New, del.New, vdel.New, scan.New, call.New, keynotify.New} {
 		v := &lineVerb{newVerb: newVerb, plain: newVerb()}
 		b.flagsOf(v.plain)
 		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
@@ -64,12 +60,12 @@ func (t *task) sends() bool {
 }
 
 // parse reads a line.
-func (b *batch) parse(line batchLine) (t task, err error) {
+func (b *batch) parse(line lineinput.Line) (t task, err error) {
 	switch {
-	case line.err != nil:
-		return t, line.err
+	case line.Err != nil:
+		return t, line.Err
 	case b.flags.load:
-		e, err := parseEntry(line.text)
+		e, err := lineinput.ParseEntry(line.Text)
 		if err != nil {
 			return t, err
 		}
@@ -79,52 +75,59 @@ func (b *batch) parse(line batchLine) (t task, err error) {
 		t.req = set.Request(e.Key, string(e.Value), b.set)
 		return t, t.req.Check(b.app.Output)
 	}
-	return b.parseWords(line.words)
+	return b.parseWords(line.Words)
 }
 
 // parseWords reads the words of a line.
 func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	name, operands := words[0].Text, words[1:]
-	if v := b.verb(name); v != nil {
-		t.req, err = b.request(v, operands)
+	if known := b.verb(name); known != nil {
+		v, operands, err := b.parseFlags(known, operands)
+		if err == nil {
+			t.req, err = v.Parse(operands, b.in)
+		}
+		if err == nil {
+			err = t.req.Check(b.app.Output)
+		}
 		return t, err
 	}
 	lower := strings.ToLower(name)
 	switch {
 	case lower == "hlc" || lower == "version":
 		t.run = alone(cmdline.NewCommand(b.app, lower), operands)
-		return t, nil
 	case lower == "ping":
 		t.run = alone(ping.Over(b.app, b.session, b.timeout), operands)
-		return t, nil
 	case directive.Is(name):
 		t.run = func(ctx context.Context) error { return directive.Run(ctx, b.app, words, b.runWords) }
-		return t, nil
+	default:
+		return t, b.unknown(lower, words)
 	}
+	return t, nil
+}
+
+// unknown returns the error for a line whose first word, name in small letters, cannot run in a
+// batch.
+func (b *batch) unknown(name string, words []repl.Word) error {
 	for _, cmd := range cmdline.NewRoot(b.app).Commands() {
-		if cmd.Name() == lower || cmd.HasAlias(lower) {
-			return t, fault.Usagef("%s cannot run in a batch; these can: %s", lower, b.names())
+		if cmd.Name() == name || cmd.HasAlias(name) {
+			return fault.Usagef("%s cannot run in a batch; these can: %s", name, b.names())
 		}
 	}
 	texts := make([]string, len(words))
 	for i, w := range words {
 		texts[i] = w.Text
 	}
-	unknown := fmt.Errorf("unknown command %.64q", name)
 	meant := cmdline.Meaning(b.app, "", texts)
-	if meant.Why != "" {
-		unknown = fmt.Errorf("%w: %s", unknown, meant.Why)
-	} else {
-		unknown = fmt.Errorf("%w; a batch can run %s", unknown, b.names())
+	why := ": " + meant.Why
+	if meant.Why == "" {
+		why = "; a batch can run " + b.names()
 	}
-	return t, &fault.UsageError{Err: unknown, Hint: strings.TrimPrefix(meant.Hint, "sscli ")}
+	err := fmt.Errorf("unknown command %.64q%s", words[0].Text, why)
+	return &fault.UsageError{Err: err, Hint: strings.TrimPrefix(meant.Hint, "sscli ")}
 }
 
 // verb returns the verb with a name, or nil. Case does not matter.
 func (b *batch) verb(name string) *lineVerb {
-	if v, ok := b.verbs[name]; ok {
-		return v
-	}
 	return b.verbs[strings.ToLower(name)]
 }
 
@@ -144,9 +147,9 @@ func (b *batch) names() string {
 		name, _, _ := strings.Cut(usage[0], " ")
 		names = append(names, name)
 	}
-	for _, newVerb := range constructors() {
-		if v := newVerb(); !v.Hidden {
-			names = append(names, v.Name())
+	for name, v := range b.verbs {
+		if name == v.plain.Name() && !v.plain.Hidden {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
@@ -180,19 +183,6 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 		_ = lines.Value.Set("true") // a bool takes it
 	}
 	return fs
-}
-
-// request reads the flags and operands of a verb.
-func (b *batch) request(known *lineVerb, words []repl.Word) (verb.Request, error) {
-	v, operands, err := b.parseFlags(known, words)
-	if err != nil {
-		return verb.Request{}, err
-	}
-	req, err := v.Parse(operands, b.in)
-	if err != nil {
-		return verb.Request{}, err
-	}
-	return req, req.Check(b.app.Output)
 }
 
 // parseFlags returns a verb with the flags among the words, and the other words.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -56,7 +57,7 @@ func TestParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		task, err := b.parse(batchLine{number: 1, words: words})
+		task, err := b.parse(lineinput.Line{Number: 1, Words: words})
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
@@ -74,7 +75,7 @@ func TestParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.parse(batchLine{words: words}); err == nil {
+		if _, err := b.parse(lineinput.Line{Words: words}); err == nil {
 			t.Errorf("%s: no error", line)
 		}
 	}

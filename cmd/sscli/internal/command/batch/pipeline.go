@@ -9,6 +9,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -18,7 +19,7 @@ const lastReplies = time.Second
 
 // A pendingLine is a line of a batch that has no result yet.
 type pendingLine struct {
-	line batchLine
+	line lineinput.Line
 	task
 	f   *client.InFlight // nil if nothing was sent
 	err error            // then why
@@ -33,7 +34,7 @@ type pendingLine struct {
 type pipeline struct {
 	*batch
 	pipe     *client.Pipeline
-	lines    *lineReader
+	lines    <-chan lineinput.Line
 	underWay []*pendingLine // in the order of the lines
 	next     *pendingLine   // was read, and cannot run yet; nil if there is none
 	losses   int            // lost replies that were recovered from
@@ -41,7 +42,7 @@ type pipeline struct {
 }
 
 // pipelined runs lines with several under way.
-func (b *batch) pipelined(ctx context.Context, lines *lineReader) {
+func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
 	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.inflight), lines: lines}
 	p.pipe.OnWait(p.flushOrEnd)
 	// After a signal, outstanding replies may still come.
@@ -97,7 +98,7 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 	l := p.next
 	if l.err == nil {
 		l.err = context.Cause(ctx)
-		l.line.end = l.err != nil
+		l.line.End = l.err != nil
 	}
 	switch {
 	case l.err != nil:
@@ -111,7 +112,7 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 		}
 		p.next = nil
 		p.echo(l.line)
-		p.app.Line = l.line.number
+		p.app.Line = l.line.Number
 		p.end(!p.report(ctx, l.line, p.do(ctx, l.task)))
 		return true
 	case p.pipe.Busy(l.req.Commands[0].Key()) != nil:
@@ -125,32 +126,32 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 	}
 	p.next = nil
 	p.underWay = append(p.underWay, l)
-	p.end(l.err != nil && l.err != errNothing && !p.flags.keepGoing || l.line.end)
+	p.end(l.err != nil && l.err != errNothing && !p.flags.keepGoing || l.line.End)
 	return true
 }
 
 // read reads the next line if there is one already, and reports whether there is.
 func (p *pipeline) read(ctx context.Context) bool {
 	select {
-	case line, ok := <-p.lines.lines:
-		p.take(ctx, line, ok)
+	case line, ok := <-p.lines:
+		p.parseNext(ctx, line, ok)
 	default:
 		if ctx.Err() == nil {
 			return false
 		}
-		p.take(ctx, batchLine{}, true)
+		p.parseNext(ctx, lineinput.Line{}, true)
 	}
 	return p.next != nil
 }
 
-// take parses a line that was read, which is the next to run. ok is false after the last line.
-func (p *pipeline) take(ctx context.Context, line batchLine, ok bool) {
+// parseNext parses the line that is the next to run. ok is false after the last line.
+func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) {
 	if !ok {
 		p.over = true
 		return
 	}
 	if ctx.Err() != nil {
-		line.err, line.end = context.Cause(ctx), true
+		line.Err, line.End = context.Cause(ctx), true
 	}
 	p.next = &pendingLine{line: line}
 	p.next.task, p.next.err = p.parse(line)
@@ -159,37 +160,29 @@ func (p *pipeline) take(ctx context.Context, line batchLine, ok bool) {
 // end ends the sending if ended is true.
 func (p *pipeline) end(ended bool) { p.over = p.over || ended }
 
-// wait writes what is known so far and waits until there is anything new.
+// wait writes what is known so far and waits until there is anything new. A line whose key is busy
+// waits for the first line under way, as results do.
 func (p *pipeline) wait(ctx context.Context) {
 	p.pipe.Flush()
 	p.flushOrEnd()
-	var first, busy <-chan struct{}
+	var first, interrupted <-chan struct{}
+	var more <-chan lineinput.Line
 	if len(p.underWay) > 0 {
 		first = p.underWay[0].f.Done()
 	}
-	var more <-chan batchLine
-	var interrupted <-chan struct{}
-	if !p.over && len(p.underWay) < p.flags.inflight && p.pipe.Losses() == p.losses {
-		switch {
-		case p.next == nil:
-			more, interrupted = p.lines.lines, ctx.Done()
-		case p.next.sends():
-			interrupted = ctx.Done()
-			if f := p.pipe.Busy(p.next.req.Commands[0].Key()); f != nil {
-				busy = f.Done()
-			} else {
-				return
-			}
+	if !p.over && len(p.underWay) < p.flags.inflight && p.pipe.Losses() == p.losses && (p.next == nil || p.next.sends()) {
+		interrupted = ctx.Done()
+		if p.next == nil {
+			more = p.lines
 		}
 	}
-	if first == nil && more == nil && busy == nil {
+	if first == nil && more == nil {
 		return // the batch has just ended
 	}
 	select {
 	case <-first:
-	case <-busy:
 	case line, ok := <-more:
-		p.take(ctx, line, ok)
+		p.parseNext(ctx, line, ok)
 	case <-interrupted:
 	}
 }
@@ -225,24 +218,19 @@ func (l *pendingLine) await() (lost bool) {
 	return fault.IsA[*client.LostAnswerError](l.err)
 }
 
-// hasMore reports whether the reply says something beside its result.
-func (l *pendingLine) hasMore() bool {
-	if l.reply == nil {
-		return false
-	}
-	info := l.reply.Info()
-	return len(info.Warnings)+len(info.Notes) > 0
-}
-
 // finish prints the result of a line.
 func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 	p.echo(l.line)
-	p.app.Line = l.line.number
+	p.app.Line = l.line.Number
 	var result format.Result
 	err := l.err
 	if l.f != nil {
-		if l.warning != "" || l.hasMore() {
-			p.flushOrEnd()
+		var info client.ReplyInfo
+		if l.reply != nil {
+			info = l.reply.Info()
+		}
+		if l.warning != "" || len(info.Warnings)+len(info.Notes) > 0 {
+			p.flushOrEnd() // the results before it come first
 		}
 		if l.warning != "" {
 			p.app.Warn(l.warning, "")

@@ -4,31 +4,22 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
 )
 
-// A position is a reader that counts the bytes that were read.
-type position struct {
-	r    io.Reader
-	mu   sync.Mutex
-	read int64
+// A countingReader counts the bytes that were read.
+type countingReader struct {
+	io.Reader
+	read atomic.Int64
 }
 
-func (p *position) Read(b []byte) (int, error) {
-	n, err := p.r.Read(b)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.read += int64(n)
+func (c *countingReader) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.read.Add(int64(n))
 	return n, err
-}
-
-func (p *position) bytes() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.read
 }
 
 // progressInterval is the time between two updates of a line of progress.
@@ -42,22 +33,19 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	if term.IsTerminal(int(a.Stdout.Fd())) && !b.flags.silent || isFile && term.IsTerminal(int(file.Fd())) {
 		return source, func() {}
 	}
-	at := &position{r: source}
+	counter := &countingReader{Reader: source}
 	size := int64(0)
 	if isFile {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 			size = info.Size()
-			if from, err := file.Seek(0, io.SeekCurrent); err == nil {
-				size -= from
-			}
 		}
 	}
 	begun := time.Now()
 	above, end := a.Live(progressInterval, func() string {
-		return progressText(b.summary.lines.Load(), time.Since(begun), at.bytes(), size)
+		return progressText(b.summary.lines.Load(), time.Since(begun), counter.read.Load(), size)
 	})
 	b.stderr = above
-	return at, func() {
+	return counter, func() {
 		end()
 		b.stderr = a.Stderr
 	}

@@ -24,8 +24,8 @@ func TestProgressText(t *testing.T) {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}
-	at := &position{r: strings.NewReader("12345")}
-	if _, err := io.ReadAll(at); err != nil || at.bytes() != 5 {
-		t.Errorf("%d bytes read, %v", at.bytes(), err)
+	at := &countingReader{Reader: strings.NewReader("12345")}
+	if _, err := io.ReadAll(at); err != nil || at.read.Load() != 5 {
+		t.Errorf("%d bytes read, %v", at.read.Load(), err)
 	}
 }

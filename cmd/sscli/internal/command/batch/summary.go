@@ -2,9 +2,9 @@ package batch
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/format"
 )
@@ -21,16 +21,16 @@ type summary struct {
 }
 
 // count counts a line. code is the exit code of its error, 0 for a "no".
-func (s *summary) count(line batchLine, code int, err error) {
+func (s *summary) count(line lineinput.Line, code int, err error) {
 	if code != 0 && s.first == nil {
 		s.first = &fault.ExitError{Code: code, Err: err}
 	}
 	unknown := code == fault.CodeUnknown || fault.IsA[*fault.UnknownError](err)
-	if line.number == 0 || fault.IsA[*signals.Interrupted](err) && !unknown {
+	if line.Number == 0 || fault.IsA[*signals.Interrupted](err) && !unknown {
 		return // no line, or one that did not run
 	}
 	s.lines.Add(1)
-	s.last = line.number
+	s.last = line.Number
 	switch {
 	case err == errNothing:
 		s.result.Skipped++
@@ -49,28 +49,21 @@ func (s *summary) count(line batchLine, code int, err error) {
 	case !s.ended || code != 0 || err == errNothing:
 		s.joined = false
 	case s.joined:
-		ahead[len(ahead)-1].Last = line.number
+		ahead[len(ahead)-1].Last = line.Number
 	default:
-		s.result.Ahead = append(ahead, format.LineRange{First: line.number, Last: line.number})
+		s.result.Ahead = append(ahead, format.LineRange{First: line.Number, Last: line.Number})
 		s.joined = true
 	}
 }
 
 // end notes that the batch ends before its input, with this line or, if it has no
 // number, after the last one. The first call counts.
-func (s *summary) end(line batchLine, from int) {
+func (s *summary) end(line lineinput.Line, from int) {
 	if s.ended {
 		return
 	}
 	s.ended = true
-	if s.result.Resume = line.number; line.number == 0 {
+	if s.result.Resume = line.Number; line.Number == 0 {
 		s.result.Resume = max(s.last+1, from)
 	}
-}
-
-// of returns the summary of a batch that took so long.
-func (s *summary) of(elapsed time.Duration) format.BatchSummary {
-	result := s.result
-	result.Elapsed = elapsed
-	return result
 }

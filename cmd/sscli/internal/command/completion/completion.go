@@ -1,5 +1,5 @@
-// Package completion is the command `sscli completion`, which writes the script by which a
-// user's shell asks sscli for completions.
+// Package completion is the command `sscli completion`. It writes the script with which the user's
+// shell asks sscli for completions.
 package completion
 
 import (
@@ -84,9 +84,9 @@ func script(a *app.App, shell, more, example string, write writer) *cobra.Comman
 	return cmd
 }
 
-// safe returns cobra's script for a shell, changed so that what the store holds is inserted with
-// the quotes that it needs: a key is any text, and must not become a part of the command line.
-// The script tells sscli so, with complete.QuotesVariable.
+// safe changes the script that cobra generates for a shell so that it quotes the candidates that it
+// inserts. A key may be any text, and must not be evaluated as a part of the command line. The
+// script sets complete.QuotesVariable, so that sscli knows that candidates are quoted.
 func safe(shell, script string) (string, error) {
 	for _, change := range changes(shell) {
 		if n := strings.Count(script, change[0]); n != 1 {
@@ -97,7 +97,7 @@ func safe(shell, script string) (string, error) {
 	return script, nil
 }
 
-// changes lists what to replace in cobra's script for a shell, and by what.
+// changes lists the texts to replace in cobra's script for a shell, and their replacements.
 func changes(shell string) [][2]string {
 	const set = complete.QuotesVariable + "=1 "
 	switch shell {
@@ -113,8 +113,8 @@ func changes(shell string) [][2]string {
     # Use eval to handle any environment variables and such
 `},
 			{`    requestComp="${words[0]} `, `    requestComp="` + set + `${words[0]} `},
-			// sscli has left out what does not begin with the word. Of several candidates cobra's
-			// script inserts what they have in common as it is.
+			// sscli returns only candidates that begin with the word. For several candidates
+			// cobra's script inserts their common prefix without quotes.
 			{`__sscli_handle_completion_types() {
 `, `# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
 __sscli_handle_quoted() {
@@ -152,7 +152,7 @@ __sscli_handle_completion_types() {
 		}
 	case "fish":
 		return [][2]string{
-			// The words without their quotes must not be evaluated again.
+			// eval must not expand words whose quotes fish has removed.
 			{`    set -l args (commandline -opc)
 `, `    set -l args (__sscli_words)
 `},

@@ -19,11 +19,11 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/format"
 )
 
@@ -124,7 +124,7 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 		return usage
 	}
 	defer file.Close()
-	for e, err := range batch.Entries(ctx, file, 1) {
+	for e, err := range lineinput.Entries(ctx, file, 1) {
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 // last in the store.
 func (d *differ) fileEntries(ctx context.Context, file io.Reader) iter.Seq2[bulkread.Entry, error] {
 	return func(yield func(bulkread.Entry, error) bool) {
-		for line, err := range batch.Entries(ctx, file, 1) {
+		for line, err := range lineinput.Entries(ctx, file, 1) {
 			if err == nil && d.seen[line.Key] != line.Line {
 				continue
 			}

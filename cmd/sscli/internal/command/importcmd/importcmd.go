@@ -18,6 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/format"
 )
 
@@ -122,7 +123,7 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 	began := time.Now()
 	return a.WithSession(ctx, func(s *client.Session, options client.Options) error {
 		lines := func(yield func(bulkread.Entry, error) bool) {
-			for e, err := range batch.Entries(ctx, source, o.From) {
+			for e, err := range lineinput.Entries(ctx, source, o.From) {
 				line := bulkread.Entry{Key: e.Key, GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
 				if !yield(bulkread.Entry{Key: e.Key, Old: &line}, err) {
 					return

@@ -12,8 +12,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// New returns the hidden verb `keynotify`. The broker
-// forgets the registration when the connection ends.
+// New returns the hidden verb `keynotify`. The registration ends with the connection.
 func New() verb.Verb {
 	return verb.Verb{
 		Use:     "keynotify KEY [STOP]",

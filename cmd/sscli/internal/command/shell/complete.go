@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,7 +104,7 @@ func (s *shell) completeCommand(words []repl.Word, part repl.Word) []repl.Candid
 // the word open.
 func files(part string) (found []repl.Candidate) {
 	dir, name := filepath.Split(part)
-	entries, err := os.ReadDir(orHere(dir))
+	entries, err := os.ReadDir(cmp.Or(dir, "."))
 	if err != nil {
 		return nil
 	}
@@ -118,12 +119,4 @@ func files(part string) (found []repl.Candidate) {
 		found = append(found, c)
 	}
 	return found
-}
-
-// orHere returns the directory to read: "." for no directory.
-func orHere(dir string) string {
-	if dir == "" {
-		return "."
-	}
-	return dir
 }

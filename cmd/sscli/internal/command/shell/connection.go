@@ -2,7 +2,7 @@ package shell
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
@@ -24,23 +24,22 @@ type connection struct {
 	noScan   bool      // the store has refused to list keys
 }
 
-// connect makes a session if there is none, or if a permanent error has ended the present one:
-// its cause may be gone when the user tries again.
-func (c *connection) connect(ctx context.Context) error {
+// Session implements [app.Shell]: it returns the shell's session. It connects if there is no
+// session, or if a permanent error has ended it: the cause may be gone when the user tries again.
+func (c *connection) Session(ctx context.Context) (*client.Session, error) {
 	if c.session != nil && client.IsPermanent(c.session.Err()) {
 		// Its error was reported.
 		_ = c.session.Close()
 		c.session = nil
 	}
 	if c.session != nil {
-		return nil
+		return c.session, nil
 	}
 	s, err := client.Dial(ctx, c.options)
-	if err != nil {
-		return err
+	if err == nil {
+		c.session = s
 	}
-	c.session = s
-	return nil
+	return s, err
 }
 
 // up reports whether the session is connected, as far as it knows.
@@ -63,31 +62,22 @@ func (c *connection) Broker(a *app.App) (client.Options, func() error, error) {
 	if err != nil {
 		return client.Options{}, nil, err
 	}
-	c.tap.set(print)
+	c.tap.line.Store(&print)
 	o := c.options
 	o.ClientID = "" // for a second connection, which cannot share the shell's id
 	if a.Settings.Timeout > 0 {
 		o.Timeout = a.Settings.Timeout
 	}
 	return o, func() error {
-		c.tap.set(nil)
+		c.tap.line.Store(nil)
 		return end()
 	}, nil
 }
 
 // A tap turns the trace of a connection on and off. It may be used by several goroutines.
 type tap struct {
-	always func(mqtt.Event) // gets every packet; may be nil
-
-	mu   sync.Mutex
-	line func(mqtt.Event) // gets the packets during a line; nil for none
-}
-
-// set makes print get the packets; nil for none.
-func (t *tap) set(print func(mqtt.Event)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.line = print
+	always func(mqtt.Event)                 // gets every packet; may be nil
+	line   atomic.Pointer[func(mqtt.Event)] // gets the packets during a line; holds nil between lines
 }
 
 // print is the trace of the connection.
@@ -95,21 +85,10 @@ func (t *tap) print(e mqtt.Event) {
 	if t.always != nil {
 		t.always(e)
 	}
-	t.mu.Lock()
-	line := t.line
-	t.mu.Unlock()
-	if line != nil {
-		line(e)
+	if line := t.line.Load(); line != nil && *line != nil {
+		(*line)(e)
 	}
 }
 
 // Settings implements [app.Shell]: it returns the settings that every line begins with.
 func (c *connection) Settings() config.Settings { return c.settings }
-
-// Session implements [app.Shell]: it returns the shell's session, and connects if there is none.
-func (c *connection) Session(ctx context.Context) (*client.Session, error) {
-	if err := c.connect(ctx); err != nil {
-		return nil, err
-	}
-	return c.session, nil
-}

@@ -17,24 +17,24 @@ history.
 // overview prints all commands, directives and dot-commands: `help` without a topic.
 func (s *shell) overview() error {
 	var b strings.Builder
-	root := newLineRoot(s.newLine())
-	for _, group := range root.Groups() {
-		b.WriteString(group.Title + "\n")
-		for _, cmd := range root.Commands() {
-			if cmd.GroupID == group.ID && !cmd.Hidden {
-				fmt.Fprintf(&b, "  %-28s%s\n", cmd.Name(), cmd.Short)
-			}
+	write := func(title string, rows [][2]string) {
+		b.WriteString(title + "\n")
+		for _, row := range rows {
+			fmt.Fprintf(&b, "  %-28s%s\n", row[0], row[1])
 		}
 	}
-	b.WriteString("Lines:\n")
-	for _, w := range directive.Usages() {
-		fmt.Fprintf(&b, "  %-28s%s\n", w[0], w[1])
+	root := newLineRoot(s.newLine())
+	for _, group := range root.Groups() {
+		var rows [][2]string
+		for _, cmd := range root.Commands() {
+			if cmd.GroupID == group.ID && !cmd.Hidden {
+				rows = append(rows, [2]string{cmd.Name(), cmd.Short})
+			}
+		}
+		write(group.Title, rows)
 	}
-	b.WriteString("Shell:\n")
-	for _, d := range dots() {
-		fmt.Fprintf(&b, "  %-28s%s\n", d[0], d[1])
-	}
-	fmt.Fprintf(&b, "  %-28s%s\n", "exit [CODE], quit", "leave the shell, with an exit code")
+	write("Lines:", directive.Usages())
+	write("Shell:", append(dots(), [2]string{"exit [CODE], quit", "leave the shell, with an exit code"}))
 	b.WriteString("\n" + shellHelp + "For more: help COMMAND, help output, help quoting, help exit-codes, help environment.")
 	return s.print(b.String())
 }

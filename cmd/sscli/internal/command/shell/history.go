@@ -14,11 +14,10 @@ func historyFile(env func(string) (string, bool)) string {
 	if name, ok := env("SSCLI_HISTFILE"); ok {
 		return name
 	}
-	dir := config.StateDir(env)
-	if dir == "" {
-		return ""
+	if dir := config.StateDir(env); dir != "" {
+		return filepath.Join(dir, "history")
 	}
-	return filepath.Join(dir, "history")
+	return ""
 }
 
 // maxKept is the longest word, in bytes, of an entry that is kept in the history.
@@ -58,14 +57,6 @@ func hasPassword(word string) bool {
 		return false
 	}
 	authority, _, _ := strings.Cut(rest, "/")
-	user, _, ok := cutLast(authority, "@")
-	return ok && strings.Contains(user, ":")
-}
-
-// cutLast is strings.Cut at the last sep.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
+	at := strings.LastIndex(authority, "@")
+	return at >= 0 && strings.Contains(authority[:at], ":")
 }

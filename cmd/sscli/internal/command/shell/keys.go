@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,12 +18,12 @@ type keyMemory struct{ keys map[string]bool }
 // maxRemembered limits the number of keys in a keyMemory.
 const maxRemembered = 10_000
 
-// add remembers a key, unless it is too long or there are too many.
+// add remembers a key, unless it is empty or too long, or there are too many.
 func (m *keyMemory) add(key string) {
 	if m.keys == nil {
 		m.keys = make(map[string]bool)
 	}
-	if len(m.keys) < maxRemembered && len(key) <= maxKept {
+	if key != "" && len(m.keys) < maxRemembered && len(key) <= maxKept {
 		m.keys[key] = true
 	}
 }
@@ -30,22 +31,14 @@ func (m *keyMemory) add(key string) {
 // RememberKey implements [app.Shell]: it remembers keys for completion.
 func (c *connection) RememberKey(keys ...string) {
 	for _, key := range keys {
-		if key != "" {
-			c.keys.add(key)
-		}
+		c.keys.add(key)
 	}
 }
 
 // with returns the remembered keys that begin with prefix.
 func (m *keyMemory) with(prefix string) []string {
-	var found []string
-	for key := range m.keys {
-		if strings.HasPrefix(key, prefix) {
-			found = append(found, key)
-		}
-	}
-	slices.Sort(found)
-	return found
+	keys := slices.Sorted(maps.Keys(m.keys))
+	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
 }
 
 // KeysWith implements [app.Shell]: it returns the keys that begin with prefix, both the keys seen

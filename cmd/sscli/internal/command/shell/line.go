@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,12 +50,12 @@ func (s *shell) entry(ctx context.Context, text string) error {
 			}
 			left++
 		}
-		if _, leaving := errors.AsType[*leaveError](err); left > 0 && !leaving {
-			text := fmt.Sprintf("%d later lines were not run", left)
-			if left == 1 {
-				text = "1 later line was not run"
-			}
-			s.app.Warn(text, "")
+		switch {
+		case fault.IsA[*leaveError](err):
+		case left == 1:
+			s.app.Warn("1 later line was not run", "")
+		case left > 1:
+			s.app.Warn(fmt.Sprintf("%d later lines were not run", left), "")
 		}
 		return err
 	}
@@ -177,13 +178,8 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 
 // takesItsTime reports whether the user decides how long a command takes.
 func takesItsTime(cmd *cobra.Command) bool {
-	for ; cmd.HasParent(); cmd = cmd.Parent() {
-		switch cmd.Name() {
-		case "watch", "lock", "ping", "bench":
-			return true
-		}
-	}
-	return false
+	path := strings.Fields(cmd.CommandPath())
+	return len(path) > 1 && slices.Contains([]string{"watch", "lock", "ping", "bench"}, path[1])
 }
 
 // newLine returns the application of a line, with the streams and the connection of the shell.
@@ -206,12 +202,10 @@ func newLineRoot(line *app.App) *cobra.Command {
 		root.PersistentFlags().Lookup(name).Hidden = true
 	}
 	for _, cmd := range root.Commands() {
-		switch cmd.Name() {
-		case "shell", "serve":
-			cmd.Hidden = true
-			cmd.Args = cobra.ArbitraryArgs
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-				return &fault.UsageError{Err: fmt.Errorf("%s cannot run in a shell", cmd.Name()), Hint: "sscli " + cmd.Name() + " in another terminal"}
+		if name := cmd.Name(); name == "shell" || name == "serve" {
+			cmd.Hidden, cmd.Args = true, cobra.ArbitraryArgs
+			cmd.RunE = func(*cobra.Command, []string) error {
+				return &fault.UsageError{Err: fmt.Errorf("%s cannot run in a shell", name), Hint: "sscli " + name + " in another terminal"}
 			}
 		}
 	}

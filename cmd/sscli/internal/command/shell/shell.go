@@ -1,6 +1,24 @@
+// Package shell is the interactive shell: `sscli shell`, or sscli alone on a terminal.
+//
+// [New] makes the command. Package repl edits and splits the lines; this package runs them:
+//
+//   - shell.go talks to the user: it greets, prompts, and reports a lost connection.
+//   - line.go runs an entry: each line gets a new tree of commands (newLineRoot) and an
+//     application of its own (newLine), with the connection and the settings of the shell.
+//   - connection.go holds the one connection of all lines. It is made again when a command
+//     needs it.
+//   - complete.go and keys.go are what Tab offers.
+//   - dot.go has the commands of the shell itself (.output, .trace), help.go its overview,
+//     history.go decides what is kept.
+//
+// A command runs in a shell as it does on the command line, with the same results and exit
+// codes. It differs in three things: the shell has the terminal, so a command cannot read
+// standard input; a line cannot change the connection; serve and shell are refused. Ctrl-C ends
+// the running command; the third Ctrl-C ends the shell.
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,9 +200,9 @@ func (s *shell) greet(ctx context.Context) {
 		if err = traceErr; err != nil {
 			return err
 		}
-		c.tap.set(print)
-		err = c.connect(ctx)
-		c.tap.set(nil)
+		c.tap.line.Store(&print)
+		_, err = c.Session(ctx)
+		c.tap.line.Store(nil)
 		return errors.Join(err, end())
 	})
 	if s.app.Output != "human" || s.app.Settings.Quiet {
@@ -202,14 +220,10 @@ func (s *shell) greet(ctx context.Context) {
 
 // name returns the name of the connection, for the prompt.
 func (s *shell) name() string {
-	settings := s.conn.settings
-	if settings.Embedded {
+	if s.conn.settings.Embedded {
 		return "embedded"
 	}
-	if settings.Context != "" {
-		return settings.Context
-	}
-	return settings.Address
+	return cmp.Or(s.conn.settings.Context, s.conn.settings.Address)
 }
 
 // prompt returns the prompt, which says whether there is a connection.
@@ -234,11 +248,11 @@ func (s *shell) reportLoss() {
 		return
 	}
 	if s.told == nil {
-		hint := ""
-		if client.IsPermanent(err) {
-			hint = fault.Of(err).Hint
+		f := fault.Of(err)
+		if !client.IsPermanent(err) {
+			f.Hint = ""
 		}
-		s.app.Warn(fault.Message(err)+"; the next command reconnects", hint)
+		s.app.Warn(f.Message+"; the next command reconnects", f.Hint)
 	}
 	s.told = err
 }

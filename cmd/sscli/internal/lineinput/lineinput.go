@@ -1,0 +1,148 @@
+// Package lineinput reads the input of a batch a little ahead of the line that runs: lines of
+// commands, or JSON lines as `get -o json` prints them.
+//
+// [Read] sends the lines to a channel, and [Next] receives one unless a context ends first.
+// [Entries] ranges over the keys and values of JSON lines.
+package lineinput
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/repl"
+)
+
+// A Line is a line of the input.
+type Line struct {
+	Number int         // from 1; 0 if the error is not in a line
+	Text   string      // as it was written, if Options has JSON or Text
+	Words  []repl.Word // unless Options has JSON
+	Err    error       // why the line cannot be understood or read; nil if it can
+	End    bool        // nothing can be read after it
+}
+
+// Options configure [Read].
+type Options struct {
+	JSON bool // the lines are JSON, not commands
+	Text bool // keep the text of commands
+	From int  // the first line; at least 1
+}
+
+// readAhead is the number of lines that may wait to run.
+const readAhead = 256
+
+// Read returns the lines of source in a channel, which is closed after the last one. Nothing can
+// interrupt a read from a terminal or a pipe, so after stop the reading goroutine ends with its
+// read, or with the process.
+func Read(source io.Reader, o Options) (lines <-chan Line, stop func()) {
+	queue, stopped := make(chan Line, readAhead), make(chan struct{})
+	go func() {
+		defer close(queue)
+		in := repl.NewReader(source)
+		for {
+			line := readLine(in, o)
+			if line.Err == io.EOF {
+				if o.From <= in.Lines()+1 {
+					return
+				}
+				line.Err, line.End = fault.Usagef("--from-line %d: the input has %d lines", o.From, in.Lines()), true
+			} else if line.Number < o.From && !line.End {
+				continue
+			}
+			select {
+			case queue <- line:
+			case <-stopped:
+				return
+			}
+			if line.End {
+				return
+			}
+		}
+	}()
+	return queue, func() { close(stopped) }
+}
+
+// readLine reads one line. Its Err is io.EOF after the last line.
+func readLine(in *repl.Reader, o Options) Line {
+	next := in.Next
+	if o.JSON {
+		next = in.NextText
+	}
+	got, err := next()
+	line := Line{Number: got.Number, Words: got.Words, Err: err}
+	if o.JSON || o.Text {
+		line.Text = got.Text
+	}
+	if bad, ok := errors.AsType[*repl.LineError](err); ok {
+		line.Number, line.Err = bad.Number, &fault.UsageError{Err: bad.Err}
+	} else if err != nil && err != io.EOF {
+		line.Err, line.End = err, true
+	}
+	return line
+}
+
+// Next returns the next line; ok is false after the last. When ctx ends, its cause is the error of
+// the next line, or of a line without a number if no line is there yet.
+func Next(ctx context.Context, lines <-chan Line) (line Line, ok bool) {
+	select {
+	case line, ok = <-lines:
+	default:
+		select {
+		case line, ok = <-lines:
+		case <-ctx.Done():
+			ok = true
+		}
+	}
+	if ok && ctx.Err() != nil {
+		line.Err, line.End = context.Cause(ctx), true
+	}
+	return line, ok
+}
+
+// An Entry is a JSON line.
+type Entry struct {
+	Line int // from 1
+	repl.Entry
+}
+
+// Entries returns the JSON lines of source from line first on. An error comes last: the cause of
+// the end of ctx, or a *fault.UsageError about a line. Nothing can interrupt a read from a pipe, so
+// the read may continue after the end.
+func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		lines, stop := Read(source, Options{JSON: true, From: first})
+		defer stop()
+		for {
+			line, ok := Next(ctx, lines)
+			if !ok {
+				return
+			}
+			e, err := Entry{Line: line.Number}, line.Err
+			if err == nil {
+				e.Entry, err = ParseEntry(line.Text)
+			}
+			if bad, ok := errors.AsType[*fault.UsageError](err); ok && line.Number > 0 {
+				err = &fault.UsageError{Err: &repl.LineError{Number: line.Number, Err: bad.Err}}
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ParseEntry reads a JSON line. The error is a usage error.
+func ParseEntry(text string) (repl.Entry, error) {
+	e, err := repl.ParseEntry(text)
+	if err == nil {
+		err = client.Set(e.Key, e.Value, client.SetOptions{}).Check()
+	}
+	if err != nil {
+		return e, &fault.UsageError{Err: err}
+	}
+	return e, nil
+}
