@@ -3,6 +3,7 @@ package repl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sscli/sscli/format"
@@ -57,6 +58,7 @@ type splitter struct {
 
 // line reads the next physical line, with its line end.
 func (s *splitter) line(line string) {
+	s.word = slices.Grow(s.word, len(line))
 	body, newline := strings.CutSuffix(line, "\n")
 	cr := false
 	if newline {
@@ -125,6 +127,9 @@ func (s *splitter) unquote() {
 
 func (s *splitter) endWord() {
 	if s.open {
+		if s.words == nil {
+			s.words = make([]Word, 0, 4) // enough for most lines
+		}
 		s.words = append(s.words, Word{Text: string(s.word), Quoted: s.quoted})
 	}
 	s.word, s.open, s.quoted = s.word[:0], false, false
