@@ -126,14 +126,14 @@ func (l *LineReader) SetPrompt(prompt string) {
 	l.prompt = clean(prompt)
 }
 
-// Above calls print, which prints lines, and then repeats the prompt if there was one.
-func (l *LineReader) Above(print func()) {
+// Above calls write, which prints lines, and then repeats the prompt if there was one.
+func (l *LineReader) Above(write func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.asked {
 		l.print("\n")
 	}
-	print()
+	write()
 	if l.asked {
 		l.print(l.prompt)
 	}

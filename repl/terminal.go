@@ -222,16 +222,16 @@ func (t *Terminal) SetPrompt(prompt string) {
 	t.show()
 }
 
-// Above calls print, which prints lines. If a line is being edited, they appear above it.
-func (t *Terminal) Above(print func()) {
+// Above calls write, which prints lines. If a line is being edited, they appear above it.
+func (t *Terminal) Above(write func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.reading {
-		print()
+		write()
 		return
 	}
 	t.screen.remove()
-	print()
+	write()
 	t.show()
 }
 

@@ -48,13 +48,13 @@ func Relay(client net.Conn, address string, toServer, toClient func(to, from net
 	if err != nil {
 		return // the test has stopped the server
 	}
-	relay := func(copy func(to, from net.Conn), to, from net.Conn) {
+	relay := func(forward func(to, from net.Conn), to, from net.Conn) {
 		defer client.Close()
 		defer server.Close()
-		if copy == nil {
+		if forward == nil {
 			_, _ = io.Copy(to, from)
 		} else {
-			copy(to, from)
+			forward(to, from)
 		}
 	}
 	var running sync.WaitGroup

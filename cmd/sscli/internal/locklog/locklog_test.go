@@ -206,8 +206,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// print returns what `-o json` prints.
-func print(t testing.TB, results ...format.Result) string {
+// jsonLines returns what `-o json` prints.
+func jsonLines(t testing.TB, results ...format.Result) string {
 	t.Helper()
 	var out bytes.Buffer
 	p, err := format.New(&out, format.Options{Output: "json"})
@@ -308,14 +308,14 @@ func FuzzRecording(f *testing.F) {
 		for i, s := range said {
 			results[i] = s
 		}
-		again := read(t, time.Second, print(t, results...))
-		if diff := cmp.Diff(print(t, results...), printAll(t, again)); diff != "" {
+		again := read(t, time.Second, jsonLines(t, results...))
+		if diff := cmp.Diff(jsonLines(t, results...), printAll(t, again)); diff != "" {
 			t.Fatalf("lock trace -o json reads differently (-was +is):\n%s", diff)
 		}
 		// A recording of watch does not say which keys are no locks.
 		h = New(Options{Lease: time.Second, Guards: []string{"artifact"}})
 		again = nil
-		for line := range strings.Lines(print(t, events...)) {
+		for line := range strings.Lines(jsonLines(t, events...)) {
 			e, _, ok, err := Read([]byte(line))
 			if err != nil || !ok {
 				t.Fatalf("%s: %v", line, err)
@@ -324,11 +324,11 @@ func FuzzRecording(f *testing.F) {
 				again = append(again, s)
 			}
 		}
-		if diff := cmp.Diff(print(t, results...), printAll(t, again)); diff != "" {
+		if diff := cmp.Diff(jsonLines(t, results...), printAll(t, again)); diff != "" {
 			t.Fatalf("watch -o json reads differently (-was +is):\n%s", diff)
 		}
 		timeline := c.Timeline()
-		print(t, timeline)
+		jsonLines(t, timeline)
 		for d := xml.NewDecoder(bytes.NewReader(timeline.SVG())); ; {
 			if _, err := d.Token(); err == io.EOF {
 				break
@@ -344,7 +344,7 @@ func printAll(t testing.TB, said []format.LockEvent) string {
 	for i, s := range said {
 		results[i] = s
 	}
-	return print(t, results...)
+	return jsonLines(t, results...)
 }
 
 // A line that is none of a recording is refused, with what was expected.

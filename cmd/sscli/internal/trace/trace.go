@@ -1,7 +1,7 @@
 // Package trace prints the packets of a connection, one line each, in the words of the store.
 //
-//	print, end, err := trace.Open(os.Stderr, "")
-//	o.Trace = print // of client.Options
+//	tap, end, err := trace.Open(os.Stderr, "")
+//	o.Trace = tap // of client.Options
 //	...
 //	err = end()
 //
@@ -25,10 +25,10 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Open returns print, which prints each packet to w, appends it to the file name, or both.
-// w may be nil and name empty; if both are, print is nil. end closes the file and returns
-// the first error of printing. print may be called concurrently.
-func Open(w io.Writer, name string) (print func(mqtt.Event), end func() error, err error) {
+// Open returns tap, which prints each packet to w, appends it to the file name, or both.
+// w may be nil and name empty; if both are, tap is nil. end closes the file and returns
+// the first error of printing. tap may be called concurrently.
+func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err error) {
 	var to []io.Writer
 	var file *os.File
 	if w != nil {

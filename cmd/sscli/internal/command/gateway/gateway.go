@@ -67,7 +67,7 @@ not loopback requires --users, --tls-client-ca or --redis-insecure.`,
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 				return fault.Usagef("unexpected argument %.64q: a command follows --, as in gateway -- CMD", args[0])
 			}
-			return run(a, cmd.Context(), f, args)
+			return run(cmd.Context(), a, f, args)
 		},
 	}
 	fs := cmd.Flags()
@@ -138,7 +138,7 @@ func (f flags) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-func run(a *app.App, ctx context.Context, f flags, command []string) (err error) {
+func run(ctx context.Context, a *app.App, f flags, command []string) (err error) {
 	listen, o, tlsConfig, err := f.prepare(len(command) > 0)
 	if err != nil {
 		return err

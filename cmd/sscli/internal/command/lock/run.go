@@ -216,8 +216,8 @@ func (r *lockRun) report(over <-chan struct{}) {
 		select {
 		case <-over:
 			return
-		case print := <-r.prints:
-			print()
+		case f := <-r.prints:
+			f()
 		case <-tick.C:
 			if lost != nil {
 				r.outage.Still(r.app, retrying(r.lock, "TERM"))
