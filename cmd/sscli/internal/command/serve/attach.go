@@ -94,7 +94,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 		MaxKeys: served.MaxKeys,
 	}
 	if log != nil {
-		engine.Observe = log.Engine
+		engine.Observe = log.Observe
 		served.Observe, served.Log = log.Observe, requestlog.Logger(a)
 	}
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
