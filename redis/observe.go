@@ -10,8 +10,8 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// observe reports a command that has replied to Options.Observe. cmd is nil if there is none of
-// that name; began is zero if the command was refused.
+// observe passes a command and its reply to Options.Observe. cmd is nil if the command is
+// unknown; began is zero if it was refused.
 func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	if c.s.opts.Observe == nil {
 		return
