@@ -278,7 +278,7 @@ func (r *resolver) each(which func(setting) bool) {
 	}
 }
 
-// wantTLS refuses a flag that has no effect without TLS. A variable is for all connections, and
+// wantTLS refuses a flag that has no effect without TLS. A variable is meant for all
 // connections, so without TLS it is ignored.
 func (r *resolver) wantTLS(flag string) {
 	if r.out.Sources[flag] == "--"+flag && r.out.Address != "" && !r.out.TLS {
