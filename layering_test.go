@@ -71,13 +71,14 @@ client/internal/idtable
 client/mqtt          client/internal/idtable
 client/wait
 client               client/internal/idtable client/mqtt client/wait client/wire
+observe
 socket
 emulator/broker      socket
-emulator/store       client/wire
+emulator/store       client/wire observe
 emulator/disk
-redis                socket
-emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store redis
-format
+redis                observe socket
+emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store observe redis
+format               observe
 repl                 format
 
 atomicfile
@@ -124,9 +125,9 @@ command/edit         client format repl process app complete config fault jsonfi
 command/watch        client format process app complete config fault jsonfield signals output
 command/explain      client client/wire format app complete config fault fence
 command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process app config fault passwd requestlog
-command/gateway      client client/wait client/wire redis format certs process app config fault passwd requestlog
+command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
-requestlog           client client/wire emulator redis format app config fault
+requestlog           client format observe app config fault
 command/doctor       client client/mqtt client/wire format app config fault trace command/ping
 command/bench        client client/wait client/wire format app config fault terminal
 command/ping         client client/wait client/wire format app config fault
@@ -144,7 +145,7 @@ const rooms = module + "/cmd/sscli/internal/"
 
 // full returns the import path of a package of arrows.
 func full(name string) string {
-	if first, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"client", "cmd", "emulator", "format", "redis", "repl", "socket"}, first) {
+	if first, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"client", "cmd", "emulator", "format", "observe", "redis", "repl", "socket"}, first) {
 		return module + "/" + name
 	}
 	return rooms + name
@@ -218,6 +219,7 @@ func TestLayers(t *testing.T) {
 		idtable  = module + "/client/internal/idtable"
 		repl     = module + "/repl"
 		socket   = module + "/socket"
+		observe  = module + "/observe"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
 		cobra    = "github.com/spf13/cobra"
@@ -261,10 +263,12 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return i == client || under(i, format, repl, cmd) || flags(i) }},
 		{"socket stands on the standard library alone", func(p string) bool { return p == socket }, all,
 			func(i string) bool { return !isStd(i) }},
-		{"redis stands on the standard library and socket", func(p string) bool { return p == redis }, all,
-			func(i string) bool { return !isStd(i) && i != redis && i != socket }},
-		{"store stands on the standard library, wire and btree", func(p string) bool { return p == store }, direct,
-			func(i string) bool { return !isStd(i) && i != wire && i != btree }},
+		{"observe stands on the standard library alone", func(p string) bool { return p == observe }, all,
+			func(i string) bool { return !isStd(i) }},
+		{"redis stands on the standard library, observe and socket", func(p string) bool { return p == redis }, all,
+			func(i string) bool { return !isStd(i) && i != redis && i != observe && i != socket }},
+		{"store stands on the standard library, wire, observe and btree", func(p string) bool { return p == store }, direct,
+			func(i string) bool { return !isStd(i) && i != wire && i != observe && i != btree }},
 		{"disk stands on the standard library and bbolt", func(p string) bool { return p == disk }, direct,
 			func(i string) bool { return !isStd(i) && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
@@ -273,8 +277,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) && i != socket && i != btree && i != websocket }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
-		{"format stands on the standard library, color and the widths of characters", func(p string) bool { return p == format }, direct,
-			func(i string) bool { return !isStd(i) && i != color && i != width }},
+		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
+			func(i string) bool { return !isStd(i) && i != observe && i != color && i != width }},
 		{"repl stands on the standard library, format and readline", func(p string) bool { return p == repl }, direct,
 			func(i string) bool { return !isStd(i) && i != format && i != readline }},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,

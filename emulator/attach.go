@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/observe"
 )
 
 // An Attached is a state store that runs as an ordinary MQTT 5 client of some broker, for
@@ -62,10 +63,10 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 			changed(c)
 		}
 	}
-	if observe := opts.Observe; observe != nil {
-		opts.Observe = func(o store.Observation) {
-			if !a.port.collects(o) {
-				observe(o)
+	if report := opts.Observe; report != nil {
+		opts.Observe = func(e observe.Event) {
+			if !a.port.collects(e) {
+				report(e)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator/broker"
+	"github.com/sscli/sscli/observe"
 )
 
 // methodSAT is the authentication method of service-account tokens (protocol.md 7.2).
@@ -86,15 +87,15 @@ func (s *Server) expireLogin(c *broker.Client, at time.Time) {
 }
 
 func (s *Server) refused(c *broker.Client, v broker.Verdict) {
-	s.observeConnection(ObservedRefusal, c, whyRefused(v))
+	s.observeConnection(observe.Refuse, c, whyRefused(v))
 }
 
-func (s *Server) connected(c *broker.Client) { s.observeConnection(ObservedConnect, c, "") }
+func (s *Server) connected(c *broker.Client) { s.observeConnection(observe.Connect, c, "") }
 
 // disconnected forgets a client's registrations, which a session does not keep
 // (protocol.md 2.5).
 func (s *Server) disconnected(c *broker.Client) {
-	s.observeConnection(ObservedDisconnect, c, whyEnded(c.Ended()))
+	s.observeConnection(observe.Disconnect, c, whyEnded(c.Ended()))
 	s.store.Disconnect(c.ID)
 	s.expireLogin(c, time.Time{})
 }

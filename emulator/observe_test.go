@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/observe"
 )
 
 // observations are lines of what a server told of.
@@ -20,48 +21,53 @@ type observations struct {
 	lines []string
 }
 
-func (all *observations) add(o emulator.Observation) {
-	line := fmt.Sprintf("%s %s", o.Kind, o.ClientID)
-	if o.Username != "" {
-		line += "(" + o.Username + ")"
+func (all *observations) add(e observe.Event) {
+	line := fmt.Sprintf("%s %s", e.Op, e.Client)
+	if e.Port != "" {
+		line = fmt.Sprintf("%s %s", e.Port, e.Client)
+	}
+	if e.User != "" {
+		line += "(" + e.User + ")"
 	}
 	switch {
-	case o.Redis != nil:
-		line += " " + o.Redis.Name
-		for _, k := range o.Redis.Keys {
-			line += " " + string(k)
+	case e.Op == observe.Request || e.Op == observe.Expire:
+		if e.Port != "" {
+			line += " " + e.Verb
+		} else if e.Verb != "" {
+			line += " " + strings.ToUpper(e.Verb)
 		}
-		why, missed := o.Redis.Missed()
-		switch text, refused := o.Redis.Refused(); {
-		case refused:
-			line += ": refused, " + text
-		case missed:
-			line += ": no, " + why
+		for _, k := range e.Keys {
+			line += " " + k
+		}
+		if e.Port == "" {
+			for _, w := range append([][]byte{e.Value}, e.Options...) {
+				line = strings.TrimSuffix(line+" "+string(w), " ")
+			}
+			line = strings.Replace(line, "expire  ", "expire ", 1)
+		}
+		switch {
+		case e.Port != "" && e.Outcome == observe.OK:
+			line += ": " + e.Result
 		default:
-			line += ": " + o.Redis.Summary()
+			line += ": " + string(e.Outcome)
 		}
-	case o.Kind == emulator.ObservedRequest || o.Kind == emulator.ObservedExpiry:
-		for _, w := range o.Words {
-			line += " " + string(w)
+		if e.Cause != "" {
+			line += ", " + e.Cause
 		}
-		line += string(o.Key) + ": " + string(o.Outcome)
-		if o.Cause != "" {
-			line += ", " + o.Cause
-		}
-		if o.Topic != "" {
-			line += " to " + o.Topic
+		if e.Topic != "" {
+			line += " to " + e.Topic
 		}
 	default:
-		if o.Remote == "" || o.MQTT == 0 {
+		if e.Remote == "" || e.Protocol == "" {
 			line += " (no address)"
 		}
-		line += " " + o.Reason
+		line += " " + e.Reason
 	}
-	if len(o.Version) > 0 {
+	if e.Version != "" {
 		line += " versioned"
 	}
-	for _, n := range o.Notified {
-		line += " >" + n.ClientID
+	for _, client := range e.Notified {
+		line += " >" + client
 	}
 	all.mu.Lock()
 	all.lines = append(all.lines, line)
@@ -93,7 +99,7 @@ func TestObserve(t *testing.T) {
 	w := connect(t, s, "w", login("right"))
 	w.do("KEYNOTIFY k", "+OK")
 	seen.expect(t,
-		"refusal x bad username or password",
+		"refuse x bad username or password",
 		"connect w(ann) ",
 		"request w(ann) KEYNOTIFY k: ok to clients/w/response")
 
@@ -167,10 +173,10 @@ func TestObserveLater(t *testing.T) {
 func TestObserveRedis(t *testing.T) {
 	var seen observations
 	var bytes strings.Builder
-	s, c := startWithRedis(t, emulator.Options{Observe: func(o emulator.Observation) {
-		seen.add(o)
-		if o.Redis != nil {
-			fmt.Fprintf(&bytes, "%q %q %q", o.Redis.Keys, o.Redis.Value, o.Redis.Options)
+	s, c := startWithRedis(t, emulator.Options{Observe: func(e observe.Event) {
+		seen.add(e)
+		if e.Port == "redis" {
+			fmt.Fprintf(&bytes, "%q %q %q", e.Keys, e.Value, e.Options)
 		}
 	}})
 	w := connect(t, s, "w")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/observe"
 	"github.com/sscli/sscli/redis"
 )
 
@@ -29,19 +30,19 @@ type redisPort struct {
 	running bool   // a command of the port makes the change that the store reports
 	version []byte // of the last change
 
-	observe func(Observation) // nil: not called
-	seen    store.Observation // what the store has reported of the running command
+	observe func(observe.Event) // nil: not called
+	event   observe.Event       // what the store has reported of the running command
 }
 
 // newRedisPort returns a port that does not listen yet.
-func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options, observe func(Observation)) (*redisPort, error) {
-	p := &redisPort{Locker: owner, store: st, journal: j, now: now, observe: observe}
+func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options, report func(observe.Event)) (*redisPort, error) {
+	p := &redisPort{Locker: owner, store: st, journal: j, now: now, observe: report}
 	o.Backend, o.Name = redis.Local(p), "emulator"
 	if j != nil {
 		o.Sync = j.wait
 	}
-	if observe != nil {
-		o.Observe = p.command
+	if report != nil {
+		o.Observe = p.observed
 	}
 	var err error
 	p.server, err = redis.New(o)
@@ -364,8 +365,8 @@ type RedisOptions struct {
 	Log        *slog.Logger                                // nil: silent
 
 	// Observe is called for each command of a Redis client, as [Options.Observe] is. What the
-	// command did in the store is part of its observation.
-	Observe func(Observation)
+	// command did in the store is part of its event.
+	Observe func(observe.Event)
 }
 
 // ServeRedis serves Redis clients from the store until Close, and returns the URL for

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/observe"
 )
 
 // Options configure a [Server]. The zero value listens on a free port of the
@@ -63,7 +64,7 @@ type Options struct {
 	// each key that expires, and each client that comes or goes; it may be nil. It is called
 	// with the server locked, in the order of the events: it must not call the server, and all
 	// clients wait while it runs.
-	Observe func(Observation)
+	Observe func(observe.Event)
 }
 
 // Limits bound what clients can ask of the broker.

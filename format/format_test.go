@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/observe"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
@@ -136,18 +138,18 @@ func samples() map[string][]Result {
 			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
 		},
 		"request": {
-			LogEvent{Op: "request", Time: now(), Client: "sensor-1", Verb: "set", Keys: []string{"k"}, Options: "NX", Outcome: "no", Cause: "exists", Version: stored()},
-			LogEvent{Op: "request", Time: now(), Client: "sensor-1", User: "ann", Verb: "set", Keys: []string{"k"}, Fence: "1:0:x", Outcome: "ok", Result: "OK", Cause: "was missing", Version: stored(), Notified: 2,
-				Detail: &RequestDetail{Value: []byte("21.5"), Clock: "1:0:c", Took: 12345 * time.Nanosecond, Topic: "clients/a/r", Sent: 31, Received: 5, Watchers: []string{"w 1", "w2"}}},
-			LogEvent{Op: "request", Time: now(), Port: "redis", Client: "redis-1", Verb: "mset", Keys: []string{"a", "b\xff"}, Outcome: "ok", Result: "OK", Detail: &RequestDetail{}},
-			LogEvent{Op: "request", Time: now(), Client: "x", Outcome: "refused", Cause: "syntax error"},
-			LogEvent{Op: "request", Time: now(), Client: hostile, User: hostile, Verb: hostile, Keys: []string{hostile}, Options: hostile, Fence: hostile, Outcome: "ignored", Cause: hostile, Version: evil,
-				Detail: &RequestDetail{Value: []byte(hostile), Topic: hostile, Watchers: []string{hostile}}},
-			LogEvent{Op: "expire", Time: now(), Keys: []string{hostile}, Version: stored(), Notified: 1},
-			LogEvent{Op: "expire", Time: now(), Keys: []string{"k"}},
-			LogEvent{Op: "connect", Time: now(), Client: "x", User: "ann", Remote: "127.0.0.1:5", Protocol: "MQTT 5"},
-			LogEvent{Op: "refuse", Time: now(), Client: hostile, Remote: "127.0.0.1:5", Reason: "bad username or password"},
-			LogEvent{Op: "disconnect", Time: now(), Client: "x", Reason: hostile},
+			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: "sensor-1", Verb: "set", Keys: []string{"k"}, Options: [][]byte{[]byte("NX")}, Outcome: "no", Cause: "exists"}, Parsed: stored()},
+			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: "sensor-1", User: "ann", Verb: "set", Keys: []string{"k"}, Fence: "1:0:x", Outcome: "ok", Result: "OK", Cause: "was missing",
+				Value: []byte("21.5"), Clock: "1:0:c", Took: 12345 * time.Nanosecond, Topic: "clients/a/r", Sent: 31, Received: 5, Notified: []string{"w 1", "w2"}}, Parsed: stored(), Detailed: true},
+			LogEvent{Event: observe.Event{Op: "request", Time: now(), Port: "redis", Client: "redis-1", Verb: "mset", Keys: []string{"a", "b\xff"}, Outcome: "ok", Result: "OK"}, Detailed: true},
+			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: "x", Outcome: "refused", Cause: "syntax error"}},
+			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: hostile, User: hostile, Verb: hostile, Keys: []string{hostile}, Options: [][]byte{[]byte(hostile)}, Fence: hostile, Outcome: "ignored", Cause: hostile,
+				Value: []byte(hostile), Topic: hostile, Notified: []string{hostile}}, Parsed: evil, Detailed: true},
+			LogEvent{Event: observe.Event{Op: "expire", Time: now(), Keys: []string{hostile}, Notified: []string{"w"}}, Parsed: stored()},
+			LogEvent{Event: observe.Event{Op: "expire", Time: now(), Keys: []string{"k"}}},
+			LogEvent{Event: observe.Event{Op: "connect", Time: now(), Client: "x", User: "ann", Remote: "127.0.0.1:5", Protocol: "MQTT 5"}},
+			LogEvent{Event: observe.Event{Op: "refuse", Time: now(), Client: hostile, Remote: "127.0.0.1:5", Reason: "bad username or password"}},
+			LogEvent{Event: observe.Event{Op: "disconnect", Time: now(), Client: "x", Reason: hostile}},
 		},
 		"gateway": {
 			Gateway{URL: "redis://127.0.0.1:6379", Store: "mqtts://lab.example:8883"},
@@ -566,13 +568,13 @@ func everything(key string, value []byte) []Result {
 		Difference{Change: "changed", Key: key, Old: value, New: value},
 		Event{Op: "set", Key: key, Value: value, HasValue: true, Field: FieldChange{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}},
 		EditConflict{Key: key, Theirs: value, Ours: []byte(key)},
-		LogEvent{Op: "request", Client: key, User: key, Verb: key, Keys: []string{key}, Options: key, Fence: key, Outcome: "no", Cause: string(value), Result: key, Version: v,
-			Detail: &RequestDetail{Value: value, Clock: key, Topic: key, Watchers: []string{key}}},
-		LogEvent{Op: "request", Outcome: "ok", Result: key},
-		LogEvent{Op: "expire", Keys: []string{key}, Version: v},
-		LogEvent{Op: "connect", Client: key, User: key, Remote: key, Protocol: key},
-		LogEvent{Op: "refuse", Client: key, Remote: key, Reason: string(value)},
-		LogEvent{Op: "disconnect", Client: key, Reason: key},
+		LogEvent{Event: observe.Event{Op: "request", Client: key, User: key, Verb: key, Keys: []string{key}, Options: [][]byte{[]byte(key)}, Fence: key, Outcome: "no", Cause: string(value), Result: key,
+			Value: value, Clock: key, Topic: key, Notified: []string{key}}, Parsed: v, Detailed: true},
+		LogEvent{Event: observe.Event{Op: "request", Outcome: "ok", Result: key}},
+		LogEvent{Event: observe.Event{Op: "expire", Keys: []string{key}}, Parsed: v},
+		LogEvent{Event: observe.Event{Op: "connect", Client: key, User: key, Remote: key, Protocol: key}},
+		LogEvent{Event: observe.Event{Op: "refuse", Client: key, Remote: key, Reason: string(value)}},
+		LogEvent{Event: observe.Event{Op: "disconnect", Client: key, Reason: key}},
 	}
 }
 

@@ -4,52 +4,24 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sscli/sscli/observe"
 )
 
-// LogEvent is a line of the log of a server, for standard error: a request and its outcome, a key
-// that expired, or a client that connected, was refused or disconnected.
+// LogEvent is a line of the log of a server, for standard error.
 type LogEvent struct {
-	Op           string // request, expire, connect, refuse or disconnect
-	Time         time.Time
-	Port         string // redis; empty: MQTT
-	Client, User string
-
-	// Of a request; an expiry has Keys, Version and Notified too.
-	Verb     string // in lower case; empty: the request could not be read
-	Keys     []string
-	Options  string // in the words of the request
-	Fence    string // the fencing token, as received; empty: none
-	Outcome  string // ok, no, refused or ignored
-	Result   string // the reply in a few words
-	Cause    string // why the outcome is this one; may be empty
-	Version  Version
-	Notified int            // the number of clients that are notified of the change
-	Detail   *RequestDetail // nil: not asked for
-
-	// Of a client that connected, was refused or disconnected.
-	Remote   string // address
-	Protocol string // such as MQTT 5; empty: not known
-	Reason   string
-}
-
-// RequestDetail has the details of a request.
-type RequestDetail struct {
-	Value    []byte        // the value to set or to compare; nil: none
-	Clock    string        // `__ts` of the request; empty: none
-	Took     time.Duration // 0: not known
-	Topic    string        // of the reply; empty: none, or not known
-	Sent     int           // bytes of the request
-	Received int           // bytes of the reply
-	Watchers []string      // the clients that are notified
+	observe.Event
+	Parsed   Version // Event.Version; nil: none
+	Detailed bool    // show all that is known about a request
 }
 
 func (LogEvent) diagnostic() {}
 
 func (e LogEvent) fields(o *objectWriter) {
-	o.add("op", e.Op)
+	o.add("op", string(e.Op))
 	o.add("time", e.Time)
 	o.add("port", nonEmpty(e.Port))
-	o.add("client", when(e.Op != "expire", e.Client))
+	o.add("client", when(e.Op != observe.Expire, e.Client))
 	o.add("user", nonEmpty(e.User))
 	o.add("verb", nonEmpty(e.Verb))
 	if len(e.Keys) == 1 {
@@ -57,21 +29,21 @@ func (e LogEvent) fields(o *objectWriter) {
 	} else {
 		o.add("keys", when(len(e.Keys) > 1, e.Keys))
 	}
-	o.add("options", nonEmpty(e.Options))
+	o.add("options", nonEmpty(e.options()))
 	o.add("fence", nonEmpty(e.Fence))
-	o.add("outcome", nonEmpty(e.Outcome))
+	o.add("outcome", when(e.Op == observe.Request, string(e.Outcome)))
 	o.add("result", nonEmpty(valid(e.Result)))
 	o.add("cause", nonEmpty(valid(e.Cause)))
-	o.add("version", e.Version)
-	o.add("notified", when(e.Op == "request" || e.Op == "expire", e.Notified))
-	if d := e.Detail; d != nil {
-		o.add("value", when(d.Value != nil, d.Value))
-		o.add("clock", nonEmpty(d.Clock))
-		o.add("took_ms", rtt(d.Took))
-		o.add("topic", nonEmpty(d.Topic))
-		o.add("request_bytes", when(d.Sent > 0, d.Sent))
-		o.add("reply_bytes", d.Received)
-		o.add("notified_clients", when(len(d.Watchers) > 0, d.Watchers))
+	o.add("version", e.Parsed)
+	o.add("notified", when(e.Op == observe.Request || e.Op == observe.Expire, len(e.Notified)))
+	if e.hasDetail() {
+		o.add("value", when(e.Value != nil, e.Value))
+		o.add("clock", nonEmpty(e.Clock))
+		o.add("took_ms", rtt(e.Took))
+		o.add("topic", nonEmpty(e.Topic))
+		o.add("request_bytes", when(e.Sent > 0, e.Sent))
+		o.add("reply_bytes", e.Received)
+		o.add("notified_clients", when(len(e.Notified) > 0, e.Notified))
 	}
 	o.add("remote", nonEmpty(e.Remote))
 	o.add("protocol", nonEmpty(e.Protocol))
@@ -80,7 +52,7 @@ func (e LogEvent) fields(o *objectWriter) {
 
 func (e LogEvent) human(dst []byte, s *style) []byte {
 	line := []string{s.faint.Sprint(e.Time.UTC().Format("15:04:05.000"))}
-	if e.Op != "expire" {
+	if e.Op != observe.Expire {
 		who := Word(e.Client)
 		if e.User != "" {
 			who += " (" + Escape(e.User) + ")"
@@ -89,25 +61,25 @@ func (e LogEvent) human(dst []byte, s *style) []byte {
 	}
 	text := func(text string) string { return string(appendText(nil, text)) }
 	switch e.Op {
-	case "request":
+	case observe.Request:
 		line = append(line, e.request(s)+" → "+e.outcome(s))
-	case "expire":
+	case observe.Expire:
 		line = append(line, "expired "+s.key.Sprint(BriefWord(e.Keys[0])))
-	case "connect":
+	case observe.Connect:
 		line = append(line, text("connected from "+e.Remote+", "+e.Protocol))
-	case "refuse":
+	case observe.Refuse:
 		line = append(line, s.fail.Sprint("not let in")+text(" from "+e.Remote+": "+e.Reason))
 	default:
 		line = append(line, text("gone: "+e.Reason))
 	}
-	if !none(e.Version) || e.Op == "expire" {
-		line = append(line, s.faint.Sprint(string(appendVersion(nil, e.Version, "version unknown"))))
+	if !none(e.Parsed) || e.Op == observe.Expire {
+		line = append(line, s.faint.Sprint(string(appendVersion(nil, e.Parsed, "version unknown"))))
 	}
-	if e.Notified > 0 {
-		line = append(line, strconv.Itoa(e.Notified)+" notified")
+	if n := len(e.Notified); n > 0 {
+		line = append(line, strconv.Itoa(n)+" notified")
 	}
-	if e.Detail != nil {
-		line = append(line, s.faint.Sprint(e.Detail.words()))
+	if e.hasDetail() {
+		line = append(line, s.faint.Sprint(e.detail()))
 	}
 	return append(append(dst, strings.Join(line, "  ")...), '\n')
 }
@@ -122,11 +94,11 @@ func (e LogEvent) request(s *style) string {
 	for _, k := range e.Keys {
 		words = append(words, s.key.Sprint(BriefWord(k)))
 	}
-	if d := e.Detail; d != nil && d.Value != nil {
-		words = append(words, Brief(d.Value))
+	if e.Detailed && e.Value != nil {
+		words = append(words, Brief(e.Value))
 	}
-	if e.Options != "" {
-		words = append(words, string(appendText(nil, e.Options)))
+	if options := e.options(); options != "" {
+		words = append(words, string(appendText(nil, options)))
 	}
 	if e.Fence != "" {
 		words = append(words, "fence "+string(appendText(nil, e.Fence)))
@@ -136,8 +108,8 @@ func (e LogEvent) request(s *style) string {
 
 // outcome returns the result of a request, or why it has none.
 func (e LogEvent) outcome(s *style) string {
-	text, cause := e.Outcome, ": "+e.Cause
-	if e.Outcome == "ok" {
+	text, cause := string(e.Outcome), ": "+e.Cause
+	if e.Outcome == observe.OK {
 		text, cause = e.Result, ", "+e.Cause
 	}
 	if e.Cause != "" {
@@ -145,29 +117,41 @@ func (e LogEvent) outcome(s *style) string {
 	}
 	text = string(appendText(nil, text))
 	switch e.Outcome {
-	case "ok":
+	case observe.OK:
 		return text
-	case "refused":
+	case observe.Refused:
 		return s.fail.Sprint(text)
 	}
 	return s.warning.Sprint(text)
 }
 
-func (d *RequestDetail) words() string {
+// options returns the other arguments as one types them.
+func (e LogEvent) options() string {
+	typed := make([]string, len(e.Options))
+	for i, w := range e.Options {
+		typed[i] = BriefWord(w)
+	}
+	return strings.Join(typed, " ")
+}
+
+func (e LogEvent) hasDetail() bool { return e.Detailed && e.Op == observe.Request }
+
+// detail returns the details of a request, without its value.
+func (e LogEvent) detail() string {
 	var parts []string
-	if d.Took != 0 {
-		parts = append(parts, d.Took.Round(time.Microsecond).String())
+	if e.Took != 0 {
+		parts = append(parts, e.Took.Round(time.Microsecond).String())
 	}
-	if d.Sent > 0 {
-		parts = append(parts, strconv.Itoa(d.Sent)+" bytes in")
+	if e.Sent > 0 {
+		parts = append(parts, strconv.Itoa(e.Sent)+" bytes in")
 	}
-	parts = append(parts, strconv.Itoa(d.Received)+" bytes out")
-	if d.Topic != "" {
-		parts = append(parts, "to "+string(appendText(nil, d.Topic)))
+	parts = append(parts, strconv.Itoa(e.Received)+" bytes out")
+	if e.Topic != "" {
+		parts = append(parts, "to "+string(appendText(nil, e.Topic)))
 	}
-	if len(d.Watchers) > 0 {
+	if len(e.Notified) > 0 {
 		names := "notified"
-		for _, w := range d.Watchers {
+		for _, w := range e.Notified {
 			names += " " + Word(w)
 		}
 		parts = append(parts, names)

@@ -6,27 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sscli/sscli/observe"
 )
-
-// A Seen is a command of a client and its reply, for [Options.Observe]. It is valid until that
-// function returns.
-type Seen struct {
-	Who  *Caller
-	Name string // of the command, in lower case, such as set or config|get; at most 32 bytes if it is unknown
-
-	// Keys are the keys among the arguments. Value is the argument that is set or compared, and
-	// Options are the other arguments after the key. Value and Options are nil unless the
-	// command has exactly one key: other arguments may be a password.
-	Keys    [][]byte
-	Value   []byte
-	Options [][]byte
-
-	Reply   []byte // RESP2 or RESP3, as the client chose; of a reply that is sent in parts only the beginning
-	Version []byte // of a remote store's reply; empty: none
-	Took    time.Duration
-	Store   bool // the command uses the store
-	Locked  bool // the Local is locked
-}
 
 // observe passes a command and its reply to Options.Observe. cmd is nil if the command is
 // unknown; began is zero if it was refused.
@@ -34,26 +16,35 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	if c.s.opts.Observe == nil {
 		return
 	}
-	s := Seen{Who: &c.who, Reply: c.w[min(c.mark, len(c.w)):], Version: c.version, Locked: c.locked}
+	reply := c.w[min(c.mark, len(c.w)):]
 	if c.sentHead != nil {
-		s.Reply = c.sentHead
+		reply = c.sentHead // of a reply that is sent in parts
+	}
+	e := observe.Event{
+		Op: observe.Request, Time: time.Now(), Port: "redis", Client: c.who.ID, User: c.who.User,
+		Received: len(reply), Version: string(c.version),
 	}
 	c.version = nil
 	if !began.IsZero() {
-		s.Took = time.Since(began)
+		e.Took = time.Since(began)
 	}
 	if cmd == nil {
-		s.Name = strings.ToLower(printable(args[0], 32))
+		e.Verb = strings.ToLower(printable(args[0], 32))
 	} else {
-		s.Name, s.Store = cmd.fullName(), cmd.flags&usesStore != 0
-		s.arguments(cmd, args)
+		e.Verb = cmd.fullName() // such as set or config|get
+		setArguments(&e, cmd, args)
 	}
-	c.s.opts.Observe(s)
+	setOutcome(&e, reply)
+	e.Minor = (cmd == nil || cmd.flags&usesStore == 0) && e.Outcome != observe.Refused
+	c.s.opts.Observe(e, c.locked)
 }
 
-// arguments sets Keys, Value and Options.
-func (s *Seen) arguments(cmd *command, args [][]byte) {
-	s.Keys = slices.Collect(cmd.keysOf(args))
+// setArguments sets Keys, Value and Options. Value and Options stay nil unless the command has
+// exactly one key: other arguments may be a password.
+func setArguments(e *observe.Event, cmd *command, args [][]byte) {
+	for key := range cmd.keysOf(args) {
+		e.Keys = append(e.Keys, string(key))
+	}
 	if cmd.keys != oneKey {
 		return
 	}
@@ -66,36 +57,38 @@ func (s *Seen) arguments(cmd *command, args [][]byte) {
 	}
 	for i := 2; i < len(args); i++ {
 		if i == at {
-			s.Value = args[i]
+			e.Value = args[i]
 		} else {
-			s.Options = append(s.Options, args[i])
+			e.Options = append(e.Options, args[i])
 		}
 	}
 }
 
-// Refused returns the text of the reply, and whether it is an error.
-func (s *Seen) Refused() (text string, refused bool) {
-	if len(s.Reply) == 0 || s.Reply[0] != '-' {
-		return "", false
+// setOutcome sets Outcome, Cause and Result.
+func setOutcome(e *observe.Event, reply []byte) {
+	if len(reply) > 0 && reply[0] == '-' {
+		text := strings.TrimPrefix(firstLine(reply[1:]), "ERR ")
+		text, _, _ = strings.Cut(text, ", with args beginning with") // one may be a password
+		e.Outcome, e.Cause = observe.Refused, text
+	} else if cause, missed := missed(e, string(reply)); missed {
+		e.Outcome, e.Cause = observe.No, cause
+	} else {
+		e.Outcome, e.Result = observe.OK, result(reply)
 	}
-	text = strings.TrimPrefix(firstLine(s.Reply[1:]), "ERR ")
-	text, _, _ = strings.Cut(text, ", with args beginning with") // one may be a password
-	return text, true
 }
 
-// Missed reports whether the reply means that a key is missing or that a condition was not met.
-// why says which.
-func (s *Seen) Missed() (why string, missed bool) {
-	reply := string(s.Reply)
+// missed reports whether a reply means that a key is missing or a condition was not met, and
+// which of them.
+func missed(e *observe.Event, reply string) (cause string, missed bool) {
 	null := reply == "$-1\r\n" || reply == "_\r\n" || reply == "*-1\r\n"
-	switch s.Name {
+	switch e.Verb {
 	case "get", "getdel", "getex", "ss.get", "ss.version":
 		return "missing", null
 	case "set":
-		if null && s.hasOption("nx") {
+		if null && hasOption(e, "nx") {
 			return "exists", true
 		}
-		return "missing", null && s.hasOption("xx")
+		return "missing", null && hasOption(e, "xx")
 	case "setnx", "msetnx":
 		return "exists", reply == ":0\r\n"
 	case "del", "unlink", "exists", "touch", "delex", "delifeq", "ss.del":
@@ -113,35 +106,28 @@ func (s *Seen) Missed() (why string, missed bool) {
 	return "", false
 }
 
-func (s *Seen) hasOption(lower string) bool {
-	return slices.ContainsFunc(s.Options, func(o []byte) bool { return equalFold(o, lower) })
+func hasOption(e *observe.Event, lower string) bool {
+	return slices.ContainsFunc(e.Options, func(o []byte) bool { return equalFold(o, lower) })
 }
 
-// Summary returns the reply in a few words: a status or a number itself, and the size of other
-// replies.
-func (s *Seen) Summary() string {
-	if len(s.Reply) == 0 {
+// result returns a reply in a few words: a status or a number as it is, the size of anything
+// longer.
+func result(reply []byte) string {
+	if len(reply) == 0 {
 		return "no reply"
 	}
-	line := firstLine(s.Reply[1:])
+	line := firstLine(reply[1:])
 	n, err := strconv.Atoi(line)
-	switch kind := s.Reply[0]; {
+	switch kind := reply[0]; {
 	case kind == '_', n < 0 && kind != ':':
 		return "nil"
 	case err != nil, kind == ':':
 		return line
 	case kind == '$', kind == '=':
-		return count(n, "byte")
+		return observe.Count(n, "byte")
 	default:
-		return count(n, "item")
+		return observe.Count(n, "item")
 	}
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return strconv.Itoa(n) + " " + what
 }
 
 // firstLine returns a line of a reply without its end.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sscli/sscli/observe"
 )
 
 // Options configure a [Server].
@@ -37,9 +39,9 @@ type Options struct {
 
 	Log *slog.Logger // nil: silent
 
-	// Observe is called after each command that was run or refused. If the command used a Local,
-	// the Local is locked. Observe must not call the server. Nil: not called.
-	Observe func(Seen)
+	// Observe is called after each command that was run or refused. locked reports whether the
+	// Local is locked. Observe must not call the server. Nil: not called.
+	Observe func(e observe.Event, locked bool)
 }
 
 // A Server serves Redis clients. Several goroutines may call its methods.

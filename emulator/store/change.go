@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/observe"
 )
 
 // Cause is why a key changed. A notification does not say (protocol.md 2.6).
@@ -75,7 +76,7 @@ func (s *Store) Apply(w Write) (refusal string) {
 		s.notifySet(e)
 		version = e.Version()
 	}
-	s.observeChange(Applied, w.ClientID, w.Username, w.Key, version, n)
+	s.observeChange(observe.Apply, w.ClientID, w.Username, w.Key, version, n)
 	return ""
 }
 

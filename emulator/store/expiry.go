@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"time"
+
+	"github.com/sscli/sscli/observe"
 )
 
 // Expire reads the clock, removes the keys that have expired and queues the notifications of
@@ -23,7 +25,7 @@ func (s *Store) expire(r ref) {
 	}
 	key, n := bytes.Clone(s.index.entry(r).Key()), len(s.queued(0))
 	version := s.remove(r, CauseExpired, "", hlc{})
-	s.observeChange(Expired, "", "", key, version, n)
+	s.observeChange(observe.Expire, "", "", key, version, n)
 }
 
 // NextExpiry returns when the next key expires, on the store's clock.

@@ -2,48 +2,12 @@ package store
 
 import (
 	"cmp"
+	"strconv"
+	"strings"
 	"time"
-)
 
-// An Observation is the outcome of a request, or another change of the store, for
-// [Options.Observe].
-type Observation struct {
-	Kind               ObservationKind
-	Time               time.Time // on the store's clock
-	ClientID, Username string    // who asked; empty for an expiry
-
-	Request *Request // of Requested; else nil
-	Words   [][]byte // of Request; nil: its payload is no request
-	Reply   []byte   // payload of the reply
-	Key     []byte   // of Applied and Expired
-
-	Outcome Outcome
-	Cause   string // why the outcome is this one; may be empty
-	Version []byte // of the reply, or of the change; empty: none
-
-	// Notified are the notifications that the request or change has queued.
-	Notified []Notification
-}
-
-// ObservationKind is what an [Observation] is about. Owners of a store may have others.
-type ObservationKind string
-
-// The kinds of observations of a store.
-const (
-	Requested ObservationKind = "request" // by [Store.Do]
-	Applied   ObservationKind = "apply"   // by [Store.Apply]
-	Expired   ObservationKind = "expire"  // of a key
-)
-
-// Outcome is the outcome of a request.
-type Outcome string
-
-// The outcomes.
-const (
-	OutcomeOK      Outcome = "ok"      // the store did what was asked for
-	OutcomeNo      Outcome = "no"      // a condition was not met, or the key was missing
-	OutcomeRefused Outcome = "refused" // the reply is an error
-	OutcomeIgnored Outcome = "ignored" // no reply
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/observe"
 )
 
 // The causes of outcomes.
@@ -65,27 +29,80 @@ func (s *Store) queued(n int) []Notification {
 	return s.queue.notes[n:]
 }
 
+// Event describes a request that came at a time, without its outcome.
+func (r Request) Event(at time.Time) observe.Event {
+	e := observe.Event{
+		Op: observe.Request, Time: at, Client: r.ClientID, User: r.Username,
+		Fence: string(r.Fence), Clock: string(r.Timestamp), Sent: len(r.Payload),
+	}
+	words, err := wire.ParseRequest(r.Payload)
+	if err != nil || len(words) == 0 {
+		return e
+	}
+	e.Verb, e.Options = strings.ToLower(string(words[0])), words[1:]
+	if len(e.Options) > 0 && e.Verb != "scan" {
+		e.Keys, e.Options = []string{string(e.Options[0])}, e.Options[1:]
+	}
+	if len(e.Options) > 0 && (e.Verb == "set" || e.Verb == "vdel") {
+		e.Value, e.Options = e.Options[0], e.Options[1:]
+	}
+	return e
+}
+
 // answerObserved is answer, and reports the request.
 func (s *Store) answerObserved(c *call) Response {
 	n := len(s.queued(0))
 	r := s.answer(c)
-	req := *c.Request // a copy, so that requests are on the heap only when there is an observer
-	s.opts.Observe(Observation{
-		Kind: Requested, Time: s.now, ClientID: c.ClientID, Username: c.Username,
-		Request: &req, Words: c.words, Reply: r.Payload[len(c.dst):],
-		Outcome: cmp.Or(c.outcome, OutcomeOK), Cause: c.cause, Version: r.Version, Notified: s.queued(n),
-	})
+	e := c.Event(s.now)
+	e.Outcome, e.Cause, e.Version, e.Notified = cmp.Or(c.outcome, observe.OK), c.cause, string(r.Version), s.notified(n)
+	reply := r.Payload[len(c.dst):]
+	if e.Received = len(reply); e.Outcome == observe.OK {
+		e.Result = result(e.Verb, reply)
+	}
+	s.opts.Observe(e)
 	return r
+}
+
+// result returns the reply to a request in a few words.
+func result(verb string, payload []byte) string {
+	reply, err := wire.ParseReply(payload)
+	if err != nil {
+		return ""
+	}
+	switch v := reply.Value; {
+	case v.Kind == wire.Blob:
+		return observe.Count(len(v.Text), "byte")
+	case v.Kind == wire.Array && len(v.Items) > 0: // of SCAN: the page, and how to go on
+		return observe.Count(len(v.Items[0].Items), "key")
+	case v.Kind == wire.Array:
+		return "0 keys"
+	case v.Kind != wire.Integer:
+		return string(v.Text)
+	case verb == "del" || verb == "vdel":
+		return "deleted"
+	case verb == "keynotify":
+		return "stopped"
+	default:
+		return strconv.FormatInt(v.Int, 10)
+	}
+}
+
+// notified returns the clients of the notifications from the n-th on that were not taken yet.
+func (s *Store) notified(n int) (clients []string) {
+	for _, note := range s.queued(n) {
+		clients = append(clients, note.ClientID)
+	}
+	return clients
 }
 
 // observeChange reports a change that no request made. n notifications were queued before
 // it.
-func (s *Store) observeChange(kind ObservationKind, clientID, username string, key, version []byte, n int) {
+func (s *Store) observeChange(op observe.Op, clientID, username string, key, version []byte, n int) {
 	if s.opts.Observe == nil {
 		return
 	}
-	s.opts.Observe(Observation{
-		Kind: kind, Time: s.now, ClientID: clientID, Username: username,
-		Key: key, Outcome: OutcomeOK, Version: version, Notified: s.queued(n),
+	s.opts.Observe(observe.Event{
+		Op: op, Time: s.now, Client: clientID, User: username,
+		Keys: []string{string(key)}, Outcome: observe.OK, Version: string(version), Notified: s.notified(n),
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/observe"
 )
 
 // The replies of the verbs (protocol.md 2.3). Those with a choice of causes are given one, which
@@ -17,7 +18,7 @@ func (s *Store) ok(c *call, cause string) Response {
 func (s *Store) count(c *call, n int64, cause string) Response {
 	c.cause = cause
 	if n <= 0 {
-		c.outcome = OutcomeNo
+		c.outcome = observe.No
 	}
 	if n == -1 && s.opts.Variants.BareMinusOne {
 		return Response{Payload: append(c.dst, "-1\r\n"...)}
@@ -26,7 +27,7 @@ func (s *Store) count(c *call, n int64, cause string) Response {
 }
 
 func (s *Store) null(c *call) Response {
-	c.outcome, c.cause = OutcomeNo, causeMissing
+	c.outcome, c.cause = observe.No, causeMissing
 	if s.opts.Variants.NullUnderscore {
 		return Response{Payload: append(c.dst, "_\r\n"...)}
 	}
@@ -42,7 +43,7 @@ func (s *Store) blob(c *call, value []byte) Response {
 }
 
 func (s *Store) refuse(c *call, text string) Response {
-	c.outcome, c.cause = OutcomeRefused, text
+	c.outcome, c.cause = observe.Refused, text
 	payload := wire.AppendError(c.dst, text)
 	if s.opts.Variants.ErrorColon {
 		payload = append(append(append(c.dst, "-ERR: "...), text...), "\r\n"...)

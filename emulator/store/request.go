@@ -1,6 +1,9 @@
 package store
 
-import "github.com/sscli/sscli/client/wire"
+import (
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/observe"
+)
 
 // A Request is one request to the store. The store changes none of its slices and keeps
 // none.
@@ -37,7 +40,7 @@ type call struct {
 	timestamp hlc // zero if none came
 	fence     hlc // zero if no fencing token came
 
-	outcome Outcome // "" stands for OutcomeOK
+	outcome observe.Outcome // "" stands for observe.OK
 	cause   string
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/observe"
 )
 
 // Options configure a [Store]. The zero value is a store without limits on the present
@@ -30,9 +31,9 @@ type Options struct {
 	Changed func(*Change)
 
 	// Observe is called for each request, each write of [Store.Apply] that was not refused,
-	// and each expiry, in order, after Changed; it may be nil. The slices of the Observation are
+	// and each expiry, in order, after Changed; it may be nil. The slices of the Event are
 	// valid during the call. It must not call the store.
-	Observe func(Observation)
+	Observe func(observe.Event)
 
 	Variants Variants
 }

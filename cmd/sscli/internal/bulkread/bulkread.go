@@ -11,7 +11,7 @@
 //     keys there are.
 //   - A key that the store refuses is an entry with an error; the other keys are still read.
 //   - Reading survives a lost connection, for Options.Timeout: a GET and a page of SCAN can be
-//     requested again. The user is told of the outage.
+//     requested again. A message reports the outage.
 //
 // Not promised: that all values are of one moment. The store has no snapshots.
 package bulkread
@@ -43,8 +43,8 @@ func (e Entry) WrittenSince(t time.Time) bool {
 	return !e.Version.IsZero() && !e.Version.Time().Before(t.Truncate(time.Millisecond))
 }
 
-// Keys are the keys to read: entries with a Key, and an Old if there is something to compare
-// with. An error comes last, and ends the reading.
+// Keys are the keys to read: entries with a Key, and with Old if the key is compared. An error
+// comes last and ends the reading.
 type Keys func(r *Reader) iter.Seq2[Entry, error]
 
 // List returns keys that are known.
@@ -111,14 +111,14 @@ func Join(sources ...Keys) Keys {
 // Options are the options of [Read].
 type Options struct {
 	App     *app.App      // reports outages on standard error
-	Timeout time.Duration // how long a lost connection may stay away; 0 for client.DefaultTimeout
+	Timeout time.Duration // how long to wait for a lost connection; 0 for client.DefaultTimeout
 	Context string        // the name of the store's context in messages; empty: not named
 }
 
 // Window is the number of GETs that may be in flight.
 const Window = 64
 
-// A Reader reads entries. Its methods are for one goroutine.
+// A Reader reads entries. Only one goroutine may call its methods.
 type Reader struct {
 	session   *client.Session
 	options   Options
@@ -136,7 +136,7 @@ type request struct {
 	sent  time.Time
 	reply *client.InFlight // nil if nothing was sent
 	err   error            // why nothing was sent
-	end   error            // of the keys: there are no more
+	end   error            // the error that ended the keys, or io.EOF; nil for a key
 }
 
 // Read begins to read. Call Close when done.

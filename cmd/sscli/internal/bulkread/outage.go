@@ -41,7 +41,7 @@ const (
 	maxPause   = 2 * time.Second
 )
 
-// wait waits before a request that was sent at a time, and ended with err, is sent again. It
+// wait waits until a request can be sent again, which was sent at a time and ended with err. It
 // returns false if the request must not be sent again: err is not about the connection or is
 // permanent, the connection has been away for too long, or ctx ends.
 func (r *reconnect) wait(ctx context.Context, sent time.Time, err error) bool {

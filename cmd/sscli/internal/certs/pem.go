@@ -72,7 +72,7 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 	}
 	key, err := parseKey(der)
 	if err != nil && legacy {
-		return nil, errKeyPassword // with one wrong password in 256 the padding looks right
+		return nil, errKeyPassword // about one wrong password in 256 passes the check of the padding
 	}
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 	return signer(key)
 }
 
-// keyError returns errKeyPassword for a wrong password, and else err.
+// keyError returns errKeyPassword if err means a wrong password, and err otherwise.
 func keyError(err error) error {
 	// pkcs8 has no error value for a wrong password.
 	if errors.Is(err, x509.IncorrectPasswordError) || strings.HasSuffix(err.Error(), "incorrect password") {
@@ -89,7 +89,7 @@ func keyError(err error) error {
 	return err
 }
 
-// parseKey reads an unencrypted key in DER, in any of the three usual forms.
+// parseKey reads an unencrypted key in DER: PKCS #8, PKCS #1 or SEC 1.
 func parseKey(der []byte) (any, error) {
 	if key, err := x509.ParsePKCS8PrivateKey(der); err == nil {
 		return key, nil

@@ -72,10 +72,10 @@ func (s SelfSigned) Prepare() (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(s.path("server.crt"), s.path("server.key"))
 }
 
-// A signingCA is a CA that can sign if it has its key.
+// A signingCA is a CA. It can sign only if it has its key.
 type signingCA struct {
 	cert *x509.Certificate
-	key  crypto.Signer // nil if there is none
+	key  crypto.Signer // nil if it cannot sign
 }
 
 // readAuthority reads the CA, or makes one.
@@ -123,7 +123,7 @@ func (s SelfSigned) newAuthority() (signingCA, error) {
 	return s.issue("ca", template, signingCA{})
 }
 
-// certificate makes NAME.crt and NAME.key, unless they are there and valid.
+// certificate makes NAME.crt and NAME.key, unless both exist and are valid.
 func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x509.ExtKeyUsage) error {
 	crt := s.path(name + ".crt")
 	text, err := os.ReadFile(crt)
@@ -165,7 +165,7 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 	return err
 }
 
-// flaw returns why a certificate has to be made again, or "".
+// flaw returns why a certificate must be replaced, or "".
 func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) string {
 	if s.Now.Before(cert.NotBefore) || !s.Now.Before(cert.NotAfter) {
 		return "has expired"
@@ -185,7 +185,8 @@ func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) st
 	return ""
 }
 
-// issue writes NAME.key and NAME.crt, signed by ca, or by itself if ca has no certificate.
+// issue writes NAME.key and NAME.crt. The certificate is signed by ca, or by its own key if ca
+// has no certificate.
 func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA) (signingCA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -23,7 +23,7 @@ func (l *layer) namesBroker() (flag string, ok bool) {
 }
 
 // context finds the context to use. It returns the layer as named if a flag names the context,
-// which then goes before the SSCLI_ variables, else as chosen, which goes after them. A flag or
+// and as chosen otherwise: named precedes the SSCLI_ variables, chosen follows them. A flag or
 // a variable that names a broker hides a chosen context as a whole: its users, tokens and
 // certificates are for its own broker.
 func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), flags, vars *layer) (named, chosen *layer) {
@@ -43,7 +43,7 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 	voided = voided && !byFlag
 	all, file, err := Load(fs, env)
 	if err != nil {
-		if !voided { // else the file is not used
+		if !voided { // otherwise the file does not matter
 			r.fail(err)
 		}
 		return nil, nil

@@ -37,10 +37,10 @@ type Context struct {
 
 // An UnknownContextError is a name without a context.
 type UnknownContextError struct {
-	Source string   // the flag, variable or command that named it
+	Source string   // the flag, variable or command with the name
 	Name   string   // the name
 	File   string   // the file of contexts
-	Near   []string // similar names that are there
+	Near   []string // similar names in the file
 }
 
 func (e *UnknownContextError) Error() string {

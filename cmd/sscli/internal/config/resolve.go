@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Settings are what the user configured. The zero value of a field means that nothing sets it.
+// Settings are what the user configured. A field that nothing sets has its zero value.
 type Settings struct {
 	Context     string   // the name of the context in use; empty if none
 	ContextFile string   // the file that holds it
 	Protected   bool     // the context asks before each write
-	Choices     []string // the contexts that could be used if none is; nil if one is, or none is wanted
+	Choices     []string // the contexts to choose from; nil if one is in use, or the user wants none
 	Override    Override // the chosen context that variables override
 
 	Embedded  bool     // use an emulator inside this process in place of a broker
@@ -58,7 +58,7 @@ type Settings struct {
 
 // A NoBrokerError says that no source names a broker.
 type NoBrokerError struct {
-	Contexts []string // that could have been chosen, sorted
+	Contexts []string // the contexts to choose from, sorted
 }
 
 func (e *NoBrokerError) Error() string {
@@ -123,8 +123,8 @@ func (l *layer) set(flag, value, source string) {
 }
 
 // Resolve combines the flags with the environment and the contexts. The error is an *[Error], a
-// *[FileError] or an *[UnknownContextError]; the settings are valid as far as they are known
-// then, so that the error can be printed in the form of output that was asked for. It is not an
+// *[FileError] or an *[UnknownContextError]; the settings that
+// could be read are valid even then, so that the error is printed in the requested form. It is not an
 // error if nothing names a broker: see [Settings.Broker].
 //
 // The file of contexts is read only if it can matter.
@@ -278,8 +278,8 @@ func (r *resolver) each(which func(setting) bool) {
 	}
 }
 
-// wantTLS refuses a flag that has no effect without TLS. A variable is for all connections, and
-// is ignored without TLS.
+// wantTLS refuses a flag that has no effect without TLS. A variable is meant for all
+// connections, so without TLS it is ignored.
 func (r *resolver) wantTLS(flag string) {
 	if r.out.Sources[flag] == "--"+flag && r.out.Address != "" && !r.out.TLS {
 		r.bad(flag, "without TLS: want --tls or mqtts://")

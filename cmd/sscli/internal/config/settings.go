@@ -12,21 +12,22 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// A setting is a row of the one table of settings. Flags, environment, contexts, `context
-// show`, help, completion and the environment of a child process are made from it.
+// A setting is a row of the table of settings, from which come the flags, their help and
+// completion, the variables, the keys of contexts, `context show` and the environment of a child
+// process.
 type setting struct {
 	flag, short string // flag is the key in a context too
 	value       string // the name of the value in help; empty for a switch
 	usage       string
-	heading     string // in help, above this setting and those after it; empty: no new one
+	heading     string // the heading in help that begins with this setting; empty: no new heading
 	env, aio    string // the SSCLI_ and AIO_ variables; empty if there is none
 	scope       scope
 	group       group
-	words       []string // the possible values; one that ends in = is a beginning
+	words       []string // the possible values; one that ends in = is a prefix
 
 	// into returns a pointer to the field that holds the value: a *string, *bool, *Level,
-	// *time.Duration or **url.URL. `context show` leaves out a zero value. nil if the value
-	// becomes a part of another field.
+	// *time.Duration or **url.URL. `context show` leaves out a zero value. into is nil if the
+	// value becomes a part of another field.
 	into func(*Settings) any
 
 	replaces []string // the flags that it replaces in a context
@@ -39,7 +40,7 @@ type scope int
 const (
 	scopeConnection scope = iota // the connection: allowed in a context, not on a line of a shell
 	scopeRequest                 // each request: allowed in a context and on a line
-	scopeRun                     // how sscli runs: not in a context, but on a line
+	scopeRun                     // how sscli runs: allowed on a line, not in a context
 	scopeContext                 // which context to use: allowed in neither
 )
 

@@ -1,74 +1,61 @@
 package requestlog
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
-	"strconv"
+	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 )
 
 // Logger returns a logger for servers. It prints warnings with [app.App.Warn] and information
 // with [app.App.Inform]; debug records only with -vv.
-func Logger(a *app.App) *slog.Logger { return slog.New(logHandler{app: a}) }
+func Logger(a *app.App) *slog.Logger {
+	h := &logHandler{app: a}
+	h.with = func(out *bytes.Buffer) slog.Handler {
+		return slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: onlyAttrs})
+	}
+	return slog.New(h)
+}
+
+// onlyAttrs removes what every record has, and attributes that are nil.
+func onlyAttrs(groups []string, a slog.Attr) slog.Attr {
+	builtin := len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey)
+	if builtin || a.Value.Kind() == slog.KindAny && a.Value.Any() == nil {
+		return slog.Attr{}
+	}
+	return a
+}
 
 // A logHandler prints a record as its message with the attributes as NAME=VALUE.
 type logHandler struct {
-	app   *app.App
-	attrs []slog.Attr
-	group string // prefix of names
+	app  *app.App
+	with func(out *bytes.Buffer) slog.Handler // writes attributes to out
 }
 
-func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
+func (h *logHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo && !h.app.Settings.Quiet || h.app.Settings.Verbose > 1
 }
 
-func (h logHandler) Handle(_ context.Context, r slog.Record) error {
-	line := []byte(r.Message)
-	for _, a := range h.attrs {
-		line = appendAttr(line, "", a)
+func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
+	var attrs bytes.Buffer
+	if err := h.with(&attrs).Handle(ctx, r); err != nil {
+		return err
 	}
-	r.Attrs(func(a slog.Attr) bool {
-		line = appendAttr(line, h.group, a)
-		return true
-	})
+	line := strings.TrimSpace(r.Message + " " + attrs.String())
 	if r.Level >= slog.LevelWarn {
-		h.app.Warn(string(line), "")
+		h.app.Warn(line, "")
 	} else {
-		h.app.Inform(string(line))
+		h.app.Inform(line)
 	}
 	return nil
 }
 
-// appendAttr appends an attribute, unless its value is nil.
-func appendAttr(line []byte, group string, a slog.Attr) []byte {
-	a.Value = a.Value.Resolve()
-	if a.Equal(slog.Attr{}) || a.Value.Kind() == slog.KindAny && a.Value.Any() == nil {
-		return line
-	}
-	text := a.Value.String()
-	for _, r := range text {
-		if r <= ' ' || r == '"' {
-			text = strconv.Quote(text)
-			break
-		}
-	}
-	return append(line, " "+group+a.Key+"="+text...)
+func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &logHandler{h.app, func(out *bytes.Buffer) slog.Handler { return h.with(out).WithAttrs(attrs) }}
 }
 
-func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	all := append([]slog.Attr{}, h.attrs...)
-	for _, a := range attrs {
-		a.Key = h.group + a.Key
-		all = append(all, a)
-	}
-	h.attrs = all
-	return h
-}
-
-func (h logHandler) WithGroup(name string) slog.Handler {
-	if name != "" {
-		h.group += name + "."
-	}
-	return h
+func (h *logHandler) WithGroup(name string) slog.Handler {
+	return &logHandler{h.app, func(out *bytes.Buffer) slog.Handler { return h.with(out).WithGroup(name) }}
 }

@@ -18,21 +18,16 @@
 package requestlog
 
 import (
-	"strconv"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/redis"
+	"github.com/sscli/sscli/observe"
 )
 
 // Flags are the flags of a log.
@@ -76,147 +71,16 @@ func (f Flags) Open(a *app.App) (*Log, error) {
 	return &Log{detailed: level > 1, out: out}, nil
 }
 
-// print writes a line. An error is ignored: there is no place left to report it.
-func (l *Log) print(e format.LogEvent) {
+// Observe writes an event. An error is ignored: there is no place left to report it.
+func (l *Log) Observe(e observe.Event) {
+	if e.Op == observe.Apply || e.Minor && !l.detailed {
+		return
+	}
+	line := format.LogEvent{Event: e, Detailed: l.detailed}
+	if v, err := client.ParseVersion(e.Version); err == nil { // else there is none
+		line.Parsed = v
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.out.Print(e)
-}
-
-// Engine writes what the store of [emulator.Attach] observed.
-func (l *Log) Engine(o emulator.StoreObservation) {
-	l.Observe(emulator.Observation{StoreObservation: o})
-}
-
-// Command writes a command of a Redis client on a store in another process.
-func (l *Log) Command(seen redis.Seen) {
-	o := emulator.Observation{Redis: &seen, Took: seen.Took}
-	o.Kind, o.Time, o.ClientID, o.Username, o.Version = emulator.ObservedRedis, time.Now(), seen.Who.ID, seen.Who.User, seen.Version
-	l.Observe(o)
-}
-
-// Observe writes what an emulator observed.
-func (l *Log) Observe(o emulator.Observation) {
-	e := format.LogEvent{
-		Time: o.Time, Client: o.ClientID, User: o.Username,
-		Outcome: string(o.Outcome), Cause: o.Cause, Notified: len(o.Notified),
-		Remote: o.Remote, Protocol: map[byte]string{5: "MQTT 5", 4: "MQTT 3.1.1"}[o.MQTT], Reason: o.Reason,
-	}
-	if v, err := client.ParseVersion(string(o.Version)); err == nil { // else there is none
-		e.Version = v
-	}
-	switch o.Kind {
-	case emulator.ObservedRequest, emulator.ObservedRedis:
-		l.request(e, o)
-		return
-	case emulator.ObservedExpiry:
-		e.Op, e.Keys, e.Outcome = "expire", []string{string(o.Key)}, ""
-	case emulator.ObservedRefusal:
-		e.Op = "refuse"
-	case emulator.ObservedConnect, emulator.ObservedDisconnect:
-		if !l.detailed {
-			return
-		}
-		e.Op = string(o.Kind)
-	default:
-		return
-	}
-	l.print(e)
-}
-
-// request writes a request, of the store's protocol or of a Redis client.
-func (l *Log) request(e format.LogEvent, o emulator.Observation) {
-	e.Op = "request"
-	var d format.RequestDetail
-	if l.detailed {
-		e.Detail = &d
-	}
-	d.Took, d.Topic, d.Received = o.Took, o.Topic, len(o.Reply)
-	for _, n := range o.Notified {
-		d.Watchers = append(d.Watchers, n.ClientID)
-	}
-	if o.Redis == nil {
-		describeRequest(&e, &d, o)
-	} else if !describeCommand(&e, &d, o.Redis) && !l.detailed {
-		return
-	}
-	l.print(e)
-}
-
-// describeRequest describes a request of the store's protocol.
-func describeRequest(e *format.LogEvent, d *format.RequestDetail, o emulator.Observation) {
-	e.Fence, d.Sent, d.Clock = string(o.Request.Fence), len(o.Request.Payload), string(o.Request.Timestamp)
-	if len(o.Words) == 0 {
-		return
-	}
-	e.Verb = strings.ToLower(string(o.Words[0]))
-	rest := o.Words[1:]
-	if len(rest) > 0 && e.Verb != "scan" {
-		e.Keys, rest = []string{string(rest[0])}, rest[1:]
-	}
-	if len(rest) > 0 && (e.Verb == "set" || e.Verb == "vdel") {
-		d.Value, rest = append([]byte{}, rest[0]...), rest[1:]
-	}
-	e.Options = words(rest)
-	if o.Outcome == emulator.OutcomeOK {
-		e.Result = result(e.Verb, o.Reply)
-	}
-}
-
-// describeCommand describes a command of a Redis client. It returns false if the command has
-// nothing to do with the store.
-func describeCommand(e *format.LogEvent, d *format.RequestDetail, seen *redis.Seen) bool {
-	e.Port, e.Verb, e.Options = "redis", seen.Name, words(seen.Options)
-	for _, k := range seen.Keys {
-		e.Keys = append(e.Keys, string(k))
-	}
-	d.Value, d.Received = seen.Value, len(seen.Reply)
-	text, refused := seen.Refused()
-	why, missed := seen.Missed()
-	switch {
-	case refused:
-		e.Outcome, e.Cause = string(emulator.OutcomeRefused), text
-	case missed:
-		e.Outcome, e.Cause = string(emulator.OutcomeNo), why
-	default:
-		e.Outcome, e.Result = string(emulator.OutcomeOK), seen.Summary()
-	}
-	return seen.Store || refused
-}
-
-// words joins words as one types them.
-func words(all [][]byte) string {
-	typed := make([]string, len(all))
-	for i, w := range all {
-		typed[i] = format.BriefWord(w)
-	}
-	return strings.Join(typed, " ")
-}
-
-// result is a reply in a few words.
-func result(verb string, payload []byte) string {
-	reply, err := wire.ParseReply(payload)
-	if err != nil {
-		return ""
-	}
-	switch v := reply.Value; v.Kind {
-	case wire.Blob:
-		return format.Count(len(v.Text), "byte")
-	case wire.Array:
-		keys := 0
-		if len(v.Items) > 0 { // of SCAN: the page, and how to go on
-			keys = len(v.Items[0].Items)
-		}
-		return format.Count(keys, "key")
-	case wire.Integer:
-		switch verb {
-		case "del", "vdel":
-			return "deleted"
-		case "keynotify":
-			return "stopped"
-		}
-		return strconv.FormatInt(v.Int, 10)
-	default:
-		return string(v.Text)
-	}
+	_ = l.out.Print(line)
 }

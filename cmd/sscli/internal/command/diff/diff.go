@@ -87,7 +87,7 @@ the names of the keys, and of their values only those that are being compared.`,
 		},
 	}
 	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
-	// An error says that there is no such flag.
+	// The only error is that the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("to", func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		return complete.ContextNames(a, cmd, part)
 	})
@@ -138,8 +138,8 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 	})
 }
 
-// fileEntries returns the lines of a file. Of the lines with the same key, an import leaves the
-// last in the store.
+// fileEntries returns the lines of a file. If several lines have the same key, the last one
+// counts, as in an import.
 func (d *differ) fileEntries(ctx context.Context, file io.Reader) iter.Seq2[bulkread.Entry, error] {
 	return func(yield func(bulkread.Entry, error) bool) {
 		for line, err := range lineinput.Entries(ctx, file, 1) {

@@ -28,7 +28,7 @@ func newDocument(value []byte) (d document, ok bool) {
 	if d.isJSON && json.Compact(&packed, value) == nil && bytes.Equal(packed.Bytes(), value) && json.Indent(&indented, value, "", "  ") == nil {
 		d.compact, d.text = true, indented.Bytes()
 	}
-	// Many editors end each file with a newline, asked or not.
+	// Many editors add a newline at the end of a file.
 	if !bytes.HasSuffix(d.text, []byte("\n")) {
 		d.newline = true
 		d.text = append(d.text[:len(d.text):len(d.text)], '\n')

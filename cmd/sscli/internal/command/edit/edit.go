@@ -173,8 +173,8 @@ func (e *editing) read(ctx context.Context) (client.GetResult, error) {
 	return r, nil
 }
 
-// writeFile writes the text for the editor to a new file that only this user can read. Its name
-// begins as the key does.
+// writeFile writes the text for the editor to a new file that only this user can read. The name
+// of the file begins like the key.
 func (e *editing) writeFile() error {
 	dir, err := os.MkdirTemp("", "sscli-edit-")
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/observe"
 	"github.com/sscli/sscli/redis"
 )
 
@@ -151,7 +152,7 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 		return err
 	}
 	if log != nil {
-		o.Observe = log.Command
+		o.Observe = func(e observe.Event, _ bool) { log.Observe(e) }
 	}
 	if err := a.Confirm(ctx, "let Redis clients write"); err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// defaultInflight is the number of writes under way, unless --inflight says otherwise.
+// defaultInflight is the number of writes in flight without --inflight.
 const defaultInflight = 64
 
 // New returns the command `sscli import`.
@@ -84,8 +84,8 @@ Whether a fencing token would pass cannot be known without writing.`,
 	return cmd
 }
 
-// stopped says where an import with a line to continue from stopped. Lines that were under way
-// then have had their results, and count as done if they were applied or exist already.
+// stopped reports where an import stopped that can be continued. Lines that were in flight have
+// their results by then, and count as done if they were applied or exist already.
 func stopped(sum format.BatchSummary) string {
 	later := 0
 	for _, r := range sum.Ahead {

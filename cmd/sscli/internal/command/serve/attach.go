@@ -39,8 +39,8 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	return nil
 }
 
-// checkListen returns a usage error for flags of a connection, which only --attach makes.
-// Variables and contexts are for other commands, so they do not matter.
+// checkListen returns a usage error for connection flags, which only --attach uses. It ignores
+// variables and contexts, because they are meant for other commands.
 func checkListen(fs *pflag.FlagSet) error {
 	for _, name := range config.ConnectionFlags() {
 		if !fs.Changed(name) {
@@ -83,7 +83,7 @@ func attach(ctx context.Context, a *app.App, f serveFlags) error {
 	return a.WithBroker(func(o client.Options) error { return attachTo(ctx, a, o, f, served) })
 }
 
-// attachTo is attach with the options to reach the broker with.
+// attachTo is attach with the options of the connection to the broker.
 func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, served emulator.Options) error {
 	log, err := f.log.Open(a)
 	if err != nil {
@@ -94,7 +94,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 		MaxKeys: served.MaxKeys,
 	}
 	if log != nil {
-		engine.Observe = log.Engine
+		engine.Observe = log.Observe
 		served.Observe, served.Log = log.Observe, requestlog.Logger(a)
 	}
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -129,7 +129,7 @@ func report(ctx context.Context, a *app.App, attached *emulator.Attached) error 
 	attached.OnRefused(func(err error) {
 		select {
 		case refused <- err:
-		default: // another one waits to be reported
+		default: // another refusal waits to be reported
 		}
 	})
 	next, pause := refused, (<-chan time.Time)(nil)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
@@ -40,15 +41,8 @@ type serveFlags struct {
 	log                         requestlog.Flags
 }
 
-// New returns the command `sscli serve`.
-func New(a *app.App) *cobra.Command {
-	var f serveFlags
-	cmd := &cobra.Command{
-		Use:         "serve [-- CMD...]",
-		Short:       "Run an emulator of the broker and its state store",
-		GroupID:     app.GroupServe,
-		Annotations: map[string]string{app.Offline: ""}, // --attach configures the connection itself
-		Long: `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
+// long is the long help of the command.
+const long = `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
 when it is ready. Its data is lost when it ends, unless --data names
 a file for it.
 
@@ -85,37 +79,55 @@ With -v, print a line on standard error for each request, and what became of it;
 more of each, and the clients that come and go. --log-format json makes them JSON.
 
 With --attach, be the store of a broker that has none, such as Mosquitto: a client that
-answers the requests of the other clients.`,
-		Example: "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return fault.Usagef("%.64q: want serve -- CMD...", args[0])
-			}
-			if !f.attach {
-				if err := checkListen(cmd.Flags()); err != nil {
-					return err
-				}
-			}
-			if f.data.check != "" {
-				if len(args) > 0 || f.attach {
-					return fault.Usagef("--data-check together with a command or --attach: it serves nothing")
-				}
-				return checkData(a, f.data)
-			}
-			a.Signals.Arm()
-			if !f.attach {
-				return run(cmd.Context(), a, f, args)
-			}
-			if err := checkAttach(cmd.Flags(), args, f.redis.listen != ""); err != nil {
-				return err
-			}
-			if err := a.ConfigureConnection(cmd.Context(), cmd.Flags()); err != nil {
-				return err
-			}
-			return attach(cmd.Context(), a, f)
-		},
+answers the requests of the other clients.`
+
+// New returns the command `sscli serve`.
+func New(a *app.App) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:         "serve [-- CMD...]",
+		Short:       "Run an emulator of the broker and its state store",
+		GroupID:     app.GroupServe,
+		Annotations: map[string]string{app.Offline: ""}, // --attach configures the connection itself
+		Long:        long,
+		Example:     "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
+		RunE:        func(cmd *cobra.Command, args []string) error { return f.serve(cmd, a, args) },
 	}
-	fs := cmd.Flags()
+	f.bind(cmd.Flags())
+	return cmd
+}
+
+// serve checks the flags of the command line and serves as they say.
+func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error {
+	if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+		return fault.Usagef("%.64q: want serve -- CMD...", args[0])
+	}
+	if !f.attach {
+		if err := checkListen(cmd.Flags()); err != nil {
+			return err
+		}
+	}
+	if f.data.check != "" {
+		if len(args) > 0 || f.attach {
+			return fault.Usagef("--data-check together with a command or --attach: it serves nothing")
+		}
+		return checkData(a, f.data)
+	}
+	a.Signals.Arm()
+	if !f.attach {
+		return run(cmd.Context(), a, *f, args)
+	}
+	if err := checkAttach(cmd.Flags(), args, f.redis.listen != ""); err != nil {
+		return err
+	}
+	if err := a.ConfigureConnection(cmd.Context(), cmd.Flags()); err != nil {
+		return err
+	}
+	return attach(cmd.Context(), a, *f)
+}
+
+// bind defines the flags.
+func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 is any free one (default 127.0.0.1:1883, with TLS 127.0.0.1:8883, with CMD 127.0.0.1:0)")
 	fs.Var(&f.selfSigned, "self-signed", "`DIR` with certificates for TLS, which are made if they are not there")
 	fs.Var(&f.cert, "listen-cert", "PEM `FILE` with the server's certificate and its intermediate certificates: serves TLS")
@@ -138,7 +150,6 @@ answers the requests of the other clients.`,
 	f.data.bind(fs)
 	f.log.Bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
-	return cmd
 }
 
 // options returns the options of the emulator.

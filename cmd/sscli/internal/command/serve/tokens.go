@@ -71,7 +71,7 @@ func (f satFlags) check(all serveFlags, child bool) error {
 
 // accounts are the service accounts of a server.
 type accounts struct {
-	issuer  *emulator.Issuer // nil: there are none
+	issuer  *emulator.Issuer // nil: no service-account tokens
 	user    string
 	life    time.Duration
 	out     string // the file of a token; empty: none
