@@ -13,6 +13,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Later versions require a module that the module proxy does not have.
+revive=github.com/mgechev/revive@v1.10.0
 gotestsum=gotest.tools/gotestsum@v1.13.0
 full=
 [ "${SSCLI_CHECK-}" = full ] && full=yes
@@ -92,6 +94,7 @@ install_missing() {
 		apt-get -q update && apt-get -q install -y --no-install-recommends "${packages[@]}" || return
 	fi
 	staticcheck -version 2>/dev/null | grep -qF "(${staticcheck#*@v})" || go install "$staticcheck" || return
+	go version -m "$(command -v revive)" 2>/dev/null | grep -qF "${revive#*@}" || go install "$revive" || return
 	gotestsum --version 2>/dev/null | grep -qF "${gotestsum#*@}" || go install "$gotestsum" || return
 	hash -r
 	# Another version may come first on the PATH.
@@ -225,6 +228,11 @@ if have staticcheck; then
 	step staticcheck staticcheck ./...
 else
 	skip staticcheck "not installed: go install $staticcheck"
+fi
+if have revive; then
+	step revive revive -config revive.toml -set_exit_status ./...
+else
+	skip revive "not installed: go install $revive"
 fi
 if have shellcheck; then
 	step shellcheck shellcheck scripts/*.sh scripts/*.bash scripts/bench/*.sh examples/*.sh .ci/run

@@ -136,14 +136,14 @@ func (a *App) RememberKey(keys ...string) {
 
 // Tracer is trace.Open for standard error, if that is wanted, and for a file, if its name
 // is not empty. The error is a *config.Error.
-func (a *App) Tracer(stderr bool, file string) (print func(mqtt.Event), end func() error, err error) {
+func (a *App) Tracer(stderr bool, file string) (tap func(mqtt.Event), end func() error, err error) {
 	var w io.Writer
 	if stderr {
 		w = a.Stderr
 	}
-	print, end, err = trace.Open(w, file)
+	tap, end, err = trace.Open(w, file)
 	if err != nil {
 		err = &config.Error{Source: a.Settings.Sources["trace-file"], Why: err.Error()}
 	}
-	return print, end, err
+	return tap, end, err
 }

@@ -1,3 +1,9 @@
+// Package gateway is the command `sscli gateway`: a Redis port in front of the state store of a
+// broker.
+//
+// [New] makes the command. The commands of Redis are those of package redis; this package is the
+// [redis.Backend] that carries them to the store, the watch that turns notifications into keyspace
+// events, and the flags.
 package gateway
 
 import (

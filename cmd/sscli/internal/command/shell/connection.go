@@ -58,11 +58,11 @@ func (c *connection) Broker(a *app.App) (client.Options, func() error, error) {
 	if file == c.settings.TraceFile {
 		file = "" // the whole shell is traced to it already
 	}
-	print, end, err := a.Tracer(a.Settings.Trace, file)
+	printPacket, end, err := a.Tracer(a.Settings.Trace, file)
 	if err != nil {
 		return client.Options{}, nil, err
 	}
-	c.tap.line.Store(&print)
+	c.tap.line.Store(&printPacket)
 	o := c.options
 	o.ClientID = "" // for a second connection, which cannot share the shell's id
 	if a.Settings.Timeout > 0 {

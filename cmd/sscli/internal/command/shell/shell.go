@@ -70,7 +70,7 @@ type editor interface {
 	ReadEntry(ctx context.Context, prompt string) (string, error)
 	Interrupt() bool
 	SetPrompt(prompt string)
-	Above(print func())
+	Above(write func())
 	Close() error
 }
 
@@ -196,11 +196,11 @@ func (s *shell) greet(ctx context.Context) {
 	defer cancel()
 	var err error
 	s.command(limited, func(ctx context.Context) error {
-		print, end, traceErr := s.app.Tracer(c.settings.Trace, "")
+		printPacket, end, traceErr := s.app.Tracer(c.settings.Trace, "")
 		if err = traceErr; err != nil {
 			return err
 		}
-		c.tap.line.Store(&print)
+		c.tap.line.Store(&printPacket)
 		_, err = c.Session(ctx)
 		c.tap.line.Store(nil)
 		return errors.Join(err, end())
