@@ -72,11 +72,12 @@ client/mqtt          client/internal/idtable
 client/wait
 client               client/internal/idtable client/mqtt client/wait client/wire
 observe
+internal/glob
 socket
 emulator/broker      socket
-emulator/store       client/wire observe
+emulator/store       client/wire internal/glob observe
 emulator/disk
-redis                observe socket
+redis                internal/glob observe socket
 emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store observe redis
 format               observe
 repl                 format
@@ -145,7 +146,7 @@ const rooms = module + "/cmd/sscli/internal/"
 
 // full returns the import path of a package of arrows.
 func full(name string) string {
-	if first, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"client", "cmd", "emulator", "format", "observe", "redis", "repl", "socket"}, first) {
+	if first, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"client", "cmd", "emulator", "format", "internal", "observe", "redis", "repl", "socket"}, first) {
 		return module + "/" + name
 	}
 	return rooms + name
@@ -219,6 +220,7 @@ func TestLayers(t *testing.T) {
 		idtable  = module + "/client/internal/idtable"
 		repl     = module + "/repl"
 		socket   = module + "/socket"
+		glob     = module + "/internal/glob"
 		observe  = module + "/observe"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
@@ -265,10 +267,10 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) }},
 		{"observe stands on the standard library alone", func(p string) bool { return p == observe }, all,
 			func(i string) bool { return !isStd(i) }},
-		{"redis stands on the standard library, observe and socket", func(p string) bool { return p == redis }, all,
-			func(i string) bool { return !isStd(i) && i != redis && i != observe && i != socket }},
-		{"store stands on the standard library, wire, observe and btree", func(p string) bool { return p == store }, direct,
-			func(i string) bool { return !isStd(i) && i != wire && i != observe && i != btree }},
+		{"redis stands on the standard library, glob, observe and socket", func(p string) bool { return p == redis }, all,
+			func(i string) bool { return !isStd(i) && i != redis && i != glob && i != observe && i != socket }},
+		{"store stands on the standard library, wire, glob, observe and btree", func(p string) bool { return p == store }, direct,
+			func(i string) bool { return !isStd(i) && i != wire && i != glob && i != observe && i != btree }},
 		{"disk stands on the standard library and bbolt", func(p string) bool { return p == disk }, direct,
 			func(i string) bool { return !isStd(i) && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,

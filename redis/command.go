@@ -55,8 +55,11 @@ func runCommandList(c *conn, args [][]byte) error {
 	switch {
 	case len(args) == 2:
 	case len(args) == 5 && equalFold(args[2], "filterby") && equalFold(args[3], "pattern"):
-		pattern := bytes.ToLower(args[4])
-		accept = func(name string) bool { return match(pattern, []byte(name)) }
+		if err := patternArgs(args[4]); err != nil {
+			return err
+		}
+		p := parsePattern(bytes.ToLower(args[4]))
+		accept = func(name string) bool { return p.match([]byte(name)) }
 	case len(args) == 5 && equalFold(args[2], "filterby") && (equalFold(args[3], "module") || equalFold(args[3], "aclcat")):
 		accept = func(string) bool { return false }
 	default:

@@ -34,9 +34,16 @@ func (s *Server) settings() []setting {
 }
 
 func runConfigGet(c *conn, args [][]byte) error {
+	if err := patternArgs(args[2:]...); err != nil {
+		return err
+	}
+	var patterns []*pattern
+	for _, text := range args[2:] {
+		patterns = append(patterns, parsePattern(bytes.ToLower(text)))
+	}
 	found := pairs{}
 	for _, st := range c.s.settings() {
-		if slices.ContainsFunc(args[2:], func(p []byte) bool { return match(bytes.ToLower(p), []byte(st.name)) }) {
+		if slices.ContainsFunc(patterns, func(p *pattern) bool { return p.match([]byte(st.name)) }) {
 			found = append(found, st.name, st.value)
 		}
 	}

@@ -1,91 +1,84 @@
 package redis
 
-// match reports whether text matches a glob pattern of Redis. `*` matches any bytes, `?` matches
-// one byte, `[a-z]` and `[^a]` match one byte by a class, and a backslash makes the next byte
-// literal.
+import "github.com/sscli/sscli/internal/glob"
+
+// maxPattern is the length in bytes of the longest pattern. It bounds the time of one match.
+const maxPattern = 4096
+
+var errPatternTooLong = &Error{Text: "the pattern is longer than 4096 bytes"}
+
+// A pattern is a pattern of Redis: `*` is any bytes, `?` is one, `[a-z]` and `[^a]` are one that is
+// or is not of a class, and a backslash takes the meaning from what follows it.
 //
-// After a mismatch, only the last `*` is tried again with a longer match: the shortest match of
-// the earlier ones is always enough. The time is at most proportional to the product of the
-// lengths.
-//
-// As in Redis, the bytes of a range are signed, and only the empty pattern matches the empty text.
-func match(pattern, text []byte) bool {
+// As in Redis, bytes of a range are signed, and nothing but an empty pattern matches an empty text.
+type pattern struct {
+	glob.Pattern
+	text string
+}
+
+// patternArgs returns an error if one of several patterns is too long to be matched.
+func patternArgs(patterns ...[]byte) error {
+	for _, p := range patterns {
+		if len(p) > maxPattern {
+			return errPatternTooLong
+		}
+	}
+	return nil
+}
+
+// parsePattern reads a pattern that patternArgs has accepted.
+func parsePattern(text []byte) *pattern {
+	p := &pattern{text: string(text)}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '*':
+			p.Star()
+		case c == '?':
+			p.One(glob.Any())
+		case c == '[':
+			var class glob.Set
+			class, i = parseClass(text, i+1)
+			p.One(class)
+		case c == '\\' && i+1 < len(text):
+			i++
+			p.Literal(text[i])
+		default:
+			p.Literal(c)
+		}
+	}
+	return p
+}
+
+func (p *pattern) match(text []byte) bool {
 	if len(text) == 0 {
-		return len(pattern) == 0
+		return p.text == ""
 	}
-	star, from := -1, 0 // the last * in pattern, and where the text after its match begins
-	p, t := 0, 0
-	for t < len(text) {
-		if p < len(pattern) && pattern[p] == '*' {
-			star, from = p, t
-			p++
-			continue
-		}
-		if p < len(pattern) {
-			if width, ok := matchOne(pattern[p:], text[t]); ok {
-				p, t = p+width, t+1
-				continue
-			}
-		}
-		if star < 0 {
-			return false
-		}
-		from++
-		p, t = star+1, from
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
+	return p.Match(text)
 }
 
-// matchOne reports whether a byte matches the beginning of a pattern, which is not `*`. width is
-// the length of that part of the pattern.
-func matchOne(pattern []byte, c byte) (width int, ok bool) {
-	switch pattern[0] {
-	case '?':
-		return 1, true
-	case '[':
-		return matchClass(pattern, c)
-	case '\\':
-		if len(pattern) >= 2 {
-			return 2, pattern[1] == c
-		}
-	}
-	return 1, pattern[0] == c
-}
-
-// matchClass reports whether a byte matches the class that a pattern begins with. A class without
-// a closing bracket extends to the end of the pattern.
-func matchClass(pattern []byte, c byte) (width int, ok bool) {
-	i := 1
-	not := i < len(pattern) && pattern[i] == '^'
+// parseClass reads a class whose first byte after the bracket is at i. end is the index of its
+// closing bracket; a class that is not closed ends with the pattern.
+func parseClass(text []byte, i int) (class glob.Set, end int) {
+	not := i < len(text) && text[i] == '^'
 	if not {
 		i++
 	}
-	for ; i < len(pattern) && pattern[i] != ']'; i++ {
+	for ; i < len(text) && text[i] != ']'; i++ {
+		low, high := int8(text[i]), int8(text[i])
 		switch {
-		case pattern[i] == '\\' && i+1 < len(pattern):
+		case text[i] == '\\' && i+1 < len(text):
 			i++
-			ok = ok || pattern[i] == c
-		case i+2 < len(pattern) && pattern[i+1] == '-':
-			from, to := int8(pattern[i]), int8(pattern[i+2])
-			ok = ok || min(from, to) <= int8(c) && int8(c) <= max(from, to)
+			low, high = int8(text[i]), int8(text[i])
+		case i+2 < len(text) && text[i+1] == '-':
+			high = int8(text[i+2])
 			i += 2
-		default:
-			ok = ok || pattern[i] == c
+		}
+		for c := int(min(low, high)); c <= int(max(low, high)); c++ {
+			class = class.Or(glob.Range(byte(c), byte(c)))
 		}
 	}
-	return min(i+1, len(pattern)), ok != not
-}
-
-// literalPrefix returns the part of a pattern before its first special byte. Every text that
-// matches the pattern begins with it.
-func literalPrefix(pattern []byte) []byte {
-	for i, c := range pattern {
-		if c == '*' || c == '?' || c == '[' || c == '\\' {
-			return pattern[:i]
-		}
+	if not {
+		class = class.Not()
 	}
-	return pattern
+	return class, i
 }

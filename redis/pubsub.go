@@ -10,7 +10,7 @@ import (
 // A roster is the subscribers of all channels, or of all patterns.
 type roster struct {
 	subscribers map[string][]*conn // by channel or pattern, in the order of their subscriptions
-	names       []string           // patterns in the order of their first subscription; nil for channels
+	parsed      []*pattern         // patterns in the order of their first subscription; nil for channels
 	keepsNames  bool
 }
 
@@ -43,7 +43,7 @@ func newHub() hub {
 
 func (r *roster) add(c *conn, name string) {
 	if r.keepsNames && len(r.subscribers[name]) == 0 {
-		r.names = append(r.names, name)
+		r.parsed = append(r.parsed, parsePattern([]byte(name)))
 	}
 	r.subscribers[name] = append(r.subscribers[name], c)
 }
@@ -57,7 +57,7 @@ func (r *roster) remove(c *conn, name string) (last bool) {
 	}
 	delete(r.subscribers, name)
 	if r.keepsNames {
-		r.names = slices.DeleteFunc(r.names, func(p string) bool { return p == name })
+		r.parsed = slices.DeleteFunc(r.parsed, func(p *pattern) bool { return p.text == name })
 	}
 	return true
 }
@@ -70,10 +70,10 @@ func (s *Server) publish(from *conn, channel, payload []byte) int {
 		s.message = appendBulk(append(s.message[:0], "*3\r\n"...), "message")
 		n += s.deliver(from, subs, channel, payload)
 	}
-	for _, p := range s.patterns.names {
-		if match([]byte(p), channel) {
-			s.message = appendBulk(appendBulk(append(s.message[:0], "*4\r\n"...), "pmessage"), p)
-			n += s.deliver(from, s.patterns.subscribers[p], channel, payload)
+	for _, p := range s.patterns.parsed {
+		if p.match(channel) {
+			s.message = appendBulk(appendBulk(append(s.message[:0], "*4\r\n"...), "pmessage"), p.text)
+			n += s.deliver(from, s.patterns.subscribers[p.text], channel, payload)
 		}
 	}
 	return n
@@ -139,6 +139,9 @@ func runSubscribe(c *conn, args [][]byte) error {
 }
 
 func runPSubscribe(c *conn, args [][]byte) error {
+	if err := patternArgs(args[1:]...); err != nil {
+		return err
+	}
 	if !c.s.reportsPatterns() && slices.ContainsFunc(args[1:], mayNotify) {
 		return errExactKey
 	}
@@ -278,10 +281,17 @@ func runPubSubChannels(c *conn, args [][]byte) error {
 	if len(args) > 3 {
 		return wrongSubcommand(args)
 	}
+	if err := patternArgs(args[2:]...); err != nil {
+		return err
+	}
+	var p *pattern // nil: all channels
+	if len(args) == 3 {
+		p = parsePattern(args[2])
+	}
 	var names []string
 	c.s.mu.Lock()
 	for name := range c.s.channels.subscribers {
-		if len(args) == 2 || match(args[2], []byte(name)) {
+		if p == nil || p.match([]byte(name)) {
 			names = append(names, name)
 		}
 	}
@@ -319,7 +329,7 @@ func cutChannel(channel []byte) (key []byte, all, ok bool) {
 
 // mayNotify reports whether a pattern may match channels of keyspace events.
 func mayNotify(pattern []byte) bool {
-	prefix := string(literalPrefix(pattern))
+	prefix := string(parsePattern(pattern).Prefix())
 	for _, p := range []string{keyspacePrefix, keyeventPrefix} {
 		if strings.HasPrefix(p, prefix) || strings.HasPrefix(prefix, p) {
 			return true

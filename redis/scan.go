@@ -92,7 +92,7 @@ func (s *Server) token(cursor []byte) ([]byte, error) {
 
 // scanOptions are the arguments of SCAN after the cursor.
 type scanOptions struct {
-	pattern []byte // nil: all keys
+	pattern *pattern // nil: all keys
 	count   int
 	nothing bool // TYPE is not string, so no key matches
 }
@@ -114,7 +114,10 @@ func parseScanOptions(words [][]byte) (scanOptions, error) {
 			}
 			o.count = int(min(n, maxScanned))
 		case "match":
-			o.pattern = value
+			if err := patternArgs(value); err != nil {
+				return o, err
+			}
+			o.pattern = parsePattern(value)
 		case "type":
 			o.nothing = !equalFold(value, "string")
 		default:
@@ -136,7 +139,11 @@ func runScan(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	found, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, literalPrefix(o.pattern), token, o.count)
+	var prefix []byte
+	if o.pattern != nil {
+		prefix = o.pattern.Prefix()
+	}
+	found, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, prefix, token, o.count)
 	if err != nil {
 		return err
 	}
@@ -150,7 +157,7 @@ func runScan(c *conn, args [][]byte) error {
 	c.text(cursor)
 	begin, n := len(c.w), 0
 	for _, key := range found {
-		if !o.nothing && (o.pattern == nil || match(o.pattern, key)) {
+		if !o.nothing && (o.pattern == nil || o.pattern.match(key)) {
 			c.bulk(key)
 			n++
 		}
@@ -178,9 +185,13 @@ func (c *conn) allKeys(prefix []byte, yield func(key []byte)) error {
 }
 
 func runKeys(c *conn, args [][]byte) error {
+	if err := patternArgs(args[1]); err != nil {
+		return err
+	}
+	p := parsePattern(args[1])
 	begin, n := len(c.w), 0
-	err := c.allKeys(literalPrefix(args[1]), func(key []byte) {
-		if match(args[1], key) {
+	err := c.allKeys(p.Prefix(), func(key []byte) {
+		if p.match(key) {
 			c.bulk(key)
 			n++
 		}

@@ -14,7 +14,7 @@ func (s *Store) scan(c *call) Response {
 		return s.refuse(c, text)
 	}
 	pattern := c.words[1]
-	if len(pattern) == 0 {
+	if len(pattern) == 0 || len(pattern) > maxPattern {
 		return s.refuse(c, wire.TextSyntax)
 	}
 	var after []byte
@@ -38,16 +38,20 @@ func (s *Store) scan(c *call) Response {
 // or not. It bounds how long other requests wait. So a page may be empty and not the last.
 const maxExamined = 10_000
 
+// maxMatchSteps bounds the time that matching takes for one page, see [glob.Pattern.Cost].
+const maxMatchSteps = 4_000_000
+
 // matches collects a page: the entries after a key that match and may be read, the last key
 // that was examined, and whether there may be more.
 func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []byte, more bool) {
-	prefix := literalPrefix(pattern)
+	parsed := parseGlob(pattern)
+	prefix := parsed.Prefix()
 	start := after
 	if bytes.Compare(prefix, after) > 0 {
 		start = prefix
 	}
 	found = s.page[:0]
-	seen := 0
+	seen, steps := 0, 0
 	s.index.from(start, func(e Entry) bool {
 		key := e.Key()
 		switch {
@@ -58,8 +62,8 @@ func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []b
 		case !s.Allowed(c.ClientID, c.Username, key, false):
 			return true // before it could become a token
 		}
-		match := MatchGlob(pattern, key)
-		if more = seen == maxExamined || match && len(found) == s.opts.ScanPage; more {
+		match := parsed.Match(key)
+		if more = seen == maxExamined || steps > maxMatchSteps || match && len(found) == s.opts.ScanPage; more {
 			return false
 		}
 		if match {
@@ -67,6 +71,7 @@ func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []b
 		}
 		last = key
 		seen++
+		steps += parsed.Cost(len(key))
 		return true
 	})
 	s.page = found

@@ -961,6 +961,21 @@ func TestScanIsBounded(t *testing.T) {
 	l.check(t, 0, step{do: "SCAN l*", want: "*1\r\n*1\r\n$4\r\nlast\r\n"})
 }
 
+// TestScanOfLongKeys: a page ends before matching takes long, and a pattern that could take
+// longer is refused.
+func TestScanOfLongKeys(t *testing.T) {
+	l := newLab(store.Options{})
+	for i := range 50 {
+		l.Apply(store.Write{Cause: "set", Key: fmt.Appendf(nil, "%s%02d", strings.Repeat("a", 60_000), i)})
+	}
+	pattern := "*" + strings.Repeat("a", 2000) + "[" + strings.Repeat("b", 2000) + "]"
+	reply, err := wire.ParseReply(l.Do(&store.Request{ClientID: "c", Payload: request("SCAN", pattern)}, nil).Payload)
+	if err != nil || len(reply.Value.Items) != 2 {
+		t.Errorf("50 keys: %v, %d items, want a token", err, len(reply.Value.Items))
+	}
+	l.check(t, 0, step{do: "SCAN " + pattern + strings.Repeat("a", 100), want: "-ERR syntax error\r\n"})
+}
+
 // A token is the last key that was looked at. It is never one that the client may not read.
 func TestScanTokenHidesKeys(t *testing.T) {
 	onlyRoot := func(client, _, key string, _ bool) bool { return client == "root" || key != "secret" }

@@ -60,10 +60,11 @@ type Pattern struct {
 
 	stars []uint64 // bit i: a star stands before element i
 
-	// Bytes that no element tells apart share a row: row[c] is the index of the row of byte
+	// Bytes that no element has named share a row: row[c] is the index of the row of byte
 	// c, and bit i of a row is set if element i matches the byte.
-	row  [256]uint8
-	rows [][]uint64
+	row    [256]uint8
+	rows   [][]uint64
+	shared []int // how many bytes share each row
 }
 
 // Star appends a star.
@@ -78,50 +79,50 @@ func (p *Pattern) Literal(c byte) {
 	if !p.open {
 		p.prefix = append(p.prefix, c)
 	}
-	p.one(Range(c, c))
+	p.next()
+	p.accept(c)
 }
 
 // One appends an element that matches one byte of a set.
 func (p *Pattern) One(s Set) {
 	p.open = true
-	p.one(s)
-}
-
-func (p *Pattern) one(s Set) {
-	i := p.elements
-	p.elements++
-	p.grow(p.elements)
-	// A row whose bytes are partly in the set becomes two rows.
-	var inside, outside [256]bool
+	p.next()
+	if s == Any() {
+		for _, row := range p.rows {
+			set(row, p.elements-1)
+		}
+		return
+	}
 	for c := range 256 {
 		if s.has(byte(c)) {
-			inside[p.row[c]] = true
-		} else {
-			outside[p.row[c]] = true
+			p.accept(byte(c))
 		}
 	}
-	for r := range len(p.rows) {
-		if !inside[r] {
-			continue
-		}
-		with := r
-		if outside[r] {
-			with = len(p.rows)
-			p.rows = append(p.rows, append([]uint64(nil), p.rows[r]...))
-			for c := range 256 {
-				if int(p.row[c]) == r && s.has(byte(c)) {
-					p.row[c] = uint8(with)
-				}
-			}
-		}
-		set(p.rows[with], i)
+}
+
+// next appends an element that matches nothing yet.
+func (p *Pattern) next() {
+	p.elements++
+	p.grow(p.elements)
+}
+
+// accept lets the last element match a byte.
+func (p *Pattern) accept(c byte) {
+	r := p.row[c]
+	if p.shared[r] > 1 {
+		p.shared[r]--
+		p.rows = append(p.rows, append([]uint64(nil), p.rows[r]...))
+		p.shared = append(p.shared, 1)
+		r = uint8(len(p.rows) - 1)
+		p.row[c] = r
 	}
+	set(p.rows[r], p.elements-1)
 }
 
 // grow makes room for a bit.
 func (p *Pattern) grow(bit int) {
 	if p.rows == nil {
-		p.rows = [][]uint64{nil}
+		p.rows, p.shared = [][]uint64{nil}, []int{len(p.row)}
 	}
 	for len(p.stars) <= bit/64 {
 		p.stars = append(p.stars, 0)
