@@ -67,7 +67,7 @@
 //	  order of bytes, page of 100, globs `*` `?` `[0-9]`  assumed     Options.ScanPage
 //	  a foreign token: `syntax error`                     assumed
 //	  a page looks at 10,000 keys, and may be empty       assumed
-//	  a pattern of more than 4096 bytes: `syntax error`   assumed
+//	  a pattern of more than 1024 bytes: `syntax error`   assumed
 //	  keys that may not be read are left out              assumed
 //
 // Replies:

@@ -3,9 +3,9 @@ package redis
 import "github.com/sscli/sscli/internal/glob"
 
 // maxPattern is the length in bytes of the longest pattern. It bounds the time of one match.
-const maxPattern = 4096
+const maxPattern = 1024
 
-var errPatternTooLong = &Error{Text: "the pattern is longer than 4096 bytes"}
+var errPatternTooLong = &Error{Text: "the pattern is longer than 1024 bytes"}
 
 // A pattern is a pattern of Redis: `*` is any bytes, `?` is one, `[a-z]` and `[^a]` are one that is
 // or is not of a class, and a backslash takes the meaning from what follows it.

@@ -8,7 +8,7 @@ import (
 
 // maxPattern is the length in bytes of the longest pattern of SCAN. With the longest key it
 // bounds the time of one match to a few milliseconds.
-const maxPattern = 4096
+const maxPattern = 1024
 
 // MatchGlob reports whether a key matches a pattern of the dialect that the broker
 // documents for its authorization rules (protocol.md 7.6, 9): `*` is any bytes,

@@ -23,7 +23,7 @@ func expensive(n int) []byte {
 func stalls() []attack {
 	letters := func(n int) []byte { return bytes.Repeat([]byte("a"), n) }
 	return []attack{
-		{name: "SCAN with a pattern of 30 KB on a key of 60 KB", run: func(_ context.Context, t *target) (string, error) {
+		{name: "SCAN with a pattern of 1 KB on a key of 60 KB", run: func(_ context.Context, t *target) (string, error) {
 			c, err := connectToStore(t, "attacker")
 			if err != nil {
 				return "", err
@@ -34,12 +34,12 @@ func stalls() []attack {
 			if _, err := c.reply(patience); err != nil {
 				return "", err
 			}
-			if err := c.request([]byte("SCAN"), expensive(30_000)); err != nil {
+			if err := c.request([]byte("SCAN"), expensive(1000)); err != nil {
 				return "", err
 			}
 			return answered(c.reply(patience))
 		}},
-		{name: "KEYS with a pattern of 30 KB on a key of 200 KB", run: func(_ context.Context, t *target) (string, error) {
+		{name: "KEYS with a pattern of 1 KB on a key of 200 KB", run: func(_ context.Context, t *target) (string, error) {
 			c, err := connectToRedis(t)
 			if err != nil {
 				return "", err
@@ -47,15 +47,15 @@ func stalls() []attack {
 			if _, err := c.do(patience, []byte("SET"), letters(200_000), []byte("1")); err != nil {
 				return "", err
 			}
-			return answered(c.do(patience, []byte("KEYS"), expensive(30_000)))
+			return answered(c.do(patience, []byte("KEYS"), expensive(1000)))
 		}},
-		{name: "200 PSUBSCRIBE patterns of 30 KB, one SET of a key of 60 KB", run: func(_ context.Context, t *target) (string, error) {
+		{name: "200 PSUBSCRIBE patterns of 1 KB, one SET of a key of 60 KB", run: func(_ context.Context, t *target) (string, error) {
 			c, err := connectToRedis(t)
 			if err != nil {
 				return "", err
 			}
 			for i := range t.scale(200) {
-				if _, err := c.do(patience, []byte("PSUBSCRIBE"), append(expensive(30_000), fmt.Sprint(i)...)); err != nil {
+				if _, err := c.do(patience, []byte("PSUBSCRIBE"), append(expensive(1000), fmt.Sprint(i)...)); err != nil {
 					return answered("", err)
 				}
 			}
