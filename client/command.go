@@ -17,8 +17,8 @@ type Command struct {
 	timestamp *Version // the `__ts` to send; nil = the clock's next reading
 }
 
-// A reader converts an answer to a result. It returns nil for an answer that the verb
-// cannot have. The result must not share the memory of the answer, which is reused.
+// A reader converts an answer to a result. It returns nil if the answer is not valid for the
+// verb. The result must not share the memory of the answer, which is reused.
 type reader func(wire.Value, *ReplyInfo) Result
 
 // An effect is the state of the key after a command was applied.
@@ -37,7 +37,8 @@ func (c Command) Verb() string { return c.first[0] }
 // Key returns the key of the command; empty if it has none.
 func (c Command) Key() string { return c.first[1] }
 
-// words returns all words. The words of most commands lie in c.
+// words returns all words of c. The result shares the memory of c if c.first holds all of them,
+// as it does for most commands.
 func (c *Command) words() []string {
 	if len(c.more) == 0 {
 		return c.first[:c.count]

@@ -131,7 +131,7 @@ func (a *acquisition) watch(ctx context.Context) error {
 	}
 }
 
-// keepsTrying reports whether an acquisition that got no answer yet goes on after an error.
+// keepsTrying reports whether an acquisition that has no answer yet continues after err.
 func (a *acquisition) keepsTrying(err error) bool {
 	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.ctx.Err() == nil
 }

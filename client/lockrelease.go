@@ -85,9 +85,9 @@ type deletion struct {
 
 // deleteOwn deletes the lock's key if it holds our value. It sends the request again while
 // no answer comes, because deleting twice does no harm, and any answer counts, also a late
-// one to an earlier request. A request that stays without an answer could still arrive, so
-// deleteOwn waits for its expiry: the next holder may use the same name as we did. lost is
-// then the last such request, which may have deleted the key.
+// one to an earlier request. An unanswered request could still arrive, so deleteOwn waits
+// until it expires: the next holder may use the same name as we did. lost is then the last
+// unanswered request, which may have deleted the key.
 //
 // If no answer comes before ctx ends, it returns the error of the last request.
 func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t LockTiming) (deletion, error) {

@@ -5,7 +5,7 @@ import "time"
 // DefaultLockTTL is the time after which a lock expires without a renewal.
 const DefaultLockTTL = 15 * time.Second
 
-// minLockInterval is the shortest time allowed for a renewal.
+// minLockInterval is the shortest LockTiming.Interval that Timing accepts.
 const minLockInterval = 200 * time.Millisecond
 
 // LockTiming is the arithmetic of a lease. Only the local clock counts, so a clock that

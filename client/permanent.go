@@ -66,8 +66,8 @@ func (s *Session) noteAbandonedConnect(err error) {
 	s.abandonedConnect = time.Now()
 }
 
-// isOwnTakeOver reports whether an abandoned CONNECT of this session may have taken over its
-// own connection.
+// isOwnTakeOver reports whether err is a take-over that an abandoned CONNECT of this session
+// may have caused.
 func (s *Session) isOwnTakeOver(err error) bool {
 	if !isTakenOver(err) {
 		return false

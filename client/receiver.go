@@ -136,9 +136,9 @@ func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 	return e
 }
 
-// drained is called after the messages of one read. It moves the clock past their greatest
-// version before it wakes the goroutines that wait for them, so that the next request of each
-// has a later timestamp.
+// drained is called after all messages of one network read were handled. It moves the clock
+// past their greatest version, and then wakes the goroutines that wait for the messages, so
+// that the next request of each goroutine has a later timestamp.
 func (r *receiver) drained() {
 	r.at = time.Time{}
 	if !r.seen.IsZero() {

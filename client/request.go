@@ -93,8 +93,8 @@ func (s *Session) newRequest(ctx context.Context, c Command) *request {
 	return &request{s: s, command: c, timeout: timeout, expiry: wholeSeconds(timeout), done: make(chan struct{})}
 }
 
-// wholeSeconds rounds a duration up to whole seconds, at least one, as the expiry of a
-// request is.
+// wholeSeconds rounds d up to whole seconds, at least one: the Message Expiry Interval of a
+// request is a number of seconds.
 func wholeSeconds(d time.Duration) time.Duration {
 	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
 }

@@ -93,8 +93,8 @@ func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, at time.Time) (
 	return result, nil
 }
 
-// replyProperties are the user properties of a reply; nil if it does not have one. They lie in
-// the reply.
+// replyProperties are the user properties of a reply. A field is nil if the reply does not have
+// the property; the other fields share the memory of the reply.
 type replyProperties struct {
 	timestamp, status, message, protocol []byte
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// A Change is one modification of the store. A notification does not tell
-// causes apart (protocol.md 2.6); the server remembers them.
+// A Change is one modification of the store. Unlike a notification (protocol.md 2.6), it
+// has the cause.
 type Change struct {
 	Key      string
 	Cause    Cause

@@ -263,8 +263,9 @@ func (p *redisPort) Unwatch([]byte)                      {}
 // serverLock is the lock of a server for commands of the Redis port.
 type serverLock struct{ s *Server }
 
-// Lock also removes expired keys, and stops the store's clock until Unlock: everything in
-// between is one step, and reading the clock costs as much as finding a key.
+// Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. The
+// commands in between are one atomic step, so they happen at one time; and reading the clock for
+// each would cost as much as finding its key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
 	l.s.stopped = l.s.now()

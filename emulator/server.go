@@ -266,8 +266,8 @@ func reachable(addr net.Addr) string {
 	return addr.String()
 }
 
-// Close tells the clients that the server shuts down, waits until all connections
-// are closed and frees the address. Further calls do nothing.
+// Close tells the clients that the server is shutting down, waits until all connections
+// are closed, and frees the address. Further calls do nothing.
 func (s *Server) Close() error {
 	closed := false
 	s.update(func() { closed, s.closed = s.closed, true })

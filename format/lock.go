@@ -63,8 +63,8 @@ type Renewals struct {
 	Every    time.Duration // the mean time between two renewals; 0: unknown
 }
 
-// leases is the number of renewals during a lease, as `lock run` makes them and other holders
-// should.
+// leases is the number of renewals per lease. `lock run` renews a lock that often, and other holders
+// should too.
 const leases = 3
 
 // String describes the renewals.

@@ -84,8 +84,8 @@ func (e LogEvent) human(dst []byte, s *style) []byte {
 	return append(append(dst, strings.Join(line, "  ")...), '\n')
 }
 
-// request returns the request as a user types it. The value is omitted unless there are
-// details.
+// request returns the request as a user would type it. The value is included only if e.Detailed
+// is set.
 func (e LogEvent) request(s *style) string {
 	if e.Verb == "" {
 		return "(not a request)"
@@ -125,7 +125,7 @@ func (e LogEvent) outcome(s *style) string {
 	return s.warning.Sprint(text)
 }
 
-// options returns the other arguments as one types them.
+// options returns the other arguments as a user would type them.
 func (e LogEvent) options() string {
 	typed := make([]string, len(e.Options))
 	for i, w := range e.Options {

@@ -50,8 +50,8 @@ func (o *objectWriter) name(name string) {
 	o.dst = append(append(append(o.dst, '"'), name...), `":`...)
 }
 
-// The methods text, time and version are add for the fields of the most frequent results.
-// They write JSON without allocating an interface value.
+// The methods text, time and version do what add does, for the fields of the most frequent
+// results. They write JSON without allocating an interface value.
 
 func (o *objectWriter) text(name, s string) {
 	if o.collect {

@@ -28,8 +28,9 @@ type Options struct {
 	// Login checks the user and the password of AUTH and HELLO, and returns the user that the
 	// client is afterwards. If a client sends no user, it is "default". Nil: no login is needed.
 	Login func(user string, password []byte) (as string, ok bool)
-	// Identify returns the user that the connection itself proves, perhaps with a certificate, or
-	// an empty string. A client with such a user need not log in. Nil: no connection proves one.
+	// Identify returns the user that the connection itself authenticates, for example with a client
+	// certificate, or an empty string. A client with such a user need not log in. Nil: no connection
+	// authenticates a user.
 	Identify func(net.Conn) string
 
 	// Sync waits until all earlier changes are durable, or returns why they cannot be. Replies

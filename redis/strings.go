@@ -247,7 +247,8 @@ func expiryTime(arg []byte, unit timeUnit, now int64, name string) (at int64, er
 	return at, nil
 }
 
-// maxMilli is the latest time that the store can hold.
+// maxMilli is the latest time that the store can hold, in milliseconds since the Unix epoch. The
+// store counts microseconds.
 const maxMilli = math.MaxInt64 / 1000
 
 func fromMilli(ms int64) time.Time { return time.UnixMilli(min(ms, maxMilli)) }

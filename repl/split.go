@@ -20,8 +20,8 @@ type Word struct {
 	Quoted bool
 }
 
-// Split splits a logical line into words. It may contain line ends within quotes and one
-// at the end. If a quote is not closed, the error is [ErrIncomplete].
+// Split splits a logical line into words. The line may contain newlines within quotes and one
+// newline at its end. If a quote is not closed, the error is [ErrIncomplete].
 func Split(line string) ([]Word, error) {
 	var s splitter
 	for rest := line; ; {

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// outFull is the number of bytes in out from which publishes wait, so that a broker that
+	// outFull is the number of bytes in out at which publishes wait, so that a broker that
 	// reads slowly, or not at all, does not cost more memory.
 	outFull = 1 << 20
 
-	// outWorthWriting is the number of bytes in out from which Queue wakes the writer.
+	// outWorthWriting is the number of bytes in out at which Queue wakes the writer.
 	outWorthWriting = 16 << 10
 )
 

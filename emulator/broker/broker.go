@@ -44,8 +44,8 @@ type Options struct {
 	// Refused is called for each connection that is refused before or in CONNACK.
 	Refused func(*Client, Verdict)
 
-	// Changed is called, without the lock, after changes to [Stats], except to those of messages
-	// and bytes.
+	// Changed is called after changes to [Stats], but not after changes to the counts of messages
+	// and bytes. The broker is not locked meanwhile.
 	Changed func()
 
 	Limits

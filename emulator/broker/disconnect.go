@@ -115,10 +115,11 @@ func (c *Client) reasonString(text string) []byte {
 }
 
 const (
-	// A connection that is taken over ends after two reads of takeOverPause without data.
+	// takeOverPause is the timeout of a read on a connection that is taken over. The connection
+	// ends after two such reads without data.
 	takeOverPause = 2 * time.Millisecond
 
-	// maxTakeOver is how long a connection may go on that is taken over.
+	// maxTakeOver is the longest time that a connection may continue after it was taken over.
 	maxTakeOver = time.Second
 )
 

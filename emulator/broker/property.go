@@ -141,8 +141,8 @@ const (
 	// 3.8.2.1.2).
 	positive = propertySet(1<<propReceiveMaximum | 1<<propMaximumPacket | 1<<propSubscriptionID)
 
-	// hopProperties concern one connection and are not passed on to subscribers; the Message
-	// Expiry Interval is passed on as what remains of it.
+	// hopProperties concern one connection and are not copied to subscribers. A message with a
+	// Message Expiry Interval is sent with the time that remains of it.
 	hopProperties = propertySet(1<<propMessageExpiry | 1<<propTopicAlias | 1<<propWillDelay)
 )
 

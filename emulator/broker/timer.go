@@ -88,7 +88,7 @@ func (b *Broker) arm() {
 	}
 }
 
-// runTimers runs the timers as time passes.
+// runTimers runs each timer when it is due, until the broker is closed.
 func (b *Broker) runTimers() {
 	defer b.timers.alarm.Stop()
 	for {

@@ -63,8 +63,8 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 	return b
 }
 
-// freePort listens on a port below those that the system assigns to outgoing connections: none
-// can take it before Mosquitto listens.
+// freePort listens on a port below the system's ephemeral ports, so that no outgoing connection
+// can take the port after ln is closed and before Mosquitto listens.
 func freePort() (ln net.Listener, err error) {
 	for range 100 {
 		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {

@@ -11,11 +11,11 @@ import (
 // index holds the records. It finds them by key, walks them in the order of the keys, and
 // knows which one expires next.
 //
-// The map is by a hash of the key, because a map of strings would hold each key a second time.
-// Among a million keys a few have the hash of an earlier one: those are in others.
+// byHash is keyed by a hash of the key, because a map of strings would hold each key a second
+// time. Among a million keys, a few have the same hash as an earlier key; those are in others.
 //
-// With a million keys the order of the keys costs 7 bytes a key, and half a microsecond for a
-// new key in ascending order, 2 in random order. Sorting them for each SCAN would delay all
+// With a million keys, ordered costs 7 bytes per key, and half a microsecond for a new key in
+// ascending order or 2 in random order. Sorting the keys for each SCAN instead would delay all
 // other requests by a second.
 type index struct {
 	hash     func(key []byte) uint32

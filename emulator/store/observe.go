@@ -49,7 +49,7 @@ func (r Request) Event(at time.Time) observe.Event {
 	return e
 }
 
-// answerObserved is answer, and reports the request.
+// answerObserved calls answer and reports the request to Options.Observe.
 func (s *Store) answerObserved(c *call) Response {
 	n := len(s.queued(0))
 	r := s.answer(c)

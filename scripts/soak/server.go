@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// serveWord makes this program the server. It is a separate process, so that its memory is
-// the broker's alone.
+// serveWord is the argument that makes this program run the server. The server is a separate
+// process, so that its memory is the broker's alone.
 const serveWord = "serve"
 
 func serve() {

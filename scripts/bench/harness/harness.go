@@ -120,9 +120,9 @@ func Feed(cmd *exec.Cmd, n int, line, value string) error {
 }
 
 // AtLeast prints a row of a Markdown table: the number of a goal in docs/performance.md,
-// what is measured, the medians of ours and of the peer, the median of their ratios,
-// round by round, the goal, and whether it is met. Without a peer, the goal is for the
-// median of ours.
+// what is measured, the medians of ours and of peer, the median of the ratios of ours to
+// peer in each round, the goal, and whether it is met. If peer is nil, the goal applies to
+// the median of ours.
 func (b *Bench) AtLeast(number, what string, ours, peer Figures, goal float64) {
 	b.row(number, what, ours, peer, "≥", goal, func(ratio float64) bool { return ratio >= goal })
 }

@@ -163,8 +163,8 @@ func (b *bench) latency(ctx context.Context) error {
 	return nil
 }
 
-// memory watches many keys, with a bound on the notifications in flight, so that a full
-// buffer is not measured.
+// memory measures the peak memory of the program when it watches many keys. It limits the
+// notifications in flight, so that the peak does not include a backlog of them.
 func (b *bench) memory(ctx context.Context) error {
 	const inflight = 1000
 	fmt.Printf("memory: %d keys, at most %d notifications in flight\n", b.keys, inflight)

@@ -72,7 +72,7 @@ func (s SelfSigned) Prepare() (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(s.path("server.crt"), s.path("server.key"))
 }
 
-// A signingCA is a CA. It can sign only if it has its key.
+// A signingCA is the certificate of a CA, with its private key if that is available.
 type signingCA struct {
 	cert *x509.Certificate
 	key  crypto.Signer // nil if it cannot sign

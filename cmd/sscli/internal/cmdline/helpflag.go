@@ -13,9 +13,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// checkHelp refuses -h where redis-cli has its host, before a word that is no command: else
-// `v=$(sscli -h HOST get a)` would put the help into v and end with 0. It also refuses help
-// about words that are no command, where cobra would print the help of the command above.
+// checkHelp refuses -h HOST, as redis-cli has it: otherwise `v=$(sscli -h HOST get a)` would put
+// the help into v and exit with 0. A word after -h is a host unless it names a command. checkHelp
+// also refuses to show help for an unknown command, where cobra would show the help of the parent.
 func checkHelp(a *app.App, root *cobra.Command, w words) error {
 	if w.completes || !w.help {
 		return nil

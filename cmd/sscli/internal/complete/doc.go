@@ -3,8 +3,8 @@
 // [Register] gives a whole tree of commands its completions, before cobra completes a line.
 // Commands with operands of their own set ValidArgsFunction to [Keys] or [ContextNames].
 //
-// Keys come from the store, if a broker is configured, has SCAN, and answers within [Timeout];
-// in sscli's shell they are the keys seen so far. Completion prints no errors. A key that a
-// user's shell would have to quote is never offered there unless the script of that shell
-// quotes it: the key might run as a command.
+// Keys come from the store, if a broker is configured, and if the store supports SCAN and
+// replies within [Timeout]; in sscli's shell they are the keys seen so far. Completion prints
+// no errors. A key that the user's shell would have to quote is offered only if the completion
+// script of that shell quotes it; otherwise the shell might run part of the key as a command.
 package complete

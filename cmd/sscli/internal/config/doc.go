@@ -8,8 +8,8 @@
 //	…
 //	settings, err := config.Resolve(cmd.Flags(), os.LookupEnv)
 //
-// All settings stand in one table, settings() in settings.go. A new setting is a row there; its
-// flag, its variables, its key in contexts, its line in help and in `context show` follow.
+// All settings are in one table, settings() in settings.go. A new setting is a new row there. The
+// row gives it a flag, variables, a key in contexts, and a line in help and in `context show`.
 //
 // In order of precedence, a setting comes from a flag, the context that a flag names, an SSCLI_
 // variable, the chosen context, or an AIO_ variable (protocol.md 7.1). Some settings are

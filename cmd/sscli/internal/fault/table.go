@@ -236,13 +236,13 @@ func Table() []Row {
 	}
 }
 
-// is fits errors that wrap target.
+// is returns a function that reports whether an error wraps target.
 func is(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-// IsStoreError returns a function that reports whether an error is the store's answer of that
-// kind.
+// IsStoreError returns a function that reports whether an error wraps a *wire.StoreError of the
+// given kind.
 func IsStoreError(kind wire.ErrorKind) func(error) bool {
 	return func(err error) bool {
 		e, ok := errors.AsType[*wire.StoreError](err)
@@ -250,8 +250,8 @@ func IsStoreError(kind wire.ErrorKind) func(error) bool {
 	}
 }
 
-// isReason fits a ReasonError in that packet (any if empty) with one of the codes (any if
-// there are none).
+// isReason returns a function that reports whether an error wraps a ReasonError of a packet (any
+// packet if empty) with one of the codes (any code if there are none).
 func isReason(packet string, codes ...byte) func(error) bool {
 	return func(err error) bool {
 		e, ok := errors.AsType[*mqtt.ReasonError](err)

@@ -9,9 +9,9 @@ import (
 // the second column of a table.
 const continued = 6
 
-// fill breaks the lines of help that are wider than width between words. A paragraph is filled
-// again as a whole, and so is the text of the second column of a table. Other lines that are
-// indented are examples; they stay as they are, however wide, to be copied.
+// fill rewraps help text that is wider than width: whole paragraphs, and the text in the second
+// column of a table. Other indented lines are examples; they stay as they are, however wide, so
+// that they can be copied.
 func fill(text string, width int) string {
 	blocks := strings.Split(text, "\n\n")
 	for i, block := range blocks {

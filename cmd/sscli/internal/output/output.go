@@ -22,7 +22,8 @@ type Stream struct {
 // IsTerminal reports whether the stream is a terminal.
 func (s Stream) IsTerminal() bool { return term.IsTerminal(int(s.File.Fd())) }
 
-// Printer returns a printer for a form of output that writes to w, which ends at the stream.
+// Printer returns a printer for a form of output. The printer writes to w, which must be s.File or
+// write to it: s determines the colors and the size.
 func (s Stream) Printer(form string, w io.Writer) (*format.Printer, error) {
 	o := format.Options{Output: form, Terminal: s.IsTerminal(), Color: s.UsesColor()}
 	if o.Terminal {
@@ -41,8 +42,9 @@ func (s Stream) Size() (width, height int) {
 	return width, height
 }
 
-// UsesColor reports whether to use colors: as --color says, else by no-color.org and the
-// CLICOLOR convention.
+// UsesColor reports whether to use colors. With --color=auto, NO_COLOR (no-color.org) and
+// CLICOLOR_FORCE decide, unless they are empty or 0, and then CLICOLOR, TERM and whether the stream
+// is a terminal.
 func (s Stream) UsesColor() bool {
 	set := func(name string) bool {
 		v, ok := s.Env(name)

@@ -34,7 +34,7 @@ import (
 	"syscall"
 )
 
-// Exit codes for a command that did not run, as in POSIX shells.
+// Exit codes for a command that did not run, as in env(1) and timeout(1).
 const (
 	CodeSetup         = 125 // something before the start went wrong
 	CodeNotExecutable = 126

@@ -51,7 +51,7 @@ func meaning(under, word string, operands []string, exists func(path string) boo
 	return Meaning{}
 }
 
-// contains reports whether a text of words separated by spaces has this word.
+// contains reports whether word is one of the words of text, which are separated by spaces.
 func contains(text, word string) bool {
 	for w := range strings.FieldsSeq(text) {
 		if w == word {

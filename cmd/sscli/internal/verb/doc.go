@@ -1,9 +1,9 @@
 // Package verb carries out requests to the store: it is what the commands get, set, del, vdel,
 // scan, call and keynotify have in common.
 //
-// Each of those commands is a [Verb], made by the function New of its own package. The command
-// line and a batch use a Verb alike: bind its flags, parse its operands to a [Request], carry
-// the request out.
+// Each of these commands is a [Verb], which the function New of its package returns. The command
+// line and a batch use a Verb in the same way: they bind its flags, parse its operands to a
+// [Request], and carry out the request.
 //
 //	v := get.New()
 //	v.Flags(flags) // unless Flags is nil

@@ -84,13 +84,13 @@ the measurement and deleted after it, also after Ctrl-C. They expire in any case
 	return cmd
 }
 
-// The limits keep a typing error from filling the memory.
+// The limits keep a typo in a flag from exhausting the memory.
 const (
 	benchPrefix     = "sscli/bench/"
 	maxBenchWorkers = 100_000
 	maxBenchKeys    = 10_000_000
 	maxBenchSize    = 256 << 20
-	// benchSpare is how long after the measurement keys expire that could not be deleted.
+	// benchSpare is how long after the measurement the keys expire if they could not be deleted.
 	benchSpare = 10 * time.Minute
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// clockWarning is the clock difference above which the check warns. Above wire.MaxDrift the store
-// refuses writes.
+// clockWarning is the clock difference above which the check warns. If the local clock is more than
+// wire.MaxDrift ahead of the store's, the check fails, because the store refuses writes.
 const clockWarning = 5 * time.Second
 
 // clock measures the difference between the local clock and the store's.

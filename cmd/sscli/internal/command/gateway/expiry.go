@@ -110,8 +110,8 @@ func (x *expiries) sweep(now time.Time) {
 	}
 }
 
-// last waits for the answers to the writes in flight and returns the latest write of a key with
-// an expiry.
+// last returns the latest write that gave key an expiry. It first waits up to answerTimeout for
+// the replies to the writes of key that are in flight.
 func (x *expiries) last(key string) (e expiry, known bool) {
 	x.mu.Lock()
 	inflight := slices.Clone(x.inflight[key])

@@ -1,5 +1,5 @@
-// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. Its name is
-// not that of the command, because import is a keyword of Go. Package batch loads the lines.
+// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. It cannot be
+// named import, a keyword of Go. Package batch loads the lines.
 package importcmd
 
 import (

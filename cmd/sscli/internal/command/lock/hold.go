@@ -93,8 +93,8 @@ func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o 
 	return s.Lock(ctx, name, o)
 }
 
-// Hold acquires a lock for another command, waiting while another holds it, and renews it until
-// release is called. It prints nothing while the lock is held. It returns the errors of
+// Hold acquires a lock for another command, waiting while another client holds it, and renews it
+// until release is called. It prints nothing while the lock is held. It returns the errors of
 // `lock hold`.
 func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, name string) (l *client.Lock, release func() error, err error) {
 	f := lockFlags{name: name, conflict: fault.CodeNo}

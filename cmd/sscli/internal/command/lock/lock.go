@@ -2,9 +2,9 @@
 // them, for the table of commands.
 //
 // The commands parse flags, connect and print. client.Session implements locks: Lock, AcquireLock,
-// RenewLock and ReleaseLock. Run starts its command with package process, whose guard ends the
-// command in time even if sscli is killed, and keeps the fencing token in a file of package fence.
-// Trace has its own package, lock/trace.
+// RenewLock and ReleaseLock. `lock run` starts its command with package process, whose guard ends
+// the command in time even if sscli is killed, and keeps the fencing token in a file of package
+// fence. `lock trace` is implemented in package lock/trace.
 //
 // Flags are checked before anything is sent. Errors of locks have distinct exit codes: 1 or
 // --conflict-exit-code for a busy lock, 8 for a lost one, 11 for an unknown outcome.

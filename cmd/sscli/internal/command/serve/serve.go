@@ -199,7 +199,8 @@ func (f serveFlags) options() (emulator.Options, error) {
 	return o, f.redis.check(f.users != "" || f.tokens != "" || f.sat.audience != "" || f.clientCA != "")
 }
 
-// certificates sets the certificate that the server shows, and whose certificates it requires.
+// certificates sets the certificate that the server presents and, with --listen-client-ca, the CA
+// that must have signed the clients' certificates.
 func (f serveFlags) certificates(o *emulator.Options) error {
 	if f.selfSigned != "" && (f.cert != "" || f.key != "") {
 		return fault.Usagef("--self-signed together with --listen-cert and --listen-key: want one or the other")

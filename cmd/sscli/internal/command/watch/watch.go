@@ -206,7 +206,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	})
 }
 
-// watch watches keys until something ends the watch. forDur is --for; 0 = none.
+// watch shows the events of keys until the watch ends. forDur is the value of --for; 0 = no limit.
 func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, options client.WatchOptions, forDur time.Duration) error {
 	a := v.app
 	ctx, stop := output.UntilClosed(ctx, a.Stdout)
