@@ -18,8 +18,8 @@ func keyNotifyStop(key string) Command {
 	return newCommand(effectNone, readKeyNotify, wire.VerbKeyNotify, key, wire.OptionStop)
 }
 
-// readKeyNotify is generous: whether a repeated KEYNOTIFY is answered with OK or a
-// number is not known.
+// readKeyNotify accepts both OK and a number, because it is not known which one answers a
+// repeated KEYNOTIFY.
 func readKeyNotify(v wire.Value, info *ReplyInfo) Result {
 	if !isOK(v) && !isCount(v, 0) {
 		return nil

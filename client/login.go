@@ -8,8 +8,9 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// dial connects with the present password or token, and returns that too. It sends early
-// with SUBSCRIBE unless early is nil. The caller holds dialing.
+// dial connects with the current password or token, and also returns that secret. Unless early
+// is nil, dial sends the early request in the same write as SUBSCRIBE. The caller holds
+// s.dialing.
 func (s *Session) dial(ctx context.Context, filters []string, early *earlyRequest) (conn *mqtt.Conn, secret []byte, err error) {
 	s.mu.Lock()
 	s.connSeq++

@@ -29,11 +29,11 @@ type ReadBackResult struct {
 // request has expired and then reads the key; ctx should leave time for both. An error
 // means that the key could not be read.
 //
-// The store promises that the version of a write is greater than the request's `__ts`
-// (protocol.md 3.2). So a key with an older version was not written. A newer version proves
-// nothing: another client may have written the same value. So the outcome is Fulfilled only
-// where that makes no difference: after a [Set] without options, if the key holds the value,
-// and after a [Del], if the key is gone.
+// The store guarantees that the version a write assigns is greater than the request's `__ts`
+// (protocol.md 3.2). If the key's version is not greater, the write was not applied. A greater
+// version proves nothing: another client may have written the same value. The outcome is
+// therefore Fulfilled only where it does not matter who wrote: after a [Set] without options, if
+// the key holds the value, and after a [Del], if the key is gone.
 func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil

@@ -270,7 +270,7 @@ func (w *Watch) stopTimers() {
 	}
 }
 
-// setConn makes the notifications of a connection count.
+// setConn makes the watch accept the notifications of connection connSeq.
 func (w *Watch) setConn(connSeq uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

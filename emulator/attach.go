@@ -276,9 +276,9 @@ func (a *Attached) message(topic string, correlation, payload []byte, properties
 	return m
 }
 
-// attachedClient returns the id of the client that sent a request. A broker does not pass it on,
-// but the request has it in `__srcId`, or plain or in hexadecimal in its response topic
-// (protocol.md 1.1).
+// attachedClient returns the id of the client that sent a request. A broker does not forward the
+// id, so it is taken from `__srcId` or else from the response topic, where it is in plain text
+// or in hexadecimal (protocol.md 1.1).
 func attachedClient(m mqtt.Message) string {
 	if id, ok := m.Property(wire.PropSource); ok && id != "" {
 		return id

@@ -365,8 +365,9 @@ type RedisOptions struct {
 	CheckLogin func(username string, password []byte) bool // nil: anybody
 	Log        *slog.Logger                                // nil: silent
 
-	// Observe is called for each command of a Redis client, as [Options.Observe] is. What the
-	// command did in the store is part of its event.
+	// Observe is called for each command of a Redis client, as [Options.Observe] is. The
+	// command's event includes what the store reported for it: the version, and the clients
+	// that were notified.
 	Observe func(observe.Event)
 }
 

@@ -1,5 +1,5 @@
 // Package format prints results: for people, for pipes, as JSON, or with a template. It
-// also has the quoting that results share with the lines of the shell.
+// also implements the quoting that results and the lines of the shell share.
 //
 // Create a [Printer] for a stream and print results on it:
 //

@@ -54,8 +54,8 @@ func parseTemplate(source string) (*template.Template, error) {
 	return t, nil
 }
 
-// checkFields returns an error if a template names a field that no result has. dot reports
-// whether . is the result there; other values are not checked, nor are the bodies of a define.
+// checkFields returns an error if node names a field that no result has. dot is true if . is the
+// result at node. Fields of other values are not checked, and neither are the bodies of {{define}}.
 func checkFields(tree *parse.Tree, node parse.Node, dot bool) error {
 	field := func(n parse.Node, path []string) error {
 		if why := badField(path); why != "" {

@@ -46,7 +46,7 @@ type Local interface {
 	Stats(who *Caller) Stats           // must be cheap
 }
 
-// Stats describe the content of a [Local].
+// Stats describes the content of a [Local].
 type Stats struct {
 	Keys     int
 	Expiring int  // keys with an expiry

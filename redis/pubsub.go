@@ -221,8 +221,8 @@ func (s *Server) endSubscription(c *conn, r *roster, own subscribed, name []byte
 	}
 }
 
-// unwatchUnused ends the watch of a channel's key if no client has subscribed to the channel or is
-// about to. s.mu is held.
+// unwatchUnused ends the watch of a channel's key if no client is subscribed to the channel or is
+// subscribing to it. The caller holds s.mu.
 func (s *Server) unwatchUnused(channel []byte) {
 	key, _, ok := cutChannel(channel)
 	if ok && key != nil && s.watching[string(key)] == nil && len(s.channels.subscribers[string(channel)]) == 0 {

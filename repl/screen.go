@@ -25,7 +25,7 @@ type screen struct {
 	cursor        int
 }
 
-// A layout is a line in the rows of the terminal, and the cursor's position.
+// A layout is a line split into terminal rows, and the cursor's position.
 type layout struct {
 	rows        [][]byte // a row ends with CR LF, or else the terminal wraps the line there
 	row, column int      // of the cursor

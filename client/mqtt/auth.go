@@ -8,9 +8,10 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// Auth is enhanced authentication (MQTT 5, 4.12) with a method that needs one message from
-// the client, like K8S-SAT (protocol.md 7.2). Method is its name; empty = none. Data
-// returns the message. It is called before each CONNECT, and by [Conn.Reauthenticate].
+// Auth configures enhanced authentication (MQTT 5, 4.12) with a method that needs one message
+// from the client, such as K8S-SAT (protocol.md 7.2). Method is the method's name; empty = no
+// enhanced authentication. Data returns the message. Data is called before each CONNECT, and by
+// [Conn.Reauthenticate].
 type Auth struct {
 	Method string
 	Data   func() ([]byte, error)
@@ -121,8 +122,9 @@ func (c *Conn) handleAuth(p *packets.Auth) error {
 	return nil
 }
 
-// disconnectReason returns why the broker sent DISCONNECT. A refused authentication may come
-// as a DISCONNECT only (MQTT 5, 4.12.1).
+// disconnectReason returns why the broker sent DISCONNECT. This is a [*ReauthError] if a
+// re-authentication is under way and the DISCONNECT refuses it: the broker need not send AUTH
+// first (MQTT 5, 4.12.1).
 func (c *Conn) disconnectReason(p *packets.Disconnect) error {
 	reason := &ReasonError{Packet: "DISCONNECT", Code: p.ReasonCode, Text: p.Properties.ReasonString}
 	c.mu.Lock()

@@ -175,7 +175,7 @@ func requestTunnel(nc net.Conn, o Options) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// With TLS and with MQTT the client sends first.
+	// In both TLS and MQTT the client sends first, so no bytes may follow the proxy's reply yet.
 	if response.StatusCode/100 == 2 && r.Buffered() > 0 {
 		return 0, errors.New("it sent unexpected bytes after its answer")
 	}

@@ -38,8 +38,8 @@ func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {
 // payload. There is at least one. The error is a *[SyntaxError].
 func ParseRequest(payload []byte) ([][]byte, error) { return AppendWords(nil, payload) }
 
-// AppendWords is [ParseRequest] with the caller's memory: it appends the words to dst. The
-// result of an error is nil.
+// AppendWords is like [ParseRequest], but appends the words to dst. On error it returns nil
+// words.
 func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	const want = "an array of at least one blob"
 	p := parser{data: payload}

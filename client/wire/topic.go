@@ -103,7 +103,8 @@ func NotifyFilter(clientID string) string {
 }
 
 // MaxNotifyKey returns the length in bytes of the longest key for which a client can be
-// notified: the topic holds the key in hexadecimal, and is an MQTT string.
+// notified. The notification topic holds the key in hexadecimal, and an MQTT topic has at most
+// 65535 bytes.
 func MaxNotifyKey(clientID string) int {
 	return (maxString - len(NotifyTopic(clientID, ""))) / 2
 }

@@ -30,7 +30,7 @@ type Login struct {
 type Verdict struct {
 	// Code is 0 to let the client in, 0x18 to send Data in AUTH and wait for the client's
 	// next AUTH, and otherwise the reason code of CONNACK, or of DISCONNECT if the client was
-	// connected.
+	// already connected.
 	Code     byte
 	Text     string // Reason String
 	Data     []byte // Authentication Data

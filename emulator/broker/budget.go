@@ -61,7 +61,7 @@ func (s *session) dequeue() delivery {
 	return d
 }
 
-// prune removes the deliveries from pending that are not wanted.
+// prune removes the deliveries for which wanted returns false from pending.
 func (s *session) prune(wanted func(*delivery) bool) {
 	s.pending.filter(func(d *delivery) bool {
 		keep := wanted(d)

@@ -10,7 +10,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// An End is why a connection ended.
+// An End says why a connection ended.
 type End struct {
 	ByClient bool   // the client sent DISCONNECT
 	Lost     bool   // there was no DISCONNECT

@@ -3,9 +3,9 @@ package broker
 import "time"
 
 // inflight holds the deliveries that were sent with QoS 1 or 2 and are not finished, in the
-// order in which they were sent. A delivery's packet identifier follows from its place, so that
-// an acknowledgement finds it without a search. Because clients acknowledge in order
-// [MQTT-4.6.0-2], the ring stays short.
+// order in which they were sent. A delivery's packet identifier follows from its place, so the
+// delivery that a client acknowledges is found without a search. Because clients acknowledge in
+// order [MQTT-4.6.0-2], the ring stays short.
 type inflight struct {
 	ring   []delivery // its length is a power of two
 	lo, hi uint64     // places of the first unfinished delivery and of the next one to be sent

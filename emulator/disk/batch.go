@@ -50,7 +50,7 @@ func (b *Batch) begin(key []byte) change {
 	return c
 }
 
-// filedUnder returns the key in bbolt for a key that is too long for bbolt.
+// filedUnder returns the bbolt key, a SHA-256 hash, for a key that is too long for bbolt.
 func filedUnder(key []byte) []byte {
 	sum := sha256.Sum256(key)
 	return sum[:]

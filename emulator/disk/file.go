@@ -123,8 +123,8 @@ func readLocked(name string, load func(Record)) (contents, error) {
 	case info.Size() == 0:
 		return contents{}, nil
 	}
-	// A lock for reading, shared with other readers. bbolt refuses some damaged files: readFile
-	// finds out why.
+	// ReadOnly takes a lock that is shared with other readers. bbolt refuses to open some damaged
+	// files; readFile then finds the damage.
 	db, err := bolt.Open(name, 0o600, &bolt.Options{Timeout: lockTimeout, ReadOnly: true})
 	switch {
 	case err == nil:

@@ -35,8 +35,8 @@ type Broker struct {
 // Anonymous is a listener that lets anybody in.
 const Anonymous = "allow_anonymous true"
 
-// Start runs Mosquitto with a listener for each of the given lines of
-// configuration, which may be several each. global goes before them.
+// Start runs Mosquitto with one listener for each element of listeners, which holds the
+// listener's configuration in one or more lines. The lines in global come before all listeners.
 func Start(t testing.TB, global string, listeners ...string) *Broker {
 	t.Helper()
 	config := "per_listener_settings true\nuser root\n" + global + "\n"

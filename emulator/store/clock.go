@@ -95,7 +95,7 @@ func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
 	return append(dst, node...)
 }
 
-// appendPadded appends a number, with zeros before it up to the width.
+// appendPadded appends a number, padded with leading zeros to at least width digits.
 func appendPadded(dst []byte, n uint64, width int) []byte {
 	begin := len(dst)
 	dst = strconv.AppendUint(dst, n, 10)

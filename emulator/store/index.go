@@ -38,10 +38,10 @@ type expiry struct {
 	ref ref
 }
 
-// maxKeptBlocks is the number of blocks up to which an emptied index keeps its memory.
+// maxKeptBlocks is the maximum number of blocks that an emptied index keeps for reuse.
 const maxKeptBlocks = 64
 
-// wantedRef stands for a key that is looked for.
+// wantedRef stands for the key in index.wanted, which need not be in the index.
 const wantedRef ref = math.MaxUint32
 
 func newIndex() *index {

@@ -10,7 +10,7 @@ func (s *Store) KeyAt(i int) []byte {
 	return s.index.key(r)
 }
 
-// Expiring returns the number of keys that expire.
+// Expiring returns the number of keys with an expiry.
 func (s *Store) Expiring() int { return s.index.expiries.Len() }
 
 // Room returns the text of the refusal if n more keys would not fit the quota.

@@ -61,7 +61,7 @@ func (b *Bench) Mosquitto(ctx context.Context, lines string) (Endpoint, error) {
 	return b.mosquitto(ctx, "", lines)
 }
 
-// SecureMosquitto is Mosquitto with a listener that speaks TLS.
+// SecureMosquitto is like [Bench.Mosquitto], but its listener uses TLS.
 func (b *Bench) SecureMosquitto(ctx context.Context, lines string) (Endpoint, error) {
 	certificate, key := filepath.Join(b.Dir, "cert.pem"), filepath.Join(b.Dir, "key.pem")
 	if err := writeCertificate(certificate, key); err != nil {

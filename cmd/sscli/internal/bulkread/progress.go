@@ -18,8 +18,8 @@ func Refuse(a *app.App, first *error, err error) {
 	}
 }
 
-// Progress shows text in a live line until end is called. There is no line while results go to a
-// terminal, unless silent says that no results are printed.
+// Progress shows text in a live line on standard error until end is called. It shows no line if
+// results are printed to a terminal; silent means that no results are printed.
 func Progress(a *app.App, silent bool, text func() string) (end func()) {
 	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
 		return func() {}

@@ -145,8 +145,9 @@ func (c Context) layer(name, file string) *layer {
 
 // Change sets the connection flags of a command line in the context, and removes the flags
 // that unset names. A flag replaces the flags that it excludes: --url replaces --host. File
-// names are made absolute, so that they hold in every directory. none reports that there was
-// nothing to set or to remove. The error is an *[Error], and the context is unchanged then.
+// names are made absolute, so that they do not depend on the working directory. none reports
+// that there was nothing to set or remove. The error is an *[Error]; on error the context is
+// unchanged.
 func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err error) {
 	values := maps.Clone(c.Values)
 	if values == nil {

@@ -44,7 +44,7 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Advice returns the hint.
+// Advice returns the hint, and whether there is one.
 func (e *UsageError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
 // Usagef returns a [*UsageError] with a formatted message.

@@ -1,8 +1,8 @@
-// Package help lays out what help says of a command: an explanation, usage, examples, the
-// commands below it and its flags, in the columns that the terminal has.
+// Package help formats the help of a command: an explanation, usage, examples, subcommands and
+// flags, wrapped to the width of the terminal.
 //
-// [Install] makes the commands of a tree print their help like this. The manual and the topics
-// of help use its parts: [Rows], [FlagRows], [UseLine], [OwnFlags].
+// [Install] makes the commands of a tree print their help this way. The manual and the help
+// topics use its parts: [Rows], [FlagRows], [UseLine], [OwnFlags].
 package help
 
 import (
@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Width is the number of columns that help has at most.
+// Width is the maximum number of columns of help.
 const Width = 100
 
 // everydayFlags lists the flags of all commands that the help of every command shows.

@@ -86,8 +86,8 @@ func is(l format.Lane, name string, unknown bool) bool {
 	return l.Unknown == unknown && (unknown || l.Name == name)
 }
 
-// presentHold returns the hold of a lock that has not ended, and the lane of its holder, or
-// nil if there is none.
+// presentHold returns the lane of the present holder of a lock and the hold, which has not
+// ended. Both are nil if nobody holds the lock.
 func presentHold(lock *format.Lane) (*format.Lane, *format.Hold) {
 	for i := range lock.Holders {
 		l := &lock.Holders[i]

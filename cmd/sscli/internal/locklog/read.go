@@ -24,8 +24,8 @@ type record struct {
 	fields map[string]json.RawMessage
 }
 
-// text returns a field of text, which has the suffix _b64 if it is not UTF-8, and whether there is
-// one.
+// text returns the text of a field, and whether the record has the field. Text that is not UTF-8
+// is in base64 in the field name_b64.
 func (r record) text(name string) (string, bool) {
 	var text *string
 	if err := json.Unmarshal(r.fields[name], &text); err == nil && text != nil {

@@ -33,8 +33,8 @@ type Guarded struct {
 	job // Run's
 }
 
-// NewGuarded finds the command and starts its guard, but not the command. From now on INT,
-// TERM and HUP are kept for Run. The error is a *[StartError].
+// NewGuarded finds the command and starts its guard, but not the command. From then on SIGINT,
+// SIGTERM and SIGHUP are caught and queued for Run. The error is a *[StartError].
 func NewGuarded(o GuardOptions) (*Guarded, error) {
 	path, err := find(o.Args[0])
 	if err != nil {

@@ -17,7 +17,7 @@
 // On Unix both do the job control of a shell: the command leads its own process group,
 // which is the terminal's foreground group if standard input is a terminal and sscli is in
 // its foreground. Ctrl-Z stops the command and sscli, fg continues both, and Ctrl-C reaches
-// the command alone. Other systems have no process groups, and only an interrupt is
+// the command alone. On other systems there is no job control, and only an interrupt is
 // forwarded.
 //
 // The command of a [Runner] may outlive sscli: it continues when sscli is killed, and so do

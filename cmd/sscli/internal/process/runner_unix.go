@@ -40,7 +40,7 @@ func (r *Runner) Run(c Command) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Before the start, so that no signal is lost.
+	// Catch signals before the command starts, so that none is lost.
 	catch(r.signals, forwarded()...)
 	signal.Notify(r.children, unix.SIGCHLD)
 	r.Close()
@@ -64,7 +64,7 @@ func (r *Runner) Run(c Command) (int, error) {
 		j.tty.given = true
 	}
 	if r.canStop {
-		// A command inherits ignored signals, not caught ones.
+		// A command inherits ignored signals, so SIGTTOU must be caught when it starts.
 		signal.Notify(r.stops, unix.SIGTTOU)
 	}
 	j.pid, err = syscall.ForkExec(path, c.Args, &syscall.ProcAttr{Env: env, Files: []uintptr{stdin.Fd(), 1, 2}, Sys: attr})
@@ -121,8 +121,8 @@ func (r *Runner) idle() {
 	catch(r.stops, unix.SIGTSTP)
 	signal.Stop(r.signals)
 	signal.Stop(r.children)
-	// A SIGTSTP that came just after the command ended may be in both channels, and must
-	// stop sscli once.
+	// A SIGTSTP that came just after the command ended may be in both channels, but must stop
+	// sscli only once.
 	stopped := false
 	for _, c := range []chan os.Signal{r.signals, r.stops} {
 		for len(c) > 0 {

@@ -1,11 +1,11 @@
-// Package signals turns the signals that ask sscli to end into the end of a context.
+// Package signals cancels a context when a signal asks sscli to end.
 //
 //	ctx, s := signals.Notify(context.Background())
 //	err := work(ctx) // ends with an *Interrupted as the cause
 //
-// The first SIGINT, SIGTERM or SIGHUP ends the context, so that the work can be tidied
-// up; the second one ends the process. Signals that sscli was started to ignore, as by
-// nohup(1), stay ignored. A shell takes SIGINT for itself with [Signals.Interrupts].
+// The first SIGINT, SIGTERM or SIGHUP cancels the context, so that the work can be tidied
+// up; the second one ends the process. Signals that were ignored when sscli started, as under
+// nohup(1), stay ignored. A shell handles SIGINT itself with [Signals.Interrupts].
 //
 // Catching signals starts threads, which takes a tenth of the time of a get on a local broker. So
 // signals are caught only after a few milliseconds, when such a get has ended. Code that is about

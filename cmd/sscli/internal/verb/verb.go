@@ -157,8 +157,8 @@ func (r Request) Writes() string {
 	return text
 }
 
-// Changes reports whether a request with a verb of the protocol may change the store. One
-// with an unknown verb may.
+// Changes reports whether a request with this protocol verb may change the store. It returns
+// true for an unknown verb.
 func Changes(verb string) bool {
 	switch verb {
 	case wire.VerbGet, wire.VerbKeyNotify, wire.VerbScan:

@@ -28,9 +28,9 @@ type pendingLine struct {
 	warning string // of a write that was recovered
 }
 
-// A pipeline runs lines with several under way at a time. It prints results as soon as it is
-// their turn, sends lines as long as there is room, and waits only when it can do neither.
-// Requests and results that are known by then share a write.
+// A pipeline runs several lines at a time. It prints results in the order of the lines, sends
+// lines while fewer than --inflight are under way, and waits only when it can do neither.
+// Before it waits, it writes the collected requests together, and likewise the results.
 type pipeline struct {
 	*batch
 	pipe     *client.Pipeline
@@ -45,7 +45,7 @@ type pipeline struct {
 func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
 	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.inflight), lines: lines}
 	p.pipe.OnWait(p.flushOrEnd)
-	// After a signal, outstanding replies may still come.
+	// After a signal, requests under way have lastReplies to get their replies.
 	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
@@ -86,8 +86,8 @@ func (p *pipeline) finishFirst(ctx context.Context) bool {
 }
 
 // begin reads a line, or takes the one that had to wait, and runs it if it may run now. It
-// reports whether there is anything new. After a lost reply no line is sent before what became
-// of the write is known.
+// reports whether there is anything new. After a lost reply, it sends no line until the outcome
+// of that write is known.
 func (p *pipeline) begin(ctx, requests context.Context) bool {
 	if p.over || len(p.underWay) == p.flags.inflight || p.pipe.Losses() > p.losses {
 		return false
@@ -187,13 +187,13 @@ func (p *pipeline) wait(ctx context.Context) {
 	}
 }
 
-// flushOrEnd ends the batch when results cannot be written; its end says so.
+// flushOrEnd writes the collected results, and ends the batch if they cannot be written.
 func (p *pipeline) flushOrEnd() {
 	p.end(!p.flush())
 }
 
-// recoverLost waits for the replies to lines of which the first was lost. If one was lost, others
-// probably were too, so the keys of all are read back together.
+// recoverLost waits for the replies to lines. The reply to the first line was lost, so others
+// probably were too, and the keys of all lost writes are read back concurrently.
 func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 	p.flushOrEnd()
 	var reading sync.WaitGroup

@@ -22,7 +22,7 @@ func (c *checkup) configuration(context.Context) error {
 		check.Facts = append(check.Facts, format.Fact{Name: e.Flag, Value: e.Value, Source: e.Source})
 	}
 	if c.o.TokenFile != "" {
-		// If the file cannot be read, connecting says so.
+		// The connect check reports a file that cannot be read.
 		if token, err := os.ReadFile(c.o.TokenFile); err == nil {
 			if _, expires := client.TokenTimes(bytes.TrimSpace(token)); !expires.IsZero() {
 				check.Facts = append(check.Facts, format.Fact{Name: "token expires", Value: expires.UTC().Format(time.RFC3339)})

@@ -153,8 +153,8 @@ func (c *checkup) skip(name, why string) error {
 	return c.print(format.Check{Name: name, Status: format.Skip, Message: why})
 }
 
-// fail prints the check that ends the checkup, and returns its exit code as an error that is not
-// printed again.
+// fail prints a failed check, which ends the checkup. It returns the check's exit code as an
+// error that is not printed again.
 func (c *checkup) fail(ctx context.Context, name string, err error, facts ...format.Fact) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // a signal is not a result of the check

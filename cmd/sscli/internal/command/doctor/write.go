@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// scratchPrefix begins the keys that `doctor --write` writes; scratchTTL is their TTL.
+// scratchPrefix is the prefix of the keys that `doctor --write` writes; scratchTTL is their TTL.
 const (
 	scratchPrefix = "sscli/doctor/"
 	scratchTTL    = time.Minute

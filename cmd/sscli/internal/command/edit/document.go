@@ -42,8 +42,8 @@ func isContainer(text []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
-// value returns the value that an edited text stands for. The error says why it is not JSON;
-// the value is then the text as it is.
+// value returns the value to store for an edited text. If the document was JSON and the text is
+// not, the error says why, and the value is the text without the newline that was added.
 func (d document) value(text []byte) ([]byte, error) {
 	value := text
 	if d.newline {

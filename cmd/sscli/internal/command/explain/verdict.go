@@ -31,7 +31,7 @@ const (
 	unknown = "unknown"
 )
 
-// The rules that decide. Most have the name of a kind of error.
+// The rules that a verdict can follow from. Most are named after a kind of error.
 const (
 	ruleUnfenced = "unfenced" // a key that is missing has no fence
 	ruleRequired = "fencing_required"

@@ -84,8 +84,9 @@ Whether a fencing token would pass cannot be known without writing.`,
 	return cmd
 }
 
-// stopped reports where an import stopped that can be continued. Lines that were in flight have
-// their results by then, and count as done if they were applied or exist already.
+// stopped says where an import stopped, and how many later lines are done. All lines in flight
+// have their results when it is called. A line is done if it was applied or its key already
+// exists.
 func stopped(sum format.BatchSummary) string {
 	later := 0
 	for _, r := range sum.Ahead {

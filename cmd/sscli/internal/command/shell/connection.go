@@ -12,8 +12,8 @@ import (
 )
 
 // A connection is the one connection that all lines of a shell share, with the settings that
-// every line begins with. It is an [app.Shell]. Lines run one after the other, so it needs no
-// lock.
+// every line starts from. It implements [app.Shell]. Lines run one after the other, so it needs
+// no lock.
 type connection struct {
 	settings config.Settings
 	options  client.Options

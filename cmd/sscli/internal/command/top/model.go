@@ -88,7 +88,7 @@ const maxLine = 4 << 10
 
 func beginning(value []byte) []byte { return value[:min(len(value), maxLine)] }
 
-// Limits for one key.
+// The numbers of changes and of packets that are kept for one key.
 const (
 	maxHistory = 200
 	maxPackets = 200
