@@ -1,4 +1,4 @@
-// Package idtable numbers what is outstanding, such as requests without a reply:
+// Package idtable numbers what is outstanding, such as requests without a reply.
 //
 //	var requests idtable.Table[uint64, *request]
 //	id := requests.Add(r)
