@@ -84,11 +84,14 @@ func locate(text []byte, match func(ast.Node) bool) (line int, path string) {
 		return 0, ""
 	}
 	for _, d := range f.Docs {
+		if d.Body == nil { // an empty document
+			continue
+		}
 		ast.Walk(visitor(func(n ast.Node) {
 			if line == 0 && match(n) {
 				line, path = n.GetToken().Position.Line, pathOf(n)
 			}
-		}), d)
+		}), d.Body)
 	}
 	return line, path
 }
