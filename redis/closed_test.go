@@ -89,3 +89,20 @@ func TestLargeReply(t *testing.T) {
 		t.Errorf("%d bytes are in use while the client does not read", waiting.HeapInuse)
 	}
 }
+
+// TestLastReplies: a client that quits gets all replies, also while another goroutine writes
+// messages to it.
+func TestLastReplies(t *testing.T) {
+	s, other := start(t, emulator.Options{})
+	c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	c.Do(t, "SUBSCRIBE", "a")
+	other.Expect(t, ":1\r\n", "PUBLISH", "a", strings.Repeat("x", 24<<20)) // more than fits in the buffers of the connection
+	if _, err := c.Conn.Write(bytes.Join([][]byte{redistest.Request("PING"), redistest.Request("QUIT")}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(other.Do(t, "CLIENT", "LIST"), "cmd=ping") { // it is answered
+	}
+	if got := c.Closed(t); !bytes.HasSuffix(got, []byte("*2\r\n$4\r\npong\r\n$0\r\n\r\n+OK\r\n")) {
+		t.Errorf("at the end: %.100q", got[max(0, len(got)-100):])
+	}
+}

@@ -90,11 +90,12 @@ func (c *conn) serve() error {
 		c.active.Store(int64(time.Since(c.s.started)))
 		err := c.runAll()
 		c.unlock()
+		if c.last || err != nil {
+			c.finish()
+			return err
+		}
 		if !c.flush() {
 			return nil
-		}
-		if c.last || err != nil {
-			return err
 		}
 	}
 }

@@ -106,6 +106,17 @@ func (c *conn) flush() bool {
 	return !o.closed.Load()
 }
 
+// finish writes all pending bytes, or waits until another goroutine has written them.
+func (c *conn) finish() {
+	c.flush()
+	o := &c.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.writing {
+		o.wake.Wait()
+	}
+}
+
 // writePending writes until nothing is pending. out.mu is held, except while it writes.
 func (c *conn) writePending() {
 	o := &c.out
