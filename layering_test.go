@@ -90,7 +90,7 @@ suggest
 terminal             signals
 screen               format terminal
 trace                client/mqtt client/wire format
-config               atomicfile suggest
+config               format atomicfile suggest
 certs                atomicfile config
 operand              repl
 help

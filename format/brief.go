@@ -14,6 +14,9 @@ func Brief[T Bytes](b T) string { return brief(b, Quote[T]) }
 // BriefWord is [Word] for a message, shortened like [Brief].
 func BriefWord[T Bytes](b T) string { return brief(b, Word[T]) }
 
+// BriefShWord is [ShWord] for a message, shortened like [Brief].
+func BriefShWord[T Bytes](b T) string { return brief(b, ShWord[T]) }
+
 func brief[T Bytes](b T, quote func(T) string) string {
 	if len(b) <= maxBrief {
 		return quote(b)

@@ -3,6 +3,7 @@ package format
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -205,6 +206,29 @@ func Word[T Bytes](b T) string {
 		}
 	}
 	return string(b)
+}
+
+// ShWord returns b as one word for sh(1): a hint with it can be pasted and runs nothing else.
+// Printable text is in single quotes, which mean the same in the shell of sscli. Other bytes
+// are in the $'…' of bash, zsh and POSIX.1-2024.
+func ShWord[T Bytes](b T) string {
+	text := string(b)
+	plain := func(r rune) bool { return r < utf8.RuneSelf && r != '=' && bare(r) } // zsh expands =word
+	switch {
+	case text != "" && strings.TrimLeftFunc(text, plain) == "":
+		return text
+	case utf8.ValidString(text) && strings.TrimLeftFunc(text, unicode.IsPrint) == "":
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	var quoted strings.Builder
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' || c == '\'' || c == '\\' {
+			fmt.Fprintf(&quoted, `\x%02x`, c)
+		} else {
+			quoted.WriteByte(c)
+		}
+	}
+	return "$'" + quoted.String() + "'"
 }
 
 // bare reports whether r needs no quotes. U+FFFD needs them: range yields it for invalid UTF-8.

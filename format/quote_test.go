@@ -1,6 +1,7 @@
 package format
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -100,6 +101,37 @@ func FuzzEscape(f *testing.F) {
 			if again, err := Unescape(Escape(decoded)); again != decoded || err != nil {
 				t.Errorf("Unescape(%q) = %q, and that does not survive: %q, %v", s, decoded, again, err)
 			}
+		}
+	})
+}
+
+func TestShWord(t *testing.T) {
+	for word, want := range map[string]string{
+		"/tmp/ca.crt": "/tmp/ca.crt", "": "''", "my certs": "'my certs'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "~": "'~'",
+		"=ls": "'=ls'", "é": "'é'", "a\n'\\": `$'a\x0a\x27\x5c'`, "\xff0": `$'\xff0'`,
+	} {
+		if got := ShWord(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
+
+// FuzzShWord: bash takes the word for exactly these bytes.
+func FuzzShWord(f *testing.F) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		f.Skip("no bash")
+	}
+	for _, word := range []string{"", "plain", "two words", "$(exit 3)", "`exit 3`", "a'; exit 3; '", "!!", "\\", "\x01\xff\x0a9", "é\u202e", "#", "-n"} {
+		f.Add(word)
+	}
+	f.Fuzz(func(t *testing.T, word string) {
+		if strings.Contains(word, "\x00") {
+			return // no argument of a program has such a byte
+		}
+		got, err := exec.Command(bash, "-c", "printf %s "+ShWord(word)).Output()
+		if err != nil || string(got) != word {
+			t.Errorf("%q as %s: bash takes it for %q, %v", word, ShWord(word), got, err)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // Write replaces the content of a file and keeps its permissions; a file that does not
@@ -34,6 +35,13 @@ func Replace(name string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	return f.finish(data)
+}
+
+// Exposed reports whether users other than the owner may read a file. It is false if there is no
+// such file, and on Windows, where files have the permissions of their directory.
+func Exposed(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 && runtime.GOOS != "windows"
 }
 
 // A File is new content of a file, which others see once Commit was called.

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/format"
 )
 
 // A FileError is a file of contexts that cannot be used.
@@ -116,7 +117,7 @@ func read(file string) (Contexts, error) {
 	}
 	if othersWrite(info) {
 		return Contexts{}, &FileError{
-			File: file, Why: fmt.Sprintf("others can write to it (mode %#o)", info.Mode().Perm()), Hint: "chmod 600 " + file,
+			File: file, Why: fmt.Sprintf("others can write to it (mode %#o)", info.Mode().Perm()), Hint: "chmod 600 " + format.ShWord(file),
 		}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))

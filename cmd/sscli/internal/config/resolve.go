@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/format"
 )
 
 // Settings are what the user configured. A field that nothing sets has its zero value.
@@ -80,7 +82,8 @@ func (e *NoBrokerError) Advice() (hint string, ok bool) {
 	if len(e.Contexts) == 0 {
 		return "", false
 	}
-	return "sscli context use " + e.Contexts[0] + ", or -c " + e.Contexts[0] + " with this command", true
+	name := format.ShWord(e.Contexts[0])
+	return "sscli context use " + name + ", or -c " + name + " with this command", true
 }
 
 // Broker returns a *[NoBrokerError] if there is nothing to connect to.
@@ -107,7 +110,7 @@ func (e *Error) Advice() (hint string, ok bool) {
 	}
 	if name, ok := strings.CutPrefix(e.Source, "context "); ok {
 		name, flag, _ := strings.Cut(name, ": ")
-		return "sscli context set " + name + " with another --" + flag, true
+		return "sscli context set " + format.ShWord(name) + " with another --" + flag, true
 	}
 	return "", strings.HasPrefix(e.Source, "--")
 }

@@ -95,7 +95,7 @@ func get(a *app.App) *cobra.Command {
 				case !found:
 					return nil, false, nil
 				case *file != "":
-					if err := atomicfile.Write(*file, value, 0o666); err != nil {
+					if err := atomicfile.Write(*file, value, 0o600); err != nil {
 						return nil, false, &fault.OutputError{Err: err, File: true}
 					}
 					return nil, true, nil

@@ -184,7 +184,7 @@ func checkCommands(file *os.File, f batchFlags) error {
 	}
 	return &fault.UsageError{
 		Err:  fmt.Errorf("%s has JSON lines, no commands", format.BriefWord(file.Name())),
-		Hint: "sscli import " + format.Word(file.Name()),
+		Hint: "sscli import " + format.ShWord(file.Name()),
 	}
 }
 

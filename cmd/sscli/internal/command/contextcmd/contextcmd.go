@@ -104,7 +104,7 @@ The flags are added to a context that exists. A flag replaces the flags that exc
 				nothing, err := c.Change(cmd.Flags(), unset)
 				switch {
 				case fault.IsA[*config.NoBrokerError](err):
-					return shown, &fault.UsageError{Err: fmt.Errorf("context %s: no broker", name), Hint: "sscli context set " + name + " --url mqtts://HOST:PORT"}
+					return shown, &fault.UsageError{Err: fmt.Errorf("context %s: no broker", name), Hint: "sscli context set " + format.ShWord(name) + " --url mqtts://HOST:PORT"}
 				case err != nil:
 					return shown, &fault.UsageError{Err: err}
 				case cmd.Flags().Changed("protected"):

@@ -119,7 +119,7 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 	if err != nil {
 		usage := &fault.UsageError{Err: err}
 		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) {
-			usage.Hint = "sscli diff --to " + name
+			usage.Hint = "sscli diff --to " + format.ShWord(name)
 		}
 		return usage
 	}

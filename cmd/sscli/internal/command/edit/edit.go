@@ -147,7 +147,7 @@ func (e *editing) run(ctx context.Context) (err error) {
 	if e.doc, ok = newDocument(e.before.Value); !ok {
 		return &fault.UsageError{
 			Err:  fmt.Errorf("the value of %s is not text, an editor may damage it", format.BriefWord(e.key)),
-			Hint: "sscli get " + format.Word(e.key) + " -f FILE; then sscli set " + format.Word(e.key) + " -f FILE",
+			Hint: "sscli get " + format.ShWord(e.key) + " -f FILE; then sscli set " + format.ShWord(e.key) + " -f FILE",
 		}
 	}
 	if err := e.writeFile(); err != nil {
@@ -207,11 +207,11 @@ func (e *editing) keepFile(err error) error {
 		return errors.Join(err, e.removeFile())
 	}
 	if refused, ok := errors.AsType[*client.StoreError](err); ok && refused.Kind() == client.ErrorFenceRequired {
-		err = &fault.NextError{Err: err, Hint: "sscli edit " + format.Word(e.key) + " --lock LOCK, with the lock that protects the key"}
+		err = &fault.NextError{Err: err, Hint: "sscli edit " + format.ShWord(e.key) + " --lock LOCK, with the lock that protects the key"}
 	}
 	kept := &keptError{err: err, file: e.file}
 	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {
-		refused.Hint = "sscli set " + format.Word(e.key) + " -f " + format.Word(e.file) + " writes it all the same"
+		refused.Hint = "sscli set " + format.ShWord(e.key) + " -f " + format.ShWord(e.file) + " writes it all the same"
 	}
 	return kept
 }

@@ -53,7 +53,7 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
 			default:
 				return &fault.UsageError{
 					Err:  fmt.Errorf("%.64q after KEY: want one KEY, and its lock as --lock LOCK", args[1]),
-					Hint: "--lock " + format.Word(args[1]),
+					Hint: "--lock " + format.ShWord(args[1]),
 				}
 			}
 			f := facts{key: args[0], lock: string(lock)}

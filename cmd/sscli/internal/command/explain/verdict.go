@@ -56,7 +56,7 @@ func (f facts) verdict() format.Explanation {
 	if f.held && !f.lockToken.IsZero() && f.found && f.lockToken.Compare(f.version) <= 0 {
 		e.AtLeast = f.lockToken
 	}
-	key, lock := format.Word(f.key), format.Word(f.lock)
+	key, lock := format.ShWord(f.key), format.ShWord(f.lock)
 	run := "sscli lock run " + lock + " -- sscli set " + key + " … --fence lock"
 	decide := func(verdict, rule, why, hint string) format.Explanation {
 		e.Verdict, e.Rule, e.Why, e.Hint = verdict, rule, why, hint
@@ -65,7 +65,7 @@ func (f facts) verdict() format.Explanation {
 	switch {
 	case f.isAhead():
 		return decide(refused, ruleAhead, "the token is more than a minute ahead of the local clock; if the store's clock is right too, the store refuses every write with it",
-			"sscli hlc parse "+format.Word(f.token.String())+" shows its time; use the token exactly as the lock's reply gave it")
+			"sscli hlc parse "+format.ShWord(f.token.String())+" shows its time; use the token exactly as the lock's reply gave it")
 	case !f.found && f.token.IsZero():
 		return decide(passes, ruleUnfenced, "a missing key has no fence, so a write needs no token", "")
 	case !f.found:
@@ -82,7 +82,7 @@ func (f facts) verdict() format.Explanation {
 		return decide(passes, ruleNewer, "the token is newer than the last write of the key, so the key has no newer token, unless a client invented one", "")
 	case f.lock == "":
 		return decide(unknown, "", "the key was written after the token was issued, and whether that was with a newer token cannot be read",
-			"sscli explain "+key+" --lock LOCK --fence "+format.Word(f.token.String())+", with the lock that protects the key")
+			"sscli explain "+key+" --lock LOCK --fence "+format.ShWord(f.token.String())+", with the lock that protects the key")
 	case !f.held:
 		return decide(unknown, "", "the key was written after the token was issued, and the lock is free now: who wrote, and with which token, cannot be read", run)
 	case e.AtLeast == nil:

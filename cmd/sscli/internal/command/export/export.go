@@ -99,7 +99,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 		if err := a.Settings.Broker(); err != nil {
 			return err // before the file is touched
 		}
-		f, createErr := atomicfile.Create(file, 0o666)
+		f, createErr := atomicfile.Create(file, 0o600)
 		if createErr != nil {
 			return &fault.OutputError{Err: createErr, File: true}
 		}
@@ -185,7 +185,7 @@ func (e *exporter) entry(got bulkread.Entry) error {
 	case !got.Found:
 		e.sum.Missing++
 		if strings.HasSuffix(got.Key, ".json") || strings.HasSuffix(got.Key, ".jsonl") {
-			e.app.Warn("no key is named "+format.Brief(got.Key), "sscli export -f "+format.Word(got.Key))
+			e.app.Warn("no key is named "+format.Brief(got.Key), "sscli export -f "+format.ShWord(got.Key))
 		}
 	default:
 		e.keys.Add(1)

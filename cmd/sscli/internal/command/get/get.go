@@ -54,7 +54,7 @@ VERSION of a missing key is -.`,
 			req.Result = func(c *client.Command, result client.Result) (format.Result, bool, error) {
 				r := result.(client.GetResult)
 				if r.Found && file != "" {
-					if err := atomicfile.Write(string(file), r.Value, 0o666); err != nil {
+					if err := atomicfile.Write(string(file), r.Value, 0o600); err != nil {
 						return nil, false, &fault.OutputError{Err: err, File: true}
 					}
 				}

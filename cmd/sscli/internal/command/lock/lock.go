@@ -171,9 +171,9 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 	case errors.Is(err, client.ErrLockBusy):
 		return busyError(err)
 	case ok:
-		return &fault.UnknownError{Err: unknown, Hint: "sscli lock status " + format.Word(f.name)}
+		return &fault.UnknownError{Err: unknown, Hint: "sscli lock status " + format.ShWord(f.name)}
 	case unanswered:
-		err = &fault.UnknownError{Err: lost.Err, Why: "sscli lock status " + format.BriefWord(f.name) + " shows who holds the lock"}
+		err = &fault.UnknownError{Err: lost.Err, Why: "sscli lock status " + format.BriefShWord(f.name) + " shows who holds the lock"}
 	default:
 		if e, ok := errors.AsType[*signals.Interrupted](err); ok {
 			err = e // without the request that it interrupted

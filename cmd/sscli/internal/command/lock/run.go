@@ -54,9 +54,9 @@ sscli in CMD connects to the same broker.`,
 // of operands before the --; -1 = there is no --.
 func checkRun(args []string, dash int) error {
 	wrong := func(what string, name string, command []string) error {
-		hint := "sscli lock run " + format.BriefWord(name) + " --"
+		hint := "sscli lock run " + format.BriefShWord(name) + " --"
 		for _, word := range command {
-			hint += " " + format.BriefWord(word)
+			hint += " " + format.BriefShWord(word)
 		}
 		return &fault.UsageError{Err: errors.New(what), Hint: hint}
 	}

@@ -157,5 +157,5 @@ func notReleased(err error) error {
 	case !e.Status.Held:
 		return &fault.NextError{Err: err, Hint: "there is nothing to release; another may have held the lock, so read again what it protects"}
 	}
-	return &fault.NextError{Err: err, Hint: "use the --holder that it was acquired with: sscli lock status " + format.BriefWord(e.Status.Name) + " shows who holds it"}
+	return &fault.NextError{Err: err, Hint: "use the --holder that it was acquired with: sscli lock status " + format.BriefShWord(e.Status.Name) + " shows who holds it"}
 }

@@ -65,7 +65,7 @@ func checkListen(fs *pflag.FlagSet) error {
 		}
 		return &fault.UsageError{
 			Err:  fmt.Errorf("--%s is for a connection; serve listens on --listen", name),
-			Hint: "sscli serve --listen " + format.Word(net.JoinHostPort(host, port)),
+			Hint: "sscli serve --listen " + format.ShWord(net.JoinHostPort(host, port)),
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func dataError(err error) error {
 	}
 	e := &fault.DataError{Err: data.Err, Hint: "start again when the file can be written: no write that was acknowledged is lost"}
 	if damage, ok := errors.AsType[*disk.DamageError](err); ok {
-		e.Hint = fmt.Sprintf("sscli serve --data-check %s", shellWord(damage.Name))
+		e.Hint = fmt.Sprintf("sscli serve --data-check %s", format.ShWord(damage.Name))
 	} else if _, ok := errors.AsType[*disk.LockedError](err); ok {
 		e.Hint = "end that process, or another --data"
 	} else if _, ok := errors.AsType[*disk.FormatError](err); ok {
@@ -90,7 +90,7 @@ func checkData(a *app.App, f dataFlags) error {
 	}
 	e := &fault.DataError{Err: fmt.Errorf("%s is damaged", name)}
 	if f.file == "" {
-		e.Hint = fmt.Sprintf("sscli serve --data-check %s --data NEW writes what is readable to the file NEW", shellWord(name))
+		e.Hint = fmt.Sprintf("sscli serve --data-check %s --data NEW writes what is readable to the file NEW", format.ShWord(name))
 	}
 	return e
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -270,6 +271,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return &fault.UsageError{Err: err, Hint: hint}
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
+	f.warnExposed(a, accounts.out)
 	if err := accounts.start(a, server.Now); err != nil {
 		return err
 	}
@@ -294,6 +296,17 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return fault.ServerEnded(context.Cause(ctx))
 	case <-server.Done():
 		return dataError(server.Err())
+	}
+}
+
+// warnExposed prints a warning for each file with secrets that other users may read.
+func (f serveFlags) warnExposed(a *app.App, token string) {
+	for _, secret := range []struct{ flag, file string }{
+		{"--users", string(f.users)}, {"--sat-tokens", string(f.tokens)}, {"--sat-key", string(f.sat.key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
+	} {
+		if atomicfile.Exposed(secret.file) {
+			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Escape(secret.file)), "chmod 600 "+format.ShWord(secret.file))
+		}
 	}
 }
 
@@ -332,22 +345,11 @@ func serving(a *app.App, f serveFlags, server *emulator.Server, token string) fo
 		{"SSCLI_CA_FILE", s.CAFile}, {"SSCLI_CERT_FILE", s.CertFile}, {"SSCLI_KEY_FILE", s.KeyFile}, {"SSCLI_SAT_FILE", s.SATFile},
 	} {
 		if v.file != "" {
-			s.Paste = append(s.Paste, "export "+v.name+"="+shellWord(v.file))
+			s.Paste = append(s.Paste, "export "+v.name+"="+format.ShWord(v.file))
 		}
 	}
 	s.Paste = append(s.Paste, "sscli set hello world")
 	return s
-}
-
-// shellWord quotes a word for sh, if that is needed.
-func shellWord(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func absolute(name string) string {

@@ -64,13 +64,3 @@ func TestTokenRenewal(t *testing.T) {
 		}
 	})
 }
-
-func TestShellWord(t *testing.T) {
-	for word, want := range map[string]string{
-		"/tmp/ca.crt": "/tmp/ca.crt", "": "''", "my certs": "'my certs'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "~": "'~'",
-	} {
-		if got := shellWord(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
-		}
-	}
-}

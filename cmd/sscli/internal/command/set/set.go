@@ -134,7 +134,7 @@ func (f *Flags) words(key string, rest []repl.Word) error {
 			}
 			return &fault.UsageError{
 				Err:  fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word),
-				Hint: "sscli set " + format.Word(key) + " VALUE --ttl " + ttl,
+				Hint: "sscli set " + format.ShWord(key) + " VALUE --ttl " + ttl,
 			}
 		default:
 			return fault.Usagef("%.64q after the value: want NX, NEX or PX MS, and quotes around a value with spaces", word)

@@ -315,7 +315,7 @@ func (r *row) details(width int, now time.Time) []screen.Line {
 		title("VALUE")
 		if len(r.value) > maxValue {
 			add(r.shownValue())
-			add("only the beginning is shown: sscli get " + format.BriefWord(r.key) + " prints it")
+			add("only the beginning is shown: sscli get " + format.BriefShWord(r.key) + " prints it")
 			break
 		}
 		lines = append(lines, textLines(string(format.AppendValue(nil, r.value, "", format.Options{})))...)
