@@ -16,6 +16,7 @@ staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Later versions require a module that the module proxy does not have.
 revive=github.com/mgechev/revive@v1.10.0
 gotestsum=gotest.tools/gotestsum@v1.13.0
+govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.9.0
 full=
 [ "${SSCLI_CHECK-}" = full ] && full=yes
 
@@ -96,6 +97,7 @@ install_missing() {
 	staticcheck -version 2>/dev/null | grep -qF "(${staticcheck#*@v})" || go install "$staticcheck" || return
 	go version -m "$(command -v revive)" 2>/dev/null | grep -qF "${revive#*@}" || go install "$revive" || return
 	gotestsum --version 2>/dev/null | grep -qF "${gotestsum#*@}" || go install "$gotestsum" || return
+	go version -m "$(command -v govulncheck)" 2>/dev/null | grep -qF "${govulncheck#*@}" || go install "$govulncheck" || return
 	hash -r
 	# Another version may come first on the PATH.
 	PATH=$(go env GOPATH)/bin:$PATH
@@ -215,6 +217,24 @@ fuzz() {
 	done
 }
 
+# vulnerabilities looks for known vulnerabilities in what the program calls. If their
+# database is not reachable it says so and goes on, also with SSCLI_CHECK=full.
+vulnerabilities() {
+	if ! have govulncheck; then
+		skip govulncheck "not installed: go install $govulncheck"
+		return
+	fi
+	local start=$SECONDS
+	if govulncheck ./... >"$tmp/said" 2>&1; then
+		good govulncheck "$start"
+	elif grep -q '^govulncheck: fetching vulnerabilities' "$tmp/said"; then
+		echo 'not done       govulncheck: the database of vulnerabilities is not reachable'
+	else
+		sed 's/^/      /' "$tmp/said"
+		bad govulncheck "$start"
+	fi
+}
+
 [ -n "$full" ] && step 'install missing tools' install_missing
 
 step gofmt formatted
@@ -234,6 +254,7 @@ if have revive; then
 else
 	skip revive "not installed: go install $revive"
 fi
+vulnerabilities
 if have shellcheck; then
 	step shellcheck shellcheck scripts/*.sh scripts/*.bash scripts/bench/*.sh examples/*.sh .ci/run
 else

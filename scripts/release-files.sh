@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Writes the files of a release that are not in the repository to build/: the manual
-# pages, plain and compressed, and the licenses of the modules linked into the program.
+# pages, plain and compressed, the licenses of the modules linked into the program, and
+# the provenance that is signed.
 #
-#	scripts/release-files.sh VERSION SECONDS    SECONDS: the commit's time, since 1970
+#	scripts/release-files.sh VERSION SECONDS COMMIT    SECONDS: the commit's time, since 1970
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-if [ $# != 2 ]; then
-	echo 'release-files.sh: want VERSION and SECONDS' >&2
+if [ $# != 3 ]; then
+	echo 'release-files.sh: want VERSION, SECONDS and COMMIT' >&2
 	exit 2
 fi
 export SOURCE_DATE_EPOCH=$2
@@ -45,3 +46,19 @@ modules() {
 		fi
 	done
 } >build/THIRD-PARTY-LICENSES
+
+# The predicate of an SLSA v1 provenance. GitHub sets the variables in a workflow.
+source=https://github.com/sscli/sscli
+cat >build/provenance.json <<EOF
+{
+  "buildDefinition": {
+    "buildType": "$source/blob/main/.goreleaser.yaml",
+    "externalParameters": {"source": "git+$source@${GITHUB_REF-}", "version": "$1"},
+    "resolvedDependencies": [{"uri": "git+$source", "digest": {"gitCommit": "$3"}}]
+  },
+  "runDetails": {
+    "builder": {"id": "${GITHUB_WORKFLOW_REF:-local}"},
+    "metadata": {"invocationId": "${GITHUB_RUN_ID:-none}"}
+  }
+}
+EOF
