@@ -89,4 +89,7 @@ func (c Command) WithFence(token Version) Command {
 // Fence returns the fencing token as it is sent; empty if there is none.
 func (c Command) Fence() string { return c.fence }
 
-func isCount(v wire.Value, lowest int64) bool { return v.Kind == wire.Integer && v.Int >= lowest }
+// isCount reports whether an answer is a number of deleted keys, or -1 if that is the lowest.
+func isCount(v wire.Value, lowest int64) bool {
+	return v.Kind == wire.Integer && v.Int >= lowest && v.Int <= 1
+}

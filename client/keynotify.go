@@ -21,7 +21,7 @@ func keyNotifyStop(key string) Command {
 // readKeyNotify accepts both OK and a number, because it is not known which one answers a
 // repeated KEYNOTIFY.
 func readKeyNotify(v wire.Value, info *ReplyInfo) Result {
-	if !isOK(v) && !isCount(v, 0) {
+	if !isOK(v) && !(v.Kind == wire.Integer && v.Int >= 0) {
 		return nil
 	}
 	return keyNotifyResult{*info}

@@ -29,11 +29,13 @@ type ReadBackResult struct {
 // request has expired and then reads the key; ctx should leave time for both. An error
 // means that the key could not be read.
 //
-// The store guarantees that the version a write assigns is greater than the request's `__ts`
-// (protocol.md 3.2). If the key's version is not greater, the write was not applied. A greater
-// version proves nothing: another client may have written the same value. The outcome is
-// therefore Fulfilled only where it does not matter who wrote: after a [Set] without options, if
-// the key holds the value, and after a [Del], if the key is gone.
+// The store guarantees that the version a SET assigns is greater than the request's `__ts`
+// (protocol.md 3.2). If the key's version is not greater, the SET was not applied. A greater
+// version proves nothing: another client may have written the same value. A delete assigns no
+// version, so no version proves that it was not applied: another client, whose clock is behind,
+// may have written the key afterwards. The outcome is Fulfilled only where it does not matter who
+// wrote: after a [Set] without options, if the key holds the value, and after a [Del] without a
+// fencing token, if the key is gone.
 func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
@@ -80,9 +82,9 @@ func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackRe
 // compare compares the key as it is now with the write.
 func compare(c Command, sent Version, now GetResult) Outcome {
 	switch {
-	case !now.Found && c.Verb() == wire.VerbDel:
+	case !now.Found && c.Verb() == wire.VerbDel && c.fence == "":
 		return Fulfilled
-	case !now.Found || now.Version.IsZero():
+	case c.effect == effectDelete || !now.Found || now.Version.IsZero():
 		return OutcomeUnknown
 	case now.Version.Compare(sent) <= 0:
 		return NotApplied

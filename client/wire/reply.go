@@ -16,7 +16,7 @@ type Reply struct {
 
 // ParseReply parses the payload of an answer: one RESP3 value, or a form that the published
 // document shows in its place, which is a bare `-1` for `:-1`, an error without CR LF, or a
-// blob without its last CR LF. A null is [Null], however it was written. The error is a
+// blob without its last CR LF. An error must have a text. A null is [Null], however it was written. The error is a
 // *[SyntaxError]; an answer that reports an error of the store is a Reply, see
 // [Reply.StoreError].
 func ParseReply(payload []byte) (Reply, error) {
@@ -36,7 +36,8 @@ func ParseReply(payload []byte) (Reply, error) {
 }
 
 // parseErrorReply parses an answer that begins with a minus: the document shows both a
-// refused condition and an error without RESP3 framing.
+// refused condition and an error without RESP3 framing. An error without a text may be an error
+// that was cut off, and says nothing.
 func parseErrorReply(payload []byte) (Reply, error) {
 	line, framed := bytes.CutSuffix(payload[1:], []byte("\r\n"))
 	if bytes.ContainsAny(line, "\r\n") {
@@ -45,6 +46,10 @@ func parseErrorReply(payload []byte) (Reply, error) {
 	}
 	if string(line) == "1" {
 		return Reply{Value: Value{Kind: Integer, Int: -1}, Note: "-1 without a colon"}, nil
+	}
+	if text := bytes.TrimLeft(bytes.TrimPrefix(line, []byte("ERR")), ": "); len(text) == 0 || string(line) == "E" || string(line) == "ER" {
+		p := parser{data: payload}
+		return Reply{}, p.failAt(1+len(line), "the text of an error")
 	}
 	r := Reply{Value: Value{Kind: SimpleError, Text: line}}
 	if !framed {

@@ -42,15 +42,10 @@ const (
 
 // A StoreError is an error that the store answered with.
 type StoreError struct {
-	Text string // as the store wrote it, without the leading ERR
+	Text string // as the store wrote it, without the leading ERR; not empty
 }
 
-func (e *StoreError) Error() string {
-	if e.Text == "" {
-		return "the store refused the request without a reason"
-	}
-	return "the store answered: " + e.Text
-}
+func (e *StoreError) Error() string { return "the store answered: " + e.Text }
 
 // Kind returns which of the known errors it is.
 func (e *StoreError) Kind() ErrorKind {
