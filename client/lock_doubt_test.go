@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -85,6 +86,57 @@ func TestLockGarbledAcquisition(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The holder of a lock acquires it again, and the answer is lost: the lease that was promised before
+// is not undone.
+func TestLockAcquiredAgainInDoubt(t *testing.T) {
+	for name, a := range map[string]emulator.Action{"applied": {DropReply: true}, "dropped": {Drop: true}, "garbled": {Rewrite: garbled()["bad RESP3"]}} {
+		for _, try := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, try %t", name, try), func(t *testing.T) {
+				locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+					o := LockOptions{Holder: []byte("h"), TTL: time.Minute, Try: try}
+					if _, err := s.AcquireLock(t.Context(), "l", o); err != nil {
+						t.Fatal(err)
+					}
+					store.Intercept(on(wire.VerbSet, 1, a))
+					_, err := s.AcquireLock(t.Context(), "l", o)
+					unknown, ok := errors.AsType[*LockUnknownError](err)
+					e, held := store.Get("l")
+					if !ok || !held || unknown.Until.Before(e.Expires) {
+						t.Errorf("%v; held: %t, until %v", err, held, e.Expires)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The answer to a release is lost, and another client acquires the lock: the release may have
+// been too late, and nobody knows.
+func TestLockReleaseLostToWaiter(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		next := func(r emulator.Request) (a emulator.Action) {
+			if r.Verb() == wire.VerbVDel {
+				a.CutAfter = true
+				store.Intercept(nil)
+				go store.Set("l", "other")
+			}
+			return a
+		}
+		l := lockIt(t, s, LockOptions{Holder: []byte("h")})
+		store.Intercept(next)
+		err := l.Release(t.Context())
+		if unknown, ok := errors.AsType[*LockUnknownError](err); !ok || !unknown.Over {
+			t.Errorf("Release: %v", err)
+		}
+		store.Set("l", "h")
+		store.Intercept(next)
+		err = s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")})
+		if unknown, ok := errors.AsType[*LockUnknownError](err); !ok || !unknown.Over {
+			t.Errorf("ReleaseLock: %v", err)
+		}
+	})
 }
 
 // Answers that come late count, whichever attempt they belong to.

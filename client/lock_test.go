@@ -469,7 +469,7 @@ func TestReleaseLockRepeated(t *testing.T) {
 			return a
 		})
 		err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")})
-		if unknown, ok := errors.AsType[*LockUnknownError](err); !ok || !unknown.Free {
+		if unknown, ok := errors.AsType[*LockUnknownError](err); !ok || !unknown.Over {
 			t.Errorf("%v: the lock may have expired before the release", err)
 		}
 		if err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")}); !errors.Is(err, ErrNotHolder) {

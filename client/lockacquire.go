@@ -51,11 +51,12 @@ const lockPoll = 5 * time.Second
 //
 // An attempt that got no usable answer is undone, so that no lock is held without anybody
 // knowing. For that the call may outlast ctx and Wait by the rest of the attempt's expiry
-// (LockTiming.Interval rounded up to a second) and Options.Timeout.
+// (LockTiming.Interval rounded up to a second) and Options.Timeout. It is not undone if
+// o.Holder held the lock before: that lease was promised to somebody.
 //
 // The errors are *[InvalidError], *[LockBusyError], and the errors of [Session.Do] and
-// [Session.Watch]. A *[LockUnknownError] means that an attempt could not be undone: the
-// lock may be held for its TTL.
+// [Session.Watch]. A *[LockUnknownError] means that an attempt was not undone: the lock may be
+// held for its TTL.
 func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
 	a, err := s.newAcquisition(name, o)
 	if err != nil {
@@ -82,6 +83,8 @@ type acquisition struct {
 	timing LockTiming
 	w      *Watch // nil with LockOptions.Try
 	began  time.Time
+	unique bool       // the holder is not used by any other acquisition
+	again  bool       // the holder held the lock before the first attempt
 	first  bool       // this attempt is the only one, unless it is answered
 	until  time.Time  // the deadline of giveUp; zero before it
 	status LockStatus // as last seen by the watch
@@ -100,10 +103,11 @@ func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, erro
 	if o.Wait < 0 {
 		return nil, invalid("the wait %v must not be negative", o.Wait)
 	}
-	if len(o.Holder) == 0 {
+	unique := len(o.Holder) == 0
+	if unique {
 		o.Holder = []byte(s.o.ClientID + ":" + rand.Text())
 	}
-	a := &acquisition{s: s, name: name, o: o, timing: t, began: time.Now(), status: LockStatus{Name: name, Held: true}}
+	a := &acquisition{s: s, name: name, o: o, timing: t, began: time.Now(), unique: unique, status: LockStatus{Name: name, Held: true}}
 	return a, Get(name).Check()
 }
 
@@ -150,8 +154,25 @@ func (a *acquisition) closeWatch(ctx context.Context) {
 	_ = a.w.close(ctx)
 }
 
+// readHolder finds out whether the holder holds the lock already.
+func (a *acquisition) readHolder(ctx context.Context) (err error) {
+	before := a.status
+	switch {
+	case a.w != nil:
+		_, err = a.readEvents()
+		before = a.status
+	case !a.unique:
+		before, err = a.s.LockStatus(ctx, a.name)
+	}
+	a.again = err == nil && bytes.Equal(before.Holder, a.o.Holder)
+	return err
+}
+
 // run tries and waits until the lock is held or the attempt is given up.
 func (a *acquisition) run(ctx context.Context) (Lease, error) {
+	if err := a.readHolder(ctx); err != nil {
+		return Lease{}, err
+	}
 	answered, failures := false, 0
 	for {
 		if _, err := a.readEvents(); err != nil {
@@ -275,6 +296,12 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	}
 	if a.unconfirmed.n == 0 && !a.unconfirmed.held {
 		return why
+	}
+	if a.again {
+		return &LockUnknownError{
+			Name: a.name, Holder: a.o.Holder, Until: later(a.unconfirmed.until, time.Now()).Add(a.timing.TTL),
+			Err: fmt.Errorf("acquiring it again: %w", why),
+		}
 	}
 	a.until = later(a.unconfirmed.until, time.Now()).Add(a.s.o.Timeout)
 	if latest := a.began.Add(2 * wholeSeconds(a.s.o.Timeout)); a.first && a.until.After(latest) {

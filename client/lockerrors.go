@@ -87,8 +87,9 @@ type LockUnknownError struct {
 	Name   string
 	Holder []byte
 
-	// Free says that the lock is free, but not whether its holder held it until its release.
-	Free bool
+	// Over says that Holder does not hold the lock any more. Whether Holder held it until the
+	// release is unknown.
+	Over bool
 
 	// Until is when the lock will have expired at the latest, by the local clock; zero if not
 	// known.
@@ -99,8 +100,8 @@ type LockUnknownError struct {
 
 func (e *LockUnknownError) Error() string {
 	switch {
-	case e.Free:
-		return fmt.Sprintf("lock %q is free, but whether %q held it until its release is unknown: %v", e.Name, e.Holder, e.Err)
+	case e.Over:
+		return fmt.Sprintf("lock %q is released, but whether %q held it until then is unknown: %v", e.Name, e.Holder, e.Err)
 	case e.Until.IsZero():
 		return fmt.Sprintf("lock %q may still be held by %q: %v", e.Name, e.Holder, e.Err)
 	}

@@ -256,8 +256,8 @@ func (s *Session) release(ctx context.Context, name string, holder []byte, t Loc
 	switch {
 	case d.deleted || !d.found && d.lost != nil && ours:
 		return nil
-	case !d.found && d.lost != nil:
-		return &LockUnknownError{Name: name, Holder: holder, Free: true, Err: fmt.Errorf("releasing it: %w", d.lost.Err)}
+	case d.lost != nil: // one of our requests may have deleted it, also if another holds it now
+		return &LockUnknownError{Name: name, Holder: holder, Over: true, Err: fmt.Errorf("releasing it: %w", d.lost.Err)}
 	}
 	return s.notHolder(ctx, name, d.found)
 }
@@ -281,7 +281,7 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 // session's timeout is over. Within that time ReleaseLock also waits until a lost attempt
 // can no longer be applied, so that it does not delete a lock that o.Holder acquires
 // afterwards. The error is a *[LockUnknownError] if no answer came, or if an attempt got
-// none and the next one found the lock free: it may have expired before.
+// none and the next one found the lock free or with another holder: it may have expired before.
 func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) error {
 	if err := checkHolder(name, o.Holder); err != nil {
 		return err
