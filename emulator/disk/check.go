@@ -90,6 +90,11 @@ func readContents(f io.ReaderAt, size int64, name string, load func(Record)) (c 
 	switch {
 	case errors.Is(err, errLayout):
 		return c, &FormatError{Name: name, Got: "unknown"}
+	case errors.Is(err, errOneMeta):
+		c.damaged(Damage{Err: err})
+	case size == 0:
+		c.damaged(Damage{Err: errEmpty})
+		return c, nil
 	case err != nil:
 		c.damaged(Damage{Err: err})
 		return c, nil
@@ -125,7 +130,7 @@ func readContents(f io.ReaderAt, size int64, name string, load func(Record)) (c 
 	switch {
 	case c.initialized && named != strconv.Itoa(format):
 		return c, &FormatError{Name: name, Got: named}
-	case !ours && len(p.buckets) > 0 && len(c.Damages) == 0:
+	case !ours && len(p.buckets) > 0:
 		return c, &FormatError{Name: name}
 	case ours && (!all || len(p.buckets) > 3 || !c.initialized):
 		c.damaged(Damage{Err: errors.New("its buckets are not the buckets of a data file")})

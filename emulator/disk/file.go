@@ -19,6 +19,7 @@ import (
 type File struct {
 	db    *bolt.DB
 	name  string
+	info  os.FileInfo // of the file when it was opened
 	clock int64
 	count int // of the records
 }
@@ -55,6 +56,13 @@ func (e *LockedError) Error() string {
 		return fmt.Sprintf("%s is in use by the process %d", e.Name, e.PID)
 	}
 	return e.Name + " is in use by another process"
+}
+
+// A RemovedError is a file that was removed, moved or replaced while it was open.
+type RemovedError struct{ Name string }
+
+func (e *RemovedError) Error() string {
+	return e.Name + " was removed, moved or replaced while it was in use"
 }
 
 // A FormatError is a file with an unknown layout: of a later version, or of another program.
@@ -94,12 +102,12 @@ func Open(name string, o Options, load func(Record)) (*File, error) {
 	case len(read.Damages) > 0:
 		return nil, &DamageError{Name: name, Report: read.Report}
 	}
-	db, err := bolt.Open(name, 0o600, &bolt.Options{
-		Timeout: lockTimeout, OpenFile: o.OpenFile,
-		// bbolt would write the list of free pages with each commit. Without the list it reads
-		// the whole tree when it opens the file, which Open does anyway.
-		NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
-	})
+	if read.Size == 0 {
+		if err := o.create(name); err != nil {
+			return nil, err
+		}
+	}
+	db, err := bolt.Open(name, 0o600, o.bolt())
 	if err != nil {
 		return nil, openError(name, err)
 	}
@@ -110,7 +118,16 @@ func Open(name string, o Options, load func(Record)) (*File, error) {
 	return f, nil
 }
 
-// readLocked reads a file while nobody writes to it. A missing or empty file has no contents.
+func (o Options) bolt() *bolt.Options {
+	return &bolt.Options{
+		Timeout: lockTimeout, OpenFile: o.OpenFile,
+		// bbolt would write the list of free pages with each commit. Without the list it reads
+		// the whole tree when it opens the file, which Open does anyway.
+		NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
+	}
+}
+
+// readLocked reads a file while nobody writes to it. A missing file has no contents.
 func readLocked(name string, load func(Record)) (contents, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -120,8 +137,6 @@ func readLocked(name string, load func(Record)) (contents, error) {
 		return contents{}, err
 	case !info.Mode().IsRegular():
 		return contents{}, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
-	case info.Size() == 0:
-		return contents{}, nil
 	}
 	// ReadOnly takes a lock that is shared with other readers. bbolt refuses to open some damaged
 	// files; readFile then finds the damage.
@@ -145,7 +160,35 @@ func openError(name string, err error) error {
 	return fmt.Errorf("open %s: %w", name, err)
 }
 
-// begin creates the buckets of a new file, and leaves the id of this process beside the file.
+// create makes a new file appear with its buckets, so that a file without them is damaged.
+func (o Options) create(name string) (err error) {
+	draft := fmt.Sprintf("%s.%d.new", name, os.Getpid())
+	db, err := bolt.Open(draft, 0o600, o.bolt())
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: e.Op, Path: name, Err: e.Err}
+	} else if err != nil {
+		return fmt.Errorf("create %s: %w", name, err)
+	}
+	defer func() {
+		if removed := os.Remove(draft); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}()
+	if err := errors.Join(addBuckets(db), db.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	err = os.Link(draft, name)
+	switch {
+	case errors.Is(err, fs.ErrExist): // another process was faster
+		return &LockedError{Name: name}
+	case err != nil: // a file system without links
+		err = os.Rename(draft, name)
+	}
+	return errors.Join(err, syncDir(filepath.Dir(name)))
+}
+
+// begin creates the buckets of an empty file of bbolt, and leaves the id of this process beside
+// the file.
 func (f *File) begin(read contents) error {
 	if read.meta.transaction != 0 {
 		changed := false
@@ -158,17 +201,21 @@ func (f *File) begin(read contents) error {
 		}
 	}
 	if !read.initialized {
-		if err := f.create(); err != nil {
-			return err
+		if err := addBuckets(f.db); err != nil {
+			return fmt.Errorf("write %s: %w", f.name, err)
 		}
+	}
+	var err error
+	if f.info, err = os.Stat(f.name); err != nil {
+		return err
 	}
 	// An error is ignored: the id is only for messages, the lock is on the file itself.
 	_ = os.WriteFile(pidFile(f.name), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o644)
 	return nil
 }
 
-func (f *File) create() error {
-	err := f.db.Update(func(tx *bolt.Tx) error {
+func addBuckets(db *bolt.DB) error {
+	return db.Update(func(tx *bolt.Tx) error {
 		for _, name := range []string{bucketMeta, bucketKeys, bucketLong} {
 			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 				return err
@@ -176,10 +223,6 @@ func (f *File) create() error {
 		}
 		return tx.Bucket([]byte(bucketMeta)).Put([]byte(keyFormat), strconv.AppendInt(nil, format, 10))
 	})
-	if err != nil {
-		return fmt.Errorf("write %s: %w", f.name, err)
-	}
-	return syncDir(filepath.Dir(f.name))
 }
 
 // pidFile is where the process that has a data file open leaves its id.
@@ -202,7 +245,7 @@ func (f *File) Clock() int64 { return f.clock }
 
 // Commit writes the changes of a batch. After an error none of them may be relied on, and
 // neither may the file: close it. When it is opened again it has all changes of the
-// batch or none.
+// batch or none. The error is a [RemovedError] if the file is not in its place any more.
 func (f *File) Commit(b *Batch) error {
 	count := f.count
 	err := f.db.Update(func(tx *bolt.Tx) error {
@@ -239,6 +282,9 @@ func (f *File) Commit(b *Batch) error {
 	})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", f.name, err)
+	}
+	if now, err := os.Stat(f.name); err != nil || !os.SameFile(now, f.info) {
+		return &RemovedError{Name: f.name}
 	}
 	f.count = count
 	return nil

@@ -16,10 +16,10 @@ import (
 // ends in a circle. So the pages are read here before bbolt follows them. Damage to one page
 // does not hide what the others hold.
 //
-// A file is pages of one size. The first two are meta pages; the valid one with the greater
-// transaction is current. It names the root page of a tree of pages: a leaf page has keys and
-// values, a branch page the first key of each page below it. A value in the root tree may
-// be a bucket: a tree too or, if it is small, one leaf page inside the value.
+// A file is pages of one size. The first two are meta pages, which bbolt writes in turn; the one
+// with the greater transaction is current. It names the root page of a tree of pages: a leaf page
+// has keys and values, a branch page the first key of each page below it. A value in the root tree
+// may be a bucket: a tree too or, if it is small, one leaf page inside the value.
 
 const (
 	pageHeader  = 16 // id 8, flags 2, count 2, overflow 4
@@ -44,6 +44,8 @@ var order = binary.NativeEndian
 
 var (
 	errNoFile  = errors.New("neither of its meta pages is valid")
+	errEmpty   = errors.New("it is empty, and sscli never leaves a file empty")
+	errOneMeta = errors.New("one of its two meta pages is not valid: the latest commit may be lost")
 	errLayout  = errors.New("its layout is unknown")
 	errElement = errors.New("its elements are misplaced")
 	errOrder   = errors.New("the keys are not in order")
@@ -57,11 +59,16 @@ type meta struct {
 	transaction uint64
 }
 
-// readMeta returns the valid meta page with the greater transaction.
+// readMeta returns the valid meta page with the greater transaction. The error is errOneMeta if
+// only one is valid; bbolt would use it without a word.
 func readMeta(f io.ReaderAt) (meta, error) {
 	first, err := readMetaAt(f, 0)
 	if err == nil {
-		if second, err := readMetaAt(f, first.pageSize); err == nil && second.transaction > first.transaction {
+		second, err := readMetaAt(f, first.pageSize)
+		switch {
+		case err != nil:
+			return first, errOneMeta
+		case second.transaction > first.transaction:
 			return second, nil
 		}
 		return first, nil
@@ -69,7 +76,7 @@ func readMeta(f io.ReaderAt) (meta, error) {
 	for at := int64(minPageSize); at <= maxPageSize; at *= 2 { // the size of a page is not known
 		second, e := readMetaAt(f, at)
 		if e == nil {
-			return second, nil
+			return second, errOneMeta
 		}
 		if errors.Is(e, errLayout) {
 			err = e

@@ -59,6 +59,8 @@ func dataError(err error) error {
 		e.Hint = fmt.Sprintf("sscli serve --data-check %s", format.ShWord(damage.Name))
 	} else if _, ok := errors.AsType[*disk.LockedError](err); ok {
 		e.Hint = "end that process, or another --data"
+	} else if _, ok := errors.AsType[*disk.RemovedError](err); ok {
+		e.Hint = "put the file back, if it was moved; otherwise the keys in it are lost"
 	} else if _, ok := errors.AsType[*disk.FormatError](err); ok {
 		e.Hint = "run the version that wrote it, or use another --data"
 	}
