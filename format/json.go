@@ -39,8 +39,7 @@ func when(ok bool, value any) any {
 
 func nonEmpty(s string) any { return when(s != "", s) }
 
-// rtt returns milliseconds, or nil if d is 0: not measured.
-func rtt(d time.Duration) any { return when(d != 0, milliseconds(d)) }
+func nonZero(d time.Duration) any { return when(d != 0, d) }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 

@@ -36,6 +36,9 @@ func AppendQuote[T Bytes](dst []byte, b T) []byte {
 // the message are already escaped.
 func appendText(dst []byte, text string) []byte { return appendEscaped(dst, text, "") }
 
+// printable returns what appendText appends.
+func printable(text string) string { return string(appendText(nil, text)) }
+
 const hexDigits = "0123456789abcdef"
 
 // appendEscaped escapes like AppendEscape, and puts a backslash before each character in special.
@@ -183,7 +186,7 @@ func at(s string, i int) byte {
 func syntaxError(s string, offset, n int, want string) *SyntaxError {
 	got := "the end of the text"
 	if offset < len(s) {
-		got = string(appendText(nil, s[offset:min(offset+n, len(s))]))
+		got = printable(s[offset:min(offset+n, len(s))])
 	}
 	return &SyntaxError{Offset: offset, Want: want, Got: got}
 }
