@@ -82,22 +82,26 @@ func Advice(err error) (hint string, ok bool) {
 // fillIn writes the names that the error knows into a hint: of its lock for NAME, of its key
 // for KEY. A name that shells do not quote alike stays a placeholder.
 func fillIn(hint string, err error) string {
-	fill := func(placeholder, name string) {
-		if typed, ok := suggest.Quoted(name); ok && name != "" {
-			hint = strings.ReplaceAll(hint, placeholder, typed)
-		}
+	var name, key string
+	if e, ok := errors.AsType[*keyError](err); ok {
+		name, key = e.key, e.key
 	}
 	if e, ok := errors.AsType[*client.LockLostError](err); ok {
-		fill("NAME", e.Name)
+		name = e.Name
 	}
 	if e, ok := errors.AsType[*client.NotHolderError](err); ok {
-		fill("NAME", e.Status.Name)
+		name = e.Status.Name
 	}
 	if e, ok := errors.AsType[*client.LockBusyError](err); ok {
-		fill("NAME", e.Status.Name)
+		name = e.Status.Name
 	}
 	if e, ok := errors.AsType[*requestError](err); ok {
-		fill("KEY", e.key)
+		key = e.key
+	}
+	for placeholder, value := range map[string]string{"NAME": name, "KEY": key} {
+		if typed, ok := suggest.Quoted(value); ok && value != "" {
+			hint = strings.ReplaceAll(hint, placeholder, typed)
+		}
 	}
 	return hint
 }

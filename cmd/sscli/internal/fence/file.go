@@ -90,19 +90,22 @@ func currentFence() (wire.Version, error) {
 		}
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
-		return wire.Version{}, &noFenceError{err}
-	}
 	token := strings.TrimSuffix(string(text), "\n")
-	if token == "" {
-		return wire.Version{}, &noFenceError{fmt.Errorf("%s is empty", path)}
+	if err == nil && token == "" {
+		err = fmt.Errorf("%s is empty", path)
+	}
+	if err != nil {
+		return wire.Version{}, lost(err)
 	}
 	v, err := wire.ParseToken(token)
 	if err != nil {
-		return wire.Version{}, &noFenceError{fmt.Errorf("%s: %w", path, err)}
+		return wire.Version{}, lost(fmt.Errorf("%s: %w", path, err))
 	}
 	return v, nil
 }
+
+// lost returns the error for a fence file without a token.
+func lost(err error) error { return fault.About(os.Getenv(EnvLockName), &noFenceError{err}) }
 
 // A noFenceError means that the fence file has no token, so the lock was lost.
 type noFenceError struct{ err error }
