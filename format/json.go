@@ -148,33 +148,17 @@ func appendJSONText(dst []byte, value string) []byte {
 
 // appendString appends a JSON string. Characters that are not safe on a terminal are escaped;
 // unlike in encoding/json, characters that are special in HTML are not.
-func appendString[T Bytes](dst []byte, s T) []byte {
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		if n := plain(s[i:], `"\`); n > 0 {
-			dst = append(dst, s[i:i+n]...)
-			i += n
-			continue
-		}
-		size, printable := nextRune(s, i)
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case printable:
-			dst = append(dst, s[i:i+size]...)
-		case c == '\n':
-			dst = append(dst, `\n`...)
-		case c == '\r':
-			dst = append(dst, `\r`...)
-		case c == '\t':
-			dst = append(dst, `\t`...)
-		default:
-			r, _ := utf8.DecodeRuneInString(string(s[i : i+size]))
-			dst = appendUnicode(dst, r)
-		}
-		i += size
+func appendString(dst []byte, s string) []byte {
+	return append(appendEscaped(append(dst, '"'), s, `"\`, appendJSONEscape), '"')
+}
+
+// appendJSONEscape appends the escape of a character that is not printable.
+func appendJSONEscape(dst []byte, char string) []byte {
+	if strings.Contains("\n\r\t", char) {
+		return appendEscape(dst, char)
 	}
-	return append(dst, '"')
+	r, _ := utf8.DecodeRuneInString(char)
+	return appendUnicode(dst, r)
 }
 
 // appendUnicode appends the escape of a character in a JSON string.
