@@ -9,7 +9,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/output"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -32,8 +32,8 @@ func (a *App) SetOutput(form string) error {
 	return err
 }
 
-func (a *App) stream(f *os.File) output.Stream {
-	return output.Stream{File: f, Color: a.Settings.Color, Env: a.Env}
+func (a *App) stream(f *os.File) terminal.Stream {
+	return terminal.Stream{File: f, Color: a.Settings.Color, Env: a.Env}
 }
 
 // Diagnostics returns a printer to standard error with its own form of output.

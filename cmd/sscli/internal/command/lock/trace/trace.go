@@ -25,8 +25,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
-	"github.com/sscli/sscli/cmd/sscli/internal/output"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -156,7 +156,7 @@ var (
 
 // watch handles the events of a watch.
 func (t *tracer) watch(ctx context.Context, s *client.Session) error {
-	ctx, stop := output.UntilClosed(ctx, t.app.Stdout)
+	ctx, stop := terminal.UntilClosed(ctx, t.app.Stdout)
 	defer stop()
 	t.app.RememberKey(t.f.names...)
 	w, err := s.Watch(ctx, append(slices.Clone(t.f.names), t.f.guards...), client.WatchOptions{})
@@ -363,7 +363,7 @@ func (t *tracer) finish(err error) error {
 		reason, err = "count", nil
 	case fault.IsA[*signals.Interrupted](err):
 		reason = "interrupted"
-	case errors.Is(err, output.ErrClosed):
+	case errors.Is(err, terminal.ErrClosed):
 		return t.draw(nil)
 	case fault.IsA[*fault.OutputError](err):
 		return err
