@@ -10,8 +10,8 @@ import (
 // BatchSummary counts the lines of a batch by outcome, for standard error. The sum of the
 // counts is the number of lines that ran.
 type BatchSummary struct {
-	Applied int // done; the store's answer was yes
-	No      int // done; the store's answer was no
+	Applied int // done; the store replied with a yes
+	No      int // done; the store replied with a no
 	Refused int // by the store or the broker, or invalid
 	Unknown int // sent, with unknown outcome
 	Skipped int // nothing to load

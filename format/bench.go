@@ -8,13 +8,13 @@ import (
 // Bench is a result of `bench`, for one verb or for all.
 type Bench struct {
 	Verb    string        `json:"verb"`   // get, set, del, or all
-	Count   int64         `json:"count"`  // requests that were answered
-	Errors  int64         `json:"errors"` // requests with an error, or without an answer
+	Count   int64         `json:"count"`  // requests that got a reply
+	Errors  int64         `json:"errors"` // requests with an error, or without a reply
 	Elapsed time.Duration `json:"elapsed_ms"`
 	Latency Latency
 }
 
-// Latency summarizes the round-trip times of the requests that were answered.
+// Latency summarizes the round-trip times of the requests that got a reply.
 type Latency struct {
 	Min  time.Duration `json:"min_ms,omitzero"`
 	Mean time.Duration `json:"mean_ms,omitzero"`
@@ -61,7 +61,7 @@ func (b Bench) human(w *writer) {
 	w.print("\n")
 }
 
-// raw writes the verb, the numbers of answers and of errors, the answers per second and
+// raw writes the verb, the numbers of replies and of errors, the replies per second and
 // the latencies in milliseconds.
 func (b Bench) raw(w *writer) {
 	l := b.Latency

@@ -65,7 +65,7 @@ func (c *columns) widen(i, width int) {
 	c.widths[i] = max(c.widths[i], width)
 }
 
-// maxColumn returns the maximum width of a column. A longer cell shifts only its own row.
+// maxColumn returns the maximum width of a column. A wider cell only shifts the rest of its row.
 func maxColumn(terminal int) int {
 	if terminal == 0 {
 		return 60

@@ -13,7 +13,7 @@ type Del struct {
 	Many    bool          // one of several results: show the key
 }
 
-// answer returns what the store says: 1 deleted, 0 missing, -1 the value differs.
+// answer returns the number that the store replied: 1 deleted, 0 missing, -1 the value differs.
 func (d Del) answer() (n int64, reason string) {
 	switch {
 	case d.Deleted:
@@ -53,7 +53,7 @@ func outcome(reason string) string {
 	return "not deleted: " + meaning(reason)
 }
 
-// cells returns the key, whether it was deleted, the store's answer and, if the terminal is
+// cells returns the key, whether it was deleted, the number that the store replied and, if the terminal is
 // wide enough, the version. A result of vdel, which has one key, is not a row.
 func (d Del) cells(s *style) []cell {
 	if d.Op == "vdel" {

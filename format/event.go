@@ -89,7 +89,7 @@ func (e Event) paint(s *style) *color.Color {
 	return nil
 }
 
-// content returns the last cell.
+// content returns the last cell: the value, or what the event says instead.
 func (e Event) content(s *style) cell {
 	var text string
 	switch {

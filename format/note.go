@@ -20,7 +20,7 @@ const (
 	Warning Level = "warning" // something may be wrong
 	Notice  Level = "notice"  // what sscli is doing or waiting for
 	Aside   Level = "aside"   // what the shell adds about the last command
-	Remark  Level = "say"     // an explanation of what comes next; the raw form has none
+	Remark  Level = "say"     // an explanation of the next commands; the raw form omits it
 )
 
 func (Note) diagnostic() {}

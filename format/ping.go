@@ -9,7 +9,7 @@ import (
 type Ping struct {
 	Seq  int           `json:"seq"`
 	Key  string        `json:"key"`
-	RTT  time.Duration `json:"rtt_ms,omitzero"` // 0: no answer, and Note says why
+	RTT  time.Duration `json:"rtt_ms,omitzero"` // 0: no reply, and Note says why
 	Note string        `json:"note,omitzero"`   // empty: none
 }
 
@@ -39,7 +39,7 @@ func (p Ping) raw(w *writer) {
 type PingSummary struct {
 	Sent int           `json:"sent"`
 	Lost int           `json:"lost"`
-	Min  time.Duration `json:"min_ms,omitzero"` // of the answered pings, like the next three fields
+	Min  time.Duration `json:"min_ms,omitzero"` // of the pings that got a reply, like the next three fields
 	Avg  time.Duration `json:"avg_ms,omitzero"`
 	P99  time.Duration `json:"p99_ms,omitzero"`
 	Max  time.Duration `json:"max_ms,omitzero"`

@@ -6,8 +6,8 @@ import (
 )
 
 // record writes a line of the raw output: values with tabs between them. Text is
-// escaped, and durations are in milliseconds. A minus stands for nil, for a Version that is
-// none, and for a duration of 0, which means not measured.
+// escaped, and durations are in milliseconds. A minus stands for nil, for a missing Version,
+// and for a duration of 0, which means not measured.
 func (w *writer) record(values ...any) {
 	dst := w.out
 	for i, value := range values {

@@ -96,7 +96,7 @@ func needsQuotes(b []byte) bool {
 		return !isPrintable(b, "\n\t")
 	}
 	return lines || len(line) == 0 || !isPrintable(line, "") || line[0] == ' ' || line[len(line)-1] == ' ' ||
-		// sscli begins its own words with these: a quoted text, (nil), and the line about a cut.
+		// These begin or end what sscli itself writes: a quoted text, (nil), and the line about a cut.
 		line[0] == '"' || line[0] == '(' || bytes.HasSuffix(line, []byte("…"))
 }
 

@@ -35,7 +35,7 @@ type jsonWriter struct {
 	indented          bool
 	name, text, other *color.Color
 
-	open    []byte // the brackets around what comes next
+	open    []byte // the brackets that are open
 	isValue bool   // in an object: a value comes next, not a name
 	line    line
 	whole   line // the line that the last token completed

@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// SetOutput makes the printers for a form of output. Empty means human where standard
-// output is a terminal, else raw.
+// SetOutput makes the printers for a form of output. An empty form means human if standard output is
+// a terminal, else raw.
 func (a *App) SetOutput(form string) error {
 	stdout := a.stream(a.Stdout)
 	if form == "" {
@@ -166,8 +166,8 @@ func Version(v client.Version) format.Version {
 	return v
 }
 
-// possible returns a hint without the parts, separated by semicolons, that name a flag which
-// this command does not have. Under the name statestore-cli a flag gets that tool's name.
+// possible removes from a hint the parts, separated by semicolons, that name a flag which this
+// command does not have. In statestore-cli it replaces the name of a flag by that tool's name for it.
 func (a *App) possible(hint string) string {
 	if a.Flags == nil {
 		return hint

@@ -56,8 +56,8 @@ func Of(err error) format.Fault {
 	return f
 }
 
-// An adviser is an error with a hint of its own, which takes the place of the one in its row. ok
-// is false if the row's is right; an empty hint means that nothing helps.
+// An adviser is an error with its own hint, which replaces the hint of its row. If ok is false, the
+// row's hint stays. An empty hint with ok means that nothing helps.
 type adviser interface {
 	error
 	Advice() (hint string, ok bool)
@@ -69,7 +69,7 @@ type exitCoder interface {
 	ExitCode() int
 }
 
-// Advice returns the hint of the outermost error that has one of its own; it may be empty.
+// Advice returns the hint of the outermost error that has its own. The hint may be empty.
 func Advice(err error) (hint string, ok bool) {
 	for e, is := errors.AsType[adviser](err); is; e, is = errors.AsType[adviser](errors.Unwrap(e)) {
 		if hint, ok = e.Advice(); ok {

@@ -28,7 +28,7 @@ type limit struct{ Term, Kill instant }
 
 // A start says how to start the command.
 type start struct {
-	Foreground int // process group that gets the terminal back; 0 = the command does not get it
+	Foreground int // process group that gets the terminal back; 0 = the command does not get the terminal
 	Grace      time.Duration
 	Secret     []byte
 	Env        [][]byte

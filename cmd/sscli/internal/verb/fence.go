@@ -14,8 +14,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// send sends the one command of a request. It gets past a fencing token if the request asks
-// for that. The error of a refused token says what is known about it.
+// send sends the only command of a request. With --force-fence it gets past the fencing token of
+// the key. The error for a refused token says what is known about the token.
 func send(ctx context.Context, a *app.App, do sender, req Request) (client.Result, error) {
 	c := req.Commands[0]
 	if req.Force {

@@ -72,8 +72,8 @@ func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 }
 
 // acquire acquires a lock, prints who holds it while it waits, and keeps renewing it. Once the lock
-// is held, acquire prints nothing: onTrouble gets the error of each renewal that does not succeed,
-// and nil when one succeeds again.
+// is held, acquire prints nothing and calls onTrouble: with the error of each renewal that does not
+// succeed, and with nil when a renewal succeeds again.
 func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions, onTrouble func(error)) (*client.Lock, error) {
 	reportWaiting(a, &o)
 	waiting, held, onLease := o.OnTrouble, false, o.OnLease // the callbacks are called one at a time
@@ -251,7 +251,7 @@ func showLease(a *app.App, l *client.Lock) (end func()) {
 	return end
 }
 
-// leaseText describes a lease that was acquired or renewed some time ago and expires after
+// leaseText describes a lease: how long ago it was acquired or renewed, and that it expires after
 // left.
 func leaseText(name string, renewed bool, ago, left time.Duration) string {
 	what := "acquired"

@@ -136,7 +136,7 @@ type tracer struct {
 	app     *app.App
 	f       flags
 	history *locklog.History
-	chart   *locklog.Chart // nil = none is wanted
+	chart   *locklog.Chart // nil = no chart was asked for
 	merge   bool           // renewals of one holder share a line
 	began   bool           // a statement was printed or held back
 	ended   time.Time      // of a recording; zero = now
@@ -280,7 +280,8 @@ func (t *tracer) handle(e client.Event) error {
 }
 
 // print prints a statement. In the human form it holds back renewals: the statement that ends the
-// hold has their number. Before any other statement about the lock, print prints the last renewal.
+// hold says how many there were. Before any other statement about the lock, print prints the last
+// renewal.
 func (t *tracer) print(e format.LockEvent) error {
 	if !t.merge {
 		return t.app.Queue(e)
@@ -298,8 +299,8 @@ func (t *tracer) print(e format.LockEvent) error {
 	return t.app.Queue(e)
 }
 
-// holdBack keeps a renewal in place of the last one. For any other statement it forgets the last
-// renewal of the lock, and returns that renewal if it must be printed.
+// holdBack keeps a renewal, which replaces the last renewal of the lock. Any other statement makes
+// holdBack forget the last renewal; it returns that renewal if it must be printed.
 func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
