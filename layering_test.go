@@ -87,16 +87,15 @@ process              signals
 passwd
 signals
 suggest
-terminal             signals
+terminal             format signals
 screen               format terminal
 trace                client/mqtt client/wire format
 config               format atomicfile suggest
 certs                atomicfile config
 operand              repl
 help
-output               format
 fault                client client/mqtt client/wire format process config signals terminal suggest
-app                  client client/mqtt emulator format certs config fault signals terminal trace output
+app                  client client/mqtt emulator format certs config fault signals terminal trace
 fence                client client/wire config fault
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault
@@ -120,10 +119,10 @@ command/importcmd    client format app bulkread command/batch fault lineinput
 command/diff         client format app bulkread complete config fault jsonfield lineinput
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
-command/lock/trace   client format atomicfile app config fault locklog signals output
+command/lock/trace   client format atomicfile app config fault locklog signals terminal
 command/lock         client format command/lock/trace locklog process app config fault fence signals
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
-command/watch        client format process app complete config fault jsonfield signals output
+command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
 command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process app config fault passwd requestlog
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog

@@ -50,8 +50,10 @@ func (k knownVersions) include(v Version) bool {
 // sent, ctx no longer ends the wait for its answer, which lasts an Interval at most, and
 // not longer than within.
 //
-// The same request acquires a lock that is free. So a renewal reads the lock first: one that
-// was deleted during a break, or that a restarted store has forgotten, stays lost.
+// The same request acquires a lock that is free. So a renewal reads the lock first: a lock that
+// was deleted during a break, or that a restarted store has forgotten, stays lost. If the store
+// restarts between the two requests, the second one acquires the lock again, and nothing shows that
+// another client may have held it meanwhile.
 func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, within time.Duration, held *knownVersions) claim {
 	within = min(t.Interval, within)
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)

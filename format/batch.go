@@ -10,8 +10,8 @@ import (
 // BatchSummary counts the lines of a batch by outcome, for standard error. The sum of the
 // counts is the number of lines that ran.
 type BatchSummary struct {
-	Applied int // done; the store's answer was yes
-	No      int // done; the store's answer was no
+	Applied int // done; the store replied with a yes
+	No      int // done; the store replied with a no
 	Refused int // by the store or the broker, or invalid
 	Unknown int // sent, with unknown outcome
 	Skipped int // nothing to load
@@ -61,25 +61,23 @@ func (s BatchSummary) write(o *objectWriter, op, no string) {
 
 func (BatchSummary) diagnostic() {}
 
-func (s BatchSummary) human(dst []byte, st *style) []byte {
-	dst = fmt.Appendf(st.program(dst), "%s: %d applied, %d no, %d refused, %d unknown",
-		Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
+func (s BatchSummary) human(w *writer) {
+	w.program("%s: %d applied, %d no, %d refused, %d unknown", Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
 	if s.Skipped > 0 {
-		dst = fmt.Appendf(dst, ", %d skipped", s.Skipped)
+		w.printf(", %d skipped", s.Skipped)
 	}
-	dst = fmt.Appendf(dst, "; %s, %d/s\n", seconds(s.Elapsed), s.rate())
+	w.printf("; %s, %d/s\n", seconds(s.Elapsed), s.rate())
 	if s.Resume == 0 {
-		return dst
+		return
 	}
-	dst = fmt.Appendf(st.program(dst), "ended before its input did; continue with --from-line %d\n", s.Resume)
+	w.program("ended before its input did; continue with --from-line %d\n", s.Resume)
 	if len(s.Ahead) > 0 {
 		ranges := make([]string, len(s.Ahead))
 		for i, r := range s.Ahead {
 			ranges[i] = r.String()
 		}
-		dst = fmt.Appendf(st.program(dst), "these later lines have run already, and will run again: %s\n", strings.Join(ranges, ", "))
+		w.program("these later lines have run already, and will run again: %s\n", strings.Join(ranges, ", "))
 	}
-	return dst
 }
 
 // Count is a number and a noun, which gets an s unless the number is 1.

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -9,13 +8,13 @@ import (
 // Bench is a result of `bench`, for one verb or for all.
 type Bench struct {
 	Verb    string        `json:"verb"`   // get, set, del, or all
-	Count   int64         `json:"count"`  // requests that were answered
-	Errors  int64         `json:"errors"` // requests with an error, or without an answer
+	Count   int64         `json:"count"`  // requests that got a reply
+	Errors  int64         `json:"errors"` // requests with an error, or without a reply
 	Elapsed time.Duration `json:"elapsed_ms"`
 	Latency Latency
 }
 
-// Latency summarizes the round-trip times of the requests that were answered.
+// Latency summarizes the round-trip times of the requests that got a reply.
 type Latency struct {
 	Min  time.Duration `json:"min_ms,omitzero"`
 	Mean time.Duration `json:"mean_ms,omitzero"`
@@ -46,26 +45,25 @@ func (b Bench) fields(o *objectWriter) {
 	o.structure(b.Latency)
 }
 
-func (b Bench) human(dst []byte, s *style) []byte {
-	dst = append(append(dst, s.key.Sprint(fmt.Sprintf("%-4s", b.Verb))...), ' ')
-	dst = fmt.Appendf(dst, " %d in %v, %.0f/s", b.Count, b.Elapsed.Round(time.Millisecond), b.perSecond())
+func (b Bench) human(w *writer) {
+	w.print(w.key.Sprintf("%-4s", b.Verb))
+	w.printf("  %d in %v, %.0f/s", b.Count, b.Elapsed.Round(time.Millisecond), b.perSecond())
 	if b.Errors > 0 {
-		dst = append(append(dst, ", "...), s.fail.Sprint(fmt.Sprintf("%d without an answer", b.Errors))...)
+		w.print(", ", w.fail.Sprintf("%d without an answer", b.Errors))
 	}
-	if b.Count == 0 {
-		return append(dst, '\n')
+	if b.Count > 0 {
+		w.print("\n     ")
+		for i, d := range b.Latency.all() {
+			w.printf(" %s %.3f", latencies()[i], float64(d)/float64(time.Millisecond))
+		}
+		w.print(" ms")
 	}
-	dst = append(dst, "\n     "...)
-	for i, d := range b.Latency.all() {
-		dst = fmt.Appendf(dst, " %s %.3f", latencies()[i], float64(d)/float64(time.Millisecond))
-	}
-	return append(dst, " ms\n"...)
+	w.print("\n")
 }
 
-// raw writes the verb, the numbers of answers and of errors, the answers per second and
+// raw writes the verb, the numbers of replies and of errors, the replies per second and
 // the latencies in milliseconds.
-func (b Bench) raw(dst []byte) []byte {
+func (b Bench) raw(w *writer) {
 	l := b.Latency
-	return appendRecord(dst, b.Verb, b.Count, b.Errors, strconv.FormatFloat(b.perSecond(), 'f', 1, 64),
-		l.Min, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max)
+	w.record(b.Verb, b.Count, b.Errors, strconv.FormatFloat(b.perSecond(), 'f', 1, 64), l.Min, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max)
 }

@@ -14,8 +14,7 @@ type Build struct {
 
 func (b Build) fields(o *objectWriter) { o.result("version", b) }
 
-func (b Build) human(dst []byte, _ *style) []byte {
-	dst = appendText(append(dst, "sscli "...), b.Version)
+func (b Build) human(w *writer) {
 	var known []string
 	commit := b.Commit
 	if b.Modified {
@@ -26,8 +25,9 @@ func (b Build) human(dst []byte, _ *style) []byte {
 			known = append(known, part)
 		}
 	}
+	w.print("sscli ", printable(b.Version))
 	if len(known) > 0 {
-		dst = append(appendText(append(dst, " ("...), strings.Join(known, ", ")), ')')
+		w.print(" (", printable(strings.Join(known, ", ")), ")")
 	}
-	return append(dst, '\n')
+	w.print("\n")
 }

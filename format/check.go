@@ -38,24 +38,22 @@ func (c Check) fields(o *objectWriter) {
 	o.result("check", c)
 }
 
-func (c Check) human(dst []byte, s *style) []byte {
+func (c Check) human(w *writer) {
 	mark := strings.ToUpper(c.Status)
 	switch c.Status {
 	case Warn:
-		mark = s.warning.Sprint(mark)
+		mark = w.warning.Sprint(mark)
 	case Fail:
-		mark = s.fail.Sprint(mark)
+		mark = w.fail.Sprint(mark)
 	case Skip:
-		mark = s.faint.Sprint(mark)
+		mark = w.faint.Sprint(mark)
 	}
-	dst = append(append(dst, mark...), "  "...)
-	dst = fmt.Appendf(dst, "%-13s  ", c.Name)
-	dst = appendText(dst, c.Message)
+	w.printf("%s  %-13s  %s", mark, c.Name, printable(c.Message))
 	if c.Took != 0 {
-		dst = append(dst, s.faint.Sprint("  "+string(appendMilliseconds(nil, c.Took))+" ms")...)
+		w.print(w.faint.Sprint("  " + string(appendMilliseconds(nil, c.Took)) + " ms"))
 	}
 	if c.Hint != "" {
-		dst = appendText(append(dst, "\n      try: "...), c.Hint)
+		w.print("\n      try: ", printable(c.Hint))
 	}
 	width := 0
 	for _, f := range c.Facts {
@@ -69,17 +67,18 @@ func (c Check) human(dst []byte, s *style) []byte {
 		if f.Source != "" {
 			line += "  from " + f.Source
 		}
-		dst = append(append(dst, "\n      "...), s.faint.Sprint(string(appendText(nil, line)))...)
+		w.print("\n      ", w.faint.Sprint(printable(line)))
 	}
-	return append(dst, '\n')
+	w.print("\n")
 }
 
 // raw writes the status, the name, the message and, if there is one, the hint.
-func (c Check) raw(dst []byte) []byte {
+func (c Check) raw(w *writer) {
 	if c.Hint == "" {
-		return appendRecord(dst, c.Status, c.Name, c.Message)
+		w.record(c.Status, c.Name, c.Message)
+	} else {
+		w.record(c.Status, c.Name, c.Message, c.Hint)
 	}
-	return appendRecord(dst, c.Status, c.Name, c.Message, c.Hint)
 }
 
 // CheckSummary ends the output of `doctor`.
@@ -92,18 +91,16 @@ type CheckSummary struct {
 
 func (c CheckSummary) fields(o *objectWriter) { o.result("check_summary", c) }
 
-func (c CheckSummary) human(dst []byte, s *style) []byte {
+func (c CheckSummary) human(w *writer) {
 	count := func(n int, noun string, paint *color.Color) string {
 		if n == 0 {
 			return Count(n, noun)
 		}
 		return paint.Sprint(Count(n, noun))
 	}
-	return fmt.Appendf(dst, "%d passed, %s, %s, %d not checked\n", c.Passed,
-		count(c.Warned, "warning", s.warning), count(c.Failed, "failure", s.fail), c.Skipped)
+	w.printf("%d passed, %s, %s, %d not checked\n", c.Passed,
+		count(c.Warned, "warning", w.warning), count(c.Failed, "failure", w.fail), c.Skipped)
 }
 
 // raw begins with a word that is not a status, so that programs can tell it from a Check.
-func (c CheckSummary) raw(dst []byte) []byte {
-	return appendRecord(dst, "summary", c.Passed, c.Warned, c.Failed, c.Skipped)
-}
+func (c CheckSummary) raw(w *writer) { w.record("summary", c.Passed, c.Warned, c.Failed, c.Skipped) }

@@ -65,7 +65,7 @@ func (c *columns) widen(i, width int) {
 	c.widths[i] = max(c.widths[i], width)
 }
 
-// maxColumn returns the maximum width of a column. A longer cell shifts only its own row.
+// maxColumn returns the maximum width of a column. A wider cell only shifts the rest of its row.
 func maxColumn(terminal int) int {
 	if terminal == 0 {
 		return 60
@@ -141,22 +141,23 @@ func appendPainted(dst []byte, paint *color.Color, text string) []byte {
 	return append(dst, text...)
 }
 
-// Measure starts a table with columns that are wide enough for rows, which are printed
-// afterwards. Only the human form has columns. For rows that
-// arrive one by one, pass a made-up row, such as one with the longest key.
+// Measure starts a table with columns that are wide enough for rows, which are printed afterwards.
+// Only the human form has columns. For rows that arrive one by one, pass a made-up row, such as one
+// with the longest key.
 func (p *Printer) Measure(rows ...Row) {
-	p.style.columns = columns{}
+	s := &p.text.style
+	s.columns = columns{}
 	for _, r := range rows {
-		p.style.columns.begin(r, &p.style)
-		p.style.columns.measure(r.cells(&p.style))
+		s.columns.begin(r, s)
+		s.columns.measure(r.cells(s))
 	}
 }
 
-// row appends a row of a table.
-func (s *style) row(dst []byte, r Row) []byte {
-	width, _ := s.size()
-	s.columns.begin(r, s)
-	return s.columns.appendRow(dst, r.cells(s), width)
+// row writes a row of a table.
+func (w *writer) row(r Row) {
+	width, _ := w.size()
+	w.columns.begin(r, &w.style)
+	w.out = w.columns.appendRow(w.out, r.cells(&w.style), width)
 }
 
 // The usual widths of a version and an age, for rows without them that precede rows with them.

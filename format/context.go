@@ -1,6 +1,9 @@
 package format
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Context is a named connection, as printed by `context list`, `set`, `use` and `rm`.
 type Context struct {
@@ -17,33 +20,29 @@ func (c Context) fields(o *objectWriter) {
 	o.result("context_"+c.Op, c)
 }
 
-func (c Context) human(dst []byte, s *style) []byte {
-	mark := " "
+func (c Context) human(w *writer) {
+	mark := "  "
 	if c.Chosen {
-		mark = "*"
+		mark = "* "
 	}
-	if c.Name == "" {
-		return append(dst, "no context is chosen\n"...)
+	switch {
+	case c.Name == "":
+		w.print("no context is chosen\n")
+		return
+	case c.Op == "rm":
+		w.print(mark, w.key.Sprint(c.Name), "  removed\n")
+		return
 	}
-	line := mark + " " + s.key.Sprint(c.Name)
-	if c.Op == "rm" {
-		return append(append(dst, line...), "  removed\n"...)
-	}
-	line += strings.Repeat(" ", max(c.Width-len(c.Name), 0))
-	broker := c.Broker
-	if broker == "" {
-		broker = "-"
-	}
-	dst = appendText(append(append(dst, line...), "  "...), broker)
+	w.print(mark, w.key.Sprint(c.Name), strings.Repeat(" ", max(c.Width-len(c.Name), 0)), "  ", printable(cmp.Or(c.Broker, "-")))
 	if c.Protected {
-		dst = append(append(dst, "  "...), s.warning.Sprint("protected")...)
+		w.print("  ", w.warning.Sprint("protected"))
 	}
-	return append(dst, '\n')
+	w.print("\n")
 }
 
 // raw writes the name first, so that `cut -f 1` lists names.
-func (c Context) raw(dst []byte) []byte {
-	return appendRecord(dst, textOr(c.Name), when(c.Chosen, "chosen"), when(c.Protected, "protected"), textOr(c.Broker))
+func (c Context) raw(w *writer) {
+	w.record(nonEmpty(c.Name), when(c.Chosen, "chosen"), when(c.Protected, "protected"), nonEmpty(c.Broker))
 }
 
 // Setting is a setting in effect and where its value comes from: a line of
@@ -59,17 +58,13 @@ type Setting struct {
 
 func (v Setting) fields(o *objectWriter) { o.result("setting", v) }
 
-func (v Setting) human(dst []byte, s *style) []byte {
-	value := string(appendText(nil, v.Value))
-	dst = append(append(dst, s.key.Sprint(v.Name)...), strings.Repeat(" ", max(v.Width-len(v.Name), 0)+2)...)
-	dst = append(append(dst, value...), strings.Repeat(" ", max(v.ValueWidth-len(value), 0)+2)...)
-	source := string(appendText(nil, v.Source))
+func (v Setting) human(w *writer) {
+	value, source := printable(v.Value), printable(v.Source)
 	if v.File != "" {
-		source += " in " + string(appendText(nil, v.File))
+		source += " in " + printable(v.File)
 	}
-	return append(append(dst, s.faint.Sprint(source)...), '\n')
+	w.print(w.key.Sprint(v.Name), strings.Repeat(" ", max(v.Width-len(v.Name), 0)+2),
+		value, strings.Repeat(" ", max(v.ValueWidth-len(value), 0)+2), w.faint.Sprint(source), "\n")
 }
 
-func (v Setting) raw(dst []byte) []byte {
-	return appendRecord(dst, v.Name, v.Value, v.Source, textOr(v.File))
-}
+func (v Setting) raw(w *writer) { w.record(v.Name, v.Value, v.Source, nonEmpty(v.File)) }

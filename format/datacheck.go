@@ -1,7 +1,5 @@
 package format
 
-import "fmt"
-
 // DataCheck is what `serve --data-check` found in a data file.
 type DataCheck struct {
 	File     string   `json:"file"`
@@ -15,24 +13,21 @@ type DataCheck struct {
 
 func (c DataCheck) fields(o *objectWriter) { o.result("data_check", c) }
 
-func (c DataCheck) human(dst []byte, _ *style) []byte {
-	dst = fmt.Appendf(appendText(dst, c.File), ": %d keys, %d bytes in a file of %d bytes", c.Keys, c.Bytes, c.Size)
+func (c DataCheck) human(w *writer) {
+	w.printf("%s: %d keys, %d bytes in a file of %d bytes", printable(c.File), c.Keys, c.Bytes, c.Size)
 	if len(c.Damages) == 0 {
-		dst = append(dst, ", no damage"...)
+		w.print(", no damage")
 	}
-	dst = append(dst, '\n')
+	w.print("\n")
 	for _, d := range c.Damages {
-		dst = append(appendText(append(dst, "  damage: "...), d), '\n')
+		w.print("  damage: ", printable(d), "\n")
 	}
 	if c.More > 0 {
-		dst = fmt.Appendf(dst, "  and %d more\n", c.More)
+		w.printf("  and %d more\n", c.More)
 	}
 	if c.Salvaged != "" {
-		dst = append(appendText(append(dst, "written to "...), c.Salvaged), '\n')
+		w.print("written to ", printable(c.Salvaged), "\n")
 	}
-	return dst
 }
 
-func (c DataCheck) raw(dst []byte) []byte {
-	return appendRecord(dst, c.Keys, c.Bytes, c.Size, len(c.Damages)+c.More)
-}
+func (c DataCheck) raw(w *writer) { w.record(c.Keys, c.Bytes, c.Size, len(c.Damages)+c.More) }

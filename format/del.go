@@ -13,7 +13,7 @@ type Del struct {
 	Many    bool          // one of several results: show the key
 }
 
-// answer returns what the store says: 1 deleted, 0 missing, -1 the value differs.
+// answer returns the number that the store replied: 1 deleted, 0 missing, -1 the value differs.
 func (d Del) answer() (n int64, reason string) {
 	switch {
 	case d.Deleted:
@@ -32,15 +32,17 @@ func (d Del) fields(o *objectWriter) {
 	o.add("count", n)
 	o.add("reason", nonEmpty(reason))
 	o.add("version", d.Version)
-	o.add("rtt_ms", rtt(d.RTT))
+	o.add("rtt_ms", nonZero(d.RTT))
 }
 
-func (d Del) human(dst []byte, s *style) []byte {
+func (d Del) human(w *writer) {
 	if d.Many {
-		return s.row(dst, d)
+		w.row(d)
+		return
 	}
 	n, reason := d.answer()
-	return s.version(s.answer(dst, outcome(reason), n), d.Version)
+	w.answer(outcome(reason), n)
+	w.version(d.Version)
 }
 
 // outcome says whether a key was deleted. reason says why not, and is empty if it was.
@@ -51,7 +53,7 @@ func outcome(reason string) string {
 	return "not deleted: " + meaning(reason)
 }
 
-// cells returns the key, whether it was deleted, the store's answer and, if the terminal is
+// cells returns the key, whether it was deleted, the number that the store replied and, if the terminal is
 // wide enough, the version. A result of vdel, which has one key, is not a row.
 func (d Del) cells(s *style) []cell {
 	if d.Op == "vdel" {
@@ -60,13 +62,13 @@ func (d Del) cells(s *style) []cell {
 	n, reason := d.answer()
 	row := []cell{{text: Word(d.Key), paint: s.key}, {text: outcome(reason)}, {text: integer(n), paint: s.faint}}
 	if s.isWide() && !none(d.Version) {
-		row = append(row, cell{text: string(appendVersion(nil, d.Version, "")), paint: s.faint})
+		row = append(row, cell{text: versionText(d.Version, ""), paint: s.faint})
 	}
 	return row
 }
 
 // raw omits the key: results are in the order of the keys.
-func (d Del) raw(dst []byte) []byte {
+func (d Del) raw(w *writer) {
 	n, _ := d.answer()
-	return appendRecord(dst, n, d.Version)
+	w.record(n, d.Version)
 }

@@ -1,9 +1,6 @@
 package format
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Difference is a key that `diff` found.
 type Difference struct {
@@ -23,14 +20,17 @@ type FieldChange struct {
 	Old, New string // JSON
 }
 
-func (c FieldChange) fields(o *objectWriter) {
-	o.add("path", c.Path)
+func (c FieldChange) fields(o *objectWriter) { c.write(o, "path") }
+
+// write writes the fields. The caller names the one with the path.
+func (c FieldChange) write(o *objectWriter, path string) {
+	o.add(path, c.Path)
 	o.add("old", when(c.Old != "", jsonText(c.Old)))
 	o.add("new", when(c.New != "", jsonText(c.New)))
 }
 
 // path returns the path for the human output.
-func (c FieldChange) path() string { return string(appendText(nil, c.Path)) }
+func (c FieldChange) path() string { return printable(c.Path) }
 
 // arrow returns the values of a field, as in `"auto" → "manual"`.
 func (c FieldChange) arrow() string { return fieldText(c.Old) + " → " + fieldText(c.New) }
@@ -47,39 +47,34 @@ func (d Difference) fields(o *objectWriter) { o.result("diff", d) }
 
 // human writes + for a key that was added, - for one that was removed, and ~ for one that
 // changed, with a line for each field of a JSON value.
-func (d Difference) human(dst []byte, s *style) []byte {
-	mark := map[string]string{"added": "+ ", "removed": "- "}[d.Change]
-	if mark == "" {
-		mark = "~ "
-	}
-	word := Word(d.Key)
-	dst = append(append(dst, mark...), s.key.Sprint(word)...)
+func (d Difference) human(w *writer) {
+	mark := map[string]string{"added": "+ ", "removed": "- ", "changed": "~ "}[d.Change]
+	w.print(mark, w.key.Sprint(Word(d.Key)))
 	switch {
 	case len(d.Fields) > 0:
 		for _, c := range d.Fields {
-			dst = append(append(dst, "\n    "...), c.path()...)
-			dst = append(append(dst, "  "...), c.arrow()...)
+			w.print("\n    ", c.path(), "  ", c.arrow())
 		}
 	case d.Old == nil:
-		dst = append(append(dst, "  "...), Brief(d.New)...)
+		w.print("  ", Brief(d.New))
 	case d.New == nil:
-		dst = append(append(dst, "  "...), Brief(d.Old)...)
+		w.print("  ", Brief(d.Old))
 	default:
-		dst = append(append(dst, "  "...), Brief(d.Old)+" → "+Brief(d.New)...)
+		w.print("  ", Brief(d.Old), " → ", Brief(d.New))
 	}
-	return append(dst, '\n')
+	w.print("\n")
 }
 
 // raw writes the change, the key, both versions, and both values, the old before the new. A
 // missing version is a minus, and a missing value is empty.
-func (d Difference) raw(dst []byte) []byte {
+func (d Difference) raw(w *writer) {
 	version := func(v Version, value []byte) any {
 		if value == nil {
 			return v
 		}
 		return versionOr(v, "?")
 	}
-	return appendRecord(dst, d.Change, d.Key, version(d.OldVersion, d.Old), version(d.NewVersion, d.New), d.Old, d.New)
+	w.record(d.Change, d.Key, version(d.OldVersion, d.Old), version(d.NewVersion, d.New), d.Old, d.New)
 }
 
 // DiffSummary counts what `diff` has compared, for standard error.
@@ -97,11 +92,11 @@ func (DiffSummary) diagnostic() {}
 
 func (s DiffSummary) fields(o *objectWriter) { o.result("diff_summary", s) }
 
-func (s DiffSummary) human(dst []byte, st *style) []byte {
-	dst = fmt.Appendf(st.program(dst), "%d added, %d removed, %d changed, %d equal", s.Added, s.Removed, s.Changed, s.Equal)
+func (s DiffSummary) human(w *writer) {
+	w.program("%d added, %d removed, %d changed, %d equal", s.Added, s.Removed, s.Changed, s.Equal)
 	if s.Refused > 0 {
-		dst = fmt.Appendf(dst, ", %d refused", s.Refused)
+		w.printf(", %d refused", s.Refused)
 	}
-	dst = fmt.Appendf(dst, "; %s\n", seconds(s.Elapsed))
-	return s.Meanwhile.line(dst, st)
+	w.printf("; %s\n", seconds(s.Elapsed))
+	s.Meanwhile.line(w)
 }

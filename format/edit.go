@@ -1,9 +1,6 @@
 package format
 
-import (
-	"bytes"
-	"fmt"
-)
+import "bytes"
 
 // EditConflict says, on standard error, how an edited text differs from the value that another
 // client wrote meanwhile.
@@ -18,17 +15,16 @@ func (EditConflict) diagnostic() {}
 
 func (c EditConflict) fields(o *objectWriter) { o.result("edit_conflict", c) }
 
-func (c EditConflict) human(dst []byte, s *style) []byte {
-	dst = fmt.Appendf(s.program(dst), "from the value of %s as it is now to your text:\n", BriefWord(c.Key))
+func (c EditConflict) human(w *writer) {
+	w.program("from the value of %s as it is now to your text:\n", BriefWord(c.Key))
 	for _, f := range c.Fields {
-		dst = fmt.Appendf(dst, "    %s  %s\n", f.path(), f.arrow())
+		w.printf("    %s  %s\n", f.path(), f.arrow())
 	}
-	if len(c.Fields) > 0 {
-		return dst
+	if len(c.Fields) == 0 {
+		theirs, ours := differingLines(c.Theirs, c.Ours)
+		w.marked("  - ", theirs)
+		w.marked("  + ", ours)
 	}
-	theirs, ours := differingLines(c.Theirs, c.Ours)
-	dst = appendMarked(dst, "  - ", theirs)
-	return appendMarked(dst, "  + ", ours)
 }
 
 // differingLines returns the lines of two texts without their common first and last lines.
@@ -46,12 +42,13 @@ func differingLines(a, b []byte) (inA, inB [][]byte) {
 // maxMarked is the maximum number of lines that a conflict shows of each side.
 const maxMarked = 20
 
-func appendMarked(dst []byte, mark string, lines [][]byte) []byte {
+// marked writes lines with a mark before each.
+func (w *writer) marked(mark string, lines [][]byte) {
 	for i, line := range lines {
 		if i == maxMarked {
-			return fmt.Appendf(dst, "%s… (%d more lines)\n", mark, len(lines)-i)
+			w.printf("%s… (%d more lines)\n", mark, len(lines)-i)
+			return
 		}
-		dst = append(append(append(dst, mark...), Escape(line)...), '\n')
+		w.print(mark, Escape(line), "\n")
 	}
-	return dst
 }

@@ -14,11 +14,9 @@ func (Elapsed) diagnostic() {}
 
 func (e Elapsed) fields(o *objectWriter) { o.result("time", e) }
 
-func (e Elapsed) human(dst []byte, s *style) []byte {
-	return append(append(dst, s.faint.Sprint("took "+seconds(e.Took))...), '\n')
-}
+func (e Elapsed) human(w *writer) { w.print(w.faint.Sprint("took "+seconds(e.Took)), "\n") }
 
-func (e Elapsed) raw(dst []byte) []byte { return appendRecord(dst, "time", seconds(e.Took)) }
+func (e Elapsed) raw(w *writer) { w.record("time", seconds(e.Took)) }
 
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + "s"

@@ -38,32 +38,26 @@ func (e Event) isChange() bool { return !e.isState() && !e.isTrouble() && e.Op !
 func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
 
 func (e Event) fields(o *objectWriter) {
-	o.text("op", e.Op)
-	if e.Op != "unaudited" {
-		o.text("key", e.Key)
-	}
+	o.add("op", e.Op)
+	o.add("key", when(e.Op != "unaudited", e.Key))
 	o.add("found", when(e.isState(), e.HasValue))
-	if e.HasValue {
-		o.text("value", string(e.Value))
-	}
+	o.add("value", when(e.HasValue, e.Value))
 	o.add("word", nonEmpty(e.Word))
-	o.version("version", e.Version)
+	o.add("version", e.Version)
 	o.add("continuity", nonEmpty(e.Continuity))
 	o.add("message", nonEmpty(e.Message))
-	if c := e.Field; c.Path != "" && !e.isTrouble() && e.Op != "gap" {
-		o.add("field", c.Path)
-		o.add("old", when(c.Old != "", jsonText(c.Old)))
-		o.add("new", when(c.New != "", jsonText(c.New)))
+	if e.Field.Path != "" && !e.isTrouble() && e.Op != "gap" {
+		e.Field.write(o, "field")
 	}
 	if e.Op == "gap" {
 		o.add("from", e.From)
 		o.add("to", e.To)
 		o.add("outage_ms", e.To.Sub(e.From))
 	}
-	o.time("time", e.Time)
+	o.add("time", e.Time)
 }
 
-func (e Event) human(dst []byte, s *style) []byte { return s.row(dst, e) }
+func (e Event) human(w *writer) { w.row(e) }
 
 // cells returns the time, the event, the key, the version if the terminal is wide enough, and
 // the content.
@@ -73,7 +67,7 @@ func (e Event) cells(s *style) []cell {
 		key = ""
 	}
 	if e.isChange() || e.isState() && e.HasValue {
-		version = string(appendVersion(nil, e.Version, "version unknown"))
+		version = versionText(e.Version, "version unknown")
 	}
 	row := []cell{{text: clock(e.Time), paint: s.faint}, {text: e.Op, paint: e.paint(s)}, {text: key, paint: s.key}}
 	if s.isWide() {
@@ -95,7 +89,7 @@ func (e Event) paint(s *style) *color.Color {
 	return nil
 }
 
-// content returns the last cell.
+// content returns the last cell: the value, or what the event says instead.
 func (e Event) content(s *style) cell {
 	var text string
 	switch {
@@ -128,14 +122,17 @@ func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 // writes OP, KEY, the continuity, and when the gap began and ended; for error OP, KEY and
 // the message, for unaudited OP and the message. With a Field, its old and new JSON
 // replace the value: - if the field is missing, ? if it is unknown.
-func (e Event) raw(dst []byte) []byte {
+func (e Event) raw(w *writer) {
 	switch e.Op {
 	case "unaudited":
-		return appendRecord(dst, e.Op, e.Message)
+		w.record(e.Op, e.Message)
+		return
 	case "error":
-		return appendRecord(dst, e.Op, e.Key, e.Message)
+		w.record(e.Op, e.Key, e.Message)
+		return
 	case "gap":
-		return appendRecord(dst, e.Op, e.Key, e.Continuity, e.From, e.To)
+		w.record(e.Op, e.Key, e.Continuity, e.From, e.To)
+		return
 	}
 	absent := "?"
 	if e.isState() && !e.HasValue {
@@ -147,13 +144,13 @@ func (e Event) raw(dst []byte) []byte {
 	}
 	switch {
 	case e.Field.Path != "" && e.Op == "set" && !e.HasValue:
-		record = append(record, textOr(e.Field.Old), "?")
+		record = append(record, nonEmpty(e.Field.Old), "?")
 	case e.Field.Path != "":
-		record = append(record, textOr(e.Field.Old), textOr(e.Field.New))
+		record = append(record, nonEmpty(e.Field.Old), nonEmpty(e.Field.New))
 	case e.HasValue:
 		record = append(record, e.Value)
 	}
-	return appendRecord(dst, record...)
+	w.record(record...)
 }
 
 // End is the last line of `watch`.
@@ -165,8 +162,8 @@ type End struct {
 
 func (e End) fields(o *objectWriter) { o.result("end", e) }
 
-func (e End) human(dst []byte, s *style) []byte {
-	return append(append(dst, s.faint.Sprintf("%s  end      %s, changes: %d", clock(e.Time), e.Reason, e.Events)...), '\n')
+func (e End) human(w *writer) {
+	w.print(w.faint.Sprintf("%s  end      %s, changes: %d", clock(e.Time), e.Reason, e.Events), "\n")
 }
 
-func (e End) raw(dst []byte) []byte { return appendRecord(dst, "end", e.Reason) }
+func (e End) raw(w *writer) { w.record("end", e.Reason) }

@@ -47,77 +47,71 @@ func (e Explanation) fields(o *objectWriter) {
 	o.add("hint", nonEmpty(e.Hint))
 }
 
-func (e Explanation) human(dst []byte, s *style) []byte {
-	line := func(name, text string) {
-		dst = append(append(dst, name...), strings.Repeat(" ", len("verdict  ")-len(name))...)
-		dst = append(append(dst, text...), '\n')
-	}
+func (e Explanation) human(w *writer) {
+	line := func(name, text string) { w.printf("%-9s%s\n", name, text) }
 	issued := func(v Version) string {
-		return string(appendVersion(nil, v, "unknown")) + s.faint.Sprint("  ("+Age(s.now().Sub(v.Time()))+")")
+		return versionText(v, "unknown") + w.faint.Sprint("  ("+Age(w.now().Sub(v.Time()))+")")
 	}
+	key, lock := w.key.Sprint(Word(e.Key)), w.key.Sprint(Word(e.Lock))
 	switch {
 	case !e.Found:
-		line("key", s.key.Sprint(Word(e.Key))+" is missing")
+		line("key", key+" is missing")
 	case none(e.Version):
-		line("key", s.key.Sprint(Word(e.Key))+" exists, its version is unknown")
+		line("key", key+" exists, its version is unknown")
 	default:
-		line("key", s.key.Sprint(Word(e.Key))+" was written at "+issued(e.Version))
+		line("key", key+" was written at "+issued(e.Version))
 	}
 	switch {
 	case e.Lock == "":
 	case !e.Held:
-		line("lock", s.key.Sprint(Word(e.Lock))+" is free")
+		line("lock", lock+" is free")
 	case none(e.LockToken):
-		line("lock", s.key.Sprint(Word(e.Lock))+" is held by "+Brief(e.Holder)+", its token is unknown")
+		line("lock", lock+" is held by "+Brief(e.Holder)+", its token is unknown")
 	default:
-		line("lock", s.key.Sprint(Word(e.Lock))+" is held by "+Brief(e.Holder)+" with the token "+issued(e.LockToken))
+		line("lock", lock+" is held by "+Brief(e.Holder)+" with the token "+issued(e.LockToken))
 	}
 	if none(e.Token) {
 		line("token", "none")
 	} else {
 		line("token", issued(e.Token))
-		e.compare(line)
+		if text := e.comparison(); text != "" {
+			line("", text)
+		}
 	}
 	if e.Found {
 		fence := "the key's token cannot be read"
 		if !none(e.AtLeast) {
-			fence += "; if every write carries the newest token of the lock, at least " + string(appendVersion(nil, e.AtLeast, ""))
+			fence += "; if every write carries the newest token of the lock, at least " + versionText(e.AtLeast, "")
 		}
 		line("fence", fence)
 	}
 	verdict := e.Verdict
 	if e.Verdict != "passes" {
-		verdict = s.warning.Sprint(verdict)
+		verdict = w.warning.Sprint(verdict)
 	}
-	line("verdict", verdict+": "+string(appendText(nil, e.Why)))
+	line("verdict", verdict+": "+printable(e.Why))
 	if e.Hint != "" {
-		dst = append(append(append(dst, "  try: "...), appendText(nil, e.Hint)...), '\n')
+		w.print("  try: ", printable(e.Hint), "\n")
 	}
-	return dst
 }
 
-// compare prints how the token compares with the tokens of the key and of the lock.
-func (e Explanation) compare(line func(name, text string)) {
-	side := func(how, what string) string {
-		if how == "equal" {
-			return "the same as " + what
-		}
-		return how + " than " + what
-	}
+// comparison says how the token compares with the version of the key and the token of the lock.
+func (e Explanation) comparison() string {
 	var parts []string
-	if e.ToKey != "" {
-		parts = append(parts, side(e.ToKey, "the key's version"))
+	for _, side := range [][2]string{{e.ToKey, "the key's version"}, {e.ToLock, "the token of the lock"}} {
+		switch how, what := side[0], side[1]; how {
+		case "":
+		case "equal":
+			parts = append(parts, "the same as "+what)
+		default:
+			parts = append(parts, how+" than "+what)
+		}
 	}
-	if e.ToLock != "" {
-		parts = append(parts, side(e.ToLock, "the token of the lock"))
-	}
-	if len(parts) > 0 {
-		line("", strings.Join(parts, ", "))
-	}
+	return strings.Join(parts, ", ")
 }
 
 // raw writes the verdict, the rule, the version of the key, the token of the lock and the
 // oldest token that the key can have; `-` for unknown ones.
-func (e Explanation) raw(dst []byte) []byte {
-	return appendRecord(dst, e.Verdict, textOr(e.Rule), e.Version, e.LockToken, e.AtLeast)
+func (e Explanation) raw(w *writer) {
+	w.record(e.Verdict, nonEmpty(e.Rule), e.Version, e.LockToken, e.AtLeast)
 }

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
@@ -29,16 +28,16 @@ func (s ExportSummary) fields(o *objectWriter) {
 	o.structure(s.Meanwhile)
 }
 
-func (s ExportSummary) human(dst []byte, st *style) []byte {
-	dst = fmt.Appendf(st.program(dst), "%s, %s", Count(s.Keys, "key"), Count(int(s.Bytes), "byte"))
+func (s ExportSummary) human(w *writer) {
+	w.program("%s, %s", Count(s.Keys, "key"), Count(int(s.Bytes), "byte"))
 	if s.Missing > 0 {
-		dst = fmt.Appendf(dst, ", %d missing", s.Missing)
+		w.printf(", %d missing", s.Missing)
 	}
 	if s.Refused > 0 {
-		dst = fmt.Appendf(dst, ", %d refused", s.Refused)
+		w.printf(", %d refused", s.Refused)
 	}
-	dst = fmt.Appendf(dst, "; %s, %d/s\n", seconds(s.Elapsed), perSecond(s.Keys, s.Elapsed))
-	return s.Meanwhile.line(dst, st)
+	w.printf("; %s, %d/s\n", seconds(s.Elapsed), perSecond(s.Keys, s.Elapsed))
+	s.Meanwhile.line(w)
 }
 
 // perSecond returns a rate per second, rounded.
@@ -71,19 +70,22 @@ func (m *Meanwhile) Saw(key string, deleted bool) {
 	}
 }
 
-// line appends a line, if anything changed.
-func (m Meanwhile) line(dst []byte, s *style) []byte {
+// line writes a line, if anything changed.
+func (m Meanwhile) line(w *writer) {
 	var parts []string
 	for _, p := range []struct {
 		n    int
 		verb string
 	}{{m.Written, "written"}, {m.Deleted, "deleted"}} {
-		if p.n > 0 {
-			parts = append(parts, Count(p.n, "key")+" "+map[bool]string{true: "was ", false: "were "}[p.n == 1]+p.verb)
+		switch {
+		case p.n == 1:
+			parts = append(parts, "1 key was "+p.verb)
+		case p.n > 1:
+			parts = append(parts, Count(p.n, "key")+" were "+p.verb)
 		}
 	}
 	if len(parts) == 0 {
-		return dst
+		return
 	}
 	words := make([]string, len(m.Changed), len(m.Changed)+1)
 	for i, key := range m.Changed {
@@ -92,5 +94,5 @@ func (m Meanwhile) line(dst []byte, s *style) []byte {
 	if m.Written+m.Deleted > len(words) {
 		words = append(words, "…")
 	}
-	return fmt.Appendf(s.program(dst), "while the keys were read, %s: %s\n", strings.Join(parts, " and "), strings.Join(words, ", "))
+	w.program("while the keys were read, %s: %s\n", strings.Join(parts, " and "), strings.Join(words, ", "))
 }

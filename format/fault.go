@@ -1,9 +1,6 @@
 package format
 
-import (
-	"fmt"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // Fault is an error, for standard error.
 type Fault struct {
@@ -23,25 +20,22 @@ func (f Fault) fields(o *objectWriter) {
 	o.result("error", f)
 }
 
-func (f Fault) human(dst []byte, s *style) []byte {
-	dst = append(append(dst, s.fail.Sprint("sscli:")...), ' ')
-	return appendHint(appendText(appendLineNumber(dst, f.Line), f.Message), f.Hint)
+func (f Fault) human(w *writer) {
+	w.print(w.fail.Sprint("sscli:"), " ")
+	w.message(f.Line, f.Message, f.Hint)
 }
 
-// appendLineNumber appends the number of a line of a batch, if there is one.
-func appendLineNumber(dst []byte, line int) []byte {
+// message writes a message with the number of a line of a batch, if that is not 0, and then a hint,
+// if there is one.
+func (w *writer) message(line int, message, hint string) {
 	if line > 0 {
-		dst = fmt.Appendf(dst, "line %d: ", line)
+		w.printf("line %d: ", line)
 	}
-	return dst
-}
-
-// appendHint appends a hint, if there is one, and ends the line.
-func appendHint(dst []byte, hint string) []byte {
+	w.print(printable(message))
 	if hint != "" {
-		dst = appendText(append(dst, "\n  try: "...), hint)
+		w.print("\n  try: ", printable(hint))
 	}
-	return append(dst, '\n')
+	w.print("\n")
 }
 
 // valid escapes a message that is not UTF-8, so that its JSON field does not become one in
@@ -50,5 +44,5 @@ func valid(message string) string {
 	if utf8.ValidString(message) {
 		return message
 	}
-	return string(appendText(nil, message))
+	return printable(message)
 }

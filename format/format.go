@@ -53,12 +53,12 @@ type Options struct {
 // for standard error, [Fault].
 type Result interface {
 	fielder
-	human(dst []byte, s *style) []byte
+	human(w *writer)
 }
 
 // A rawResult defines its raw form. The raw form of other results is the human form without
 // color.
-type rawResult interface{ raw(dst []byte) []byte }
+type rawResult interface{ raw(w *writer) }
 
 // A diagnostic is a result for standard error, which the user's template does not format.
 type diagnostic interface{ diagnostic() }
@@ -68,15 +68,14 @@ type Printer struct {
 	w        io.Writer
 	output   string
 	terminal bool
-	style    style
 	template *template.Template
-	buf      []byte // queued results
+	text     writer // of the queued results
 }
 
 // New returns a Printer that writes to w. The error is about o.Output.
 func New(w io.Writer, o Options) (*Printer, error) {
 	o.Color = o.Color && o.Output == "human"
-	p := &Printer{w: w, output: o.Output, terminal: o.Terminal, style: newStyle(o)}
+	p := &Printer{w: w, output: o.Output, terminal: o.Terminal, text: writer{style: newStyle(o)}}
 	if source, ok := strings.CutPrefix(o.Output, "template="); ok {
 		t, err := parseTemplate(source)
 		if err != nil {
@@ -109,34 +108,29 @@ const whole = 4096
 // leave r to be written by a later call or by Flush, together with other results if all
 // of them fit into a pipe in one piece.
 func (p *Printer) Queue(r Result) error {
-	before := len(p.buf)
-	out, err := p.encode(p.buf, r)
-	if err != nil {
+	before := len(p.text.out)
+	if err := p.encode(r); err != nil || len(p.text.out) <= whole || before == 0 {
 		return err
 	}
-	p.buf = out
-	if len(out) <= whole || before == 0 {
-		return nil
-	}
 	// r does not fit into the same write as the results before it.
-	last := out[before:]
-	p.buf = out[:before]
+	last := p.text.out[before:]
+	p.text.out = p.text.out[:before]
 	if err := p.Flush(); err != nil {
 		return err
 	}
-	p.buf = append(p.buf, last...)
+	p.text.out = append(p.text.out, last...)
 	return nil
 }
 
 // Flush writes the queued results. The error is the writer's.
 func (p *Printer) Flush() error {
-	out := p.buf
+	out := p.text.out
 	if len(out) == 0 {
 		return nil
 	}
 	// Do not keep a buffer that grew for one large value.
-	if p.buf = out[:0]; cap(out) > 1<<20 {
-		p.buf = nil
+	if p.text.out = out[:0]; cap(out) > 1<<20 {
+		p.text.out = nil
 	}
 	n, err := p.w.Write(out)
 	if err == nil && n < len(out) {
@@ -145,23 +139,24 @@ func (p *Printer) Flush() error {
 	return err
 }
 
-// encode appends r in the Printer's output form.
-func (p *Printer) encode(dst []byte, r Result) ([]byte, error) {
+// encode writes r to p.text in the Printer's output form.
+func (p *Printer) encode(r Result) error {
+	w := &p.text
+	raw, hasRaw := r.(rawResult)
 	_, isDiagnostic := r.(diagnostic)
 	switch {
-	case p.output == "human":
-		return r.human(dst, &p.style), nil
 	case p.output == "json":
-		return append(appendObject(dst, r), '\n'), nil
+		w.out = append(appendObject(w.out, r), '\n')
 	case p.template != nil && !isDiagnostic:
-		out := bytes.NewBuffer(dst)
-		if err := p.template.Execute(out, p.templateData(collect(r))); err != nil {
-			return nil, &templateError{err}
+		var out bytes.Buffer
+		if err := p.template.Execute(&out, p.templateData(collect(r))); err != nil {
+			return &templateError{err}
 		}
-		return append(out.Bytes(), '\n'), nil
+		w.print(out.String(), "\n")
+	case hasRaw && p.output != "human":
+		raw.raw(w)
+	default:
+		r.human(w)
 	}
-	if r, ok := r.(rawResult); ok {
-		return r.raw(dst), nil
-	}
-	return r.human(dst, &p.style), nil
+	return nil
 }

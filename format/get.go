@@ -18,23 +18,23 @@ func (g Get) fields(o *objectWriter) {
 	o.add("op", "get")
 	o.add("key", g.Key)
 	o.add("found", g.Found)
-	if g.Found && !g.VersionOnly {
-		o.add("value", g.Value)
-	}
+	o.add("value", when(g.Found && !g.VersionOnly, g.Value))
 	o.add("version", g.Version)
-	o.add("rtt_ms", rtt(g.RTT))
+	o.add("rtt_ms", nonZero(g.RTT))
 }
 
-func (g Get) human(dst []byte, s *style) []byte {
+func (g Get) human(w *writer) {
 	switch {
 	case g.Many:
-		return s.row(dst, g)
+		w.row(g)
+		return
 	case !g.Found:
-		return append(dst, "(nil)\n"...)
+		w.print("(nil)\n")
+		return
 	case !g.VersionOnly:
-		dst = s.value(dst, g.Value, g.Show)
+		w.value(g.Value, g.Show)
 	}
-	return s.versionAndAge(dst, g.Version)
+	w.versionAndAge(g.Version)
 }
 
 // cells returns the key, the version if the terminal is wide enough, its age, and the value.
@@ -44,7 +44,7 @@ func (g Get) cells(s *style) []cell {
 	case none(g.Version) && g.Found:
 		version = "version unknown"
 	case !none(g.Version):
-		version, since = string(appendVersion(nil, g.Version, "")), Age(s.now().Sub(g.Version.Time()))
+		version, since = versionText(g.Version, ""), Age(s.now().Sub(g.Version.Time()))
 	}
 	row := []cell{{text: Word(g.Key), paint: s.key}}
 	if g.VersionOnly || s.isWide() {
@@ -60,7 +60,7 @@ func (g Get) cells(s *style) []cell {
 	return row
 }
 
-func (g Get) raw(dst []byte) []byte {
+func (g Get) raw(w *writer) {
 	absent := "-"
 	if g.Found {
 		absent = "?"
@@ -68,13 +68,13 @@ func (g Get) raw(dst []byte) []byte {
 	version := versionOr(g.Version, absent)
 	switch {
 	case g.Many && g.VersionOnly:
-		return appendRecord(dst, g.Key, version)
+		w.record(g.Key, version)
 	case g.Many:
-		return appendRecord(dst, g.Key, version, g.Value)
+		w.record(g.Key, version, g.Value)
 	case !g.Found:
-		return dst
 	case g.VersionOnly:
-		return appendRecord(dst, version)
+		w.record(version)
+	default:
+		w.out = append(w.out, g.Value...)
 	}
-	return append(dst, g.Value...)
 }

@@ -1,9 +1,6 @@
 package format
 
-import (
-	"fmt"
-	"strconv"
-)
+import "strconv"
 
 // Clock is the result of `hlc now` and `hlc parse`.
 type Clock struct {
@@ -13,24 +10,26 @@ type Clock struct {
 
 func (c Clock) fields(o *objectWriter) { o.result("hlc_"+c.Op, c) }
 
-func (c Clock) human(dst []byte, s *style) []byte {
-	if none(c.Version) {
-		return append(dst, "(nil)\n"...)
+func (c Clock) human(w *writer) {
+	switch {
+	case none(c.Version):
+		w.print("(nil)\n")
+	case c.Op == "now":
+		w.version(c.Version)
+	default:
+		wall, counter, node := c.Version.Parts()
+		w.versionAndAge(c.Version)
+		w.printf("wall clock %d ms, counter %d, node %s\n", wall, counter, Quote(node))
 	}
-	if c.Op == "now" {
-		return s.version(dst, c.Version)
-	}
-	wall, counter, node := c.Version.Parts()
-	dst = s.versionAndAge(dst, c.Version)
-	return fmt.Appendf(dst, "wall clock %d ms, counter %d, node %s\n", wall, counter, Quote(node))
 }
 
-func (c Clock) raw(dst []byte) []byte {
+func (c Clock) raw(w *writer) {
 	if none(c.Version) || c.Op == "now" {
-		return appendRecord(dst, c.Version)
+		w.record(c.Version)
+		return
 	}
 	wall, counter, node := c.Version.Parts()
-	return appendRecord(dst, wall, strconv.FormatUint(counter, 10), node, c.Version.Time())
+	w.record(wall, strconv.FormatUint(counter, 10), node, c.Version.Time())
 }
 
 // Compare is the result of `hlc compare`.
@@ -49,24 +48,17 @@ func (c Compare) fields(o *objectWriter) {
 	}
 }
 
-func (c Compare) human(dst []byte, _ *style) []byte {
-	dst = appendVersion(dst, c.A, "nothing")
-	switch {
-	case c.Order < 0:
-		dst = append(dst, " is older than "...)
-	case c.Order > 0:
-		dst = append(dst, " is newer than "...)
-	default:
-		dst = append(dst, " is the same as "...)
-	}
-	dst = append(appendVersion(dst, c.B, "nothing"), '\n')
+func (c Compare) human(w *writer) {
+	than := [...]string{"older than", "the same as", "newer than"}[c.Order+1]
+	w.printf("%s is %s %s\n", versionText(c.A, "nothing"), than, versionText(c.B, "nothing"))
 	if none(c.A) || none(c.B) {
-		return dst
+		return
 	}
 	if d := c.A.Time().Sub(c.B.Time()).Abs(); d > 0 {
-		return fmt.Appendf(dst, "the wall clocks differ by %v\n", d)
+		w.printf("the wall clocks differ by %v\n", d)
+	} else {
+		w.print("the wall clocks are the same\n")
 	}
-	return append(dst, "the wall clocks are the same\n"...)
 }
 
-func (c Compare) raw(dst []byte) []byte { return appendRecord(dst, c.Order) }
+func (c Compare) raw(w *writer) { w.record(c.Order) }

@@ -8,33 +8,31 @@ type ImportSummary struct{ Batch BatchSummary }
 
 func (s ImportSummary) fields(o *objectWriter) { s.Batch.write(o, "import", "exist") }
 
-func (s ImportSummary) human(dst []byte, st *style) []byte {
-	dst = s.counts(append(dst, "imported "...))
-	dst = append(dst, st.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate())...)
-	return append(dst, '\n')
+func (s ImportSummary) human(w *writer) {
+	w.print("imported ", s.counts(), w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
 }
 
-// counts appends the numbers of keys that were imported and that were not.
-func (s ImportSummary) counts(dst []byte) []byte {
+// counts returns the numbers of keys that were imported and that were not.
+func (s ImportSummary) counts() string {
 	b := s.Batch
-	dst = append(dst, Count(b.Applied, "key")...)
+	text := Count(b.Applied, "key")
 	for _, part := range []struct {
 		n    int
 		text string
 	}{{b.No, "exist already"}, {b.Refused, "refused"}, {b.Unknown, "unknown"}, {b.Skipped, "skipped"}} {
 		if part.n > 0 {
-			dst = fmt.Appendf(dst, ", %d %s", part.n, part.text)
+			text += fmt.Sprintf(", %d %s", part.n, part.text)
 		}
 	}
-	return dst
+	return text
 }
 
 // raw writes the numbers of lines that were applied, whose keys exist already, that were
 // refused, whose outcome is unknown and that were skipped, and the line to continue from, which
 // is 0 at the end of the input.
-func (s ImportSummary) raw(dst []byte) []byte {
+func (s ImportSummary) raw(w *writer) {
 	b := s.Batch
-	return appendRecord(dst, b.Applied, b.No, b.Refused, b.Unknown, b.Skipped, b.Resume)
+	w.record(b.Applied, b.No, b.Refused, b.Unknown, b.Skipped, b.Resume)
 }
 
 // DryRunSummary counts what an import would do, for standard error.
@@ -47,9 +45,8 @@ func (s DryRunSummary) fields(o *objectWriter) {
 	o.add("dry_run", true)
 }
 
-func (s DryRunSummary) human(dst []byte, st *style) []byte {
-	dst = append(st.program(dst), "nothing was written, an import would set "...)
-	return append(ImportSummary(s).counts(dst), '\n')
+func (s DryRunSummary) human(w *writer) {
+	w.program("nothing was written, an import would set %s\n", ImportSummary(s).counts())
 }
 
 // ImportPlan is what `import` would do with one line, for `import --dry-run`.
@@ -61,7 +58,7 @@ type ImportPlan struct {
 
 func (p ImportPlan) fields(o *objectWriter) { o.result("import", p) }
 
-func (p ImportPlan) human(dst []byte, s *style) []byte { return s.row(dst, p) }
+func (p ImportPlan) human(w *writer) { w.row(p) }
 
 func (p ImportPlan) cells(s *style) []cell {
 	written := "missing"
@@ -76,4 +73,4 @@ func (p ImportPlan) cells(s *style) []cell {
 }
 
 // raw writes the action, the key, and the version of the key now.
-func (p ImportPlan) raw(dst []byte) []byte { return appendRecord(dst, p.Action, p.Key, p.Version) }
+func (p ImportPlan) raw(w *writer) { w.record(p.Action, p.Key, p.Version) }

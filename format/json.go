@@ -39,8 +39,7 @@ func when(ok bool, value any) any {
 
 func nonEmpty(s string) any { return when(s != "", s) }
 
-// rtt returns milliseconds, or nil if d is 0: not measured.
-func rtt(d time.Duration) any { return when(d != 0, milliseconds(d)) }
+func nonZero(d time.Duration) any { return when(d != 0, d) }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
@@ -149,33 +148,17 @@ func appendJSONText(dst []byte, value string) []byte {
 
 // appendString appends a JSON string. Characters that are not safe on a terminal are escaped;
 // unlike in encoding/json, characters that are special in HTML are not.
-func appendString[T Bytes](dst []byte, s T) []byte {
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		if n := plain(s[i:], `"\`); n > 0 {
-			dst = append(dst, s[i:i+n]...)
-			i += n
-			continue
-		}
-		size, printable := nextRune(s, i)
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case printable:
-			dst = append(dst, s[i:i+size]...)
-		case c == '\n':
-			dst = append(dst, `\n`...)
-		case c == '\r':
-			dst = append(dst, `\r`...)
-		case c == '\t':
-			dst = append(dst, `\t`...)
-		default:
-			r, _ := utf8.DecodeRuneInString(string(s[i : i+size]))
-			dst = appendUnicode(dst, r)
-		}
-		i += size
+func appendString(dst []byte, s string) []byte {
+	return append(appendEscaped(append(dst, '"'), s, `"\`, appendJSONEscape), '"')
+}
+
+// appendJSONEscape appends the escape of a character that is not printable.
+func appendJSONEscape(dst []byte, char string) []byte {
+	if strings.Contains("\n\r\t", char) {
+		return appendEscape(dst, char)
 	}
-	return append(dst, '"')
+	r, _ := utf8.DecodeRuneInString(char)
+	return appendUnicode(dst, r)
 }
 
 // appendUnicode appends the escape of a character in a JSON string.

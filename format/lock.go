@@ -18,28 +18,20 @@ type Lock struct {
 
 func (l Lock) fields(o *objectWriter) { o.result("lock_"+l.Op, l) }
 
-func (l Lock) human(dst []byte, s *style) []byte {
-	dst = append(dst, "OK\n"...)
-	if none(l.Token) {
-		return dst
+func (l Lock) human(w *writer) {
+	w.print("OK\n")
+	if !none(l.Token) {
+		w.print(w.faint.Sprint(versionLine("token", l.Token)), "\n")
 	}
-	return append(append(dst, s.faint.Sprint(tokenLine(l.Token))...), '\n')
-}
-
-func tokenLine(v Version) string {
-	line := appendVersion([]byte("token "), v, "unknown")
-	if none(v) {
-		return string(line)
-	}
-	return string(appendTime(append(line, "  "...), v.Time()))
 }
 
 // raw writes the token alone, for a shell variable; for a release, what `vdel` writes.
-func (l Lock) raw(dst []byte) []byte {
+func (l Lock) raw(w *writer) {
 	if none(l.Token) {
-		return appendRecord(dst, 1, nil)
+		w.record(1, nil)
+	} else {
+		w.record(l.Token)
 	}
-	return appendRecord(dst, l.Token)
 }
 
 // LockStatus is the result of `lock status`, and one lock of `lock list`.
@@ -115,23 +107,23 @@ func (l LockStatus) fields(o *objectWriter) {
 	o.add("renewal_interval_ms", when(l.Held && l.Renewals.Every > 0, l.Renewals.Every))
 }
 
-func (l LockStatus) human(dst []byte, s *style) []byte {
-	if l.List {
-		return s.row(dst, l)
+func (l LockStatus) human(w *writer) {
+	switch {
+	case l.List:
+		w.row(l)
+		return
+	case !l.Held:
+		w.print("free\n")
+		return
 	}
-	if !l.Held {
-		return append(dst, "free\n"...)
-	}
-	dst = append(append(dst, "held by "...), Quote(l.Holder)...)
-	line := tokenLine(l.Token)
+	line := "token unknown"
 	if !none(l.Token) {
-		line += "  (" + Age(l.Age) + ")"
+		line = versionLine("token", l.Token) + "  (" + Age(l.Age) + ")"
 	}
-	dst = append(append(append(dst, '\n'), s.faint.Sprint(line)...), '\n')
-	if l.Renewals.Observed == 0 {
-		return dst
+	w.print("held by ", Quote(l.Holder), "\n", w.faint.Sprint(line), "\n")
+	if l.Renewals.Observed != 0 {
+		w.print(l.Renewals.String(), "\n")
 	}
-	return append(append(dst, l.Renewals.String()...), '\n')
 }
 
 func (l LockStatus) titles(s *style) []string {
@@ -161,7 +153,7 @@ func (l LockStatus) cells(s *style) []cell {
 		row = append(row, cell{text: l.Renewals.String(), whole: true})
 	}
 	if s.isWide() && !none(l.Token) {
-		row = append(row, cell{text: string(appendVersion(nil, l.Token, "")), paint: s.faint})
+		row = append(row, cell{text: versionText(l.Token, ""), paint: s.faint})
 	}
 	return row
 }
@@ -169,7 +161,7 @@ func (l LockStatus) cells(s *style) []cell {
 // raw writes `held`, the holder, the token and its age in milliseconds, or `free`. With
 // --observe the number of renewals follows. In a list the name comes first, a free lock has
 // `-` in the other columns, and with --observe the time between renewals comes last.
-func (l LockStatus) raw(dst []byte) []byte {
+func (l LockStatus) raw(w *writer) {
 	var record []any
 	if l.List {
 		record = append(record, l.Name)
@@ -188,5 +180,5 @@ func (l LockStatus) raw(dst []byte) []byte {
 			record = append(record, when(l.Renewals.Every > 0, l.Renewals.Every.Milliseconds()))
 		}
 	}
-	return appendRecord(dst, record...)
+	w.record(record...)
 }

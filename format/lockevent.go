@@ -73,57 +73,54 @@ func (e LockEvent) fields(o *objectWriter) {
 	o.add("time", e.Time)
 }
 
-// whatWidth is the length of the longest of the words below.
-const whatWidth = len("changed hands")
-
-func (e LockEvent) human(dst []byte, s *style) []byte {
-	what := strings.ReplaceAll(e.What, "_", " ")
-	padded := what + strings.Repeat(" ", max(0, whatWidth-len(what)))
+func (e LockEvent) human(w *writer) {
+	what := fmt.Sprintf("%-*s", len("changed hands"), strings.ReplaceAll(e.What, "_", " "))
 	switch e.What {
 	case "expired", "taken_over", "changed_hands", "deleted", "gap", "lost", "other":
-		padded = s.warning.Sprint(padded)
+		what = w.warning.Sprint(what)
 	}
-	dst = append(dst, s.faint.Sprint(e.Time.UTC().Format("15:04:05.000"))...)
-	dst = append(append(dst, "  "...), padded...)
-	part := func(text string) { dst = append(append(dst, "  "...), text...) }
-	part(s.key.Sprint(Word(e.Name)))
-	if e.What == "gap" {
-		part(s.warning.Sprint("continuity " + e.Continuity + ", not watched from " + e.From.UTC().Format("15:04:05.000") + " to " + e.To.UTC().Format("15:04:05.000")))
-		return append(dst, '\n')
-	}
+	parts := []string{w.faint.Sprint(clock(e.Time)), what, w.key.Sprint(Word(e.Name))}
 	switch {
+	case e.What == "gap":
+		parts = append(parts, w.warning.Sprint("continuity "+e.Continuity+", not watched from "+clock(e.From)+" to "+clock(e.To)))
+		w.print(strings.Join(parts, "  "), "\n")
+		return
 	case e.has() && e.Before != "":
-		part("by " + Brief(e.Holder) + " from " + Brief(e.Before))
+		parts = append(parts, "by "+Brief(e.Holder)+" from "+Brief(e.Before))
 	case e.has():
-		part("by " + Brief(e.Holder))
+		parts = append(parts, "by "+Brief(e.Holder))
 	case e.NoHolder && !e.Guard:
-		part("by an unknown holder")
+		parts = append(parts, "by an unknown holder")
 	}
-	var notes []string
+	if notes := e.notes(); len(notes) > 0 {
+		parts = append(parts, "("+strings.Join(notes, "; ")+")")
+	}
+	word := "token "
+	if e.Guard {
+		word = "version "
+	}
+	if !none(e.Token) {
+		parts = append(parts, w.faint.Sprint(word+versionText(e.Token, "")))
+	}
+	w.print(strings.Join(parts, "  "), "\n")
+}
+
+// notes says how often the lock was renewed, how long it was held or free, and why the statement may
+// be uncertain.
+func (e LockEvent) notes() (notes []string) {
 	if e.What == "renewed" || e.Renewals > 0 {
 		notes = append(notes, renewedTimes(e.Renewals, e.Every))
 	}
 	if text := e.duration(); text != "" {
 		notes = append(notes, text)
 	}
-	if e.Why != "" {
-		why := string(appendText(nil, e.Why))
-		if e.Inferred {
-			why = "inferred: " + why
-		}
-		notes = append(notes, why)
+	switch {
+	case e.Why != "" && e.Inferred:
+		notes = append(notes, "inferred: "+printable(e.Why))
+	case e.Why != "":
+		notes = append(notes, printable(e.Why))
 	}
-	if len(notes) > 0 {
-		part("(" + strings.Join(notes, "; ") + ")")
-	}
-	if !none(e.Token) {
-		word := "token "
-		if e.Guard {
-			word = "version "
-		}
-		part(s.faint.Sprint(string(appendVersion([]byte(word), e.Token, ""))))
-	}
-	return append(dst, '\n')
+	return notes
 }
 
 // renewedTimes returns how often a lock was renewed, in words.
@@ -169,13 +166,14 @@ func (e LockEvent) duration() string {
 // raw writes what happened, the lock or key, the holder, the token, how long the lock was
 // held or free in milliseconds, and `inferred` or `seen`. For a gap it writes the word, the
 // lock, the continuity, and when the gap began and ended.
-func (e LockEvent) raw(dst []byte) []byte {
+func (e LockEvent) raw(w *writer) {
 	if e.What == "gap" {
-		return appendRecord(dst, e.What, e.Name, e.Continuity, e.From, e.To)
+		w.record(e.What, e.Name, e.Continuity, e.From, e.To)
+		return
 	}
 	source := "seen"
 	if e.Inferred {
 		source = "inferred"
 	}
-	return appendRecord(dst, e.What, e.Name, when(e.has(), e.Holder), e.Token, when(e.duration() != "", e.For.Milliseconds()), source)
+	w.record(e.What, e.Name, when(e.has(), e.Holder), e.Token, when(e.duration() != "", e.For.Milliseconds()), source)
 }

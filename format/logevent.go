@@ -39,7 +39,7 @@ func (e LogEvent) fields(o *objectWriter) {
 	if e.hasDetail() {
 		o.add("value", when(e.Value != nil, e.Value))
 		o.add("clock", nonEmpty(e.Clock))
-		o.add("took_ms", rtt(e.Took))
+		o.add("took_ms", nonZero(e.Took))
 		o.add("topic", nonEmpty(e.Topic))
 		o.add("request_bytes", when(e.Sent > 0, e.Sent))
 		o.add("reply_bytes", e.Received)
@@ -50,8 +50,8 @@ func (e LogEvent) fields(o *objectWriter) {
 	o.add("reason", nonEmpty(e.Reason))
 }
 
-func (e LogEvent) human(dst []byte, s *style) []byte {
-	line := []string{s.faint.Sprint(e.Time.UTC().Format("15:04:05.000"))}
+func (e LogEvent) human(w *writer) {
+	line := []string{w.faint.Sprint(clock(e.Time))}
 	if e.Op != observe.Expire {
 		who := Word(e.Client)
 		if e.User != "" {
@@ -59,29 +59,28 @@ func (e LogEvent) human(dst []byte, s *style) []byte {
 		}
 		line = append(line, who)
 	}
-	text := func(text string) string { return string(appendText(nil, text)) }
 	switch e.Op {
 	case observe.Request:
-		line = append(line, e.request(s)+" → "+e.outcome(s))
+		line = append(line, e.request(&w.style)+" → "+e.outcome(&w.style))
 	case observe.Expire:
-		line = append(line, "expired "+s.key.Sprint(BriefWord(e.Keys[0])))
+		line = append(line, "expired "+w.key.Sprint(BriefWord(e.Keys[0])))
 	case observe.Connect:
-		line = append(line, text("connected from "+e.Remote+", "+e.Protocol))
+		line = append(line, printable("connected from "+e.Remote+", "+e.Protocol))
 	case observe.Refuse:
-		line = append(line, s.fail.Sprint("not let in")+text(" from "+e.Remote+": "+e.Reason))
+		line = append(line, w.fail.Sprint("not let in")+printable(" from "+e.Remote+": "+e.Reason))
 	default:
-		line = append(line, text("gone: "+e.Reason))
+		line = append(line, printable("gone: "+e.Reason))
 	}
 	if !none(e.Parsed) || e.Op == observe.Expire {
-		line = append(line, s.faint.Sprint(string(appendVersion(nil, e.Parsed, "version unknown"))))
+		line = append(line, w.faint.Sprint(versionText(e.Parsed, "version unknown")))
 	}
 	if n := len(e.Notified); n > 0 {
 		line = append(line, strconv.Itoa(n)+" notified")
 	}
 	if e.hasDetail() {
-		line = append(line, s.faint.Sprint(e.detail()))
+		line = append(line, w.faint.Sprint(e.detail()))
 	}
-	return append(append(dst, strings.Join(line, "  ")...), '\n')
+	w.print(strings.Join(line, "  "), "\n")
 }
 
 // request returns the request as a user would type it. The value is included only if e.Detailed
@@ -90,7 +89,7 @@ func (e LogEvent) request(s *style) string {
 	if e.Verb == "" {
 		return "(not a request)"
 	}
-	words := []string{string(appendText(nil, e.Verb))}
+	words := []string{printable(e.Verb)}
 	for _, k := range e.Keys {
 		words = append(words, s.key.Sprint(BriefWord(k)))
 	}
@@ -98,10 +97,10 @@ func (e LogEvent) request(s *style) string {
 		words = append(words, Brief(e.Value))
 	}
 	if options := e.options(); options != "" {
-		words = append(words, string(appendText(nil, options)))
+		words = append(words, options)
 	}
 	if e.Fence != "" {
-		words = append(words, "fence "+string(appendText(nil, e.Fence)))
+		words = append(words, "fence "+printable(e.Fence))
 	}
 	return strings.Join(words, " ")
 }
@@ -115,8 +114,7 @@ func (e LogEvent) outcome(s *style) string {
 	if e.Cause != "" {
 		text += cause
 	}
-	text = string(appendText(nil, text))
-	switch e.Outcome {
+	switch text = printable(text); e.Outcome {
 	case observe.OK:
 		return text
 	case observe.Refused:
@@ -147,7 +145,7 @@ func (e LogEvent) detail() string {
 	}
 	parts = append(parts, strconv.Itoa(e.Received)+" bytes out")
 	if e.Topic != "" {
-		parts = append(parts, "to "+string(appendText(nil, e.Topic)))
+		parts = append(parts, "to "+printable(e.Topic))
 	}
 	if len(e.Notified) > 0 {
 		names := "notified"

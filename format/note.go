@@ -20,7 +20,7 @@ const (
 	Warning Level = "warning" // something may be wrong
 	Notice  Level = "notice"  // what sscli is doing or waiting for
 	Aside   Level = "aside"   // what the shell adds about the last command
-	Remark  Level = "say"     // an explanation of what comes next; the raw form has none
+	Remark  Level = "say"     // an explanation of the next commands; the raw form omits it
 )
 
 func (Note) diagnostic() {}
@@ -35,34 +35,30 @@ func (n Note) fields(o *objectWriter) {
 	o.result(string(n.Level), n)
 }
 
-func (n Note) human(dst []byte, s *style) []byte {
+func (n Note) human(w *writer) {
 	switch n.Level {
 	case Aside:
-		return append(append(dst, s.faint.Sprint("("+string(appendText(nil, n.Message))+")")...), '\n')
+		w.print(w.faint.Sprint("("+printable(n.Message)+")"), "\n")
 	case Remark:
-		return append(append(dst, s.key.Sprint(Escape(n.Message))...), '\n')
+		w.print(w.key.Sprint(Escape(n.Message)), "\n")
+	default:
+		w.print("sscli: ")
+		if n.Level == Warning {
+			w.print(w.warning.Sprint("warning:"), " ")
+		}
+		if !n.Time.IsZero() {
+			w.out = append(appendTime(w.out, n.Time), ' ')
+		}
+		w.message(n.Line, n.Message, n.Hint)
 	}
-	return n.text(dst, s.warning.Sprint("warning:"))
 }
 
-func (n Note) raw(dst []byte) []byte {
+func (n Note) raw(w *writer) {
 	switch n.Level {
 	case Aside:
-		return append(appendText(dst, n.Message), '\n')
+		w.print(printable(n.Message), "\n")
 	case Remark:
-		return dst
+	default:
+		n.human(w) // which has no colors here
 	}
-	return n.text(dst, "warning:")
-}
-
-// text appends a warning, which begins with word, or a notice.
-func (n Note) text(dst []byte, warning string) []byte {
-	dst = append(dst, "sscli: "...)
-	if n.Level == Warning {
-		dst = append(append(dst, warning...), ' ')
-	}
-	if !n.Time.IsZero() {
-		dst = append(appendTime(dst, n.Time), ' ')
-	}
-	return appendHint(appendText(appendLineNumber(dst, n.Line), n.Message), n.Hint)
 }

@@ -35,52 +35,13 @@ func (o *objectWriter) add(name string, value any) {
 		return
 	}
 	if s, ok := value.(string); ok {
-		o.text(name, s)
-		return
+		name, value = member(name, s)
 	}
-	o.name(name)
-	o.dst = appendJSON(o.dst, value)
-}
-
-// name appends the name of a field.
-func (o *objectWriter) name(name string) {
 	if o.dst[len(o.dst)-1] != '{' {
 		o.dst = append(o.dst, ',')
 	}
 	o.dst = append(append(append(o.dst, '"'), name...), `":`...)
-}
-
-// The methods text, time and version do what add does, for the fields of the most frequent
-// results. They write JSON without allocating an interface value.
-
-func (o *objectWriter) text(name, s string) {
-	if o.collect {
-		o.add(name, s)
-		return
-	}
-	name, s = member(name, s)
-	o.name(name)
-	o.dst = appendString(o.dst, s)
-}
-
-func (o *objectWriter) time(name string, t time.Time) {
-	if o.collect {
-		o.add(name, t)
-		return
-	}
-	o.name(name)
-	o.dst = append(appendTime(append(o.dst, '"'), t), '"')
-}
-
-func (o *objectWriter) version(name string, v Version) {
-	if o.collect || none(v) {
-		o.add(name, v)
-		return
-	}
-	o.name(name)
-	o.dst = append(o.dst, '{')
-	versionFields{v}.fields(o)
-	o.dst = append(o.dst, '}')
+	o.dst = appendJSON(o.dst, value)
 }
 
 // result adds the op of a result and then the fields of s.
@@ -143,11 +104,11 @@ type versionFields struct{ Version }
 
 func (v versionFields) fields(o *objectWriter) {
 	wall, counter, node := v.Parts()
-	o.text("hlc", v.String())
+	o.add("hlc", v.String())
 	o.add("wall_ms", wall)
 	o.add("counter", counter)
-	o.text("node", node)
+	o.add("node", node)
 	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 { // RFC 3339 cannot represent other years
-		o.time("time", t)
+		o.add("time", t)
 	}
 }

@@ -9,36 +9,37 @@ import (
 type Ping struct {
 	Seq  int           `json:"seq"`
 	Key  string        `json:"key"`
-	RTT  time.Duration `json:"rtt_ms,omitzero"` // 0: no answer, and Note says why
+	RTT  time.Duration `json:"rtt_ms,omitzero"` // 0: no reply, and Note says why
 	Note string        `json:"note,omitzero"`   // empty: none
 }
 
 func (p Ping) fields(o *objectWriter) { o.result("ping", p) }
 
-func (p Ping) human(dst []byte, s *style) []byte {
-	dst = fmt.Appendf(dst, "seq=%d key=%s", p.Seq, Word(p.Key))
+func (p Ping) human(w *writer) {
+	w.printf("seq=%d key=%s", p.Seq, Word(p.Key))
 	if p.RTT != 0 {
-		dst = append(appendMilliseconds(append(dst, " time="...), p.RTT), "ms"...)
+		w.printf(" time=%sms", appendMilliseconds(nil, p.RTT))
 	}
 	if p.Note != "" {
-		dst = append(append(dst, "  "...), s.warning.Sprint(string(appendText(nil, p.Note)))...)
+		w.print("  ", w.warning.Sprint(printable(p.Note)))
 	}
-	return append(dst, '\n')
+	w.print("\n")
 }
 
 // raw writes SEQ, the time in milliseconds and, if there is one, the note.
-func (p Ping) raw(dst []byte) []byte {
+func (p Ping) raw(w *writer) {
 	if p.Note == "" {
-		return appendRecord(dst, p.Seq, p.RTT)
+		w.record(p.Seq, p.RTT)
+	} else {
+		w.record(p.Seq, p.RTT, p.Note)
 	}
-	return appendRecord(dst, p.Seq, p.RTT, p.Note)
 }
 
 // PingSummary ends the output of `ping`.
 type PingSummary struct {
 	Sent int           `json:"sent"`
 	Lost int           `json:"lost"`
-	Min  time.Duration `json:"min_ms,omitzero"` // of the answered pings, like the next three fields
+	Min  time.Duration `json:"min_ms,omitzero"` // of the pings that got a reply, like the next three fields
 	Avg  time.Duration `json:"avg_ms,omitzero"`
 	P99  time.Duration `json:"p99_ms,omitzero"`
 	Max  time.Duration `json:"max_ms,omitzero"`
@@ -46,26 +47,17 @@ type PingSummary struct {
 
 func (p PingSummary) fields(o *objectWriter) { o.result("ping_summary", p) }
 
-func (p PingSummary) human(dst []byte, s *style) []byte {
+func (p PingSummary) human(w *writer) {
 	lost := fmt.Sprintf("%d lost", p.Lost)
 	if p.Lost > 0 {
-		lost = s.warning.Sprint(lost)
+		lost = w.warning.Sprint(lost)
 	}
-	dst = fmt.Appendf(dst, "%d sent, %d answered, %s\n", p.Sent, p.Sent-p.Lost, lost)
-	if p.Lost >= p.Sent {
-		return dst
+	w.printf("%d sent, %d answered, %s\n", p.Sent, p.Sent-p.Lost, lost)
+	if p.Lost < p.Sent {
+		ms := func(d time.Duration) []byte { return appendMilliseconds(nil, d) }
+		w.printf("min/avg/p99/max %s/%s/%s/%s ms\n", ms(p.Min), ms(p.Avg), ms(p.P99), ms(p.Max))
 	}
-	dst = append(dst, "min/avg/p99/max "...)
-	for i, d := range []time.Duration{p.Min, p.Avg, p.P99, p.Max} {
-		if i > 0 {
-			dst = append(dst, '/')
-		}
-		dst = appendMilliseconds(dst, d)
-	}
-	return append(dst, " ms\n"...)
 }
 
 // raw begins with a word, whereas a Ping begins with a number.
-func (p PingSummary) raw(dst []byte) []byte {
-	return appendRecord(dst, "summary", p.Sent, p.Lost, p.Min, p.Avg, p.P99, p.Max)
-}
+func (p PingSummary) raw(w *writer) { w.record("summary", p.Sent, p.Lost, p.Min, p.Avg, p.P99, p.Max) }

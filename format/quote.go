@@ -19,7 +19,7 @@ type Bytes interface{ ~string | ~[]byte }
 func Escape[T Bytes](b T) string { return string(AppendEscape(nil, b)) }
 
 // AppendEscape appends what [Escape] returns.
-func AppendEscape[T Bytes](dst []byte, b T) []byte { return appendEscaped(dst, b, `\`) }
+func AppendEscape[T Bytes](dst []byte, b T) []byte { return appendEscaped(dst, b, `\`, appendEscape) }
 
 // Quote is like [Escape], but adds double quotes around the text and escapes those in it.
 // [Unquote] is the inverse.
@@ -28,32 +28,36 @@ func Quote[T Bytes](b T) string { return string(AppendQuote(nil, b)) }
 // AppendQuote appends what [Quote] returns.
 func AppendQuote[T Bytes](dst []byte, b T) []byte {
 	dst = append(dst, '"')
-	dst = appendEscaped(dst, b, `\"`)
+	dst = appendEscaped(dst, b, `"\`, appendEscape)
 	return append(dst, '"')
 }
 
 // appendText escapes a message. It leaves backslashes as they are, because quoted names in
 // the message are already escaped.
-func appendText(dst []byte, text string) []byte { return appendEscaped(dst, text, "") }
+func appendText(dst []byte, text string) []byte { return appendEscaped(dst, text, "", appendEscape) }
+
+// printable returns what appendText appends.
+func printable(text string) string { return string(appendText(nil, text)) }
 
 const hexDigits = "0123456789abcdef"
 
-// appendEscaped escapes like AppendEscape, and puts a backslash before each character in special.
-func appendEscaped[T Bytes](dst []byte, b T, special string) []byte {
+// appendEscaped appends b, with a backslash before each character in special, and each character
+// that is not printable as escape appends it.
+func appendEscaped[T Bytes](dst []byte, b T, special string, escape func(dst []byte, char string) []byte) []byte {
 	for i := 0; i < len(b); {
-		if n := plain(b[i:], special); n > 0 {
-			dst = append(dst, b[i:i+n]...)
-			i += n
-			continue
+		begin := i
+		for i < len(b) && isPlain(b[i], special) {
+			i++
+		}
+		if dst = append(dst, b[begin:i]...); i == len(b) {
+			break
 		}
 		size, printable := nextRune(b, i)
-		switch c := b[i]; {
+		switch {
 		case !printable:
-			for _, c := range []byte(b[i : i+size]) {
-				dst = appendEscapedByte(dst, c)
-			}
-		case size == 1 && (special != "" && c == special[0] || len(special) > 1 && c == special[1]):
-			dst = append(dst, '\\', c)
+			dst = escape(dst, string(b[i:i+size]))
+		case size == 1:
+			dst = append(dst, '\\', b[i])
 		default:
 			dst = append(dst, b[i:i+size]...)
 		}
@@ -62,28 +66,26 @@ func appendEscaped[T Bytes](dst []byte, b T, special string) []byte {
 	return dst
 }
 
-// plain returns the number of bytes at the beginning of b that are printable ASCII and not
-// special.
-func plain[T Bytes](b T, special string) int {
-	for i := range len(b) {
-		c := b[i]
-		if c < ' ' || c >= 0x7f || len(special) > 0 && c == special[0] || len(special) > 1 && c == special[1] {
-			return i
-		}
-	}
-	return len(b)
+// isPlain reports whether a byte is printable ASCII and not special.
+func isPlain(c byte, special string) bool {
+	return ' ' <= c && c < 0x7f && (special == "" || c != special[0] && c != special[len(special)-1])
 }
 
-func appendEscapedByte(dst []byte, c byte) []byte {
-	switch c {
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
+// appendEscape appends the C escapes of a character.
+func appendEscape(dst []byte, char string) []byte {
+	for _, c := range []byte(char) {
+		switch c {
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\r':
+			dst = append(dst, `\r`...)
+		case '\t':
+			dst = append(dst, `\t`...)
+		default:
+			dst = append(dst, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
+		}
 	}
-	return append(dst, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
+	return dst
 }
 
 // nextRune returns the length of the character at b[i] and whether it is printable. An
@@ -183,7 +185,7 @@ func at(s string, i int) byte {
 func syntaxError(s string, offset, n int, want string) *SyntaxError {
 	got := "the end of the text"
 	if offset < len(s) {
-		got = string(appendText(nil, s[offset:min(offset+n, len(s))]))
+		got = printable(s[offset:min(offset+n, len(s))])
 	}
 	return &SyntaxError{Offset: offset, Want: want, Got: got}
 }

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// appendRecord appends a line of the raw output: values with tabs between them. Text is
-// escaped, and durations are in milliseconds. A minus stands for nil, for a Version that is
-// none, and for a duration of 0, which means not measured.
-func appendRecord(dst []byte, values ...any) []byte {
+// record writes a line of the raw output: values with tabs between them. Text is
+// escaped, and durations are in milliseconds. A minus stands for nil, for a missing Version,
+// and for a duration of 0, which means not measured.
+func (w *writer) record(values ...any) {
+	dst := w.out
 	for i, value := range values {
 		if i > 0 {
 			dst = append(dst, '\t')
@@ -32,7 +33,7 @@ func appendRecord(dst []byte, values ...any) []byte {
 			dst = append(dst, '-')
 		}
 	}
-	return append(dst, '\n')
+	w.out = append(dst, '\n')
 }
 
 // versionOr returns v for a record, or absent if v is none.
@@ -42,9 +43,6 @@ func versionOr(v Version, absent string) any {
 	}
 	return v
 }
-
-// textOr returns text for a record, or nil if it is empty.
-func textOr(text string) any { return when(text != "", text) }
 
 // appendMilliseconds appends a duration, or a minus if d is 0, which means not measured.
 func appendMilliseconds(dst []byte, d time.Duration) []byte {

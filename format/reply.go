@@ -1,7 +1,6 @@
 package format
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +45,7 @@ func (r Reply) fields(o *objectWriter) {
 	o.add("request", request)
 	o.add("reply", r.Value.tree())
 	o.add("version", r.Version)
-	o.add("rtt_ms", rtt(r.RTT))
+	o.add("rtt_ms", nonZero(r.RTT))
 }
 
 func (v Value) tree() any {
@@ -67,62 +66,61 @@ func (v Value) tree() any {
 	return string(v.Text)
 }
 
-func (r Reply) human(dst []byte, s *style) []byte {
-	return s.version(r.Value.human(dst, s, ""), r.Version)
+func (r Reply) human(w *writer) {
+	r.Value.human(w, "")
+	w.version(r.Version)
 }
 
 // human numbers the items of an array. The items of a nested array are indented so that
 // they line up below its first.
-func (v Value) human(dst []byte, s *style, indent string) []byte {
+func (v Value) human(w *writer, indent string) {
 	switch v.Kind {
 	case SimpleString:
-		dst = AppendEscape(dst, v.Text)
+		w.print(Escape(v.Text))
 	case SimpleError:
-		dst = append(dst, s.fail.Sprint("(error) ", Escape(v.Text))...)
+		w.print(w.fail.Sprint("(error) ", Escape(v.Text)))
 	case Integer:
-		dst = append(dst, integer(v.Int)...)
+		w.print(integer(v.Int))
 	case Null:
-		dst = append(dst, "(nil)"...)
+		w.print("(nil)")
 	case Array:
 		if len(v.Items) == 0 {
-			dst = append(dst, "(empty array)"...)
+			w.print("(empty array)")
 			break
 		}
 		width := len(strconv.Itoa(len(v.Items)))
 		for i, item := range v.Items {
 			if i > 0 {
-				dst = append(dst, indent...)
+				w.print(indent)
 			}
-			dst = fmt.Appendf(dst, "%*d) ", width, i+1)
-			dst = item.human(dst, s, indent+strings.Repeat(" ", width+2))
+			w.printf("%*d) ", width, i+1)
+			item.human(w, indent+strings.Repeat(" ", width+2))
 		}
-		return dst
+		return
 	default:
-		dst = AppendQuote(dst, v.Text)
+		w.print(Quote(v.Text))
 	}
-	return append(dst, '\n')
+	w.print("\n")
 }
 
 // raw writes a line for each element of an array and of nested arrays. A null is an empty
 // line.
-func (r Reply) raw(dst []byte) []byte {
-	return r.Value.raw(dst, r.Version)
-}
+func (r Reply) raw(w *writer) { r.Value.raw(w, r.Version) }
 
-func (v Value) raw(dst []byte, version Version) []byte {
+func (v Value) raw(w *writer, version Version) {
 	switch v.Kind {
 	case Array:
 		for _, item := range v.Items {
-			dst = item.raw(dst, version)
+			item.raw(w, version)
 		}
-		return dst
+		return
 	case Integer:
-		dst = strconv.AppendInt(dst, v.Int, 10)
+		w.print(strconv.FormatInt(v.Int, 10))
 	default:
-		dst = AppendEscape(dst, v.Text)
+		w.print(Escape(v.Text))
 	}
 	if !none(version) {
-		dst = appendVersion(append(dst, '\t'), version, "")
+		w.print("\t", versionText(version, ""))
 	}
-	return append(dst, '\n')
+	w.print("\n")
 }

@@ -12,11 +12,11 @@ type Key struct {
 
 func (k Key) fields(o *objectWriter) { o.result("scan", k) }
 
-func (k Key) human(dst []byte, s *style) []byte { return s.row(dst, k) }
+func (k Key) human(w *writer) { w.row(k) }
 
 func (k Key) cells(s *style) []cell { return []cell{{text: Word(k.Key), paint: s.key, whole: true}} }
 
-func (k Key) raw(dst []byte) []byte { return appendRecord(dst, k.Key) }
+func (k Key) raw(w *writer) { w.record(k.Key) }
 
 // LongKey is a key that `scan --long` found. [NewLongKey] makes one.
 type LongKey struct {
@@ -52,7 +52,7 @@ func (k LongKey) fields(o *objectWriter) {
 	o.add("cut", when(k.cut(), true))
 }
 
-func (k LongKey) human(dst []byte, s *style) []byte { return s.row(dst, k) }
+func (k LongKey) human(w *writer) { w.row(k) }
 
 func (k LongKey) titles(*style) []string { return []string{"SIZE", "WRITTEN", "KEY", "VALUE"} }
 
@@ -83,6 +83,4 @@ func (k LongKey) begin() string {
 }
 
 // raw writes the key, the version, the size, and the beginning of the value.
-func (k LongKey) raw(dst []byte) []byte {
-	return appendRecord(dst, k.Key, versionOr(k.Version, "?"), k.Size, k.Preview)
-}
+func (k LongKey) raw(w *writer) { w.record(k.Key, versionOr(k.Version, "?"), k.Size, k.Preview) }

@@ -15,14 +15,25 @@ type Serving struct {
 
 func (s Serving) fields(o *objectWriter) { o.result("serve", s) }
 
-func (s Serving) human(dst []byte, _ *style) []byte {
-	dst = append(appendText(append(dst, "ready: "...), s.URL), '\n')
+func (s Serving) human(w *writer) {
+	w.print("ready: ", printable(s.URL), "\n")
 	for _, line := range s.Paste {
-		dst = append(appendText(append(dst, "  "...), line), '\n')
+		w.print("  ", printable(line), "\n")
 	}
-	return dst
 }
 
-func (s Serving) raw(dst []byte) []byte {
-	return append(appendText(dst, s.URL), '\n')
+func (s Serving) raw(w *writer) { w.print(printable(s.URL), "\n") }
+
+// Gateway is the message that `gateway` is ready.
+type Gateway struct {
+	URL   string `json:"url"`            // for Redis clients
+	Store string `json:"store,omitzero"` // URL of the broker; empty: none
 }
+
+func (g Gateway) fields(o *objectWriter) { o.result("gateway", g) }
+
+func (g Gateway) human(w *writer) {
+	Serving{URL: g.URL, Paste: []string{"redis-cli -u " + g.URL}}.human(w)
+}
+
+func (g Gateway) raw(w *writer) { Serving{URL: g.URL}.raw(w) }

@@ -13,20 +13,21 @@ type Set struct {
 
 func (r Set) fields(o *objectWriter) { o.result("set", r) }
 
-func (r Set) human(dst []byte, s *style) []byte {
+func (r Set) human(w *writer) {
 	if r.Applied {
-		dst = append(dst, "OK\n"...)
+		w.print("OK\n")
 	} else {
-		dst = s.answer(dst, "not set: "+meaning(r.Reason), -1)
+		w.answer("not set: "+meaning(r.Reason), -1)
 	}
-	return s.version(dst, r.Version)
+	w.version(r.Version)
 }
 
-func (r Set) raw(dst []byte) []byte {
+func (r Set) raw(w *writer) {
 	if r.Applied {
-		return appendRecord(dst, "OK", r.Version)
+		w.record("OK", r.Version)
+	} else {
+		w.record(-1, r.Version)
 	}
-	return appendRecord(dst, -1, r.Version)
 }
 
 // meaning explains the reason of a "no".

@@ -96,7 +96,7 @@ func needsQuotes(b []byte) bool {
 		return !isPrintable(b, "\n\t")
 	}
 	return lines || len(line) == 0 || !isPrintable(line, "") || line[0] == ' ' || line[len(line)-1] == ' ' ||
-		// sscli begins its own words with these: a quoted text, (nil), and the line about a cut.
+		// These begin or end what sscli itself writes: a quoted text, (nil), and the line about a cut.
 		line[0] == '"' || line[0] == '(' || bytes.HasSuffix(line, []byte("…"))
 }
 
@@ -134,8 +134,9 @@ const sizeUnits = "kMGTPE"
 // newline. All characters except line ends and tabs are printable. On a terminal (o.Size) the
 // value takes at most one screen.
 func AppendValue(dst, value []byte, show Show, o Options) []byte {
-	s := newStyle(o)
-	return s.value(dst, value, show)
+	w := writer{dst, newStyle(o)}
+	w.value(value, show)
+	return w.out
 }
 
 // ValueLine returns a value as one printable line, for a cell of a table: text as AppendValue
@@ -173,15 +174,15 @@ const narrow = 40
 const screenRows = 4
 
 // value implements AppendValue.
-func (s *style) value(dst, value []byte, show Show) []byte {
-	width, height := s.size()
+func (w *writer) value(value []byte, show Show) {
+	width, height := w.size()
 	var lines iter.Seq[line]
 	note := ""
 	switch show.of(value) {
 	case ShowJSON:
-		lines = jsonLines(value, s, width == 0 || width >= narrow)
+		lines = jsonLines(value, &w.style, width == 0 || width >= narrow)
 	case ShowHex:
-		lines = hexLines(value, s.faint, width)
+		lines = hexLines(value, w.faint, width)
 		note = Size(int64(len(value)))
 		if len(value) >= 1000 {
 			note += fmt.Sprintf(" (%d bytes)", len(value))
@@ -200,18 +201,17 @@ func (s *style) value(dst, value []byte, show Show) []byte {
 		rows := l.rows(width)
 		if isLimited && rows > left {
 			if left > 0 {
-				dst = l.cut(left * width).append(dst)
+				w.out = l.cut(left * width).append(w.out)
 			}
 			note = "… " + Size(int64(len(value))) + " in all, -o raw for the bytes"
 			break
 		}
 		left -= rows
-		dst = l.append(dst)
+		w.out = l.append(w.out)
 	}
 	if note != "" {
-		dst = append(append(dst, s.faint.Sprint(note)...), '\n')
+		w.print(w.faint.Sprint(note), "\n")
 	}
-	return dst
 }
 
 // A line is a line of a value in printable parts.

@@ -4,7 +4,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/fatih/color"
 )
@@ -36,7 +35,7 @@ type jsonWriter struct {
 	indented          bool
 	name, text, other *color.Color
 
-	open    []byte // the brackets around what comes next
+	open    []byte // the brackets that are open
 	isValue bool   // in an object: a value comes next, not a name
 	line    line
 	whole   line // the line that the last token completed
@@ -131,20 +130,4 @@ func closingQuote(s string) int {
 }
 
 // escapeInJSON escapes the unprintable characters of a JSON string.
-func escapeInJSON(s string) string {
-	if isPrintable([]byte(s), "") {
-		return s
-	}
-	var out []byte
-	for i := 0; i < len(s); {
-		size, printable := nextRune(s, i)
-		if printable {
-			out = append(out, s[i:i+size]...)
-		} else {
-			r, _ := utf8.DecodeRuneInString(s[i:])
-			out = appendUnicode(out, r)
-		}
-		i += size
-	}
-	return string(out)
-}
+func escapeInJSON(s string) string { return string(appendEscaped(nil, s, "", appendJSONEscape)) }

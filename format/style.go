@@ -1,6 +1,7 @@
 package format
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -52,37 +53,51 @@ func newStyle(o Options) style {
 	return s
 }
 
-// program appends the name of the program, which begins the lines for standard error.
-func (s *style) program(dst []byte) []byte {
-	return append(append(dst, s.faint.Sprint("sscli:")...), ' ')
+// A writer collects the text of results.
+type writer struct {
+	out []byte
+	style
 }
 
-// version appends a line with the version, if there is one.
-func (s *style) version(dst []byte, v Version) []byte {
-	if none(v) {
-		return dst
+func (w *writer) print(parts ...string) {
+	for _, part := range parts {
+		w.out = append(w.out, part...)
 	}
-	return append(append(dst, s.faint.Sprint(versionLine(v))...), '\n')
 }
 
-// versionAndAge appends a line with the version and how long ago it was written.
-func (s *style) versionAndAge(dst []byte, v Version) []byte {
-	if none(v) {
-		return append(append(dst, s.faint.Sprint("version unknown")...), '\n')
+func (w *writer) printf(format string, args ...any) { w.out = fmt.Appendf(w.out, format, args...) }
+
+// program writes the name of the program, which begins the lines for standard error, and a text.
+func (w *writer) program(format string, args ...any) {
+	w.print(w.faint.Sprint("sscli:"), " ")
+	w.printf(format, args...)
+}
+
+// version writes a line with the version, if there is one.
+func (w *writer) version(v Version) {
+	if !none(v) {
+		w.print(w.faint.Sprint(versionLine("version", v)), "\n")
 	}
-	line := versionLine(v) + "  (" + Age(s.now().Sub(v.Time())) + ")"
-	return append(append(dst, s.faint.Sprint(line)...), '\n')
 }
 
-func versionLine(v Version) string {
-	line := appendVersion([]byte("version "), v, "")
-	return string(appendTime(append(line, "  "...), v.Time()))
+// versionAndAge writes a line with the version and how long ago it was written.
+func (w *writer) versionAndAge(v Version) {
+	line := "version unknown"
+	if !none(v) {
+		line = versionLine("version", v) + "  (" + Age(w.now().Sub(v.Time())) + ")"
+	}
+	w.print(w.faint.Sprint(line), "\n")
 }
 
-// answer appends the meaning of a number that the store answered, and then the number as
-// redis-cli prints it.
-func (s *style) answer(dst []byte, meaning string, n int64) []byte {
-	return append(append(append(dst, meaning...), "  "+s.faint.Sprint(integer(n))...), '\n')
+// versionLine returns a version or a token after a word that says which of them it is, and its time.
+func versionLine(what string, v Version) string {
+	return string(appendTime(append(appendVersion([]byte(what+" "), v, ""), "  "...), v.Time()))
+}
+
+// answer writes the meaning of a number that the store replied, and then the number as redis-cli
+// prints it.
+func (w *writer) answer(meaning string, n int64) {
+	w.print(meaning, "  ", w.faint.Sprint(integer(n)), "\n")
 }
 
 // integer returns a number as redis-cli prints it.

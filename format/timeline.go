@@ -59,24 +59,23 @@ func (l Lane) holder() any { return when(!l.Unknown, l.Name) }
 // raw writes a line for each hold, gap and write: `hold`, the lock, the holder, from, to, how
 // it ended, and the number of renewals; `gap`, the lock or key, from, to; `write` or
 // `removal`, the key, and when.
-func (t Timeline) raw(dst []byte) []byte {
+func (t Timeline) raw(w *writer) {
 	for _, l := range slices.Concat(t.Locks, t.Guards) {
 		for _, h := range l.Holders {
 			for _, d := range h.Holds {
-				dst = appendRecord(dst, "hold", l.Name, h.holder(), d.From, d.To, textOr(d.End), len(d.Renewals))
+				w.record("hold", l.Name, h.holder(), d.From, d.To, nonEmpty(d.End), len(d.Renewals))
 			}
 		}
 		for _, at := range l.Writes {
-			dst = appendRecord(dst, "write", l.Name, at)
+			w.record("write", l.Name, at)
 		}
 		for _, at := range l.Removed {
-			dst = appendRecord(dst, "removal", l.Name, at)
+			w.record("removal", l.Name, at)
 		}
 		for _, g := range l.Gaps {
-			dst = appendRecord(dst, "gap", l.Name, g.From, g.To)
+			w.record("gap", l.Name, g.From, g.To)
 		}
 	}
-	return dst
 }
 
 // A row is a lane as it is drawn, in text or in SVG.
@@ -170,7 +169,7 @@ func hasMark(rows []row, char rune) bool {
 func (t Timeline) duration() time.Duration { return max(t.To.Sub(t.From), time.Millisecond) }
 
 // human draws the rows as text, with the time across.
-func (t Timeline) human(dst []byte, s *style) []byte {
+func (t Timeline) human(w *writer) {
 	rows, labels := t.rows(), len("  ")
 	for i := range rows {
 		if rows[i].holder {
@@ -178,14 +177,14 @@ func (t Timeline) human(dst []byte, s *style) []byte {
 		}
 		labels = max(labels, Columns(rows[i].label))
 	}
-	width, _ := s.size()
+	width, _ := w.size()
 	if width == 0 {
 		width = 80
 	}
 	columns := max(width-labels-3, 10)
 	line := func(label, text string) {
 		text = label + strings.Repeat(" ", labels-Columns(label)+2) + text
-		dst = append(append(dst, strings.TrimRight(text, " ")...), '\n')
+		w.print(strings.TrimRight(text, " "), "\n")
 	}
 	line("", t.axis(columns))
 	for _, r := range rows {
@@ -197,10 +196,9 @@ func (t Timeline) human(dst []byte, s *style) []byte {
 			meanings = append(meanings, string(m.char)+" "+m.meaning)
 		}
 	}
-	if len(meanings) == 0 {
-		return dst
+	if len(meanings) > 0 {
+		w.print(w.faint.Sprint(strings.Join(meanings, "  ")), "\n")
 	}
-	return append(append(dst, s.faint.Sprint(strings.Join(meanings, "  "))...), '\n')
 }
 
 // axis returns the first and the last time, and how long it is between them.

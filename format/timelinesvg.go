@@ -16,10 +16,9 @@ const (
 	svgTop    = 74
 	svgRow    = 26
 	svgBar    = 14 // the height of a hold
-	svgMark   = 8  // from the top of a row to a cross or a triangle
 	svgText   = 17 // from the top of a row to the baseline of its text
-	svgBottom = 44
-	svgLetter = 8 // the width of a letter in the legend
+	svgBottom = 44 // the height of the legend
+	svgLetter = 8  // the width of a letter in the legend
 )
 
 // SVG draws the timeline as a picture that loads nothing from elsewhere.
@@ -45,7 +44,7 @@ func (t Timeline) SVG() []byte {
 	for i, r := range rows {
 		p.row(svgTop+i*svgRow, r)
 	}
-	p.legend(rows, height-16)
+	p.legend(rows, height-16-svgText)
 	p.printf(`</svg>`)
 	return p.out.Bytes()
 }
@@ -80,39 +79,28 @@ func (p *picture) row(y int, r row) {
 	} else {
 		p.printf(`<text x="16" y="%d" font-weight="600">%s</text>`, y+svgText, markup(r.label))
 	}
-	bar, color := y+(svgRow-svgBar)/2, palette[r.color%len(palette)]
 	for _, m := range r.marks {
-		x := p.x(m.From)
-		width := max(p.x(m.To)-x, 2)
-		switch m.char {
-		case '├': // the bar begins here
-		case '─':
-			p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s" fill-opacity="0.75"/>`, x, bar, width, svgBar, color)
-		case '┼':
-			p.printf(`<path d="M%.1f %dv%d" stroke="#fff" stroke-width="1.5"/>`, x, bar, svgBar)
-		case '┤':
-			p.printf(`<path d="M%.1f %dv%d" stroke="%s" stroke-width="3"/>`, x, bar-3, svgBar+6, color)
-		case '░':
-			p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="url(#gap)" fill-opacity="0.6"/>`, x, y, width, svgRow)
-		default:
-			p.symbol(m.char, x, y, 1)
-		}
+		p.mark(m.char, p.x(m.From), p.x(m.To), y, palette[r.color%len(palette)])
 	}
 }
 
-// symbol draws a mark that is not a part of a bar at x, which it writes with a number of
-// decimals, in a row with its top at y.
-func (p *picture) symbol(char rune, x float64, y, decimals int) {
-	switch fill := "#1f2328"; char {
-	case '╳':
-		p.printf(`<path d="M%.1f %dl10 10m-10 0l10 -10" stroke="#d1242f" stroke-width="2.5"/>`, x-5, y+svgMark)
-	case '△':
-		fill = "none"
-		fallthrough
-	case '▲':
-		p.printf(`<path d="M%.*f %dl5 9h-10z" fill="%s" stroke="#1f2328"/>`, decimals, x, y+svgMark, fill)
+// mark draws a mark between two columns, in a row with its top at y.
+func (p *picture) mark(char rune, from, to float64, y int, color string) {
+	bar, width := y+(svgRow-svgBar)/2, max(to-from, 2)
+	switch char {
+	case '├': // the bar begins here
+	case '─':
+		p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s" fill-opacity="0.75"/>`, from, bar, width, svgBar, color)
+	case '┼':
+		p.printf(`<path d="M%.1f %dv%d" stroke="#fff" stroke-width="1.5"/>`, from, bar, svgBar)
+	case '┤':
+		p.printf(`<path d="M%.1f %dv%d" stroke="%s" stroke-width="3"/>`, from, bar-3, svgBar+6, color)
+	case '░':
+		p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="url(#gap)" fill-opacity="0.6"/>`, from, y, width, svgRow)
+	case '▲', '△':
+		p.printf(`<text x="%.1f" y="%d" text-anchor="middle">%c</text>`, from, y+svgText, char)
 	default:
-		p.printf(`<text x="%.*f" y="%d" fill="#d1242f" font-weight="700">%c</text>`, decimals, x+2, y+svgText, char)
+		p.printf(`<text x="%.1f" y="%d" text-anchor="middle" fill="#d1242f" font-weight="700">%c</text>`, from, y+svgText, char)
 	}
 }
 
@@ -148,29 +136,23 @@ func tickStep(whole time.Duration) time.Duration {
 	return (whole/(10*day) + 1) * day
 }
 
-// legend explains the marks in the rows, on a line with its baseline at y.
+// legend explains the marks in the rows, in a row with its top at y.
 func (p *picture) legend(rows []row, y int) {
 	x := 16
 	for _, m := range legend[1:] { // the first is not drawn
 		if !hasMark(rows, m.char) {
 			continue
 		}
+		from, to := float64(x), float64(x+20)
 		switch m.char {
-		case '─', '┼':
-			p.printf(`<rect x="%d" y="%d" width="20" height="10" rx="2" fill="#59636e" fill-opacity="0.75"/>`, x, y-9)
-			if m.char == '┼' {
-				p.printf(`<path d="M%d %dv10" stroke="#fff" stroke-width="1.5"/>`, x+10, y-9)
-			}
-		case '┤':
-			p.printf(`<path d="M%d %dv14" stroke="#59636e" stroke-width="3"/>`, x+16, y-11)
-		case '░':
-			p.printf(`<rect x="%d" y="%d" width="20" height="12" fill="url(#gap)"/>`, x, y-10)
-		case '╳', '▲', '△':
-			p.symbol(m.char, float64(x+12), y-svgText, 0)
-		default:
-			p.symbol(m.char, float64(x+6), y-svgText, 0)
+		case '┼': // is white, on a bar
+			p.mark('─', from, to, y, "#59636e")
+			fallthrough
+		case '┤', '╳', '?', '▶', '▲', '△':
+			from, to = from+10, from+10
 		}
-		p.printf(`<text x="%d" y="%d" font-size="11" fill="#59636e">%s</text>`, x+26, y, m.meaning)
+		p.mark(m.char, from, to, y, "#59636e")
+		p.printf(`<text x="%d" y="%d" font-size="11" fill="#59636e">%s</text>`, x+26, y+svgText, m.meaning)
 		x += 26 + svgLetter*len(m.meaning) + 18
 	}
 }

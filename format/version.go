@@ -41,6 +41,9 @@ func appendVersion(dst []byte, v Version, absent string) []byte {
 	return AppendEscape(dst, v.String())
 }
 
+// versionText returns what appendVersion appends.
+func versionText(v Version, absent string) string { return string(appendVersion(nil, v, absent)) }
+
 func appendTime(dst []byte, t time.Time) []byte {
 	// Package time is faster with the layout RFC3339 than with any that has milliseconds.
 	t = t.UTC()

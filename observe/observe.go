@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An Event is what a server reports. Its slices are valid until the function that gets it
+// An Event is what a server reports. Its slices are valid until the function that is called with it
 // returns.
 type Event struct {
 	Op           Op
@@ -49,7 +49,7 @@ const (
 	Apply      Op = "apply"  // a write that was not a request of the store's protocol
 	Expire     Op = "expire" // of a key
 	Connect    Op = "connect"
-	Refuse     Op = "refuse" // of a client that wanted to connect
+	Refuse     Op = "refuse" // of a client that tried to connect
 	Disconnect Op = "disconnect"
 )
 

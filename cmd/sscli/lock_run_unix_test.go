@@ -10,12 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
-
 	"github.com/sscli/sscli/emulator"
 )
 
-// terminal is a program on a terminal of its own, and what that shows.
+// A lockTerminal is a program on its own terminal, and what the terminal shows.
 type lockTerminal struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -42,10 +40,7 @@ func onTerminal(t *testing.T, args ...string) *lockTerminal {
 	}
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "SSCLI_URL="+store.URL(), "TERM=dumb", "PS1=$ ", "HISTFILE=",
 		"GORACE=atexit_sleep_ms=0")
-	f, err := pty.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := startOnTerminal(t, cmd, nil)
 	p := &lockTerminal{t: t, cmd: cmd, pty: f, more: make(chan string)}
 	go func() {
 		defer close(p.more)

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -41,10 +42,13 @@ func TestMain(m *testing.M) {
 	}
 	// As main does, for the commands that tests run in this process.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
-	testscript.Main(m, map[string]func(){
-		"sscli":          main,
-		"statestore-cli": main,
-	})
+	programs := map[string]func(){"sscli": main, "statestore-cli": main}
+	if _, isProgram := programs[filepath.Base(os.Args[0])]; !isProgram && signal.Ignored(syscall.SIGHUP) {
+		// Programs that tests start must not inherit what nohup(1) ignores. What is caught here
+		// has its default effect there.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+	testscript.Main(m, programs)
 }
 
 // TestScript runs what users type, with the real binary. Beside testscript's own

@@ -43,8 +43,9 @@ type conversation struct {
 	more  chan struct{} // has a token when shown has grown
 }
 
-// keepOutput has a terminal keep its output at Ctrl-C. Linux sends the signal first and discards the
-// output after that, so the last words of a process that ends quickly would be lost.
+// keepOutput makes a terminal keep its output at Ctrl-C. Without it, Linux discards the output that
+// has not been read, and it may do so after the program has handled the signal and printed its last
+// words.
 func keepOutput(t *testing.T, tty *os.File) {
 	t.Helper()
 	stty := exec.Command("stty", "noflsh")
@@ -52,6 +53,29 @@ func keepOutput(t *testing.T, tty *os.File) {
 	if out, err := stty.CombinedOutput(); err != nil {
 		t.Fatalf("stty: %v: %s", err, out)
 	}
+}
+
+// startOnTerminal starts a program on its own terminal, of a size unless that is nil, and returns
+// our end of the terminal.
+func startOnTerminal(t *testing.T, cmd *exec.Cmd, size *pty.Winsize) *os.File {
+	t.Helper()
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slave.Close()
+	keepOutput(t, slave) // before the program can print anything
+	if size != nil {
+		if err := pty.Setsize(slave, size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return master
 }
 
 // converse starts sscli with a terminal of its own, which standard input and

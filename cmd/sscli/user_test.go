@@ -76,17 +76,7 @@ func (s seat) start(t *testing.T) *user {
 			u.prompt = s.server.Addr().String() + "> "
 		}
 	}
-	u.pty, err = pty.StartWithSize(u.cmd, &pty.Winsize{Cols: s.width, Rows: s.height})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Without NOFLSH the kernel drops, at a Ctrl-C, what has been printed and not read, and it may
-	// do so when the program has already handled the signal.
-	stty := exec.Command("stty", "noflsh")
-	stty.Stdin = u.pty
-	if out, err := stty.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	u.pty = startOnTerminal(t, u.cmd, &pty.Winsize{Cols: s.width, Rows: s.height})
 	go func() {
 		_, err := io.Copy(u.screen, u.pty)
 		u.read <- err

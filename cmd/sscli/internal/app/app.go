@@ -53,7 +53,7 @@ import (
 // Note, Inform and Say, which print whole lines.
 type App struct {
 	Commands []Command               // the command table
-	Topics   func() []*cobra.Command // makes the pages of help that are about no command
+	Topics   func() []*cobra.Command // makes the help topics, which are pages of help that are not about a command
 	Build    format.Build            // what the linker has set; empty in a plain build
 
 	Stdin          io.Reader
@@ -69,16 +69,16 @@ type App struct {
 	Faults   *format.Printer // prints errors and warnings; nil before Configure
 	saying   sync.Mutex      // held while Faults prints
 
-	Flags *pflag.FlagSet // the flags that hints may name; nil for any
+	Flags *pflag.FlagSet // the flags that hints may name; nil = any
 
-	Streaming bool   // standard input is read by the command itself: no answer can come from it
+	Streaming bool   // the command reads standard input itself, so the user cannot answer a question there
 	Line      int    // number of the line of a batch that errors are about; 0 = none
 	Shell     Shell  // what the line of a shell shares with others; nil on a command line
 	Refused   string // the first connection flag on the line of a shell, which cannot have one; empty = none
 
 	confirmed  bool   // ConfirmAll was answered with yes
 	declined   bool   // ConfirmAll was answered with no
-	password   []byte // the answer to --askpass, for all connections; nil = not asked yet
+	password   []byte // the password typed for --askpass, for all connections; nil = not asked yet
 	overridden bool   // the warning that variables override the chosen context was printed
 }
 

@@ -27,13 +27,13 @@ type Shell interface {
 	// with prefix.
 	RememberKey(keys ...string)
 	KeysWith(prefix string) []string
-	// LocksWith returns the names of locks that begin with prefix: those that commands of
-	// lock have named, or the known keys if there are none.
+	// LocksWith returns the names of locks that begin with prefix. A shell knows the locks that its
+	// lock commands named; if there are none, LocksWith returns known keys.
 	LocksWith(prefix string) []string
 }
 
 // WithBroker calls f with the options to reach the configured broker with. With --embedded the
-// emulator runs until f returns, and with --trace-file the file is open so long. The error is
+// emulator runs until f returns, and with --trace-file the file is open until then. The error is
 // f's, a *config.NoBrokerError, or a *config.Error about a file.
 func (a *App) WithBroker(f func(o client.Options) error) (err error) {
 	o, end, err := a.broker()
@@ -72,7 +72,7 @@ func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Sess
 	return f(s)
 }
 
-// broker returns the options for WithBroker, and what ends them.
+// broker returns the options for WithBroker, and a function to call after their last use.
 func (a *App) broker() (o client.Options, end func() error, err error) {
 	if a.Shell != nil {
 		return a.Shell.Broker(a)
@@ -134,8 +134,8 @@ func (a *App) RememberKey(keys ...string) {
 	}
 }
 
-// Tracer is trace.Open for standard error, if that is wanted, and for a file, if its name
-// is not empty. The error is a *config.Error.
+// Tracer opens a trace that goes to standard error if stderr is true, and to a file if its name is
+// not empty. The error is a *config.Error.
 func (a *App) Tracer(stderr bool, file string) (tap func(mqtt.Event), end func() error, err error) {
 	var w io.Writer
 	if stderr {

@@ -14,20 +14,20 @@ import (
 // OutageInterval is the least time between two lines about the same outage.
 const OutageInterval = 10 * time.Second
 
-// An Outage tells the user that the broker is away: one line when it goes, then at most one
-// every OutageInterval, with how long the outage has lasted, and one when the broker answers
-// again. Each line has a time, for a reader of a log. The zero Outage is a broker that answers.
-// One goroutine at a time may use it.
+// An Outage prints that the broker is unreachable: a line when the outage begins, then at most one
+// every OutageInterval, which says how long the outage has lasted, and one when the broker responds
+// again. Each line has a time, for a reader of a log. The zero Outage is a broker that responds.
+// One goroutine at a time may use an Outage.
 type Outage struct {
-	began   time.Time // zero while the broker answers
+	began   time.Time // zero while the broker responds
 	printed time.Time // the last line
 	why     string    // the newest error
 }
 
-// Away reports whether the broker is away.
+// Away reports whether the broker is unreachable.
 func (o *Outage) Away() bool { return !o.began.IsZero() }
 
-// Began returns when the broker went away; the zero time while it answers.
+// Began returns when the outage began, or the zero time if there is none.
 func (o *Outage) Began() time.Time { return o.began }
 
 // Trouble notes an error, and prints a line if one is due. doing says what happens next
@@ -43,21 +43,21 @@ func (o *Outage) Trouble(a *App, err error, doing string) {
 }
 
 // Note replaces the error of the outage by a newer one, for the next line. It does nothing if
-// err is nil or the broker is not away.
+// err is nil or there is no outage.
 func (o *Outage) Note(err error) {
 	if err != nil && o.Away() {
 		o.why = fault.Message(err)
 	}
 }
 
-// Still prints how long the broker has been away, if it is away and a line is due.
+// Still prints how long the outage has lasted, if there is one and a line is due.
 func (o *Outage) Still(a *App, doing string) {
 	if o.Away() && time.Since(o.printed) >= OutageInterval {
 		o.say(a, fmt.Sprintf("the broker has not answered for %v: %s; %s", o.lasted(), o.why, doing))
 	}
 }
 
-// Over prints that the broker answers again, followed by more, if it was away.
+// Over ends an outage: it prints that the broker answers again, followed by more.
 func (o *Outage) Over(a *App, more string) {
 	if !o.Away() {
 		return
@@ -81,7 +81,7 @@ func (o *Outage) Report(a *App, err error, doing string) {
 const reconnecting = "connecting again"
 
 // Next returns the next event of a watch. It prints when the connection is lost, how long the
-// broker has been away, and when all keys are watched again. Queued output is printed before.
+// outage has lasted, and when all keys are watched again. Queued output is printed before.
 func (o *Outage) Next(ctx context.Context, a *App, w *client.Watch) (client.Event, error) {
 	e, err := o.next(ctx, a, w)
 	if err != nil {
@@ -114,7 +114,7 @@ func (o *Outage) next(ctx context.Context, a *App, w *client.Watch) (client.Even
 
 var errStillAway = errors.New("the broker is still away")
 
-// lasted returns how long the broker has been away, rounded for a message.
+// lasted returns how long the outage has lasted, rounded for a message.
 func (o *Outage) lasted() time.Duration {
 	d := time.Since(o.began)
 	if d < time.Second {

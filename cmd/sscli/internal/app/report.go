@@ -9,12 +9,12 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/output"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
-// SetOutput makes the printers for a form of output. Empty means human where standard
-// output is a terminal, else raw.
+// SetOutput makes the printers for a form of output. An empty form means human if standard output is
+// a terminal, else raw.
 func (a *App) SetOutput(form string) error {
 	stdout := a.stream(a.Stdout)
 	if form == "" {
@@ -32,8 +32,8 @@ func (a *App) SetOutput(form string) error {
 	return err
 }
 
-func (a *App) stream(f *os.File) output.Stream {
-	return output.Stream{File: f, Color: a.Settings.Color, Env: a.Env}
+func (a *App) stream(f *os.File) terminal.Stream {
+	return terminal.Stream{File: f, Color: a.Settings.Color, Env: a.Env}
 }
 
 // Diagnostics returns a printer to standard error with its own form of output.
@@ -166,8 +166,8 @@ func Version(v client.Version) format.Version {
 	return v
 }
 
-// possible returns a hint without the parts, separated by semicolons, that name a flag which
-// this command does not have. Under the name statestore-cli a flag gets that tool's name.
+// possible removes from a hint the parts, separated by semicolons, that name a flag which this
+// command does not have. In statestore-cli it replaces the name of a flag by that tool's name for it.
 func (a *App) possible(hint string) string {
 	if a.Flags == nil {
 		return hint

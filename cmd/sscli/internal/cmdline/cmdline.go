@@ -134,9 +134,9 @@ func addCommands(a *app.App, root *cobra.Command, name string) {
 	Prepare(a, root)
 }
 
-// Prepare completes a command and those below it: their operands come without the marks of
-// package operand, and a command that only has commands below it is a usage error without
-// one of them.
+// Prepare completes a command and the commands below it. It removes the marks of package operand
+// from their operands. A command that only groups others becomes a usage error when it is called
+// without one of them.
 func Prepare(a *app.App, cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		Prepare(a, below)
@@ -187,7 +187,7 @@ func NewCommand(a *app.App, name string) *cobra.Command {
 	return cmd
 }
 
-// runAlone runs a command of the table without flags of its own.
+// runAlone runs a command of the table without its flags.
 func runAlone(ctx context.Context, a *app.App, name string) error {
 	cmd := newCommand(a, name)
 	cmd.SetContext(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// words are the words of a command line, and what one look at them shows before cobra parses
+// words are the words of a command line, with what sscli must know of them before cobra parses
 // them.
 type words struct {
 	args      []string // as package operand protects them

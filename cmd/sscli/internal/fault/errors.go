@@ -25,8 +25,8 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) 
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// ServerEnded returns the error of a server whose context has ended. A signal that asked
-// for that gives the exit code and is no error to report.
+// ServerEnded returns the error of a server whose context has ended. If a signal ended the context,
+// the error has the exit code of the signal and no message.
 func ServerEnded(cause error) error {
 	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
 		return &ExitError{Code: 128 + int(s.Signal), Err: cause}
@@ -91,10 +91,10 @@ func (e *DataError) Unwrap() error { return e.Err }
 // Advice returns the hint.
 func (e *DataError) Advice() (string, bool) { return e.Hint, true }
 
-// A NotAppliedError is a write that got no usable answer and was not applied.
+// A NotAppliedError is a write that got no usable reply and was not applied.
 type NotAppliedError struct {
-	Err    error         // why there is no usable answer
-	Within time.Duration // how long it was awaited; 0 = not known
+	Err    error         // why there is no usable reply
+	Within time.Duration // how long sscli waited for the reply; 0 = not known
 }
 
 func (e *NotAppliedError) Error() string {
@@ -105,10 +105,10 @@ func (e *NotAppliedError) Unwrap() error { return e.Err }
 
 // An UnknownError is a write that may have been applied or not.
 type UnknownError struct {
-	Err    error         // why there is no usable answer
-	Within time.Duration // how long it was awaited; 0 = not known
-	Why    string        // what is known of the key, or why nothing is; empty = Err says it all
-	Hint   string        // the next thing to type; empty = that of the table
+	Err    error         // why there is no usable reply
+	Within time.Duration // how long sscli waited for the reply; 0 = not known
+	Why    string        // what is known about the key, or why nothing is known; empty = Err says everything
+	Hint   string        // the next thing to type; empty = the hint of the table
 }
 
 func (e *UnknownError) Error() string {
@@ -123,11 +123,10 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 // Advice returns the hint.
 func (e *UnknownError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
-// NoAnswer says why a request got no usable answer within a time, which is 0 if it is not
-// known.
+// NoAnswer says why a request got no usable reply within a time. A time of 0 is not known.
 func NoAnswer(err error, within time.Duration) string {
 	if err == context.DeadlineExceeded && within > 0 {
-		return fmt.Sprintf("no answer came within %v (--timeout)", within)
+		return fmt.Sprintf("no reply came within %v (--timeout)", within)
 	}
 	return Message(err)
 }

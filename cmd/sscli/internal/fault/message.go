@@ -110,6 +110,20 @@ func DescribeScan(c client.Command, err error) error {
 	return Describe(c, err)
 }
 
+// About names the lock or the key that an error is about, for the placeholders NAME and KEY of its
+// hint. The message stays as it is.
+func About(key string, err error) error { return &keyError{key, err} }
+
+// A keyError is an error about a key.
+type keyError struct {
+	key string
+	err error
+}
+
+func (e *keyError) Error() string { return Message(e.err) }
+
+func (e *keyError) Unwrap() error { return e.err }
+
 // A requestError is the error of a request to the store.
 type requestError struct {
 	verb string

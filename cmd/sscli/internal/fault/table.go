@@ -56,8 +56,8 @@ func Of(err error) format.Fault {
 	return f
 }
 
-// An adviser is an error with a hint of its own, which takes the place of the one in its row. ok
-// is false if the row's is right; an empty hint means that nothing helps.
+// An adviser is an error with its own hint, which replaces the hint of its row. If ok is false, the
+// row's hint stays. An empty hint with ok means that nothing helps.
 type adviser interface {
 	error
 	Advice() (hint string, ok bool)
@@ -69,7 +69,7 @@ type exitCoder interface {
 	ExitCode() int
 }
 
-// Advice returns the hint of the outermost error that has one of its own; it may be empty.
+// Advice returns the hint of the outermost error that has its own. The hint may be empty.
 func Advice(err error) (hint string, ok bool) {
 	for e, is := errors.AsType[adviser](err); is; e, is = errors.AsType[adviser](errors.Unwrap(e)) {
 		if hint, ok = e.Advice(); ok {
@@ -82,22 +82,26 @@ func Advice(err error) (hint string, ok bool) {
 // fillIn writes the names that the error knows into a hint: of its lock for NAME, of its key
 // for KEY. A name that shells do not quote alike stays a placeholder.
 func fillIn(hint string, err error) string {
-	fill := func(placeholder, name string) {
-		if typed, ok := suggest.Quoted(name); ok && name != "" {
-			hint = strings.ReplaceAll(hint, placeholder, typed)
-		}
+	var name, key string
+	if e, ok := errors.AsType[*keyError](err); ok {
+		name, key = e.key, e.key
 	}
 	if e, ok := errors.AsType[*client.LockLostError](err); ok {
-		fill("NAME", e.Name)
+		name = e.Name
 	}
 	if e, ok := errors.AsType[*client.NotHolderError](err); ok {
-		fill("NAME", e.Status.Name)
+		name = e.Status.Name
 	}
 	if e, ok := errors.AsType[*client.LockBusyError](err); ok {
-		fill("NAME", e.Status.Name)
+		name = e.Status.Name
 	}
 	if e, ok := errors.AsType[*requestError](err); ok {
-		fill("KEY", e.key)
+		key = e.key
+	}
+	for placeholder, value := range map[string]string{"NAME": name, "KEY": key} {
+		if typed, ok := suggest.Quoted(value); ok && value != "" {
+			hint = strings.ReplaceAll(hint, placeholder, typed)
+		}
 	}
 	return hint
 }

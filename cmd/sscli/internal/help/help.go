@@ -133,7 +133,7 @@ func commandGroups(cmd *cobra.Command) []commandGroup {
 	}
 	add("Commands:", func(c *cobra.Command) bool { return command(c) && c.GroupID == "" })
 	add("Topics:", (*cobra.Command).IsAdditionalHelpTopicCommand)
-	for _, g := range groups { // which share their columns
+	for _, g := range groups { // all groups have the same columns
 		for i := range g.rows {
 			g.rows[i][0] = fmt.Sprintf("%-*s", widest, g.rows[i][0])
 		}
@@ -153,7 +153,7 @@ func SharedFlags(cmd *cobra.Command) []*pflag.Flag {
 	return visible(cmd.Root().PersistentFlags(), func(*pflag.Flag) bool { return true })
 }
 
-// visible lists the flags that help shows, of those that are wanted.
+// visible lists the wanted flags, without hidden ones and --help.
 func visible(fs *pflag.FlagSet, wanted func(*pflag.Flag) bool) (flags []*pflag.Flag) {
 	fs.SortFlags = false
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -193,7 +193,7 @@ func FlagRows(flags []*pflag.Flag) [][2]string {
 // Rows lays out terms and their meanings in two columns, with lines of at most width columns
 // unless a single word is longer.
 func Rows(rows [][2]string, width int) string {
-	const indent, gap, widest = 2, 2, 30 // a longer term has a line of its own
+	const indent, gap, widest = 2, 2, 30 // a longer term stands alone on its line
 	column := 0
 	for _, row := range rows {
 		if n := utf8.RuneCountInString(row[0]); n <= widest {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// continued is the least indentation of a line that is text and not an example: it continues
-// the second column of a table.
+// continued is the minimum indentation of a line that continues the second column of a table. A
+// line with less indentation is an example.
 const continued = 6
 
 // fill rewraps help text that is wider than width: whole paragraphs, and the text in the second

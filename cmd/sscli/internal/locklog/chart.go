@@ -71,7 +71,7 @@ func (c *Chart) Timeline() format.Timeline {
 	return c.timeline
 }
 
-// laneOf returns the lane of a lock, a key or a holder, which it adds if there is none.
+// laneOf returns the lane of a lock, a key or a holder. It adds the lane if there is none.
 func laneOf(lanes *[]format.Lane, name string, unknown bool) *format.Lane {
 	i := slices.IndexFunc(*lanes, func(l format.Lane) bool { return is(l, name, unknown) })
 	if i < 0 {
@@ -81,7 +81,7 @@ func laneOf(lanes *[]format.Lane, name string, unknown bool) *format.Lane {
 	return &(*lanes)[i]
 }
 
-// is reports whether a lane has a name. All unknown holders of a lock share a lane.
+// is reports whether a lane belongs to a name. All unknown holders of a lock share a lane.
 func is(l format.Lane, name string, unknown bool) bool {
 	return l.Unknown == unknown && (unknown || l.Name == name)
 }
@@ -114,8 +114,8 @@ func closeHold(lock *format.Lane, at time.Time, end string) {
 	}
 }
 
-// earliest returns when a change that was seen at a time may have happened: since the
-// beginning of the last gap, if the lock was not seen in between.
+// earliest returns the earliest time at which a change may have happened. That is the time at which
+// the change was seen or, if the lock was not seen since the last gap, the beginning of the gap.
 func earliest(l *format.Lane, seen time.Time) time.Time {
 	if n := len(l.Gaps); n > 0 && !l.Gaps[n-1].To.Before(seen) {
 		return l.Gaps[n-1].From

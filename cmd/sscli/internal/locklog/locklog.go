@@ -72,8 +72,8 @@ type lock struct {
 	last      time.Time // when an acquisition or renewal was last seen; zero = never
 	renewals  int
 	intervals time.Duration // sum of the times between renewals
-	n         int           // number of these times
-	longest   time.Duration // the longest of them
+	n         int           // number of times in intervals
+	longest   time.Duration // the longest time between two renewals
 
 	expired bool // inferred: the lock is free because its lease expired
 }

@@ -1,4 +1,4 @@
-// Package operand keeps flag parsers away from operands that begin with a minus.
+// Package operand protects operands that begin with a minus from flag parsers.
 //
 // A word such as the -5 of `set temp -5` is an operand, and so is a word that was quoted on
 // the line of a shell or of a batch. [Protect] marks such words before a flag parser gets
@@ -19,7 +19,7 @@ import (
 )
 
 // mark begins an operand that a flag parser would take for a flag. No argument of a process
-// holds a NUL; a word of a batch that begins with one gets a second.
+// holds a NUL. A word of a batch may begin with one, and then gets a second.
 const mark = "\x00"
 
 // Protect returns words as a flag parser must get them: with a mark before each operand that
@@ -41,8 +41,8 @@ func IsFlag(w repl.Word) bool {
 	return len(w.Text) > 1 && w.Text[0] == '-' && !w.Quoted && (w.Text[1] < '0' || w.Text[1] > '9')
 }
 
-// Words returns the words that Protect had. One that came back with a mark is Quoted, which
-// matters for a lone minus: quoted, it does not mean standard input.
+// Words returns the words that Protect was called with. A word with a mark is Quoted: a lone minus
+// that was quoted does not mean standard input.
 func Words(args []string) []repl.Word {
 	words := make([]repl.Word, len(args))
 	for i, arg := range args {
@@ -61,7 +61,7 @@ func Unprotect(args []string) []string {
 }
 
 // UnprotectFlags removes the marks from the values of flags, which may look like flags
-// themselves (--skew -2m). The error is that of a flag parser.
+// themselves (--skew -2m). It returns the error of the flag parser.
 func UnprotectFlags(fs *pflag.FlagSet) (err error) {
 	fs.Visit(func(f *pflag.Flag) {
 		if list, ok := f.Value.(pflag.SliceValue); ok {

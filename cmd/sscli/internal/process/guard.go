@@ -20,7 +20,7 @@ type GuardOptions struct {
 	Args []string // the name of the command, then its arguments
 
 	// Grace is the time between TERM and KILL for a command that Stop ends, and for the
-	// processes that a command leaves behind. 0 = KILL follows at once.
+	// processes that a command leaves behind. 0 = KILL follows TERM at once.
 	Grace time.Duration
 
 	// Secret is the path of a file that only the command may read; empty = none. A guard that

@@ -78,7 +78,7 @@ type guard struct {
 	hasChildren bool
 	termSent    bool
 	killSent    bool
-	left        bool           // the command ended by itself; TERM and KILL are for processes that it left behind
+	left        bool           // the command ended by itself; TERM and KILL go to the processes that it left behind
 	giveUpAt    instant        // when to stop waiting for killed processes
 	tables      chan []process // the process table after TERM was sent to the group
 }

@@ -98,7 +98,7 @@ func (g *Guarded) send(o order) {
 }
 
 // sendLocked sends an order to the guard. An error means that the guard has died, which its
-// events show. A guard that hangs must not hang sscli, hence the deadline.
+// events show. The deadline is for a guard that hangs: sscli must not hang with it.
 func (g *Guarded) sendLocked(o order) {
 	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = json.NewEncoder(g.orders).Encode(o)

@@ -29,8 +29,8 @@ func forwarded() []os.Signal {
 	return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
 }
 
-// catch sends signals to c, except those that sscli ignores: the command must inherit what
-// nohup(1) ignores.
+// catch sends signals to c. It leaves out signals that sscli ignores, because the command must
+// inherit what nohup(1) ignores.
 func catch(c chan<- os.Signal, signals ...os.Signal) {
 	for _, s := range signals {
 		if !signal.Ignored(s) {

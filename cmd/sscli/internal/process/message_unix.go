@@ -7,6 +7,8 @@ import (
 	"io"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // sscli sends orders to its guard, and the guard sends events back, each over a pipe, as
@@ -26,7 +28,7 @@ type limit struct{ Term, Kill instant }
 
 // A start says how to start the command.
 type start struct {
-	Foreground int // process group that gets the terminal back; 0 = the command does not get it
+	Foreground int // process group that gets the terminal back; 0 = the command does not get the terminal
 	Grace      time.Duration
 	Secret     []byte
 	Env        [][]byte
@@ -57,6 +59,15 @@ func receive[T any](r io.Reader, c chan<- T) {
 type instant struct {
 	Boot time.Duration // boot-time clock: keeps running during suspend and cannot be set
 	Wall int64         // wall clock, in nanoseconds: keeps running while a virtual machine is paused
+}
+
+// uptime reads the shared clock, or the wall clock if the system has no shared one.
+func uptime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(sharedClock, &ts); err != nil {
+		return time.Duration(time.Now().UnixNano())
+	}
+	return time.Duration(ts.Nano())
 }
 
 // at returns the instant of a time. A delay between its two clock readings makes it too

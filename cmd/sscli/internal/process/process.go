@@ -48,8 +48,8 @@ type Command struct {
 	Input []byte   // standard input; nil = sscli's standard input
 }
 
-// Environ returns the environment of sscli with the variables in set added or replaced, and
-// those in drop left out.
+// Environ returns the environment of sscli without the variables in drop, and with the variables in
+// set.
 func Environ(set map[string]string, drop ...string) []string {
 	omit := make(map[string]bool)
 	for _, name := range drop {

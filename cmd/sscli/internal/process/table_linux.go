@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// sharedClock is a clock that all processes share. It keeps running while the machine sleeps.
+const sharedClock = unix.CLOCK_BOOTTIME
+
 // adoptOrphans makes this process the parent of its orphaned descendants, so that it finds
 // them in any group or session. on = false ends that.
 func adoptOrphans(on bool) {

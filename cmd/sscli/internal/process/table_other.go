@@ -2,7 +2,14 @@
 
 package process
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sharedClock is a clock that all processes share. It stops while the machine sleeps.
+const sharedClock = unix.CLOCK_MONOTONIC
 
 // Only Linux can find processes that have left the command's group.
 

@@ -13,8 +13,8 @@ type process struct {
 	pid, parent, group, session int
 }
 
-// childrenOf lists the children of a process. With sameSession, it leaves out those in other
-// sessions than this process.
+// childrenOf lists the children of a process. With sameSession, it leaves out children
+// that are not in the session of this process.
 func childrenOf(parent int, table []process, sameSession bool) []int {
 	session, _ := unix.Getsid(0) // no error for our own process
 	var pids []int

@@ -100,7 +100,7 @@ func (s *Screen) Suspend() error {
 	return s.Enter()
 }
 
-// Redraw makes the next Draw write every line.
+// Redraw makes the next Draw write all lines, not only the changed ones.
 func (s *Screen) Redraw() { s.drawn = nil }
 
 // Draw shows the lines that view returns for the size of the terminal. It writes only the lines

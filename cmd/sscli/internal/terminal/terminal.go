@@ -3,9 +3,9 @@
 //	answer, err := terminal.Ask(ctx, os.Stderr, "Continue? [y/N] ")
 //
 // [Ask] and [AskSecret] open the terminal itself, even if the standard streams are redirected.
-// [ReadAll] reads standard input. A [Line] is redrawn below the other output. [Keys] reads single
-// keys, for a program that draws the whole screen. Everything that waits for the user ends with
-// its context, and restores the terminal.
+// [ReadAll] reads standard input. A [Stream] makes printers for standard output and standard error.
+// A [Line] is redrawn below the other output. [Keys] reads single keys, for a program that draws the
+// whole screen. Everything that waits for the user ends with its context, and restores the terminal.
 package terminal
 
 import (

@@ -2,6 +2,11 @@
 
 package terminal
 
+import (
+	"context"
+	"os"
+)
+
 // device is the name of the console on Windows.
 const device = "CONIN$"
 
@@ -10,3 +15,8 @@ func WatchJob(chan<- Job) (end func()) { return func() {} }
 
 // Stop does nothing: there is no job control.
 func Stop() {}
+
+// UntilClosed cannot see a closed output on this system; the next write fails instead.
+func UntilClosed(parent context.Context, _ *os.File) (context.Context, context.CancelFunc) {
+	return context.WithCancel(parent)
+}

@@ -92,7 +92,7 @@ func (t transport) doOne(ctx, limited context.Context, a *app.App, req Request) 
 	return t.finish(ctx, a, req, 0, reply, err)
 }
 
-// manyInFlight is the number of requests of one command that may be under way.
+// manyInFlight is the number of requests of one command that may be in flight.
 const manyInFlight = 64
 
 // doMany sends the commands of a request and prints the results in the order of the commands.
@@ -170,8 +170,8 @@ func (t transport) finish(ctx context.Context, a *app.App, req Request, i int, r
 	return err
 }
 
-// Present turns the reply to the i-th command of a request into a result, and prints what the
-// reply says beside it. Together with a result the error is nil or [fault.ErrNo].
+// Present turns the reply to the i-th command of a request into a result, and prints the warnings
+// and notes of the reply. Together with a result the error is nil or [fault.ErrNo].
 func Present(a *app.App, req *Request, i int, reply client.Result, err error) (format.Result, error) {
 	if err != nil {
 		return nil, fault.Describe(req.Commands[i], err)

@@ -13,8 +13,8 @@
 //	err = verb.Do(ctx, a, req)
 //
 // [Command] makes the row of the command table. [Do] connects and carries out a request;
-// [DoOver] does so over a session that is there already. A batch with several requests under
-// way sends them itself: [Recover] finds out what became of a write whose reply was lost, and
+// [DoOver] does so over a session that is there already. A batch with several requests in
+// flight sends them itself: [Recover] finds out what became of a write whose reply was lost, and
 // [Present] turns a reply into a result.
 //
 // With --force-fence a request gets the token that the key needs (fence.go). No write is

@@ -14,8 +14,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// send sends the one command of a request. It gets past a fencing token if the request asks
-// for that. The error of a refused token says what is known about it.
+// send sends the only command of a request. With --force-fence it gets past the fencing token of
+// the key. The error for a refused token says what is known about the token.
 func send(ctx context.Context, a *app.App, do sender, req Request) (client.Result, error) {
 	c := req.Commands[0]
 	if req.Force {
@@ -44,20 +44,16 @@ func force(ctx context.Context, a *app.App, do sender, c client.Command) (client
 	if !now.Found {
 		return do(ctx, c) // a missing key has no token
 	}
-	clock := wire.NewClock("sscli", time.Now)
 	token := now.Version
 	if token.IsZero() {
-		if token, err = clock.Tick(); err != nil {
-			return nil, fmt.Errorf("the local clock: %w", err)
+		if token, err = tokenAfter(token); err != nil {
+			return nil, err
 		}
 	}
 	reply, err := do(ctx, c.WithFence(token))
 	if fault.IsStoreError(wire.ErrorFenceLower)(err) {
-		if err := clock.Observe(token); err != nil {
-			return nil, fmt.Errorf("the local clock: %w", err)
-		}
-		if token, err = clock.Tick(); err != nil {
-			return nil, fmt.Errorf("the local clock: %w", err)
+		if token, err = tokenAfter(token); err != nil {
+			return nil, err
 		}
 		reply, err = do(ctx, c.WithFence(token))
 	}
@@ -69,6 +65,19 @@ func force(ctx context.Context, a *app.App, do sender, c client.Command) (client
 		a.Warn(format.Brief(c.Key())+" "+done, "")
 	}
 	return reply, err
+}
+
+// tokenAfter returns a token with the present time that is newer than another.
+func tokenAfter(token wire.Version) (wire.Version, error) {
+	clock := wire.NewClock("sscli", time.Now)
+	err := clock.Observe(token)
+	if err == nil {
+		token, err = clock.Tick()
+	}
+	if err != nil {
+		return token, fmt.Errorf("the local clock: %w", err)
+	}
+	return token, nil
 }
 
 // A fencedError is a refused token and what is known about it.

@@ -16,7 +16,7 @@ type ReadBack func(context.Context, *client.LostAnswerError) (client.ReadBackRes
 // Recover finds out what became of a write that got no usable reply. It waits until the request
 // has expired, and then reads the key within timeout.
 //
-// If the key is as the write wanted it, Recover returns the reply that the store would have
+// If the key holds what the write would have stored, Recover returns the reply that the store would have
 // given, as far as that can be known, and a warning that says so. The reply is nil if the key
 // is gone. Every other outcome is an error.
 func Recover(ctx context.Context, lost *client.LostAnswerError, timeout time.Duration, back ReadBack) (reply client.Result, warning string, err error) {
@@ -45,8 +45,8 @@ func Recover(ctx context.Context, lost *client.LostAnswerError, timeout time.Dur
 	return found.Result, warning + "the key holds this value, perhaps set by another client", nil
 }
 
-// nowIs says what the key of a command holds and since when. A key was not read if what the
-// command does is not known.
+// nowIs says what the key of a command holds and since when. The key of an unknown command was not
+// read.
 func nowIs(c client.Command, now client.GetResult) string {
 	switch {
 	case now.Found && now.Version.IsZero():

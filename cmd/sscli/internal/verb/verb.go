@@ -109,7 +109,7 @@ func Value(words []repl.Word, file string, in Source) (value string, rest []repl
 type Request struct {
 	Commands []client.Command // at least one; sent in order
 	Force    bool             // --force-fence; there is one command then
-	Alone    bool             // the effect is unknown: in a batch nothing else may be under way
+	Alone    bool             // the effect is unknown: a batch sends it while no other request is in flight
 	Replaces bool             // Result replaces a file
 
 	// Result turns the reply to one of the commands into a result; yes is false for a "no". A

@@ -72,8 +72,8 @@ func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 }
 
 // acquire acquires a lock, prints who holds it while it waits, and keeps renewing it. Once the lock
-// is held, acquire prints nothing: onTrouble gets the error of each renewal that does not succeed,
-// and nil when one succeeds again.
+// is held, acquire prints nothing and calls onTrouble: with the error of each renewal that does not
+// succeed, and with nil when a renewal succeeds again.
 func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions, onTrouble func(error)) (*client.Lock, error) {
 	reportWaiting(a, &o)
 	waiting, held, onLease := o.OnTrouble, false, o.OnLease // the callbacks are called one at a time
@@ -110,13 +110,8 @@ func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options,
 
 // hold holds a lock until ctx ends or the lock is lost.
 func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, o client.LockOptions) (err error) {
-	troubles := make(chan error, 16)
-	l, err := acquire(ctx, a, s, f.name, o, func(err error) {
-		select {
-		case troubles <- err: // printed below, because a renewal must not wait for that
-		default: // the loop below is behind; drop the error
-		}
-	})
+	r := newReporter(a, "the lock counts as lost")
+	l, err := acquire(ctx, a, s, f.name, o, r.trouble)
 	if err != nil {
 		return err
 	}
@@ -138,27 +133,64 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 		return err
 	}
 	defer showLease(a, l)()
-	var outage app.Outage
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })()
+	r.lock = l
+	r.run(ctx.Done())
+	return context.Cause(ctx)
+}
+
+// A reporter prints what happens while a lock is held, so that a slow standard error does not delay
+// renewals or deadlines.
+type reporter struct {
+	app    *app.App
+	end    string       // what happens when the lock cannot be renewed in time
+	prints chan func()  // for run: each prints something about the lock
+	outage app.Outage   // owned by run
+	lock   *client.Lock // set before run
+}
+
+func newReporter(a *app.App, end string) *reporter {
+	return &reporter{app: a, end: end, prints: make(chan func(), 16)}
+}
+
+// print makes run call f, which prints. It drops f if run has too much to print already.
+func (r *reporter) print(f func()) {
+	select {
+	case r.prints <- f:
+	default:
+	}
+}
+
+func (r *reporter) warn(text string) { r.print(func() { r.app.Warn(text, "") }) }
+
+// trouble prints the error of a renewal, or that renewals succeed again if err is nil.
+func (r *reporter) trouble(err error) {
+	r.print(func() { r.outage.Report(r.app, err, r.retrying()) })
+}
+
+// retrying says what happens while the lock cannot be renewed: another try, and the end when work
+// under the lock must stop.
+func (r *reporter) retrying() string {
+	return fmt.Sprintf("trying again, %s in %v", r.end, termIn(r.lock))
+}
+
+// run prints until over is closed. It prints how long an outage lasts until the lock is lost.
+func (r *reporter) run(over <-chan struct{}) {
 	tick := time.NewTicker(app.OutageInterval)
 	defer tick.Stop()
 	for {
 		select {
-		case err := <-troubles:
-			outage.Report(a, err, retrying(l, "the lock counts as lost"))
+		case <-over:
+			return
+		case f := <-r.prints:
+			f()
 		case <-tick.C:
-			outage.Still(a, retrying(l, "the lock counts as lost"))
-		case <-l.Context().Done():
-			return context.Cause(l.Context())
-		case <-ctx.Done():
-			return context.Cause(ctx)
+			if r.lock.Context().Err() == nil {
+				r.outage.Still(r.app, r.retrying())
+			}
 		}
 	}
-}
-
-// retrying says what happens while a lock cannot be renewed: another try, and the end when work
-// under the lock must stop.
-func retrying(l *client.Lock, end string) string {
-	return fmt.Sprintf("trying again, %s in %v", end, termIn(l))
 }
 
 // termIn returns the time until work under a lock must stop.
@@ -219,7 +251,7 @@ func showLease(a *app.App, l *client.Lock) (end func()) {
 	return end
 }
 
-// leaseText describes a lease that was acquired or renewed some time ago and expires after
+// leaseText describes a lease: how long ago it was acquired or renewed, and that it expires after
 // left.
 func leaseText(name string, renewed bool, ago, left time.Duration) string {
 	what := "acquired"

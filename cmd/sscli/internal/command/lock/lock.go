@@ -179,7 +179,7 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 			err = e // without the request that it interrupted
 		}
 	}
-	return fmt.Errorf("lock %s: %w", format.Brief(f.name), err)
+	return fault.About(f.name, fmt.Errorf("lock %s: %w", format.Brief(f.name), err))
 }
 
 // busyError adds to the error of a busy lock when the holder acquired or last renewed it, if its

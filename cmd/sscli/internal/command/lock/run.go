@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -105,7 +104,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 		return &process.StartError{Name: command[0], Code: process.CodeSetup, Err: err}
 	}
 	defer func() { err = errors.Join(err, file.Remove()) }()
-	r := &lockRun{app: a, file: file, prints: make(chan func(), 16), tokens: make(chan string, 1)}
+	r := &lockRun{reporter: newReporter(a, "TERM"), file: file, tokens: make(chan string, 1)}
 	r.guarded, err = process.NewGuarded(process.GuardOptions{
 		Args: command, Grace: timing.Grace, Secret: file.Path, Suspended: r.suspended,
 	})
@@ -115,9 +114,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	defer func() { err = errors.Join(err, r.guarded.Close()) }()
 	o.OnLease = r.leased
 	return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
-		r.lock, err = acquire(ctx, a, s, f.name, o, func(err error) {
-			r.print(func() { r.outage.Report(a, err, retrying(r.lock, "TERM")) })
-		})
+		r.lock, err = acquire(ctx, a, s, f.name, o, r.trouble)
 		if err != nil {
 			return f.lockError(a, err)
 		}
@@ -138,16 +135,13 @@ func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
 }
 
 // A lockRun is a command and the lock that it runs under. While the command runs, one goroutine
-// prints (report) and another one writes the fence file (refresh), so that neither a slow standard
-// error nor a slow disk delays renewals or deadlines.
+// prints and another one writes the fence file (refresh), so that neither a slow standard error nor
+// a slow disk delays renewals or deadlines.
 type lockRun struct {
-	app     *app.App
+	*reporter
 	guarded *process.Guarded
 	file    *fence.File
-	lock    *client.Lock
 	held    bool        // owned by leased
-	prints  chan func() // for report
-	outage  app.Outage  // owned by report
 	tokens  chan string // for refresh: the newest token
 }
 
@@ -156,11 +150,12 @@ type lockRun struct {
 func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options) error {
 	over := make(chan struct{})
 	var helpers sync.WaitGroup
-	helpers.Go(func() { r.report(over) })
+	helpers.Go(func() { r.reporter.run(over) })
 	helpers.Go(func() { r.refresh(over) })
 	defer context.AfterFunc(r.lock.Context(), func() {
 		if errors.Is(context.Cause(r.lock.Context()), client.ErrLockLost) {
-			r.guarded.Stop() // before anything that may be slow
+			r.warn(fault.Message(context.Cause(r.lock.Context())) + "; stopping the command")
+			r.guarded.Stop()
 		}
 	})()
 	var end process.End
@@ -190,56 +185,23 @@ func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	name := format.Brief(r.lock.Name())
 	switch {
 	case errors.Is(err, process.ErrLate):
-		return fmt.Errorf("%w: no time was left to start the command under lock %s", client.ErrLockLost, name)
+		err = fmt.Errorf("%w: no time was left to start the command under lock %s", client.ErrLockLost, name)
 	case errors.Is(err, process.ErrGuardDied):
-		return fmt.Errorf("lock %s: the command was killed: %w", name, err)
+		err = fmt.Errorf("lock %s: the command was killed: %w", name, err)
 	case err != nil:
-		return err
 	case lost != nil:
-		return lostWith(lost, end)
+		err = lostWith(lost, end)
 	case end.Killed:
-		return lostWith(fmt.Errorf("lock %s was not renewed in time: %w", name, client.ErrLockLost), end)
+		err = lostWith(fmt.Errorf("lock %s was not renewed in time: %w", name, client.ErrLockLost), end)
 	case errors.Is(released, client.ErrNotHolder):
-		return lostWith(fmt.Errorf("%w: %w", client.ErrLockLost, released), end)
+		err = lostWith(fmt.Errorf("%w: %w", client.ErrLockLost, released), end)
 	case end.Code != 0:
 		return &fault.ExitError{Code: end.Code}
-	}
-	return nil
-}
-
-// report prints what happens while the command runs.
-func (r *lockRun) report(over <-chan struct{}) {
-	lost := r.lock.Context().Done()
-	tick := time.NewTicker(app.OutageInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-over:
-			return
-		case f := <-r.prints:
-			f()
-		case <-tick.C:
-			if lost != nil {
-				r.outage.Still(r.app, retrying(r.lock, "TERM"))
-			}
-		case <-lost:
-			lost = nil
-			if why := context.Cause(r.lock.Context()); errors.Is(why, client.ErrLockLost) {
-				r.app.Warn(fault.Message(why)+"; stopping the command", "")
-			}
-		}
-	}
-}
-
-// print makes report call f, which prints. It drops f if report has too much to print already.
-func (r *lockRun) print(f func()) {
-	select {
-	case r.prints <- f:
 	default:
+		return nil
 	}
+	return fault.About(r.lock.Name(), err)
 }
-
-func (r *lockRun) warn(text string) { r.print(func() { r.app.Warn(text, "") }) }
 
 // refresh writes each new token to the fence file, and empties the file when the lock is
 // lost or the command has ended.

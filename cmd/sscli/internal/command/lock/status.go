@@ -207,8 +207,8 @@ func readLocks(ctx context.Context, s *client.Session, names []string) []reading
 	return readings
 }
 
-// readAndObserve reads locks. If d is not 0, it observes those that can be read for d, and reads all
-// again.
+// readAndObserve reads locks. If d is not 0, it then watches the locks that could be read for d, and
+// reads all locks again.
 func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) ([]reading, error) {
 	readings := readLocks(ctx, s, names)
 	if d == 0 {

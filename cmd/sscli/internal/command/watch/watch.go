@@ -27,9 +27,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/output"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -209,7 +209,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 // watch shows the events of keys until the watch ends. forDur is the value of --for; 0 = no limit.
 func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, options client.WatchOptions, forDur time.Duration) error {
 	a := v.app
-	ctx, stop := output.UntilClosed(ctx, a.Stdout)
+	ctx, stop := terminal.UntilClosed(ctx, a.Stdout)
 	defer stop()
 	w, err := s.Watch(ctx, keys, options)
 	if err == nil {
@@ -235,7 +235,7 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 	switch {
 	case errors.Is(err, endFor) && v.f.until != "":
 		return fault.ErrNo
-	case errors.Is(err, endFor), errors.Is(err, output.ErrClosed):
+	case errors.Is(err, endFor), errors.Is(err, terminal.ErrClosed):
 		return nil
 	}
 	return err
@@ -258,7 +258,7 @@ type viewer struct {
 // run shows events until something ends the watch, and says what ended it.
 func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 	err := v.loop(ctx, w)
-	if errors.Is(err, output.ErrClosed) {
+	if errors.Is(err, terminal.ErrClosed) {
 		return err
 	}
 	reason := endReason(err)

@@ -25,8 +25,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
-	"github.com/sscli/sscli/cmd/sscli/internal/output"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -136,7 +136,7 @@ type tracer struct {
 	app     *app.App
 	f       flags
 	history *locklog.History
-	chart   *locklog.Chart // nil = none is wanted
+	chart   *locklog.Chart // nil = no chart was asked for
 	merge   bool           // renewals of one holder share a line
 	began   bool           // a statement was printed or held back
 	ended   time.Time      // of a recording; zero = now
@@ -156,7 +156,7 @@ var (
 
 // watch handles the events of a watch.
 func (t *tracer) watch(ctx context.Context, s *client.Session) error {
-	ctx, stop := output.UntilClosed(ctx, t.app.Stdout)
+	ctx, stop := terminal.UntilClosed(ctx, t.app.Stdout)
 	defer stop()
 	t.app.RememberKey(t.f.names...)
 	w, err := s.Watch(ctx, append(slices.Clone(t.f.names), t.f.guards...), client.WatchOptions{})
@@ -280,7 +280,8 @@ func (t *tracer) handle(e client.Event) error {
 }
 
 // print prints a statement. In the human form it holds back renewals: the statement that ends the
-// hold has their number. Before any other statement about the lock, print prints the last renewal.
+// hold says how many there were. Before any other statement about the lock, print prints the last
+// renewal.
 func (t *tracer) print(e format.LockEvent) error {
 	if !t.merge {
 		return t.app.Queue(e)
@@ -298,8 +299,8 @@ func (t *tracer) print(e format.LockEvent) error {
 	return t.app.Queue(e)
 }
 
-// holdBack keeps a renewal in place of the last one. For any other statement it forgets the last
-// renewal of the lock, and returns that renewal if it must be printed.
+// holdBack keeps a renewal, which replaces the last renewal of the lock. Any other statement makes
+// holdBack forget the last renewal; it returns that renewal if it must be printed.
 func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -363,7 +364,7 @@ func (t *tracer) finish(err error) error {
 		reason, err = "count", nil
 	case fault.IsA[*signals.Interrupted](err):
 		reason = "interrupted"
-	case errors.Is(err, output.ErrClosed):
+	case errors.Is(err, terminal.ErrClosed):
 		return t.draw(nil)
 	case fault.IsA[*fault.OutputError](err):
 		return err

@@ -1,6 +1,4 @@
-// Package output makes printers for the standard streams, in the form and the colors that the
-// settings and the terminal ask for, and notices when nobody reads a stream any more.
-package output
+package terminal
 
 import (
 	"errors"
