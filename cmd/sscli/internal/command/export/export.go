@@ -121,9 +121,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		defer bulkread.Progress(a, e.toFile, e.progress)()
-		r := bulkread.Read(ctx, s, keys, bulkread.Options{App: a, Timeout: o.Timeout})
-		defer r.Close()
-		return e.run(r)
+		return e.run(ctx, &bulkread.Store{App: a, Session: s, Timeout: o.Timeout}, keys)
 	})
 }
 
@@ -145,9 +143,9 @@ func (e *exporter) progress() string {
 	return fmt.Sprintf("%d keys, %.0f/s, %.1f MB", n, float64(n)/took.Seconds(), float64(e.bytes.Load())/1e6)
 }
 
-// run prints the entries, and at the end a summary.
-func (e *exporter) run(r *bulkread.Reader) error {
-	err := r.Each(e.flush, e.entry)
+// run prints the entries of keys, and at the end a summary.
+func (e *exporter) run(ctx context.Context, s *bulkread.Store, keys bulkread.Keys) error {
+	err := s.Each(ctx, keys, e.flush, e.entry)
 	e.sum.Keys, e.sum.Bytes, e.sum.Elapsed = int(e.keys.Load()), e.bytes.Load(), time.Since(e.began)
 	if !e.app.Settings.Quiet {
 		e.app.Say(e.sum)

@@ -123,17 +123,20 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 	p := plan{app: a, onlyNew: onlyNew}
 	began := time.Now()
 	return a.WithSession(ctx, func(s *client.Session, options client.Options) error {
-		lines := func(yield func(bulkread.Entry, error) bool) {
+		lines := func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 			for e, err := range lineinput.Entries(ctx, source, o.From) {
+				if err != nil {
+					return err
+				}
 				line := bulkread.Entry{Key: e.Key, GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
-				if !yield(bulkread.Entry{Key: e.Key, Old: &line}, err) {
-					return
+				if err := add(bulkread.Entry{Key: e.Key, Old: &line}); err != nil {
+					return err
 				}
 			}
+			return nil
 		}
-		r := bulkread.Read(ctx, s, bulkread.Of(lines), bulkread.Options{App: a, Timeout: options.Timeout})
-		defer r.Close()
-		if err := r.Each(a.Flush, p.add); err != nil {
+		store := bulkread.Store{App: a, Session: s, Timeout: options.Timeout}
+		if err := store.Each(ctx, lines, a.Flush, p.add); err != nil {
 			return err
 		}
 		if p.sum.Elapsed = time.Since(began); !a.Settings.Quiet {
