@@ -17,8 +17,12 @@ import (
 // None, in place of the name of a context, is for no context.
 const None = "none"
 
-// contextSource begins the source of a value from a context: "context lab: url".
-const contextSource = "context "
+// The source of a value from a context begins with contextSource, as in "context lab: url", or with
+// changedSource while `context set` changes that context.
+const (
+	contextSource = "context "
+	changedSource = "the context's "
+)
 
 // Contexts are the named connections of one file.
 type Contexts struct {
@@ -203,18 +207,13 @@ func (c Context) check(given map[string]bool) error {
 	for flag := range l.sources {
 		l.sources[flag] = "--" + flag
 		if !given[flag] {
-			l.sources[flag] = "the context's " + flag
+			l.sources[flag] = changedSource + flag
 		}
 	}
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	r.fail(l.expand())
 	r.layers = []layer{*l}
 	r.connection(func(string) (string, bool) { return "", false })
-	if u := r.out.Proxy; u != nil {
-		if _, secret := u.User.Password(); secret {
-			r.bad("proxy", "a context holds no passwords: want SSCLI_PROXY")
-		}
-	}
 	if r.err == nil && r.out.Broker() != nil {
 		return &NoBrokerError{}
 	}

@@ -106,13 +106,7 @@ func Sections() []Section {
 // ConnectionFlags lists the flags that a line of a shell cannot have, because they would need
 // another connection.
 func ConnectionFlags() []string {
-	var names []string
-	for _, s := range settings() {
-		if !s.onLine() {
-			names = append(names, s.flag)
-		}
-	}
-	return names
+	return flagsOf(func(s setting) bool { return !s.onLine() })
 }
 
 // Words returns the possible values of flags, by flag, where they can be listed. A word that

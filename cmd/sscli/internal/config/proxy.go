@@ -27,15 +27,15 @@ func (r *resolver) proxy(env func(string) (string, bool)) {
 		r.bad("proxy", err.Error())
 		return
 	}
-	if _, secret := u.User.Password(); secret && r.out.Sources["proxy"] == "--proxy" {
+	_, secret := u.User.Password()
+	switch source := r.out.Sources["proxy"]; {
+	case secret && source == "--proxy":
 		r.bad("proxy", "a password on the command line is visible to others: want SSCLI_PROXY")
-		return
-	}
-	if _, secret := u.User.Password(); secret && strings.HasPrefix(r.out.Sources["proxy"], contextSource) {
+	case secret && (strings.HasPrefix(source, contextSource) || source == changedSource+"proxy"):
 		r.bad("proxy", "a context holds no passwords: want SSCLI_PROXY")
-		return
+	default:
+		r.out.Proxy = u
 	}
-	r.out.Proxy = u
 }
 
 func (r *resolver) commonProxy(env func(string) (string, bool)) string {

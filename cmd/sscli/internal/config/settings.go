@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,11 +140,6 @@ func (s setting) field() any {
 	return s.into(new(Settings))
 }
 
-// copy copies the value from one Settings to another.
-func (s setting) copy(to, from *Settings) {
-	reflect.ValueOf(s.into(to)).Elem().Set(reflect.ValueOf(s.into(from)).Elem())
-}
-
 // oneOf lists words: "a, b or c".
 func oneOf(words []string) string {
 	last := len(words) - 1
@@ -232,16 +226,19 @@ func findSetting(flag string) (setting, bool) {
 	return setting{}, false
 }
 
-// keys lists the keys that a context can have.
-func keys() []string {
-	names := []string{"protected"}
+// flagsOf returns the flags of the settings that which selects.
+func flagsOf(which func(setting) bool) []string {
+	var flags []string
 	for _, s := range settings() {
-		if s.inContext() {
-			names = append(names, s.flag)
+		if which(s) {
+			flags = append(flags, s.flag)
 		}
 	}
-	return names
+	return flags
 }
+
+// keys lists the keys that a context can have.
+func keys() []string { return append(flagsOf(setting.inContext), "protected") }
 
 // didYouMean returns " (did you mean …?)" if there are names near to a name, else "".
 func didYouMean(name string, names []string) string {
