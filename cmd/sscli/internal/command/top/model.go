@@ -254,34 +254,15 @@ func (m *model) shown(now time.Time) []*row {
 	return rows
 }
 
-// An action is what the program must do for a typed key.
-type action int
-
-const (
-	actNothing action = iota
-	actQuit
-	actInterrupt
-	actSuspend
-	actRedraw
-)
-
-// handleKey handles a typed key.
-func (m *model) handleKey(k screen.Key, now time.Time) action {
-	switch k {
-	case screen.KeyInterrupt:
-		return actInterrupt
-	case screen.KeySuspend:
-		return actSuspend
-	case screen.KeyRedraw:
-		return actRedraw
-	}
+// handleKey handles a typed key, and reports whether the user quits.
+func (m *model) handleKey(k screen.Key, now time.Time) (quits bool) {
 	switch {
 	case m.filtering:
 		m.editFilter(k)
 	case m.help:
 		m.help = false // any key
 	case k == 'q' && !m.isOpen:
-		return actQuit
+		return true
 	case k == '?' || k == 'h':
 		m.help = true
 	case m.isOpen:
@@ -293,7 +274,7 @@ func (m *model) handleKey(k screen.Key, now time.Time) action {
 	default:
 		m.handleTableKey(k, now)
 	}
-	return actNothing
+	return false
 }
 
 func (m *model) editFilter(k screen.Key) {
