@@ -2,6 +2,7 @@ package directive
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -157,11 +158,10 @@ func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 
 // Is reports whether a word is a directive. Case does not matter.
 func Is(word string) bool {
-	switch strings.ToLower(word) {
-	case "expect", "repeat", "say", "sleep", "time":
-		return true
-	}
-	return false
+	return slices.ContainsFunc(Usages(), func(usage [2]string) bool {
+		name, _, _ := strings.Cut(usage[0], " ")
+		return strings.EqualFold(name, word)
+	})
 }
 
 // Command returns the words of a line without the directives before the command. ok is false

@@ -321,10 +321,10 @@ func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 
 // completeContext completes an operand that is the name of a context.
 func completeContext(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return complete.ContextNames(a, cmd, toComplete)
+		return complete.ContextNames(a)(cmd, args, part)
 	}
 }

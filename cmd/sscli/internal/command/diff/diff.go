@@ -87,9 +87,7 @@ the names of the keys, and of their values only those that are being compared.`,
 	}
 	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
 	// The only error is that the flag does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("to", func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
-		return complete.ContextNames(a, cmd, part)
-	})
+	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a))
 	return cmd
 }
 

@@ -93,7 +93,7 @@ type shell struct {
 
 // runShell runs a shell on the terminal.
 func runShell(ctx context.Context, a *app.App) error {
-	c := &connection{settings: a.Settings}
+	c := &connection{settings: a.Settings, keys: make(keyMemory), locks: make(keyMemory)}
 	// The trace on the terminal is for commands; a file gets everything.
 	a.Settings.Trace = false
 	return a.WithBroker(func(o client.Options) error {
