@@ -109,8 +109,8 @@ type benchmark struct {
 	shown    int64                   // answered, when progress was called last
 	results  map[string]*measurement // by verb
 
-	mu    sync.Mutex
-	first error // the first error of a request
+	failed sync.Once
+	first  error // the first error of a request
 }
 
 // newBenchmark checks the flags. The error is a usage error.
@@ -299,11 +299,7 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 			b.answered.Add(1)
 			continue
 		}
-		b.mu.Lock()
-		if b.first == nil {
-			b.first = err
-		}
-		b.mu.Unlock()
+		b.failed.Do(func() { b.first = err })
 		if fault.IsA[*wire.StoreError](err) {
 			continue
 		}
@@ -317,7 +313,7 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 // print prints the measurements.
 func (b *benchmark) print(elapsed time.Duration) error {
 	all := newMeasurement()
-	verbs := slices.Compact(slices.Clone(b.verbs)) // equal ones are neighbours
+	verbs := slices.Compact(slices.Clone(b.verbs)) // equal verbs are adjacent
 	for _, verb := range verbs {
 		t := b.results[verb]
 		all.latency.Merge(t.latency)
