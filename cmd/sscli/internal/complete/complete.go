@@ -79,7 +79,7 @@ const completionKeys = 500
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
 
 // scannedKeys lists the keys of the store that begin with part. It returns none if no broker is
-// configured, the broker has no SCAN, or the broker does not answer in time. If the completion
+// configured, the broker has no SCAN, or the broker does not reply in time. If the completion
 // script does not quote candidates, keys that need quotes are left out: text that others have
 // stored would become a part of the command line.
 func scannedKeys(a *app.App, cmd *cobra.Command, part string) []string {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// An Effective is the value that a setting has in the end.
+// An Effective is a setting with its effective value.
 type Effective struct {
 	Flag, Value string
 	Source      string // the flag, the variable, "context lab" or "default"

@@ -56,7 +56,7 @@ func (l *Level) String() string {
 // Type implements [pflag.Value]: in help, it is a switch.
 func (l *Level) Type() string { return "bool" }
 
-// named is a Text with a name in help.
+// named is a Text whose value has a name in help, such as FILE.
 type named struct {
 	Text
 	name string

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// proxyVariables lists the variables that other programs read too, in order of precedence.
+// proxyVariables lists, in order of precedence, the variables that name a proxy for all programs.
 func proxyVariables() []string { return []string{"ALL_PROXY", "all_proxy"} }
 
 // proxy decides whether to use a proxy. A proxy that is named for sscli is always used. A proxy
@@ -51,8 +51,8 @@ func (r *resolver) commonProxy(env func(string) (string, bool)) string {
 		if !ok || except == "" {
 			except, _ = env("no_proxy")
 		}
-		// httpproxy only answers whether to use a proxy. Its own proxy is a stand-in, since it
-		// treats a URL that it cannot parse as no proxy.
+		// Package httpproxy only decides whether to use a proxy. It gets a stand-in for the URL,
+		// because it takes a URL that it cannot parse for no proxy.
 		match := httpproxy.Config{HTTPSProxy: "http://proxy.invalid", NoProxy: except}
 		if use, err := match.ProxyFunc()(&url.URL{Scheme: "https", Host: r.out.Address}); err != nil || use == nil {
 			return ""

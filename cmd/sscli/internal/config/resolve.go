@@ -59,7 +59,7 @@ type Settings struct {
 	Sources map[string]string
 }
 
-// A NoBrokerError says that no source names a broker.
+// A NoBrokerError says that no flag, variable or context names a broker.
 type NoBrokerError struct {
 	Contexts []string // the contexts to choose from, sorted
 }
@@ -95,9 +95,9 @@ func (s Settings) Broker() error {
 	return nil
 }
 
-// An Error is a setting with an invalid value.
+// An Error says why the value of a setting is invalid.
 type Error struct {
-	Source string // the flag, variable or key of a context that sets it
+	Source string // the flag, variable or key of a context that has the value
 	Why    string // what is wrong with the value
 }
 

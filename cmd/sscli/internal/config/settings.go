@@ -59,7 +59,7 @@ const (
 type inheritance int
 
 const (
-	leave inheritance = iota // our variable, if any, stays in the child's environment
+	leave inheritance = iota // the child's environment keeps the SSCLI_ variable as it is
 	pass                     // the variable is set to the effective value
 	drop                     // the variable is removed: another one includes it, or it is not inherited
 )
@@ -150,7 +150,7 @@ func oneOf(words []string) string {
 // it.
 func settings() []setting { return table[:] }
 
-// table is laid out by the compiler, so that nothing is built at start-up.
+// table is an array that the compiler lays out, so that it costs nothing at start-up.
 var table = [...]setting{
 	{heading: "The broker:", flag: "context", short: "c", value: "NAME", usage: "named connection to use, or none", env: "SSCLI_CONTEXT",
 		scope: scopeContext, group: groupContexts, into: func(s *Settings) any { return &s.Context }},

@@ -89,7 +89,7 @@ func say(a *app.App, words []repl.Word) error {
 	return nil
 }
 
-// sleep waits.
+// sleep waits for a duration.
 func sleep(ctx context.Context, words []repl.Word) error {
 	if len(words) != 1 {
 		return fault.Usagef("want sleep DURATION")

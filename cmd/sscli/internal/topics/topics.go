@@ -1,4 +1,4 @@
-// Package topics has the topics of `sscli help`, such as `sscli help exit-codes`: help pages
+// Package topics holds the topics of `sscli help`, such as `sscli help exit-codes`: help pages
 // without a command.
 package topics
 

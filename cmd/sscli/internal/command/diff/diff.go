@@ -172,7 +172,8 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 	})
 }
 
-// storeEntries returns the entries of the old store, each key once. Only these have a Key.
+// storeEntries returns the entries of the old store, each key once. Unlike the lines of a file, Old
+// has its Key.
 func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		noFlush := func() error { return nil }

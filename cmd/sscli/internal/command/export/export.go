@@ -43,10 +43,9 @@ all or nothing, or set -o pipefail.
 
 The store has no snapshot: each value is as it was when it was read. At the end stderr
 says which keys were written (by the store's clock, compared with this one's) or deleted
-meanwhile. A key that appears after its page of the scan is not seen. What the store
-does not tell is not in the file either: when a key expires, and the fencing token that
-protects it. A lock is a key like any other, and without its expiry nobody holds it for
-ever: export what you mean to import.`,
+meanwhile. A key that appears after its page of the scan is not seen. The store does not
+tell when a key expires or which fencing token protects it, so the file does not either.
+Beware of locks, which are keys too: an imported lock never expires.`,
 		Example:           "  sscli export 'thermostat/*' > thermostat.jsonl\n  sscli export -f backup.jsonl\n  sscli export -c site-a | sscli import -c site-b -",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,7 +57,7 @@ ever: export what you mean to import.`,
 	return cmd
 }
 
-// keysOf returns the keys that operands stand for. named are those that were named one by one.
+// keysOf returns the keys that operands stand for. named has the operands that are keys.
 func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
 	if len(operands) == 0 {
 		operands, exact = []string{"*"}, false

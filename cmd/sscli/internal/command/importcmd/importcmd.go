@@ -41,8 +41,8 @@ were missing (found is false) are skipped. Versions in the file are not used: ev
 gets a new one. Other keys are left alone.
 
 The first error stops the import and gives the exit code. Up to --inflight later lines
-are under way then; they are still carried out. stderr says from which line to continue
-(--from-line) and how many later lines were done already. After a lost connection each
+may be in flight then; they are completed. stderr says from which line to continue
+(--from-line) and how many later lines are done already. After a lost connection each
 line is reported as applied, refused or unknown, as in a batch.
 
 The result is one line with the number of keys. The raw form has, separated by tabs, the

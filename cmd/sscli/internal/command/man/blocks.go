@@ -6,7 +6,7 @@ import "strings"
 type Block struct {
 	Prose   string      // a paragraph, on one line
 	Rows    [][2]string // a table: terms, and what they mean
-	Literal []string    // lines that stay as they are
+	Literal []string    // preformatted lines
 }
 
 // Blocks splits a help text. Prose begins at the left margin and has no two blanks in a row. Any

@@ -35,8 +35,8 @@ func wireVersion(k format.LongKey) client.Version {
 	return v
 }
 
-// values prints the keys with what is known of their values, or sorted by that. A key that
-// cannot be read is an error, and the others are still printed.
+// values prints the keys with the sizes, ages and first bytes of their values, or sorted by these. A
+// key that cannot be read is an error, and the others are still printed.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
 	store := bulkread.Store{App: a, Session: s, Timeout: a.Settings.Timeout}
 	l := listing{app: a, long: f.long}

@@ -122,7 +122,8 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 	return nil
 }
 
-// informNone says that no key matches, and how to ask for the beginning of keys.
+// informNone says that no key matches. For a pattern without wildcards it suggests the same text with
+// a * at the end.
 func (f scanFlags) informNone(a *app.App) {
 	text := "no key matches " + format.Brief(f.pattern)
 	if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // quotes do not change it

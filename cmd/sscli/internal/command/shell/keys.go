@@ -47,9 +47,8 @@ func (c *connection) KeysWith(prefix string) []string {
 	return slices.Compact(found)
 }
 
-// LocksWith implements [app.Shell]: it returns the locks that begin with prefix, of those that
-// were named in this shell. A lock is a key like others, so without such a lock any key may be
-// meant.
+// LocksWith implements [app.Shell]: it returns the locks that begin with prefix and were named in this
+// shell. If there are none it returns keys, because any key may be a lock.
 func (c *connection) LocksWith(prefix string) []string {
 	if found := c.locks.with(prefix); len(found) > 0 {
 		return found

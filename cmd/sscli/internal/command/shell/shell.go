@@ -135,7 +135,7 @@ func (s *shell) newEditor() (editor, error) {
 	return repl.NewTerminal(repl.TerminalOptions{In: in, Out: s.app.Stdout, History: s.history, Complete: s.complete})
 }
 
-// interrupted handles Ctrl-C while no line is being edited.
+// interrupted handles a Ctrl-C that the editor does not.
 func (s *shell) interrupted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

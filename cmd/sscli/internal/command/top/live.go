@@ -175,7 +175,7 @@ func (l *live) typed(s *screen.Screen, b []byte) {
 	}
 }
 
-// draw draws the screen.
+// draw draws the model with the newest packets.
 func (l *live) draw(s *screen.Screen) {
 	for _, p := range l.packets.Drain() {
 		if r := l.model.rows[p.Key]; r != nil {

@@ -210,9 +210,9 @@ func (r *row) countRenewal(e client.Event) {
 
 func (r *row) resetRenewals() { r.renewed, r.renewals, r.longest = time.Time{}, 0, 0 }
 
-// lease estimates the lease of a lock, which cannot be read. every is the longest time between two
-// renewals, and left is how much of three such times is left, from 0 to 1. isLock is false until
-// the same value was written again twice.
+// lease estimates the lease of a lock, because the store does not tell it. every is the longest time
+// between two renewals. left falls from 1 at a renewal to 0 after three times that long. isLock is
+// false until the same value was written again twice.
 func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bool) {
 	if r.renewals < 2 || r.longest <= 0 {
 		return 0, 0, false
