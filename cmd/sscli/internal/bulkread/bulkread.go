@@ -45,18 +45,6 @@ func (e Entry) WrittenSince(t time.Time) bool {
 // reading.
 type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 
-// List returns keys that are known.
-func List(keys ...string) Keys {
-	return func(_ context.Context, _ *Store, add func(Entry) error) error {
-		for _, key := range keys {
-			if err := add(Entry{Key: key}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // Scan returns the keys that match a pattern, in the order of the store, which may list a
 // key twice. After a lost connection the scan resumes at the same page.
 func Scan(pattern string) Keys {
@@ -80,18 +68,6 @@ func Scan(pattern string) Keys {
 				}
 				token = page.Next
 				sent = time.Now()
-			}
-		}
-		return nil
-	}
-}
-
-// Join returns the keys of one source after the other.
-func Join(sources ...Keys) Keys {
-	return func(ctx context.Context, s *Store, add func(Entry) error) error {
-		for _, keys := range sources {
-			if err := keys(ctx, s, add); err != nil {
-				return err
 			}
 		}
 		return nil

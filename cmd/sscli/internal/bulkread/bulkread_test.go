@@ -61,6 +61,30 @@ func all(t *testing.T, s *Store, keys Keys) (found []string, err error) {
 
 func noFlush() error { return nil }
 
+// list returns keys that are known.
+func list(keys ...string) Keys {
+	return func(_ context.Context, _ *Store, add func(Entry) error) error {
+		for _, key := range keys {
+			if err := add(Entry{Key: key}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// join returns the keys of one source after the other.
+func join(sources ...Keys) Keys {
+	return func(ctx context.Context, s *Store, add func(Entry) error) error {
+		for _, keys := range sources {
+			if err := keys(ctx, s, add); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // TestOrder: entries come in the order of the keys, whatever order the answers have.
 func TestOrder(t *testing.T) {
 	t.Parallel()
@@ -70,7 +94,7 @@ func TestOrder(t *testing.T) {
 	store.Intercept(func(emulator.Request) emulator.Action {
 		return emulator.Action{PubackLast: n.Add(1)%3 == 0}
 	})
-	got, err := all(t, &Store{Session: dial(t, store), Timeout: time.Second}, Join(Scan("key*"), List("forbidden", "missing", "key0007", "key0007")))
+	got, err := all(t, &Store{Session: dial(t, store), Timeout: time.Second}, join(Scan("key*"), list("forbidden", "missing", "key0007", "key0007")))
 	if want = append(want, "forbidden: refused", "missing: missing", "key0007", "key0007"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v: got %q, want %q", err, got, want)
 	}
@@ -156,12 +180,12 @@ func TestEnds(t *testing.T) {
 	keys := fill(t, server, 100)
 	s := &Store{Session: dial(t, server)}
 	bad := errors.New("bad")
-	source := Join(List(keys[:2]...), func(context.Context, *Store, func(Entry) error) error { return bad })
+	source := join(list(keys[:2]...), func(context.Context, *Store, func(Entry) error) error { return bad })
 	if got, err := all(t, s, source); err != bad || !slices.Equal(got, keys[:2]) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	n := 0
-	err := s.Each(t.Context(), List(keys...), noFlush, func(Entry) error {
+	err := s.Each(t.Context(), list(keys...), noFlush, func(Entry) error {
 		n++
 		return bad
 	})
@@ -174,10 +198,10 @@ func TestEnds(t *testing.T) {
 		t.Errorf("%s was read without a reply", e.Key)
 		return nil
 	}
-	if err := s.Each(ctx, List(keys...), func() error { return bad }, unread); err != bad {
+	if err := s.Each(ctx, list(keys...), func() error { return bad }, unread); err != bad {
 		t.Errorf("flush: %v", err)
 	}
-	err = s.Each(ctx, List(keys...), func() error {
+	err = s.Each(ctx, list(keys...), func() error {
 		cancel(bad)
 		return nil
 	}, unread)

@@ -113,7 +113,6 @@ func (s SelfSigned) readAuthority() (signingCA, error) {
 	return ca, nil
 }
 
-// newAuthority makes the CA.
 func (s SelfSigned) newAuthority() (signingCA, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "sscli serve"}, NotAfter: s.Now.Add(authorityLife),

@@ -151,7 +151,6 @@ func literal(text string) string {
 // cobra's candidates are lines of text.
 const keyCandidate = "\x00"
 
-// encodeCandidate returns the candidate for a key.
 func encodeCandidate(key string) string {
 	return keyCandidate + strconv.QuoteToASCII(key)
 }

@@ -89,7 +89,6 @@ func say(a *app.App, words []repl.Word) error {
 	return nil
 }
 
-// sleep waits for a duration.
 func sleep(ctx context.Context, words []repl.Word) error {
 	if len(words) != 1 {
 		return fault.Usagef("want sleep DURATION")
@@ -107,7 +106,6 @@ func sleep(ctx context.Context, words []repl.Word) error {
 	return nil
 }
 
-// timed runs a command and prints how long it took.
 func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
 	if len(words) == 0 {
 		return fault.Usagef("want time CMD...")

@@ -31,7 +31,6 @@ func All() []*cobra.Command {
 	}
 }
 
-// connectionHelp lists the flags of all commands.
 func connectionHelp() string {
 	var b strings.Builder
 	b.WriteString(`Every command has the flags below. For the name of a variable in brackets see sscli help
@@ -59,7 +58,6 @@ the terminal.`)
 	return b.String()
 }
 
-// exitCodesHelp lists the exit codes.
 func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("The exit codes are a contract; scripts may rely on them.\n\n")

@@ -146,10 +146,8 @@ func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
 	return b, nil
 }
 
-// key returns the i-th key.
 func (b *benchmark) key(i int) string { return b.prefix + strconv.Itoa(i) }
 
-// command returns a request with a verb.
 func (b *benchmark) command(verb string, key string) client.Command {
 	switch verb {
 	case "get":
@@ -310,7 +308,6 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 	}
 }
 
-// print prints the measurements.
 func (b *benchmark) print(elapsed time.Duration) error {
 	all := newMeasurement()
 	verbs := slices.Compact(slices.Clone(b.verbs)) // equal verbs are adjacent

@@ -81,7 +81,6 @@ func editContexts(a *app.App, cmd *cobra.Command, change func(all *config.Contex
 	return a.Emit(shown)
 }
 
-// contextSet returns the command `sscli context set`.
 func contextSet(a *app.App) *cobra.Command {
 	var protected bool
 	var unset []string
@@ -128,7 +127,6 @@ The flags are added to a context that exists. A flag replaces the flags that exc
 	return cmd
 }
 
-// contextList returns the command `sscli context list`.
 func contextList(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
@@ -159,7 +157,6 @@ func contextList(a *app.App) *cobra.Command {
 	}
 }
 
-// contextUse returns the command `sscli context use`.
 func contextUse(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "use NAME|none",
@@ -211,7 +208,6 @@ func warnOverridden(a *app.App, cmd *cobra.Command, name string) {
 	a.Warn(fmt.Sprintf("%s %s %s", strings.Join(variables, ", "), verb, what), "unset "+strings.Join(variables, " "))
 }
 
-// contextRemove returns the command `sscli context rm`.
 func contextRemove(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm NAME",
@@ -239,7 +235,6 @@ If it was the chosen context, no context is chosen after that.`,
 	}
 }
 
-// contextShow returns the command `sscli context show`.
 func contextShow(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME]",

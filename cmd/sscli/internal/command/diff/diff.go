@@ -106,7 +106,6 @@ type differ struct {
 	refused  error // of the first key that could not be read
 }
 
-// withFile compares a file with the store.
 func (d *differ) withFile(ctx context.Context, name string) error {
 	// Opening a pipe would wait for its writer.
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
@@ -155,7 +154,6 @@ func (d *differ) fileEntries(file io.Reader) bulkread.Keys {
 	}
 }
 
-// withStore compares the store with the store of another context.
 func (d *differ) withStore(ctx context.Context, other *app.App, name string) error {
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		var inner error

@@ -114,7 +114,6 @@ func (r *recorder) packet(e mqtt.Event) {
 	}
 }
 
-// last returns the last reply and the last notification.
 func (r *recorder) last() (reply, notice mqtt.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -40,8 +40,7 @@ that is missing is created.
 
 A JSON object or array must still be JSON, or edit asks what to do. One without spaces is
 indented for the editor and stored without spaces; everything else is stored as saved,
-without the newline that editors add at the end of a file. Values that are not text are
-refused.
+less a final newline if the old value had none. Values that are not text are refused.
 
 Nothing is written if nothing changed, if the editor ends with another exit code than 0,
 or if the key changed meanwhile: your text then stays in a file, and stderr shows how it

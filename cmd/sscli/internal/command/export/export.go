@@ -57,30 +57,36 @@ Beware of locks, which are keys too: an imported lock never expires.`,
 	return cmd
 }
 
-// keysOf returns the keys that operands stand for. named has the operands that are keys.
+// keysOf returns the keys that operands stand for, and the operands that are keys.
 func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
 	if len(operands) == 0 {
 		operands, exact = []string{"*"}, false
 	}
 	named = make(map[string]bool)
-	var sources []bulkread.Keys
 	for _, o := range operands {
-		pattern := !exact && strings.ContainsAny(o, "*?[")
+		named[o] = exact || !strings.ContainsAny(o, "*?[")
 		c := client.Get(o)
-		if pattern {
+		if !named[o] {
 			c = client.Scan(o, nil)
 		}
 		if err := c.Check(); err != nil {
 			return nil, nil, &fault.UsageError{Err: err}
 		}
-		if pattern {
-			sources = append(sources, bulkread.Scan(o))
-		} else {
-			named[o] = true
-			sources = append(sources, bulkread.List(o))
-		}
 	}
-	return bulkread.Join(sources...), named, nil
+	return func(ctx context.Context, s *bulkread.Store, add func(bulkread.Entry) error) error {
+		for _, o := range operands {
+			var err error
+			if named[o] {
+				err = add(bulkread.Entry{Key: o})
+			} else {
+				err = bulkread.Scan(o)(ctx, s, add)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, named, nil
 }
 
 func run(ctx context.Context, a *app.App, operands []string, exact bool, file string) (err error) {

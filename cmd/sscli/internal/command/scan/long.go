@@ -118,7 +118,6 @@ func (l *listing) flushAligned() error {
 	return l.flush()
 }
 
-// flush prints the group.
 func (l *listing) flush() error {
 	rows := make([]format.Row, len(l.group))
 	for i, k := range l.group {

@@ -23,7 +23,6 @@ func dots() [][2]string {
 	}
 }
 
-// dot runs a dot-command.
 func (s *shell) dot(words []repl.Word) error {
 	name, rest := strings.ToLower(words[0].Text), words[1:]
 	settings := &s.conn.settings
@@ -83,7 +82,6 @@ func (s *shell) dot(words []repl.Word) error {
 	return &fault.UsageError{Err: fmt.Errorf("unknown dot-command %.64q", words[0].Text), Hint: hint}
 }
 
-// dotUsage returns the usage of a dot-command.
 func dotUsage(name string) string {
 	for _, d := range dots() {
 		if strings.HasPrefix(d[0]+" ", name+" ") {
@@ -93,7 +91,6 @@ func dotUsage(name string) string {
 	return name
 }
 
-// print prints a line to standard output.
 func (s *shell) print(text string) error {
 	if _, err := fmt.Fprintln(s.app.Stdout, text); err != nil {
 		return &fault.OutputError{Err: err}

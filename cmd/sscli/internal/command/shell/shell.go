@@ -91,7 +91,6 @@ type shell struct {
 	early   bool                    // Ctrl-C was pressed between the entry and its command
 }
 
-// runShell runs a shell on the terminal.
 func runShell(ctx context.Context, a *app.App) error {
 	c := &connection{settings: a.Settings, keys: make(keyMemory), locks: make(keyMemory)}
 	// The trace on the terminal is for commands; a file gets everything.

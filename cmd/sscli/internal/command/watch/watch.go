@@ -382,7 +382,6 @@ func (v *viewer) show(e client.Event, field format.FieldChange) error {
 	return v.exec(v.result)
 }
 
-// exec runs the command for one event.
 func (v *viewer) exec(e format.Event) error {
 	var line bytes.Buffer
 	p, err := format.New(&line, format.Options{Output: "json"})
