@@ -90,20 +90,14 @@ func say(a *app.App, words []repl.Word) error {
 }
 
 func sleep(ctx context.Context, words []repl.Word) error {
-	if len(words) != 1 {
+	if len(words) != 1 || words[0].Text == "" {
 		return fault.Usagef("want sleep DURATION")
 	}
-	d, err := config.ParseDuration(words[0].Text)
-	if err != nil {
-		return fault.Usagef("sleep: %w", err)
+	d, err := app.ParseDuration("sleep", config.Text(words[0].Text))
+	if err == nil && !wait.For(ctx, d) {
+		err = context.Cause(ctx)
 	}
-	if d < 0 {
-		return fault.Usagef("sleep %s: must not be negative", words[0].Text)
-	}
-	if !wait.For(ctx, d) {
-		return context.Cause(ctx)
-	}
-	return nil
+	return err
 }
 
 func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {

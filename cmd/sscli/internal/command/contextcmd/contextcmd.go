@@ -1,6 +1,7 @@
 package contextcmd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -274,8 +275,7 @@ NAME, of a command with -c NAME. The source is a flag, a variable, or a context.
 
 // effective lists the effective settings, also the ones that are defaults.
 func effective(a *app.App, cmd *cobra.Command) []format.Setting {
-	s := a.Settings
-	said := s.Effective()
+	said := a.Settings.Effective()
 	byName := make(map[string]bool)
 	for _, e := range said {
 		byName[e.Flag] = true
@@ -290,10 +290,7 @@ func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 	add("output", a.Output)
 	add("color", "auto")
 	if file, source := config.Path(cmd.Flags(), a.Env); file != "" {
-		if source == "" {
-			source = "default"
-		}
-		said = slices.Insert(said, 0, config.Effective{Flag: "config", Value: file, Source: source})
+		said = slices.Insert(said, 0, config.Effective{Flag: "config", Value: file, Source: cmp.Or(source, "default")})
 	}
 	const maxWidth = 40 // longer values do not widen the column
 	var width, valueWidth int
@@ -305,11 +302,7 @@ func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 	}
 	var out []format.Setting
 	for _, e := range said {
-		v := format.Setting{Name: e.Flag, Value: e.Value, Source: e.Source, Width: width, ValueWidth: valueWidth}
-		if e.FromContext {
-			v.File = s.ContextFile
-		}
-		out = append(out, v)
+		out = append(out, format.Setting{Name: e.Flag, Value: e.Value, Source: e.Source, File: e.File, Width: width, ValueWidth: valueWidth})
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -51,15 +52,11 @@ func (s *shell) dot(words []repl.Word) error {
 		if value == "" {
 			return s.print(cmp.Or(settings.Timeout, s.conn.options.Timeout).String())
 		}
-		d, err := config.ParseDuration(value)
-		if err != nil {
-			return fault.Usagef(".timeout: %w", err)
+		d, err := app.ParsePositiveDuration(".timeout", config.Text(value))
+		if err == nil {
+			settings.Timeout = d
 		}
-		if d <= 0 {
-			return fault.Usagef(".timeout %s: must be greater than 0", value)
-		}
-		settings.Timeout = d
-		return nil
+		return err
 	case ".trace":
 		switch value {
 		case "on", "off":
