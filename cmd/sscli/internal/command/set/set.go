@@ -74,7 +74,7 @@ func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error
 	if len(rest) > 0 {
 		more := *f // and what the operands add
 		f = &more
-		if err := f.words(key, rest); err != nil {
+		if err := f.words(rest); err != nil {
 			return verb.Request{}, err
 		}
 	}
@@ -107,7 +107,7 @@ func Request(key, value string, options client.SetOptions) verb.Request {
 }
 
 // words reads options that are written as the protocol writes them, after the value.
-func (f *Flags) words(key string, rest []repl.Word) error {
+func (f *Flags) words(rest []repl.Word) error {
 	for len(rest) > 0 {
 		switch word := rest[0].Text; strings.ToUpper(word) {
 		case wire.OptionNX:
@@ -126,16 +126,13 @@ func (f *Flags) words(key string, rest []repl.Word) error {
 			}
 			rest = rest[1:]
 		case "EX":
-			ttl := "10s"
+			hint := "--ttl 10s in place of " + word
 			if len(rest) > 1 {
 				if n, err := strconv.ParseUint(rest[1].Text, 10, 32); err == nil {
-					ttl = fmt.Sprintf("%ds", n)
+					hint = fmt.Sprintf("--ttl %ds in place of %s %d", n, word, n)
 				}
 			}
-			return &fault.UsageError{
-				Err:  fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word),
-				Hint: "sscli set " + format.ShWord(key) + " VALUE --ttl " + ttl,
-			}
+			return &fault.UsageError{Err: fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word), Hint: hint}
 		default:
 			return fault.Usagef("%.64q after the value: want NX, NEX or PX MS, and quotes around a value with spaces", word)
 		}
