@@ -21,15 +21,17 @@ type Pipeline struct {
 
 	mu      sync.Mutex
 	busy    map[string]*InFlight              // by key
+	spare   []*request                        // ended, for the next requests
 	freed   chan struct{}                     // closed when a request ends; nil = nobody waits for that
 	watched map[<-chan struct{}](func() bool) // the contexts of requests by Done, with what stops the AfterFunc
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
-	request
 	pipe    *Pipeline
-	over    atomic.Bool
+	result  Result
+	err     error
+	over    atomic.Bool   // result and err are set
 	awaited chan struct{} // closed when over is set; made by Done; guarded by pipe.mu
 }
 
@@ -37,7 +39,7 @@ type InFlight struct {
 func (s *Session) Pipeline(inFlight int) *Pipeline {
 	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
 	p.beforeWait = func() {
-		p.Flush() // or the aawaited answer may never come
+		p.Flush() // or the awaited answer may never come
 		if p.onWait != nil {
 			p.onWait()
 		}
@@ -63,23 +65,24 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 		return nil, err
 	}
 	f := &InFlight{pipe: p}
-	if err := p.reserve(ctx, c.Key(), f); err != nil {
+	r, err := p.reserve(ctx, c.Key(), f)
+	if err != nil {
 		return nil, err
 	}
-	if err := f.send(ctx, c); err != nil {
-		p.free(c.Key())
+	*r = request{s: p.s, command: c, ctx: ctx, onAck: r.onAck, onEnd: p.onEnd, onWait: p.beforeWait}
+	if err := p.send(ctx, r); err != nil {
+		p.free(c.Key(), nil)
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		p.s.finish(f.id, context.Cause(ctx)) // endWith may have come before it was sent
+		p.endWith(ctx) // again, because r may not have been sent then
 	}
 	return f, nil
 }
 
-// send sends the request, on a new connection if there is none.
-func (f *InFlight) send(ctx context.Context, c Command) error {
-	p, s := f.pipe, f.pipe.s
-	f.request = request{s: s, command: c, ctx: ctx, onEnd: p.onEnd, onWait: p.beforeWait}
+// send sends a request, on a new connection if there is none.
+func (p *Pipeline) send(ctx context.Context, r *request) error {
+	s := p.s
 	conn := s.alive()
 	if conn == nil {
 		p.beforeWait()
@@ -90,7 +93,7 @@ func (f *InFlight) send(ctx context.Context, c Command) error {
 			return err
 		}
 	}
-	return f.startAlone(ctx, conn)
+	return r.startAlone(ctx, conn)
 }
 
 // ended is called when the outcome of a request is known.
@@ -98,7 +101,7 @@ func (p *Pipeline) ended(r *request) {
 	if isA[*LostAnswerError](r.err) {
 		p.losses.Add(1)
 	}
-	p.free(r.command.Key())
+	p.free(r.command.Key(), r)
 }
 
 // OnWait sets a function to call before Send or Queue waits: for a key, for another request to end, for
@@ -123,8 +126,9 @@ func (p *Pipeline) Busy(key string) *InFlight {
 	return p.busy[key]
 }
 
-// reserve waits until the key is free and there is room for another request.
-func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
+// reserve waits until the key is free and there is room for another request, and returns the memory
+// for it.
+func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) (*request, error) {
 	for {
 		p.mu.Lock()
 		if p.busy[key] == nil && len(p.busy) < p.limit {
@@ -132,8 +136,14 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 			if done := ctx.Done(); done != nil && p.watched[done] == nil {
 				p.watched[done] = context.AfterFunc(ctx, func() { p.endWith(ctx) })
 			}
+			if len(p.spare) == 0 {
+				p.spare = append(p.spare, new(request))
+			}
+			last := len(p.spare) - 1
+			r := p.spare[last]
+			p.spare = p.spare[:last]
 			p.mu.Unlock()
-			return nil
+			return r, nil
 		}
 		if p.freed == nil {
 			p.freed = make(chan struct{})
@@ -144,7 +154,7 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }
@@ -157,12 +167,19 @@ func (p *Pipeline) endWith(ctx context.Context) {
 	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
 }
 
-// free ends the reservation of a key and wakes whoever waits for it.
-func (p *Pipeline) free(key string) {
+// free ends the reservation of a key and wakes whoever waits for it. r is the request, which has
+// ended, or nil if nothing was sent.
+func (p *Pipeline) free(key string, r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.busy[key]
 	delete(p.busy, key)
+	if r != nil {
+		f.result, f.err = r.result, r.err
+		if r.forgotten {
+			p.spare = append(p.spare, r)
+		}
+	}
 	f.over.Store(true)
 	if f.awaited != nil {
 		close(f.awaited)

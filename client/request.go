@@ -31,13 +31,15 @@ type request struct {
 	copies        int       // sent and not acknowledged
 	accepted      bool      // the broker has passed a copy on
 	noSubscribers time.Time // time of the first PUBACK that said so; zero = none
+	forgotten     bool      // no longer outstanding, and no PUBACK is to come
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then calls end.
 	result Result
 	err    error
 	done   chan struct{}  // closed by end; nil = nobody waits for it
-	onEnd  func(*request) // called by end, must not block; nil = none
+	onAck  func(error)    // handleAck
+	onEnd  func(*request) // called by end, must not block, may reuse the request; nil = none
 	onWait func()         // called before a wait for room; nil = none
 
 	ctx context.Context // of a request of a Pipeline, which ends with it
@@ -125,9 +127,10 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	s := r.s
 	s.mu.Lock()
 	r.add(conn)
+	id := r.id // the request may be reused once it has ended
 	m := r.message(s.draft)
 	s.draft = mqtt.Message{}
-	err := conn.Queue(&m, r.handleAck)
+	err := conn.Queue(&m, r.onAck)
 	waited := err == mqtt.ErrFull
 	if !waited && cap(m.Payload) <= keptPayload {
 		s.draft = m
@@ -140,7 +143,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 		r.waiting, r.expires = false, time.Now().Add(r.expiry)
 	}
 	if err != nil {
-		s.outstanding.Remove(r.id)
+		s.outstanding.Remove(id)
 		s.mu.Unlock()
 		return err
 	}
@@ -149,7 +152,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	}
 	s.mu.Unlock()
 	if waited && conn.Err() != nil {
-		s.finish(r.id, conn.Err()) // the connection may have ended while r waited
+		s.finish(id, conn.Err()) // the connection may have ended while r waited
 	}
 	return nil
 }
@@ -161,7 +164,7 @@ func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message
 	}
 	ctx, cancel := context.WithDeadline(ctx, r.sent.Add(r.timeout))
 	defer cancel()
-	return conn.Publish(ctx, m, r.handleAck)
+	return conn.Publish(ctx, m, r.onAck)
 }
 
 // stamp takes the request's timestamp from the clock, unless the command has one, and notes the
@@ -185,6 +188,9 @@ func (r *request) add(conn *mqtt.Conn) {
 	r.copies = 1
 	r.expires, r.conn = r.sent.Add(r.expiry), conn
 	r.id = r.s.outstanding.Add(r)
+	if r.onAck == nil {
+		r.onAck = r.handleAck
+	}
 }
 
 // keptPayload is the size up to which the memory of a payload is kept, in bytes.
@@ -297,7 +303,7 @@ func (r *request) sendCopy(ctx context.Context, conn *mqtt.Conn) error {
 	r.expires = time.Now().Add(m.Expiry)
 	r.copies++
 	r.s.mu.Unlock()
-	err := conn.Publish(ctx, m, r.handleAck)
+	err := conn.Publish(ctx, m, r.onAck)
 	if err != nil {
 		r.s.mu.Lock()
 		r.copies--
@@ -318,7 +324,10 @@ func (r *request) hasNoSubscribers() bool {
 func (s *Session) remove(id uint64) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, _ := s.outstanding.Remove(id)
+	r, ok := s.outstanding.Remove(id)
+	if ok {
+		r.forgotten = r.copies == 0 && !r.waiting && r.noSubscribers.IsZero()
+	}
 	return r
 }
 
@@ -332,14 +341,14 @@ func (s *Session) finish(id uint64, err error) {
 
 // end is called once result or err is set.
 func (r *request) end() {
-	if r.onEnd != nil {
-		r.onEnd(r)
+	if r.alone {
+		defer r.s.wg.Done()
 	}
 	if r.done != nil {
 		close(r.done)
 	}
-	if r.alone {
-		r.s.wg.Done()
+	if r.onEnd != nil {
+		r.onEnd(r)
 	}
 }
 
