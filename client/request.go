@@ -104,15 +104,8 @@ func wholeSeconds(d time.Duration) time.Duration {
 // startAlone sends a request that nobody waits for: it ends after Options.Timeout. The caller
 // has set the command and onEnd. See start.
 func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
-	if !r.s.hold() {
-		return ErrClosed
-	}
 	r.alone, r.timeout, r.expiry = true, r.s.o.Timeout, wholeSeconds(r.s.o.Timeout)
-	err := r.start(ctx, conn)
-	if err != nil {
-		r.s.wg.Done()
-	}
-	return err
+	return r.start(ctx, conn)
 }
 
 // start sends a request on a connection, with the next Flush. It waits for room within ctx.
@@ -126,6 +119,10 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	}
 	s := r.s
 	s.mu.Lock()
+	if r.alone && !s.holdLocked() {
+		s.mu.Unlock()
+		return ErrClosed
+	}
 	r.add(conn)
 	id := r.id // the request may be reused once it has ended
 	m := r.message(s.draft)
@@ -145,6 +142,9 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	if err != nil {
 		s.outstanding.Remove(id)
 		s.mu.Unlock()
+		if r.alone {
+			s.wg.Done()
+		}
 		return err
 	}
 	if r.alone && s.deadlineTimer == nil {
@@ -243,11 +243,11 @@ func (r *request) handleAck(err error) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	r.copies, r.accepted = r.copies-1, true
-	received := time.Now()
-	if r.conn != nil {
-		received = r.conn.LastReceived()
+	if r.conn == nil {
+		r.expires = time.Now().Add(r.expiry)
+	} else {
+		r.expires = r.conn.LastReceived().Add(r.expiry)
 	}
-	r.expires = received.Add(r.expiry)
 }
 
 // handleNoSubscribers handles a PUBACK that nobody subscribes to requests: the broker has
