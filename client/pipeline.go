@@ -21,7 +21,7 @@ type Pipeline struct {
 
 	mu      sync.Mutex
 	busy    map[string]*InFlight              // by key
-	spare   []*request                        // ended, for the next requests
+	spare   []*request                        // for the next requests; onAck is set, and nothing else
 	freed   chan struct{}                     // closed when a request ends; nil = nobody waits for that
 	watched map[<-chan struct{}](func() bool) // the contexts of requests by Done, with what stops the AfterFunc
 }
@@ -69,9 +69,11 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 	if err != nil {
 		return nil, err
 	}
-	*r = request{s: p.s, command: c, ctx: ctx, onAck: r.onAck, onEnd: p.onEnd, onWait: p.beforeWait}
+	r.s, r.command, r.ctx, r.inFlight, r.onEnd, r.onWait = p.s, c, ctx, f, p.onEnd, p.beforeWait
 	if err := p.send(ctx, r); err != nil {
-		p.free(c.Key(), nil)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.free(c.Key(), f)
 		return nil, err
 	}
 	if ctx.Err() != nil {
@@ -101,7 +103,15 @@ func (p *Pipeline) ended(r *request) {
 	if isA[*LostAnswerError](r.err) {
 		p.losses.Add(1)
 	}
-	p.free(r.command.Key(), r)
+	f := r.inFlight
+	f.result, f.err = r.result, r.err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free(r.command.Key(), f)
+	if r.forgotten {
+		*r = request{onAck: r.onAck}
+		p.spare = append(p.spare, r)
+	}
 }
 
 // OnWait sets a function to call before Send or Queue waits: for a key, for another request to end, for
@@ -136,12 +146,7 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) (*reque
 			if done := ctx.Done(); done != nil && p.watched[done] == nil {
 				p.watched[done] = context.AfterFunc(ctx, func() { p.endWith(ctx) })
 			}
-			if len(p.spare) == 0 {
-				p.spare = append(p.spare, new(request))
-			}
-			last := len(p.spare) - 1
-			r := p.spare[last]
-			p.spare = p.spare[:last]
+			r := p.newRequest()
 			p.mu.Unlock()
 			return r, nil
 		}
@@ -159,6 +164,17 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) (*reque
 	}
 }
 
+// newRequest returns an empty request. It requires p.mu.
+func (p *Pipeline) newRequest() *request {
+	last := len(p.spare) - 1
+	if last < 0 {
+		return new(request)
+	}
+	r := p.spare[last]
+	p.spare = p.spare[:last]
+	return r
+}
+
 // endWith ends the requests of a context that has ended.
 func (p *Pipeline) endWith(ctx context.Context) {
 	p.mu.Lock()
@@ -167,19 +183,9 @@ func (p *Pipeline) endWith(ctx context.Context) {
 	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
 }
 
-// free ends the reservation of a key and wakes whoever waits for it. r is the request, which has
-// ended, or nil if nothing was sent.
-func (p *Pipeline) free(key string, r *request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f := p.busy[key]
+// free ends the reservation of a key and wakes whoever waits for it. It requires p.mu.
+func (p *Pipeline) free(key string, f *InFlight) {
 	delete(p.busy, key)
-	if r != nil {
-		f.result, f.err = r.result, r.err
-		if r.forgotten {
-			p.spare = append(p.spare, r)
-		}
-	}
 	f.over.Store(true)
 	if f.awaited != nil {
 		close(f.awaited)

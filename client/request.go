@@ -42,7 +42,9 @@ type request struct {
 	onEnd  func(*request) // called by end, must not block, may reuse the request; nil = none
 	onWait func()         // called before a wait for room; nil = none
 
-	ctx context.Context // of a request of a Pipeline, which ends with it
+	// Of a request of a Pipeline, which ends with ctx.
+	ctx      context.Context
+	inFlight *InFlight
 }
 
 // Do sends a request and waits for its reply until ctx ends or, without a deadline, for
@@ -125,19 +127,20 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	}
 	r.add(conn)
 	id := r.id // the request may be reused once it has ended
-	m := r.message(s.draft)
-	s.draft = mqtt.Message{}
-	err := conn.Queue(&m, r.onAck)
+	r.setMessage(&s.draft)
+	err := conn.Queue(&s.draft, r.onAck)
 	waited := err == mqtt.ErrFull
-	if !waited && cap(m.Payload) <= keptPayload {
-		s.draft = m
-	}
 	if waited {
+		m := s.draft
+		s.draft = mqtt.Message{}
 		r.waiting = true
 		s.mu.Unlock()
 		err = r.awaitRoom(ctx, conn, m)
 		s.mu.Lock()
 		r.waiting, r.expires = false, time.Now().Add(r.expiry)
+	}
+	if cap(s.draft.Payload) > keptPayload {
+		s.draft.Payload = nil
 	}
 	if err != nil {
 		s.outstanding.Remove(id)
@@ -196,10 +199,16 @@ func (r *request) add(conn *mqtt.Conn) {
 // keptPayload is the size up to which the memory of a payload is kept, in bytes.
 const keptPayload = 64 << 10
 
-// message returns the request as a message, in the memory of draft.
-func (r *request) message(draft mqtt.Message) mqtt.Message {
+// message returns the request as a message.
+func (r *request) message() (m mqtt.Message) {
+	r.setMessage(&m)
+	return m
+}
+
+// setMessage makes m the request as a message, and reuses the memory of m.
+func (r *request) setMessage(m *mqtt.Message) {
 	s, c := r.s, &r.command
-	user := append(draft.User[:0], mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
+	user := append(m.User[:0], mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
 	user = append(user, s.properties...)
 	if c.fence != "" {
 		user = append(user, mqtt.Property{Name: wire.PropFence, Value: c.fence})
@@ -212,9 +221,9 @@ func (r *request) message(draft mqtt.Message) mqtt.Message {
 	}
 	binary.LittleEndian.PutUint64(r.correlation[:], r.id)
 	copy(r.correlation[8:], s.nonce[:])
-	return mqtt.Message{
+	*m = mqtt.Message{
 		Topic:         wire.RequestTopic,
-		Payload:       wire.AppendRequest(draft.Payload[:0], c.words()...),
+		Payload:       wire.AppendRequest(m.Payload[:0], c.words()...),
 		ResponseTopic: s.o.ResponseTopic,
 		Correlation:   r.correlation[:],
 		ContentType:   wire.ContentType,
@@ -297,7 +306,7 @@ func (r *request) retry() {
 
 // sendCopy sends another copy of a request. The error means that it was not sent.
 func (r *request) sendCopy(ctx context.Context, conn *mqtt.Conn) error {
-	m := r.message(mqtt.Message{})
+	m := r.message()
 	m.Expiry = wholeSeconds(time.Until(r.sent.Add(r.expiry)))
 	r.s.mu.Lock()
 	r.expires = time.Now().Add(m.Expiry)
