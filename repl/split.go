@@ -63,8 +63,8 @@ func (s *splitter) line(line string) {
 	if newline {
 		body, cr = strings.CutSuffix(body, "\r")
 	}
-	if s.quote == 0 && strings.IndexByte(body, '"') < 0 && strings.IndexByte(body, '\'') < 0 {
-		s.unquoted(body)
+	if s.quote == 0 && strings.IndexByte(body, '"') < 0 && strings.IndexByte(body, '\'') < 0 && strings.IndexByte(body, '\t') < 0 {
+		s.simple(body)
 		s.pos += len(line)
 		return
 	}
@@ -84,15 +84,12 @@ func (s *splitter) line(line string) {
 	s.pos += len(line)
 }
 
-// unquoted splits a line without quotes. The words share the memory of the line.
-func (s *splitter) unquoted(line string) {
-	for at := 0; at < len(line) && line[at] != '#'; at++ {
-		begin := at
-		for at < len(line) && !isBlank(line[at]) {
-			at++
-		}
-		if at > begin {
-			s.words = append(s.words, Word{Text: line[begin:at]})
+// simple splits a line without quotes and tabs. The words share the memory of the line.
+func (s *splitter) simple(line string) {
+	for line != "" && line[0] != '#' {
+		var word string
+		if word, line, _ = strings.Cut(line, " "); word != "" {
+			s.words = append(s.words, Word{Text: word})
 		}
 	}
 }
