@@ -109,7 +109,7 @@ func (c *conn) serve() error {
 // prefetch prefetches the keys of the requests that have come, which mostly are the first arguments.
 // c.in is between two requests.
 func (c *conn) prefetch() {
-	c.lock() // until the last request has run
+	c.lock()                       // until the last request has run
 	in, keys := c.in, c.s.keys[:0] // in reads the requests a first time
 	for len(keys) < maxHolding {
 		args, err := in.next()
