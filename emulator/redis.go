@@ -82,6 +82,8 @@ func (p *redisPort) Stats(*redis.Caller) redis.Stats {
 	return redis.Stats{Keys: p.store.Len(), Expiring: p.store.Expiring(), Hidden: p.store.Restricted()}
 }
 
+func (p *redisPort) Prefetch(keys [][]byte) { p.store.Prefetch(keys) }
+
 func (p *redisPort) KeyAt(who *redis.Caller, i int) []byte {
 	if key := p.store.KeyAt(i); p.allowed(who, key, false) {
 		return key

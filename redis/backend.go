@@ -42,6 +42,7 @@ type Local interface {
 
 	Now() time.Time                    // the store's clock
 	Check(who *Caller, ops []Op) error // the first reason why Do would refuse an operation
+	Prefetch(keys [][]byte)            // hints that the keys are about to be used
 	KeyAt(who *Caller, i int) []byte   // the i-th of Stats.Keys; nil: the caller may not read it
 	Stats(who *Caller) Stats           // must be cheap
 }

@@ -89,21 +89,30 @@ func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error
 
 // Request returns the request that sets a key to a value.
 func Request(key, value string, options client.SetOptions) verb.Request {
-	reason := "exists" // if the value is not stored
+	req := verb.Request{Commands: []client.Command{client.SetText(key, value, options)}, Result: resultNX}
 	if options.Condition == client.NEX {
-		reason = "differs"
+		req.Result = resultNEX
 	}
-	return verb.Request{
-		Commands: []client.Command{client.SetText(key, value, options)},
-		Result: func(_ *client.Command, reply client.Result) (format.Result, bool, error) {
-			r := reply.(client.SetResult)
-			result := format.Set{Key: key, Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
-			if !r.Applied {
-				result.Reason = reason
-			}
-			return result, r.Applied, nil
-		},
+	return req
+}
+
+func resultNX(c *client.Command, reply client.Result) (format.Result, bool, error) {
+	return result(c, reply, "exists")
+}
+
+func resultNEX(c *client.Command, reply client.Result) (format.Result, bool, error) {
+	return result(c, reply, "differs")
+}
+
+// result turns the reply to a command into a result. reason says why the value was not stored, if
+// it was not.
+func result(c *client.Command, reply client.Result, reason string) (format.Result, bool, error) {
+	r := reply.(client.SetResult)
+	shown := format.Set{Key: c.Key(), Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
+	if !r.Applied {
+		shown.Reason = reason
 	}
+	return shown, r.Applied, nil
 }
 
 // words reads options that are written as the protocol writes them, after the value.
