@@ -156,5 +156,25 @@ func (s *splitter) finish() ([]Word, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
+	for _, w := range s.words {
+		if isOperator(w) {
+			return nil, fmt.Errorf("%.32q: a line is one command, without pipes or redirections; quote it if it is a word", w.Text)
+		}
+	}
 	return s.words, nil
+}
+
+// isOperator reports whether a word is an operator of other shells, or ends a command there. Here
+// it would silently be an operand: del a ; get b would delete b.
+func isOperator(w Word) bool {
+	if w.Quoted || w.Text == "" {
+		return false
+	}
+	switch w.Text[len(w.Text)-1] {
+	case ';':
+		return true
+	case '|', '&', '<', '>':
+		return len(w.Text) == 1 || len(w.Text) == 2 && w.Text[0] == w.Text[1]
+	}
+	return false
 }

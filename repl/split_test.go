@@ -51,6 +51,12 @@ func TestSplit(t *testing.T) {
 		{line: `set a "b\qc" "\z"`, err: `byte 8: want one of \n \r \t \\ \" \xHH, got \q`},
 		{line: `x"\x4"`, err: `byte 2: want \x and two hexadecimal digits, got \x4`},
 		{line: "\"a\\\nb\"", err: `byte 2: want one of \n \r \t \\ \" \xHH, got \\n`},
+		{line: "del a ; get b", err: `";": a line is one command, without pipes or redirections; quote it if it is a word`},
+		{line: "get a; get b", err: `"a;": a line is one command, without pipes or redirections; quote it if it is a word`},
+		{line: "get a | x", err: `"|": a line is one command, without pipes or redirections; quote it if it is a word`},
+		{line: "get a && x", err: `"&&": a line is one command, without pipes or redirections; quote it if it is a word`},
+		{line: "get a > x", err: `">": a line is one command, without pipes or redirections; quote it if it is a word`},
+		{line: `set ";" '|' ">"'>' <a &b`, want: []Word{{"set", false}, {";", true}, {"|", true}, {">>", true}, {"<a", false}, {"&b", false}}},
 		{line: "get a\nget b", err: "byte 6: want the end of the line outside of quotes, got another line"},
 	} {
 		words, err := Split(tt.line)
