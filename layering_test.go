@@ -72,13 +72,14 @@ client/mqtt          client/internal/idtable
 client/wait
 client               client/internal/idtable client/mqtt client/wait client/wire
 observe
+internal/admission
 internal/glob
 socket
-emulator/broker      socket
+emulator/broker      internal/admission socket
 emulator/store       client/wire internal/glob observe
 emulator/disk
 redis                internal/glob observe socket
-emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store observe redis
+emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis
 format               observe
 repl                 format
 
@@ -97,6 +98,7 @@ help
 fault                client client/mqtt client/wire format process config signals terminal suggest
 app                  client client/mqtt emulator format certs config fault signals terminal trace
 fence                client client/wire config fault
+accounts             emulator atomicfile certs app config fault
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault
 jsonfield            format
@@ -124,7 +126,7 @@ command/lock         client format command/lock/trace locklog process app config
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
-command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process app config fault passwd requestlog
+command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
 requestlog           client format observe app config fault
@@ -220,6 +222,7 @@ func TestLayers(t *testing.T) {
 		repl     = module + "/repl"
 		socket   = module + "/socket"
 		glob     = module + "/internal/glob"
+		admit    = module + "/internal/admission"
 		observe  = module + "/observe"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
@@ -274,8 +277,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
-		{"broker stands on the standard library, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
-			func(i string) bool { return !isStd(i) && i != socket && i != btree && i != websocket }},
+		{"broker stands on the standard library, admission, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
+			func(i string) bool { return !isStd(i) && i != admit && i != socket && i != btree && i != websocket }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,

@@ -1,6 +1,8 @@
 package emulator
 
 import (
+	"cmp"
+	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +16,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/observe"
 )
 
@@ -25,14 +28,19 @@ type Options struct {
 	// net.Pipe the server also runs in virtual time (testing/synctest). The server closes it.
 	Listener  net.Listener
 	WebSocket string      // host:port to listen for WebSockets on; "": none
+	Origins   []string    // of web pages that may use WebSocket, see [broker.Options]
 	Redis     string      // host:port to listen for Redis clients on; "": none
 	TLS       *tls.Config // of all listeners; nil: plain TCP
 
 	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
 
+	// A client has the user name that its login proves: with Users or CheckLogin the one in
+	// CONNECT, with a certificate its common name, with a token its subject. Without a login it
+	// has none, whatever CONNECT says.
+
 	Users      map[string]string                           // user name to password; nil: anybody
-	CheckLogin func(username string, password []byte) bool // in place of Users
+	CheckLogin func(username string, password []byte) bool // checks the passwords of Users; without Users it may accept any user
 	CheckToken func(token []byte) bool                     // service-account tokens (K8S-SAT); nil: any
 	// VerifyToken takes the place of CheckToken for tokens that name a user and expire, such as
 	// those of an [Issuer]. now is the store's clock.
@@ -45,11 +53,12 @@ type Options struct {
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
-	MaxKeys  int           // quota of keys; 0: none
-	ScanPage int           // keys on a page of SCAN; 0: 100
-	Data     Data          // where the store is kept; zero: in memory only
-	Skew     time.Duration // how far the store's clock is ahead of the real one
-	Latency  time.Duration // between the arrival of a request and its processing
+	MaxKeys   int           // quota of keys; 0: none
+	MaxStored int           // quota of the memory of keys and values, in bytes; 0: none
+	ScanPage  int           // keys on a page of SCAN; 0: 100
+	Data      Data          // where the store is kept; zero: in memory only
+	Skew      time.Duration // how far the store's clock is ahead of the real one
+	Latency   time.Duration // between the arrival of a request and its processing
 
 	Limits Limits
 
@@ -96,6 +105,7 @@ type Server struct {
 	ended   chan struct{} // closed when the server is closed, or has ended by itself
 	end     sync.Once     // closes ended
 	port    *redisPort
+	logins  *admission.Throttle
 
 	// The broker's lock guards the following, so that changes are reported in their order.
 	changed   sync.Cond // the state that Await waits for
@@ -126,11 +136,11 @@ func New(opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, ended: make(chan struct{})}
+	s := &Server{opts: opts, ended: make(chan struct{}), logins: admission.NewThrottle()}
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
-		Refuse: opts.RefuseFilters, Limits: opts.Limits, Version: "sscli emulator", Log: opts.Log,
+		Refuse: opts.RefuseFilters, Origins: opts.Origins, Limits: opts.Limits, Version: "sscli emulator", Log: opts.Log,
 	}
 	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {
 		b.Authorize = s.mayUse
@@ -139,6 +149,7 @@ func New(opts Options) (*Server, error) {
 	s.changed.L = s.broker
 	so := store.Options{
 		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: opts.Authorize, Changed: s.note, Variants: opts.Variants,
+		Reserve: s.broker.Reserve, MaxBytes: opts.MaxStored,
 	}
 	if opts.Observe != nil {
 		so.Observe = s.observed
@@ -160,13 +171,18 @@ func New(opts Options) (*Server, error) {
 // complete sets the defaults, and CheckLogin, VerifyToken and Authorize from the options that
 // they stand for.
 func (o *Options) complete() error {
+	for _, r := range o.Rules {
+		if err := cmp.Or(r.check(), o.checkProvable(r)); err != nil {
+			return &RuleError{r, err}
+		}
+	}
 	if o.Listen == "" {
 		o.Listen = defaultListen
 	}
 	if users := o.Users; users != nil && o.CheckLogin == nil {
 		o.CheckLogin = func(username string, password []byte) bool {
 			want, known := users[username]
-			return known && want == string(password)
+			return subtle.ConstantTimeCompare([]byte(want), password) == 1 && known
 		}
 	}
 	if check := o.CheckToken; check != nil && o.VerifyToken == nil {
@@ -175,11 +191,6 @@ func (o *Options) complete() error {
 				return Login{}, errors.New("the token is not known")
 			}
 			return Login{}, nil
-		}
-	}
-	for _, r := range o.Rules {
-		if err := r.check(); err != nil {
-			return fmt.Errorf("rule %q: %w", r, err)
 		}
 	}
 	if all, authorize := rules(o.Rules), o.Authorize; len(all) > 0 {
@@ -274,6 +285,7 @@ func (s *Server) Close() error {
 	if closed {
 		return nil
 	}
+	s.logins.Close()
 	port := s.port.close()
 	_ = s.journal.wait() // Err returns its error
 	defer s.end.Do(func() { close(s.ended) })
@@ -295,6 +307,7 @@ func (s *Server) Err() error {
 func (s *Server) fail(err error) {
 	s.opts.Log.Error("the data file cannot be written", "error", err)
 	var port *redisPort
+	s.logins.Close()
 	s.update(func() { s.err, port = err, s.port })
 	// The errors of closing are of no use now.
 	_ = errors.Join(port.close(), s.broker.Close())

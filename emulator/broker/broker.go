@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/sscli/sscli/internal/admission"
 )
 
 // Options configure a [Broker]. With the zero value everybody may do everything, within the
@@ -25,6 +27,10 @@ type Options struct {
 	// Refuse lists topic filters that nobody may subscribe to: SUBACK 0x80. They are compared as
 	// strings.
 	Refuse []string
+
+	// Origins lists the origins of web pages that may connect to a WebSocket, such as
+	// https://dashboard.example, beside those of the listener's own address.
+	Origins []string
 
 	// Topic is the topic of Handle. Messages to it are not retained and reach no subscriber. A
 	// will to it is dropped.
@@ -85,6 +91,7 @@ type Broker struct {
 	log     *slog.Logger
 	running sync.WaitGroup // all goroutines
 	done    chan struct{}  // closed by Close
+	gate    admission.Gate
 
 	mu         sync.Mutex
 	clients    map[*Client]struct{} // all connections
@@ -101,6 +108,8 @@ type Broker struct {
 	sysSubs    int    // subscriptions to $SYS
 	sysTimer   *Timer
 	started    time.Time
+	jobs       []func()  // see later
+	spares     [][]byte  // empty buffers for outboxes
 	dirty      []*Client // whose outbox is to be sent
 	changed    bool      // Options.Changed is to be called
 	readTime   time.Time // Now while packets are handled; zero: none are
@@ -117,10 +126,15 @@ func New(opts Options) *Broker {
 		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(),
 		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), routes: make(map[string]*route),
 	}
+	b.gate.PendingBytes = max(minPendingBytes, opts.MaxBytes/64)
 	b.started = b.Now()
 	b.running.Go(b.runTimers)
 	return b
 }
+
+// minPendingBytes is the least memory that clients without a login share. It has room for two
+// large CONNECTs.
+const minPendingBytes = 4 * maxBeforeLogin
 
 // Lock locks the broker, for methods that require the lock. [Broker.Unlock] unlocks it.
 func (b *Broker) Lock() { b.mu.Lock() }

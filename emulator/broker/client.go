@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/socket"
 )
 
@@ -14,8 +15,8 @@ type Client struct {
 	// ID, Username and Version are fixed when the client is connected, except for the user
 	// name, which an AUTH may change.
 	ID       string
-	Username string
-	Version  byte // of MQTT: 5, or 4 for 3.1.1
+	Username string // that the login proved, see [Verdict]; empty: none
+	Version  byte   // of MQTT: 5, or 4 for 3.1.1
 
 	// Value is for the broker's owner.
 	Value any
@@ -27,6 +28,7 @@ type Client struct {
 	tls  *tls.Conn    // nil: no TLS
 	ws   *webSocket   // nil: no WebSocket
 
+	ticket     *admission.Ticket
 	session    *session // nil: before CONNECT was accepted, and after the end
 	login      *Login   // nil: before CONNECT
 	connect    *connectPacket
@@ -40,8 +42,8 @@ type Client struct {
 	connack    int    // how much of out is a CONNACK
 	writing    []byte // bytes taken from out; nil: nobody writes
 	unwritten  []byte // the rest of writing
-	spare      []byte // for out
-	queued     int    // bytes of out and writing that were charged
+	queued     int    // bytes of out and writing
+	charged    int    // their memory, see budget.go
 	busy       bool   // a goroutine writes
 	writerTurn bool   // that goroutine is writeLoop
 	dirty      bool   // in Broker.dirty
@@ -69,6 +71,8 @@ type Client struct {
 
 	// Other charges, see budget.go.
 	buffered int // memory of reads
+	overhead int // of the connection itself
+	reserved int // the same before the login, of the ticket
 	aliased  int // topics of both sides' aliases
 
 	publish Publish // the one being handled

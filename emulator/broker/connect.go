@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"math"
@@ -148,23 +149,20 @@ func (c *Client) refuse(v Verdict) *Error {
 }
 
 // openSession gives a client its session, after the connection that had it ended
-// [MQTT-3.1.4-3].
+// [MQTT-3.1.4-3]. Another user's session is refused, whether its client is connected or away.
 func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
-	for other := b.Client(c.ID); other != nil; other = b.Client(c.ID) {
-		other.takeOver()
-		if c.isClosing() {
-			return nil
-		}
+	if !c.claimSession() || c.isClosing() {
+		return c.refuse(Verdict{Code: InvalidClientID, Text: "the client id is in use by another user"})
 	}
 	if p.hasWill && !c.may(string(p.willTopic), true) {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "not authorized to publish to the topic of the will"})
 	}
 	var newWill *will
-	cost := 0
+	cost := connectionOverhead
 	if p.hasWill {
 		newWill = p.will()
-		cost = newWill.msg.cost()
+		cost += newWill.msg.cost()
 	}
 	c.keepAlive = time.Duration(p.keepAlive) * time.Second
 	serverKeepAlive := false
@@ -178,8 +176,10 @@ func (c *Client) openSession(v Verdict) *Error {
 	s := b.sessions[c.ID]
 	if s == nil {
 		cost += sessionOverhead + len(c.ID)
+	} else {
+		cost -= b.opts.MaxBytes / resumeShare
 	}
-	if s == nil && len(b.sessions) >= b.opts.MaxSessions || cost > 0 && !b.affords(cost) {
+	if s == nil && len(b.sessions) >= b.opts.MaxSessions || !b.affords(cost) {
 		return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many sessions"})
 	}
 	if s != nil && p.cleanStart { // [MQTT-3.1.2-4]
@@ -190,9 +190,12 @@ func (c *Client) openSession(v Verdict) *Error {
 		connack[0] = 1 // session present
 		s.resume()
 	} else {
-		s = b.newSession(c.ID)
+		s = b.newSession(c.ID, c.Username)
 	}
 	s.client, c.session = c, s
+	c.ticket.LoggedIn()
+	c.reserved, c.overhead = 0, connectionOverhead
+	b.charge(connectionOverhead)
 	switch {
 	case p.version == version5:
 		s.expiry = p.props.number(propSessionExpiry)
@@ -202,10 +205,7 @@ func (c *Client) openSession(v Verdict) *Error {
 		s.expiry = neverExpires
 	}
 	s.setWill(newWill)
-	c.receiveMax = identifiers
-	if n := p.props.number(propReceiveMaximum); n > 0 {
-		c.receiveMax = int(n)
-	}
+	c.receiveMax = int(cmp.Or(p.props.number(propReceiveMaximum), identifiers))
 	c.quota = c.receiveMax
 	c.aliasMax = uint16(min(p.props.number(propTopicAliasMax), maxOutgoingAliases))
 	c.readDeadline(c.keepAlive + c.keepAlive/2)
@@ -220,6 +220,27 @@ func (c *Client) openSession(v Verdict) *Error {
 	s.sendPending()
 	return nil
 }
+
+// claimSession ends the connection that has the client's session, if there is one. It returns
+// false if the session is another user's.
+func (c *Client) claimSession() bool {
+	for {
+		s := c.b.sessions[c.ID]
+		switch {
+		case s == nil:
+			return true
+		case s.user != c.Username:
+			return false
+		case s.client == nil, c.isClosing():
+			return true
+		}
+		s.client.takeOver()
+	}
+}
+
+// resumeShare is the part of the budget, one in so many, that is for clients that come back to their
+// sessions.
+const resumeShare = 8
 
 // maxOutgoingAliases bounds the topics that the broker remembers for a client.
 const maxOutgoingAliases = 256

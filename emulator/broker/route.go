@@ -52,22 +52,38 @@ func (b *Broker) route(topic []byte) *route {
 // findTargets finds the recipients of a route's topic. It leaves out the No Local
 // subscriptions of origin, which may be nil.
 func (b *Broker) findTargets(r *route, origin *session) {
+	// A session has one subscription to a filter, so the first node needs no search.
+	var places map[*session]int // in r.targets
 	b.tree.match(r.topic, func(n *node) {
+		if len(n.subs) > 0 && len(r.targets) > 0 && places == nil {
+			places = make(map[*session]int)
+			for i := range r.targets {
+				places[r.targets[i].session] = i
+			}
+		}
+		r.targets = slices.Grow(r.targets, len(n.subs))
 		for _, sub := range n.subs {
 			if sub.noLocal && sub.session == origin { // [MQTT-3.8.3-3]
 				continue
 			}
 			r.noLocal = r.noLocal || sub.noLocal
-			r.add(sub)
+			r.add(sub, places)
 		}
-		r.groups = append(r.groups, n.groups...)
+		for _, g := range n.groups {
+			r.groups = append(r.groups, g)
+		}
 	})
 }
 
-func (r *route) add(sub *subscription) {
-	i := slices.IndexFunc(r.targets, func(t target) bool { return t.session == sub.session })
-	if i < 0 {
+// add adds a subscription to the target of its session. places are the targets' indexes; nil: the
+// session is not there yet.
+func (r *route) add(sub *subscription, places map[*session]int) {
+	i, found := places[sub.session]
+	if !found {
 		i = len(r.targets)
+		if places != nil {
+			places[sub.session] = i
+		}
 		r.targets = append(r.targets, target{session: sub.session})
 	}
 	t := &r.targets[i]
@@ -112,16 +128,29 @@ func (d Delivered) code() byte {
 	}
 }
 
+// A message to many clients lets others in after so many of them, or so many bytes.
+const (
+	maxStepTargets = 512
+	maxStepBytes   = 1 << 20
+)
+
 // fanOut sends a message to everybody who is subscribed to its topic. origin is the session of
-// the publisher, or nil.
-func (b *Broker) fanOut(m *message, r *route, origin *session) (sum Delivered) {
+// the publisher, or nil. With steps it unlocks the broker after each step of a long way.
+func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum Delivered) {
 	if r.noLocal && origin != nil {
 		r = &route{topic: m.topic}
 		b.findTargets(r, origin)
 	}
 	targets, groups := r.targets, r.groups // a client that is disconnected meanwhile changes the route
+	step := min(maxStepTargets, 1+maxStepBytes/m.cost())
 	for i := range targets {
 		t := &targets[i]
+		if steps && i > 0 && i%step == 0 {
+			b.yield()
+		}
+		if steps && i >= step && b.sessions[t.session.id] != t.session {
+			continue // it was removed meanwhile
+		}
 		sum.count(t.session.deliver(&delivery{
 			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]
 		}))

@@ -9,6 +9,7 @@ import (
 type session struct {
 	b      *Broker
 	id     string
+	user   string  // whose login made the session; nobody else may use it
 	client *Client // nil: away
 	expiry uint32  // in seconds; 0: the session ends with the connection
 	subs   map[string]*subscription
@@ -26,8 +27,8 @@ type session struct {
 // neverExpires is a Session Expiry Interval (MQTT 5, 3.1.2.11.2).
 const neverExpires = math.MaxUint32
 
-func (b *Broker) newSession(id string) *session {
-	s := &session{b: b, id: id, subs: make(map[string]*subscription), received: make(map[uint16]struct{})}
+func (b *Broker) newSession(id, user string) *session {
+	s := &session{b: b, id: id, user: user, subs: make(map[string]*subscription), received: make(map[uint16]struct{})}
 	b.sessions[id] = s
 	b.charge(sessionOverhead + len(id))
 	return s
@@ -90,13 +91,29 @@ func (c *Client) leaveSession() {
 func (b *Broker) removeSession(s *session) {
 	s.stopTimers()
 	b.changed = true
-	for _, sub := range s.subs {
-		b.removeSubscription(sub)
+	s.expiry = 0 // nothing is kept for it any more
+	if len(s.subs) <= maxStepTargets {
+		for _, sub := range s.subs {
+			b.removeSubscription(sub)
+		}
+	} else {
+		b.later(s.unsubscribe)
 	}
 	delete(b.sessions, s.id)
 	b.charge(-sessionOverhead - len(s.id) - receivedOverhead*len(s.received))
 	s.publishWill() // [MQTT-3.1.2-8]: not later than the session's end
 	s.redistribute()
+}
+
+// unsubscribe removes the many subscriptions of a session that was removed.
+func (s *session) unsubscribe() {
+	n := 0
+	for _, sub := range s.subs {
+		if n++; n%maxStepTargets == 0 {
+			s.b.yield()
+		}
+		s.b.removeSubscription(sub)
+	}
 }
 
 // redistribute sends the unfinished messages of shared subscriptions to other members (MQTT 5,
@@ -136,10 +153,14 @@ func (s *session) deliver(d *delivery) outcome {
 		return s.keep(d)
 	}
 	now := d.qos == 0 || c.quota > 0 && s.pending.len() == 0 && s.inflight.again == s.inflight.hi && !s.inflight.full()
+	room := deliveryOverhead
+	if now {
+		room += d.msg.cost()
+	}
 	switch {
 	case !now && !c.fits(d):
 		return tooLarge
-	case !c.ensureRoom():
+	case !c.ensureRoom(room):
 		return s.deliver(d) // the client is away now
 	case !now:
 		s.enqueue(*d)
@@ -205,7 +226,7 @@ func (s *session) sendPending() {
 			case d.state == finished:
 			case d.state == released:
 				c.ack(typePubrel, identifier(place), Success)
-			case c.quota == 0, !c.ensureRoom():
+			case c.quota == 0, !c.ensureRoom(d.msg.cost()):
 				return
 			case c.appendPublish(d, identifier(place), true):
 				c.quota--

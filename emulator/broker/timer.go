@@ -73,12 +73,24 @@ func (b *Broker) Advance(d time.Duration) {
 
 // runDue runs the timers that are due.
 func (b *Broker) runDue() {
-	for next, ok := b.timers.Min(); ok && !next.due.After(b.Now()); next, ok = b.timers.Min() {
-		b.timers.Delete(next)
-		next.do()
-		b.changed = true
+	for b.runNext() {
 	}
 }
+
+// runNext runs the next timer if it is due.
+func (b *Broker) runNext() bool {
+	next, ok := b.timers.Min()
+	if !ok || next.due.After(b.Now()) {
+		return false
+	}
+	b.timers.Delete(next)
+	next.do()
+	b.changed = true
+	return true
+}
+
+// maxHold is how long the broker stays locked for many timers that are due at once.
+const maxHold = 2 * time.Millisecond
 
 // arm sets the alarm to the next timer. An alarm that rings too early does no harm.
 func (b *Broker) arm() {
@@ -98,8 +110,39 @@ func (b *Broker) runTimers() {
 		case <-b.timers.alarm.C:
 			b.Lock()
 			b.timers.armed = time.Time{}
-			b.runDue()
+			for locked := time.Now(); b.runNext(); {
+				if time.Since(locked) > maxHold {
+					b.yield()
+					locked = time.Now()
+				}
+			}
 			b.Unlock()
 		}
 	}
+}
+
+// later runs a job that takes long on a goroutine for such jobs, after the earlier ones. The job is
+// called with the lock held, and calls yield between its steps.
+func (b *Broker) later(job func()) {
+	b.jobs = append(b.jobs, job)
+	if len(b.jobs) > 1 {
+		return
+	}
+	b.running.Go(func() {
+		b.Lock()
+		defer b.Unlock()
+		for len(b.jobs) > 0 {
+			b.jobs[0]()
+			b.yield()
+			b.jobs[0] = nil // for the garbage collector
+			b.jobs = b.jobs[1:]
+		}
+		b.jobs = nil
+	})
+}
+
+// yield lets others lock the broker.
+func (b *Broker) yield() {
+	b.Unlock()
+	b.Lock()
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 	"github.com/sscli/sscli/emulator"
@@ -29,9 +29,10 @@ import (
 type serveFlags struct {
 	listen, cert, key, clientCA config.Text
 	selfSigned                  config.Text
-	ws, users, tokens           config.Text
-	allow                       []string
-	sat                         satFlags
+	ws                          config.Text
+	wsOrigins                   []string
+	login                       loginFlags
+	sat                         accounts.Flags
 	redis                       redisFlags
 	skew, latency               string
 	maxKeys                     int
@@ -63,7 +64,11 @@ before it expires.
 with * ? and [0-9], in which {principal.clientId} and {principal.username} stand for the
 client. USER is a name of --users, the common name of a client certificate, the subject
 of a token, or * for every client, also one without a name. With rules, a request that
-no rule allows is refused; without rules, none is.
+no rule allows is refused; without rules, none is. {principal.clientId} stands only for
+an id that is the user name, because anybody can choose any other.
+
+An address of --listen or --ws that is not loopback requires a login: --users,
+--sat-audience, --sat-tokens or --listen-client-ca. --no-login lets anybody in.
 
 --redis lets Redis clients use the same store: strings, transactions, pub/sub and keyspace
 notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is its URL. A user of
@@ -135,10 +140,9 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.key, "listen-key", "PEM `FILE` with the key of --listen-cert")
 	fs.Var(&f.clientCA, "listen-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
 	fs.Var(&f.ws, "ws", "`HOST:PORT` to listen on for WebSockets too, at the path /mqtt")
-	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
-	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be given several times")
-	fs.Var(&f.tokens, "sat-tokens", "`FILE` of the service-account tokens with which clients may connect: one a line")
-	f.sat.bind(fs)
+	fs.StringArrayVar(&f.wsOrigins, "ws-origin", nil, "`ORIGIN` of web pages that may connect to --ws, such as https://dashboard.example; may be given several times")
+	f.login.bind(fs)
+	f.sat.Bind(fs)
 	f.redis.bind(fs)
 	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
 	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
@@ -155,7 +159,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 
 // options returns the options of the emulator.
 func (f serveFlags) options() (emulator.Options, error) {
-	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: f.maxPacket},
+	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: f.maxPacket},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
 	var err error
 	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
@@ -167,13 +171,6 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if o.Latency < 0 {
 		return o, fault.Usagef("--latency %s: must not be negative", f.latency)
 	}
-	for _, text := range f.allow {
-		rule, err := emulator.ParseRule(text)
-		if err != nil {
-			return o, fault.Usagef("--allow %.64q: %w", text, err)
-		}
-		o.Rules = append(o.Rules, rule)
-	}
 	if o.Data, err = f.data.options(); err != nil {
 		return o, err
 	}
@@ -183,21 +180,14 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if err := f.certificates(&o); err != nil {
 		return o, err
 	}
-	if f.users != "" {
-		users, err := passwd.Read(string(f.users))
-		if err != nil {
-			return o, &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
-		}
-		o.CheckLogin = users.Check
+	if err := f.login.apply(&o); err != nil {
+		return o, err
 	}
-	if f.tokens != "" {
-		tokens, err := readTokens(string(f.tokens))
-		if err != nil {
-			return o, fault.Usagef("--sat-tokens: %w", err)
-		}
-		o.CheckToken = tokens.check
+	login := f.login.users != "" || f.login.tokens != "" || f.sat.Audience != "" || f.clientCA != ""
+	if err := f.login.checkListeners(login, f.listen, f.ws); err != nil {
+		return o, err
 	}
-	return o, f.redis.check(f.users != "" || f.tokens != "" || f.sat.audience != "" || f.clientCA != "")
+	return o, f.redis.check(login)
 }
 
 // certificates sets the certificate that the server presents and, with --listen-client-ca, the CA
@@ -234,7 +224,7 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 
 // run serves until ctx ends, or as long as the command in args runs.
 func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err error) {
-	if err := f.sat.check(f, len(args) > 0); err != nil {
+	if err := f.sat.Check(f.login.tokens != "", f.selfSigned != "" || len(args) > 0); err != nil {
 		return err
 	}
 	o, err := f.options()
@@ -254,14 +244,17 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	if log != nil {
 		o.Observe, o.Log = log.Observe, requestlog.Logger(a)
 	}
-	accounts, err := f.sat.open(&o, string(f.selfSigned), len(args) > 0)
+	tokens, err := f.sat.Open(&o, string(f.selfSigned), len(args) > 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, accounts.close()) }()
+	defer func() { err = errors.Join(err, tokens.Close()) }()
 	server, err := emulator.New(o)
 	if fault.IsA[*emulator.DataError](err) {
 		return dataError(err)
+	}
+	if rule, ok := errors.AsType[*emulator.RuleError](err); ok {
+		return ruleError(rule)
 	}
 	if err != nil {
 		hint := "another --listen, such as 127.0.0.1:0 for any free port"
@@ -271,11 +264,12 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return &fault.UsageError{Err: err, Hint: hint}
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	f.warnExposed(a, accounts.out)
-	if err := accounts.start(a, server.Now); err != nil {
+	defer boundMemory(server, o.Limits)()
+	f.warnExposed(a, tokens.File())
+	if err := tokens.Start(a, server.Now); err != nil {
 		return err
 	}
-	ready := serving(a, f, server, accounts.out)
+	ready := serving(a, f, server, tokens.File())
 	if len(args) > 0 {
 		return runChild(a, server, ready, args)
 	}
@@ -302,7 +296,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 // warnExposed prints a warning for each file with secrets that other users may read.
 func (f serveFlags) warnExposed(a *app.App, token string) {
 	for _, secret := range []struct{ flag, file string }{
-		{"--users", string(f.users)}, {"--sat-tokens", string(f.tokens)}, {"--sat-key", string(f.sat.key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
+		{"--users", string(f.login.users)}, {"--sat-tokens", string(f.login.tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
 		if atomicfile.Exposed(secret.file) {
 			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Escape(secret.file)), "chmod 600 "+format.ShWord(secret.file))
