@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -215,13 +216,18 @@ func (a *Attached) receive(m mqtt.Message) {
 	if m.Topic != wire.RequestTopic {
 		return
 	}
-	r := store.Request{ClientID: attachedClient(m), Payload: m.Payload}
+	id, consistent := attachedClient(m)
+	r := store.Request{ClientID: id, Payload: m.Payload}
 	for _, p := range m.User {
 		r.SetProperty([]byte(p.Name), []byte(p.Value))
 	}
 	why := whyIgnored(m.QoS, m.ResponseTopic != "", len(m.Correlation) > 0)
-	if why == "" && wire.CheckResponseTopic(m.ResponseTopic) != nil {
+	switch {
+	case why != "":
+	case wire.CheckResponseTopic(m.ResponseTopic) != nil, strings.HasPrefix(m.ResponseTopic, "$"):
 		why = "a response topic of the store's own"
+	case !consistent:
+		why = "a response topic of another client than " + wire.PropSource
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -277,21 +283,25 @@ func (a *Attached) message(topic string, correlation, payload []byte, properties
 }
 
 // attachedClient returns the id of the client that sent a request. A broker does not forward the
-// id, so it is taken from `__srcId` or else from the response topic, where it is in plain text
-// or in hexadecimal (protocol.md 1.1).
-func attachedClient(m mqtt.Message) string {
-	if id, ok := m.Property(wire.PropSource); ok && id != "" {
-		return id
-	}
+// id, so it is what the client says: `__srcId`, or else the level of the response topic that has
+// it, in plain text or in hexadecimal (protocol.md 1.1). If both say it and differ, consistent is
+// false.
+func attachedClient(m mqtt.Message) (id string, consistent bool) {
+	source, _ := m.Property(wire.PropSource)
 	rest, ok := strings.CutPrefix(m.ResponseTopic, "clients/")
 	if !ok {
-		return m.ResponseTopic
+		return cmp.Or(source, m.ResponseTopic), true
 	}
 	level, rest, _ := strings.Cut(rest, "/")
-	if strings.HasPrefix(rest, "statestore/v1/") && strings.HasSuffix(rest, "/response") {
-		if id, err := hex.DecodeString(level); err == nil {
-			return string(id)
-		}
+	decoded := level
+	if text, err := hex.DecodeString(level); err == nil && strings.HasPrefix(rest, "statestore/v1/") {
+		decoded = string(text)
 	}
-	return level
+	if source == "" {
+		if !strings.HasSuffix(rest, "/response") {
+			decoded = level
+		}
+		return decoded, true
+	}
+	return source, source == level || source == decoded
 }

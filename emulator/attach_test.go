@@ -2,12 +2,18 @@ package emulator_test
 
 import (
 	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
+
+	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/emulator/mosquitto"
+	"github.com/sscli/sscli/observe"
 )
 
 // TestAttachedData restarts a store that is attached to a broker and kept in a file, and ends
@@ -73,5 +79,64 @@ func TestAttachedData(t *testing.T) {
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAttachedLiar: a client that names another one in `__srcId`, with a response topic of its own,
+// does nothing to the other one's registrations.
+func TestAttachedLiar(t *testing.T) {
+	b := broker.New(broker.Options{})
+	defer b.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Serve(ln)
+	var ignored atomic.Int32
+	observed := func(e observe.Event) {
+		if e.Outcome == observe.Ignored {
+			ignored.Add(1)
+		}
+	}
+	a, err := emulator.Attach(t.Context(), mqtt.Options{Address: ln.Addr().String(), ClientID: "store"}, emulator.EngineOptions{Observe: observed}, emulator.Data{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	join := func(id string) *client {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		c := &client{t: t, conn: conn, id: id}
+		c.hello()
+		c.subscribe(c.responseTopic(), 1)
+		return c
+	}
+	ann, eve := join("a"), join("eve")
+	ann.subscribe(notifyPrefix+"61/command/notify/+", 1)
+	ann.do("KEYNOTIFY k", "+OK")
+	for _, topic := range []string{eve.responseTopic(), "clients/657665/statestore/v1/x/response", "$SYS/broker/version"} {
+		lie := eve.publication("KEYNOTIFY", "k", "STOP")
+		lie.Properties.User = append(lie.Properties.User, packets.User{Key: wire.PropSource, Value: "a"})
+		lie.Properties.ResponseTopic = topic
+		eve.send(lie)
+		eve.expect("PUBACK 0x00")
+	}
+	eve.do("SET k v", "+OK")
+	ann.expect("notify 6B SET VALUE v")
+	if n := ignored.Load(); n != 3 {
+		t.Errorf("%d requests were ignored, want 3", n)
+	}
+	for topic, source := range map[string]string{
+		"clients/ann/response": "ann", "clients/616E6E/statestore/v1/x/response": "ann", "replies/of/anybody": "ann",
+	} {
+		honest := eve.publication("GET", "nothing")
+		honest.Properties.User = append(honest.Properties.User, packets.User{Key: wire.PropSource, Value: source})
+		honest.Properties.ResponseTopic = topic
+		eve.subscribe(topic, 1)
+		eve.send(honest)
+		eve.expect("PUBACK 0x00", "PUBLISH "+topic+" q1 $-1")
 	}
 }

@@ -62,6 +62,7 @@
 //	quota of keys                                         documented  Options.MaxKeys
 //	authorization by key                                  documented  Options.Rules, Authorize
 //	  rules of clients without a user name: those for `*` assumed
+//	  {principal.clientId} only if it is the user name    assumed
 //	  {principal.attributes.x} is not known               –
 //	SCAN pattern [token], last page without a token       SDKs (beta) Variants.NoScan, ScanEmptyPage
 //	  order of bytes, page of 100, globs `*` `?` `[0-9]`  assumed     Options.ScanPage
@@ -127,6 +128,9 @@
 //	bad service-account token 0x87, other method 0x8C     assumed     Options.CheckToken, VerifyToken
 //	a token that ends cuts its connection                 documented  Login.Expires
 //	user name of a certificate's holder: its common name  documented
+//	  another user name in CONNECT: 0x86                  assumed
+//	without a login: no user name, whatever CONNECT says  assumed     Options.CheckLogin
+//	a client id in use by another user: CONNACK 0x85      assumed
 //	user name of a token's holder: its subject            assumed     Login.User
 //	re-authentication: AUTH 0x00, 0x18 or DISCONNECT      SDKs        Server.RefuseReauth
 //	WebSockets at the path /mqtt                          assumed     Options.WebSocket
@@ -134,13 +138,16 @@
 //	with Rules: without a rule no topic of the store      assumed     Options.Rules
 //	  only one's own below `clients/`; no wildcards over  assumed
 //	  those of others; other topics as before
+//	  nobody publishes below `clients/`: 0x87             assumed
+//	  another client's response topic: PUBACK 0x87        assumed
 //	wildcards in a response topic: DISCONNECT 0x82        MQTT 5
 //	CONNACK, PUBACK, DISCONNECT with other reasons        –           Server.RefuseConnect, Action
 //
 // A store that is attached to another broker ([Attach]) differs in what a client
 // cannot know or do:
 //
-//	whose request it is: `__srcId`, else the response topic
+//	whose request it is: `__srcId`, else the response topic; no answer if they differ
+//	whoever names another client in both can end its KEYNOTIFY, or use its rules
 //	registrations outlive the connection of the client
 //	a forbidden response topic gets no answer, and no DISCONNECT
 //	notifications want a subscription, replies and they are ordinary messages

@@ -61,6 +61,11 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		c.Disconnect(broker.TopicNameInvalid)
 		return broker.Success
 	}
+	if !s.mayReplyTo(c, p.ResponseTopic) {
+		s.request.read(c, p)
+		s.observeIgnored(s.request.Request, "a response topic that is not the client's")
+		return broker.NotAuthorized
+	}
 	// MQTT 3 has neither a response topic nor correlation data.
 	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
 		s.counts.Ignored++

@@ -24,6 +24,7 @@ func (s *Server) login(l *broker.Login) broker.Verdict {
 			return broker.Verdict{Code: reason, Text: "refused"}
 		}
 	}
+	name := commonName(l)
 	switch {
 	case l.Method != "" && l.Method != methodSAT: // MQTT 5, 4.12.0-1
 		return broker.Verdict{Code: broker.BadAuthMethod, Text: "the authentication method must be " + methodSAT}
@@ -31,17 +32,21 @@ func (s *Server) login(l *broker.Login) broker.Verdict {
 		return s.verify(l)
 	case s.opts.CheckLogin != nil && !s.opts.CheckLogin(l.Username, l.Password), s.opts.CheckLogin == nil && s.opts.VerifyToken != nil:
 		return broker.Verdict{Code: broker.BadLogin, Text: "bad username or password"}
+	case name != "" && l.Username != "" && l.Username != name:
+		return broker.Verdict{Code: broker.BadLogin, Text: "the user name is not the common name of the certificate"}
+	case name == "" && s.opts.CheckLogin != nil:
+		name = l.Username
 	}
-	return broker.Verdict{Username: certified(l)}
+	return broker.Verdict{Username: name}
 }
 
-// certified returns the user name of a client that presents a certificate and no user name: the
-// common name of the certificate (protocol.md 7.3).
-func certified(l *broker.Login) string {
-	if l.Username == "" && l.TLS != nil && len(l.TLS.VerifiedChains) > 0 {
-		return l.TLS.VerifiedChains[0][0].Subject.CommonName
+// commonName returns the common name of the client's verified certificate, or "" without one: it
+// is the user name (protocol.md 7.3).
+func commonName(l *broker.Login) string {
+	if l.TLS == nil || len(l.TLS.VerifiedChains) == 0 {
+		return ""
 	}
-	return ""
+	return l.TLS.VerifiedChains[0][0].Subject.CommonName
 }
 
 // authenticateAgain decides on a re-authentication (protocol.md 7.2).
@@ -55,7 +60,7 @@ func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 		}
 	}
 	if s.opts.VerifyToken == nil {
-		return broker.Verdict{}
+		return broker.Verdict{Username: l.Client.Username}
 	}
 	return s.verify(l)
 }
@@ -69,7 +74,7 @@ func (s *Server) verify(l *broker.Login) broker.Verdict {
 	}
 	s.update(func() { s.expireLogin(l.Client, login.Expires) })
 	if login.User == "" {
-		login.User = certified(l)
+		login.User = commonName(l)
 	}
 	return broker.Verdict{Username: login.User}
 }
@@ -98,6 +103,16 @@ func (s *Server) disconnected(c *broker.Client) {
 	s.observeConnection(observe.Disconnect, c, whyEnded(c.Ended()))
 	s.store.Disconnect(c.ID)
 	s.expireLogin(c, time.Time{})
+}
+
+// mayReplyTo reports whether a client may have replies published to a topic, which the store can
+// do and the client cannot. The broker's own topics are for nobody's replies; with rules, those of
+// other clients are not either.
+func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
+	if len(topic) == 0 {
+		return true
+	}
+	return topic[0] != '$' && rules(s.opts.Rules).allowTopic(c.ID, c.Username, string(topic), false)
 }
 
 // mayUse reports whether a client may use a topic.

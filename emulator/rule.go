@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,9 +18,19 @@ type Rule struct {
 	Read, Write bool   // GET, KEYNOTIFY, SCAN; SET, DEL, VDEL
 	// Keys is a pattern: `*` is any bytes, `?` one, `[0-9]` and `[abc]` one of those.
 	// {principal.clientId} and {principal.username} stand for the client's id and user name,
-	// literally.
+	// literally. A rule with the former is only for a client whose id is its user name, because
+	// no login proves any other id; one with either is not for clients without a name.
 	Keys string
 }
+
+// A RuleError is the error of a rule that cannot be used.
+type RuleError struct {
+	Rule Rule
+	Err  error
+}
+
+func (e *RuleError) Error() string { return fmt.Sprintf("rule %q: %v", e.Rule, e.Err) }
+func (e *RuleError) Unwrap() error { return e.Err }
 
 // The methods of a rule, as the broker's configuration calls them.
 const (
@@ -68,6 +79,23 @@ func (r Rule) check() error {
 	return nil
 }
 
+// checkProvable returns an error for a rule that is for a name which no login proves.
+func (o *Options) checkProvable(r Rule) error {
+	certificates := o.TLS != nil && o.TLS.ClientAuth >= tls.VerifyClientCertIfGiven
+	_, known := o.Users[r.User]
+	switch {
+	case certificates, o.VerifyToken != nil, o.Users == nil && o.CheckLogin != nil, r.User == anybody && !strings.Contains(r.Keys, "{"):
+		return nil
+	case o.Users == nil && r.User == anybody:
+		return errors.New("no client has a proven name for the braces: there is no login with names")
+	case o.Users == nil:
+		return fmt.Errorf("nobody can prove to be %q: there is no login with names", r.User)
+	case r.User != anybody && !known:
+		return fmt.Errorf("nobody can prove to be %q, who is not among the users", r.User)
+	}
+	return nil
+}
+
 // String returns the rule in the form that [ParseRule] reads.
 func (r Rule) String() string {
 	method := methodRead
@@ -84,7 +112,10 @@ func (r Rule) isFor(username string) bool { return r.User == anybody || r.User =
 
 // allows reports whether the rule allows a client to read or write a key.
 func (r Rule) allows(clientID, username, key string, write bool) bool {
-	if !r.isFor(username) || write && !r.Write || !write && !r.Read {
+	switch {
+	case !r.isFor(username), write && !r.Write, !write && !r.Read,
+		username == "" && strings.Contains(r.Keys, principalUser),
+		(username == "" || clientID != username) && strings.Contains(r.Keys, principalClient):
 		return false
 	}
 	return store.MatchGlob([]byte(principals(r.Keys, quoteGlob(clientID), quoteGlob(username))), []byte(key))
@@ -107,9 +138,10 @@ func (rs rules) allowKey(clientID, username, key string, write bool) bool {
 }
 
 // allowTopic reports whether a client may publish to a topic (write), or subscribe to a filter. A
-// client for which there is a rule may use the request topic, and the topics of its own client
-// id. Nobody may use another client's topics. Rules say nothing about an application's own
-// topics (assumed).
+// client for which there is a rule may publish requests, and subscribe to the topics of its own
+// client id. Only the store publishes to topics of clients: whatever a client retains on its own
+// would wait for the next client with its id. Rules say nothing about an application's own topics
+// (assumed).
 func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	if len(rs) == 0 {
 		return true
@@ -123,7 +155,7 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	case write && topic == wire.RequestTopic:
 		return known
 	case write:
-		return !strings.HasPrefix(topic+"/", notifyTopics)
+		return first != "clients"
 	case first == "statestore", first == "+", first == "#":
 		return false // requests, and replies and notifications to others
 	case first != "clients":
@@ -132,8 +164,19 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	if own, found := strings.CutPrefix(topic, notifyTopics); found {
 		return known && strings.HasPrefix(own+"/", hexID(clientID)+"/")
 	}
-	plain := !strings.ContainsAny(clientID, "+#") && strings.HasPrefix(rest, clientID+"/")
-	return known && (plain || strings.HasPrefix(rest, hexID(clientID)+"/"))
+	level, rest, _ := strings.Cut(rest, "/")
+	return known && (level == hexID(clientID) || level == clientID && isPlain(clientID, rest))
+}
+
+// isPlain reports whether clients/ID/REST are topics of the client with that id alone. The id must
+// be a label, and those of another client may have it in hexadecimal before statestore/.
+func isPlain(clientID, rest string) bool {
+	if strings.ContainsAny(clientID, "+#/") {
+		return false
+	}
+	other, err := hex.DecodeString(clientID)
+	first, _, _ := strings.Cut(rest, "/")
+	return err != nil || hexID(string(other)) != clientID || !slices.Contains([]string{"statestore", "+", "#"}, first)
 }
 
 // notifyTopics is the common prefix of all notification topics (protocol.md 1.1).

@@ -95,19 +95,28 @@ func FuzzPrincipal(f *testing.F) {
 	f.Add("{principal.username}", "u")
 	f.Fuzz(func(t *testing.T, clientID, key string) {
 		r := emulator.Rule{User: "*", Read: true, Keys: "{principal.clientId}"}
-		if got := emulator.MatchRule(r, clientID, "u", key, false); got != (clientID == key) {
+		if got := emulator.MatchRule(r, clientID, clientID, key, false); got != (clientID == key && key != "") {
 			t.Errorf("client %q, key %q: %t", clientID, key, got)
+		}
+		if emulator.MatchRule(r, clientID, clientID+"2", key, false) {
+			t.Errorf("another user has the keys of client %q", clientID)
 		}
 	})
 }
 
+// as logs in with a password that trusting accepts.
 func as(user string) func(*packets.Connect) {
 	return func(p *packets.Connect) { p.UsernameFlag, p.Username = true, user }
 }
 
+// trusting returns options with rules, and with a login that any user passes.
+func trusting(rules []emulator.Rule) emulator.Options {
+	return emulator.Options{Rules: rules, CheckLogin: func(string, []byte) bool { return true }}
+}
+
 func TestRules(t *testing.T) {
-	s := emulator.Start(t, emulator.Options{Rules: parseRules(t,
-		"ann:ReadWrite:colors/*", "ann:Read:number[0-9]", "ann:Write:char?", "bob:ReadWrite:{principal.clientId}/*", "*:Read:public")})
+	s := emulator.Start(t, trusting(parseRules(t,
+		"ann:ReadWrite:colors/*", "ann:Read:number[0-9]", "ann:Write:char?", "bob:ReadWrite:{principal.clientId}/*", "*:Read:public")))
 	ann := connect(t, s, "a", as("ann"))
 	ann.do("SET colors/red 1", "+OK")
 	ann.do("GET colors/red", "$1\r\n1")
@@ -123,9 +132,11 @@ func TestRules(t *testing.T) {
 	ann.do("KEYNOTIFY number1 STOP", "+OK")
 	ann.do("GET public", "$-1")
 	ann.do("SET public 1", "-ERR not authorized")
-	bob := connect(t, s, "b*", as("bob"))
-	bob.do("SET b*/1 1", "+OK")
-	bob.do("SET bb/1 1", "-ERR not authorized")
+	bob := connect(t, s, "bob", as("bob"))
+	bob.do("SET bob/1 1", "+OK")
+	bob.do("SET bobby/1 1", "-ERR not authorized")
+	// A client id that is not the user name is nobody's.
+	connect(t, s, "other", as("bob")).do("SET other/1 1", "-ERR not authorized")
 	// Whoever has no name has the rules for everybody.
 	nobody := connect(t, s, "n")
 	nobody.do("GET public", "$-1")
@@ -133,7 +144,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestRulesForTopics(t *testing.T) {
-	s := emulator.Start(t, emulator.Options{Rules: parseRules(t, "ann:Read:x")})
+	s := emulator.Start(t, trusting(parseRules(t, "ann:Read:x")))
 	subscribe := func(c *client, filter, want string) {
 		t.Helper()
 		c.send(&packets.Subscribe{PacketID: c.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: filter, QoS: 1}}})

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -31,8 +32,12 @@ type Options struct {
 	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
 
+	// A client has the user name that its login proves: with Users or CheckLogin the one in
+	// CONNECT, with a certificate its common name, with a token its subject. Without a login it
+	// has none, whatever CONNECT says.
+
 	Users      map[string]string                           // user name to password; nil: anybody
-	CheckLogin func(username string, password []byte) bool // in place of Users
+	CheckLogin func(username string, password []byte) bool // checks the passwords of Users; without Users it may accept any user
 	CheckToken func(token []byte) bool                     // service-account tokens (K8S-SAT); nil: any
 	// VerifyToken takes the place of CheckToken for tokens that name a user and expire, such as
 	// those of an [Issuer]. now is the store's clock.
@@ -160,6 +165,11 @@ func New(opts Options) (*Server, error) {
 // complete sets the defaults, and CheckLogin, VerifyToken and Authorize from the options that
 // they stand for.
 func (o *Options) complete() error {
+	for _, r := range o.Rules {
+		if err := cmp.Or(r.check(), o.checkProvable(r)); err != nil {
+			return &RuleError{r, err}
+		}
+	}
 	if o.Listen == "" {
 		o.Listen = defaultListen
 	}
@@ -175,11 +185,6 @@ func (o *Options) complete() error {
 				return Login{}, errors.New("the token is not known")
 			}
 			return Login{}, nil
-		}
-	}
-	for _, r := range o.Rules {
-		if err := r.check(); err != nil {
-			return fmt.Errorf("rule %q: %w", r, err)
 		}
 	}
 	if all, authorize := rules(o.Rules), o.Authorize; len(all) > 0 {

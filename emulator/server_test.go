@@ -385,7 +385,11 @@ func TestUsers(t *testing.T) {
 		}
 		c.ended()
 	}
-	connect(t, s, "c", login("ann", "secret")).do("SET k v", "+OK")
+	ann := connect(t, s, "c", login("ann", "secret"))
+	ann.do("SET k v", "+OK")
+	ann.send(&packets.Disconnect{Properties: &packets.Properties{}})
+	ann.ended()
+	await(t, s, func(st emulator.State) bool { return st.Clients == 0 })
 	c := connect(t, s, "c", login("bob", "other"))
 	c.do("SET k v", "-ERR not authorized")
 	c.do("GET k", "$1\r\nv")

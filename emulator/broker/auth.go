@@ -9,7 +9,7 @@ import (
 // A Login holds a client's credentials.
 type Login struct {
 	ClientID string
-	Username string
+	Username string // in CONNECT; nothing proves it yet
 	Password []byte // nil: none
 
 	// Enhanced authentication (MQTT 5, 4.12). Method is empty if there is none. Data comes
@@ -34,7 +34,7 @@ type Verdict struct {
 	Code     byte
 	Text     string // Reason String
 	Data     []byte // Authentication Data
-	Username string // the client's name from now on; empty: the one in CONNECT
+	Username string // the name that the login proved; empty: none
 }
 
 // authenticate calls Options.Login, without the lock, and acts on the verdict.
@@ -64,11 +64,9 @@ func (c *Client) authenticate() *Error {
 		}
 		return c.refuse(v)
 	}
-	c.Username = c.login.Username
-	if v.Username != "" {
-		c.Username = v.Username
-	}
+	c.Username = v.Username
 	if c.login.Again {
+		c.session.user = v.Username // who proved to be both users
 		c.sendAuth(Success, v.Data)
 		return nil
 	}

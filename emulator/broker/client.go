@@ -14,8 +14,8 @@ type Client struct {
 	// ID, Username and Version are fixed when the client is connected, except for the user
 	// name, which an AUTH may change.
 	ID       string
-	Username string
-	Version  byte // of MQTT: 5, or 4 for 3.1.1
+	Username string // that the login proved, see [Verdict]; empty: none
+	Version  byte   // of MQTT: 5, or 4 for 3.1.1
 
 	// Value is for the broker's owner.
 	Value any

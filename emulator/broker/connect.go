@@ -148,11 +148,17 @@ func (c *Client) refuse(v Verdict) *Error {
 }
 
 // openSession gives a client its session, after the connection that had it ended
-// [MQTT-3.1.4-3].
+// [MQTT-3.1.4-3]. Another user's session is refused, whether its client is connected or away.
 func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
-	for other := b.Client(c.ID); other != nil; other = b.Client(c.ID) {
-		other.takeOver()
+	for s := b.sessions[c.ID]; s != nil; s = b.sessions[c.ID] {
+		if s.user != c.Username {
+			return c.refuse(Verdict{Code: InvalidClientID, Text: "the client id is in use by another user"})
+		}
+		if s.client == nil {
+			break
+		}
+		s.client.takeOver()
 		if c.isClosing() {
 			return nil
 		}
@@ -190,7 +196,7 @@ func (c *Client) openSession(v Verdict) *Error {
 		connack[0] = 1 // session present
 		s.resume()
 	} else {
-		s = b.newSession(c.ID)
+		s = b.newSession(c.ID, c.Username)
 	}
 	s.client, c.session = c, s
 	switch {

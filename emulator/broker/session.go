@@ -9,6 +9,7 @@ import (
 type session struct {
 	b      *Broker
 	id     string
+	user   string  // whose login made the session; nobody else may use it
 	client *Client // nil: away
 	expiry uint32  // in seconds; 0: the session ends with the connection
 	subs   map[string]*subscription
@@ -26,8 +27,8 @@ type session struct {
 // neverExpires is a Session Expiry Interval (MQTT 5, 3.1.2.11.2).
 const neverExpires = math.MaxUint32
 
-func (b *Broker) newSession(id string) *session {
-	s := &session{b: b, id: id, subs: make(map[string]*subscription), received: make(map[uint16]struct{})}
+func (b *Broker) newSession(id, user string) *session {
+	s := &session{b: b, id: id, user: user, subs: make(map[string]*subscription), received: make(map[uint16]struct{})}
 	b.sessions[id] = s
 	b.charge(sessionOverhead + len(id))
 	return s

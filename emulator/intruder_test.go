@@ -1,0 +1,256 @@
+package emulator_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// These tests are intruders: each tries to get what a login does not give it.
+
+// clientCertificates returns the configuration of a server, and one for clients with a name.
+func clientCertificates(t *testing.T) (server *tls.Config, client func(name string) *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	sign := func(template *x509.Certificate) tls.Certificate {
+		der, err := x509.CreateCertificate(rand.Reader, template, ca, &key.PublicKey, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	}
+	signed := sign(ca)
+	root, err := x509.ParseCertificate(signed.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(root)
+	server = &tls.Config{Certificates: []tls.Certificate{signed}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+	return server, func(name string) *tls.Config {
+		leaf := &x509.Certificate{
+			SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		}
+		return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{sign(leaf)}}
+	}
+}
+
+func TestUserNameDoesNotOverrideCertificate(t *testing.T) {
+	server, certified := clientCertificates(t)
+	s := emulator.Start(t, emulator.Options{TLS: server, Rules: parseRules(t, "admin:ReadWrite:*", "client:Read:public")})
+	connect := func(name, id string, change ...func(*packets.Connect)) (*client, byte) {
+		conn, err := tls.Dial("tcp", s.Addr().String(), certified(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		c := &client{t: t, conn: conn, id: id}
+		return c, c.hello(change...).ReasonCode
+	}
+	if _, code := connect("client", "a", as("admin")); code != 0x86 {
+		t.Errorf("client as admin: CONNACK %#x, want 0x86", code)
+	}
+	for _, change := range []func(*packets.Connect){func(*packets.Connect) {}, as("client")} {
+		c, code := connect("client", "a", change)
+		if code != 0 {
+			t.Fatalf("CONNACK %#x", code)
+		}
+		c.subscribe(c.responseTopic(), 1)
+		c.do("SET k v", "-ERR not authorized")
+		c.do("GET public", "$-1")
+	}
+	// A certificate without a name proves none.
+	c, code := connect("", "b", as("admin"))
+	if code != 0 {
+		t.Fatalf("CONNACK %#x", code)
+	}
+	c.ask("GET public")
+	c.expect("PUBACK 0x87")
+}
+
+func TestUserNameWithoutLogin(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{
+		Rules:     parseRules(t, "*:ReadWrite:public"),
+		Authorize: func(_, user, _ string, _ bool) bool { return user == "" },
+	})
+	c := connect(t, s, "a", as("admin"))
+	c.do("GET public", "$-1")
+	c.do("GET k", "-ERR not authorized")
+}
+
+// TestTokenOfAnotherUser: a client that shows another user's token is that user, and its session
+// is that user's.
+func TestTokenOfAnotherUser(t *testing.T) {
+	i := newIssuer(t)
+	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Rules: parseRules(t, "ann:ReadWrite:a", "bob:ReadWrite:b")})
+	token := func(user string) string {
+		text, err := i.Issue(user, s.Now(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	c := connect(t, s, "c", withToken(token("ann")))
+	c.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(token("bob"))}})
+	if auth, ok := c.receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0 {
+		t.Fatalf("got %v, want AUTH 0x00", auth)
+	}
+	c.do("GET a", "-ERR not authorized")
+	c.do("GET b", "$-1")
+	if ack := dial(t, s, "c").hello(withToken(token("ann"))); ack.ReasonCode != 0x85 {
+		t.Errorf("ann takes over from bob: CONNACK %#x", ack.ReasonCode)
+	}
+}
+
+// TestRuleForUnprovenName: a rule that nobody could use is a mistake.
+func TestRuleForUnprovenName(t *testing.T) {
+	for rule, want := range map[string]string{
+		"ann:Read:*":                    `nobody can prove to be "ann"`,
+		"*:Read:{principal.username}/*": "no client has a proven name",
+		"*:Read:{principal.clientId}/*": "no client has a proven name",
+		"*:Read:*":                      "",
+	} {
+		s, err := emulator.New(emulator.Options{Rules: parseRules(t, rule)})
+		if err == nil {
+			s.Close()
+		}
+		ruleErr, ok := errors.AsType[*emulator.RuleError](err)
+		if ok != (want != "") || ok && !strings.Contains(ruleErr.Error(), want) {
+			t.Errorf("%s: %v, want %q", rule, err, want)
+		}
+	}
+	users := map[string]string{"ann": "secret"}
+	if s, err := emulator.New(emulator.Options{Users: users, Rules: parseRules(t, "ann:Read:*", "eve:Read:*")}); err == nil {
+		s.Close()
+		t.Error("a rule for eve, who is not a user")
+	}
+}
+
+// TestNobodyHasNoPrincipal: braces never stand for an empty name.
+func TestNobodyHasNoPrincipal(t *testing.T) {
+	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:{principal.username}*", "*:ReadWrite:{principal.clientId}/*")))
+	c := connect(t, s, "ann")
+	c.do("GET k", "-ERR not authorized")
+	c.do("GET ann/k", "-ERR not authorized")
+	connect(t, s, "eve", as("bob")).do("GET eve/k", "-ERR not authorized")
+}
+
+// TestSessionOfAnotherUser: a client id gives nobody the session of another user, while its client
+// is connected and while it is away.
+func TestSessionOfAnotherUser(t *testing.T) {
+	s := emulator.Start(t, trusting(nil))
+	keep := func(p *packets.Connect) {
+		remember(p)
+		p.WillFlag, p.WillTopic, p.WillMessage, p.WillQOS = true, "wills", []byte("ann is gone"), 1
+		p.WillProperties = &packets.Properties{}
+	}
+	heir := connect(t, s, "heir", as("heir"))
+	heir.subscribe("wills", 1)
+	ann := connect(t, s, "a", as("ann"), keep)
+	ann.subscribe("news", 1)
+	intrude := func(user string) {
+		t.Helper()
+		for _, clean := range []bool{true, false} {
+			c := dial(t, s, "a")
+			if ack := c.hello(as(user), keep, func(p *packets.Connect) { p.CleanStart = clean }); ack.ReasonCode != 0x85 || ack.SessionPresent {
+				t.Errorf("%q: CONNACK %#x, want 0x85", user, ack.ReasonCode)
+			}
+			c.ended()
+		}
+	}
+	intrude("bob")
+	intrude("")
+	ann.do("GET k", "$-1") // she is still connected
+	ann.conn.Close()
+	heir.expect("PUBLISH wills q1 ann is gone")
+	heir.send(&packets.Publish{Topic: "news", QoS: 1, PacketID: heir.packetID(), Payload: []byte("for ann"), Properties: &packets.Properties{}})
+	heir.expect("PUBACK 0x00")
+	intrude("bob")
+	again := dial(t, s, "a")
+	if ack := again.hello(as("ann"), keep); ack.ReasonCode != 0 || !ack.SessionPresent {
+		t.Fatalf("CONNACK %#x, session present: %t", ack.ReasonCode, ack.SessionPresent)
+	}
+	again.expect("PUBLISH news q1 for ann")
+	again.send(&packets.Disconnect{ReasonCode: 0, Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(0))}})
+	again.ended()
+	await(t, s, func(st emulator.State) bool { return st.Clients == 1 })
+	if ack := dial(t, s, "a").hello(as("bob")); ack.ReasonCode != 0 || ack.SessionPresent {
+		t.Errorf("after the session: CONNACK %#x", ack.ReasonCode)
+	}
+}
+
+// TestForgedReplies: nobody but the store publishes to the topics of clients.
+func TestForgedReplies(t *testing.T) {
+	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:*")))
+	ann := connect(t, s, "a", as("ann"))
+	eve := connect(t, s, "eve", as("eve"))
+	for _, topic := range []string{
+		ann.responseTopic(), "clients/61/statestore/v1/x", "clients/a", "clients/eve/response",
+		notifyPrefix + "61/command/notify/78", notifyPrefix + "657665/command/notify/78",
+	} {
+		for _, retain := range []bool{false, true} {
+			eve.send(&packets.Publish{Topic: topic, QoS: 1, Retain: retain, PacketID: eve.packetID(), Payload: []byte("+OK"), Properties: &packets.Properties{}})
+			eve.expect("PUBACK 0x87")
+		}
+		will := func(p *packets.Connect) {
+			p.WillFlag, p.WillTopic, p.WillMessage, p.WillProperties = true, topic, []byte("+OK"), &packets.Properties{}
+		}
+		if ack := dial(t, s, "w").hello(as("eve"), will); ack.ReasonCode != 0x87 {
+			t.Errorf("a will to %s: CONNACK %#x, want 0x87", topic, ack.ReasonCode)
+		}
+	}
+	// Nor can the store be made to do it.
+	for _, topic := range []string{ann.responseTopic(), "clients/61/statestore/v1/x", "$SYS/broker/version"} {
+		p := eve.publication("GET", "k")
+		p.Properties.ResponseTopic = topic
+		eve.send(p)
+		eve.expect("PUBACK 0x87")
+	}
+	ann.do("GET k", "$-1") // she got nothing before
+}
+
+// TestTopicsOfSimilarIDs: one client's id in hexadecimal, or the first level of it, is not the
+// other's.
+func TestTopicsOfSimilarIDs(t *testing.T) {
+	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:*")))
+	for _, test := range []struct{ id, filter, want string }{
+		{"61", "clients/61/statestore/v1/x", "SUBACK 135"}, // of client a
+		{"61", "clients/61/#", "SUBACK 135"},
+		{"61", "clients/61/+/v1/x", "SUBACK 135"},
+		{"61", "clients/61/services/#", "SUBACK 1"},
+		{"61", "clients/3631/#", "SUBACK 1"},
+		{"a/b", "clients/a/b/services/x", "SUBACK 135"}, // of client a
+		{"a/b", "clients/612F62/#", "SUBACK 1"},
+		{"6G", "clients/6G/#", "SUBACK 1"},
+	} {
+		c := dial(t, s, test.id)
+		c.hello(as("eve"))
+		c.send(&packets.Subscribe{PacketID: c.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: test.filter, QoS: 1}}})
+		if got := c.describe(c.receive()); got != test.want {
+			t.Errorf("%s subscribes to %s: %s, want %s", test.id, test.filter, got, test.want)
+		}
+		c.send(&packets.Disconnect{Properties: &packets.Properties{}})
+		c.ended()
+	}
+}
