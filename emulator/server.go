@@ -26,6 +26,7 @@ type Options struct {
 	// net.Pipe the server also runs in virtual time (testing/synctest). The server closes it.
 	Listener  net.Listener
 	WebSocket string      // host:port to listen for WebSockets on; "": none
+	Origins   []string    // of web pages that may use WebSocket, see [broker.Options]
 	Redis     string      // host:port to listen for Redis clients on; "": none
 	TLS       *tls.Config // of all listeners; nil: plain TCP
 
@@ -135,7 +136,7 @@ func New(opts Options) (*Server, error) {
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
-		Refuse: opts.RefuseFilters, Limits: opts.Limits, Version: "sscli emulator", Log: opts.Log,
+		Refuse: opts.RefuseFilters, Origins: opts.Origins, Limits: opts.Limits, Version: "sscli emulator", Log: opts.Log,
 	}
 	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {
 		b.Authorize = s.mayUse

@@ -26,6 +26,10 @@ type Options struct {
 	// strings.
 	Refuse []string
 
+	// Origins lists the origins of web pages that may connect to a WebSocket, such as
+	// https://dashboard.example, beside those of the listener's own address.
+	Origins []string
+
 	// Topic is the topic of Handle. Messages to it are not retained and reach no subscriber. A
 	// will to it is dropped.
 	Topic string

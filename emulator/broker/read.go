@@ -32,7 +32,7 @@ func (b *Broker) serveConn(nc net.Conn, path string) {
 		c.tls, c.raw = t, t.NetConn()
 	}
 	if path != "" {
-		c.ws = &webSocket{webSocketConn: &webSocketConn{Conn: nc, goOn: c.readTimedOut}, path: path}
+		c.ws = &webSocket{webSocketConn: &webSocketConn{Conn: nc, goOn: c.readTimedOut}, path: path, origins: b.opts.Origins}
 		c.nc, c.fast = c.ws, nil
 	}
 	c.wake.L = &b.mu

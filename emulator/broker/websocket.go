@@ -2,13 +2,18 @@ package broker
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +26,7 @@ import (
 type webSocket struct {
 	*webSocketConn
 	path    string
+	origins []string                       // see Options.Origins
 	ws      atomic.Pointer[websocket.Conn] // nil: before the upgrade
 	message io.Reader                      // nil: between messages
 }
@@ -140,11 +146,13 @@ func (w *webSocket) upgrade() error {
 	}
 	upgrader := websocket.Upgrader{
 		Subprotocols: []string{"mqtt"}, // [MQTT-6.0.0-4]
-		CheckOrigin:  func(*http.Request) bool { return true },
+		CheckOrigin:  w.allowsOrigin,
 		Error:        func(http.ResponseWriter, *http.Request, int, error) {},
 	}
 	ws, err := upgrader.Upgrade(&hijacker{conn: w.webSocketConn, in: in}, r, nil)
 	switch {
+	case !w.allowsOrigin(r):
+		return w.refuse("403 Forbidden", "", fmt.Errorf("a web page of another origin, %.64q", r.Header.Get("Origin")))
 	case err != nil && r.Header.Get("Upgrade") != "" && r.Header.Get("Sec-Websocket-Version") != "13":
 		return w.refuse("426 Upgrade Required", "Sec-WebSocket-Version: 13\r\n", err)
 	case err != nil:
@@ -156,6 +164,27 @@ func (w *webSocket) upgrade() error {
 	})
 	w.ws.Store(ws)
 	return nil
+}
+
+// allowsOrigin reports whether a web page of the request's Origin may connect. A page of the
+// listener's own address may, and programs, which send no Origin. The request's Host proves nothing:
+// a page can choose the name under which its browser reaches this address.
+func (w *webSocket) allowsOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || slices.ContainsFunc(w.origins, func(allowed string) bool { return strings.EqualFold(allowed, origin) }) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil {
+		return false
+	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	local, ok := w.LocalAddr().(*net.TCPAddr)
+	if !ok || port != strconv.Itoa(local.Port) {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return local.IP.Equal(ip) || local.IP.IsLoopback() && (ip.IsLoopback() || u.Hostname() == "localhost")
 }
 
 // refuse answers a request with an HTTP status, and returns the error for the log.

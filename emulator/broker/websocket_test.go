@@ -19,13 +19,13 @@ import (
 )
 
 // startWebSocket returns the URL of a broker that listens for WebSockets.
-func startWebSocket(t testing.TB) (s *server, url string) {
+func startWebSocket(t testing.TB, origins ...string) (s *server, url string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = start(t, broker.Options{})
+	s = start(t, broker.Options{Origins: origins})
 	s.ServeWebSocket(ln, "/mqtt")
 	return s, "ws://" + ln.Addr().String() + "/mqtt"
 }
@@ -282,4 +282,39 @@ func TestWebSocketPings(t *testing.T) {
 	s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
 	conn.Close()
 	<-stopped
+}
+
+// TestWebSocketOrigins: a page of another site may not use the browser of somebody who can reach
+// the broker, not even under a name that the site has given to the broker's address.
+func TestWebSocketOrigins(t *testing.T) {
+	_, url := startWebSocket(t, "https://dashboard.example")
+	address := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/mqtt")
+	_, port, _ := net.SplitHostPort(address)
+	for origin, allowed := range map[string]bool{
+		"":                                true,
+		"http://" + address:               true,
+		"http://localhost:" + port:        true,
+		"https://Dashboard.example":       true,
+		"http://dashboard.example":        false,
+		"https://dashboard.example:8443":  false,
+		"http://evil.example":             false,
+		"http://evil.example:" + port:     false,
+		"http://127.0.0.1":                false,
+		"http://127.0.0.1:1":              false,
+		"http://127.0.0.1.evil.example:1": false,
+		"null":                            false,
+		"http://%zz":                      false,
+	} {
+		header := http.Header{"Host": {"evil.example:" + port}}
+		if origin != "" {
+			header.Set("Origin", origin)
+		}
+		ws, response, err := websocket.DefaultDialer.Dial(url, header)
+		if err == nil {
+			ws.Close()
+		}
+		if (err == nil) != allowed || !allowed && (response == nil || response.StatusCode != http.StatusForbidden) {
+			t.Errorf("origin %q: %v, %v, want %t", origin, err, response, allowed)
+		}
+	}
 }

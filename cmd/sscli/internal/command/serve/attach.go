@@ -27,7 +27,7 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if len(args) > 0 {
 		return fault.Usagef("--attach together with a command: want one of them")
 	}
-	refused := []string{"listen", "listen-client-ca", "ws", "sat-tokens", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter"}
+	refused := []string{"listen", "listen-client-ca", "ws", "ws-origin", "no-login", "sat-tokens", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter"}
 	if !redis {
 		refused = append(refused, "listen-cert", "listen-key", "self-signed", "users")
 	}

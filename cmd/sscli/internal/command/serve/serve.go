@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -19,7 +18,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 	"github.com/sscli/sscli/emulator"
@@ -29,8 +27,9 @@ import (
 type serveFlags struct {
 	listen, cert, key, clientCA config.Text
 	selfSigned                  config.Text
-	ws, users, tokens           config.Text
-	allow                       []string
+	ws                          config.Text
+	wsOrigins                   []string
+	login                       loginFlags
 	sat                         satFlags
 	redis                       redisFlags
 	skew, latency               string
@@ -63,7 +62,11 @@ before it expires.
 with * ? and [0-9], in which {principal.clientId} and {principal.username} stand for the
 client. USER is a name of --users, the common name of a client certificate, the subject
 of a token, or * for every client, also one without a name. With rules, a request that
-no rule allows is refused; without rules, none is.
+no rule allows is refused; without rules, none is. {principal.clientId} stands only for
+an id that is the user name, because anybody can choose any other.
+
+An address of --listen or --ws that is not loopback requires a login: --users,
+--sat-audience, --sat-tokens or --listen-client-ca. --no-login lets anybody in.
 
 --redis lets Redis clients use the same store: strings, transactions, pub/sub and keyspace
 notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is its URL. A user of
@@ -135,9 +138,8 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.key, "listen-key", "PEM `FILE` with the key of --listen-cert")
 	fs.Var(&f.clientCA, "listen-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
 	fs.Var(&f.ws, "ws", "`HOST:PORT` to listen on for WebSockets too, at the path /mqtt")
-	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
-	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be given several times")
-	fs.Var(&f.tokens, "sat-tokens", "`FILE` of the service-account tokens with which clients may connect: one a line")
+	fs.StringArrayVar(&f.wsOrigins, "ws-origin", nil, "`ORIGIN` of web pages that may connect to --ws, such as https://dashboard.example; may be given several times")
+	f.login.bind(fs)
 	f.sat.bind(fs)
 	f.redis.bind(fs)
 	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
@@ -155,7 +157,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 
 // options returns the options of the emulator.
 func (f serveFlags) options() (emulator.Options, error) {
-	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: f.maxPacket},
+	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: f.maxPacket},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
 	var err error
 	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
@@ -167,13 +169,6 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if o.Latency < 0 {
 		return o, fault.Usagef("--latency %s: must not be negative", f.latency)
 	}
-	for _, text := range f.allow {
-		rule, err := emulator.ParseRule(text)
-		if err != nil {
-			return o, fault.Usagef("--allow %.64q: %w", text, err)
-		}
-		o.Rules = append(o.Rules, rule)
-	}
 	if o.Data, err = f.data.options(); err != nil {
 		return o, err
 	}
@@ -183,21 +178,14 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if err := f.certificates(&o); err != nil {
 		return o, err
 	}
-	if f.users != "" {
-		users, err := passwd.Read(string(f.users))
-		if err != nil {
-			return o, &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
-		}
-		o.CheckLogin = users.Check
+	if err := f.login.apply(&o); err != nil {
+		return o, err
 	}
-	if f.tokens != "" {
-		tokens, err := readTokens(string(f.tokens))
-		if err != nil {
-			return o, fault.Usagef("--sat-tokens: %w", err)
-		}
-		o.CheckToken = tokens.check
+	login := f.login.users != "" || f.login.tokens != "" || f.sat.audience != "" || f.clientCA != ""
+	if err := f.login.checkListeners(login, f.listen, f.ws); err != nil {
+		return o, err
 	}
-	return o, f.redis.check(f.users != "" || f.tokens != "" || f.sat.audience != "" || f.clientCA != "")
+	return o, f.redis.check(login)
 }
 
 // certificates sets the certificate that the server presents and, with --listen-client-ca, the CA
@@ -262,6 +250,9 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	server, err := emulator.New(o)
 	if fault.IsA[*emulator.DataError](err) {
 		return dataError(err)
+	}
+	if rule, ok := errors.AsType[*emulator.RuleError](err); ok {
+		return ruleError(rule)
 	}
 	if err != nil {
 		hint := "another --listen, such as 127.0.0.1:0 for any free port"

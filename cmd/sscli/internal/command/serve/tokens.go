@@ -59,7 +59,7 @@ func (f satFlags) check(all serveFlags, child bool) error {
 		}
 		return nil
 	}
-	if all.tokens != "" {
+	if all.login.tokens != "" {
 		return fault.Usagef("--sat-audience together with --sat-tokens: want one of them")
 	}
 	if f.out == "" && f.key == "" && all.selfSigned == "" && !child {

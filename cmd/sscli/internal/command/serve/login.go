@@ -1,0 +1,83 @@
+package serve
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
+	"github.com/sscli/sscli/emulator"
+)
+
+// loginFlags say who may connect, and what they may do.
+type loginFlags struct {
+	users, tokens config.Text
+	allow         []string
+	none          bool
+}
+
+func (f *loginFlags) bind(fs *pflag.FlagSet) {
+	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
+	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be given several times")
+	fs.Var(&f.tokens, "sat-tokens", "`FILE` of the service-account tokens with which clients may connect: one a line")
+	fs.BoolVar(&f.none, "no-login", false, "allow clients without a login on an address of --listen or --ws that is not loopback")
+}
+
+func (f loginFlags) apply(o *emulator.Options) error {
+	for _, text := range f.allow {
+		rule, err := emulator.ParseRule(text)
+		if err != nil {
+			return fault.Usagef("--allow %.64q: %w", text, err)
+		}
+		o.Rules = append(o.Rules, rule)
+	}
+	if f.users != "" {
+		users, err := passwd.Read(string(f.users))
+		if err != nil {
+			return &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
+		}
+		o.Users, o.CheckLogin = users, users.Check
+	}
+	if f.tokens != "" {
+		tokens, err := readTokens(string(f.tokens))
+		if err != nil {
+			return fault.Usagef("--sat-tokens: %w", err)
+		}
+		o.CheckToken = tokens.check
+	}
+	return nil
+}
+
+// checkListeners returns a usage error for a port that anybody could use. login says that clients
+// must log in.
+func (f loginFlags) checkListeners(login bool, listen, ws config.Text) error {
+	if f.none && login {
+		return fault.Usagef("--no-login together with a login: want one or the other")
+	}
+	for _, l := range []struct {
+		flag    string
+		address config.Text
+	}{{"--listen", listen}, {"--ws", ws}} {
+		loopback, err := config.IsLoopback(string(l.address))
+		if loopback || err != nil || login || f.none { // the listener reports an address that is no HOST:PORT
+			continue
+		}
+		return &fault.UsageError{
+			Err:  fmt.Errorf("%s %s: anybody who reaches that address could use the store", l.flag, l.address),
+			Hint: "--users FILE, or --no-login to let anybody in",
+		}
+	}
+	return nil
+}
+
+// ruleError returns the usage error of a rule that is for nobody.
+func ruleError(e *emulator.RuleError) error {
+	hint := "--users FILE with a line for that user"
+	if strings.Contains(e.Rule.User, ":") {
+		hint = "--sat-audience for service-account tokens"
+	}
+	return &fault.UsageError{Err: fmt.Errorf("--allow %q: %w", e.Rule, e.Err), Hint: hint}
+}
