@@ -72,13 +72,14 @@ client/mqtt          client/internal/idtable
 client/wait
 client               client/internal/idtable client/mqtt client/wait client/wire
 observe
+internal/admission
 internal/glob
 socket
-emulator/broker      socket
+emulator/broker      internal/admission socket
 emulator/store       client/wire internal/glob observe
 emulator/disk
 redis                internal/glob observe socket
-emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store observe redis
+emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis
 format               observe
 repl                 format
 
@@ -220,6 +221,7 @@ func TestLayers(t *testing.T) {
 		repl     = module + "/repl"
 		socket   = module + "/socket"
 		glob     = module + "/internal/glob"
+		admit    = module + "/internal/admission"
 		observe  = module + "/observe"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
@@ -274,8 +276,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
-		{"broker stands on the standard library, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
-			func(i string) bool { return !isStd(i) && i != socket && i != btree && i != websocket }},
+		{"broker stands on the standard library, admission, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
+			func(i string) bool { return !isStd(i) && i != admit && i != socket && i != btree && i != websocket }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,

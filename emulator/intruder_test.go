@@ -254,3 +254,32 @@ func TestTopicsOfSimilarIDs(t *testing.T) {
 		c.ended()
 	}
 }
+
+// TestGuessedPasswords: the more logins of an address fail, the slower the next ones are.
+func TestGuessedPasswords(t *testing.T) {
+	checks := 0
+	s := emulator.Start(t, emulator.Options{CheckLogin: func(string, []byte) bool { checks++; return false }})
+	begin := time.Now()
+	for range 8 {
+		c := dial(t, s, "c")
+		if ack := c.hello(as("ann")); ack.ReasonCode != 0x86 {
+			t.Fatalf("CONNACK %#x", ack.ReasonCode)
+		}
+	}
+	if took := time.Since(begin); checks != 8 || took < 300*time.Millisecond {
+		t.Errorf("%d guesses in %s", checks, took)
+	}
+}
+
+// TestManyWithoutLogin: connections that do not log in are ended for new ones, and those that have
+// logged in go on.
+func TestManyWithoutLogin(t *testing.T) {
+	s := emulator.Start(t)
+	ann := connect(t, s, "ann")
+	for range 400 {
+		dial(t, s, "idle")
+	}
+	await(t, s, func(st emulator.State) bool { return st.Connections == 257 })
+	ann.do("GET k", "$-1")
+	connect(t, s, "bob").do("GET k", "$-1")
+}

@@ -1,9 +1,11 @@
 package emulator
 
 import (
+	"errors"
 	"time"
 
 	"github.com/sscli/sscli/emulator/broker"
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/observe"
 )
 
@@ -25,12 +27,18 @@ func (s *Server) login(l *broker.Login) broker.Verdict {
 		}
 	}
 	name := commonName(l)
+	var err error
+	if check := s.opts.CheckLogin; check != nil && (l.Method == "" || s.opts.VerifyToken == nil) {
+		err = s.logins.Check(l.Client.Remote(), func() bool { return check(l.Username, l.Password) })
+	}
 	switch {
 	case l.Method != "" && l.Method != methodSAT: // MQTT 5, 4.12.0-1
 		return broker.Verdict{Code: broker.BadAuthMethod, Text: "the authentication method must be " + methodSAT}
 	case s.opts.VerifyToken != nil && l.Method != "":
 		return s.verify(l)
-	case s.opts.CheckLogin != nil && !s.opts.CheckLogin(l.Username, l.Password), s.opts.CheckLogin == nil && s.opts.VerifyToken != nil:
+	case errors.Is(err, admission.ErrBusy):
+		return busy()
+	case err != nil, s.opts.CheckLogin == nil && s.opts.VerifyToken != nil:
 		return broker.Verdict{Code: broker.BadLogin, Text: "bad username or password"}
 	case name != "" && l.Username != "" && l.Username != name:
 		return broker.Verdict{Code: broker.BadLogin, Text: "the user name is not the common name of the certificate"}
@@ -38,6 +46,11 @@ func (s *Server) login(l *broker.Login) broker.Verdict {
 		name = l.Username
 	}
 	return broker.Verdict{Username: name}
+}
+
+// busy is the verdict on a login of an address of which too many fail.
+func busy() broker.Verdict {
+	return broker.Verdict{Code: broker.ServerBusy, Text: admission.ErrBusy.Error()}
 }
 
 // commonName returns the common name of the client's verified certificate, or "" without one: it
@@ -67,8 +80,14 @@ func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 
 // verify checks a client's token and makes its holder the user of the client.
 func (s *Server) verify(l *broker.Login) broker.Verdict {
-	login, err := s.opts.VerifyToken(l.Data, s.Now())
-	if err != nil {
+	var login Login
+	var err error
+	if throttled := s.logins.Check(l.Client.Remote(), func() bool {
+		login, err = s.opts.VerifyToken(l.Data, s.Now())
+		return err == nil
+	}); errors.Is(throttled, admission.ErrBusy) {
+		return busy()
+	} else if throttled != nil {
 		s.opts.Log.Info("token refused", "client", l.ClientID, "error", err)
 		return broker.Verdict{Code: broker.NotAuthorized, Text: "not authorized"}
 	}

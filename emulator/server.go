@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"cmp"
+	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/observe"
 )
 
@@ -102,6 +104,7 @@ type Server struct {
 	ended   chan struct{} // closed when the server is closed, or has ended by itself
 	end     sync.Once     // closes ended
 	port    *redisPort
+	logins  *admission.Throttle
 
 	// The broker's lock guards the following, so that changes are reported in their order.
 	changed   sync.Cond // the state that Await waits for
@@ -132,7 +135,7 @@ func New(opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, ended: make(chan struct{})}
+	s := &Server{opts: opts, ended: make(chan struct{}), logins: admission.NewThrottle()}
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
@@ -177,7 +180,7 @@ func (o *Options) complete() error {
 	if users := o.Users; users != nil && o.CheckLogin == nil {
 		o.CheckLogin = func(username string, password []byte) bool {
 			want, known := users[username]
-			return known && want == string(password)
+			return subtle.ConstantTimeCompare([]byte(want), password) == 1 && known
 		}
 	}
 	if check := o.CheckToken; check != nil && o.VerifyToken == nil {
@@ -280,6 +283,7 @@ func (s *Server) Close() error {
 	if closed {
 		return nil
 	}
+	s.logins.Close()
 	port := s.port.close()
 	_ = s.journal.wait() // Err returns its error
 	defer s.end.Do(func() { close(s.ended) })
@@ -301,6 +305,7 @@ func (s *Server) Err() error {
 func (s *Server) fail(err error) {
 	s.opts.Log.Error("the data file cannot be written", "error", err)
 	var port *redisPort
+	s.logins.Close()
 	s.update(func() { s.err, port = err, s.port })
 	// The errors of closing are of no use now.
 	_ = errors.Join(port.close(), s.broker.Close())

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/sscli/sscli/internal/admission"
 )
 
 // Options configure a [Broker]. With the zero value everybody may do everything, within the
@@ -89,6 +91,7 @@ type Broker struct {
 	log     *slog.Logger
 	running sync.WaitGroup // all goroutines
 	done    chan struct{}  // closed by Close
+	gate    admission.Gate
 
 	mu         sync.Mutex
 	clients    map[*Client]struct{} // all connections
@@ -121,10 +124,15 @@ func New(opts Options) *Broker {
 		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(),
 		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), routes: make(map[string]*route),
 	}
+	b.gate.PendingBytes = max(minPendingBytes, opts.MaxBytes/64)
 	b.started = b.Now()
 	b.running.Go(b.runTimers)
 	return b
 }
+
+// minPendingBytes is the least memory that clients without a login share. It has room for two
+// large CONNECTs.
+const minPendingBytes = 4 * maxBeforeLogin
 
 // Lock locks the broker, for methods that require the lock. [Broker.Unlock] unlocks it.
 func (b *Broker) Lock() { b.mu.Lock() }

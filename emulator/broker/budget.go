@@ -115,11 +115,19 @@ func (c *Client) chargeOutbox(n int) {
 // connection may have. It reports whether the connection may go on.
 func (c *Client) chargeReads(size int) bool {
 	extra := max(0, size-readBuffer)
-	if extra == c.buffered {
+	if extra == c.buffered && c.reserved == 0 {
 		return true
 	}
 	c.b.Lock()
 	defer c.b.Unlock()
+	if c.session == nil {
+		c.reserved = extra
+		if !c.ticket.Reserve(2 * extra) { // handleConnect makes a copy
+			c.protocolError(&Error{QuotaExceeded, "the broker's memory for clients without a login is exhausted"})
+			return false
+		}
+		return true
+	}
 	c.b.charge(extra - c.buffered)
 	grown := extra > c.buffered
 	c.buffered = extra

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/socket"
 )
 
@@ -27,6 +28,7 @@ type Client struct {
 	tls  *tls.Conn    // nil: no TLS
 	ws   *webSocket   // nil: no WebSocket
 
+	ticket     *admission.Ticket
 	session    *session // nil: before CONNECT was accepted, and after the end
 	login      *Login   // nil: before CONNECT
 	connect    *connectPacket
@@ -69,6 +71,7 @@ type Client struct {
 
 	// Other charges, see budget.go.
 	buffered int // memory of reads
+	reserved int // the same before the login, of the ticket
 	aliased  int // topics of both sides' aliases
 
 	publish Publish // the one being handled

@@ -199,6 +199,8 @@ func (c *Client) openSession(v Verdict) *Error {
 		s = b.newSession(c.ID, c.Username)
 	}
 	s.client, c.session = c, s
+	c.ticket.LoggedIn()
+	c.reserved = 0
 	switch {
 	case p.version == version5:
 		s.expiry = p.props.number(propSessionExpiry)

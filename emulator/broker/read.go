@@ -36,9 +36,11 @@ func (b *Broker) serveConn(nc net.Conn, path string) {
 		c.nc, c.fast = c.ws, nil
 	}
 	c.wake.L = &b.mu
+	c.ticket = b.gate.Enter(c.Remote(), c.evict)
 	b.Lock()
 	defer b.Unlock()
 	if b.closed {
+		c.ticket.Leave()
 		_ = nc.Close()
 		return
 	}
@@ -47,6 +49,16 @@ func (b *Broker) serveConn(nc net.Conn, path string) {
 	c.readDeadline(connectTimeout)
 	b.running.Go(c.writeLoop)
 	b.running.Go(c.readLoop)
+}
+
+// evict closes a connection without a login, to make room for another one.
+func (c *Client) evict() {
+	c.b.Lock()
+	defer c.b.Unlock()
+	if c.session == nil && !c.closed {
+		c.end.Why = "too many connections without a login"
+		c.Cut()
+	}
 }
 
 // readLoop reads and handles the client's packets until the connection ends.
@@ -65,6 +77,7 @@ func (c *Client) readLoop() {
 	}
 	delete(b.clients, c)
 	c.dischargeAll()
+	c.ticket.Leave()
 	b.changed = true
 	// An error would only repeat that the connection is gone.
 	_ = c.raw.Close()

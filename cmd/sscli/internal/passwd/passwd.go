@@ -55,14 +55,20 @@ func checkPassword(password string) error {
 	return nil
 }
 
-// Check reports whether the user exists and has this password.
+// Check reports whether the user exists and has this password. If any password is hashed, the
+// answer for every user takes the time of a hash, so that it does not tell which users exist.
 func (u Users) Check(name string, password []byte) bool {
-	want, ok := u[name]
-	switch {
-	case !ok:
-		return false
-	case strings.HasPrefix(want, "$2"):
+	want, known := u[name]
+	if isHash(want) {
 		return bcrypt.CompareHashAndPassword([]byte(want), password) == nil
 	}
-	return subtle.ConstantTimeCompare([]byte(want), password) == 1
+	for _, other := range u {
+		if isHash(other) {
+			_ = bcrypt.CompareHashAndPassword([]byte(other), password) // only its time counts
+			break
+		}
+	}
+	return subtle.ConstantTimeCompare([]byte(want), password) == 1 && known
 }
+
+func isHash(password string) bool { return strings.HasPrefix(password, "$2") }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/bcrypt"
 
@@ -57,6 +58,30 @@ func TestCheck(t *testing.T) {
 		}
 		if _, err := passwd.Read(name); err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "password") {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestUnknownUser: the time of an answer does not tell whether a user exists.
+func TestUnknownUser(t *testing.T) {
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := passwd.Users{"ann": string(hash), "bob": "plain"}
+	fastest := func(name string) time.Duration {
+		least := time.Hour
+		for range 5 {
+			begin := time.Now()
+			users.Check(name, []byte("wrong"))
+			least = min(least, time.Since(begin))
+		}
+		return least
+	}
+	known := fastest("ann")
+	for _, name := range []string{"bob", "nobody", ""} {
+		if unknown := fastest(name); unknown < known/3 {
+			t.Errorf("%q is refused in %s, ann in %s", name, unknown, known)
 		}
 	}
 }
