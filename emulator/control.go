@@ -23,13 +23,14 @@ type State struct {
 	Delayed       int // requests and replies that wait for their time
 	Registrations int // by KEYNOTIFY
 	Keys          int
+	Stored        int // bytes of memory of the keys and values, estimated
 }
 
 func (s *Server) state() State {
 	st := s.counts
 	b := s.broker.Stats()
 	st.Clients, st.Connections = b.Clients, b.Connections
-	st.Registrations, st.Keys = s.store.Registrations(), s.store.Len()
+	st.Registrations, st.Keys, st.Stored = s.store.Registrations(), s.store.Len(), s.store.Bytes()
 	return st
 }
 

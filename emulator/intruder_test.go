@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -282,4 +283,59 @@ func TestManyWithoutLogin(t *testing.T) {
 	await(t, s, func(st emulator.State) bool { return st.Connections == 257 })
 	ann.do("GET k", "$-1")
 	connect(t, s, "bob").do("GET k", "$-1")
+}
+
+// TestRegistrationsAreCharged: KEYNOTIFY keeps no more than the memory limit has, and gives it back.
+func TestRegistrationsAreCharged(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxBytes: 1 << 20}})
+	long := strings.Repeat("k", 20_000)
+	fill := func() int {
+		c := connect(t, s, "c")
+		defer c.conn.Close()
+		for i := range 100 {
+			c.ask("KEYNOTIFY " + long + strconv.Itoa(i))
+			c.expect("PUBACK 0x00")
+			answer := c.receive()
+			c.acknowledge(answer)
+			if got := c.describe(answer); got == "reply -ERR the quota has been exceeded" {
+				c.do("KEYNOTIFY "+long+"0 STOP", ":1")
+				c.do("KEYNOTIFY "+long+strconv.Itoa(i), "+OK")
+				return i
+			} else if got != "reply +OK" {
+				t.Fatal(got)
+			}
+		}
+		t.Fatal("there is no limit")
+		return 0
+	}
+	first := fill()
+	await(t, s, func(st emulator.State) bool { return st.Connections == 0 && st.Registrations == 0 })
+	if again := fill(); again != first || first > 50 {
+		t.Errorf("%d registrations, and then %d", first, again)
+	}
+}
+
+// TestStoredQuota: the store keeps no more than its own limit, and what replaces or frees a value
+// goes on.
+func TestStoredQuota(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{MaxStored: 100_000})
+	c := connect(t, s, "c")
+	value := strings.Repeat("v", 60_000)
+	const full = "-ERR the quota has been exceeded"
+	c.do("SET a "+value, "+OK")
+	c.do("SET b "+value, full)
+	c.do("SET a "+value+value, full)
+	c.do("SET a "+strings.ToUpper(value), "+OK")
+	c.do("SET b small", "+OK")
+	c.do("DEL a", ":1")
+	c.do("SET c "+value, "+OK")
+	for i := range 1000 {
+		if reply, err := s.Set(strconv.Itoa(i), ""); err != nil {
+			if i < 100 {
+				t.Errorf("%d keys: %v, %v", i, reply, err)
+			}
+			return
+		}
+	}
+	t.Error("empty values cost nothing")
 }

@@ -53,11 +53,12 @@ type Options struct {
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
-	MaxKeys  int           // quota of keys; 0: none
-	ScanPage int           // keys on a page of SCAN; 0: 100
-	Data     Data          // where the store is kept; zero: in memory only
-	Skew     time.Duration // how far the store's clock is ahead of the real one
-	Latency  time.Duration // between the arrival of a request and its processing
+	MaxKeys   int           // quota of keys; 0: none
+	MaxStored int           // quota of the memory of keys and values, in bytes; 0: none
+	ScanPage  int           // keys on a page of SCAN; 0: 100
+	Data      Data          // where the store is kept; zero: in memory only
+	Skew      time.Duration // how far the store's clock is ahead of the real one
+	Latency   time.Duration // between the arrival of a request and its processing
 
 	Limits Limits
 
@@ -148,6 +149,7 @@ func New(opts Options) (*Server, error) {
 	s.changed.L = s.broker
 	so := store.Options{
 		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: opts.Authorize, Changed: s.note, Variants: opts.Variants,
+		Reserve: s.broker.Reserve, MaxBytes: opts.MaxStored,
 	}
 	if opts.Observe != nil {
 		so.Observe = s.observed

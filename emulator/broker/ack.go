@@ -73,7 +73,7 @@ func (c *Client) handleAck(kind byte, body []byte) *Error {
 
 // ack queues a PUBACK, PUBREC, PUBREL or PUBCOMP.
 func (c *Client) ack(kind byte, id uint16, code byte) {
-	if !c.ensureRoom() {
+	if !c.ensureRoom(5) {
 		return
 	}
 	first := kind << 4

@@ -1,9 +1,10 @@
 package broker
 
 // Everything that clients make the broker keep is charged to one budget, Limits.MaxBytes, in
-// addition to the limit of its kind. The charges are estimates: strings and buffers count with
-// their length, structures and maps with a fixed overhead.
+// addition to the limit of its kind. The charges are estimates: buffers count with their capacity,
+// strings with their length, structures, maps and goroutines with a fixed overhead.
 const (
+	connectionOverhead   = 12 << 10 // of a client that has logged in
 	sessionOverhead      = 1000
 	subscriptionOverhead = 200
 	levelOverhead        = 350 // of a level of a filter or retained topic
@@ -16,6 +17,17 @@ func (b *Broker) charge(n int) { b.kept += n }
 
 // affords reports whether the budget has n more bytes.
 func (b *Broker) affords(n int) bool { return b.kept+n <= b.opts.MaxBytes }
+
+// Reserve charges bytes that the broker's owner keeps for clients; a negative number gives them
+// back. It returns false, and charges nothing, if the budget does not have them. It requires the
+// lock.
+func (b *Broker) Reserve(bytes int) bool {
+	if bytes > 0 && !b.affords(bytes) {
+		return false
+	}
+	b.charge(bytes)
+	return true
+}
 
 // charge charges a delivery in inflight or pending. Its message is charged once, however many
 // sessions keep it.
@@ -98,23 +110,24 @@ func (c *Client) outstanding() int {
 	return n
 }
 
-// overShare reports whether the budget is exhausted and the client has more than its share of
-// it. Other clients may go on.
-func (c *Client) overShare(bytes int) bool {
-	return !c.b.affords(0) && bytes > c.b.opts.MaxBytes/max(1, len(c.b.clients))
+// overShare reports whether the budget does not have the bytes that a client needs in addition, and
+// the client would have more than its share of it. Other clients may go on.
+func (c *Client) overShare(bytes, more int) bool {
+	return !c.b.affords(more) && bytes+more > c.b.opts.MaxBytes/max(1, len(c.b.clients))
 }
 
-// chargeOutbox charges n bytes of the outbox; n may be negative.
-func (c *Client) chargeOutbox(n int) {
-	n = max(n, -c.queued) // a DISCONNECT was not charged
-	c.queued += n
+// chargeBuffers charges n bytes of the outbox's buffers, with what is not used of them; n may be
+// negative.
+func (c *Client) chargeBuffers(n int) {
+	n = max(n, -c.charged) // a DISCONNECT was not charged
+	c.charged += n
 	c.b.charge(n)
 }
 
-// chargeReads charges the buffer for reads, except for the first readBuffer bytes, which every
-// connection may have. It reports whether the connection may go on.
+// chargeReads charges the buffer for reads, except for the first firstBuffer bytes, which are in
+// the charge for the connection. It reports whether the connection may go on.
 func (c *Client) chargeReads(size int) bool {
-	extra := max(0, size-readBuffer)
+	extra := max(0, size-firstBuffer)
 	if extra == c.buffered && c.reserved == 0 {
 		return true
 	}
@@ -131,7 +144,7 @@ func (c *Client) chargeReads(size int) bool {
 	c.b.charge(extra - c.buffered)
 	grown := extra > c.buffered
 	c.buffered = extra
-	if grown && c.overShare(extra) {
+	if grown && c.overShare(extra, 0) {
 		c.protocolError(&Error{QuotaExceeded, "the broker's memory for packets is exhausted"})
 		return false
 	}
@@ -146,6 +159,6 @@ func (c *Client) chargeAlias(n int) {
 
 // dischargeAll reverses all charges for the connection.
 func (c *Client) dischargeAll() {
-	c.b.charge(-c.queued - c.buffered - c.aliased)
-	c.queued, c.buffered, c.aliased = 0, 0, 0
+	c.b.charge(-c.charged - c.buffered - c.aliased - c.overhead)
+	c.charged, c.queued, c.buffered, c.aliased, c.overhead = 0, 0, 0, 0, 0
 }

@@ -119,7 +119,7 @@ func TestBudget(t *testing.T) {
 			pub.send(p)
 			return pub.describe(pub.receive()) == fmt.Sprintf("PUBACK %d 0x97", p.PacketID)
 		})
-		if n < 5 || n > 8 {
+		if n < 4 || n > 7 {
 			t.Errorf("%d messages", n)
 		}
 		for i := range sessions {

@@ -42,8 +42,8 @@ type Client struct {
 	connack    int    // how much of out is a CONNACK
 	writing    []byte // bytes taken from out; nil: nobody writes
 	unwritten  []byte // the rest of writing
-	spare      []byte // for out
-	queued     int    // bytes of out and writing that were charged
+	queued     int    // bytes of out and writing
+	charged    int    // their memory, see budget.go
 	busy       bool   // a goroutine writes
 	writerTurn bool   // that goroutine is writeLoop
 	dirty      bool   // in Broker.dirty
@@ -71,6 +71,7 @@ type Client struct {
 
 	// Other charges, see budget.go.
 	buffered int // memory of reads
+	overhead int // of the connection itself
 	reserved int // the same before the login, of the ticket
 	aliased  int // topics of both sides' aliases
 

@@ -167,10 +167,10 @@ func (c *Client) openSession(v Verdict) *Error {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "not authorized to publish to the topic of the will"})
 	}
 	var newWill *will
-	cost := 0
+	cost := connectionOverhead
 	if p.hasWill {
 		newWill = p.will()
-		cost = newWill.msg.cost()
+		cost += newWill.msg.cost()
 	}
 	c.keepAlive = time.Duration(p.keepAlive) * time.Second
 	serverKeepAlive := false
@@ -184,8 +184,10 @@ func (c *Client) openSession(v Verdict) *Error {
 	s := b.sessions[c.ID]
 	if s == nil {
 		cost += sessionOverhead + len(c.ID)
+	} else {
+		cost -= b.opts.MaxBytes / resumeShare
 	}
-	if s == nil && len(b.sessions) >= b.opts.MaxSessions || cost > 0 && !b.affords(cost) {
+	if s == nil && len(b.sessions) >= b.opts.MaxSessions || !b.affords(cost) {
 		return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many sessions"})
 	}
 	if s != nil && p.cleanStart { // [MQTT-3.1.2-4]
@@ -200,7 +202,8 @@ func (c *Client) openSession(v Verdict) *Error {
 	}
 	s.client, c.session = c, s
 	c.ticket.LoggedIn()
-	c.reserved = 0
+	c.reserved, c.overhead = 0, connectionOverhead
+	b.charge(connectionOverhead)
 	switch {
 	case p.version == version5:
 		s.expiry = p.props.number(propSessionExpiry)
@@ -228,6 +231,10 @@ func (c *Client) openSession(v Verdict) *Error {
 	s.sendPending()
 	return nil
 }
+
+// resumeShare is the part of the budget, one in so many, that is for clients that come back to their
+// sessions.
+const resumeShare = 8
 
 // maxOutgoingAliases bounds the topics that the broker remembers for a client.
 const maxOutgoingAliases = 256

@@ -1,6 +1,9 @@
 package broker
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A client's outbox is the bytes of whole packets, in the order in which they are sent. The
 // goroutine that sets busy takes them out, and owns Client.writing until all of it is written.
@@ -11,7 +14,14 @@ import "time"
 func (c *Client) reserve(size int) []byte {
 	c.markDirty()
 	c.waiting++
-	c.chargeOutbox(size)
+	c.queued += size
+	if c.out == nil {
+		c.out = c.b.takeSpare()
+		c.chargeBuffers(cap(c.out))
+	}
+	before := cap(c.out)
+	c.out = slices.Grow(c.out, size)
+	c.chargeBuffers(cap(c.out) - before)
 	c.b.stats.BytesSent += uint64(size)
 	return c.out
 }
@@ -24,10 +34,10 @@ func (c *Client) markDirty() {
 	}
 }
 
-// ensureRoom reports whether the outbox has room for another packet. It disconnects the client if
-// not. Replies to the client's own packets need room too: a client that only writes and never
+// ensureRoom reports whether the outbox has room for another packet of that size. It disconnects
+// the client if not. Replies to the client's own packets need room too: a client that only writes and never
 // reads must not fill the memory.
-func (c *Client) ensureRoom() bool {
+func (c *Client) ensureRoom(size int) bool {
 	if c.isClosing() {
 		return false
 	}
@@ -35,12 +45,13 @@ func (c *Client) ensureRoom() bool {
 	if s := c.session; s != nil {
 		n += s.pending.len()
 	}
-	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(bytes) {
+	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(bytes, size) {
 		return true
 	}
 	// A CONNACK comes before any other packet [MQTT-3.2.0-1].
-	c.chargeOutbox(c.connack - len(c.out))
-	c.out = c.out[:c.connack]
+	c.queued -= len(c.out) - c.connack
+	c.chargeBuffers(c.connack - cap(c.out))
+	c.out = append(make([]byte, 0, c.connack), c.out[:c.connack]...)
 	c.waiting = 0
 	c.disconnect(QuotaExceeded, "the client does not read fast enough")
 	return false
@@ -49,7 +60,7 @@ func (c *Client) ensureRoom() bool {
 // packet queues a packet other than PUBLISH and its acknowledgements. A client whose Maximum
 // Packet Size is smaller is disconnected with 0x95 [MQTT-3.1.2-24].
 func (c *Client) packet(first byte, body []byte) {
-	if !c.ensureRoom() {
+	if !c.ensureRoom(len(body)) {
 		return
 	}
 	if !c.accepts(len(body)) {
@@ -61,19 +72,34 @@ func (c *Client) packet(first byte, body []byte) {
 
 // takeOutbox moves the outbox to writing.
 func (c *Client) takeOutbox() {
-	c.writing, c.out = c.out, c.spare[:0]
-	c.unwritten, c.spare = c.writing, nil
+	c.writing, c.out = c.out, nil
+	c.unwritten = c.writing
 	c.waiting, c.connack = 0, 0
 }
 
-// maxSpare is the size up to which a buffer is used again.
-const maxSpare = 256 << 10
+// Buffers for outboxes are used again, by whichever client needs one next.
+const (
+	maxSpare  = 128 << 10 // bytes of such a buffer
+	maxSpares = 64
+)
+
+// takeSpare returns an empty buffer, which may be nil.
+func (b *Broker) takeSpare() []byte {
+	last := len(b.spares) - 1
+	if last < 0 {
+		return nil
+	}
+	spare := b.spares[last]
+	b.spares = b.spares[:last]
+	return spare
+}
 
 // endWrite gives back the buffer that was written.
 func (c *Client) endWrite() {
-	c.chargeOutbox(-len(c.writing))
-	if cap(c.writing) <= maxSpare {
-		c.spare = c.writing[:0]
+	c.queued = max(0, c.queued-len(c.writing)) // a DISCONNECT was not counted
+	c.chargeBuffers(-cap(c.writing))
+	if b := c.b; cap(c.writing) <= maxSpare && len(b.spares) < maxSpares {
+		b.spares = append(b.spares, c.writing[:0])
 	}
 	c.writing, c.unwritten = nil, nil
 }

@@ -137,10 +137,14 @@ func (s *session) deliver(d *delivery) outcome {
 		return s.keep(d)
 	}
 	now := d.qos == 0 || c.quota > 0 && s.pending.len() == 0 && s.inflight.again == s.inflight.hi && !s.inflight.full()
+	room := deliveryOverhead
+	if now {
+		room += d.msg.cost()
+	}
 	switch {
 	case !now && !c.fits(d):
 		return tooLarge
-	case !c.ensureRoom():
+	case !c.ensureRoom(room):
 		return s.deliver(d) // the client is away now
 	case !now:
 		s.enqueue(*d)
@@ -206,7 +210,7 @@ func (s *session) sendPending() {
 			case d.state == finished:
 			case d.state == released:
 				c.ack(typePubrel, identifier(place), Success)
-			case c.quota == 0, !c.ensureRoom():
+			case c.quota == 0, !c.ensureRoom(d.msg.cost()):
 				return
 			case c.appendPublish(d, identifier(place), true):
 				c.quota--

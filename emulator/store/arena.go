@@ -17,6 +17,7 @@ type arena struct {
 	open   map[int][]uint32 // by slot size: the blocks that have a free slot
 	unused []uint32         // numbers of blocks without memory
 	limit  int              // maximum number of blocks
+	used   int              // bytes of the slots that hold a record
 }
 
 // A ref locates a record: the number of the block, and of the slot in it. 0 is no record.
@@ -75,6 +76,7 @@ func (a *arena) alloc(n int) ref {
 	if size > maxSlot {
 		number := a.newBlock(size, size)
 		a.blocks[number].used = 1
+		a.used += size
 		return ref(number << slotBits)
 	}
 	if len(a.open[size]) == 0 {
@@ -91,6 +93,7 @@ func (a *arena) alloc(n int) ref {
 		b.fresh++
 	}
 	b.used++
+	a.used += size
 	if b.full() {
 		a.open[size] = open[:len(open)-1]
 	}
@@ -106,6 +109,7 @@ func (a *arena) free(r ref) {
 		a.open[b.size] = append(a.open[b.size], number)
 	}
 	b.used--
+	a.used -= b.size
 	open := a.open[b.size]
 	if b.used > 0 || len(open) == 1 { // one block of a size is kept, used or not
 		binary.LittleEndian.PutUint32(b.data[int(slot)*b.size:], b.freed)

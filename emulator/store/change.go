@@ -69,7 +69,7 @@ func (s *Store) Apply(w Write) (refusal string) {
 		return ""
 	case w.Delete:
 		version = s.remove(r, w.Cause, w.ClientID, hlc{})
-	case s.full(r):
+	case s.full(r, len(w.Key)+len(w.Value)):
 		return wire.TextQuota
 	default:
 		e := s.put(r, w, nil, hlc{})
@@ -80,10 +80,26 @@ func (s *Store) Apply(w Write) (refusal string) {
 	return ""
 }
 
-// full reports whether there is no room for a write: of a new key if r is 0.
-func (s *Store) full(r ref) bool {
-	return r == 0 && s.Room(1) != "" || s.index.arena.exhausted()
+// recordOverhead is the memory of a key beside its name and value, in bytes, estimated.
+const recordOverhead = 128
+
+// full reports whether there is no room for a key and value of that size: a new key if r is 0. A
+// write that needs no more than the key's present state is never refused.
+func (s *Store) full(r ref, size int) bool {
+	x := s.index
+	if r == 0 && s.Room(1) != "" || x.arena.exhausted() {
+		return true
+	}
+	if r != 0 {
+		size -= len(x.arena.bytes(r))
+	} else {
+		size += recordOverhead
+	}
+	return s.opts.MaxBytes > 0 && size > 0 && s.Bytes()+size > s.opts.MaxBytes
 }
+
+// Bytes returns the memory of all keys and values, in bytes, estimated.
+func (s *Store) Bytes() int { return s.index.arena.used + recordOverhead/2*s.index.len() }
 
 // put gives a key a new state, and a new version, which is greater than seen. r is where the key
 // is, 0 if it is new. Without a fence the key keeps the one it has.

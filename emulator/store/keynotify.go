@@ -1,7 +1,6 @@
 package store
 
 import (
-	"math"
 	"slices"
 
 	"github.com/sscli/sscli/client/wire"
@@ -9,12 +8,6 @@ import (
 
 // textKeyTooLong refuses a KEYNOTIFY. The real store's text is not known.
 const textKeyTooLong = "the key is too long for a notification topic"
-
-// watcher is a client that is notified of a key.
-type watcher struct {
-	clientID string
-	topic    string // of its notifications for this key
-}
 
 // keyNotify registers the client for a key, or with STOP removes it
 // (protocol.md 2.5). One STOP is enough however often it was registered.
@@ -37,24 +30,28 @@ func (s *Store) keyNotify(c *call) Response {
 		s.unwatch(c.ClientID, string(c.key))
 	case watching && s.opts.Variants.RepeatedWatchZero:
 		return s.count(c, 0, causeWatched)
-	case !watching && !s.watch(c.ClientID, string(c.key)):
+	case !watching && len(c.key) > wire.MaxNotifyKey(c.ClientID):
 		return s.refuse(c, textKeyTooLong)
+	case !watching && !s.watch(c.ClientID, string(c.key)):
+		return s.refuse(c, wire.TextQuota)
 	}
 	return s.ok(c, "")
 }
 
-// watch registers a client for a key. It returns false if the topic of the notifications would
-// be longer than MQTT allows (protocol.md 1.1).
+// registrationOverhead is the memory of a registration beside its key and client id, in bytes,
+// estimated.
+const registrationOverhead = 400
+
+// watch registers a client for a key. It returns false if there is no room.
 func (s *Store) watch(clientID, key string) bool {
-	topic := wire.NotifyTopic(clientID, key)
-	if len(topic) > math.MaxUint16 {
+	if s.opts.Reserve != nil && !s.opts.Reserve(registrationOverhead+len(key)+len(clientID)) {
 		return false
 	}
 	if s.watching[clientID] == nil {
 		s.watching[clientID] = make(map[string]struct{})
 	}
 	s.watching[clientID][key] = struct{}{}
-	s.watchers[key] = append(s.watchers[key], watcher{clientID, topic})
+	s.watchers[key] = append(s.watchers[key], clientID)
 	s.registrations++
 	return true
 }
@@ -65,7 +62,10 @@ func (s *Store) unwatch(clientID, key string) {
 		delete(s.watching, clientID)
 	}
 	s.registrations--
-	rest := slices.DeleteFunc(s.watchers[key], func(w watcher) bool { return w.clientID == clientID })
+	if s.opts.Reserve != nil {
+		s.opts.Reserve(-registrationOverhead - len(key) - len(clientID))
+	}
+	rest := slices.DeleteFunc(s.watchers[key], func(id string) bool { return id == clientID })
 	if len(rest) == 0 {
 		delete(s.watchers, key)
 		return

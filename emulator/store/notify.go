@@ -89,8 +89,9 @@ func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 		q.properties = append(q.properties, Property{wire.PropTimestamp, note.Version})
 		note.Properties = q.properties[len(q.properties)-1 : len(q.properties) : len(q.properties)]
 	}
-	for _, w := range watchers {
-		note.ClientID, note.Topic = w.clientID, w.topic
+	key := string(e.Key())
+	for _, id := range watchers {
+		note.ClientID, note.Topic = id, wire.NotifyTopic(id, key)
 		q.notes = append(q.notes, note)
 	}
 }

@@ -14,7 +14,8 @@ import (
 type Options struct {
 	Now      func() time.Time // the store's wall clock; nil is time.Now
 	Node     string           // the node of the store's versions, without a colon, at most 200 bytes; "" is StateStore
-	MaxKeys  int              // the quota; 0 is none
+	MaxKeys  int              // the quota of keys; 0 is none
+	MaxBytes int              // the quota of their memory, see [Store.Bytes]; 0 is none
 	ScanPage int              // keys on a page of SCAN; 0 is 100
 
 	// Authorize reports whether a client may read or write a key; nil: every client may. It must
@@ -24,6 +25,11 @@ type Options struct {
 	// Keep reports whether the caller keeps the state of a key elsewhere, for [Store.Restore];
 	// nil: of no key. persist is what the write asked for. It must not call the store.
 	Keep func(key []byte, persist bool) bool
+
+	// Reserve is called with the bytes of each registration by KEYNOTIFY, and with their negative
+	// when it ends; nil: any number may be kept. If it returns false, the registration is refused
+	// with the error of the quota. It must not call the store.
+	Reserve func(bytes int) bool
 
 	// Changed is called for each change, in order, before the method that makes it returns; it
 	// may be nil. The Change and its slices are valid during the call. It must not call the
@@ -46,7 +52,7 @@ type Store struct {
 	micros        int64     // the same
 	clock         clock
 	index         *index
-	watchers      map[string][]watcher           // by key, in the order of registration
+	watchers      map[string][]string            // client ids by key, in the order of registration
 	watching      map[string]map[string]struct{} // client id to keys
 	registrations int
 	queue         queue
@@ -96,7 +102,7 @@ func New(opts Options) *Store {
 	return &Store{
 		opts:     opts,
 		index:    newIndex(),
-		watchers: make(map[string][]watcher),
+		watchers: make(map[string][]string),
 		watching: make(map[string]map[string]struct{}),
 
 		bare: replyProperties(opts.Variants, false), versioned: versioned,

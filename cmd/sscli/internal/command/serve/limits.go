@@ -1,9 +1,11 @@
 package serve
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +34,8 @@ any); receive-maximum (1024) and topic-alias-maximum (64); outbox (262144 packet
 outbox-bytes (256 MiB) of a connected client; queue (65536 messages) and queue-bytes (64
 MiB) of a client that is away; sessions (100000); subscriptions of a client (10000);
 retained (100000 messages) and retained-bytes (256 MiB); memory, the bytes of all that
-clients make the broker keep (1 GiB).`
+clients make the broker keep (1 GiB), except for the keys and values of the store, whose
+bytes store limits (any number).`
 
 // limitField returns a pointer to the option of a limit: a *time.Duration, *uint16 or *int. It is
 // nil for an unknown name.
@@ -60,6 +63,8 @@ func limitField(o *emulator.Options, name string) any {
 		return &o.Limits.MaxRetained
 	case "retained-bytes":
 		return &o.Limits.MaxRetainedBytes
+	case "store":
+		return &o.MaxStored
 	case "memory":
 		return &o.Limits.MaxBytes
 	}
@@ -107,4 +112,30 @@ func setLimit(at any, value string) error {
 		*p = n
 	}
 	return nil
+}
+
+// collectorMemory is the memory that the garbage collector may leave uncollected when clients use
+// all that they may, in bytes.
+const collectorMemory = 32 << 20
+
+// boundMemory makes the garbage collector keep the process near the limits of the server, which
+// bound live memory alone, until stop is called.
+func boundMemory(server *emulator.Server, limits emulator.Limits) (stop func()) {
+	const interval = time.Second
+	kept := int64(cmp.Or(limits.MaxBytes, 1<<30))
+	ended := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			stored := int64(server.State().Stored)
+			debug.SetMemoryLimit(kept + stored + stored/8 + collectorMemory)
+			select {
+			case <-tick.C:
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() { close(ended) }
 }

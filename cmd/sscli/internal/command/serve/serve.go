@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -262,6 +263,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return &fault.UsageError{Err: err, Hint: hint}
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
+	defer boundMemory(server, o.Limits)()
 	f.warnExposed(a, accounts.out)
 	if err := accounts.start(a, server.Now); err != nil {
 		return err
@@ -293,7 +295,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 // warnExposed prints a warning for each file with secrets that other users may read.
 func (f serveFlags) warnExposed(a *app.App, token string) {
 	for _, secret := range []struct{ flag, file string }{
-		{"--users", string(f.users)}, {"--sat-tokens", string(f.tokens)}, {"--sat-key", string(f.sat.key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
+		{"--users", string(f.login.users)}, {"--sat-tokens", string(f.login.tokens)}, {"--sat-key", string(f.sat.key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
 		if atomicfile.Exposed(secret.file) {
 			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Escape(secret.file)), "chmod 600 "+format.ShWord(secret.file))
