@@ -298,7 +298,7 @@ func TestRegistrationsAreCharged(t *testing.T) {
 			answer := c.receive()
 			c.acknowledge(answer)
 			if got := c.describe(answer); got == "reply -ERR the quota has been exceeded" {
-				c.do("KEYNOTIFY "+long+"0 STOP", ":1")
+				c.do("KEYNOTIFY "+long+"0 STOP", "+OK")
 				c.do("KEYNOTIFY "+long+strconv.Itoa(i), "+OK")
 				return i
 			} else if got != "reply +OK" {
