@@ -276,7 +276,7 @@ func FuzzFilters(f *testing.F) {
 			if !validFilter(filter) {
 				continue
 			}
-			tree.find(filter, true).groups = []*group{{name: filter}}
+			tree.find(filter, true).groups = map[string]*group{filter: {name: filter}}
 			if matches(filter, topic) {
 				want[filter] = true
 			}

@@ -52,22 +52,27 @@ func (b *Broker) route(topic []byte) *route {
 // findTargets finds the recipients of a route's topic. It leaves out the No Local
 // subscriptions of origin, which may be nil.
 func (b *Broker) findTargets(r *route, origin *session) {
+	places := make(map[*session]int) // in r.targets
 	b.tree.match(r.topic, func(n *node) {
 		for _, sub := range n.subs {
 			if sub.noLocal && sub.session == origin { // [MQTT-3.8.3-3]
 				continue
 			}
 			r.noLocal = r.noLocal || sub.noLocal
-			r.add(sub)
+			r.add(sub, places)
 		}
-		r.groups = append(r.groups, n.groups...)
+		for _, g := range n.groups {
+			r.groups = append(r.groups, g)
+		}
 	})
 }
 
-func (r *route) add(sub *subscription) {
-	i := slices.IndexFunc(r.targets, func(t target) bool { return t.session == sub.session })
-	if i < 0 {
+// add adds a subscription to the target of its session. places are the targets' indexes.
+func (r *route) add(sub *subscription, places map[*session]int) {
+	i, found := places[sub.session]
+	if !found {
 		i = len(r.targets)
+		places[sub.session] = i
 		r.targets = append(r.targets, target{session: sub.session})
 	}
 	t := &r.targets[i]

@@ -120,7 +120,7 @@ func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) b
 		if shared {
 			sub.at.join(name, sub)
 		} else {
-			sub.at.subs = append(sub.at.subs, sub)
+			sub.at.subs.add(sub)
 		}
 	}
 	sub.qos, sub.noLocal, sub.asPublished, sub.ids = r.qos, r.noLocal, r.asPublished, nil // [MQTT-3.8.4-3]
@@ -143,13 +143,16 @@ func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) b
 
 // join adds a member to the group of that name.
 func (n *node) join(name string, sub *subscription) {
-	i := slices.IndexFunc(n.groups, func(g *group) bool { return g.name == name })
-	if i < 0 {
-		i = len(n.groups)
-		n.groups = append(n.groups, &group{name: name})
+	g := n.groups[name]
+	if g == nil {
+		if n.groups == nil {
+			n.groups = make(map[string]*group)
+		}
+		g = &group{name: name}
+		n.groups[name] = g
 	}
-	sub.group = n.groups[i]
-	sub.group.members = append(sub.group.members, sub)
+	sub.group = g
+	g.members.add(sub)
 }
 
 func (c *Client) handleUnsubscribe(body []byte) *Error {
@@ -175,14 +178,13 @@ func (c *Client) handleUnsubscribe(body []byte) *Error {
 // removeSubscription removes a subscription. Messages that wait already are still sent.
 func (b *Broker) removeSubscription(sub *subscription) {
 	n := sub.at
-	isThis := func(other *subscription) bool { return other == sub }
 	if g := sub.group; g != nil {
-		g.members = slices.DeleteFunc(g.members, isThis)
+		g.members.remove(sub)
 		if len(g.members) == 0 {
-			n.groups = slices.DeleteFunc(n.groups, func(other *group) bool { return other == g })
+			delete(n.groups, g.name)
 		}
 	} else {
-		n.subs = slices.DeleteFunc(n.subs, isThis)
+		n.subs.remove(sub)
 	}
 	delete(sub.session.subs, sub.filter)
 	n.prune()

@@ -73,12 +73,24 @@ func (b *Broker) Advance(d time.Duration) {
 
 // runDue runs the timers that are due.
 func (b *Broker) runDue() {
-	for next, ok := b.timers.Min(); ok && !next.due.After(b.Now()); next, ok = b.timers.Min() {
-		b.timers.Delete(next)
-		next.do()
-		b.changed = true
+	for b.runNext() {
 	}
 }
+
+// runNext runs the next timer if it is due.
+func (b *Broker) runNext() bool {
+	next, ok := b.timers.Min()
+	if !ok || next.due.After(b.Now()) {
+		return false
+	}
+	b.timers.Delete(next)
+	next.do()
+	b.changed = true
+	return true
+}
+
+// maxHold is how long the broker stays locked for many timers that are due at once.
+const maxHold = 2 * time.Millisecond
 
 // arm sets the alarm to the next timer. An alarm that rings too early does no harm.
 func (b *Broker) arm() {
@@ -98,7 +110,13 @@ func (b *Broker) runTimers() {
 		case <-b.timers.alarm.C:
 			b.Lock()
 			b.timers.armed = time.Time{}
-			b.runDue()
+			for locked := time.Now(); b.runNext(); {
+				if time.Since(locked) > maxHold {
+					b.Unlock()
+					b.Lock()
+					locked = time.Now()
+				}
+			}
 			b.Unlock()
 		}
 	}

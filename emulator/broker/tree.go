@@ -12,10 +12,10 @@ type node struct {
 	parent   *node
 	level    string
 	children map[string]*node
-	subs     []*subscription // whose filter ends here
-	groups   []*group        // of shared subscriptions whose filter ends here
-	retained *message        // of the topic that ends here
-	expires  *Timer          // of retained; nil: it does not expire
+	subs     subscriptions     // whose filter ends here
+	groups   map[string]*group // of shared subscriptions whose filter ends here, by name
+	retained *message          // of the topic that ends here
+	expires  *Timer            // of retained; nil: it does not expire
 }
 
 // A subscription is a session's subscription to one filter.
@@ -28,6 +28,24 @@ type subscription struct {
 	asPublished bool
 	ids         []int  // the subscription identifier; nil: none
 	group       *group // nil: not shared
+	index       int    // in at.subs, or in group.members
+}
+
+// subscriptions finds a member to be removed without a search.
+type subscriptions []*subscription
+
+func (s *subscriptions) add(sub *subscription) {
+	sub.index = len(*s)
+	*s = append(*s, sub)
+}
+
+// remove puts the last subscription in the place of the removed one.
+func (s *subscriptions) remove(sub *subscription) {
+	last := len(*s) - 1
+	moved := (*s)[last]
+	(*s)[sub.index], moved.index = moved, sub.index
+	(*s)[last] = nil // for the garbage collector
+	*s = (*s)[:last]
 }
 
 // cost is the memory of a subscription, in bytes, estimated.
@@ -38,7 +56,7 @@ func (sub *subscription) cost() int {
 // A group is the members of a shared subscription.
 type group struct {
 	name    string
-	members []*subscription
+	members subscriptions
 	next    int // index of the member whose turn it is
 }
 
