@@ -108,6 +108,7 @@ type Broker struct {
 	sysSubs    int    // subscriptions to $SYS
 	sysTimer   *Timer
 	started    time.Time
+	jobs       []func()  // see later
 	spares     [][]byte  // empty buffers for outboxes
 	dirty      []*Client // whose outbox is to be sent
 	changed    bool      // Options.Changed is to be called

@@ -193,7 +193,7 @@ func (c *Client) accept(p *Publish) byte {
 	if m.retain && !b.retain(m) {
 		return QuotaExceeded
 	}
-	return b.fanOut(m, r, c.session).code()
+	return b.fanOut(m, r, c.session, true).code()
 }
 
 // A Message is published by the broker's owner. Its bytes may be changed once it was sent.
@@ -214,7 +214,7 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 		b.lastRoute = r
 	}
 	b.own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
-	return b.fanOut(&b.own, r, nil)
+	return b.fanOut(&b.own, r, nil, false)
 }
 
 // Send sends a message to the client, whether it is subscribed or not. The message is not

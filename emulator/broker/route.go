@@ -117,16 +117,29 @@ func (d Delivered) code() byte {
 	}
 }
 
+// A message to many clients lets others in after so many of them, or so many bytes.
+const (
+	maxStepTargets = 512
+	maxStepBytes   = 1 << 20
+)
+
 // fanOut sends a message to everybody who is subscribed to its topic. origin is the session of
-// the publisher, or nil.
-func (b *Broker) fanOut(m *message, r *route, origin *session) (sum Delivered) {
+// the publisher, or nil. With steps it unlocks the broker after each step of a long way.
+func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum Delivered) {
 	if r.noLocal && origin != nil {
 		r = &route{topic: m.topic}
 		b.findTargets(r, origin)
 	}
 	targets, groups := r.targets, r.groups // a client that is disconnected meanwhile changes the route
+	step := min(maxStepTargets, 1+maxStepBytes/m.cost())
 	for i := range targets {
 		t := &targets[i]
+		if steps && i > 0 && i%step == 0 {
+			b.yield()
+		}
+		if steps && i >= step && b.sessions[t.session.id] != t.session {
+			continue // it was removed meanwhile
+		}
 		sum.count(t.session.deliver(&delivery{
 			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]
 		}))

@@ -91,13 +91,29 @@ func (c *Client) leaveSession() {
 func (b *Broker) removeSession(s *session) {
 	s.stopTimers()
 	b.changed = true
-	for _, sub := range s.subs {
-		b.removeSubscription(sub)
+	s.expiry = 0 // nothing is kept for it any more
+	if len(s.subs) <= maxStepTargets {
+		for _, sub := range s.subs {
+			b.removeSubscription(sub)
+		}
+	} else {
+		b.later(s.unsubscribe)
 	}
 	delete(b.sessions, s.id)
 	b.charge(-sessionOverhead - len(s.id) - receivedOverhead*len(s.received))
 	s.publishWill() // [MQTT-3.1.2-8]: not later than the session's end
 	s.redistribute()
+}
+
+// unsubscribe removes the many subscriptions of a session that was removed.
+func (s *session) unsubscribe() {
+	n := 0
+	for _, sub := range s.subs {
+		if n++; n%maxStepTargets == 0 {
+			s.b.yield()
+		}
+		s.b.removeSubscription(sub)
+	}
 }
 
 // redistribute sends the unfinished messages of shared subscriptions to other members (MQTT 5,

@@ -32,7 +32,7 @@ func (b *Broker) publishSys() {
 	b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
 	b.refreshSys(sysPrefix)
 	for _, m := range b.tree.retainedFor("$SYS/#") {
-		b.fanOut(m, b.route([]byte(m.topic)), nil)
+		b.fanOut(m, b.route([]byte(m.topic)), nil, false)
 	}
 }
 

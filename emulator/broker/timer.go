@@ -112,12 +112,37 @@ func (b *Broker) runTimers() {
 			b.timers.armed = time.Time{}
 			for locked := time.Now(); b.runNext(); {
 				if time.Since(locked) > maxHold {
-					b.Unlock()
-					b.Lock()
+					b.yield()
 					locked = time.Now()
 				}
 			}
 			b.Unlock()
 		}
 	}
+}
+
+// later runs a job that takes long on a goroutine for such jobs, after the earlier ones. The job is
+// called with the lock held, and calls yield between its steps.
+func (b *Broker) later(job func()) {
+	b.jobs = append(b.jobs, job)
+	if len(b.jobs) > 1 {
+		return
+	}
+	b.running.Go(func() {
+		b.Lock()
+		defer b.Unlock()
+		for len(b.jobs) > 0 {
+			b.jobs[0]()
+			b.yield()
+			b.jobs[0] = nil // for the garbage collector
+			b.jobs = b.jobs[1:]
+		}
+		b.jobs = nil
+	})
+}
+
+// yield lets others lock the broker.
+func (b *Broker) yield() {
+	b.Unlock()
+	b.Lock()
 }

@@ -40,5 +40,14 @@ func (s *session) publishWill() {
 	if m.retain {
 		b.retain(m)
 	}
-	b.fanOut(m, b.route([]byte(m.topic)), s)
+	r := b.route([]byte(m.topic))
+	if len(r.targets) <= maxStepTargets {
+		b.fanOut(m, r, s, false)
+		return
+	}
+	b.charge(m.cost())
+	b.later(func() {
+		b.fanOut(m, b.route([]byte(m.topic)), s, true)
+		b.charge(-m.cost())
+	})
 }
