@@ -26,7 +26,7 @@ var (
 // A Throttle slows down the logins of addresses whose logins failed, and bounds the processor time
 // that all checks take. Its methods may be called by several goroutines.
 type Throttle struct {
-	slots  chan struct{} // one for each check that runs
+	slots  chan struct{} // one for each check that runs; they leave half of the processors alone
 	closed chan struct{}
 	close  sync.Once
 
@@ -45,7 +45,7 @@ type failures struct {
 // NewThrottle returns a throttle without failures. The caller closes it.
 func NewThrottle() *Throttle {
 	return &Throttle{
-		slots: make(chan struct{}, runtime.GOMAXPROCS(0)), closed: make(chan struct{}),
+		slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), closed: make(chan struct{}),
 		failed: make(map[netip.Prefix]*failures),
 	}
 }

@@ -25,6 +25,7 @@ type connectOptions struct {
 	expiry    uint32 // of the session, in seconds
 	keepAlive uint16 // seconds
 	will      []byte // payload of a will on the topic "will"; nil: no will
+	password  string // with the user name "user"; empty: no user name
 }
 
 // connectPacket returns the bytes of a CONNECT.
@@ -33,6 +34,9 @@ func connectPacket(o connectOptions) []byte {
 		Properties: &packets.Properties{SessionExpiryInterval: &o.expiry}}
 	if o.will != nil {
 		p.WillFlag, p.WillTopic, p.WillMessage, p.WillProperties = true, "will", o.will, &packets.Properties{}
+	}
+	if o.password != "" {
+		p.UsernameFlag, p.PasswordFlag, p.Username, p.Password = true, true, "user", []byte(o.password)
 	}
 	return encoded(&p)
 }
@@ -76,11 +80,20 @@ func (c *client) connect(o connectOptions) error {
 	if err != nil {
 		return fmt.Errorf("CONNACK: %w", err)
 	}
-	if ack, ok := p.Content.(*packets.Connack); !ok || ack.ReasonCode != 0 {
+	ack, ok := p.Content.(*packets.Connack)
+	switch {
+	case !ok:
 		return fmt.Errorf("CONNACK: got %v", p)
+	case ack.ReasonCode != 0:
+		return refusal(ack.ReasonCode)
 	}
 	return nil
 }
+
+// A refusal is the reason of a CONNACK that refuses the client.
+type refusal byte
+
+func (r refusal) Error() string { return fmt.Sprintf("CONNACK 0x%02x", byte(r)) }
 
 // connectToStore is connectTo for a client that receives the replies of the store.
 func connectToStore(t *target, id string) (*client, error) {

@@ -109,6 +109,23 @@ func fills() []attack {
 			})
 			return fmt.Sprintf("%d wills", wills), pause(ctx, 2*time.Second)
 		}},
+		{name: "SETs of 1 MB, with --limit store=32MiB", memory: true, flags: []string{"--limit", "store=33554432"}, run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToStore(t, "attacker")
+			if err != nil {
+				return "", err
+			}
+			for i := range 100 {
+				if err := c.request([]byte("SET"), fmt.Append(nil, i), make([]byte, 1_000_000)); err != nil {
+					return answered("", err)
+				}
+				answer, err := c.reply(patience)
+				if err != nil || answer != "+OK" {
+					return fmt.Sprintf("%d values, then %s", i, answer), err
+				}
+				t.stored.Add(1_000_000)
+			}
+			return "100 values", nil
+		}},
 		{name: "MGET of a key of 10 MiB, 80 times", memory: true, run: func(ctx context.Context, t *target) (string, error) {
 			c, err := connectToRedis(t)
 			if err != nil {

@@ -56,6 +56,38 @@ func floods() []attack {
 			}
 			return fmt.Sprintf("%d connections", n), pause(ctx, time.Second)
 		}},
+		{name: "10,000 connections without a login", run: func(ctx context.Context, t *target) (string, error) {
+			n, err := inParallel(ctx, t.scale(10_000), func(int) error {
+				_, err := t.dial(t.mqtt)
+				return err
+			})
+			if err != nil {
+				return "", err
+			}
+			begin := time.Now()
+			if _, err := connectTo(t, connectOptions{id: "attacker"}); err != nil {
+				return answered("", err)
+			}
+			return fmt.Sprintf("%d connections; a login after them takes %d ms", n, time.Since(begin).Milliseconds()), nil
+		}},
+		{name: "guesses of a password, in 16 lines, for 10 s", flags: []string{"--users", "users"}, run: func(ctx context.Context, t *target) (string, error) {
+			until := time.Now().Add(time.Duration(t.scale(10)) * time.Second)
+			var checked atomic.Int64
+			_, _ = inParallel(ctx, 1_000_000, func(i int) error {
+				if time.Now().After(until) {
+					return context.DeadlineExceeded
+				}
+				c, err := connectTo(t, connectOptions{id: fmt.Sprint("guess", i), password: fmt.Sprint("guess", i)})
+				if err == refusal(0x86) {
+					checked.Add(1)
+				}
+				if c != nil {
+					c.Close()
+				}
+				return nil
+			})
+			return fmt.Sprintf("%d guesses", checked.Load()), nil
+		}},
 		{name: "20,000 logins, one after the other in 16 lines", run: func(ctx context.Context, t *target) (string, error) {
 			n, err := inParallel(ctx, t.scale(20_000), func(i int) error {
 				c, err := connectTo(t, connectOptions{id: fmt.Sprint("flood", i)})

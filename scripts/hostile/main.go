@@ -63,6 +63,9 @@ func run(ctx context.Context, sscli, only string, short bool) (broken int, err e
 			return 0, err
 		}
 	}
+	if err := writeUsers(dir); err != nil {
+		return 0, err
+	}
 	fmt.Println("| attack | peak memory, MiB | slowest PING, ms | what the attacker got | |")
 	fmt.Println("| --- | --- | --- | --- | --- |")
 	for _, a := range attacks() {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+	"golang.org/x/crypto/bcrypt"
 
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
@@ -106,6 +108,19 @@ func (t *target) stop() {
 	_ = t.cmd.Wait() // the signal ended it
 }
 
+// password is that of the only user, of attacks on a server with users. Servers without users do not
+// look at it.
+const password = "secret"
+
+// writeUsers writes the file users, with a hash that takes as long to check as usual.
+func writeUsers(dir string) error {
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "users"), append([]byte("user:"), hash...), 0o600)
+}
+
 // bystanderWord makes this program the bystander: a client that has nothing to do with the
 // attack. It is a separate process, so that the attacker's work does not delay it.
 const bystanderWord = "bystander"
@@ -167,7 +182,7 @@ func bystander(address string) {
 	conn, err := net.Dial("tcp", address)
 	c := &client{Conn: conn, in: bufio.NewReader(conn)}
 	if err == nil {
-		err = c.connect(connectOptions{id: "bystander"})
+		err = c.connect(connectOptions{id: "bystander", password: password})
 	}
 	fmt.Println("ready")
 	for err == nil {
