@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
@@ -42,11 +43,11 @@ func (f loginFlags) apply(o *emulator.Options) error {
 		o.Users, o.CheckLogin = users, users.Check
 	}
 	if f.tokens != "" {
-		tokens, err := readTokens(string(f.tokens))
+		tokens, err := accounts.ReadTokens(string(f.tokens))
 		if err != nil {
 			return fault.Usagef("--sat-tokens: %w", err)
 		}
-		o.CheckToken = tokens.check
+		o.CheckToken = tokens.Check
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
@@ -31,7 +32,7 @@ type serveFlags struct {
 	ws                          config.Text
 	wsOrigins                   []string
 	login                       loginFlags
-	sat                         satFlags
+	sat                         accounts.Flags
 	redis                       redisFlags
 	skew, latency               string
 	maxKeys                     int
@@ -141,7 +142,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.ws, "ws", "`HOST:PORT` to listen on for WebSockets too, at the path /mqtt")
 	fs.StringArrayVar(&f.wsOrigins, "ws-origin", nil, "`ORIGIN` of web pages that may connect to --ws, such as https://dashboard.example; may be given several times")
 	f.login.bind(fs)
-	f.sat.bind(fs)
+	f.sat.Bind(fs)
 	f.redis.bind(fs)
 	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
 	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
@@ -182,7 +183,7 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if err := f.login.apply(&o); err != nil {
 		return o, err
 	}
-	login := f.login.users != "" || f.login.tokens != "" || f.sat.audience != "" || f.clientCA != ""
+	login := f.login.users != "" || f.login.tokens != "" || f.sat.Audience != "" || f.clientCA != ""
 	if err := f.login.checkListeners(login, f.listen, f.ws); err != nil {
 		return o, err
 	}
@@ -223,7 +224,7 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 
 // run serves until ctx ends, or as long as the command in args runs.
 func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err error) {
-	if err := f.sat.check(f, len(args) > 0); err != nil {
+	if err := f.sat.Check(f.login.tokens != "", f.selfSigned != "" || len(args) > 0); err != nil {
 		return err
 	}
 	o, err := f.options()
@@ -243,11 +244,11 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	if log != nil {
 		o.Observe, o.Log = log.Observe, requestlog.Logger(a)
 	}
-	accounts, err := f.sat.open(&o, string(f.selfSigned), len(args) > 0)
+	tokens, err := f.sat.Open(&o, string(f.selfSigned), len(args) > 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, accounts.close()) }()
+	defer func() { err = errors.Join(err, tokens.Close()) }()
 	server, err := emulator.New(o)
 	if fault.IsA[*emulator.DataError](err) {
 		return dataError(err)
@@ -264,11 +265,11 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	defer boundMemory(server, o.Limits)()
-	f.warnExposed(a, accounts.out)
-	if err := accounts.start(a, server.Now); err != nil {
+	f.warnExposed(a, tokens.File())
+	if err := tokens.Start(a, server.Now); err != nil {
 		return err
 	}
-	ready := serving(a, f, server, accounts.out)
+	ready := serving(a, f, server, tokens.File())
 	if len(args) > 0 {
 		return runChild(a, server, ready, args)
 	}
@@ -295,7 +296,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 // warnExposed prints a warning for each file with secrets that other users may read.
 func (f serveFlags) warnExposed(a *app.App, token string) {
 	for _, secret := range []struct{ flag, file string }{
-		{"--users", string(f.login.users)}, {"--sat-tokens", string(f.login.tokens)}, {"--sat-key", string(f.sat.key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
+		{"--users", string(f.login.users)}, {"--sat-tokens", string(f.login.tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
 		if atomicfile.Exposed(secret.file) {
 			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Escape(secret.file)), "chmod 600 "+format.ShWord(secret.file))

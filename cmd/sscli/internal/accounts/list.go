@@ -1,4 +1,4 @@
-package serve
+package accounts
 
 import (
 	"bytes"
@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// tokens are the service-account tokens of --sat-tokens.
-type tokens [][]byte
+// Tokens are tokens of any form.
+type Tokens [][]byte
 
-// readTokens reads a file with a token in each line.
-func readTokens(name string) (tokens, error) {
+// ReadTokens reads a file with a token in each line.
+func ReadTokens(name string) (Tokens, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	var t tokens
+	var t Tokens
 	for line := range bytes.Lines(text) {
 		if token := bytes.TrimSpace(line); len(token) > 0 {
 			t = append(t, token)
@@ -29,7 +29,7 @@ func readTokens(name string) (tokens, error) {
 	return t, nil
 }
 
-// check reports whether a token is one of t.
-func (t tokens) check(token []byte) bool {
+// Check reports whether a token is one of t.
+func (t Tokens) Check(token []byte) bool {
 	return slices.ContainsFunc(t, func(known []byte) bool { return subtle.ConstantTimeCompare(known, token) == 1 })
 }

@@ -1,4 +1,6 @@
-package serve
+// Package accounts stands in for the service accounts of a Kubernetes cluster: it signs tokens,
+// writes one to a file, and replaces it before it expires.
+package accounts
 
 import (
 	"context"
@@ -20,10 +22,10 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// satFlags configure the service-account tokens that serve issues.
-type satFlags struct {
-	audience, key, out, user config.Text
-	ttl                      string
+// Flags configure the tokens that a server issues. They are values of the flags --sat-….
+type Flags struct {
+	Audience, Key, Out, User config.Text
+	TTL                      string
 }
 
 const (
@@ -31,46 +33,48 @@ const (
 	defaultSATLife = "1h"
 )
 
-func (f *satFlags) bind(fs *pflag.FlagSet) {
-	f.user = defaultAccount
-	fs.Var(&f.audience, "sat-audience", "`AUDIENCE` of the service-account tokens with which clients may connect, such as aio-internal")
-	fs.Var(&f.key, "sat-key", "PEM `FILE` with the key that signs the tokens; created if it does not exist (default: a new key each time)")
-	fs.Var(&f.out, "sat-out", "`FILE` to write a token to, which is replaced before it expires (default: token in the directory of --self-signed)")
-	fs.Var(&f.user, "sat-user", "`NAME` of the account in that token")
-	fs.StringVar(&f.ttl, "sat-ttl", defaultSATLife, "`DURATION` of that token; with a negative one it has expired already")
+// Bind defines the flags.
+func (f *Flags) Bind(fs *pflag.FlagSet) {
+	f.User = defaultAccount
+	fs.Var(&f.Audience, "sat-audience", "`AUDIENCE` of the service-account tokens with which clients may connect, such as aio-internal")
+	fs.Var(&f.Key, "sat-key", "PEM `FILE` with the key that signs the tokens; created if it does not exist (default: a new key each time)")
+	fs.Var(&f.Out, "sat-out", "`FILE` to write a token to, which is replaced before it expires (default: token in the directory of --self-signed)")
+	fs.Var(&f.User, "sat-user", "`NAME` of the account in that token")
+	fs.StringVar(&f.TTL, "sat-ttl", defaultSATLife, "`DURATION` of that token; with a negative one it has expired already")
 }
 
-func (f satFlags) life() (time.Duration, error) {
-	d, err := config.ParseDuration(f.ttl)
+func (f Flags) life() (time.Duration, error) {
+	d, err := config.ParseDuration(f.TTL)
 	if err != nil {
 		return 0, fault.Usagef("--sat-ttl: %v", err)
 	}
 	if d > 0 && d < time.Second {
-		return 0, fault.Usagef("--sat-ttl %s: want at least 1s", f.ttl)
+		return 0, fault.Usagef("--sat-ttl %s: want at least 1s", f.TTL)
 	}
 	return d, nil
 }
 
-// check returns a usage error for flags that exclude each other.
-func (f satFlags) check(all serveFlags, child bool) error {
-	if f.audience == "" {
-		if f.key != "" || f.out != "" || f.user != defaultAccount || f.ttl != defaultSATLife {
+// Check returns a usage error for flags that exclude each other. tokens says that a list of tokens
+// is given too, and placed that a token has a place without --sat-out.
+func (f Flags) Check(tokens, placed bool) error {
+	if f.Audience == "" {
+		if f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife {
 			return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl are about the tokens of --sat-audience: want that too")
 		}
 		return nil
 	}
-	if all.login.tokens != "" {
+	if tokens {
 		return fault.Usagef("--sat-audience together with --sat-tokens: want one of them")
 	}
-	if f.out == "" && f.key == "" && all.selfSigned == "" && !child {
+	if f.Out == "" && f.Key == "" && !placed {
 		return fault.Usagef("--sat-audience without a file for a token: want --sat-out, or --sat-key to sign tokens with")
 	}
 	_, err := f.life()
 	return err
 }
 
-// accounts are the service accounts of a server.
-type accounts struct {
+// Accounts are the service accounts of a server.
+type Accounts struct {
 	issuer  *emulator.Issuer // nil: no service-account tokens
 	user    string
 	life    time.Duration
@@ -80,10 +84,11 @@ type accounts struct {
 	renewal sync.WaitGroup
 }
 
-// open reads or creates the key. child says that a child process needs a token.
-func (f satFlags) open(o *emulator.Options, dir string, child bool) (*accounts, error) {
-	acc := &accounts{user: string(f.user), out: string(f.out), cancel: func() {}}
-	if f.audience == "" {
+// Open reads or creates the key, and sets the option that verifies tokens. Without --sat-out the
+// token is in dir. child says that a child process needs a token.
+func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, error) {
+	acc := &Accounts{user: string(f.User), out: string(f.Out), cancel: func() {}}
+	if f.Audience == "" {
 		return acc, nil
 	}
 	var err error
@@ -104,18 +109,18 @@ func (f satFlags) open(o *emulator.Options, dir string, child bool) (*accounts, 
 		}
 		acc.out = filepath.Join(acc.temp, "token")
 	}
-	if acc.out != "" {
-		acc.out = absolute(acc.out)
+	if path, err := filepath.Abs(acc.out); err == nil && acc.out != "" {
+		acc.out = path
 	}
 	return acc, nil
 }
 
-func (f satFlags) issuer() (*emulator.Issuer, error) {
-	issuer, err := emulator.NewIssuer(string(f.audience))
-	if err != nil || f.key == "" {
+func (f Flags) issuer() (*emulator.Issuer, error) {
+	issuer, err := emulator.NewIssuer(string(f.Audience))
+	if err != nil || f.Key == "" {
 		return issuer, err
 	}
-	text, err := os.ReadFile(string(f.key))
+	text, err := os.ReadFile(string(f.Key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return issuer, f.writeKey(issuer)
 	}
@@ -123,20 +128,20 @@ func (f satFlags) issuer() (*emulator.Issuer, error) {
 		return nil, fault.Usagef("--sat-key: %w", err)
 	}
 	if issuer.Key, err = certs.ReadKey(text, nil); err != nil {
-		return nil, fault.Usagef("--sat-key: %s: %w", f.key, err)
+		return nil, fault.Usagef("--sat-key: %s: %w", f.Key, err)
 	}
 	if _, err := issuer.Issue("", time.Now(), 0); err != nil {
-		return nil, fault.Usagef("--sat-key: %s: %w", f.key, err)
+		return nil, fault.Usagef("--sat-key: %s: %w", f.Key, err)
 	}
 	return issuer, nil
 }
 
-func (f satFlags) writeKey(issuer *emulator.Issuer) error {
+func (f Flags) writeKey(issuer *emulator.Issuer) error {
 	text, err := certs.KeyPEM(issuer.Key)
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(string(f.key), text, 0o600); err != nil {
+	if err := atomicfile.Write(string(f.Key), text, 0o600); err != nil {
 		return fault.Usagef("--sat-key: %w", err)
 	}
 	return nil
@@ -145,8 +150,8 @@ func (f satFlags) writeKey(issuer *emulator.Issuer) error {
 // renewAfter is the fraction of a token's life after which it is replaced, as the kubelet does.
 const renewAfter = 0.8
 
-// start writes a token, and replaces it before it expires, until close.
-func (acc *accounts) start(a *app.App, now func() time.Time) error {
+// Start writes a token, and replaces it before it expires, until Close.
+func (acc *Accounts) Start(a *app.App, now func() time.Time) error {
 	if acc.issuer == nil || acc.out == "" {
 		return nil
 	}
@@ -175,7 +180,7 @@ func (acc *accounts) start(a *app.App, now func() time.Time) error {
 	return nil
 }
 
-func (acc *accounts) write(now time.Time) error {
+func (acc *Accounts) write(now time.Time) error {
 	token, err := acc.issuer.Issue(acc.user, now, acc.life)
 	if err != nil {
 		return err
@@ -183,7 +188,11 @@ func (acc *accounts) write(now time.Time) error {
 	return atomicfile.Write(acc.out, []byte(token+"\n"), 0o600)
 }
 
-func (acc *accounts) close() error {
+// File returns the name of the file with a token; empty: there is none.
+func (acc *Accounts) File() string { return acc.out }
+
+// Close ends the replacement of the token.
+func (acc *Accounts) Close() error {
 	acc.cancel()
 	acc.renewal.Wait()
 	if acc.temp == "" {
