@@ -263,6 +263,11 @@ fi
 step 'completions are current' scripts/completions.sh --check
 # In a build for the race detector, package socket makes other system calls.
 step 'go test of servers, without race detector' go test -shuffle=on ./socket ./emulator/broker ./redis
+if [ "$(uname)" = Linux ]; then
+	step 'attacks, short form' scripts/hostile.sh -short
+else
+	skip 'attacks, short form' 'requires Linux'
+fi
 tests # including the imports between packages, README.md, docs and the tour
 fuzz
 if [ -n "$full" ]; then

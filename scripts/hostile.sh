@@ -5,10 +5,11 @@
 # what the attacker got.
 #
 #	scripts/hostile.sh                 about ten minutes, on an otherwise idle machine
-#	scripts/hostile.sh -short          a tenth of each load
+#	scripts/hostile.sh -short          a tenth of each load, about a minute; also on a busy machine
 #	scripts/hostile.sh -only SCAN      the attacks with this word in their name
 #
-# Requires Linux and Go. Ends with 1 if a bound is broken: a PING of over 100 ms, or, with
+# Requires Linux and Go. Ends with 1 if a bound is broken: a PING of over 100 ms (2 s in the short
+# form, which knows nothing of other programs on the machine), or, with
 # --limit memory=64MiB, more memory than 64 MiB, the stored values and another 64 MiB.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -34,7 +34,7 @@ func floods() []attack {
 					all = append(all, mutated(random, i)...)
 				}
 				mu.Unlock()
-				_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond)) // a wrong length may make the server wait
+				_ = conn.SetDeadline(time.Now().Add(100 * time.Millisecond)) // a wrong length may make the server wait
 				_, _ = conn.Write(all)
 				_, _ = io.Copy(io.Discard, conn)
 				return nil

@@ -86,7 +86,7 @@ func stalls() []attack {
 		}},
 		{name: "90,000 sessions that expire in one moment", flags: []string{"--limit", "sessions=200000"}, run: func(ctx context.Context, t *target) (string, error) {
 			n := t.scale(90_000)
-			moment := time.Now().Add(time.Duration(max(10, n/1500)) * time.Second)
+			moment := time.Now().Add(time.Duration(max(5, n/1500)) * time.Second)
 			kept, err := leaveSessions(ctx, t, n, func() uint32 { return uint32(max(1, time.Until(moment).Seconds())) }, "news/+")
 			if err != nil {
 				return "", err
