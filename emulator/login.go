@@ -131,7 +131,7 @@ func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 	if len(topic) == 0 {
 		return true
 	}
-	return topic[0] != '$' && rules(s.opts.Rules).allowTopic(c.ID, c.Username, string(topic), false)
+	return topic[0] != '$' && (len(s.opts.Rules) == 0 || rules(s.opts.Rules).allowTopic(c.ID, c.Username, string(topic), false))
 }
 
 // mayUse reports whether a client may use a topic.
