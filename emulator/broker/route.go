@@ -52,8 +52,16 @@ func (b *Broker) route(topic []byte) *route {
 // findTargets finds the recipients of a route's topic. It leaves out the No Local
 // subscriptions of origin, which may be nil.
 func (b *Broker) findTargets(r *route, origin *session) {
-	places := make(map[*session]int) // in r.targets
+	// A session has one subscription to a filter, so the first node needs no search.
+	var places map[*session]int // in r.targets
 	b.tree.match(r.topic, func(n *node) {
+		if len(n.subs) > 0 && len(r.targets) > 0 && places == nil {
+			places = make(map[*session]int)
+			for i := range r.targets {
+				places[r.targets[i].session] = i
+			}
+		}
+		r.targets = slices.Grow(r.targets, len(n.subs))
 		for _, sub := range n.subs {
 			if sub.noLocal && sub.session == origin { // [MQTT-3.8.3-3]
 				continue
@@ -67,12 +75,15 @@ func (b *Broker) findTargets(r *route, origin *session) {
 	})
 }
 
-// add adds a subscription to the target of its session. places are the targets' indexes.
+// add adds a subscription to the target of its session. places are the targets' indexes; nil: the
+// session is not there yet.
 func (r *route) add(sub *subscription, places map[*session]int) {
 	i, found := places[sub.session]
 	if !found {
 		i = len(r.targets)
-		places[sub.session] = i
+		if places != nil {
+			places[sub.session] = i
+		}
 		r.targets = append(r.targets, target{session: sub.session})
 	}
 	t := &r.targets[i]
