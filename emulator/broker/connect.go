@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"math"
@@ -151,17 +152,8 @@ func (c *Client) refuse(v Verdict) *Error {
 // [MQTT-3.1.4-3]. Another user's session is refused, whether its client is connected or away.
 func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
-	for s := b.sessions[c.ID]; s != nil; s = b.sessions[c.ID] {
-		if s.user != c.Username {
-			return c.refuse(Verdict{Code: InvalidClientID, Text: "the client id is in use by another user"})
-		}
-		if s.client == nil {
-			break
-		}
-		s.client.takeOver()
-		if c.isClosing() {
-			return nil
-		}
+	if !c.claimSession() || c.isClosing() {
+		return c.refuse(Verdict{Code: InvalidClientID, Text: "the client id is in use by another user"})
 	}
 	if p.hasWill && !c.may(string(p.willTopic), true) {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "not authorized to publish to the topic of the will"})
@@ -213,10 +205,7 @@ func (c *Client) openSession(v Verdict) *Error {
 		s.expiry = neverExpires
 	}
 	s.setWill(newWill)
-	c.receiveMax = identifiers
-	if n := p.props.number(propReceiveMaximum); n > 0 {
-		c.receiveMax = int(n)
-	}
+	c.receiveMax = int(cmp.Or(p.props.number(propReceiveMaximum), identifiers))
 	c.quota = c.receiveMax
 	c.aliasMax = uint16(min(p.props.number(propTopicAliasMax), maxOutgoingAliases))
 	c.readDeadline(c.keepAlive + c.keepAlive/2)
@@ -230,6 +219,23 @@ func (c *Client) openSession(v Verdict) *Error {
 	}
 	s.sendPending()
 	return nil
+}
+
+// claimSession ends the connection that has the client's session, if there is one. It returns
+// false if the session is another user's.
+func (c *Client) claimSession() bool {
+	for {
+		s := c.b.sessions[c.ID]
+		switch {
+		case s == nil:
+			return true
+		case s.user != c.Username:
+			return false
+		case s.client == nil, c.isClosing():
+			return true
+		}
+		s.client.takeOver()
+	}
 }
 
 // resumeShare is the part of the budget, one in so many, that is for clients that come back to their
