@@ -22,7 +22,7 @@ type conn struct {
 	who    Caller // others read it with Server.mu held
 	since  time.Time
 	in     requestReader
-	out    output // used by all goroutines
+	out    *output // used by all goroutines
 
 	certified     string    // user that the connection itself proves, perhaps with a certificate; empty: none
 	authenticated bool      // logged in, or no login is needed
@@ -38,8 +38,13 @@ type conn struct {
 	muted    bool   // replies are dropped
 	muteFrom int    // offset in w of dropped replies
 	unmuted  []byte // messages that came between dropped replies
+	partial  bool   // out ends in the middle of a reply of this connection
 	replyOff bool   // CLIENT REPLY OFF
 	skip     int    // CLIENT REPLY SKIP: 2 during that command, 1 during the next one
+
+	pipeline pipeline        // only of a remote store
+	window   *window         // shared by the commands of the pipeline
+	turn     <-chan struct{} // see awaitTurn
 
 	locked  bool // this connection has locked the Local
 	holding int  // commands since then
@@ -67,8 +72,7 @@ type conn struct {
 const maxHolding = 256
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), channels: subscribed{}, patterns: subscribed{}}
-	c.out.wake.L = &c.out.mu
+	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), out: newOutput(), window: newWindow(), channels: subscribed{}, patterns: subscribed{}}
 	c.waiting.Store(-1)
 	c.active.Store(int64(time.Since(s.started)))
 	return c
@@ -82,6 +86,7 @@ func (c *conn) serve() error {
 	}
 	for {
 		if err := c.in.fill(from); err != nil {
+			c.awaitPipeline()
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
@@ -109,9 +114,13 @@ func (c *conn) runAll() error {
 		case err == errIncomplete:
 			return nil
 		case err != nil:
+			c.awaitPipeline()
 			c.mark = len(c.w)
 			c.fail(err)
 			return err
+		}
+		if c.s.local == nil && c.runInPipeline(args) {
+			continue
 		}
 		c.run(args)
 		if c.holding >= maxHolding || len(c.w) >= fullOutput {

@@ -25,20 +25,12 @@ type queued struct {
 
 // enqueue queues a command for EXEC. It copies the arguments, whose buffer is reused.
 func (c *conn) enqueue(cmd *command, args [][]byte) error {
-	size := 0
-	for _, a := range args {
-		size += len(a)
-	}
+	size := sizeOf(args)
 	if len(c.queue) == maxQueued || c.queuedBytes+size > maxQueuedBytes {
 		c.abort = true
 		return &Error{Text: "the transaction is too large"}
 	}
-	joined, copied := make([]byte, 0, size), make([][]byte, len(args))
-	for i, a := range args {
-		joined = append(joined, a...)
-		copied[i] = joined[len(joined)-len(a) : len(joined) : len(joined)]
-	}
-	c.queue = append(c.queue, queued{cmd, copied})
+	c.queue = append(c.queue, queued{cmd, cloneArgs(args, size)})
 	c.queuedBytes += size
 	c.waiting.Store(int64(len(c.queue)))
 	return c.reply(status("QUEUED"))

@@ -16,11 +16,17 @@ type output struct {
 	wake    sync.Cond
 	pending []byte
 	spare   []byte      // an empty buffer that becomes pending
-	partial bool        // pending ends in the middle of a reply; set by the client's goroutine with mu locked
+	partial bool        // pending ends in the middle of a reply
 	held    []byte      // messages that wait for the end of that reply
 	writing bool        // a goroutine is writing
 	writer  bool        // a goroutine waits on wake
 	closed  atomic.Bool // set with mu locked
+}
+
+func newOutput() *output {
+	o := &output{}
+	o.wake.L = &o.mu
+	return o
 }
 
 const (
@@ -41,13 +47,14 @@ const (
 
 // commit moves the replies to the output, or drops them if the connection is closed.
 func (c *conn) commit() {
-	o := &c.out
-	if len(c.w) == 0 && !o.partial {
+	if len(c.w) == 0 && !c.partial {
 		return
 	}
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.partial = c.sentHead != nil
+	c.partial = c.sentHead != nil
+	o.partial = c.partial
 	if !o.partial && len(o.held) > 0 {
 		c.w = append(c.w, o.held...)
 		o.held = nil
@@ -67,7 +74,7 @@ func (c *conn) commit() {
 // the client must read them first. Meanwhile other clients may use the Local. It returns false if
 // the connection is closed. The replies of a transaction are one part.
 func (c *conn) sendPart() bool {
-	if len(c.w) < fullOutput || c.executing || c.s.local == nil {
+	if len(c.w) < fullOutput || c.executing {
 		return true
 	}
 	if c.muted {
@@ -77,6 +84,7 @@ func (c *conn) sendPart() bool {
 	if c.sentHead == nil {
 		c.sentHead = bytes.Clone(c.w[c.mark:min(c.mark+maxHead, len(c.w))])
 	}
+	c.awaitTurn()
 	c.unlock()
 	open := c.flush()
 	c.lock()
@@ -94,7 +102,7 @@ func (o *output) length() int {
 // connection is closed.
 func (c *conn) flush() bool {
 	c.commit()
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.writing && len(o.pending) >= fullOutput && !o.closed.Load() {
@@ -109,7 +117,7 @@ func (c *conn) flush() bool {
 // finish writes all pending bytes, or waits until another goroutine has written them.
 func (c *conn) finish() {
 	c.flush()
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.writing {
@@ -119,7 +127,7 @@ func (c *conn) finish() {
 
 // writePending writes until nothing is pending. out.mu is held, except while it writes.
 func (c *conn) writePending() {
-	o := &c.out
+	o := c.out
 	o.writing = true
 	for len(o.pending) > 0 && !o.closed.Load() {
 		p := o.pending
@@ -170,7 +178,7 @@ func (c *conn) write(p []byte) error {
 
 // startWriter starts the goroutine that writes messages, when the client first subscribes.
 func (c *conn) startWriter() {
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.writer {
@@ -180,7 +188,7 @@ func (c *conn) startWriter() {
 }
 
 func (c *conn) writeMessages() {
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for !o.closed.Load() {
@@ -201,7 +209,7 @@ func (o *output) end() {
 
 // close closes the connection, whose goroutines then end.
 func (c *conn) close() {
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	o.end()
 	o.mu.Unlock()
@@ -210,7 +218,7 @@ func (c *conn) close() {
 
 // send sends a message that another connection has published. It does not block.
 func (c *conn) send(message []byte) {
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
