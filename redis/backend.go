@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -141,10 +140,11 @@ func (e *Error) Error() string {
 	return e.Code + " " + e.Text
 }
 
-// Unknown returns the error of a write that was sent and got no answer within timeout. The store
-// may have applied the write, so a client must not simply repeat it.
-func Unknown(op *Op, timeout time.Duration) *Error {
-	return &Error{Code: "UNKNOWN", Text: fmt.Sprintf("%s %q got no answer within %s; it may have been applied", op.Verb, op.Key, timeout)}
+// Unknown returns the error of a write that was sent and got no answer, with text such as
+// `SET "k" got no answer within 10s`. The store may have applied the write, so a client must not
+// simply repeat it.
+func Unknown(text string) *Error {
+	return &Error{Code: "UNKNOWN", Text: text + "; it may have been applied"}
 }
 
 // NotSent returns the error of an operation that was not sent. Clients may repeat it.
