@@ -39,17 +39,19 @@ type Local interface {
 	Backend
 	sync.Locker
 
-	Now() time.Time                    // the store's clock
-	Check(who *Caller, ops []Op) error // the first reason why Do would refuse an operation
-	KeyAt(who *Caller, i int) []byte   // the i-th of Stats.Keys; nil: the caller may not read it
-	Stats(who *Caller) Stats           // must be cheap
+	Now() time.Time                       // the store's clock
+	Check(who *Caller, ops []Op) error    // the first reason why Do would refuse an operation
+	KeyAt(i int) []byte                   // the i-th of Stats.Keys
+	Stats() Stats                         // must be cheap
+	MayRead(who *Caller, key []byte) bool // whether the caller may read a key
+	MayAll(who *Caller) bool              // whether the caller may use all keys; the Local need not be locked
 }
 
 // Stats describes the content of a [Local].
 type Stats struct {
 	Keys     int
 	Expiring int  // keys with an expiry
-	Hidden   bool // the caller may not be allowed to read all of the keys
+	Hidden   bool // a caller may not be allowed to read all of the keys
 }
 
 // A Caller is the client that an operation is for.

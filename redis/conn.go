@@ -228,6 +228,8 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 		return wrongArguments(cmd.fullName())
 	case !c.authenticated && cmd.flags&noAuth == 0:
 		return errNoAuth
+	case cmd.flags&needsAll != 0 && !c.mayAll():
+		return notPermitted(cmd)
 	case !c.resp3 && cmd.flags&whileSubscribed == 0 && c.subscriptions() > 0:
 		return &Error{Text: "Can't execute '" + cmd.fullName() + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"}
 	case c.s.local == nil && cmd.flags&needsExpiry != 0:

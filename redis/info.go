@@ -26,8 +26,8 @@ func serverCommands() []*command {
 		{name: "lolwut", arity: -1, flags: reads | fast, run: runLolwut, since: "5.0.0", args: "[version:integer]", summary: "Display the version"},
 		{name: "config", arity: -2, since: "2.0.0", summary: "A container for server configuration commands", subs: []*command{
 			{name: "get", arity: -3, flags: settings, run: runConfigGet, since: "2.0.0", args: "parameter:string...", summary: "Get the values of configuration parameters"},
-			{name: "set", arity: -4, flags: settings, run: runConfigSet, since: "2.0.0", args: "parameter:string value:string...", summary: "Set configuration parameters to the given values"},
-			{name: "resetstat", arity: 2, flags: settings, run: runConfigResetStat, since: "2.0.0", summary: "Reset the stats returned by INFO"},
+			{name: "set", arity: -4, flags: settings | needsAll, run: runConfigSet, since: "2.0.0", args: "parameter:string value:string...", summary: "Set configuration parameters to the given values"},
+			{name: "resetstat", arity: 2, flags: settings | needsAll, run: runConfigResetStat, since: "2.0.0", summary: "Reset the stats returned by INFO"},
 			{name: "rewrite", arity: 2, flags: settings, run: runConfigRewrite, since: "2.8.0", summary: "Rewrite the configuration file, which there is not"},
 			help("config"),
 		}},
@@ -118,7 +118,7 @@ func (c *conn) infoKeyspace() []string {
 	if c.s.local == nil {
 		return nil
 	}
-	stats := c.s.local.Stats(&c.who)
+	stats := c.s.local.Stats()
 	if stats.Keys == 0 {
 		return nil
 	}

@@ -31,7 +31,7 @@ const defaultUser = "default"
 var (
 	errWrongPass = &Error{Code: "WRONGPASS", Text: "invalid username-password pair or user is disabled."}
 	errNoAuth    = &Error{Code: "NOAUTH", Text: "Authentication required."}
-	errHelloAuth = &Error{Code: "NOAUTH", Text: "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"}
+	errHelloAuth = &Error{Code: "NOAUTH", Text: "HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"}
 	errNoUsers   = &Error{Text: "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"}
 )
 
@@ -53,6 +53,9 @@ func (c *conn) setUser(user string, authenticated bool) {
 	c.who.User, c.authenticated = user, authenticated
 	c.s.mu.Unlock()
 }
+
+// mayAll reports whether the user may use all keys, and so what concerns all clients.
+func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayAll(&c.who) }
 
 // login checks the user and the password of AUTH or HELLO.
 func (c *conn) login(user, password []byte) error {

@@ -63,17 +63,18 @@ func (r *roster) remove(c *conn, name string) (last bool) {
 }
 
 // publish sends a message to all subscribers and returns how many messages that were. The
-// connection from gets its messages among its replies. s.mu is held.
-func (s *Server) publish(from *conn, channel, payload []byte) int {
+// connection from gets its messages among its replies. An event of a key is sent to those who may
+// read the key; nil: it is no event. s.mu is held.
+func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
 	if subs := s.channels.subscribers[string(channel)]; len(subs) > 0 {
 		s.message = appendBulk(append(s.message[:0], "*3\r\n"...), "message")
-		n += s.deliver(from, subs, channel, payload)
+		n += s.deliver(from, subs, channel, payload, key)
 	}
 	for _, p := range s.patterns.parsed {
 		if p.match(channel) {
 			s.message = appendBulk(appendBulk(append(s.message[:0], "*4\r\n"...), "pmessage"), p.text)
-			n += s.deliver(from, s.patterns.subscribers[p.text], channel, payload)
+			n += s.deliver(from, s.patterns.subscribers[p.text], channel, payload, key)
 		}
 	}
 	return n
@@ -81,9 +82,13 @@ func (s *Server) publish(from *conn, channel, payload []byte) int {
 
 // deliver appends the channel and the payload to the beginning of a message in s.message, and sends
 // that.
-func (s *Server) deliver(from *conn, subs []*conn, channel, payload []byte) int {
+func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
+		if key != nil && !c.mayRead(key) {
+			continue
+		}
+		n++
 		m[0] = '*'
 		if c.pushes.Load() {
 			m[0] = '>'
@@ -100,7 +105,12 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload []byte) int 
 	if s.message = m; cap(m) > maxSpare {
 		s.message = nil
 	}
-	return len(subs)
+	return n
+}
+
+// mayRead reports whether the client may read a key. It requires the Local's lock.
+func (c *conn) mayRead(key []byte) bool {
+	return c.s.local == nil || c.s.local.MayRead(&c.who, key)
 }
 
 // subscriptions returns the number of the connection's subscriptions.
@@ -272,7 +282,7 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 
 func runPublish(c *conn, args [][]byte) error {
 	c.s.mu.Lock()
-	n := c.s.publish(c, args[1], args[2])
+	n := c.s.publish(c, args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)
 }
@@ -291,7 +301,8 @@ func runPubSubChannels(c *conn, args [][]byte) error {
 	var names []string
 	c.s.mu.Lock()
 	for name := range c.s.channels.subscribers {
-		if p == nil || p.match([]byte(name)) {
+		key, _, _ := cutChannel([]byte(name))
+		if (p == nil || p.match([]byte(name))) && (key == nil || c.mayRead(key)) {
 			names = append(names, name)
 		}
 	}
@@ -350,7 +361,7 @@ func pubsubCommands() []*command {
 		{name: "punsubscribe", arity: -1, flags: own, run: runPUnsubscribe, since: "2.0.0", args: "[pattern:pattern...]", summary: "Stop listening for messages posted to channels matching the given patterns"},
 		{name: "publish", arity: 3, flags: flags | fast, run: runPublish, since: "2.0.0", args: "channel:string message:string", summary: "Post a message to a channel"},
 		{name: "pubsub", arity: -2, since: "2.8.0", summary: "A container for Pub/Sub commands", subs: []*command{
-			{name: "channels", arity: -2, flags: flags, run: runPubSubChannels, since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
+			{name: "channels", arity: -2, flags: flags | usesStore, run: runPubSubChannels, since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
 			{name: "numsub", arity: -2, flags: flags, run: runPubSubNumSub, since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
 			{name: "numpat", arity: 2, flags: flags, run: runPubSubNumPat, since: "2.8.0", summary: "Get the count of unique patterns pattern subscriptions"},
 			help("pubsub"),

@@ -77,6 +77,11 @@ func wrongSubcommand(args [][]byte) error {
 	return &Error{Text: "unknown subcommand or wrong number of arguments for '" + printable(args[1], 128) + "'. Try " + strings.ToUpper(string(args[0])) + " HELP."}
 }
 
+// notPermitted returns the error of a command that the user must not run.
+func notPermitted(cmd *command) error {
+	return &Error{Code: "NOPERM", Text: "this user has no permissions to run the '" + cmd.fullName() + "' command"}
+}
+
 // wrongArguments returns the error of a command with too few or too many arguments.
 func wrongArguments(name string) error {
 	return &Error{Text: "wrong number of arguments for '" + name + "' command"}
