@@ -295,7 +295,7 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return err
 	}
-	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log}
+	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve}
 	switch {
 	case s.opts.CheckLogin != nil:
 		o.Login = namedLogin(s.opts.CheckLogin)

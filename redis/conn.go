@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/socket"
 )
 
@@ -61,6 +62,10 @@ type conn struct {
 	op      [1]Op  // reused by do
 	version []byte // of the latest reply of a remote store, for Options.Observe
 
+	ticket    *admission.Ticket
+	input     charge // for what the client has sent, after its login
+	nameBytes int    // of subscriptions and watched keys
+
 	channels, patterns subscribed // others read them with Server.mu held
 
 	noEvict, noTouch atomic.Bool
@@ -72,7 +77,7 @@ type conn struct {
 const maxHolding = 256
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), out: newOutput(), window: newWindow(), channels: subscribed{}, patterns: subscribed{}}
+	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}}
 	c.waiting.Store(-1)
 	c.active.Store(int64(time.Since(s.started)))
 	return c
@@ -85,6 +90,12 @@ func (c *conn) serve() error {
 		from = c.socket
 	}
 	for {
+		if !c.chargeInput(c.in.needs()) {
+			c.awaitPipeline()
+			c.fail(errMemory)
+			c.finish()
+			return errMemory
+		}
 		if err := c.in.fill(from); err != nil {
 			c.awaitPipeline()
 			if errors.Is(err, io.EOF) {

@@ -95,7 +95,7 @@ func (c *conn) infoClients() []string {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	subscribers := c.s.clients(func(of *conn) bool { return of.subscriptions() > 0 })
-	return []string{"connected_clients:" + strconv.Itoa(len(c.s.conns)), "maxclients:10000", "blocked_clients:0", "pubsub_clients:" + strconv.Itoa(len(subscribers))}
+	return []string{"connected_clients:" + strconv.Itoa(len(c.s.conns)), "maxclients:" + itoa(maxClients), "blocked_clients:0", "pubsub_clients:" + strconv.Itoa(len(subscribers))}
 }
 
 func infoMemory(*conn) []string {

@@ -79,9 +79,21 @@ func runExec(c *conn, _ [][]byte) error {
 	for _, q := range queue {
 		c.mark = len(c.w)
 		c.execute(q.cmd, q.args)
+		c.boundTransaction()
 	}
 	c.mark, c.executing = mark, false
 	return nil
+}
+
+// boundTransaction drops the replies of a transaction, which cannot be sent in parts, when they are
+// too large, and closes the connection after the transaction.
+func (c *conn) boundTransaction() {
+	if len(c.w) > maxPending {
+		if !c.last {
+			c.s.log.Warn("closing a client whose transaction has too large a reply", "client", c.who.ID)
+		}
+		c.w, c.mark, c.muteFrom, c.last = nil, 0, 0, true
+	}
 }
 
 func runWatch(c *conn, args [][]byte) error {
@@ -100,6 +112,7 @@ func runWatch(c *conn, args [][]byte) error {
 			c.watched = make(map[string]struct{})
 		}
 		c.watched[name] = struct{}{}
+		c.nameBytes += len(name) + nameCost
 		if c.s.watched[name] == nil {
 			c.s.watched[name] = make(map[*conn]struct{})
 		}
@@ -123,6 +136,7 @@ func (c *conn) unwatch() {
 		defer c.s.local.Unlock()
 	}
 	for key := range c.watched {
+		c.nameBytes -= len(key) + nameCost
 		delete(c.s.watched[key], c)
 		if len(c.s.watched[key]) == 0 {
 			delete(c.s.watched, key)

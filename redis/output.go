@@ -21,10 +21,12 @@ type output struct {
 	writing bool        // a goroutine is writing
 	writer  bool        // a goroutine waits on wake
 	closed  atomic.Bool // set with mu locked
+	sending int         // bytes that are being written
+	charged charge      // for what has not been written
 }
 
-func newOutput() *output {
-	o := &output{}
+func newOutput(reserve func(n int) bool) *output {
+	o := &output{charged: charge{reserve: reserve}}
 	o.wake.L = &o.mu
 	return o
 }
@@ -36,7 +38,7 @@ const (
 	// next part of a reply, waits until they are written.
 	fullOutput = 1 << 20
 	// maxSpare is the largest buffer that is reused.
-	maxSpare = 256 << 10
+	maxSpare = 32 << 10
 	// maxStall is how long a client may read nothing before it is disconnected. It must read
 	// maxPart bytes in that time.
 	maxStall = time.Minute
@@ -68,13 +70,35 @@ func (c *conn) commit() {
 		c.w = c.w[:0]
 	}
 	c.mark = 0
+	if !o.charge() {
+		c.drop("closing a client because the memory for clients is exhausted")
+	}
+}
+
+// charge charges what has not been written. o.mu is held.
+func (o *output) charge() bool {
+	return o.charged.set(max(0, len(o.pending)+len(o.held)+o.sending-freeOutput))
+}
+
+// drop ends the output and closes the connection, which takes too much. out.mu is held.
+func (c *conn) drop(why string) {
+	c.out.end()
+	// Close may block on a TLS connection whose peer does not read.
+	c.s.running.Go(func() {
+		c.s.log.Warn(why, "client", c.who.ID)
+		c.close()
+	})
 }
 
 // sendPart sends the replies and the begun part of the running one, if they are so large that
 // the client must read them first. Meanwhile other clients may use the Local. It returns false if
 // the connection is closed. The replies of a transaction are one part.
 func (c *conn) sendPart() bool {
-	if len(c.w) < fullOutput || c.executing {
+	if c.executing {
+		c.boundTransaction()
+		return true
+	}
+	if len(c.w) < fullOutput {
 		return true
 	}
 	if c.muted {
@@ -131,10 +155,12 @@ func (c *conn) writePending() {
 	o.writing = true
 	for len(o.pending) > 0 && !o.closed.Load() {
 		p := o.pending
-		o.pending, o.spare = o.spare[:0], nil
+		o.pending, o.spare, o.sending = o.spare[:0], nil, len(p)
 		o.mu.Unlock()
 		err := c.write(p)
 		o.mu.Lock()
+		o.sending = 0
+		o.charge()
 		if err != nil {
 			o.end()
 		}
@@ -204,6 +230,7 @@ func (c *conn) writeMessages() {
 func (o *output) end() {
 	o.closed.Store(true)
 	o.pending, o.spare, o.held = nil, nil, nil
+	o.charge()
 	o.wake.Broadcast()
 }
 
@@ -224,16 +251,14 @@ func (c *conn) send(message []byte) {
 	switch {
 	case o.closed.Load():
 	case len(o.pending)+len(o.held)+len(message) > maxPending:
-		o.end()
-		// Close may block on a TLS connection whose peer does not read.
-		c.s.running.Go(func() {
-			c.s.log.Warn("closing a subscriber that reads too slowly", "client", c.who.ID, "pending", maxPending)
-			c.close()
-		})
+		c.drop("closing a subscriber that reads too slowly")
 	case o.partial:
 		o.held = append(o.held, message...)
 	default:
 		o.pending = append(o.pending, message...)
 		o.wake.Broadcast()
+	}
+	if !o.charge() {
+		c.drop("closing a subscriber because the memory for clients is exhausted")
 	}
 }

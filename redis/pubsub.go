@@ -48,6 +48,14 @@ func (r *roster) add(c *conn, name string) {
 	r.subscribers[name] = append(r.subscribers[name], c)
 }
 
+// cost returns about how many bytes a subscription occupies.
+func (r *roster) cost(name []byte) int {
+	if r.keepsNames {
+		return nameCost + patternCost*len(name)
+	}
+	return nameCost + len(name)
+}
+
 // remove reports whether the connection was the last subscriber.
 func (r *roster) remove(c *conn, name string) (last bool) {
 	rest := slices.DeleteFunc(r.subscribers[name], func(other *conn) bool { return other == c })
@@ -169,6 +177,7 @@ func (s *Server) subscribe(c *conn, r *roster, own subscribed, word string, name
 	if _, had := own[string(name)]; !had {
 		s.sequence++
 		own[string(name)] = s.sequence
+		c.nameBytes += r.cost(name)
 		r.add(c, string(name))
 	}
 	c.confirm(word, name, c.subscriptions())
@@ -226,6 +235,9 @@ func (s *Server) endSubscription(c *conn, r *roster, own subscribed, name []byte
 	defer s.mu.Unlock()
 	_, had := own[string(name)]
 	delete(own, string(name))
+	if had {
+		c.nameBytes -= r.cost(name)
+	}
 	if had && r.remove(c, string(name)) && r == &s.channels {
 		s.unwatchUnused(name)
 	}

@@ -166,8 +166,9 @@ func runScan(c *conn, args [][]byte) error {
 	return nil
 }
 
-// allKeys calls yield with each key that begins with prefix and that the client may read.
-func (c *conn) allKeys(prefix []byte, yield func(key []byte)) error {
+// allKeys calls yield with each key that begins with prefix and that the client may read. Between
+// pages other clients may use the Local, except in a transaction.
+func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
 	const want = 1000
 	for token := []byte(nil); ; {
 		keys, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, prefix, token, want)
@@ -175,28 +176,43 @@ func (c *conn) allKeys(prefix []byte, yield func(key []byte)) error {
 			return err
 		}
 		for _, key := range keys {
-			yield(key)
+			if err := yield(key); err != nil {
+				return err
+			}
 		}
 		if next == nil {
 			return nil
 		}
-		token = next
+		token = bytes.Clone(next)
+		if !c.executing {
+			c.unlock()
+			c.lock()
+		}
 	}
 }
+
+var errManyKeys = &Error{Text: "the reply would be larger than 32 MiB; use SCAN"}
 
 func runKeys(c *conn, args [][]byte) error {
 	if err := patternArgs(args[1]); err != nil {
 		return err
 	}
 	p := parsePattern(args[1])
-	begin, n := len(c.w), 0
-	err := c.allKeys(p.Prefix(), func(key []byte) {
-		if p.match(key) {
-			c.bulk(key)
-			n++
+	var found []byte // as replies
+	n := 0
+	err := c.allKeys(p.Prefix(), func(key []byte) error {
+		if !p.match(key) {
+			return nil
 		}
+		found = appendBulk(found, key)
+		n++
+		if len(found) > maxPending {
+			return errManyKeys
+		}
+		return nil
 	})
-	c.insertArray(begin, n)
+	c.array(n)
+	c.w = append(c.w, found...)
 	return err
 }
 
@@ -207,7 +223,7 @@ func runDBSize(c *conn, _ [][]byte) error {
 		}
 	}
 	n := int64(0)
-	err := c.allKeys(nil, func([]byte) { n++ })
+	err := c.allKeys(nil, func([]byte) error { n++; return nil })
 	c.integer(n)
 	return err
 }
