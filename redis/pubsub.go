@@ -10,7 +10,7 @@ import (
 // A roster is the subscribers of all channels, or of all patterns.
 type roster struct {
 	subscribers map[string][]*conn // by channel or pattern, in the order of their subscriptions
-	parsed      []*pattern         // patterns in the order of their first subscription; nil for channels
+	parsed      []*pattern         // patterns, those that match fastest first, then in the order of their first subscription; nil for channels
 	keepsNames  bool
 }
 
@@ -43,7 +43,9 @@ func newHub() hub {
 
 func (r *roster) add(c *conn, name string) {
 	if r.keepsNames && len(r.subscribers[name]) == 0 {
-		r.parsed = append(r.parsed, parsePattern([]byte(name)))
+		p := parsePattern([]byte(name))
+		after, _ := slices.BinarySearchFunc(r.parsed, p.Cost(1)+1, func(p *pattern, cost int) int { return cmp.Compare(p.Cost(1), cost) })
+		r.parsed = slices.Insert(r.parsed, after, p)
 	}
 	r.subscribers[name] = append(r.subscribers[name], c)
 }
@@ -79,13 +81,37 @@ func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 		s.message = appendBulk(append(s.message[:0], "*3\r\n"...), "message")
 		n += s.deliver(from, subs, channel, payload, key)
 	}
+	cost := 0
 	for _, p := range s.patterns.parsed {
+		if bytes.HasPrefix(channel, p.Prefix()) {
+			cost += p.Cost(len(channel))
+		}
+		if cost > maxMatching {
+			s.dropSubscribers(p.text)
+			continue
+		}
 		if p.match(channel) {
 			s.message = appendBulk(appendBulk(append(s.message[:0], "*4\r\n"...), "pmessage"), p.text)
 			n += s.deliver(from, s.patterns.subscribers[p.text], channel, payload, key)
 		}
 	}
 	return n
+}
+
+// maxMatching is how many steps the patterns may take to match the channel of one message, in
+// nanoseconds, as other clients wait for it. The subscribers of the others may have missed the
+// message.
+const maxMatching = 4 << 20
+
+// dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
+func (s *Server) dropSubscribers(pattern string) {
+	for _, c := range s.patterns.subscribers[pattern] {
+		c.out.mu.Lock()
+		if !c.out.closed.Load() {
+			c.drop("closing a subscriber because all patterns together take too long to match")
+		}
+		c.out.mu.Unlock()
+	}
 }
 
 // deliver appends the channel and the payload to the beginning of a message in s.message, and sends
