@@ -192,10 +192,10 @@ func (c *conn) describe(of *conn) string {
 	}
 	pending, age := of.out.length(), time.Since(of.since)
 	idle := time.Since(of.s.started) - time.Duration(of.active.Load())
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=0 rbs=%d rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
 		of.id, address(of.nc.RemoteAddr()), address(of.nc.LocalAddr()), of.id, of.name, int(age.Seconds()), int(idle.Seconds()), cmp.Or(flags, "N"),
-		len(of.channels), len(of.patterns), of.waiting.Load(), request+unread, free, request, smallBuffer, pending, smallBuffer+pending,
+		len(of.channels), len(of.patterns), len(of.shards), of.waiting.Load(), request+unread, free, request, smallBuffer, pending, smallBuffer+pending,
 		command, of.userName(), resp, of.library[0], of.library[1])
 }
 
@@ -361,6 +361,9 @@ func (c *conn) kill(accept func(*conn) bool) (n int, err error) {
 			continue
 		}
 		of.close()
+		c.s.mu.Lock()
+		c.s.forget(of)
+		c.s.mu.Unlock()
 	}
 	return len(found), nil
 }

@@ -66,7 +66,7 @@ type conn struct {
 	input     charge // for what the client has sent, after its login
 	nameBytes int    // of subscriptions and watched keys
 
-	channels, patterns subscribed // others read them with Server.mu held
+	channels, patterns, shards subscribed // others read them with Server.mu held
 
 	noEvict, noTouch atomic.Bool
 	active           atomic.Int64            // when the client last sent something, in nanoseconds since Server.started
@@ -77,7 +77,7 @@ type conn struct {
 const maxHolding = 256
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}}
+	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}, shards: subscribed{}}
 	c.waiting.Store(-1)
 	c.active.Store(int64(time.Since(s.started)))
 	return c
@@ -107,6 +107,7 @@ func (c *conn) serve() error {
 		err := c.runAll()
 		c.unlock()
 		if c.last || err != nil {
+			c.s.endSubscriptions(c) // before the client knows that its connection ends
 			c.finish()
 			return err
 		}

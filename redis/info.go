@@ -57,6 +57,7 @@ var sections = []struct {
 	{"Replication", func(*conn) []string {
 		return []string{"role:master", "connected_slaves:0", "master_failover_state:no-failover", "master_repl_offset:0", "repl_backlog_active:0"}
 	}},
+	{"CPU", infoCPU},
 	{"Cluster", func(*conn) []string { return []string{"cluster_enabled:0"} }},
 	{"Keyspace", (*conn).infoKeyspace},
 }
@@ -102,6 +103,11 @@ func infoMemory(*conn) []string {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return []string{"used_memory:" + strconv.FormatUint(m.HeapAlloc, 10), fmt.Sprintf("used_memory_human:%.2fM", float64(m.HeapAlloc)/(1<<20)), "maxmemory:0", "maxmemory_policy:noeviction", "mem_allocator:go"}
+}
+
+func infoCPU(*conn) []string {
+	system, user := cpuTimes()
+	return []string{fmt.Sprintf("used_cpu_sys:%f", system.Seconds()), fmt.Sprintf("used_cpu_user:%f", user.Seconds())}
 }
 
 func (c *conn) infoStats() []string {

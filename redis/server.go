@@ -119,7 +119,10 @@ func New(opts Options) (*Server, error) {
 
 // acceptPause keeps the accept loop from spinning while the process has no file descriptors
 // left.
-const acceptPause = 50 * time.Millisecond
+const (
+	acceptPause = 50 * time.Millisecond
+	warnPause   = 10 * time.Second // between warnings about it
+)
 
 // Serve starts accepting connections and returns. Close closes ln.
 func (s *Server) Serve(ln net.Listener) {
@@ -131,6 +134,7 @@ func (s *Server) Serve(ln net.Listener) {
 	}
 	s.listeners = append(s.listeners, ln)
 	s.running.Go(func() {
+		warned := time.Time{}
 		for {
 			nc, err := ln.Accept()
 			switch {
@@ -140,7 +144,10 @@ func (s *Server) Serve(ln net.Listener) {
 				s.connect(nc)
 				continue
 			}
-			s.log.Warn("accept", "error", err)
+			if time.Since(warned) > warnPause {
+				warned = time.Now()
+				s.log.Warn("clients cannot connect", "address", ln.Addr(), "error", err)
+			}
 			select {
 			case <-time.After(acceptPause):
 			case <-s.ctx.Done():

@@ -7,12 +7,13 @@ import (
 
 // Errors that several commands reply with, in the words of Redis.
 var (
-	errSyntax      = &Error{Text: "syntax error"}
-	errInteger     = &Error{Text: "value is not an integer or out of range"}
-	errNoSuchKey   = &Error{Text: "no such key"}
-	errSameObjects = &Error{Text: "source and destination objects are the same"}
-	errTooLong     = &Error{Text: "string exceeds maximum allowed size (proto-max-bulk-len)"}
-	errDatabase    = &Error{Text: "DB index is out of range"}
+	errSyntax       = &Error{Text: "syntax error"}
+	errInteger      = &Error{Text: "value is not an integer or out of range"}
+	errNoSuchKey    = &Error{Text: "no such key"}
+	errSameObjects  = &Error{Text: "source and destination objects are the same"}
+	errTooLong      = &Error{Text: "string exceeds maximum allowed size (proto-max-bulk-len)"}
+	errDenyBlocking = &Error{Text: "SSUBSCRIBE isn't allowed for a DENY BLOCKING client"}
+	errDatabase     = &Error{Text: "DB index is out of range"}
 )
 
 // Replies to what this server does not support.
