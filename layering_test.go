@@ -270,7 +270,9 @@ func TestLayers(t *testing.T) {
 		{"observe stands on the standard library alone", func(p string) bool { return p == observe }, all,
 			func(i string) bool { return !isStd(i) }},
 		{"redis stands on the standard library, admission, glob, observe and socket", func(p string) bool { return p == redis }, all,
-			func(i string) bool { return !isStd(i) && i != redis && i != admit && i != glob && i != observe && i != socket }},
+			func(i string) bool {
+				return !isStd(i) && i != redis && i != admit && i != glob && i != observe && i != socket
+			}},
 		{"store stands on the standard library, wire, glob, observe and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool { return !isStd(i) && i != wire && i != glob && i != observe && i != btree }},
 		{"disk stands on the standard library and bbolt", func(p string) bool { return p == disk }, direct,
