@@ -131,7 +131,7 @@ command/gateway      client client/wait client/wire observe redis format certs p
 command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
 requestlog           client format observe app config fault
 command/doctor       client client/mqtt client/wire format app config fault trace command/ping
-command/bench        client client/wait client/wire format app config fault terminal
+command/bench        client client/wait client/wire format app config fault
 command/ping         client client/wait client/wire format app config fault
 command/hlc          client/wire format app fault
 command/contextcmd   client format app complete config fault

@@ -58,7 +58,7 @@ func (e *earlyRequest) message(s *Session) (mqtt.EarlyMessage, error) {
 	defer s.mu.Unlock()
 	r.add(nil)
 	e.r = r
-	return mqtt.EarlyMessage{Message: r.message(mqtt.Message{}), Acked: r.handleAck, Answered: r.done}, nil
+	return mqtt.EarlyMessage{Message: r.message(), Acked: r.handleAck, Answered: r.done}, nil
 }
 
 // setConn sets the connection that the last attempt made.

@@ -21,15 +21,17 @@ type Pipeline struct {
 
 	mu      sync.Mutex
 	busy    map[string]*InFlight              // by key
+	spare   []*request                        // for the next requests; onAck is set, and nothing else
 	freed   chan struct{}                     // closed when a request ends; nil = nobody waits for that
 	watched map[<-chan struct{}](func() bool) // the contexts of requests by Done, with what stops the AfterFunc
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
-	request
 	pipe    *Pipeline
-	over    atomic.Bool
+	result  Result
+	err     error
+	over    atomic.Bool   // result and err are set
 	awaited chan struct{} // closed when over is set; made by Done; guarded by pipe.mu
 }
 
@@ -37,7 +39,7 @@ type InFlight struct {
 func (s *Session) Pipeline(inFlight int) *Pipeline {
 	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
 	p.beforeWait = func() {
-		p.Flush() // or the aawaited answer may never come
+		p.Flush() // or the awaited answer may never come
 		if p.onWait != nil {
 			p.onWait()
 		}
@@ -63,23 +65,26 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 		return nil, err
 	}
 	f := &InFlight{pipe: p}
-	if err := p.reserve(ctx, c.Key(), f); err != nil {
+	r, err := p.reserve(ctx, c.Key(), f)
+	if err != nil {
 		return nil, err
 	}
-	if err := f.send(ctx, c); err != nil {
-		p.free(c.Key())
+	r.s, r.command, r.ctx, r.inFlight, r.onEnd, r.onWait = p.s, c, ctx, f, p.onEnd, p.beforeWait
+	if err := p.send(ctx, r); err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.free(c.Key(), f)
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		p.s.finish(f.id, context.Cause(ctx)) // endWith may have come before it was sent
+		p.endWith(ctx) // again, because r may not have been sent then
 	}
 	return f, nil
 }
 
-// send sends the request, on a new connection if there is none.
-func (f *InFlight) send(ctx context.Context, c Command) error {
-	p, s := f.pipe, f.pipe.s
-	f.request = request{s: s, command: c, ctx: ctx, onEnd: p.onEnd, onWait: p.beforeWait}
+// send sends a request, on a new connection if there is none.
+func (p *Pipeline) send(ctx context.Context, r *request) error {
+	s := p.s
 	conn := s.alive()
 	if conn == nil {
 		p.beforeWait()
@@ -90,7 +95,7 @@ func (f *InFlight) send(ctx context.Context, c Command) error {
 			return err
 		}
 	}
-	return f.startAlone(ctx, conn)
+	return r.startAlone(ctx, conn)
 }
 
 // ended is called when the outcome of a request is known.
@@ -98,7 +103,15 @@ func (p *Pipeline) ended(r *request) {
 	if isA[*LostAnswerError](r.err) {
 		p.losses.Add(1)
 	}
-	p.free(r.command.Key())
+	f := r.inFlight
+	f.result, f.err = r.result, r.err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free(r.command.Key(), f)
+	if r.forgotten {
+		*r = request{onAck: r.onAck}
+		p.spare = append(p.spare, r)
+	}
 }
 
 // OnWait sets a function to call before Send or Queue waits: for a key, for another request to end, for
@@ -123,8 +136,9 @@ func (p *Pipeline) Busy(key string) *InFlight {
 	return p.busy[key]
 }
 
-// reserve waits until the key is free and there is room for another request.
-func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
+// reserve waits until the key is free and there is room for another request, and returns the memory
+// for it.
+func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) (*request, error) {
 	for {
 		p.mu.Lock()
 		if p.busy[key] == nil && len(p.busy) < p.limit {
@@ -132,8 +146,9 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 			if done := ctx.Done(); done != nil && p.watched[done] == nil {
 				p.watched[done] = context.AfterFunc(ctx, func() { p.endWith(ctx) })
 			}
+			r := p.newRequest()
 			p.mu.Unlock()
-			return nil
+			return r, nil
 		}
 		if p.freed == nil {
 			p.freed = make(chan struct{})
@@ -144,9 +159,20 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) error {
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// newRequest returns an empty request. It requires p.mu.
+func (p *Pipeline) newRequest() *request {
+	last := len(p.spare) - 1
+	if last < 0 {
+		return new(request)
+	}
+	r := p.spare[last]
+	p.spare = p.spare[:last]
+	return r
 }
 
 // endWith ends the requests of a context that has ended.
@@ -157,11 +183,8 @@ func (p *Pipeline) endWith(ctx context.Context) {
 	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
 }
 
-// free ends the reservation of a key and wakes whoever waits for it.
-func (p *Pipeline) free(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f := p.busy[key]
+// free ends the reservation of a key and wakes whoever waits for it. It requires p.mu.
+func (p *Pipeline) free(key string, f *InFlight) {
 	delete(p.busy, key)
 	f.over.Store(true)
 	if f.awaited != nil {

@@ -31,16 +31,20 @@ type request struct {
 	copies        int       // sent and not acknowledged
 	accepted      bool      // the broker has passed a copy on
 	noSubscribers time.Time // time of the first PUBACK that said so; zero = none
+	forgotten     bool      // no longer outstanding, and no PUBACK is to come
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then calls end.
 	result Result
 	err    error
 	done   chan struct{}  // closed by end; nil = nobody waits for it
-	onEnd  func(*request) // called by end, must not block; nil = none
+	onAck  func(error)    // handleAck
+	onEnd  func(*request) // called by end, must not block, may reuse the request; nil = none
 	onWait func()         // called before a wait for room; nil = none
 
-	ctx context.Context // of a request of a Pipeline, which ends with it
+	// Of a request of a Pipeline, which ends with ctx.
+	ctx      context.Context
+	inFlight *InFlight
 }
 
 // Do sends a request and waits for its reply until ctx ends or, without a deadline, for
@@ -102,15 +106,8 @@ func wholeSeconds(d time.Duration) time.Duration {
 // startAlone sends a request that nobody waits for: it ends after Options.Timeout. The caller
 // has set the command and onEnd. See start.
 func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
-	if !r.s.hold() {
-		return ErrClosed
-	}
 	r.alone, r.timeout, r.expiry = true, r.s.o.Timeout, wholeSeconds(r.s.o.Timeout)
-	err := r.start(ctx, conn)
-	if err != nil {
-		r.s.wg.Done()
-	}
-	return err
+	return r.start(ctx, conn)
 }
 
 // start sends a request on a connection, with the next Flush. It waits for room within ctx.
@@ -124,24 +121,33 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	}
 	s := r.s
 	s.mu.Lock()
-	r.add(conn)
-	m := r.message(s.draft)
-	s.draft = mqtt.Message{}
-	err := conn.Queue(&m, r.handleAck)
-	waited := err == mqtt.ErrFull
-	if !waited && cap(m.Payload) <= keptPayload {
-		s.draft = m
+	if r.alone && !s.holdLocked() {
+		s.mu.Unlock()
+		return ErrClosed
 	}
+	r.add(conn)
+	id := r.id // the request may be reused once it has ended
+	r.setMessage(&s.draft)
+	err := conn.Queue(&s.draft, r.onAck)
+	waited := err == mqtt.ErrFull
 	if waited {
+		m := s.draft
+		s.draft = mqtt.Message{}
 		r.waiting = true
 		s.mu.Unlock()
 		err = r.awaitRoom(ctx, conn, m)
 		s.mu.Lock()
 		r.waiting, r.expires = false, time.Now().Add(r.expiry)
 	}
+	if cap(s.draft.Payload) > keptPayload {
+		s.draft.Payload = nil
+	}
 	if err != nil {
-		s.outstanding.Remove(r.id)
+		s.outstanding.Remove(id)
 		s.mu.Unlock()
+		if r.alone {
+			s.wg.Done()
+		}
 		return err
 	}
 	if r.alone && s.deadlineTimer == nil {
@@ -149,7 +155,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	}
 	s.mu.Unlock()
 	if waited && conn.Err() != nil {
-		s.finish(r.id, conn.Err()) // the connection may have ended while r waited
+		s.finish(id, conn.Err()) // the connection may have ended while r waited
 	}
 	return nil
 }
@@ -161,7 +167,7 @@ func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message
 	}
 	ctx, cancel := context.WithDeadline(ctx, r.sent.Add(r.timeout))
 	defer cancel()
-	return conn.Publish(ctx, m, r.handleAck)
+	return conn.Publish(ctx, m, r.onAck)
 }
 
 // stamp takes the request's timestamp from the clock, unless the command has one, and notes the
@@ -185,15 +191,24 @@ func (r *request) add(conn *mqtt.Conn) {
 	r.copies = 1
 	r.expires, r.conn = r.sent.Add(r.expiry), conn
 	r.id = r.s.outstanding.Add(r)
+	if r.onAck == nil {
+		r.onAck = r.handleAck
+	}
 }
 
 // keptPayload is the size up to which the memory of a payload is kept, in bytes.
 const keptPayload = 64 << 10
 
-// message returns the request as a message, in the memory of draft.
-func (r *request) message(draft mqtt.Message) mqtt.Message {
+// message returns the request as a message.
+func (r *request) message() (m mqtt.Message) {
+	r.setMessage(&m)
+	return m
+}
+
+// setMessage makes m the request as a message, and reuses the memory of m.
+func (r *request) setMessage(m *mqtt.Message) {
 	s, c := r.s, &r.command
-	user := append(draft.User[:0], mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
+	user := append(m.User[:0], mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
 	user = append(user, s.properties...)
 	if c.fence != "" {
 		user = append(user, mqtt.Property{Name: wire.PropFence, Value: c.fence})
@@ -206,9 +221,9 @@ func (r *request) message(draft mqtt.Message) mqtt.Message {
 	}
 	binary.LittleEndian.PutUint64(r.correlation[:], r.id)
 	copy(r.correlation[8:], s.nonce[:])
-	return mqtt.Message{
+	*m = mqtt.Message{
 		Topic:         wire.RequestTopic,
-		Payload:       wire.AppendRequest(draft.Payload[:0], c.words()...),
+		Payload:       wire.AppendRequest(m.Payload[:0], c.words()...),
 		ResponseTopic: s.o.ResponseTopic,
 		Correlation:   r.correlation[:],
 		ContentType:   wire.ContentType,
@@ -237,11 +252,11 @@ func (r *request) handleAck(err error) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	r.copies, r.accepted = r.copies-1, true
-	received := time.Now()
-	if r.conn != nil {
-		received = r.conn.LastReceived()
+	if r.conn == nil {
+		r.expires = time.Now().Add(r.expiry)
+	} else {
+		r.expires = r.conn.LastReceived().Add(r.expiry)
 	}
-	r.expires = received.Add(r.expiry)
 }
 
 // handleNoSubscribers handles a PUBACK that nobody subscribes to requests: the broker has
@@ -291,13 +306,13 @@ func (r *request) retry() {
 
 // sendCopy sends another copy of a request. The error means that it was not sent.
 func (r *request) sendCopy(ctx context.Context, conn *mqtt.Conn) error {
-	m := r.message(mqtt.Message{})
+	m := r.message()
 	m.Expiry = wholeSeconds(time.Until(r.sent.Add(r.expiry)))
 	r.s.mu.Lock()
 	r.expires = time.Now().Add(m.Expiry)
 	r.copies++
 	r.s.mu.Unlock()
-	err := conn.Publish(ctx, m, r.handleAck)
+	err := conn.Publish(ctx, m, r.onAck)
 	if err != nil {
 		r.s.mu.Lock()
 		r.copies--
@@ -318,7 +333,10 @@ func (r *request) hasNoSubscribers() bool {
 func (s *Session) remove(id uint64) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, _ := s.outstanding.Remove(id)
+	r, ok := s.outstanding.Remove(id)
+	if ok {
+		r.forgotten = r.copies == 0 && !r.waiting && r.noSubscribers.IsZero()
+	}
 	return r
 }
 
@@ -332,14 +350,14 @@ func (s *Session) finish(id uint64, err error) {
 
 // end is called once result or err is set.
 func (r *request) end() {
-	if r.onEnd != nil {
-		r.onEnd(r)
+	if r.alone {
+		defer r.s.wg.Done()
 	}
 	if r.done != nil {
 		close(r.done)
 	}
-	if r.alone {
-		r.s.wg.Done()
+	if r.onEnd != nil {
+		r.onEnd(r)
 	}
 }
 

@@ -89,6 +89,8 @@ func (p *redisPort) MayRead(who *redis.Caller, key []byte) bool { return p.allow
 
 func (p *redisPort) MayAll(who *redis.Caller) bool { return p.rules.allowAll(who.User) }
 
+func (p *redisPort) Prefetch(keys [][]byte) { p.store.Prefetch(keys) }
+
 // allowed reports whether a client may read or write a key.
 func (p *redisPort) allowed(who *redis.Caller, key []byte, write bool) bool {
 	return !p.store.Restricted() || p.store.Allowed(who.ID, who.User, key, write)

@@ -41,6 +41,7 @@ type Local interface {
 
 	Now() time.Time                       // the store's clock
 	Check(who *Caller, ops []Op) error    // the first reason why Do would refuse an operation
+	Prefetch(keys [][]byte)               // hints that the keys are about to be used
 	KeyAt(i int) []byte                   // the i-th of Stats.Keys
 	Stats() Stats                         // must be cheap
 	MayRead(who *Caller, key []byte) bool // whether the caller may read a key

@@ -76,6 +76,9 @@ type conn struct {
 // maxHolding is how many commands of a pipeline may run before the Local is unlocked for others.
 const maxHolding = 256
 
+// worthPrefetch is the length in bytes of a pipeline whose keys are prefetched.
+const worthPrefetch = 256
+
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}, shards: subscribed{}}
 	c.waiting.Store(-1)
@@ -104,6 +107,9 @@ func (c *conn) serve() error {
 			return err
 		}
 		c.active.Store(int64(time.Since(c.s.started)))
+		if c.in.end-c.in.begin >= worthPrefetch && c.in.left == 0 && c.s.local != nil && c.authenticated {
+			c.prefetch()
+		}
 		err := c.runAll()
 		c.unlock()
 		if c.last || err != nil {
@@ -115,6 +121,25 @@ func (c *conn) serve() error {
 			return nil
 		}
 	}
+}
+
+// prefetch prefetches the keys of the requests that have come, which mostly are the first arguments.
+// c.in is between two requests.
+func (c *conn) prefetch() {
+	c.lock()                       // until the last request has run
+	in, keys := c.in, c.s.keys[:0] // in reads the requests a first time
+	for len(keys) < maxHolding {
+		args, err := in.next()
+		if err != nil {
+			break
+		}
+		if len(args) > 1 {
+			keys = append(keys, args[1])
+		}
+	}
+	c.s.local.Prefetch(keys)
+	clear(keys)
+	c.s.keys = keys
 }
 
 // runAll runs the requests that have been read, until the connection is closed.

@@ -58,12 +58,17 @@ type splitter struct {
 
 // line reads the next physical line, with its line end.
 func (s *splitter) line(line string) {
-	s.word = slices.Grow(s.word, len(line))
 	body, newline := strings.CutSuffix(line, "\n")
 	cr := false
 	if newline {
 		body, cr = strings.CutSuffix(body, "\r")
 	}
+	if s.quote == 0 && strings.IndexByte(body, '"') < 0 && strings.IndexByte(body, '\'') < 0 && strings.IndexByte(body, '\t') < 0 {
+		s.simple(body)
+		s.pos += len(line)
+		return
+	}
+	s.word = slices.Grow(s.word, len(line))
 	for i := 0; i < len(body) && (s.open || body[i] != '#'); i++ {
 		s.byte(body[i], s.pos+i)
 	}
@@ -77,6 +82,16 @@ func (s *splitter) line(line string) {
 		s.byte('\n', s.pos+len(line)-1)
 	}
 	s.pos += len(line)
+}
+
+// simple splits a line without quotes and tabs. The words share the memory of the line.
+func (s *splitter) simple(line string) {
+	for line != "" && line[0] != '#' {
+		var word string
+		if word, line, _ = strings.Cut(line, " "); word != "" {
+			s.words = append(s.words, Word{Text: word})
+		}
+	}
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
@@ -127,9 +142,6 @@ func (s *splitter) unquote() {
 
 func (s *splitter) endWord() {
 	if s.open {
-		if s.words == nil {
-			s.words = make([]Word, 0, 4) // enough for most lines
-		}
 		s.words = append(s.words, Word{Text: string(s.word), Quoted: s.quoted})
 	}
 	s.word, s.open, s.quoted = s.word[:0], false, false

@@ -46,6 +46,8 @@ type Conn struct {
 		size int // 0 = it did not
 	}
 	verdicts []chan<- error // for the unanswered AUTH packets, in order
+
+	topic, responseTopic string // of the last publish, and valid; the next one mostly has the same
 }
 
 // pending is a packet that waits for its acknowledgement.

@@ -39,14 +39,21 @@ func (m *Message) Property(name string) (value string, ok bool) {
 // check rejects what cannot be encoded, and topics for which a broker would end the whole
 // connection.
 func (m *Message) check() error {
-	if err := checkTopic("topic", m.Topic); err != nil {
+	if err := m.checkTopics(); err != nil {
 		return err
 	}
-	if m.ResponseTopic != "" {
-		if err := checkTopic("response topic", m.ResponseTopic); err != nil {
-			return err
-		}
+	return m.checkSizes()
+}
+
+func (m *Message) checkTopics() error {
+	err := checkTopic("topic", m.Topic)
+	if err == nil && m.ResponseTopic != "" {
+		err = checkTopic("response topic", m.ResponseTopic)
 	}
+	return err
+}
+
+func (m *Message) checkSizes() error {
 	if err := checkLength("correlation data", len(m.Correlation)); err != nil {
 		return err
 	}

@@ -122,7 +122,13 @@ func (c *Conn) wakeWaiting() {
 // publish checks and queues a message and returns its Packet Identifier and size. It
 // requires c.mu.
 func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err error) {
-	if err := m.check(); err != nil {
+	if m.Topic != c.topic || m.ResponseTopic != c.responseTopic {
+		if err := m.checkTopics(); err != nil {
+			return 0, 0, err
+		}
+		c.topic, c.responseTopic = m.Topic, m.ResponseTopic
+	}
+	if err := m.checkSizes(); err != nil {
 		return 0, 0, err
 	}
 	// There always is a free Packet Identifier: quota and the subscriptions need fewer.

@@ -86,18 +86,17 @@ func (v Version) String() string {
 		return fmt.Sprintf("%015d:%05d:%s", v.Wall, v.Counter, v.Node)
 	}
 	// As above, and quicker: each request has a version.
-	text := appendPadded(make([]byte, 0, 64), uint64(v.Wall), 15)
-	text = appendPadded(append(text, ':'), v.Counter, 5)
+	text := appendPadded(make([]byte, 0, 64), uint64(v.Wall), 1e14)
+	text = appendPadded(append(text, ':'), v.Counter, 1e4)
 	return string(append(append(text, ':'), v.Node...))
 }
 
-// appendPadded appends n with at least so many digits.
-func appendPadded(dst []byte, n uint64, digits int) []byte {
-	text := strconv.AppendUint(make([]byte, 0, 20), n, 10)
-	for range digits - len(text) {
+// appendPadded appends n with at least as many digits as least has, which is a power of ten.
+func appendPadded(dst []byte, n, least uint64) []byte {
+	for ; n < least && least > 1; least /= 10 {
 		dst = append(dst, '0')
 	}
-	return append(dst, text...)
+	return strconv.AppendUint(dst, n, 10)
 }
 
 // AppendText appends the text that String returns. Its error is always nil.

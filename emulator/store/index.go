@@ -29,6 +29,8 @@ type index struct {
 	last   ref    // the record found last, if it has not moved since; 0: none
 	wanted []byte // the key that wantedRef stands for
 	buffer []byte // for encoding a record; reused
+
+	prefetched byte // a sum of bytes, so that reading them is not left out
 }
 
 // An expiry is the time when a record expires. Records that expire at the same time do so in the

@@ -14,46 +14,64 @@ import "iter"
 // A Table holds values by number. The zero Table is empty. It must not be used by several
 // goroutines at once.
 type Table[ID ~uint16 | ~uint64, T any] struct {
-	values map[ID]T
-	last   ID // the number given out last
+	entries []entry[ID, T] // the length is a power of two; a value is at its number modulo the length
+	last    ID             // the number given out last
+	n       int            // values
+}
+
+type entry[ID ~uint16 | ~uint64, T any] struct {
+	id    ID // 0 = free
+	value T
+}
+
+// at returns the entry that the value with a number has, if it is in the table.
+func (t *Table[ID, T]) at(id ID) *entry[ID, T] {
+	return &t.entries[uint64(id)&uint64(len(t.entries)-1)]
 }
 
 // Add adds a value and returns its number, which is not 0. There must be a free number.
 func (t *Table[ID, T]) Add(value T) ID {
-	if t.values == nil {
-		t.values = make(map[ID]T)
-	}
-	for {
-		t.last++
-		if _, used := t.values[t.last]; t.last != 0 && !used {
-			t.values[t.last] = value
-			return t.last
+	if 2*t.n >= len(t.entries) && uint64(len(t.entries)) <= uint64(^ID(0)) {
+		old := t.entries
+		t.entries = make([]entry[ID, T], max(2*len(old), 8))
+		for _, e := range old {
+			if e.id != 0 {
+				*t.at(e.id) = e
+			}
 		}
 	}
+	for t.last++; t.last == 0 || t.at(t.last).id != 0; t.last++ {
+	}
+	*t.at(t.last) = entry[ID, T]{t.last, value}
+	t.n++
+	return t.last
 }
 
 // Get returns the value with a number. ok is false if there is none.
 func (t *Table[ID, T]) Get(id ID) (value T, ok bool) {
-	value, ok = t.values[id]
-	return value, ok
+	if t.n == 0 || id == 0 || t.at(id).id != id {
+		return value, false
+	}
+	return t.at(id).value, true
 }
 
 // Remove removes the value with a number and returns it. ok is false if there is none.
 func (t *Table[ID, T]) Remove(id ID) (value T, ok bool) {
-	if value, ok = t.values[id]; ok {
-		delete(t.values, id)
+	if value, ok = t.Get(id); ok {
+		*t.at(id) = entry[ID, T]{}
+		t.n--
 	}
 	return value, ok
 }
 
 // Len returns the number of values.
-func (t *Table[ID, T]) Len() int { return len(t.values) }
+func (t *Table[ID, T]) Len() int { return t.n }
 
 // All iterates over the numbers and values, in no order. The loop may remove values.
 func (t *Table[ID, T]) All() iter.Seq2[ID, T] {
 	return func(yield func(ID, T) bool) {
-		for id, value := range t.values {
-			if !yield(id, value) {
+		for _, e := range t.entries {
+			if e.id != 0 && !yield(e.id, e.value) {
 				return
 			}
 		}

@@ -110,7 +110,6 @@ func (f *File) Discard() error {
 	return about(f.name, err)
 }
 
-// finish writes all of the content.
 func (f *File) finish(data []byte) error {
 	if _, err := f.Write(data); err != nil {
 		return errors.Join(err, f.Discard())

@@ -1,16 +1,15 @@
 // Package bulkread reads many keys with their values. The keys come from SCAN, page by page,
 // or from anywhere else. Up to [Window] GETs are in flight at a time.
 //
-//	r := bulkread.Read(ctx, session, bulkread.Scan("thermostat/*"), bulkread.Options{App: a, Timeout: o.Timeout})
-//	defer r.Close()
-//	err := r.Each(a.Flush, func(e bulkread.Entry) error { … })
+//	s := bulkread.Store{App: a, Session: session, Timeout: o.Timeout}
+//	err := s.Each(ctx, bulkread.Scan("thermostat/*"), a.Flush, func(e bulkread.Entry) error { … })
 //
 // Promises:
 //
 //   - Entries come in the order of the keys. Memory holds at most [Window] values, however many
 //     keys there are.
 //   - A key that the store refuses is an entry with an error; the other keys are still read.
-//   - Reading survives a lost connection, for Options.Timeout: a GET and a page of SCAN can be
+//   - Reading survives a lost connection, for Store.Timeout: a GET and a page of SCAN can be
 //     requested again. A message reports the outage.
 //
 // Not promised: that all values are of one moment. The store has no snapshots.
@@ -18,8 +17,6 @@ package bulkread
 
 import (
 	"context"
-	"io"
-	"iter"
 	"sync"
 	"time"
 
@@ -43,92 +40,55 @@ func (e Entry) WrittenSince(t time.Time) bool {
 	return !e.Version.IsZero() && !e.Version.Time().Before(t.Truncate(time.Millisecond))
 }
 
-// Keys are the keys to read: entries with a Key, and with Old if the key is compared. An error
-// comes last and ends the reading.
-type Keys func(r *Reader) iter.Seq2[Entry, error]
-
-// List returns keys that are known.
-func List(keys ...string) Keys {
-	return Of(func(yield func(Entry, error) bool) {
-		for _, key := range keys {
-			if !yield(Entry{Key: key}, nil) {
-				return
-			}
-		}
-	})
-}
-
-// Of returns the keys of a sequence, which runs in the reader's own goroutine.
-func Of(keys iter.Seq2[Entry, error]) Keys {
-	return func(*Reader) iter.Seq2[Entry, error] { return keys }
-}
+// Keys calls add for each key to read from a store: an Entry with a Key, and with Old if the key is
+// compared. It returns the error of add, or its own, which ends the reading. The context ends with the
+// reading.
+type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 
 // Scan returns the keys that match a pattern, in the order of the store, which may list a
 // key twice. After a lost connection the scan resumes at the same page.
 func Scan(pattern string) Keys {
-	return func(r *Reader) iter.Seq2[Entry, error] {
-		return func(yield func(Entry, error) bool) {
-			var token []byte
-			for again := true; again; {
-				again = false
-				sent := time.Now()
-				for page, err := range r.session.ScanFrom(r.ctx, pattern, token) {
-					if err != nil {
-						if again = r.reconnect.wait(r.ctx, sent, err); !again {
-							yield(Entry{}, r.named(fault.DescribeScan(client.Scan(pattern, nil), err)))
-						}
-						break
+	return func(ctx context.Context, s *Store, add func(Entry) error) error {
+		var token []byte
+		for again := true; again; {
+			again = false
+			sent := time.Now()
+			for page, err := range s.Session.ScanFrom(ctx, pattern, token) {
+				if err != nil {
+					if again = s.retry(ctx, sent, err); !again {
+						return s.named(fault.DescribeScan(client.Scan(pattern, nil), err))
 					}
-					r.reconnect.answered(sent)
-					for _, key := range page.Keys {
-						if !yield(Entry{Key: key}, nil) {
-							return
-						}
-					}
-					token = page.Next
-					sent = time.Now()
+					break
 				}
+				s.answered(sent)
+				for _, key := range page.Keys {
+					if err := add(Entry{Key: key}); err != nil {
+						return err
+					}
+				}
+				token = page.Next
+				sent = time.Now()
 			}
 		}
+		return nil
 	}
 }
 
-// Join returns the keys of one source after the other.
-func Join(sources ...Keys) Keys {
-	return func(r *Reader) iter.Seq2[Entry, error] {
-		return func(yield func(Entry, error) bool) {
-			for _, keys := range sources {
-				for key, err := range keys(r) {
-					if !yield(key, err) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
-// Options are the options of [Read].
-type Options struct {
-	App     *app.App      // reports outages on standard error
+// A Store is a store to read from.
+type Store struct {
+	App     *app.App // reports outages on standard error
+	Session *client.Session
 	Timeout time.Duration // how long to wait for a lost connection; 0 for client.DefaultTimeout
 	Context string        // the name of the store's context in messages; empty: not named
+
+	mu     sync.Mutex
+	outage app.Outage
+	ended  time.Time     // end of the last outage
+	pause  time.Duration // before the next attempt to connect
 }
 
 // Window is the number of GETs that may be in flight.
 const Window = 64
-
-// A Reader reads entries. Only one goroutine may call its methods.
-type Reader struct {
-	session   *client.Session
-	options   Options
-	ctx       context.Context
-	cancel    context.CancelFunc
-	reconnect reconnect
-	queue     chan request
-	sending   sync.WaitGroup
-	head      *request // taken from queue by Ready
-}
 
 // A request is a key whose GET is in flight.
 type request struct {
@@ -136,101 +96,77 @@ type request struct {
 	sent  time.Time
 	reply *client.InFlight // nil if nothing was sent
 	err   error            // why nothing was sent
-	end   error            // the error that ended the keys, or io.EOF; nil for a key
+	end   error            // the error that ended the keys; nil for a key
 }
 
-// Read begins to read. Call Close when done.
-func Read(ctx context.Context, s *client.Session, keys Keys, o Options) *Reader {
-	if o.Timeout == 0 {
-		o.Timeout = client.DefaultTimeout
-	}
-	r := &Reader{session: s, options: o, queue: make(chan request, Window)}
-	r.reconnect.options = o
-	r.ctx, r.cancel = context.WithCancel(ctx)
-	r.sending.Go(func() {
-		defer close(r.queue)
-		pipe := s.Pipeline(Window)
-		for entry, err := range keys(r) {
-			q := request{entry: entry, sent: time.Now(), end: err}
-			if err == nil {
-				q.reply, q.err = pipe.Send(r.ctx, client.Get(entry.Key))
-			}
-			select {
-			case r.queue <- q:
-			case <-r.ctx.Done():
-				return
-			}
-		}
-	})
-	return r
-}
-
-// Each calls do with each entry. Before it waits for an entry, and at the end, it calls flush,
-// so that the user sees the entries that were read. It returns the first error: of do, of flush
-// or of the reading.
-func (r *Reader) Each(flush func() error, do func(Entry) error) (err error) {
+// Each reads keys and calls do with each entry. Before it waits for an entry, and at the end, it
+// calls flush, so that the user sees the entries that were read. It returns the first error: of do,
+// of flush or of the reading.
+func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func(Entry) error) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	queue := make(chan request, Window)
+	var sending sync.WaitGroup
+	sending.Go(func() { s.send(ctx, keys, queue) })
 	defer func() {
+		cancel()
+		sending.Wait()
 		if flushErr := flush(); err == nil {
 			err = flushErr
 		}
 	}()
 	for {
-		if !r.Ready() {
+		if len(queue) == 0 {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
-		e, err := r.Next()
-		if err == io.EOF {
-			return nil
+		q, ok := <-queue
+		if !ok {
+			return context.Cause(ctx)
+		}
+		if q.reply != nil {
+			select {
+			case <-q.reply.Done():
+			default:
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+		e, err := s.entry(ctx, q)
+		if err == nil {
+			err = do(e)
 		}
 		if err != nil {
 			return err
 		}
-		if err := do(e); err != nil {
-			return err
-		}
 	}
 }
 
-// Ready reports whether Next would return at once.
-func (r *Reader) Ready() bool {
-	if r.head == nil {
+// send sends the GETs of keys, and puts them into queue, which it closes.
+func (s *Store) send(ctx context.Context, keys Keys, queue chan<- request) {
+	defer close(queue)
+	pipe := s.Session.Pipeline(Window)
+	put := func(q request) error {
 		select {
-		case q, ok := <-r.queue:
-			if !ok {
-				return true
-			}
-			r.head = &q
-		default:
-			return false
+		case queue <- q:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	if r.head.reply == nil {
-		return true
-	}
-	select {
-	case <-r.head.reply.Done():
-		return true
-	default:
-		return false
+	err := keys(ctx, s, func(e Entry) error {
+		q := request{entry: e, sent: time.Now()}
+		q.reply, q.err = pipe.Send(ctx, client.Get(e.Key))
+		return put(q)
+	})
+	if err != nil {
+		_ = put(request{end: err}) // its error is the end of ctx, which Each returns
 	}
 }
 
-// Next returns the next entry, and io.EOF after the last. Any other error ends the reading.
-func (r *Reader) Next() (Entry, error) {
-	if r.head == nil {
-		q, ok := <-r.queue
-		if !ok && r.ctx.Err() != nil {
-			return Entry{}, context.Cause(r.ctx)
-		}
-		if !ok {
-			return Entry{}, io.EOF
-		}
-		r.head = &q
-	}
-	q := r.head
-	r.head = nil
+// entry waits for the reply to a request. An error ends the reading.
+func (s *Store) entry(ctx context.Context, q request) (Entry, error) {
 	if q.end != nil {
 		return Entry{}, q.end
 	}
@@ -239,26 +175,20 @@ func (r *Reader) Next() (Entry, error) {
 	if q.reply != nil {
 		reply, err = q.reply.Wait()
 	}
-	for err != nil && r.reconnect.wait(r.ctx, q.sent, err) {
+	for err != nil && s.retry(ctx, q.sent, err) {
 		q.sent = time.Now()
-		reply, err = r.session.Do(r.ctx, get)
+		reply, err = s.Session.Do(ctx, get)
 	}
 	switch {
 	case err == nil:
-		r.reconnect.answered(q.sent)
+		s.answered(q.sent)
 		e.GetResult = reply.(client.GetResult)
-	case r.ctx.Err() != nil:
-		return Entry{}, context.Cause(r.ctx)
+	case ctx.Err() != nil:
+		return Entry{}, context.Cause(ctx)
 	case isAboutKey(err):
-		e.Err = r.named(fault.Describe(get, err))
+		e.Err = s.named(fault.Describe(get, err))
 	default:
-		return Entry{}, r.named(fault.Describe(get, err))
+		return Entry{}, s.named(fault.Describe(get, err))
 	}
 	return e, nil
-}
-
-// Close ends the reading and waits for its goroutine.
-func (r *Reader) Close() {
-	r.cancel()
-	r.sending.Wait()
 }

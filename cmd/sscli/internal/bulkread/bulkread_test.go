@@ -1,10 +1,9 @@
 package bulkread
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -42,17 +41,9 @@ func fill(t *testing.T, store *emulator.Server, n int) (keys []string) {
 }
 
 // all reads to the end and returns the keys that were found.
-func all(t *testing.T, r *Reader) (found []string, err error) {
+func all(t *testing.T, s *Store, keys Keys) (found []string, err error) {
 	t.Helper()
-	defer r.Close()
-	for {
-		e, err := r.Next()
-		if err == io.EOF {
-			return found, nil
-		}
-		if err != nil {
-			return found, err
-		}
+	err = s.Each(t.Context(), keys, noFlush, func(e Entry) error {
 		switch {
 		case e.Err != nil:
 			found = append(found, e.Key+": refused")
@@ -63,6 +54,34 @@ func all(t *testing.T, r *Reader) (found []string, err error) {
 		default:
 			t.Errorf("%s holds %q", e.Key, e.Value)
 		}
+		return nil
+	})
+	return found, err
+}
+
+func noFlush() error { return nil }
+
+// list returns keys that are known.
+func list(keys ...string) Keys {
+	return func(_ context.Context, _ *Store, add func(Entry) error) error {
+		for _, key := range keys {
+			if err := add(Entry{Key: key}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// join returns the keys of one source after the other.
+func join(sources ...Keys) Keys {
+	return func(ctx context.Context, s *Store, add func(Entry) error) error {
+		for _, keys := range sources {
+			if err := keys(ctx, s, add); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
@@ -75,7 +94,7 @@ func TestOrder(t *testing.T) {
 	store.Intercept(func(emulator.Request) emulator.Action {
 		return emulator.Action{PubackLast: n.Add(1)%3 == 0}
 	})
-	got, err := all(t, Read(t.Context(), dial(t, store), Join(Scan("key*"), List("forbidden", "missing", "key0007", "key0007")), Options{Timeout: time.Second}))
+	got, err := all(t, &Store{Session: dial(t, store), Timeout: time.Second}, join(Scan("key*"), list("forbidden", "missing", "key0007", "key0007")))
 	if want = append(want, "forbidden: refused", "missing: missing", "key0007", "key0007"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v: got %q, want %q", err, got, want)
 	}
@@ -99,8 +118,7 @@ func TestBreaks(t *testing.T) {
 		return emulator.Action{}
 	})
 	a, messages := newApp(t)
-	r := Read(t.Context(), dial(t, store), Scan("*"), Options{App: a, Timeout: 20 * time.Second})
-	got, err := all(t, r)
+	got, err := all(t, &Store{App: a, Session: dial(t, store), Timeout: 20 * time.Second}, Scan("*"))
 	troubles, ends := 0, int32(0)
 	for line := range strings.Lines(messages.String()) {
 		switch {
@@ -147,41 +165,47 @@ func TestStaysAway(t *testing.T) {
 			return emulator.Action{}
 		})
 		a, _ := newApp(t)
-		_, err := all(t, Read(t.Context(), dial(t, store), Scan("*"), Options{App: a, Timeout: 50 * time.Millisecond}))
+		_, err := all(t, &Store{App: a, Session: dial(t, store), Timeout: 50 * time.Millisecond}, Scan("*"))
 		if !isConnection(err) {
 			t.Errorf("%s: %v, want an error about the connection", verb, err)
 		}
 	}
 }
 
-// TestEnds: an error of the keys comes after the keys before it, a context ends the reading, and
-// Close does in the middle of it.
+// TestEnds: an error of the keys comes after the keys before it; an error of the caller, an error of
+// flush and the end of the context end the reading.
 func TestEnds(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t)
-	keys := fill(t, store, 100)
-	s := dial(t, store)
+	server := emulator.Start(t)
+	keys := fill(t, server, 100)
+	s := &Store{Session: dial(t, server)}
 	bad := errors.New("bad")
-	var source iter.Seq2[Entry, error] = func(yield func(Entry, error) bool) {
-		if yield(Entry{Key: keys[0]}, nil) && yield(Entry{Key: keys[1]}, nil) {
-			yield(Entry{}, bad)
-		}
-	}
-	if got, err := all(t, Read(t.Context(), s, Of(source), Options{})); err != bad || !slices.Equal(got, keys[:2]) {
+	source := join(list(keys[:2]...), func(context.Context, *Store, func(Entry) error) error { return bad })
+	if got, err := all(t, s, source); err != bad || !slices.Equal(got, keys[:2]) {
 		t.Errorf("got %q, %v", got, err)
 	}
-	r := Read(t.Context(), s, List(keys...), Options{})
-	if e, err := r.Next(); err != nil || e.Key != keys[0] {
-		t.Errorf("got %q, %v", e.Key, err)
+	n := 0
+	err := s.Each(t.Context(), list(keys...), noFlush, func(Entry) error {
+		n++
+		return bad
+	})
+	if err != bad || n != 1 {
+		t.Errorf("%d entries, %v", n, err)
 	}
-	r.Close()
-	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
-	r = Read(t.Context(), s, List(keys...), Options{})
-	if r.Ready() {
-		t.Error("ready without an answer")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	server.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
+	unread := func(e Entry) error {
+		t.Errorf("%s was read without a reply", e.Key)
+		return nil
 	}
-	r.Close()
-	if _, err := r.Next(); err == nil || err == io.EOF {
-		t.Errorf("after Close: %v", err)
+	if err := s.Each(ctx, list(keys...), func() error { return bad }, unread); err != bad {
+		t.Errorf("flush: %v", err)
+	}
+	err = s.Each(ctx, list(keys...), func() error {
+		cancel(bad)
+		return nil
+	}, unread)
+	if err != bad {
+		t.Errorf("after the end of the context: %v", err)
 	}
 }

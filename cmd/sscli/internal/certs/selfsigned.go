@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -114,7 +113,6 @@ func (s SelfSigned) readAuthority() (signingCA, error) {
 	return ca, nil
 }
 
-// newAuthority makes the CA.
 func (s SelfSigned) newAuthority() (signingCA, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "sscli serve"}, NotAfter: s.Now.Add(authorityLife),
@@ -192,11 +190,6 @@ func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA)
 	if err != nil {
 		return signingCA{}, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return signingCA{}, err
-	}
-	template.SerialNumber = serial
 	template.NotBefore = s.Now.Add(-time.Hour) // for clocks that are slow
 	if ca.cert == nil {
 		ca = signingCA{template, key}

@@ -2,6 +2,7 @@ package certs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -18,23 +19,18 @@ func TLSConfig(s config.Settings) (c *tls.Config, err error) {
 	if !s.TLS {
 		return nil, nil
 	}
-	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName, InsecureSkipVerify: s.Insecure}
+	host, _, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		return nil, err
+	}
+	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(s.ServerName, host), InsecureSkipVerify: s.Insecure}
 	if s.CAFile != "" {
 		if c.RootCAs, err = ReadPool(s.CAFile); err != nil {
 			return nil, &config.Error{Source: s.Sources["ca-file"], Why: err.Error()}
 		}
 	}
-	if c.Certificates, err = clientCertificate(s); err != nil {
-		return nil, err
-	}
-	if c.ServerName == "" {
-		host, _, err := net.SplitHostPort(s.Address)
-		if err != nil {
-			return nil, err
-		}
-		c.ServerName = host
-	}
-	return c, nil
+	c.Certificates, err = clientCertificate(s)
+	return c, err
 }
 
 // clientCertificate reads the client certificate that the settings name, if any. The error is a

@@ -35,9 +35,7 @@ func Register(a *app.App, root *cobra.Command) {
 			}
 			complete := completeWords(words[f.Name])
 			if f.Name == "context" {
-				complete = func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
-					return ContextNames(a, cmd, part)
-				}
+				complete = ContextNames(a)
 			}
 			// An error says that the command registered its own completion.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
@@ -50,7 +48,7 @@ func Register(a *app.App, root *cobra.Command) {
 		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
 			cmd.ValidArgsFunction = names(a, 1, app.Shell.LocksWith)
 		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):
-			cmd.ValidArgsFunction = noOperands
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
 		cmd.PersistentFlags().VisitAll(each)
 		cmd.LocalNonPersistentFlags().VisitAll(each)
@@ -73,11 +71,6 @@ func completeWords(words []string) cobra.CompletionFunc {
 	}
 }
 
-// noOperands completes to nothing, not even to files.
-func noOperands(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveNoFileComp
-}
-
 // completionKeys is the number of keys after which a scan for completion stops.
 const completionKeys = 500
 
@@ -86,7 +79,7 @@ const completionKeys = 500
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
 
 // scannedKeys lists the keys of the store that begin with part. It returns none if no broker is
-// configured, the broker has no SCAN, or the broker does not answer in time. If the completion
+// configured, the broker has no SCAN, or the broker does not reply in time. If the completion
 // script does not quote candidates, keys that need quotes are left out: text that others have
 // stored would become a part of the command line.
 func scannedKeys(a *app.App, cmd *cobra.Command, part string) []string {
@@ -158,7 +151,6 @@ func literal(text string) string {
 // cobra's candidates are lines of text.
 const keyCandidate = "\x00"
 
-// encodeCandidate returns the candidate for a key.
 func encodeCandidate(key string) string {
 	return keyCandidate + strconv.QuoteToASCII(key)
 }
@@ -206,16 +198,18 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) []string
 const Timeout = 300 * time.Millisecond
 
 // ContextNames completes the name of a context.
-func ContextNames(a *app.App, cmd *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
-	all, _, err := config.Load(cmd.Flags(), a.Env)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, name := range all.Names() {
-		if strings.HasPrefix(name, toComplete) {
-			names = append(names, cobra.CompletionWithDesc(name, all.Named[name].Broker()))
+func ContextNames(a *app.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+		all, _, err := config.Load(cmd.Flags(), a.Env)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		var names []string
+		for _, name := range all.Names() {
+			if strings.HasPrefix(name, part) {
+				names = append(names, cobra.CompletionWithDesc(name, all.Named[name].Broker()))
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,4 +1,4 @@
-// Package complete is what Tab offers, in the user's shell and in the shell of sscli.
+// Package complete finds what Tab offers, in the user's shell and in the shell of sscli.
 //
 // [Register] gives a whole tree of commands its completions, before cobra completes a line.
 // Commands with operands of their own set ValidArgsFunction to [Keys] or [ContextNames].

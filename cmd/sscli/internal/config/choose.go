@@ -89,22 +89,11 @@ func overriding(flags, vars, context *layer) []string {
 	for _, s := range settings() {
 		same := []string{s.flag}
 		if s.group == groupLogin {
-			same = inGroup(groupLogin)
+			same = flagsOf(func(s setting) bool { return s.group == groupLogin })
 		}
 		if says(vars, s.flag) && says(context, same...) && !says(flags, s.flag) {
 			names = append(names, vars.sources[s.flag])
 		}
 	}
 	return slices.Compact(names)
-}
-
-// inGroup returns the flags of a group.
-func inGroup(g group) []string {
-	var flags []string
-	for _, s := range settings() {
-		if s.group == g {
-			flags = append(flags, s.flag)
-		}
-	}
-	return flags
 }

@@ -14,11 +14,15 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// None, in place of the name of a context, is for no context.
+// None is the word for no context where a name of a context is expected.
 const None = "none"
 
-// contextSource begins the source of a value from a context: "context lab: url".
-const contextSource = "context "
+// The source of a value from a context begins with contextSource, as in "context lab: url", or with
+// changedSource while `context set` changes that context.
+const (
+	contextSource = "context "
+	changedSource = "the context's "
+)
 
 // Contexts are the named connections of one file.
 type Contexts struct {
@@ -35,9 +39,9 @@ type Context struct {
 	Values map[string]string
 }
 
-// An UnknownContextError is a name without a context.
+// An UnknownContextError says that there is no context with a name.
 type UnknownContextError struct {
-	Source string   // the flag, variable or command with the name
+	Source string   // the flag, variable or command that gave the name
 	Name   string   // the name
 	File   string   // the file of contexts
 	Near   []string // similar names in the file
@@ -51,7 +55,7 @@ func (e *UnknownContextError) Error() string {
 	return text
 }
 
-// CheckName returns an *[Error] if the name cannot be a context's.
+// CheckName returns an *[Error] if a context cannot have the name.
 func CheckName(name string) error {
 	const want = "want letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64"
 	good := func(c byte) bool {
@@ -70,7 +74,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// newContext returns the context that has values. The error is a *FileError.
+// newContext returns the context with these values. The error is a *FileError.
 func newContext(name string, values map[string]value) (Context, error) {
 	c := Context{Values: make(map[string]string)}
 	if e, ok := errors.AsType[*Error](CheckName(name)); ok {
@@ -110,8 +114,8 @@ func (c Contexts) Find(name, source, file string) (Context, error) {
 	return found, nil
 }
 
-// Broker returns the URL of the context's broker, without a user and without what may be
-// secret; empty if the context names no broker.
+// Broker returns the URL of the context's broker, without the user and anything that may be a
+// secret. It is empty if the context names no broker.
 func (c Context) Broker() string {
 	r := resolver{layers: []layer{*c.layer("", "")}, out: Settings{Sources: make(map[string]string)}}
 	if r.layers[0].expand() != nil {
@@ -146,7 +150,7 @@ func (c Context) layer(name, file string) *layer {
 // Change sets the connection flags of a command line in the context, and removes the flags
 // that unset names. A flag replaces the flags that it excludes: --url replaces --host. File
 // names are made absolute, so that they do not depend on the working directory. none reports
-// that there was nothing to set or remove. The error is an *[Error]; on error the context is
+// that the command line sets and removes nothing. The error is an *[Error]; on error the context is
 // unchanged.
 func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err error) {
 	values := maps.Clone(c.Values)
@@ -203,18 +207,13 @@ func (c Context) check(given map[string]bool) error {
 	for flag := range l.sources {
 		l.sources[flag] = "--" + flag
 		if !given[flag] {
-			l.sources[flag] = "the context's " + flag
+			l.sources[flag] = changedSource + flag
 		}
 	}
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	r.fail(l.expand())
 	r.layers = []layer{*l}
 	r.connection(func(string) (string, bool) { return "", false })
-	if u := r.out.Proxy; u != nil {
-		if _, secret := u.User.Password(); secret {
-			r.bad("proxy", "a context holds no passwords: want SSCLI_PROXY")
-		}
-	}
 	if r.err == nil && r.out.Broker() != nil {
 		return &NoBrokerError{}
 	}

@@ -20,15 +20,15 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A FileError is a file of contexts that cannot be used.
+// A FileError says why a file of contexts cannot be used.
 type FileError struct {
-	File string // its name
+	File string // the name of the file
 	Line int    // from 1; 0 for the file as a whole
-	Key  string // such as contexts.lab.url; empty if it is about no key
+	Key  string // such as contexts.lab.url; empty if the error is about no key
 	Why  string // what is wrong
 	Hint string // the next command to type; empty if there is none
 
-	path string // Key without quotes, if Line is not known yet
+	path string // Key without quotes, to find Line; empty if Line is known
 }
 
 func (e *FileError) Error() string {
@@ -45,7 +45,7 @@ func (e *FileError) Error() string {
 // Advice returns the hint.
 func (e *FileError) Advice() (hint string, ok bool) { return e.Hint, true }
 
-// Path returns the name of the file of contexts, and what names it: "--config",
+// Path returns the name of the file of contexts, and where the name comes from: "--config",
 // "SSCLI_CONFIG", or "" for the default. The default is $XDG_CONFIG_HOME/sscli/config.yaml, with
 // $HOME/.config (on Windows %AppData%) for XDG_CONFIG_HOME if that is not set or not absolute.
 // The file is empty if the environment has none of these variables.
@@ -134,7 +134,7 @@ const (
 	maxCollections = 1 << 12   // mappings and sequences
 )
 
-// checkLimits returns a *FileError for a text that is not worth parsing.
+// checkLimits returns a *FileError for a text that exceeds the limits or is not UTF-8.
 func checkLimits(text []byte) error {
 	collections := 0
 	for _, begin := range []string{"[", "{", "- ", "? "} {
@@ -152,10 +152,11 @@ func checkLimits(text []byte) error {
 }
 
 // Edit reads the contexts in a file, calls change, and writes the result back. The file need not
-// exist. Edits by other processes wait for this one, up to the end of ctx, and readers see the
-// file as it was before or after. The file gets mode 0600. A symbolic link stays a link.
+// exist. One process edits at a time; others wait until their ctx ends. Readers see the file as it
+// was before or after. The file gets mode 0600. A symbolic link stays a link.
 //
-// The error is change's, and the file is unchanged then, or a *[FileError].
+// If change returns an error, Edit returns it and leaves the file as it was. Any other error is a
+// *[FileError].
 func Edit(ctx context.Context, file string, change func(*Contexts) error) error {
 	target, err := follow(file)
 	if err != nil {
@@ -187,7 +188,7 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 func follow(file string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(file)
-		if err != nil { // no link, or nothing
+		if err != nil { // not a link, or missing
 			return file, nil
 		}
 		if !filepath.IsAbs(to) {

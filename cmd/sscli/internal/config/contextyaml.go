@@ -28,9 +28,9 @@ type document struct {
 	Contexts map[string]map[string]value `yaml:"contexts"`
 }
 
-// A value is a scalar of a document. The zero value is a null.
+// A value is a scalar of a document. The zero value is null.
 type value struct {
-	text   string // as it is written: a number may be meant as text
+	text   string // as written in the file, because a number may be meant as text
 	isBool bool
 	line   int
 }
@@ -69,7 +69,7 @@ func parse(text []byte, file string) (Contexts, error) {
 	}
 	if e, ok := errors.AsType[*FileError](err); ok {
 		e.File = file
-		if e.Line == 0 && e.path != "" { // a name, or a null, which UnmarshalYAML does not get
+		if e.Line == 0 && e.path != "" { // about a name or a null, for which UnmarshalYAML is not called
 			e.Line, _ = locate(text, func(n ast.Node) bool { return pathOf(n) == e.path })
 		}
 	}
@@ -144,7 +144,7 @@ func syntaxError(text []byte, err error) error {
 	if !storable(path) { // no name of a context
 		path = ""
 	}
-	// Only what the message has in quotes is from the file, and may belong to a secret.
+	// The message quotes text of the file, which may be part of a secret: cut it off.
 	message, _, _ := strings.Cut(at.GetMessage(), `"`)
 	if before, _, found := strings.Cut(message, "character '"); found {
 		message = before + "character"

@@ -19,8 +19,8 @@
 //     all sources after it;
 //   - a client certificate and its key, likewise;
 //   - the ways to log in: a token hides the user names after it, and the reverse;
-//   - a chosen context is for its own broker: a flag or an SSCLI_ variable that names another
-//     broker hides the whole context.
+//   - a context: a flag or an SSCLI_ variable that names another broker hides the whole chosen
+//     context.
 //
 // A context is a named connection. [Load] reads the file of contexts, [Edit] changes it. The
 // file holds names of files with secrets and never a secret.

@@ -15,16 +15,14 @@ func ParseDuration(text string) (time.Duration, error) {
 	if err == nil {
 		return d, nil
 	}
-	_, msErr := time.ParseDuration(text + "ms")
-	_, sErr := time.ParseDuration(text + "s")
-	if msErr == nil && sErr == nil {
+	if _, err := time.ParseDuration(text + "ms"); err == nil {
 		return 0, &NoUnitError{text}
 	}
 	return 0, fmt.Errorf("%.32q: want a duration such as 500ms, 10s or 2m", text)
 }
 
-// A NoUnitError is a number where a duration is wanted. It could be meant in milliseconds, as
-// PX is, or in seconds, as elsewhere: too far apart to guess.
+// A NoUnitError is a number where a duration is wanted. Some users mean milliseconds, as with PX, and
+// others seconds, so sscli does not guess.
 type NoUnitError struct {
 	Text string // the number
 }
@@ -33,8 +31,8 @@ func (e *NoUnitError) Error() string {
 	return fmt.Sprintf("%.32q has no unit: %.32sms or %.32ss?", e.Text, e.Text, e.Text)
 }
 
-// MeantDuration returns the duration that a text may stand for that [ParseDuration] refuses: 10s
-// for 10, 24h for 1d. It is empty if that cannot be told.
+// MeantDuration returns the likely duration for a text that [ParseDuration] refuses: 10s for 10, 24h
+// for 1d. It is empty if there is none.
 func MeantDuration(text string) string {
 	number := strings.TrimRight(text, "dw")
 	n, err := strconv.ParseUint(number, 10, 16)

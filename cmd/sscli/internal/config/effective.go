@@ -1,16 +1,17 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"strconv"
 	"strings"
 )
 
-// An Effective is the value that a setting has in the end.
+// An Effective is a setting with its effective value.
 type Effective struct {
 	Flag, Value string
 	Source      string // the flag, the variable, "context lab" or "default"
-	FromContext bool   // Source is a context
+	File        string // the file of contexts, if Source is a context
 }
 
 // Effective lists the settings that differ from their defaults, in the order of help. It holds
@@ -18,12 +19,9 @@ type Effective struct {
 func (s Settings) Effective() []Effective {
 	var out []Effective
 	add := func(flag, value, source string) {
-		e := Effective{flag, value, source, false}
-		if source == "" {
-			e.Source = "default"
-		}
+		e := Effective{Flag: flag, Value: value, Source: cmp.Or(source, "default")}
 		if strings.HasPrefix(source, contextSource) {
-			e.Source, e.FromContext = from(source), true
+			e.Source, e.File = from(source), s.ContextFile
 		}
 		out = append(out, e)
 	}

@@ -52,10 +52,10 @@ func (l *layer) expand() error {
 	return nil
 }
 
-// A SchemeError is a URL without mqtt:// or another scheme.
+// A SchemeError says that a URL begins with no scheme such as mqtt://.
 type SchemeError struct {
 	Err   *Error
-	Meant string // the URL with mqtt://
+	Meant string // the URL with mqtt:// in front
 }
 
 func (e *SchemeError) Error() string { return e.Err.Error() }

@@ -56,7 +56,7 @@ func (l *Level) String() string {
 // Type implements [pflag.Value]: in help, it is a switch.
 func (l *Level) Type() string { return "bool" }
 
-// named is a Text with a name in help.
+// named is a Text whose value has a name in help, such as FILE.
 type named struct {
 	Text
 	name string
@@ -106,13 +106,7 @@ func Sections() []Section {
 // ConnectionFlags lists the flags that a line of a shell cannot have, because they would need
 // another connection.
 func ConnectionFlags() []string {
-	var names []string
-	for _, s := range settings() {
-		if !s.onLine() {
-			names = append(names, s.flag)
-		}
-	}
-	return names
+	return flagsOf(func(s setting) bool { return !s.onLine() })
 }
 
 // Words returns the possible values of flags, by flag, where they can be listed. A word that

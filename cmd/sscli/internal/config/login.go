@@ -1,12 +1,11 @@
 package config
 
+import "cmp"
+
 // certificate decides which client certificate to show. The key belongs to the certificate, so
 // the layer that names the certificate hides the keys of later layers.
 func (r *resolver) certificate() {
-	n := r.first("cert-file")
-	if n == 0 {
-		n = len(r.layers)
-	}
+	n := cmp.Or(r.first("cert-file"), len(r.layers))
 	o := &r.out
 	o.CertFile, o.KeyFile, o.KeyPasswordFile = r.find("cert-file", n), r.find("key-file", n), r.find("key-password-file", n)
 	switch {
@@ -28,13 +27,8 @@ func (r *resolver) login() {
 	if token > 0 && (user == 0 || token <= user) {
 		o.SATFile = r.all("sat-file")
 		if token == user {
-			l := r.layers[token-1]
-			other := l.sources["username"]
-			for _, flag := range []string{"password-file", "askpass"} {
-				if other == "" {
-					other = l.sources[flag]
-				}
-			}
+			from := r.layers[token-1].sources
+			other := cmp.Or(from["username"], from["password-file"], from["askpass"])
 			r.bad("sat-file", "together with "+other+": want a token, or a user name and password")
 		}
 		return

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// proxyVariables lists the variables that other programs read too, in order of precedence.
+// proxyVariables lists, in order of precedence, the variables that name a proxy for all programs.
 func proxyVariables() []string { return []string{"ALL_PROXY", "all_proxy"} }
 
 // proxy decides whether to use a proxy. A proxy that is named for sscli is always used. A proxy
@@ -27,15 +27,15 @@ func (r *resolver) proxy(env func(string) (string, bool)) {
 		r.bad("proxy", err.Error())
 		return
 	}
-	if _, secret := u.User.Password(); secret && r.out.Sources["proxy"] == "--proxy" {
+	_, secret := u.User.Password()
+	switch source := r.out.Sources["proxy"]; {
+	case secret && source == "--proxy":
 		r.bad("proxy", "a password on the command line is visible to others: want SSCLI_PROXY")
-		return
-	}
-	if _, secret := u.User.Password(); secret && strings.HasPrefix(r.out.Sources["proxy"], contextSource) {
+	case secret && (strings.HasPrefix(source, contextSource) || source == changedSource+"proxy"):
 		r.bad("proxy", "a context holds no passwords: want SSCLI_PROXY")
-		return
+	default:
+		r.out.Proxy = u
 	}
-	r.out.Proxy = u
 }
 
 func (r *resolver) commonProxy(env func(string) (string, bool)) string {
@@ -51,8 +51,8 @@ func (r *resolver) commonProxy(env func(string) (string, bool)) string {
 		if !ok || except == "" {
 			except, _ = env("no_proxy")
 		}
-		// httpproxy only answers whether to use a proxy. Its own proxy is a stand-in, since it
-		// treats a URL that it cannot parse as no proxy.
+		// Package httpproxy only decides whether to use a proxy. It gets a stand-in for the URL,
+		// because it takes a URL that it cannot parse for no proxy.
 		match := httpproxy.Config{HTTPSProxy: "http://proxy.invalid", NoProxy: except}
 		if use, err := match.ProxyFunc()(&url.URL{Scheme: "https", Host: r.out.Address}); err != nil || use == nil {
 			return ""

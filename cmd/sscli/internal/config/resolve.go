@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -58,7 +59,7 @@ type Settings struct {
 	Sources map[string]string
 }
 
-// A NoBrokerError says that no source names a broker.
+// A NoBrokerError says that no flag, variable or context names a broker.
 type NoBrokerError struct {
 	Contexts []string // the contexts to choose from, sorted
 }
@@ -94,9 +95,9 @@ func (s Settings) Broker() error {
 	return nil
 }
 
-// An Error is a setting with an invalid value.
+// An Error says why the value of a setting is invalid.
 type Error struct {
-	Source string // the flag, variable or key of a context that sets it
+	Source string // the flag, variable or key of a context that has the value
 	Why    string // what is wrong with the value
 }
 
@@ -126,15 +127,20 @@ func (l *layer) set(flag, value, source string) {
 }
 
 // Resolve combines the flags with the environment and the contexts. The error is an *[Error], a
-// *[FileError] or an *[UnknownContextError]; the settings that
-// could be read are valid even then, so that the error is printed in the requested form. It is not an
-// error if nothing names a broker: see [Settings.Broker].
+// *[FileError] or an *[UnknownContextError]. The settings that could be read are valid even then,
+// so that the error is printed in the requested form. It is not an error if nothing names a broker:
+// see [Settings.Broker].
 //
 // The file of contexts is read only if it can matter.
 func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	flags, vars, aio := layersOf(fs, env)
-	expandErr := expand(flags, vars, aio)
+	var expandErr error
+	for _, l := range []*layer{flags, vars, aio} {
+		if err := l.expand(); expandErr == nil {
+			expandErr = err
+		}
+	}
 	named, chosen := r.context(fs, env, flags, vars)
 	for _, l := range []*layer{flags, named, vars, chosen, aio} {
 		if l != nil {
@@ -180,27 +186,22 @@ func newLayer() *layer { return &layer{make(map[string]string), make(map[string]
 // cannot have connection flags; connection names the first of them, if there are any. The
 // error is an *[Error].
 func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err error) {
-	l := layer{make(map[string]string), make(map[string]string)}
 	line = s
 	line.Sources = maps.Clone(s.Sources)
 	for _, set := range settings() {
 		f := fs.Lookup(set.flag)
 		switch {
 		case f == nil || !f.Changed:
-		case set.onLine():
-			l.set(set.flag, f.Value.String(), "--"+set.flag)
-		case connection == "":
-			connection = "--" + set.flag
+		case !set.onLine():
+			connection = cmp.Or(connection, "--"+set.flag)
+		default:
+			line.Sources[set.flag] = "--" + set.flag
+			if bad := set.parse(&line, f.Value.String()); bad != nil && err == nil {
+				err = &Error{"--" + set.flag, bad.Error()}
+			}
 		}
 	}
-	r := resolver{layers: []layer{l}, out: Settings{Sources: line.Sources}}
-	r.each(setting.onLine)
-	for _, set := range settings() {
-		if _, said := l.values[set.flag]; said {
-			set.copy(&line, &r.out)
-		}
-	}
-	return line, connection, r.err
+	return line, connection, err
 }
 
 // A resolver combines layers into settings.
@@ -214,16 +215,6 @@ func (r *resolver) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
-}
-
-// expand calls expand of each layer and returns the first error.
-func expand(layers ...*layer) (first error) {
-	for _, l := range layers {
-		if err := l.expand(); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
 }
 
 // connection decides everything about the connection.

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +59,7 @@ const (
 type inheritance int
 
 const (
-	leave inheritance = iota // our variable, if any, stays in the child's environment
+	leave inheritance = iota // the child's environment keeps the SSCLI_ variable as it is
 	pass                     // the variable is set to the effective value
 	drop                     // the variable is removed: another one includes it, or it is not inherited
 )
@@ -141,11 +140,6 @@ func (s setting) field() any {
 	return s.into(new(Settings))
 }
 
-// copy copies the value from one Settings to another.
-func (s setting) copy(to, from *Settings) {
-	reflect.ValueOf(s.into(to)).Elem().Set(reflect.ValueOf(s.into(from)).Elem())
-}
-
 // oneOf lists words: "a, b or c".
 func oneOf(words []string) string {
 	last := len(words) - 1
@@ -156,7 +150,7 @@ func oneOf(words []string) string {
 // it.
 func settings() []setting { return table[:] }
 
-// table is laid out by the compiler, so that nothing is built at start-up.
+// table is an array that the compiler lays out, so that it costs nothing at start-up.
 var table = [...]setting{
 	{heading: "The broker:", flag: "context", short: "c", value: "NAME", usage: "named connection to use, or none", env: "SSCLI_CONTEXT",
 		scope: scopeContext, group: groupContexts, into: func(s *Settings) any { return &s.Context }},
@@ -232,16 +226,19 @@ func findSetting(flag string) (setting, bool) {
 	return setting{}, false
 }
 
-// keys lists the keys that a context can have.
-func keys() []string {
-	names := []string{"protected"}
+// flagsOf returns the flags of the settings that which selects.
+func flagsOf(which func(setting) bool) []string {
+	var flags []string
 	for _, s := range settings() {
-		if s.inContext() {
-			names = append(names, s.flag)
+		if which(s) {
+			flags = append(flags, s.flag)
 		}
 	}
-	return names
+	return flags
 }
+
+// keys lists the keys that a context can have.
+func keys() []string { return append(flagsOf(setting.inContext), "protected") }
 
 // didYouMean returns " (did you mean …?)" if there are names near to a name, else "".
 func didYouMean(name string, names []string) string {

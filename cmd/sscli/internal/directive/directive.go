@@ -2,6 +2,7 @@ package directive
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,25 +89,17 @@ func say(a *app.App, words []repl.Word) error {
 	return nil
 }
 
-// sleep waits.
 func sleep(ctx context.Context, words []repl.Word) error {
-	if len(words) != 1 {
+	if len(words) != 1 || words[0].Text == "" {
 		return fault.Usagef("want sleep DURATION")
 	}
-	d, err := config.ParseDuration(words[0].Text)
-	if err != nil {
-		return fault.Usagef("sleep: %w", err)
+	d, err := app.ParseDuration("sleep", config.Text(words[0].Text))
+	if err == nil && !wait.For(ctx, d) {
+		err = context.Cause(ctx)
 	}
-	if d < 0 {
-		return fault.Usagef("sleep %s: must not be negative", words[0].Text)
-	}
-	if !wait.For(ctx, d) {
-		return context.Cause(ctx)
-	}
-	return nil
+	return err
 }
 
-// timed runs a command and prints how long it took.
 func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
 	if len(words) == 0 {
 		return fault.Usagef("want time CMD...")
@@ -157,11 +150,10 @@ func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 
 // Is reports whether a word is a directive. Case does not matter.
 func Is(word string) bool {
-	switch strings.ToLower(word) {
-	case "expect", "repeat", "say", "sleep", "time":
-		return true
-	}
-	return false
+	return slices.ContainsFunc(Usages(), func(usage [2]string) bool {
+		name, _, _ := strings.Cut(usage[0], " ")
+		return strings.EqualFold(name, word)
+	})
 }
 
 // Command returns the words of a line without the directives before the command. ok is false

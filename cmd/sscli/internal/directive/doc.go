@@ -1,5 +1,5 @@
-// Package directive has what a line of a shell or of a batch may have besides commands:
-// expect, repeat, say, sleep and time.
+// Package directive runs what a line of a shell or of a batch may hold besides commands: expect,
+// repeat, say, sleep and time.
 //
 // [Is] recognizes a directive, [Run] runs it:
 //

@@ -79,8 +79,9 @@ func Advice(err error) (hint string, ok bool) {
 	return "", false
 }
 
-// fillIn writes the names that the error knows into a hint: of its lock for NAME, of its key
-// for KEY. A name that shells do not quote alike stays a placeholder.
+// fillIn replaces the placeholders of a hint by the names that the error knows: NAME by the name of
+// its lock, KEY by its key, ws://HOST:PORT by the address of a WebSocket. A name that not all shells
+// quote alike stays a placeholder.
 func fillIn(hint string, err error) string {
 	var name, key string
 	if e, ok := errors.AsType[*keyError](err); ok {
@@ -102,6 +103,9 @@ func fillIn(hint string, err error) string {
 		if typed, ok := suggest.Quoted(value); ok && value != "" {
 			hint = strings.ReplaceAll(hint, placeholder, typed)
 		}
+	}
+	if e, ok := errors.AsType[*mqtt.DialError](err); ok && e.Stage == mqtt.StageWebSocket {
+		hint = strings.ReplaceAll(hint, "ws://HOST:PORT", "ws://"+e.Address)
 	}
 	return hint
 }

@@ -117,10 +117,10 @@ func (e *noFenceError) Error() string {
 	return "--fence lock: nothing was sent, the lock was lost: " + e.err.Error()
 }
 
-func (e *noFenceError) Unwrap() error { return e.err }
-
-// Is reports whether target is client.ErrLockLost.
-func (e *noFenceError) Is(target error) bool { return target == client.ErrLockLost }
+// Unwrap returns the cause, and the lost lock, which the hint names.
+func (e *noFenceError) Unwrap() []error {
+	return []error{e.err, &client.LockLostError{Name: os.Getenv(EnvLockName)}}
+}
 
 // The environment variables of a command that runs under a lock.
 const (

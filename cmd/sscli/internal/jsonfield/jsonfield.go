@@ -7,8 +7,8 @@
 //	}
 //
 // A [Path] names a field. Numbers are compared as they are written: 1 and 1.0 differ.
-// The order of members and the spaces between tokens make no difference. Of a member
-// that appears twice the last one counts.
+// The order of members and the spaces between tokens make no difference. If a
+// member appears twice, the last one counts.
 package jsonfield
 
 import (
@@ -46,7 +46,7 @@ func Parse(text []byte) (v Value, ok bool) {
 	return v, true
 }
 
-// Exists reports whether the field is there.
+// Exists reports whether the field exists.
 func (v Value) Exists() bool { return v.here }
 
 // String returns the value as JSON without spaces, with the members of objects sorted. It is

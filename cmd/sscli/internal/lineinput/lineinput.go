@@ -19,10 +19,10 @@ import (
 // A Line is a line of the input.
 type Line struct {
 	Number int         // from 1; 0 if the error is not in a line
-	Text   string      // as it was written, if Options has JSON or Text
-	Words  []repl.Word // unless Options has JSON
-	Err    error       // why the line cannot be understood or read; nil if it can
-	End    bool        // nothing can be read after it
+	Text   string      // the line as written; empty unless Options has JSON or Text
+	Words  []repl.Word // the words of a command; nil if Options has JSON
+	Err    error       // why the line cannot be read or parsed; nil if it can
+	End    bool        // no line follows, because of Err
 }
 
 // Options configure [Read].
@@ -85,8 +85,8 @@ func readLine(in *repl.Reader, o Options) Line {
 	return line
 }
 
-// Next returns the next line; ok is false after the last. When ctx ends, its cause is the error of
-// the next line, or of a line without a number if no line is there yet.
+// Next returns the next line; ok is false after the last. After the end of ctx it returns a line
+// whose error is the cause, without a number if no line has been read.
 func Next(ctx context.Context, lines <-chan Line) (line Line, ok bool) {
 	select {
 	case line, ok = <-lines:

@@ -19,7 +19,7 @@ func Logger(a *app.App) *slog.Logger {
 	return slog.New(h)
 }
 
-// onlyAttrs removes what every record has, and attributes that are nil.
+// onlyAttrs removes the time, the level and the message of a record, and attributes that are nil.
 func onlyAttrs(groups []string, a slog.Attr) slog.Attr {
 	builtin := len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey)
 	if builtin || a.Value.Kind() == slog.KindAny && a.Value.Any() == nil {

@@ -12,7 +12,8 @@
 //		options.Observe = log.Observe
 //	}
 //
-// The log is nil unless it was asked for, so that a server without one does no work for it.
+// Open returns nil unless the user asks for a log, so that a server without a log does no work for
+// one.
 // The server waits until each line is written: no line is lost, and a slow reader of the log
 // makes the server slow. No line has a password; keys and values are escaped.
 package requestlog

@@ -79,7 +79,6 @@ func keyFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().StringP("key", "k", "", "the key")
 }
 
-// get returns the command `get`.
 func get(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "Print a value or write it to a file",
 		Long: "Print a value and a newline, or write the value to a file.\n\nThe exit code is 1 if the key is missing."}
@@ -112,7 +111,6 @@ func get(a *app.App) *cobra.Command {
 	return cmd
 }
 
-// set returns the command `set`.
 func set(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "set", Short: "Store a value"}
 	key := keyFlag(cmd)
@@ -139,7 +137,6 @@ func set(a *app.App) *cobra.Command {
 	return cmd
 }
 
-// del returns the command `delete`.
 func del(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete", Short: "Delete a key",
 		Long: "Delete a key.\n\nThe exit code is 1 if the key is missing."}

@@ -1,6 +1,9 @@
 package suggest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Meaning is what a user may have meant by words that are no command.
 type Meaning struct {
@@ -34,7 +37,7 @@ const anyWord = "*"
 // meaning looks a word up in the table.
 func meaning(under, word string, operands []string, exists func(path string) bool) Meaning {
 	for _, h := range habits() {
-		if h.under != under || !contains(h.typed, word) {
+		if h.under != under || !slices.Contains(strings.Fields(h.typed), word) {
 			continue
 		}
 		m := Meaning{Why: h.why}
@@ -49,16 +52,6 @@ func meaning(under, word string, operands []string, exists func(path string) boo
 		}
 	}
 	return Meaning{}
-}
-
-// contains reports whether word is one of the words of text, which are separated by spaces.
-func contains(text, word string) bool {
-	for w := range strings.FieldsSeq(text) {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // path returns the path of the command that a hint begins with: the first words of the hint in
@@ -300,7 +293,7 @@ func Flag(name string) string {
 		{"ex expire expiry lease", "ttl DURATION"},
 		{"force", "force-fence"},
 	} {
-		if contains(f[0], strings.ToLower(name)) {
+		if slices.Contains(strings.Fields(f[0]), strings.ToLower(name)) {
 			return f[1]
 		}
 	}

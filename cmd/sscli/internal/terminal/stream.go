@@ -40,20 +40,18 @@ func (s Stream) Size() (width, height int) {
 	return width, height
 }
 
-// UsesColor reports whether to use colors. With --color=auto, NO_COLOR (no-color.org) and
-// CLICOLOR_FORCE decide, unless they are empty or 0, and then CLICOLOR, TERM and whether the stream
-// is a terminal.
+// UsesColor reports whether to use colors. With --color=auto, any NO_COLOR that is not empty turns
+// them off (no-color.org), and any CLICOLOR_FORCE but an empty one and 0 turns them on. Otherwise
+// CLICOLOR, TERM and whether the stream is a terminal decide.
 func (s Stream) UsesColor() bool {
-	set := func(name string) bool {
-		v, ok := s.Env(name)
-		return ok && v != "" && v != "0"
-	}
+	none, _ := s.Env("NO_COLOR")
+	force, _ := s.Env("CLICOLOR_FORCE")
 	switch {
 	case s.Color == "always":
 		return true
-	case s.Color == "never", set("NO_COLOR"):
+	case s.Color == "never", none != "":
 		return false
-	case set("CLICOLOR_FORCE"):
+	case force != "" && force != "0":
 		return true
 	}
 	clicolor, _ := s.Env("CLICOLOR")

@@ -1,9 +1,10 @@
-// Package topics has the topics of `sscli help`, such as `sscli help exit-codes`: help pages
+// Package topics holds the topics of `sscli help`, such as `sscli help exit-codes`: help pages
 // without a command.
 package topics
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,7 +31,6 @@ func All() []*cobra.Command {
 	}
 }
 
-// connectionHelp lists the flags of all commands.
 func connectionHelp() string {
 	var b strings.Builder
 	b.WriteString(`Every command has the flags below. For the name of a variable in brackets see sscli help
@@ -58,7 +58,6 @@ the terminal.`)
 	return b.String()
 }
 
-// exitCodesHelp lists the exit codes.
 func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("The exit codes are a contract; scripts may rely on them.\n\n")
@@ -77,12 +76,7 @@ func environmentHelp() string {
 		"Some settings belong together. The source that names the host hides the port and the TLS\nsetting of all sources after it. A certificate and its key belong together in the same\nway, and so do the ways to log in.\n\n" +
 		"If a flag or an SSCLI_ variable names a broker, the whole chosen context is ignored. If a\nvariable overrides a context, sscli context use says so on stderr. Other commands say it on a\nterminal, once a day for a context and a value, and with -v each time. -q leaves it out.\n\n")
 	vars := config.Variables()
-	names := make([]string, 0, len(vars))
-	for name := range vars {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		fmt.Fprintf(&b, "  %-20s %s\n", "--"+name, strings.Join(vars[name], ", "))
 	}
 	b.WriteString("\nSSCLI_HISTFILE names the file of the shell's history. If it is empty there is no history.\nThe default is sscli/history in XDG_STATE_HOME, or in ~/.local/state.\n\n" +

@@ -19,7 +19,7 @@ type KeyLog struct {
 	lines    []KeyLine
 }
 
-// A KeyLine is the line of a packet, and the key that the packet is about.
+// A KeyLine is a packet about a key, as a line of text.
 type KeyLine struct{ Key, Text string }
 
 // maxPending bounds the requests that wait for a reply, and the lines that wait for Drain.
@@ -28,7 +28,7 @@ const maxPending = 4096
 // NewKeyLog returns an empty KeyLog.
 func NewKeyLog() *KeyLog { return &KeyLog{start: time.Now(), requests: make(map[string]string)} }
 
-// Add adds a packet, unless it is about no key.
+// Add adds a packet if it is about a key.
 func (l *KeyLog) Add(e mqtt.Event) {
 	if e.Message == nil {
 		return

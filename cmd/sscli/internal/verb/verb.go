@@ -127,8 +127,8 @@ type Request struct {
 // Check returns a usage error if a request cannot be sent, or its results not be printed in
 // this form of output.
 func (r Request) Check(output string) error {
-	for _, c := range r.Commands {
-		if err := c.Check(); err != nil {
+	for i := range r.Commands {
+		if err := r.Commands[i].Check(); err != nil {
 			return &fault.UsageError{Err: err}
 		}
 	}

@@ -186,14 +186,14 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 }
 
 // parseFlags returns a verb with the flags among the words, and the other words.
-func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (verb.Verb, []repl.Word, error) {
+func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []repl.Word, error) {
 	flag := slices.IndexFunc(words, operand.IsFlag)
 	if flag < 0 {
-		return known.plain, words, nil
+		return &known.plain, words, nil
 	}
 	v := known.newVerb()
 	if v.Flags == nil {
-		return v, nil, fault.Usagef("%s: unknown flag: %.64s", v.Name(), words[flag].Text)
+		return &v, nil, fault.Usagef("%s: unknown flag: %.64s", v.Name(), words[flag].Text)
 	}
 	fs := b.flagsOf(v)
 	err := fs.Parse(operand.Protect(words))
@@ -201,9 +201,9 @@ func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (verb.Verb, []rep
 		err = operand.UnprotectFlags(fs)
 	}
 	if err != nil {
-		return v, nil, fault.Usagef("%s: %s", v.Name(), operand.FlagError(err))
+		return &v, nil, fault.Usagef("%s: %s", v.Name(), operand.FlagError(err))
 	}
-	return v, operand.Words(fs.Args()), nil
+	return &v, operand.Words(fs.Args()), nil
 }
 
 // writes reports whether a line writes.

@@ -36,6 +36,7 @@ type pipeline struct {
 	pipe     *client.Pipeline
 	lines    <-chan lineinput.Line
 	underWay []*pendingLine // in the order of the lines
+	spare    []*pendingLine // finished, for the next lines
 	next     *pendingLine   // was read, and cannot run yet; nil if there is none
 	losses   int            // lost replies that were recovered from
 	over     bool           // no more lines are read or sent
@@ -74,6 +75,7 @@ func (p *pipeline) finishFirst(ctx context.Context) bool {
 		p.underWay[0] = nil
 		p.underWay = p.underWay[1:]
 		p.finish(ctx, first)
+		p.spare = append(p.spare, first)
 		return true
 	}
 	lines := p.underWay
@@ -153,7 +155,12 @@ func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) 
 	if ctx.Err() != nil {
 		line.Err, line.End = context.Cause(ctx), true
 	}
-	p.next = &pendingLine{line: line}
+	if len(p.spare) == 0 {
+		p.spare = append(p.spare, new(pendingLine))
+	}
+	last := len(p.spare) - 1
+	p.next, p.spare = p.spare[last], p.spare[:last]
+	*p.next = pendingLine{line: line}
 	p.next.task, p.next.err = p.parse(line)
 }
 

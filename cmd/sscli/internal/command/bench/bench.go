@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wait"
@@ -31,7 +30,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
 // benchFlags are the flags of `sscli bench`.
@@ -69,7 +67,8 @@ the measurement and deleted after it, also after Ctrl-C. They expire in any case
 			if err := a.Confirm(cmd.Context(), "bench"); err != nil {
 				return err
 			}
-			return b.run(cmd.Context())
+			a.Signals.Arm()
+			return a.WithBroker(func(o client.Options) error { return b.run(cmd.Context(), o) })
 		},
 	}
 	fs := cmd.Flags()
@@ -107,10 +106,11 @@ type benchmark struct {
 	began    time.Time
 	sent     atomic.Int64
 	answered atomic.Int64
+	shown    int64                   // answered, when progress was called last
 	results  map[string]*measurement // by verb
 
-	mu    sync.Mutex
-	first error // the first error of a request
+	failed sync.Once
+	first  error // the first error of a request
 }
 
 // newBenchmark checks the flags. The error is a usage error.
@@ -146,10 +146,8 @@ func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
 	return b, nil
 }
 
-// key returns the i-th key.
 func (b *benchmark) key(i int) string { return b.prefix + strconv.Itoa(i) }
 
-// command returns a request with a verb.
 func (b *benchmark) command(verb string, key string) client.Command {
 	switch verb {
 	case "get":
@@ -161,14 +159,12 @@ func (b *benchmark) command(verb string, key string) client.Command {
 }
 
 // run connects, writes the keys, measures, prints, and deletes the keys.
-func (b *benchmark) run(ctx context.Context) error {
-	b.a.Signals.Arm()
-	return b.a.WithBroker(func(o client.Options) error { return b.runWith(ctx, o) })
-}
-
-// runWith is run with the options to reach the broker with.
-func (b *benchmark) runWith(ctx context.Context, o client.Options) (err error) {
-	defer func() { err = errors.Join(err, b.close()) }()
+func (b *benchmark) run(ctx context.Context, o client.Options) (err error) {
+	defer func() {
+		for _, s := range b.sessions {
+			err = errors.Join(err, s.Close())
+		}
+	}()
 	if err := b.dial(ctx, o); err != nil {
 		return err
 	}
@@ -217,14 +213,6 @@ func (b *benchmark) dial(ctx context.Context, o client.Options) error {
 	return nil
 }
 
-// close closes the connections.
-func (b *benchmark) close() (err error) {
-	for _, s := range b.sessions {
-		err = errors.Join(err, s.Close())
-	}
-	return err
-}
-
 // setupInFlight is the number of requests in flight before and after the measurement.
 const setupInFlight = 64
 
@@ -270,8 +258,8 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 		measuring, cancel = context.WithTimeout(ctx, b.length)
 	}
 	defer cancel()
-	progress := b.progress()
 	b.began = time.Now()
+	_, end := b.a.Live(time.Second, b.progress)
 	var wg sync.WaitGroup
 	for _, s := range b.sessions {
 		for range b.f.inflight {
@@ -280,7 +268,7 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 	}
 	wg.Wait()
 	elapsed := time.Since(b.began)
-	progress()
+	end()
 	return elapsed
 }
 
@@ -309,11 +297,7 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 			b.answered.Add(1)
 			continue
 		}
-		b.mu.Lock()
-		if b.first == nil {
-			b.first = err
-		}
-		b.mu.Unlock()
+		b.failed.Do(func() { b.first = err })
 		if fault.IsA[*wire.StoreError](err) {
 			continue
 		}
@@ -324,10 +308,9 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 	}
 }
 
-// print prints the measurements.
 func (b *benchmark) print(elapsed time.Duration) error {
 	all := newMeasurement()
-	verbs := slices.Compact(slices.Clone(b.verbs)) // equal ones are neighbours
+	verbs := slices.Compact(slices.Clone(b.verbs)) // equal verbs are adjacent
 	for _, verb := range verbs {
 		t := b.results[verb]
 		all.latency.Merge(t.latency)
@@ -345,23 +328,16 @@ func (b *benchmark) print(elapsed time.Duration) error {
 	return b.a.Emit(all.result(name, elapsed))
 }
 
-// progress shows the progress every second if standard error is a terminal, until end is called.
-func (b *benchmark) progress() (end func()) {
-	if b.a.Settings.Quiet || !term.IsTerminal(int(b.a.Stderr.Fd())) {
-		return func() {}
+// progress returns a line about the progress.
+func (b *benchmark) progress() string {
+	n, elapsed := b.answered.Load(), time.Since(b.began)
+	text := fmt.Sprintf("%d answered, %d/s", n, n-b.shown)
+	b.shown = n
+	if b.length > 0 {
+		text += fmt.Sprintf(", %v left", max(b.length-elapsed, 0).Round(time.Second))
+	} else if n > 0 {
+		left := time.Duration(float64(elapsed) / float64(n) * float64(b.f.count-n))
+		text += fmt.Sprintf(" of %d, about %v left", b.f.count, max(left, 0).Round(time.Second))
 	}
-	last := int64(0)
-	line := &terminal.Line{W: b.a.Stderr}
-	return line.Animate(time.Second, func() string {
-		n := b.answered.Load()
-		text := fmt.Sprintf("%d answered, %d/s", n, n-last)
-		last = n
-		if elapsed := time.Since(b.began); b.length > 0 {
-			text += fmt.Sprintf(", %v left", max(b.length-elapsed, 0).Round(time.Second))
-		} else if n > 0 {
-			left := time.Duration(float64(elapsed) / float64(n) * float64(b.f.count-n))
-			text += fmt.Sprintf(" of %d, about %v left", b.f.count, max(left, 0).Round(time.Second))
-		}
-		return text
-	})
+	return text
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,10 +17,10 @@ import (
 func TestParseMix(t *testing.T) {
 	for text, want := range map[string]string{
 		"get":               "get",
-		"get=80,set=20":     "get get get get set",
+		"get=4,set=1":       "get get get get set",
 		"set=3, DEL=1":      "set set set del",
-		"get=0,set=5":       "set",
-		"get=1000,set=1000": "get set",
+		"get=0,set=2":       "set set",
+		"get=1000,set=1000": strings.Repeat("get ", 1000) + strings.Repeat("set ", 999) + "set",
 	} {
 		got, err := parseMix(text)
 		if err != nil || strings.Join(got, " ") != want {
@@ -72,14 +73,14 @@ func TestBenchRateCountsWhatWasDue(t *testing.T) {
 			return a
 		})
 		f.clients, f.inflight, f.keys, f.mix, f.count = 1, 1, 1, "set", count
-		b, err := newBenchmark(&app.App{}, f)
+		b, err := newBenchmark(&app.App{Env: os.LookupEnv}, f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := b.dial(t.Context(), client.Options{Address: store.Addr().String(), Timeout: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		defer b.close()
+		defer func() { _ = b.sessions[0].Close() }()
 		b.a.Settings.Quiet = true
 		b.measure(t.Context())
 		if b.first != nil {

@@ -23,7 +23,6 @@ func newMeasurement() *measurement {
 	return &measurement{latency: hdrhistogram.New(1, maxLatency.Microseconds(), 3)}
 }
 
-// add counts a request.
 func (m *measurement) add(took time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

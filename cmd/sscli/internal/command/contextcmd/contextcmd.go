@@ -1,6 +1,7 @@
 package contextcmd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,7 +82,6 @@ func editContexts(a *app.App, cmd *cobra.Command, change func(all *config.Contex
 	return a.Emit(shown)
 }
 
-// contextSet returns the command `sscli context set`.
 func contextSet(a *app.App) *cobra.Command {
 	var protected bool
 	var unset []string
@@ -128,7 +128,6 @@ The flags are added to a context that exists. A flag replaces the flags that exc
 	return cmd
 }
 
-// contextList returns the command `sscli context list`.
 func contextList(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
@@ -159,7 +158,6 @@ func contextList(a *app.App) *cobra.Command {
 	}
 }
 
-// contextUse returns the command `sscli context use`.
 func contextUse(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "use NAME|none",
@@ -211,7 +209,6 @@ func warnOverridden(a *app.App, cmd *cobra.Command, name string) {
 	a.Warn(fmt.Sprintf("%s %s %s", strings.Join(variables, ", "), verb, what), "unset "+strings.Join(variables, " "))
 }
 
-// contextRemove returns the command `sscli context rm`.
 func contextRemove(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm NAME",
@@ -239,7 +236,6 @@ If it was the chosen context, no context is chosen after that.`,
 	}
 }
 
-// contextShow returns the command `sscli context show`.
 func contextShow(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME]",
@@ -279,8 +275,7 @@ NAME, of a command with -c NAME. The source is a flag, a variable, or a context.
 
 // effective lists the effective settings, also the ones that are defaults.
 func effective(a *app.App, cmd *cobra.Command) []format.Setting {
-	s := a.Settings
-	said := s.Effective()
+	said := a.Settings.Effective()
 	byName := make(map[string]bool)
 	for _, e := range said {
 		byName[e.Flag] = true
@@ -295,10 +290,7 @@ func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 	add("output", a.Output)
 	add("color", "auto")
 	if file, source := config.Path(cmd.Flags(), a.Env); file != "" {
-		if source == "" {
-			source = "default"
-		}
-		said = slices.Insert(said, 0, config.Effective{Flag: "config", Value: file, Source: source})
+		said = slices.Insert(said, 0, config.Effective{Flag: "config", Value: file, Source: cmp.Or(source, "default")})
 	}
 	const maxWidth = 40 // longer values do not widen the column
 	var width, valueWidth int
@@ -310,21 +302,17 @@ func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 	}
 	var out []format.Setting
 	for _, e := range said {
-		v := format.Setting{Name: e.Flag, Value: e.Value, Source: e.Source, Width: width, ValueWidth: valueWidth}
-		if e.FromContext {
-			v.File = s.ContextFile
-		}
-		out = append(out, v)
+		out = append(out, format.Setting{Name: e.Flag, Value: e.Value, Source: e.Source, File: e.File, Width: width, ValueWidth: valueWidth})
 	}
 	return out
 }
 
 // completeContext completes an operand that is the name of a context.
 func completeContext(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return complete.ContextNames(a, cmd, toComplete)
+		return complete.ContextNames(a)(cmd, args, part)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -88,9 +87,7 @@ the names of the keys, and of their values only those that are being compared.`,
 	}
 	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
 	// The only error is that the flag does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("to", func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
-		return complete.ContextNames(a, cmd, part)
-	})
+	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a))
 	return cmd
 }
 
@@ -109,7 +106,6 @@ type differ struct {
 	refused  error // of the first key that could not be read
 }
 
-// withFile compares a file with the store.
 func (d *differ) withFile(ctx context.Context, name string) error {
 	// Opening a pipe would wait for its writer.
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
@@ -134,34 +130,37 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 		return &fault.UsageError{Err: err}
 	}
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		return d.run(ctx, s, d.fileEntries(ctx, file), bulkread.Options{App: d.app, Timeout: o.Timeout})
+		return d.run(ctx, &bulkread.Store{App: d.app, Session: s, Timeout: o.Timeout}, d.fileEntries(file))
 	})
 }
 
 // fileEntries returns the lines of a file. If several lines have the same key, the last one
 // counts, as in an import.
-func (d *differ) fileEntries(ctx context.Context, file io.Reader) iter.Seq2[bulkread.Entry, error] {
-	return func(yield func(bulkread.Entry, error) bool) {
+func (d *differ) fileEntries(file io.Reader) bulkread.Keys {
+	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		for line, err := range lineinput.Entries(ctx, file, 1) {
-			if err == nil && d.seen[line.Key] != line.Line {
+			if err != nil {
+				return err
+			}
+			if d.seen[line.Key] != line.Line {
 				continue
 			}
 			old := bulkread.Entry{GetResult: client.GetResult{Found: line.Found, Value: line.Value}}
-			if !yield(bulkread.Entry{Key: line.Key, Old: &old}, err) {
-				return
+			if err := add(bulkread.Entry{Key: line.Key, Old: &old}); err != nil {
+				return err
 			}
 		}
+		return nil
 	}
 }
 
-// withStore compares the store with the store of another context.
 func (d *differ) withStore(ctx context.Context, other *app.App, name string) error {
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		var inner error
 		err := other.WithSession(ctx, func(otherSession *client.Session, otherOptions client.Options) error {
-			r := bulkread.Read(ctx, s, bulkread.Scan(d.pattern), bulkread.Options{App: d.app, Timeout: o.Timeout})
-			defer r.Close()
-			inner = d.run(ctx, otherSession, d.storeEntries(r), bulkread.Options{App: d.app, Timeout: otherOptions.Timeout, Context: name})
+			old := bulkread.Store{App: d.app, Session: s, Timeout: o.Timeout}
+			now := bulkread.Store{App: d.app, Session: otherSession, Timeout: otherOptions.Timeout, Context: name}
+			inner = d.run(ctx, &now, d.storeEntries(&old))
 			return nil
 		})
 		if err != nil && !fault.IsA[*config.Error](err) { // which names the context itself
@@ -171,37 +170,29 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 	})
 }
 
-// storeEntries returns the entries of the old store, each key once. Only these have a Key.
-func (d *differ) storeEntries(r *bulkread.Reader) iter.Seq2[bulkread.Entry, error] {
-	return func(yield func(bulkread.Entry, error) bool) {
-		for {
-			old, err := r.Next()
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield(bulkread.Entry{}, err)
-				return
-			}
+// storeEntries returns the entries of the old store, each key once. Unlike the lines of a file, Old
+// has its Key.
+func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
+	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
+		noFlush := func() error { return nil }
+		return s.Each(ctx, bulkread.Scan(d.pattern), noFlush, func(old bulkread.Entry) error {
 			if _, twice := d.seen[old.Key]; twice {
-				continue
+				return nil
 			}
 			d.seen[old.Key] = 0
-			if !yield(bulkread.Entry{Key: old.Key, Old: &old}, nil) {
-				return
-			}
-		}
+			return add(bulkread.Entry{Key: old.Key, Old: &old})
+		})
 	}
 }
 
 // run compares the old side with a store, the new side, and prints the differences and a
 // summary.
-func (d *differ) run(ctx context.Context, s *client.Session, old iter.Seq2[bulkread.Entry, error], o bulkread.Options) error {
+func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys) error {
 	d.began = time.Now()
 	end := bulkread.Progress(d.app, false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
-	err := d.compareAll(ctx, s, bulkread.Of(old), o)
+	err := now.Each(ctx, old, d.app.Flush, d.compare)
 	if err == nil {
-		err = d.compareAll(ctx, s, d.addedKeys, o)
+		err = now.Each(ctx, d.addedKeys, d.app.Flush, d.compare)
 	}
 	end()
 	if d.sum.Elapsed = time.Since(d.began); !d.app.Settings.Quiet {
@@ -218,27 +209,16 @@ func (d *differ) run(ctx context.Context, s *client.Session, old iter.Seq2[bulkr
 	return nil
 }
 
-// compareAll reads keys from the new side and compares each with its old entry.
-func (d *differ) compareAll(ctx context.Context, s *client.Session, keys bulkread.Keys, o bulkread.Options) error {
-	r := bulkread.Read(ctx, s, keys, o)
-	defer r.Close()
-	return r.Each(d.app.Flush, d.compare)
-}
-
 // addedKeys returns the keys of the new side that the old side does not have.
-func (d *differ) addedKeys(r *bulkread.Reader) iter.Seq2[bulkread.Entry, error] {
-	return func(yield func(bulkread.Entry, error) bool) {
-		for key, err := range bulkread.Scan(d.pattern)(r) {
-			if _, known := d.seen[key.Key]; known && err == nil {
-				continue
-			}
-			d.seen[key.Key] = 0
-			key.Old = new(bulkread.Entry)
-			if !yield(key, err) {
-				return
-			}
+func (d *differ) addedKeys(ctx context.Context, now *bulkread.Store, add func(bulkread.Entry) error) error {
+	return bulkread.Scan(d.pattern)(ctx, now, func(key bulkread.Entry) error {
+		if _, known := d.seen[key.Key]; known {
+			return nil
 		}
-	}
+		d.seen[key.Key] = 0
+		key.Old = new(bulkread.Entry)
+		return add(key)
+	})
 }
 
 // compare counts a key and prints the difference between now and now.Old, if there is one.

@@ -55,7 +55,6 @@ func (c *checkup) clock(ctx context.Context) error {
 	return c.print(check)
 }
 
-// ms returns a duration in milliseconds.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // rounded formats a duration, in milliseconds if it is less than a second.

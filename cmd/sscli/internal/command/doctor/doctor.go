@@ -143,12 +143,10 @@ func (c *checkup) print(check format.Check) error {
 	return c.a.Emit(check)
 }
 
-// pass prints that a check passed.
 func (c *checkup) pass(name string, took time.Duration, message string) error {
 	return c.print(format.Check{Name: name, Status: format.Pass, Took: took.Round(time.Microsecond), Message: message})
 }
 
-// skip prints that a check was skipped.
 func (c *checkup) skip(name, why string) error {
 	return c.print(format.Check{Name: name, Status: format.Skip, Message: why})
 }

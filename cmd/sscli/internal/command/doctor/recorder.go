@@ -27,8 +27,8 @@ type recorder struct {
 	notice    mqtt.Message      // the last notification
 }
 
-// record changes o and returns a context. The recorder records the connection that is made with
-// both of them.
+// record returns a context and changes o, so that the recorder sees the connection that is made with
+// them.
 func (r *recorder) record(ctx context.Context, o *client.Options) context.Context {
 	r.began, r.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
 	r.first = make(map[string]string)
@@ -73,7 +73,7 @@ func (r *recorder) locked(f func()) {
 	f()
 }
 
-// begin records when a stage began, the first time. r.mu must be held.
+// begin records when a stage first began. r.mu must be held.
 func (r *recorder) begin(stage mqtt.Stage) {
 	if r.began[stage].IsZero() {
 		r.began[stage] = time.Now()
@@ -114,7 +114,6 @@ func (r *recorder) packet(e mqtt.Event) {
 	}
 }
 
-// last returns the last reply and the last notification.
 func (r *recorder) last() (reply, notice mqtt.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

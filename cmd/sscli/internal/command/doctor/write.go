@@ -113,7 +113,6 @@ func (c *checkup) notify(ctx context.Context) error {
 	return c.pass("notify", took, "the store sends a notification of a set and of a deletion")
 }
 
-// next waits for an event of a kind.
 func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
 	for {
 		e, err := w.Next(ctx)

@@ -3,6 +3,7 @@
 //	sscli edit config
 //	sscli edit config --lock config-lock
 //
-// [New] builds the command. A [document] is a value as it is edited, and back. What the user
-// has typed is never lost: if it is not written, it stays in a file that the error names.
+// [New] builds the command. A [document] converts a value to the text in the
+// editor, and back. The user's text is never lost: if it is not written to the store, it stays in a
+// file that the error names.
 package edit

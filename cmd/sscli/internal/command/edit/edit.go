@@ -38,10 +38,9 @@ func New(a *app.App) *cobra.Command {
 		Long: `Open the value of KEY in $VISUAL or $EDITOR (default vi) and store what was saved. A key
 that is missing is created.
 
-A JSON object or array must be JSON again, or you are asked. One without spaces is
-indented for the editor and stored without spaces; everything else is stored as it is,
-but for a newline at the end of the file that the value does not have. Values that are
-not text are refused.
+A JSON object or array must still be JSON, or edit asks what to do. One without spaces is
+indented for the editor and stored without spaces; everything else is stored as saved,
+less a final newline if the old value had none. Values that are not text are refused.
 
 Nothing is written if nothing changed, if the editor ends with another exit code than 0,
 or if the key changed meanwhile: your text then stays in a file, and stderr shows how it
@@ -51,7 +50,7 @@ The store cannot compare and set. edit reads the key once more right before it w
 so that a write by another client is overwritten unseen only within one round trip. With
 --lock NAME it holds that lock while you edit, and writes with its current fencing token:
 no other holder of the lock can write meanwhile. From then on the key is protected:
-every write to it needs a token. A key that expires no longer does once it was edited.`,
+every write to it needs a token. Editing a key removes its expiry.`,
 		Example:           "  sscli edit config\n  sscli edit config --lock config-lock\n  EDITOR='code --wait' sscli edit config",
 		Args:              app.ExactArgs("KEY"),
 		ValidArgsFunction: complete.Keys(a, 1),
@@ -216,7 +215,7 @@ func (e *editing) keepFile(err error) error {
 	return kept
 }
 
-// A keptError is an error with the file that has the user's text.
+// A keptError adds to an error the name of the file that keeps the user's text.
 type keptError struct {
 	err  error
 	file string
@@ -270,7 +269,7 @@ func (e *editing) edit(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// askAbout asks what to do with a text that is not JSON, as the value was.
+// askAbout asks what to do with a text that is not JSON although the old value was.
 func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err error) {
 	refused := &fault.NotWrittenError{Why: fmt.Sprintf("the text is not JSON, as the value was: %v; nothing was written", bad)}
 	if !e.app.CanAsk() {

@@ -1,5 +1,5 @@
-// Package explain has the command explain: whether the store would refuse a write because of
-// its fencing token, and why.
+// Package explain is the command `sscli explain`: it says whether the store would refuse a write
+// because of its fencing token, and why.
 //
 // [New] makes the command. It reads the key, then the lock. facts.verdict (verdict.go) decides.
 // Nothing is written.
@@ -24,7 +24,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// New returns the command explain.
+// New returns the command `sscli explain`.
 func New(a *app.App) *cobra.Command {
 	var lock, token config.Text
 	cmd := &cobra.Command{

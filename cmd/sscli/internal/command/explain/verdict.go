@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// facts hold what can be known of a write before it is sent.
+// facts hold what is known of a write before it is sent.
 type facts struct {
 	key     string
 	found   bool
@@ -44,7 +44,7 @@ const (
 // maxAhead is how far a token may be ahead of the store's clock (protocol.md 4 row 12).
 const maxAhead = time.Minute
 
-// verdict decides what the store would answer, by the rules of protocol.md 4. Versions grow, and a
+// verdict decides what the store would reply, by the rules of protocol.md 4. Versions grow, and a
 // token is the version of a lock. So the token of a write is never newer than the version of the
 // written key, unless a client invented the token.
 func (f facts) verdict() format.Explanation {

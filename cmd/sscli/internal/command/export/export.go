@@ -43,10 +43,9 @@ all or nothing, or set -o pipefail.
 
 The store has no snapshot: each value is as it was when it was read. At the end stderr
 says which keys were written (by the store's clock, compared with this one's) or deleted
-meanwhile. A key that appears after its page of the scan is not seen. What the store
-does not tell is not in the file either: when a key expires, and the fencing token that
-protects it. A lock is a key like any other, and without its expiry nobody holds it for
-ever: export what you mean to import.`,
+meanwhile. A key that appears after its page of the scan is not seen. The store does not
+tell when a key expires or which fencing token protects it, so the file does not either.
+Beware of locks, which are keys too: an imported lock never expires.`,
 		Example:           "  sscli export 'thermostat/*' > thermostat.jsonl\n  sscli export -f backup.jsonl\n  sscli export -c site-a | sscli import -c site-b -",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,30 +57,36 @@ ever: export what you mean to import.`,
 	return cmd
 }
 
-// keysOf returns the keys that operands stand for. named are those that were named one by one.
+// keysOf returns the keys that operands stand for, and the operands that are keys.
 func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
 	if len(operands) == 0 {
 		operands, exact = []string{"*"}, false
 	}
 	named = make(map[string]bool)
-	var sources []bulkread.Keys
 	for _, o := range operands {
-		pattern := !exact && strings.ContainsAny(o, "*?[")
+		named[o] = exact || !strings.ContainsAny(o, "*?[")
 		c := client.Get(o)
-		if pattern {
+		if !named[o] {
 			c = client.Scan(o, nil)
 		}
 		if err := c.Check(); err != nil {
 			return nil, nil, &fault.UsageError{Err: err}
 		}
-		if pattern {
-			sources = append(sources, bulkread.Scan(o))
-		} else {
-			named[o] = true
-			sources = append(sources, bulkread.List(o))
-		}
 	}
-	return bulkread.Join(sources...), named, nil
+	return func(ctx context.Context, s *bulkread.Store, add func(bulkread.Entry) error) error {
+		for _, o := range operands {
+			var err error
+			if named[o] {
+				err = add(bulkread.Entry{Key: o})
+			} else {
+				err = bulkread.Scan(o)(ctx, s, add)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, named, nil
 }
 
 func run(ctx context.Context, a *app.App, operands []string, exact bool, file string) (err error) {
@@ -121,9 +126,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		defer bulkread.Progress(a, e.toFile, e.progress)()
-		r := bulkread.Read(ctx, s, keys, bulkread.Options{App: a, Timeout: o.Timeout})
-		defer r.Close()
-		return e.run(r)
+		return e.run(ctx, &bulkread.Store{App: a, Session: s, Timeout: o.Timeout}, keys)
 	})
 }
 
@@ -145,9 +148,9 @@ func (e *exporter) progress() string {
 	return fmt.Sprintf("%d keys, %.0f/s, %.1f MB", n, float64(n)/took.Seconds(), float64(e.bytes.Load())/1e6)
 }
 
-// run prints the entries, and at the end a summary.
-func (e *exporter) run(r *bulkread.Reader) error {
-	err := r.Each(e.flush, e.entry)
+// run prints the entries of keys, and at the end a summary.
+func (e *exporter) run(ctx context.Context, s *bulkread.Store, keys bulkread.Keys) error {
+	err := s.Each(ctx, keys, e.flush, e.entry)
 	e.sum.Keys, e.sum.Bytes, e.sum.Elapsed = int(e.keys.Load()), e.bytes.Load(), time.Since(e.began)
 	if !e.app.Settings.Quiet {
 		e.app.Say(e.sum)

@@ -1,5 +1,5 @@
-// Package hlc has the command `sscli hlc`, which prints, parses and compares versions and fencing
-// tokens without a broker.
+// Package hlc is the command `sscli hlc`: it prints, parses and compares versions and fencing tokens
+// without a broker.
 //
 // [New] makes the command. Package wire knows the format.
 package hlc

@@ -41,8 +41,8 @@ were missing (found is false) are skipped. Versions in the file are not used: ev
 gets a new one. Other keys are left alone.
 
 The first error stops the import and gives the exit code. Up to --inflight later lines
-are under way then; they are still carried out. stderr says from which line to continue
-(--from-line) and how many later lines were done already. After a lost connection each
+may be in flight then; they are completed. stderr says from which line to continue
+(--from-line) and how many later lines are done already. After a lost connection each
 line is reported as applied, refused or unknown, as in a batch.
 
 The result is one line with the number of keys. The raw form has, separated by tabs, the
@@ -123,17 +123,20 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 	p := plan{app: a, onlyNew: onlyNew}
 	began := time.Now()
 	return a.WithSession(ctx, func(s *client.Session, options client.Options) error {
-		lines := func(yield func(bulkread.Entry, error) bool) {
+		lines := func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 			for e, err := range lineinput.Entries(ctx, source, o.From) {
+				if err != nil {
+					return err
+				}
 				line := bulkread.Entry{Key: e.Key, GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
-				if !yield(bulkread.Entry{Key: e.Key, Old: &line}, err) {
-					return
+				if err := add(bulkread.Entry{Key: e.Key, Old: &line}); err != nil {
+					return err
 				}
 			}
+			return nil
 		}
-		r := bulkread.Read(ctx, s, bulkread.Of(lines), bulkread.Options{App: a, Timeout: options.Timeout})
-		defer r.Close()
-		if err := r.Each(a.Flush, p.add); err != nil {
+		store := bulkread.Store{App: a, Session: s, Timeout: options.Timeout}
+		if err := store.Each(ctx, lines, a.Flush, p.add); err != nil {
 			return err
 		}
 		if p.sum.Elapsed = time.Since(began); !a.Settings.Quiet {

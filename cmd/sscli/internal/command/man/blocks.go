@@ -1,15 +1,12 @@
 package man
 
-import (
-	"errors"
-	"strings"
-)
+import "strings"
 
 // A Block is a part of a help text. One of its fields is set.
 type Block struct {
 	Prose   string      // a paragraph, on one line
 	Rows    [][2]string // a table: terms, and what they mean
-	Literal []string    // lines that stay as they are
+	Literal []string    // preformatted lines
 }
 
 // Blocks splits a help text. Prose begins at the left margin and has no two blanks in a row. Any
@@ -32,7 +29,7 @@ func Blocks(text string) []Block {
 				continue
 			}
 			run = strings.Split(Outdent(strings.Join(run, "\n")), "\n")
-			if rows, err := tableRows(run); err == nil {
+			if rows := tableRows(run); rows != nil {
 				list = append(list, Block{Rows: rows})
 			} else {
 				list = append(list, Block{Literal: run})
@@ -52,20 +49,16 @@ func isLaidOut(lines []string, i int) bool {
 	return !strings.Contains(line, " ") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], "  ")
 }
 
-// errNoTable says that lines are no table.
-var errNoTable = errors.New("no table")
-
 // tableRows reads lines of a term, two or more blanks, and its meaning, which may continue on
-// indented lines.
-func tableRows(lines []string) ([][2]string, error) {
-	var rows [][2]string
+// indented lines. It returns nil if the lines are no table.
+func tableRows(lines []string) (rows [][2]string) {
 	for i, line := range lines {
-		// A flag without a short form is below the long form of the others.
+		// A flag without a short form is indented, so that all long forms are aligned.
 		term, meaning, ok := strings.Cut(strings.TrimLeft(line, " "), "  ")
 		switch {
 		case strings.HasPrefix(line, " ") && !strings.HasPrefix(strings.TrimSpace(line), "--"):
 			if len(rows) == 0 {
-				return nil, errNoTable
+				return nil
 			}
 			last := &rows[len(rows)-1]
 			last[1] = strings.TrimSpace(last[1] + " " + strings.TrimSpace(line))
@@ -74,10 +67,10 @@ func tableRows(lines []string) ([][2]string, error) {
 		case i+1 < len(lines) && strings.HasPrefix(lines[i+1], " "):
 			rows = append(rows, [2]string{term, ""})
 		default:
-			return nil, errNoTable
+			return nil
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 // Outdent removes the blanks that all lines begin with, and blanks at the ends of lines.

@@ -10,7 +10,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
 )
 
-// page returns the manual page of a command or a topic.
 func page(cmd *cobra.Command, e Edition) string {
 	var r roff
 	topic := cmd.IsAdditionalHelpTopicCommand()

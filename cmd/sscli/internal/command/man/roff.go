@@ -31,7 +31,7 @@ func (r *roff) item(term, meaning string) {
 	r.text(meaning)
 }
 
-// literal adds lines that stay as they are.
+// literal adds preformatted lines.
 func (r *roff) literal(lines []string) {
 	r.WriteString(".RS 4\n.nf\n")
 	r.text(lines...)
@@ -60,8 +60,8 @@ func bold(text string) string { return `\fB` + escape(text) + `\fR` }
 
 func italic(text string) string { return `\fI` + escape(text) + `\fR` }
 
-// escape returns a text in which nothing has a special meaning to a formatter. It escapes the
-// ASCII characters too that formatters would replace by typographic ones.
+// escape returns a text in which nothing has a special meaning to a formatter. It also
+// escapes the ASCII characters that formatters would replace by typographic ones.
 func escape(text string) string {
 	special := map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
 	var b strings.Builder

@@ -121,7 +121,8 @@ func ping(ctx context.Context, a *app.App, s *client.Session, timeout time.Durat
 	return nil
 }
 
-// Summary returns the statistics of the requests that were answered, of sent ones. It sorts answered.
+// Summary returns the statistics of sent requests, of which answered holds the round trips. It sorts
+// answered.
 func Summary(sent int, answered []time.Duration) format.PingSummary {
 	s := format.PingSummary{Sent: sent, Lost: sent - len(answered)}
 	n := len(answered)

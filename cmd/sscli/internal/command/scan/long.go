@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"slices"
 
 	"github.com/sscli/sscli/client"
@@ -36,53 +35,48 @@ func wireVersion(k format.LongKey) client.Version {
 	return v
 }
 
-// values prints the keys with what is known of their values, or sorted by that. A key that
-// cannot be read is an error, and the others are still printed.
+// values prints the keys with the sizes, ages and first bytes of their values, or sorted by these. A
+// key that cannot be read is an error, and the others are still printed.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
-	r := bulkread.Read(ctx, s, bulkread.Scan(f.pattern), bulkread.Options{App: a, Timeout: a.Settings.Timeout})
-	defer r.Close()
-	l := listing{app: a, long: f.long, limit: f.limit}
+	store := bulkread.Store{App: a, Session: s, Timeout: a.Settings.Timeout}
+	l := listing{app: a, long: f.long}
 	compare, _ := sortOrder(f.sort)
 	var found []format.LongKey
-	for {
-		if !l.waits() && (!r.Ready() || len(l.group) == bulkread.Window) {
-			if err := l.flush(); err != nil {
-				return err
-			}
-		}
-		e, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return errors.Join(l.flush(), err)
-		}
+	err := store.Each(ctx, bulkread.Scan(f.pattern), l.flushAligned, func(e bulkread.Entry) error {
 		if e.Err != nil {
 			if err := l.flush(); err != nil {
 				return err
 			}
 			bulkread.Refuse(a, &l.refused, e.Err)
-			continue
+			return nil
 		}
 		if !e.Found {
-			continue
+			return nil
 		}
 		k := format.NewLongKey(e.Key, e.Value, app.Version(e.Version))
 		if compare != nil {
 			found = append(found, k)
-		} else if l.add(k); l.n == f.limit {
-			break
+			return nil
 		}
+		if err := l.add(k); err != nil {
+			return err
+		}
+		if l.n == f.limit {
+			return errLimit
+		}
+		return nil
+	})
+	if err != nil && err != errLimit {
+		return errors.Join(l.flush(), err)
 	}
 	if compare != nil {
 		slices.SortFunc(found, func(a, b format.LongKey) int { return cmp.Compare(a.Key, b.Key) })
 		found = slices.CompactFunc(found, func(a, b format.LongKey) bool { return a.Key == b.Key })
 		slices.SortStableFunc(found, compare)
-		for _, k := range found {
-			if l.add(k); l.n == f.limit {
-				break
-			}
+		if f.limit > 0 {
+			found = found[:min(f.limit, len(found))]
 		}
+		l.group, l.n = found, len(found)
 	}
 	if err := l.flush(); err != nil {
 		return err
@@ -93,29 +87,37 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 	return l.refused
 }
 
+// errLimit ends a reading after --limit keys.
+var errLimit = errors.New("the limit is reached")
+
 // A listing prints keys. In the human form their columns are those of the first window of keys,
 // which are printed together.
 type listing struct {
 	app      *app.App
 	long     bool
-	limit    int
 	n        int
 	measured bool
 	group    []format.LongKey
 	refused  error // of the first key that could not be read
 }
 
-func (l *listing) add(k format.LongKey) {
+// add adds a key, and prints the group if it is a window of keys.
+func (l *listing) add(k format.LongKey) error {
 	l.n++
-	l.group = append(l.group, k)
+	if l.group = append(l.group, k); len(l.group) == bulkread.Window {
+		return l.flush()
+	}
+	return nil
 }
 
-// waits reports whether there are not enough keys yet to align their columns.
-func (l *listing) waits() bool {
-	return l.app.Output == "human" && !l.measured && len(l.group) < bulkread.Window
+// flushAligned prints the group, unless there are not enough keys yet to align their columns.
+func (l *listing) flushAligned() error {
+	if l.app.Output == "human" && !l.measured {
+		return nil
+	}
+	return l.flush()
 }
 
-// flush prints the group.
 func (l *listing) flush() error {
 	rows := make([]format.Row, len(l.group))
 	for i, k := range l.group {

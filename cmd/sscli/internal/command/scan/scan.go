@@ -76,11 +76,8 @@ first (size), or in the order of their bytes (key). Each key is then listed once
 			return verb.Request{
 				Commands: []client.Command{first},
 				Run: func(ctx context.Context, a *app.App, s *client.Session) error {
-					switch {
-					case f.long || f.sort != "" && f.sort != "key":
+					if f.long || f.sort != "" && f.sort != "key" {
 						return f.values(ctx, a, s)
-					case f.sort == "key":
-						return fault.DescribeScan(first, f.sortedNames(ctx, a, s))
 					}
 					return fault.DescribeScan(first, f.names(ctx, a, s))
 				},
@@ -89,28 +86,35 @@ first (size), or in the order of their bytes (key). Each key is then listed once
 	}
 }
 
-// names prints the keys, each page as it arrives.
+// names prints the keys: each page as it arrives, or with --sort all keys once all are known.
 func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) error {
 	n := 0
+	show := func(keys []string) error {
+		if f.limit > 0 {
+			keys = keys[:min(f.limit-n, len(keys))]
+		}
+		n += len(keys)
+		for _, key := range keys {
+			if err := a.Queue(format.Key{Key: key}); err != nil {
+				return err
+			}
+		}
+		return a.Flush()
+	}
+	var unsorted []string
 	for page, err := range s.Scan(ctx, f.pattern) {
 		if err != nil {
 			return err
 		}
-		for _, key := range page.Keys {
-			n++
-			if err := a.Queue(format.Key{Key: key}); err != nil {
-				return err
-			}
-			if n == f.limit {
-				break
-			}
-		}
-		if err := a.Flush(); err != nil {
+		if f.sort != "" {
+			unsorted = append(unsorted, page.Keys...)
+		} else if err := show(page.Keys); err != nil || n == f.limit {
 			return err
 		}
-		if n == f.limit {
-			return nil
-		}
+	}
+	slices.Sort(unsorted)
+	if err := show(slices.Compact(unsorted)); err != nil {
+		return err
 	}
 	if n == 0 {
 		f.informNone(a)
@@ -118,38 +122,12 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 	return nil
 }
 
-// informNone says that no key matches, and how to ask for the beginning of keys.
+// informNone says that no key matches. For a pattern without wildcards it suggests the same text with
+// a * at the end.
 func (f scanFlags) informNone(a *app.App) {
 	text := "no key matches " + format.Brief(f.pattern)
-	if !strings.ContainsAny(f.pattern, "*?[") {
-		if format.Word(f.pattern) == f.pattern && !strings.Contains(f.pattern, "'") { // quotes do not change it
-			text += "; keys that begin with it: scan '" + f.pattern + "*'"
-		}
+	if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // quotes do not change it
+		text += "; keys that begin with it: scan '" + f.pattern + "*'"
 	}
 	a.Inform(text)
-}
-
-// sortedNames prints the keys in the order of their bytes, once all are known.
-func (f scanFlags) sortedNames(ctx context.Context, a *app.App, s *client.Session) error {
-	var keys []string
-	for page, err := range s.Scan(ctx, f.pattern) {
-		if err != nil {
-			return err
-		}
-		keys = append(keys, page.Keys...)
-	}
-	slices.Sort(keys)
-	keys = slices.Compact(keys)
-	if f.limit > 0 {
-		keys = keys[:min(f.limit, len(keys))]
-	}
-	for _, key := range keys {
-		if err := a.Queue(format.Key{Key: key}); err != nil {
-			return err
-		}
-	}
-	if len(keys) == 0 {
-		f.informNone(a)
-	}
-	return a.Flush()
 }

@@ -74,7 +74,7 @@ func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error
 	if len(rest) > 0 {
 		more := *f // and what the operands add
 		f = &more
-		if err := f.words(key, rest); err != nil {
+		if err := f.words(rest); err != nil {
 			return verb.Request{}, err
 		}
 	}
@@ -89,25 +89,34 @@ func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error
 
 // Request returns the request that sets a key to a value.
 func Request(key, value string, options client.SetOptions) verb.Request {
-	reason := "exists" // if the value is not stored
+	req := verb.Request{Commands: []client.Command{client.SetText(key, value, options)}, Result: resultNX}
 	if options.Condition == client.NEX {
-		reason = "differs"
+		req.Result = resultNEX
 	}
-	return verb.Request{
-		Commands: []client.Command{client.SetText(key, value, options)},
-		Result: func(_ *client.Command, reply client.Result) (format.Result, bool, error) {
-			r := reply.(client.SetResult)
-			result := format.Set{Key: key, Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
-			if !r.Applied {
-				result.Reason = reason
-			}
-			return result, r.Applied, nil
-		},
+	return req
+}
+
+func resultNX(c *client.Command, reply client.Result) (format.Result, bool, error) {
+	return result(c, reply, "exists")
+}
+
+func resultNEX(c *client.Command, reply client.Result) (format.Result, bool, error) {
+	return result(c, reply, "differs")
+}
+
+// result turns the reply to a command into a result. reason says why the value was not stored, if
+// it was not.
+func result(c *client.Command, reply client.Result, reason string) (format.Result, bool, error) {
+	r := reply.(client.SetResult)
+	shown := format.Set{Key: c.Key(), Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
+	if !r.Applied {
+		shown.Reason = reason
 	}
+	return shown, r.Applied, nil
 }
 
 // words reads options that are written as the protocol writes them, after the value.
-func (f *Flags) words(key string, rest []repl.Word) error {
+func (f *Flags) words(rest []repl.Word) error {
 	for len(rest) > 0 {
 		switch word := rest[0].Text; strings.ToUpper(word) {
 		case wire.OptionNX:
@@ -126,16 +135,13 @@ func (f *Flags) words(key string, rest []repl.Word) error {
 			}
 			rest = rest[1:]
 		case "EX":
-			ttl := "10s"
+			hint := "--ttl 10s in place of " + word
 			if len(rest) > 1 {
 				if n, err := strconv.ParseUint(rest[1].Text, 10, 32); err == nil {
-					ttl = fmt.Sprintf("%ds", n)
+					hint = fmt.Sprintf("--ttl %ds in place of %s %d", n, word, n)
 				}
 			}
-			return &fault.UsageError{
-				Err:  fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word),
-				Hint: "sscli set " + format.ShWord(key) + " VALUE --ttl " + ttl,
-			}
+			return &fault.UsageError{Err: fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word), Hint: hint}
 		default:
 			return fault.Usagef("%.64q after the value: want NX, NEX or PX MS, and quotes around a value with spaces", word)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// complete returns what could be at the cursor: the shell's own words, and what cobra completes.
-// before are the words of the line before the cursor, part is the word at the cursor.
+// complete returns the candidates for part, the word at the cursor: the shell's own words, and what
+// cobra completes. before holds the words before it.
 func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 	if len(before) > 0 && strings.EqualFold(before[0].Text, "sscli") {
 		before = before[1:]

@@ -56,7 +56,7 @@ func (c *connection) Broker(a *app.App) (client.Options, func() error, error) {
 	}
 	file := a.Settings.TraceFile
 	if file == c.settings.TraceFile {
-		file = "" // the whole shell is traced to it already
+		file = "" // the shell already writes every packet to this file
 	}
 	printPacket, end, err := a.Tracer(a.Settings.Trace, file)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -23,7 +24,6 @@ func dots() [][2]string {
 	}
 }
 
-// dot runs a dot-command.
 func (s *shell) dot(words []repl.Word) error {
 	name, rest := strings.ToLower(words[0].Text), words[1:]
 	settings := &s.conn.settings
@@ -52,15 +52,11 @@ func (s *shell) dot(words []repl.Word) error {
 		if value == "" {
 			return s.print(cmp.Or(settings.Timeout, s.conn.options.Timeout).String())
 		}
-		d, err := config.ParseDuration(value)
-		if err != nil {
-			return fault.Usagef(".timeout: %w", err)
+		d, err := app.ParsePositiveDuration(".timeout", config.Text(value))
+		if err == nil {
+			settings.Timeout = d
 		}
-		if d <= 0 {
-			return fault.Usagef(".timeout %s: must be greater than 0", value)
-		}
-		settings.Timeout = d
-		return nil
+		return err
 	case ".trace":
 		switch value {
 		case "on", "off":
@@ -83,7 +79,6 @@ func (s *shell) dot(words []repl.Word) error {
 	return &fault.UsageError{Err: fmt.Errorf("unknown dot-command %.64q", words[0].Text), Hint: hint}
 }
 
-// dotUsage returns the usage of a dot-command.
 func dotUsage(name string) string {
 	for _, d := range dots() {
 		if strings.HasPrefix(d[0]+" ", name+" ") {
@@ -93,7 +88,6 @@ func dotUsage(name string) string {
 	return name
 }
 
-// print prints a line to standard output.
 func (s *shell) print(text string) error {
 	if _, err := fmt.Fprintln(s.app.Stdout, text); err != nil {
 		return &fault.OutputError{Err: err}

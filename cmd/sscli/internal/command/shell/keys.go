@@ -13,18 +13,15 @@ import (
 )
 
 // A keyMemory holds the keys that were named or seen in a shell, for completion.
-type keyMemory struct{ keys map[string]bool }
+type keyMemory map[string]bool
 
 // maxRemembered limits the number of keys in a keyMemory.
 const maxRemembered = 10_000
 
 // add remembers a key, unless it is empty or too long, or there are too many.
-func (m *keyMemory) add(key string) {
-	if m.keys == nil {
-		m.keys = make(map[string]bool)
-	}
-	if key != "" && len(m.keys) < maxRemembered && len(key) <= maxKept {
-		m.keys[key] = true
+func (m keyMemory) add(key string) {
+	if key != "" && len(m) < maxRemembered && len(key) <= maxKept {
+		m[key] = true
 	}
 }
 
@@ -36,27 +33,22 @@ func (c *connection) RememberKey(keys ...string) {
 }
 
 // with returns the remembered keys that begin with prefix.
-func (m *keyMemory) with(prefix string) []string {
-	keys := slices.Sorted(maps.Keys(m.keys))
+func (m keyMemory) with(prefix string) []string {
+	keys := slices.Sorted(maps.Keys(m))
 	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
 }
 
 // KeysWith implements [app.Shell]: it returns the keys that begin with prefix, both the keys seen
 // so far and one page of the store's, if it has SCAN.
 func (c *connection) KeysWith(prefix string) []string {
-	found := c.keys.with(prefix)
-	for _, key := range c.scan(prefix) {
-		if strings.HasPrefix(key, prefix) {
-			found = append(found, key)
-		}
-	}
+	found := append(c.keys.with(prefix), c.scan(prefix)...)
+	found = slices.DeleteFunc(found, func(key string) bool { return !strings.HasPrefix(key, prefix) })
 	slices.Sort(found)
 	return slices.Compact(found)
 }
 
-// LocksWith implements [app.Shell]: it returns the locks that begin with prefix, of those that
-// were named in this shell. A lock is a key like others, so without such a lock any key may be
-// meant.
+// LocksWith implements [app.Shell]: it returns the locks that begin with prefix and were named in this
+// shell. If there are none it returns keys, because any key may be a lock.
 func (c *connection) LocksWith(prefix string) []string {
 	if found := c.locks.with(prefix); len(found) > 0 {
 		return found

@@ -91,9 +91,8 @@ type shell struct {
 	early   bool                    // Ctrl-C was pressed between the entry and its command
 }
 
-// runShell runs a shell on the terminal.
 func runShell(ctx context.Context, a *app.App) error {
-	c := &connection{settings: a.Settings}
+	c := &connection{settings: a.Settings, keys: make(keyMemory), locks: make(keyMemory)}
 	// The trace on the terminal is for commands; a file gets everything.
 	a.Settings.Trace = false
 	return a.WithBroker(func(o client.Options) error {
@@ -135,7 +134,7 @@ func (s *shell) newEditor() (editor, error) {
 	return repl.NewTerminal(repl.TerminalOptions{In: in, Out: s.app.Stdout, History: s.history, Complete: s.complete})
 }
 
-// interrupted handles Ctrl-C while no line is being edited.
+// interrupted handles a Ctrl-C that the editor does not.
 func (s *shell) interrupted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,45 +21,39 @@ import (
 )
 
 // A live is top while it runs. The goroutine of loop owns the model and the maps; the others send
-// to it.
+// it functions that change them.
 type live struct {
 	session *client.Session
 	model   *model
 	packets *trace.KeyLog
 	limit   int // of keys that a scan found
-	running sync.WaitGroup
-
-	events  chan client.Event
-	scans   chan scanResult
-	watches chan watchResult
-	faults  chan error // why top must end
-	typed   chan []byte
-	jobs    chan terminal.Job
 
 	named   map[string]bool          // keys that are operands
 	watched map[string]*client.Watch // by key; nil = the watch is being made, or was refused
+	pending []byte                   // what was typed of a key that is not complete
+
+	changes chan func()
+	jobs    chan terminal.Job
+	running sync.WaitGroup
+	end     context.CancelCauseFunc // ends top with an error; errQuit is none
 }
 
-// A scanResult is the outcome of a scan.
-type scanResult struct {
-	keys []string
-	err  error
-}
+// errQuit says that the user quits.
+var errQuit = errors.New("quit")
 
-// A watchResult is the outcome of an attempt to watch a key, or the end of a watch.
-type watchResult struct {
-	key   string
-	watch *client.Watch
-	err   error
+func newLive(s *client.Session, m *model, packets *trace.KeyLog, named map[string]bool, limit int) *live {
+	return &live{
+		session: s, model: m, packets: packets, named: named, limit: limit,
+		watched: make(map[string]*client.Watch), changes: make(chan func(), 256), jobs: make(chan terminal.Job),
+	}
 }
 
 // run shows the keys until the user quits or an error ends top. It restores the terminal, even
 // after a panic.
 func (l *live) run(ctx context.Context, a *app.App) (err error) {
-	l.watched = make(map[string]*client.Watch)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, l.end = context.WithCancelCause(ctx)
 	defer func() {
-		cancel()
+		l.end(nil)
 		l.running.Wait()
 	}()
 	s, err := screen.Open(a.Stdout, a.UsesColor())
@@ -74,12 +68,13 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		if err := s.Read(func(b []byte) bool { return send(ctx, l.typed, b) }); err != nil && ctx.Err() == nil {
-			l.fail(err)
+		err := s.Read(func(b []byte) bool { return l.change(ctx, func() { l.typed(s, b) }) })
+		if err != nil {
+			l.end(err)
 		}
 	}()
 	defer func() {
-		cancel()
+		l.end(nil)
 		if s.Interrupt() {
 			<-reading
 		}
@@ -90,7 +85,10 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 	if len(l.model.patterns) > 0 {
 		l.start(ctx, func() error { return l.scan(ctx) })
 	}
-	return l.loop(ctx, s)
+	if err := l.loop(ctx, s); err != errQuit {
+		return err
+	}
+	return nil
 }
 
 // start runs f in a goroutine, which run waits for. An error or a panic of f ends top.
@@ -98,27 +96,19 @@ func (l *live) start(ctx context.Context, f func() error) {
 	l.running.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
-				l.fail(fmt.Errorf("internal error: %v", p))
+				l.end(fmt.Errorf("internal error: %v", p))
 			}
 		}()
-		if err := f(); err != nil && ctx.Err() == nil {
-			l.fail(err)
+		if err := f(); err != nil {
+			l.end(err)
 		}
 	})
 }
 
-// fail ends top with an error, unless an earlier one already does.
-func (l *live) fail(err error) {
+// change has the goroutine of loop call f, and reports false if ctx ended first.
+func (l *live) change(ctx context.Context, f func()) bool {
 	select {
-	case l.faults <- err:
-	default:
-	}
-}
-
-// send sends a value, and reports false if ctx ended first.
-func send[T any](ctx context.Context, c chan<- T, v T) bool {
-	select {
-	case c <- v:
+	case l.changes <- f:
 		return true
 	case <-ctx.Done():
 		return false
@@ -128,73 +118,65 @@ func send[T any](ctx context.Context, c chan<- T, v T) bool {
 // frameInterval is the shortest time between two screens.
 const frameInterval = 100 * time.Millisecond
 
-// loop handles events, scans, keys and signals, and draws.
+// loop makes the changes, and draws, until ctx ends. It returns the cause.
 func (l *live) loop(ctx context.Context, s *screen.Screen) error {
-	var pending []byte // of a key that is not complete
 	tick := time.NewTicker(frameInterval)
 	defer tick.Stop()
 	drawn := time.Now()
-	if err := l.draw(s); err != nil {
-		return &fault.OutputError{Err: err}
-	}
+	l.draw(s)
 	for dirty := false; ; {
-		act := actNothing
-		var err error
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case err := <-l.faults:
-			return err
 		case <-tick.C:
 			if dirty || time.Since(drawn) >= time.Second { // ages change
 				dirty, drawn = false, time.Now()
-				err = l.draw(s)
-			}
-			if err != nil {
-				return &fault.OutputError{Err: err}
+				l.draw(s)
 			}
 			continue
-		case e := <-l.events:
-			l.model.handleEvent(e)
-		case r := <-l.scans:
-			if err := l.handleScan(ctx, r); err != nil {
-				return err
-			}
-		case r := <-l.watches:
-			l.handleWatch(r)
-		case b := <-l.typed:
-			var keys []screen.Key
-			keys, pending = screen.ParseKeys(append(pending, b...))
-			for i := 0; i < len(keys) && act == actNothing; i++ {
-				act = l.model.handleKey(keys[i], time.Now())
-			}
+		case change := <-l.changes:
+			change()
 		case job := <-l.jobs:
 			switch job {
 			case terminal.JobStop:
-				act = actSuspend
+				l.check(s.Suspend())
 			case terminal.JobContinued: // perhaps after SIGSTOP, which cannot be caught
-				err = s.Enter()
+				l.check(s.Enter())
 			}
 		}
 		dirty = true
-		switch act {
-		case actQuit:
-			return nil
-		case actInterrupt:
-			return &signals.Interrupted{Signal: syscall.SIGINT}
-		case actSuspend:
-			err = s.Suspend()
-		case actRedraw:
+	}
+}
+
+// check ends top if err says that the terminal is gone.
+func (l *live) check(err error) {
+	if err != nil {
+		l.end(&fault.OutputError{Err: err})
+	}
+}
+
+// typed handles what the user typed.
+func (l *live) typed(s *screen.Screen, b []byte) {
+	var keys []screen.Key
+	keys, l.pending = screen.ParseKeys(append(l.pending, b...))
+	for _, k := range keys {
+		switch k {
+		case screen.KeyInterrupt:
+			l.end(&signals.Interrupted{Signal: syscall.SIGINT})
+		case screen.KeySuspend:
+			l.check(s.Suspend())
+		case screen.KeyRedraw:
 			s.Redraw()
-		}
-		if err != nil {
-			return &fault.OutputError{Err: err}
+		default:
+			if l.model.handleKey(k, time.Now()) {
+				l.end(errQuit)
+			}
 		}
 	}
 }
 
-// draw draws the screen.
-func (l *live) draw(s *screen.Screen) error {
+// draw draws the model with the newest packets.
+func (l *live) draw(s *screen.Screen) {
 	for _, p := range l.packets.Drain() {
 		if r := l.model.rows[p.Key]; r != nil {
 			r.packets = keepLast(append(r.packets, p.Text), maxPackets)
@@ -207,20 +189,21 @@ func (l *live) draw(s *screen.Screen) error {
 		}
 	}
 	now := time.Now()
-	return s.Draw(func(width, height int) []screen.Line { return l.model.view(width, height, now) })
+	l.check(s.Draw(func(width, height int) []screen.Line { return l.model.view(width, height, now) }))
 }
 
 // scan scans for new keys at each interval, until ctx ends.
 func (l *live) scan(ctx context.Context) error {
 	for {
-		var r scanResult
+		var keys []string
+		var err error
 		for _, p := range l.model.patterns {
-			for page, err := range l.session.Scan(ctx, p) {
-				r.keys, r.err = append(r.keys, page.Keys...), errors.Join(r.err, err)
+			for page, bad := range l.session.Scan(ctx, p) {
+				keys, err = append(keys, page.Keys...), errors.Join(err, bad)
 			}
 		}
-		send(ctx, l.scans, r)
-		if hasNoScan(r.err) || !wait.For(ctx, l.model.interval) {
+		l.change(ctx, func() { l.scanned(ctx, keys, err) })
+		if hasNoScan(err) || !wait.For(ctx, l.model.interval) {
 			return nil
 		}
 	}
@@ -232,26 +215,28 @@ func hasNoScan(err error) bool {
 	return ok && refused.Kind() == wire.ErrorUnknownCommand
 }
 
-// handleScan handles the outcome of a scan. An error ends top.
-func (l *live) handleScan(ctx context.Context, r scanResult) error {
+// scanned handles the keys and the error of a scan.
+func (l *live) scanned(ctx context.Context, keys []string, err error) {
 	m := l.model
 	m.scanErr = ""
 	switch {
-	case hasNoScan(r.err) && len(l.watched) == 0:
-		return &fault.NoScanError{Err: r.err}
-	case hasNoScan(r.err):
+	case hasNoScan(err) && len(l.watched) == 0:
+		l.end(&fault.NoScanError{Err: err})
+		return
+	case hasNoScan(err):
 		m.noScan = true
-		return nil
-	case r.err == nil:
+		return
+	case err == nil:
 		m.scanned = time.Now()
-	case client.IsPermanent(r.err):
-		return r.err
+	case client.IsPermanent(err):
+		l.end(err)
+		return
 	default:
-		m.scanErr = fault.Message(r.err)
+		m.scanErr = fault.Message(err)
 	}
 	m.unwatched = 0
-	slices.Sort(r.keys)
-	for _, key := range slices.Compact(r.keys) {
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
 		if _, known := l.watched[key]; known {
 			continue
 		}
@@ -262,7 +247,6 @@ func (l *live) handleScan(ctx context.Context, r scanResult) error {
 		}
 	}
 	l.forget()
-	return nil
 }
 
 // forget drops keys that were deleted long ago, unless they are operands.
@@ -283,7 +267,7 @@ func (l *live) watch(ctx context.Context, key string) {
 	l.start(ctx, func() error { return l.follow(ctx, key) })
 }
 
-// follow watches a key and sends its events, until ctx ends. If the watch cannot be made, follow
+// follow watches a key and handles its events, until ctx ends. If the watch cannot be made, follow
 // tries again for an operand, unless the store refuses it. Other keys are left to the next scan. An
 // error ends top.
 func (l *live) follow(ctx context.Context, key string) error {
@@ -292,41 +276,38 @@ func (l *live) follow(ctx context.Context, key string) error {
 		if client.IsPermanent(err) {
 			return err
 		}
-		send(ctx, l.watches, watchResult{key: key, err: err})
+		l.change(ctx, func() { l.unwatched(key, err) })
 		if fault.IsA[*wire.StoreError](err) || !l.named[key] || !wait.For(ctx, time.Second) {
 			return nil
 		}
 	}
 	defer func() { _ = w.Close() }()
-	send(ctx, l.watches, watchResult{key: key, watch: w})
+	l.change(ctx, func() { l.watched[key] = w })
 	for {
 		e, err := w.Next(ctx)
 		switch {
 		case errors.Is(err, client.ErrClosed): // by forget
 			return nil
 		case fault.IsA[*wire.StoreError](err):
-			send(ctx, l.watches, watchResult{key: key, err: err})
+			l.change(ctx, func() { l.unwatched(key, err) })
 			return nil
 		case err != nil:
 			return err
 		}
-		send(ctx, l.events, e)
+		l.change(ctx, func() { l.model.handleEvent(e) })
 	}
 }
 
-// handleWatch handles the outcome of an attempt to watch a key, or the end of a watch.
-func (l *live) handleWatch(r watchResult) {
-	l.watched[r.key] = r.watch
-	if r.err == nil {
-		return
-	}
-	row := l.model.add(r.key)
-	if refused, ok := errors.AsType[*wire.StoreError](r.err); ok {
+// unwatched shows why a key is not watched.
+func (l *live) unwatched(key string, err error) {
+	l.watched[key] = nil
+	row := l.model.add(key)
+	if refused, ok := errors.AsType[*wire.StoreError](err); ok {
 		row.err = "refused: " + refused.Text
 		return
 	}
-	row.err = fault.Message(r.err)
-	if !l.named[r.key] {
-		delete(l.watched, r.key) // the next scan finds it
+	row.err = fault.Message(err)
+	if !l.named[key] {
+		delete(l.watched, key) // the next scan finds it
 	}
 }

@@ -210,9 +210,9 @@ func (r *row) countRenewal(e client.Event) {
 
 func (r *row) resetRenewals() { r.renewed, r.renewals, r.longest = time.Time{}, 0, 0 }
 
-// lease estimates the lease of a lock, which cannot be read. every is the longest time between two
-// renewals, and left is how much of three such times is left, from 0 to 1. isLock is false until
-// the same value was written again twice.
+// lease estimates the lease of a lock, because the store does not tell it. every is the longest time
+// between two renewals. left falls from 1 at a renewal to 0 after three times that long. isLock is
+// false until the same value was written again twice.
 func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bool) {
 	if r.renewals < 2 || r.longest <= 0 {
 		return 0, 0, false
@@ -254,34 +254,15 @@ func (m *model) shown(now time.Time) []*row {
 	return rows
 }
 
-// An action is what the program must do for a typed key.
-type action int
-
-const (
-	actNothing action = iota
-	actQuit
-	actInterrupt
-	actSuspend
-	actRedraw
-)
-
-// handleKey handles a typed key.
-func (m *model) handleKey(k screen.Key, now time.Time) action {
-	switch k {
-	case screen.KeyInterrupt:
-		return actInterrupt
-	case screen.KeySuspend:
-		return actSuspend
-	case screen.KeyRedraw:
-		return actRedraw
-	}
+// handleKey handles a typed key, and reports whether the user quits.
+func (m *model) handleKey(k screen.Key, now time.Time) (quits bool) {
 	switch {
 	case m.filtering:
 		m.editFilter(k)
 	case m.help:
 		m.help = false // any key
 	case k == 'q' && !m.isOpen:
-		return actQuit
+		return true
 	case k == '?' || k == 'h':
 		m.help = true
 	case m.isOpen:
@@ -293,7 +274,7 @@ func (m *model) handleKey(k screen.Key, now time.Time) action {
 	default:
 		m.handleTableKey(k, now)
 	}
-	return actNothing
+	return false
 }
 
 func (m *model) editFilter(k screen.Key) {

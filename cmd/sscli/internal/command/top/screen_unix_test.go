@@ -13,7 +13,6 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/repl/screentest"
 )
@@ -26,7 +25,7 @@ func TestPanic(t *testing.T) {
 		panicOnTerminal(t, where)
 		return
 	}
-	for where, want := range map[string]string{"main": "panic: runtime error", "other": "internal error: it breaks"} {
+	for where, want := range map[string]string{"main": "panic: runtime error", "other": "internal error: runtime error"} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestPanic$")
 		cmd.Env = append(os.Environ(), variable+"="+where)
 		f, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 80, Rows: 24})
@@ -47,13 +46,10 @@ func TestPanic(t *testing.T) {
 // panicOnTerminal runs a top that panics.
 func panicOnTerminal(t *testing.T, where string) {
 	a := &app.App{Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
-	l := &live{
-		packets: trace.NewKeyLog(), watches: make(chan watchResult), faults: make(chan error, 1),
-		typed: make(chan []byte), jobs: make(chan terminal.Job),
-	}
+	named, m := make(map[string]bool), (*model)(nil)
 	if where == "other" { // of a watch: there is no session
-		l.model = newModel("")
-		l.start(t.Context(), func() error { panic("it breaks") })
+		named["key"], m = true, newModel("")
 	}
+	l := newLive(nil, m, trace.NewKeyLog(), named, 0)
 	t.Fatal(l.run(context.Background(), a))
 }

@@ -27,7 +27,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/format"
 )
@@ -130,12 +129,7 @@ func run(ctx context.Context, a *app.App, f flags, operands []string) error {
 		limited, cancel := context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
 		return a.Connect(limited, o, func(s *client.Session) error {
-			l := &live{
-				session: s, model: m, packets: packets, limit: f.limit, named: named,
-				events: make(chan client.Event, 256), scans: make(chan scanResult), watches: make(chan watchResult),
-				faults: make(chan error, 1), typed: make(chan []byte), jobs: make(chan terminal.Job),
-			}
-			return l.run(ctx, a)
+			return newLive(s, m, packets, named, f.limit).run(ctx, a)
 		})
 	})
 }

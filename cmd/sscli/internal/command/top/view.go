@@ -243,7 +243,6 @@ func (r *row) rate(now time.Time) string {
 	return fmt.Sprintf("%.0fk", n/1000)
 }
 
-// bar draws the estimated lease of a lock.
 func (r *row) bar(now time.Time) string {
 	every, left, isLock := r.lease(now)
 	if !isLock {
@@ -270,7 +269,6 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// viewOpen returns the details of the open key.
 func (m *model) viewOpen(width, height int, now time.Time) []screen.Line {
 	r := m.rows[m.open]
 	if r == nil {

@@ -33,13 +33,13 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An end is a reason to end a watch that is not an error. It is the word that [format.End] shows.
+// An end is a reason to end a watch that the user asked for. It is the word that [format.End] shows.
 type end string
 
 func (e end) Error() string { return "ended by --" + string(e) }
 
 const (
-	endFor   end = "for" // --for is over
+	endFor   end = "for" // the time of --for has passed
 	endUntil end = "until"
 	endCount end = "count"
 )
@@ -382,7 +382,6 @@ func (v *viewer) show(e client.Event, field format.FieldChange) error {
 	return v.exec(v.result)
 }
 
-// exec runs the command for one event.
 func (v *viewer) exec(e format.Event) error {
 	var line bytes.Buffer
 	p, err := format.New(&line, format.Options{Output: "json"})
