@@ -78,7 +78,7 @@ socket
 emulator/broker      internal/admission socket
 emulator/store       client/wire internal/glob observe
 emulator/disk
-redis                internal/glob observe socket
+redis                internal/admission internal/glob observe socket
 emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis
 format               observe
 repl                 format
@@ -269,8 +269,10 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) }},
 		{"observe stands on the standard library alone", func(p string) bool { return p == observe }, all,
 			func(i string) bool { return !isStd(i) }},
-		{"redis stands on the standard library, glob, observe and socket", func(p string) bool { return p == redis }, all,
-			func(i string) bool { return !isStd(i) && i != redis && i != glob && i != observe && i != socket }},
+		{"redis stands on the standard library, admission, glob, observe and socket", func(p string) bool { return p == redis }, all,
+			func(i string) bool {
+				return !isStd(i) && i != redis && i != admit && i != glob && i != observe && i != socket
+			}},
 		{"store stands on the standard library, wire, glob, observe and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool { return !isStd(i) && i != wire && i != glob && i != observe && i != btree }},
 		{"disk stands on the standard library and bbolt", func(p string) bool { return p == disk }, direct,

@@ -247,6 +247,9 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 		s.abandonedConnect = time.Time{} // the broker has read it
 	}
 	s.conn, s.refused, s.notified = conn, nil, notified
+	if s.watcher != nil {
+		s.watcher.post(s.watcher.resume)
+	}
 	if s.o.TokenFile != "" {
 		s.wg.Go(func() { s.keepToken(conn, secret) })
 	}

@@ -242,6 +242,14 @@ func (v *watcher) connect() {
 	})
 }
 
+// resume connects without a pause, because the session has a new connection.
+func (v *watcher) resume() {
+	if v.conn != nil && v.conn.Err() != nil {
+		v.lost(v.conn)
+	}
+	v.connect()
+}
+
 func (v *watcher) stopRetry() {
 	if v.retry != nil {
 		v.retry.Stop()

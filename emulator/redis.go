@@ -24,6 +24,7 @@ type redisPort struct {
 	sync.Locker // the store's owner; Unlock sends the notifications of the store
 
 	store   *store.Store
+	rules   rules
 	journal *journal // nil: the store is in memory only
 	now     func() time.Time
 	server  *redis.Server
@@ -78,18 +79,17 @@ func (p *redisPort) changed(c *store.Change) {
 
 func (p *redisPort) Now() time.Time { return p.now() }
 
-func (p *redisPort) Stats(*redis.Caller) redis.Stats {
+func (p *redisPort) Stats() redis.Stats {
 	return redis.Stats{Keys: p.store.Len(), Expiring: p.store.Expiring(), Hidden: p.store.Restricted()}
 }
 
-func (p *redisPort) Prefetch(keys [][]byte) { p.store.Prefetch(keys) }
+func (p *redisPort) KeyAt(i int) []byte { return p.store.KeyAt(i) }
 
-func (p *redisPort) KeyAt(who *redis.Caller, i int) []byte {
-	if key := p.store.KeyAt(i); p.allowed(who, key, false) {
-		return key
-	}
-	return nil
-}
+func (p *redisPort) MayRead(who *redis.Caller, key []byte) bool { return p.allowed(who, key, false) }
+
+func (p *redisPort) MayAll(who *redis.Caller) bool { return p.rules.allowAll(who.User) }
+
+func (p *redisPort) Prefetch(keys [][]byte) { p.store.Prefetch(keys) }
 
 // allowed reports whether a client may read or write a key.
 func (p *redisPort) allowed(who *redis.Caller, key []byte, write bool) bool {
@@ -297,7 +297,7 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return err
 	}
-	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log}
+	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve}
 	switch {
 	case s.opts.CheckLogin != nil:
 		o.Login = namedLogin(s.opts.CheckLogin)
@@ -313,6 +313,7 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
+	port.rules = s.opts.Rules
 	s.broker.Lock()
 	s.port, s.redisAt = port, ln
 	s.broker.Unlock()

@@ -190,11 +190,63 @@ func TestRedisLogin(t *testing.T) {
 	bob.Expect(t, "$1\r\n1\r\n", "GET", "a")
 	bob.Expect(t, refused, "SET", "a", "2")
 	bob.Expect(t, refused, "SS.SET", "a", "2")
-	bob.Expect(t, refused, "FLUSHALL")
 	bob.Expect(t, "*2\r\n$1\r\na\r\n$2\r\nab\r\n", "KEYS", "*")
 	if _, err := s.Set("b", "hidden"); err == nil {
 		t.Fatal("the rules let everybody in")
 	}
 	ann.Expect(t, "+RESET\r\n", "RESET")
 	ann.Expect(t, noAuth, "GET", "a")
+}
+
+// TestRedisRights: a user of some keys neither sees the events of others nor changes what concerns
+// all clients.
+func TestRedisRights(t *testing.T) {
+	var rules []emulator.Rule
+	for _, text := range []string{"ann:ReadWrite:a*", "root:ReadWrite:*", "reader:Read:*"} {
+		r, err := emulator.ParseRule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, r)
+	}
+	users := map[string]string{"ann": "a", "root": "r", "reader": "r"}
+	s, ann := startWithRedis(t, emulator.Options{Users: users, Rules: rules, RedisNotify: "KEA"})
+	connect := func(name string) *redistest.Client {
+		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		c.Expect(t, "+OK\r\n", "AUTH", name, users[name])
+		return c
+	}
+	ann.Expect(t, "+OK\r\n", "AUTH", "ann", "a")
+	root, reader, spy := connect("root"), connect("reader"), connect("ann")
+	for _, c := range []*redistest.Client{ann, reader} {
+		for _, command := range []string{"CONFIG SET notify-keyspace-events KEA", "CONFIG RESETSTAT", "FLUSHALL", "FLUSHDB"} {
+			name := strings.ToLower(strings.Join(strings.Fields(command)[:min(2, len(strings.Fields(command)))], "|"))
+			c.Expect(t, "-NOPERM this user has no permissions to run the '"+name+"' command\r\n", strings.Fields(command)...)
+		}
+	}
+	const noKill = "-NOPERM this user has no permissions to run the 'client|kill' command\r\n"
+	rootID := strings.Trim(root.Do(t, "CLIENT", "ID"), ":\r\n")
+	ann.Expect(t, noKill, "CLIENT", "KILL", "ID", rootID)
+	ann.Expect(t, noKill, "CLIENT", "KILL", "TYPE", "normal")
+	ann.Expect(t, noKill, "CLIENT", "KILL", "USER", "root")
+	ann.Expect(t, noKill, "CLIENT", "KILL", root.Conn.LocalAddr().String())
+	ann.Expect(t, ":1\r\n", "CLIENT", "KILL", "USER", "ann")
+	spy.Closed(t)
+
+	pattern, exact := connect("ann"), connect("ann")
+	pattern.Do(t, "PSUBSCRIBE", "*")
+	exact.Do(t, "SUBSCRIBE", "__keyspace@0__:secret")
+	ann.Expect(t, "*0\r\n", "PUBSUB", "CHANNELS")
+	root.Expect(t, "*1\r\n$21\r\n__keyspace@0__:secret\r\n", "PUBSUB", "CHANNELS")
+	root.Expect(t, "+OK\r\n", "SET", "secret", "1")
+	root.Expect(t, "+OK\r\n", "SET", "a", "1")
+	for _, want := range []string{"*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$16\r\n__keyspace@0__:a\r\n$3\r\nset\r\n", "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$18\r\n__keyevent@0__:set\r\n$1\r\na\r\n"} {
+		if got, err := pattern.Frame(); err != nil || string(got) != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	exact.Expect(t, "*2\r\n$4\r\npong\r\n$0\r\n\r\n", "PING")
+	root.Expect(t, "+OK\r\n", "CONFIG", "SET", "notify-keyspace-events", "")
+	root.Expect(t, ":2\r\n", "CLIENT", "KILL", "TYPE", "pubsub")
+	root.Expect(t, "+OK\r\n", "FLUSHALL")
 }

@@ -137,6 +137,13 @@ func (rs rules) allowKey(clientID, username, key string, write bool) bool {
 	return len(rs) == 0 || slices.ContainsFunc(rs, func(r Rule) bool { return r.allows(clientID, username, key, write) })
 }
 
+// allowAll reports whether a user may read and write all keys.
+func (rs rules) allowAll(username string) bool {
+	return len(rs) == 0 || slices.ContainsFunc(rs, func(r Rule) bool {
+		return r.isFor(username) && r.Read && r.Write && strings.Trim(r.Keys, "*") == ""
+	})
+}
+
 // allowTopic reports whether a client may publish to a topic (write), or subscribe to a filter. A
 // client for which there is a rule may publish requests, and subscribe to the topics of its own
 // client id. Only the store publishes to topics of clients: whatever a client retains on its own

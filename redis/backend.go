@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -40,18 +39,20 @@ type Local interface {
 	Backend
 	sync.Locker
 
-	Now() time.Time                    // the store's clock
-	Check(who *Caller, ops []Op) error // the first reason why Do would refuse an operation
-	Prefetch(keys [][]byte)            // hints that the keys are about to be used
-	KeyAt(who *Caller, i int) []byte   // the i-th of Stats.Keys; nil: the caller may not read it
-	Stats(who *Caller) Stats           // must be cheap
+	Now() time.Time                       // the store's clock
+	Check(who *Caller, ops []Op) error    // the first reason why Do would refuse an operation
+	Prefetch(keys [][]byte)               // hints that the keys are about to be used
+	KeyAt(i int) []byte                   // the i-th of Stats.Keys
+	Stats() Stats                         // must be cheap
+	MayRead(who *Caller, key []byte) bool // whether the caller may read a key
+	MayAll(who *Caller) bool              // whether the caller may use all keys; the Local need not be locked
 }
 
 // Stats describes the content of a [Local].
 type Stats struct {
 	Keys     int
 	Expiring int  // keys with an expiry
-	Hidden   bool // the caller may not be allowed to read all of the keys
+	Hidden   bool // a caller may not be allowed to read all of the keys
 }
 
 // A Caller is the client that an operation is for.
@@ -142,10 +143,11 @@ func (e *Error) Error() string {
 	return e.Code + " " + e.Text
 }
 
-// Unknown returns the error of a write that was sent and got no answer within timeout. The store
-// may have applied the write, so a client must not simply repeat it.
-func Unknown(op *Op, timeout time.Duration) *Error {
-	return &Error{Code: "UNKNOWN", Text: fmt.Sprintf("%s %q got no answer within %s; it may have been applied", op.Verb, op.Key, timeout)}
+// Unknown returns the error of a write that was sent and got no answer, with text such as
+// `SET "k" got no answer within 10s`. The store may have applied the write, so a client must not
+// simply repeat it.
+func Unknown(text string) *Error {
+	return &Error{Code: "UNKNOWN", Text: text + "; it may have been applied"}
 }
 
 // NotSent returns the error of an operation that was not sent. Clients may repeat it.

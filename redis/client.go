@@ -192,10 +192,10 @@ func (c *conn) describe(of *conn) string {
 	}
 	pending, age := of.out.length(), time.Since(of.since)
 	idle := time.Since(of.s.started) - time.Duration(of.active.Load())
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=0 rbs=%d rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
 		of.id, address(of.nc.RemoteAddr()), address(of.nc.LocalAddr()), of.id, of.name, int(age.Seconds()), int(idle.Seconds()), cmp.Or(flags, "N"),
-		len(of.channels), len(of.patterns), of.waiting.Load(), request+unread, free, request, smallBuffer, pending, smallBuffer+pending,
+		len(of.channels), len(of.patterns), len(of.shards), of.waiting.Load(), request+unread, free, request, smallBuffer, pending, smallBuffer+pending,
 		command, of.userName(), resp, of.library[0], of.library[1])
 }
 
@@ -310,10 +310,12 @@ func (s *Server) killFilter(option, arg []byte) (func(*conn) bool, error) {
 func runClientKill(c *conn, args [][]byte) error {
 	if len(args) == 3 { // the old form: an address
 		byAddress, _ := c.s.killFilter([]byte("addr"), args[2])
-		if c.kill(byAddress) == 0 {
-			return &Error{Text: "No such client"}
+		n, err := c.kill(byAddress)
+		if err == nil && n == 0 {
+			err = &Error{Text: "No such client"}
 		}
-		return c.reply(replyOK)
+		c.ok()
+		return err
 	}
 	if len(args)%2 != 0 {
 		return errSyntax
@@ -331,25 +333,37 @@ func runClientKill(c *conn, args [][]byte) error {
 		}
 		filters = append(filters, accept)
 	}
-	c.integer(int64(c.kill(func(of *conn) bool {
+	n, err := c.kill(func(of *conn) bool {
 		rejects := func(accept func(*conn) bool) bool { return !accept(of) }
 		return !(of == c && skipMe) && !slices.ContainsFunc(filters, rejects)
-	})))
-	return nil
+	})
+	c.integer(int64(n))
+	return err
 }
 
 // kill closes the connections that a filter accepts and returns how many. If c is one of them, it
-// is closed after the reply.
-func (c *conn) kill(accept func(*conn) bool) int {
+// is closed after the reply. If the user must not close one of them, kill closes none.
+func (c *conn) kill(accept func(*conn) bool) (n int, err error) {
+	mayAll := c.mayAll()
 	c.s.mu.Lock()
 	found := c.s.clients(accept)
+	foreign := func(of *conn) bool { return of != c && (c.who.User == "" || of.who.User != c.who.User) }
+	if !mayAll && slices.ContainsFunc(found, foreign) {
+		err = notPermitted(c.lastCommand.Load())
+	}
 	c.s.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
 	for _, of := range found {
 		if of == c {
 			c.last = true
 			continue
 		}
 		of.close()
+		c.s.mu.Lock()
+		c.s.forget(of)
+		c.s.mu.Unlock()
 	}
-	return len(found)
+	return len(found), nil
 }

@@ -117,6 +117,30 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
+// TestInfoCPU: INFO cpu tells the processor time of the process.
+func TestInfoCPU(t *testing.T) {
+	_, c := start(t, emulator.Options{})
+	var system, user float64
+	lines := strings.NewReplacer("\r\n", "\n").Replace(c.Do(t, "INFO", "cpu"))
+	_, lines, _ = strings.Cut(lines, "\n")
+	if n, err := fmt.Sscanf(lines, "# CPU\nused_cpu_sys:%f\nused_cpu_user:%f", &system, &user); n != 2 || system+user <= 0 {
+		t.Errorf("%q: %v", lines, err)
+	}
+}
+
+// TestLoginTexts: what an unauthenticated client gets is what a redis-server replies with.
+func TestLoginTexts(t *testing.T) {
+	s, _ := start(t, emulator.Options{Users: map[string]string{"default": "secret"}})
+	address := redistest.StartServer(t)
+	redistest.Dial(t, "unix", address).Expect(t, "+OK\r\n", "CONFIG", "SET", "requirepass", "secret")
+	theirs, ours := redistest.Dial(t, "unix", address), redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	for _, command := range []string{"HELLO", "HELLO 3", "HELLO 4", "HELLO 3 AUTH default wrong", "HELLO 3 SETNAME x", "GET k", "AUTH nobody x", "AUTH wrong", "SSUBSCRIBE x", "QUIT"} {
+		if got, want := ours.Do(t, strings.Fields(command)...), theirs.Do(t, strings.Fields(command)...); got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}
+
 func TestBenchmark(t *testing.T) {
 	redistest.Program(t, "redis-benchmark")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})

@@ -106,3 +106,42 @@ func TestLastReplies(t *testing.T) {
 		t.Errorf("at the end: %.100q", got[max(0, len(got)-100):])
 	}
 }
+
+// TestTransactionMemory: what a transaction queues and replies with is bounded.
+func TestTransactionMemory(t *testing.T) {
+	o := emulator.Options{Limits: emulator.Limits{MaxBytes: 8 << 20}}
+	_, c := start(t, o)
+	c.Expect(t, "+OK\r\n", "MULTI")
+	value := strings.Repeat("x", 1<<20)
+	for i := 0; ; i++ {
+		if got := c.Do(t, "SET", "k", value); strings.HasPrefix(got, "-OOM ") {
+			break
+		} else if got != "+QUEUED\r\n" || i == 8 {
+			t.Fatalf("%d: %q", i, got)
+		}
+	}
+	c.Closed(t)
+
+	s, c := start(t, emulator.Options{})
+	other := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	c.Expect(t, "+OK\r\n", "SET", "big", value)
+	c.Expect(t, "+OK\r\n", "MULTI")
+	for range 100 {
+		c.Expect(t, "+QUEUED\r\n", "GET", "big")
+	}
+	c.Expect(t, "+QUEUED\r\n", "SET", "last", "1")
+	if err := c.Send("EXEC"); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Closed(t); len(got) > 32<<20 {
+		t.Errorf("%d bytes came", len(got))
+	}
+	other.Expect(t, "$1\r\n1\r\n", "GET", "last")
+	keys := []string{"MSET"}
+	for i := range 40 {
+		keys = append(keys, fmt.Sprint(i)+value, "")
+	}
+	other.Expect(t, "+OK\r\n", keys...)
+	other.Expect(t, "-ERR the reply would be larger than 32 MiB; use SCAN\r\n", "KEYS", "*")
+	other.Expect(t, "*1\r\n$4\r\nlast\r\n", "KEYS", "l*")
+}

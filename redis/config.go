@@ -21,7 +21,7 @@ func (s *Server) settings() []setting {
 		{"enable-debug-command", "no"},
 		{"io-threads", "1"},
 		{"latency-monitor-threshold", "0"},
-		{"maxclients", "10000"},
+		{"maxclients", itoa(maxClients)},
 		{"maxmemory", "0"},
 		{"maxmemory-policy", "noeviction"},
 		{notifySetting, class(s.flags.Load()).String()},

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/socket"
 )
 
@@ -22,7 +23,7 @@ type conn struct {
 	who    Caller // others read it with Server.mu held
 	since  time.Time
 	in     requestReader
-	out    output // used by all goroutines
+	out    *output // used by all goroutines
 
 	certified     string    // user that the connection itself proves, perhaps with a certificate; empty: none
 	authenticated bool      // logged in, or no login is needed
@@ -38,8 +39,13 @@ type conn struct {
 	muted    bool   // replies are dropped
 	muteFrom int    // offset in w of dropped replies
 	unmuted  []byte // messages that came between dropped replies
+	partial  bool   // out ends in the middle of a reply of this connection
 	replyOff bool   // CLIENT REPLY OFF
 	skip     int    // CLIENT REPLY SKIP: 2 during that command, 1 during the next one
+
+	pipeline pipeline        // only of a remote store
+	window   *window         // shared by the commands of the pipeline
+	turn     <-chan struct{} // see awaitTurn
 
 	locked  bool // this connection has locked the Local
 	holding int  // commands since then
@@ -56,7 +62,11 @@ type conn struct {
 	op      [1]Op  // reused by do
 	version []byte // of the latest reply of a remote store, for Options.Observe
 
-	channels, patterns subscribed // others read them with Server.mu held
+	ticket    *admission.Ticket
+	input     charge // for what the client has sent, after its login
+	nameBytes int    // of subscriptions and watched keys
+
+	channels, patterns, shards subscribed // others read them with Server.mu held
 
 	noEvict, noTouch atomic.Bool
 	active           atomic.Int64            // when the client last sent something, in nanoseconds since Server.started
@@ -70,8 +80,7 @@ const maxHolding = 256
 const worthPrefetch = 256
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), channels: subscribed{}, patterns: subscribed{}}
-	c.out.wake.L = &c.out.mu
+	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}, shards: subscribed{}}
 	c.waiting.Store(-1)
 	c.active.Store(int64(time.Since(s.started)))
 	return c
@@ -84,7 +93,14 @@ func (c *conn) serve() error {
 		from = c.socket
 	}
 	for {
+		if !c.chargeInput(c.in.needs()) {
+			c.awaitPipeline()
+			c.fail(errMemory)
+			c.finish()
+			return errMemory
+		}
 		if err := c.in.fill(from); err != nil {
+			c.awaitPipeline()
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
@@ -97,6 +113,7 @@ func (c *conn) serve() error {
 		err := c.runAll()
 		c.unlock()
 		if c.last || err != nil {
+			c.s.endSubscriptions(c) // before the client knows that its connection ends
 			c.finish()
 			return err
 		}
@@ -134,9 +151,13 @@ func (c *conn) runAll() error {
 		case err == errIncomplete:
 			return nil
 		case err != nil:
+			c.awaitPipeline()
 			c.mark = len(c.w)
 			c.fail(err)
 			return err
+		}
+		if c.s.local == nil && c.runInPipeline(args) {
+			continue
 		}
 		c.run(args)
 		if c.holding >= maxHolding || len(c.w) >= fullOutput {
@@ -244,6 +265,8 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 		return wrongArguments(cmd.fullName())
 	case !c.authenticated && cmd.flags&noAuth == 0:
 		return errNoAuth
+	case cmd.flags&needsAll != 0 && !c.mayAll():
+		return notPermitted(cmd)
 	case !c.resp3 && cmd.flags&whileSubscribed == 0 && c.subscriptions() > 0:
 		return &Error{Text: "Can't execute '" + cmd.fullName() + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"}
 	case c.s.local == nil && cmd.flags&needsExpiry != 0:

@@ -26,8 +26,8 @@ func serverCommands() []*command {
 		{name: "lolwut", arity: -1, flags: reads | fast, run: runLolwut, since: "5.0.0", args: "[version:integer]", summary: "Display the version"},
 		{name: "config", arity: -2, since: "2.0.0", summary: "A container for server configuration commands", subs: []*command{
 			{name: "get", arity: -3, flags: settings, run: runConfigGet, since: "2.0.0", args: "parameter:string...", summary: "Get the values of configuration parameters"},
-			{name: "set", arity: -4, flags: settings, run: runConfigSet, since: "2.0.0", args: "parameter:string value:string...", summary: "Set configuration parameters to the given values"},
-			{name: "resetstat", arity: 2, flags: settings, run: runConfigResetStat, since: "2.0.0", summary: "Reset the stats returned by INFO"},
+			{name: "set", arity: -4, flags: settings | needsAll, run: runConfigSet, since: "2.0.0", args: "parameter:string value:string...", summary: "Set configuration parameters to the given values"},
+			{name: "resetstat", arity: 2, flags: settings | needsAll, run: runConfigResetStat, since: "2.0.0", summary: "Reset the stats returned by INFO"},
 			{name: "rewrite", arity: 2, flags: settings, run: runConfigRewrite, since: "2.8.0", summary: "Rewrite the configuration file, which there is not"},
 			help("config"),
 		}},
@@ -57,6 +57,7 @@ var sections = []struct {
 	{"Replication", func(*conn) []string {
 		return []string{"role:master", "connected_slaves:0", "master_failover_state:no-failover", "master_repl_offset:0", "repl_backlog_active:0"}
 	}},
+	{"CPU", infoCPU},
 	{"Cluster", func(*conn) []string { return []string{"cluster_enabled:0"} }},
 	{"Keyspace", (*conn).infoKeyspace},
 }
@@ -95,13 +96,18 @@ func (c *conn) infoClients() []string {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	subscribers := c.s.clients(func(of *conn) bool { return of.subscriptions() > 0 })
-	return []string{"connected_clients:" + strconv.Itoa(len(c.s.conns)), "maxclients:10000", "blocked_clients:0", "pubsub_clients:" + strconv.Itoa(len(subscribers))}
+	return []string{"connected_clients:" + strconv.Itoa(len(c.s.conns)), "maxclients:" + itoa(maxClients), "blocked_clients:0", "pubsub_clients:" + strconv.Itoa(len(subscribers))}
 }
 
 func infoMemory(*conn) []string {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return []string{"used_memory:" + strconv.FormatUint(m.HeapAlloc, 10), fmt.Sprintf("used_memory_human:%.2fM", float64(m.HeapAlloc)/(1<<20)), "maxmemory:0", "maxmemory_policy:noeviction", "mem_allocator:go"}
+}
+
+func infoCPU(*conn) []string {
+	system, user := cpuTimes()
+	return []string{fmt.Sprintf("used_cpu_sys:%f", system.Seconds()), fmt.Sprintf("used_cpu_user:%f", user.Seconds())}
 }
 
 func (c *conn) infoStats() []string {
@@ -118,7 +124,7 @@ func (c *conn) infoKeyspace() []string {
 	if c.s.local == nil {
 		return nil
 	}
-	stats := c.s.local.Stats(&c.who)
+	stats := c.s.local.Stats()
 	if stats.Keys == 0 {
 		return nil
 	}

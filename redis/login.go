@@ -1,10 +1,13 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"net"
 	"time"
+
+	"github.com/sscli/sscli/internal/admission"
 )
 
 // CommonName returns the common name in the verified certificate of a TLS client, or "". It is
@@ -29,10 +32,11 @@ func CommonName(nc net.Conn) string {
 const defaultUser = "default"
 
 var (
-	errWrongPass = &Error{Code: "WRONGPASS", Text: "invalid username-password pair or user is disabled."}
-	errNoAuth    = &Error{Code: "NOAUTH", Text: "Authentication required."}
-	errHelloAuth = &Error{Code: "NOAUTH", Text: "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"}
-	errNoUsers   = &Error{Text: "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"}
+	errWrongPass   = &Error{Code: "WRONGPASS", Text: "invalid username-password pair or user is disabled."}
+	errNoAuth      = &Error{Code: "NOAUTH", Text: "Authentication required."}
+	errHelloAuth   = &Error{Code: "NOAUTH", Text: "HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"}
+	errLoginInside = &Error{Text: "unsupported: a transaction cannot log in"}
+	errNoUsers     = &Error{Text: "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"}
 )
 
 // identify sets the user that the connection itself proves, if any.
@@ -52,7 +56,13 @@ func (c *conn) setUser(user string, authenticated bool) {
 	c.s.mu.Lock()
 	c.who.User, c.authenticated = user, authenticated
 	c.s.mu.Unlock()
+	if authenticated {
+		c.ticket.LoggedIn()
+	}
 }
+
+// mayAll reports whether the user may use all keys, and so what concerns all clients.
+func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayAll(&c.who) }
 
 // login checks the user and the password of AUTH or HELLO.
 func (c *conn) login(user, password []byte) error {
@@ -62,12 +72,24 @@ func (c *conn) login(user, password []byte) error {
 		}
 		return nil
 	}
-	as, ok := c.s.opts.Login(string(user), password)
-	if !ok {
-		return errWrongPass
+	if c.executing {
+		return errLoginInside // it takes time, and the Local is locked
 	}
-	c.setUser(as, true)
-	return nil
+	c.unlock()
+	as, name := "", string(user)
+	secret := bytes.Clone(password)
+	err := c.s.logins.Check(address(c.nc.RemoteAddr()), func() (ok bool) {
+		as, ok = c.s.opts.Login(name, secret)
+		return ok
+	})
+	switch err {
+	case nil:
+		c.setUser(as, true)
+		return nil
+	case admission.ErrBusy:
+		return err
+	}
+	return errWrongPass
 }
 
 func runAuth(c *conn, args [][]byte) error {
@@ -80,8 +102,10 @@ func runAuth(c *conn, args [][]byte) error {
 	case c.s.opts.Login == nil:
 		return errNoUsers
 	}
-	c.ok()
-	return c.login(user, password)
+	if err := c.login(user, password); err != nil {
+		return err
+	}
+	return c.reply(replyOK)
 }
 
 func runHello(c *conn, args [][]byte) error {

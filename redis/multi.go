@@ -25,20 +25,12 @@ type queued struct {
 
 // enqueue queues a command for EXEC. It copies the arguments, whose buffer is reused.
 func (c *conn) enqueue(cmd *command, args [][]byte) error {
-	size := 0
-	for _, a := range args {
-		size += len(a)
-	}
+	size := sizeOf(args)
 	if len(c.queue) == maxQueued || c.queuedBytes+size > maxQueuedBytes {
 		c.abort = true
 		return &Error{Text: "the transaction is too large"}
 	}
-	joined, copied := make([]byte, 0, size), make([][]byte, len(args))
-	for i, a := range args {
-		joined = append(joined, a...)
-		copied[i] = joined[len(joined)-len(a) : len(joined) : len(joined)]
-	}
-	c.queue = append(c.queue, queued{cmd, copied})
+	c.queue = append(c.queue, queued{cmd, cloneArgs(args, size)})
 	c.queuedBytes += size
 	c.waiting.Store(int64(len(c.queue)))
 	return c.reply(status("QUEUED"))
@@ -87,9 +79,21 @@ func runExec(c *conn, _ [][]byte) error {
 	for _, q := range queue {
 		c.mark = len(c.w)
 		c.execute(q.cmd, q.args)
+		c.boundTransaction()
 	}
 	c.mark, c.executing = mark, false
 	return nil
+}
+
+// boundTransaction drops the replies of a transaction, which cannot be sent in parts, when they are
+// too large, and closes the connection after the transaction.
+func (c *conn) boundTransaction() {
+	if len(c.w) > maxPending {
+		if !c.last {
+			c.s.log.Warn("closing a client whose transaction has too large a reply", "client", c.who.ID)
+		}
+		c.w, c.mark, c.muteFrom, c.last = nil, 0, 0, true
+	}
 }
 
 func runWatch(c *conn, args [][]byte) error {
@@ -108,6 +112,7 @@ func runWatch(c *conn, args [][]byte) error {
 			c.watched = make(map[string]struct{})
 		}
 		c.watched[name] = struct{}{}
+		c.nameBytes += len(name) + nameCost
 		if c.s.watched[name] == nil {
 			c.s.watched[name] = make(map[*conn]struct{})
 		}
@@ -131,6 +136,7 @@ func (c *conn) unwatch() {
 		defer c.s.local.Unlock()
 	}
 	for key := range c.watched {
+		c.nameBytes -= len(key) + nameCost
 		delete(c.s.watched[key], c)
 		if len(c.s.watched[key]) == 0 {
 			delete(c.s.watched, key)

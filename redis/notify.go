@@ -106,11 +106,11 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	}
 	if flags&classKeyspace != 0 {
 		s.channel = append(append(s.channel[:0], keyspacePrefix...), key...)
-		s.publish(from, s.channel, []byte(name))
+		s.publish(from, s.channel, []byte(name), key)
 	}
 	if flags&classKeyevent != 0 {
 		s.channel = append(append(s.channel[:0], keyeventPrefix...), name...)
-		s.publish(from, s.channel, key)
+		s.publish(from, s.channel, key, key)
 	}
 }
 

@@ -16,11 +16,19 @@ type output struct {
 	wake    sync.Cond
 	pending []byte
 	spare   []byte      // an empty buffer that becomes pending
-	partial bool        // pending ends in the middle of a reply; set by the client's goroutine with mu locked
+	partial bool        // pending ends in the middle of a reply
 	held    []byte      // messages that wait for the end of that reply
 	writing bool        // a goroutine is writing
 	writer  bool        // a goroutine waits on wake
 	closed  atomic.Bool // set with mu locked
+	sending int         // bytes that are being written
+	charged charge      // for what has not been written
+}
+
+func newOutput(reserve func(n int) bool) *output {
+	o := &output{charged: charge{reserve: reserve}}
+	o.wake.L = &o.mu
+	return o
 }
 
 const (
@@ -30,7 +38,7 @@ const (
 	// next part of a reply, waits until they are written.
 	fullOutput = 1 << 20
 	// maxSpare is the largest buffer that is reused.
-	maxSpare = 256 << 10
+	maxSpare = 32 << 10
 	// maxStall is how long a client may read nothing before it is disconnected. It must read
 	// maxPart bytes in that time.
 	maxStall = time.Minute
@@ -41,13 +49,14 @@ const (
 
 // commit moves the replies to the output, or drops them if the connection is closed.
 func (c *conn) commit() {
-	o := &c.out
-	if len(c.w) == 0 && !o.partial {
+	if len(c.w) == 0 && !c.partial {
 		return
 	}
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.partial = c.sentHead != nil
+	c.partial = c.sentHead != nil
+	o.partial = c.partial
 	if !o.partial && len(o.held) > 0 {
 		c.w = append(c.w, o.held...)
 		o.held = nil
@@ -61,13 +70,35 @@ func (c *conn) commit() {
 		c.w = c.w[:0]
 	}
 	c.mark = 0
+	if !o.charge() {
+		c.drop("closing a client because the memory for clients is exhausted")
+	}
+}
+
+// charge charges what has not been written. o.mu is held.
+func (o *output) charge() bool {
+	return o.charged.set(max(0, len(o.pending)+len(o.held)+o.sending-freeOutput))
+}
+
+// drop ends the output and closes the connection, which takes too much. out.mu is held.
+func (c *conn) drop(why string) {
+	c.out.end()
+	// Close may block on a TLS connection whose peer does not read.
+	c.s.running.Go(func() {
+		c.s.log.Warn(why, "client", c.who.ID)
+		c.close()
+	})
 }
 
 // sendPart sends the replies and the begun part of the running one, if they are so large that
 // the client must read them first. Meanwhile other clients may use the Local. It returns false if
 // the connection is closed. The replies of a transaction are one part.
 func (c *conn) sendPart() bool {
-	if len(c.w) < fullOutput || c.executing || c.s.local == nil {
+	if c.executing {
+		c.boundTransaction()
+		return true
+	}
+	if len(c.w) < fullOutput {
 		return true
 	}
 	if c.muted {
@@ -77,6 +108,7 @@ func (c *conn) sendPart() bool {
 	if c.sentHead == nil {
 		c.sentHead = bytes.Clone(c.w[c.mark:min(c.mark+maxHead, len(c.w))])
 	}
+	c.awaitTurn()
 	c.unlock()
 	open := c.flush()
 	c.lock()
@@ -94,7 +126,7 @@ func (o *output) length() int {
 // connection is closed.
 func (c *conn) flush() bool {
 	c.commit()
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.writing && len(o.pending) >= fullOutput && !o.closed.Load() {
@@ -109,7 +141,7 @@ func (c *conn) flush() bool {
 // finish writes all pending bytes, or waits until another goroutine has written them.
 func (c *conn) finish() {
 	c.flush()
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.writing {
@@ -119,14 +151,16 @@ func (c *conn) finish() {
 
 // writePending writes until nothing is pending. out.mu is held, except while it writes.
 func (c *conn) writePending() {
-	o := &c.out
+	o := c.out
 	o.writing = true
 	for len(o.pending) > 0 && !o.closed.Load() {
 		p := o.pending
-		o.pending, o.spare = o.spare[:0], nil
+		o.pending, o.spare, o.sending = o.spare[:0], nil, len(p)
 		o.mu.Unlock()
 		err := c.write(p)
 		o.mu.Lock()
+		o.sending = 0
+		o.charge()
 		if err != nil {
 			o.end()
 		}
@@ -170,7 +204,7 @@ func (c *conn) write(p []byte) error {
 
 // startWriter starts the goroutine that writes messages, when the client first subscribes.
 func (c *conn) startWriter() {
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.writer {
@@ -180,7 +214,7 @@ func (c *conn) startWriter() {
 }
 
 func (c *conn) writeMessages() {
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for !o.closed.Load() {
@@ -196,12 +230,13 @@ func (c *conn) writeMessages() {
 func (o *output) end() {
 	o.closed.Store(true)
 	o.pending, o.spare, o.held = nil, nil, nil
+	o.charge()
 	o.wake.Broadcast()
 }
 
 // close closes the connection, whose goroutines then end.
 func (c *conn) close() {
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	o.end()
 	o.mu.Unlock()
@@ -210,22 +245,20 @@ func (c *conn) close() {
 
 // send sends a message that another connection has published. It does not block.
 func (c *conn) send(message []byte) {
-	o := &c.out
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.closed.Load():
 	case len(o.pending)+len(o.held)+len(message) > maxPending:
-		o.end()
-		// Close may block on a TLS connection whose peer does not read.
-		c.s.running.Go(func() {
-			c.s.log.Warn("closing a subscriber that reads too slowly", "client", c.who.ID, "pending", maxPending)
-			c.close()
-		})
+		c.drop("closing a subscriber that reads too slowly")
 	case o.partial:
 		o.held = append(o.held, message...)
 	default:
 		o.pending = append(o.pending, message...)
 		o.wake.Broadcast()
+	}
+	if !o.charge() {
+		c.drop("closing a subscriber because the memory for clients is exhausted")
 	}
 }

@@ -10,7 +10,7 @@ import (
 // A roster is the subscribers of all channels, or of all patterns.
 type roster struct {
 	subscribers map[string][]*conn // by channel or pattern, in the order of their subscriptions
-	parsed      []*pattern         // patterns in the order of their first subscription; nil for channels
+	parsed      []*pattern         // patterns, those that match fastest first, then in the order of their first subscription; nil for channels
 	keepsNames  bool
 }
 
@@ -21,6 +21,7 @@ type subscribed map[string]int64
 // A hub is all subscriptions. Server.mu guards it.
 type hub struct {
 	channels, patterns roster
+	shards             roster // channels of SSUBSCRIBE, which are of no shard without a cluster
 
 	watching         map[string]*watchCalls // by key
 	sequence         int64                  // of the latest subscription
@@ -37,15 +38,26 @@ func newHub() hub {
 	return hub{
 		watching: make(map[string]*watchCalls),
 		channels: roster{subscribers: make(map[string][]*conn)},
+		shards:   roster{subscribers: make(map[string][]*conn)},
 		patterns: roster{subscribers: make(map[string][]*conn), keepsNames: true},
 	}
 }
 
 func (r *roster) add(c *conn, name string) {
 	if r.keepsNames && len(r.subscribers[name]) == 0 {
-		r.parsed = append(r.parsed, parsePattern([]byte(name)))
+		p := parsePattern([]byte(name))
+		after, _ := slices.BinarySearchFunc(r.parsed, p.Cost(1)+1, func(p *pattern, cost int) int { return cmp.Compare(p.Cost(1), cost) })
+		r.parsed = slices.Insert(r.parsed, after, p)
 	}
 	r.subscribers[name] = append(r.subscribers[name], c)
+}
+
+// cost returns about how many bytes a subscription occupies.
+func (r *roster) cost(name []byte) int {
+	if r.keepsNames {
+		return nameCost + patternCost*len(name)
+	}
+	return nameCost + len(name)
 }
 
 // remove reports whether the connection was the last subscriber.
@@ -63,27 +75,62 @@ func (r *roster) remove(c *conn, name string) (last bool) {
 }
 
 // publish sends a message to all subscribers and returns how many messages that were. The
-// connection from gets its messages among its replies. s.mu is held.
-func (s *Server) publish(from *conn, channel, payload []byte) int {
+// connection from gets its messages among its replies. An event of a key is sent to those who may
+// read the key; nil: it is no event. s.mu is held.
+func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
-	if subs := s.channels.subscribers[string(channel)]; len(subs) > 0 {
-		s.message = appendBulk(append(s.message[:0], "*3\r\n"...), "message")
-		n += s.deliver(from, subs, channel, payload)
-	}
+	n += s.publishTo(from, s.channels.subscribers[string(channel)], "message", channel, payload, key)
+	cost := 0
 	for _, p := range s.patterns.parsed {
+		if bytes.HasPrefix(channel, p.Prefix()) {
+			cost += p.Cost(len(channel))
+		}
+		if cost > maxMatching {
+			s.dropSubscribers(p.text)
+			continue
+		}
 		if p.match(channel) {
 			s.message = appendBulk(appendBulk(append(s.message[:0], "*4\r\n"...), "pmessage"), p.text)
-			n += s.deliver(from, s.patterns.subscribers[p.text], channel, payload)
+			n += s.deliver(from, s.patterns.subscribers[p.text], channel, payload, key)
 		}
 	}
 	return n
 }
 
+// publishTo sends a message with a word such as message to the subscribers of the channel.
+func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, payload, key []byte) int {
+	if len(subs) == 0 {
+		return 0
+	}
+	s.message = appendBulk(append(s.message[:0], "*3\r\n"...), word)
+	return s.deliver(from, subs, channel, payload, key)
+}
+
+// maxMatching is how many steps the patterns may take to match the channel of one message, in
+// nanoseconds, as other clients wait for it. The subscribers of the others may have missed the
+// message.
+const maxMatching = 4 << 20
+
+// dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
+func (s *Server) dropSubscribers(pattern string) {
+	for _, c := range s.patterns.subscribers[pattern] {
+		c.out.mu.Lock()
+		if !c.out.closed.Load() {
+			c.drop("closing a subscriber because all patterns together take too long to match")
+		}
+		c.out.mu.Unlock()
+	}
+}
+
 // deliver appends the channel and the payload to the beginning of a message in s.message, and sends
 // that.
-func (s *Server) deliver(from *conn, subs []*conn, channel, payload []byte) int {
+func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
+		if key != nil && !c.mayRead(key) {
+			continue
+		}
+		n++
 		m[0] = '*'
 		if c.pushes.Load() {
 			m[0] = '>'
@@ -100,11 +147,24 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload []byte) int 
 	if s.message = m; cap(m) > maxSpare {
 		s.message = nil
 	}
-	return len(subs)
+	return n
+}
+
+// mayRead reports whether the client may read a key. It requires the Local's lock.
+func (c *conn) mayRead(key []byte) bool {
+	return c.s.local == nil || c.s.local.MayRead(&c.who, key)
 }
 
 // subscriptions returns the number of the connection's subscriptions.
-func (c *conn) subscriptions() int { return len(c.channels) + len(c.patterns) }
+func (c *conn) subscriptions() int { return len(c.channels) + len(c.patterns) + len(c.shards) }
+
+// counted returns the number of subscriptions that a confirmation shows.
+func (c *conn) counted(r *roster) int {
+	if r == &c.s.shards {
+		return len(c.shards)
+	}
+	return len(c.channels) + len(c.patterns)
+}
 
 // confirm replies to a subscription or to its end, even after CLIENT REPLY OFF. A nil name means
 // that there was no subscription to end.
@@ -159,12 +219,29 @@ func (s *Server) subscribe(c *conn, r *roster, own subscribed, word string, name
 	if _, had := own[string(name)]; !had {
 		s.sequence++
 		own[string(name)] = s.sequence
+		c.nameBytes += r.cost(name)
 		r.add(c, string(name))
 	}
-	c.confirm(word, name, c.subscriptions())
+	c.confirm(word, name, c.counted(r))
 	if !c.muted {
 		c.commit()
 	}
+}
+
+func runSSubscribe(c *conn, args [][]byte) error {
+	if c.executing {
+		return errDenyBlocking
+	}
+	c.startWriter()
+	for _, name := range args[1:] {
+		c.s.subscribe(c, &c.s.shards, c.shards, "ssubscribe", name)
+	}
+	return nil
+}
+
+func runSUnsubscribe(c *conn, args [][]byte) error {
+	c.s.unsubscribe(c, &c.s.shards, c.shards, "sunsubscribe", args[1:])
+	return nil
 }
 
 func runUnsubscribe(c *conn, args [][]byte) error {
@@ -183,21 +260,28 @@ func (s *Server) unsubscribe(c *conn, r *roster, own subscribed, word string, na
 		names = own.names()
 	}
 	if len(names) == 0 {
-		c.confirm(word, nil, c.subscriptions())
+		c.confirm(word, nil, c.counted(r))
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, name := range names {
 		s.endSubscription(c, r, own, name)
-		c.confirm(word, name, c.subscriptions())
+		c.confirm(word, name, c.counted(r))
 	}
 }
 
 // endSubscriptions ends all subscriptions of a connection.
 func (s *Server) endSubscriptions(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, name := range c.channels.names() {
 		s.endSubscription(c, &s.channels, c.channels, name)
 	}
 	for _, name := range c.patterns.names() {
 		s.endSubscription(c, &s.patterns, c.patterns, name)
+	}
+	for _, name := range c.shards.names() {
+		s.endSubscription(c, &s.shards, c.shards, name)
 	}
 }
 
@@ -211,13 +295,37 @@ func (own subscribed) names() [][]byte {
 	return names
 }
 
+// endSubscription ends a subscription, if there is one. s.mu is held.
 func (s *Server) endSubscription(c *conn, r *roster, own subscribed, name []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	_, had := own[string(name)]
 	delete(own, string(name))
-	if had && r.remove(c, string(name)) && r == &s.channels {
+	if had {
+		c.nameBytes -= r.cost(name)
+	}
+	if had {
+		s.unsubscribed(c, r, name)
+	}
+}
+
+// unsubscribed removes a subscriber. s.mu is held.
+func (s *Server) unsubscribed(c *conn, r *roster, name []byte) {
+	if r.remove(c, string(name)) && r == &s.channels {
 		s.unwatchUnused(name)
+	}
+}
+
+// forget makes other clients see that a connection has ended, before its goroutine has noticed
+// it. s.mu is held.
+func (s *Server) forget(c *conn) {
+	delete(s.conns, c)
+	for name := range c.channels {
+		s.unsubscribed(c, &s.channels, []byte(name))
+	}
+	for name := range c.patterns {
+		s.unsubscribed(c, &s.patterns, []byte(name))
+	}
+	for name := range c.shards {
+		s.unsubscribed(c, &s.shards, []byte(name))
 	}
 }
 
@@ -272,12 +380,24 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 
 func runPublish(c *conn, args [][]byte) error {
 	c.s.mu.Lock()
-	n := c.s.publish(c, args[1], args[2])
+	n := c.s.publish(c, args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)
 }
 
-func runPubSubChannels(c *conn, args [][]byte) error {
+func runSPublish(c *conn, args [][]byte) error {
+	c.s.mu.Lock()
+	n := c.s.publishTo(c, c.s.shards.subscribers[string(args[1])], "smessage", args[1], args[2], nil)
+	c.s.mu.Unlock()
+	return c.reply(n)
+}
+
+func runPubSubChannels(c *conn, args [][]byte) error { return c.listChannels(&c.s.channels, args) }
+
+func runPubSubShardChannels(c *conn, args [][]byte) error { return c.listChannels(&c.s.shards, args) }
+
+// listChannels replies with the channels that have subscribers.
+func (c *conn) listChannels(r *roster, args [][]byte) error {
 	if len(args) > 3 {
 		return wrongSubcommand(args)
 	}
@@ -290,8 +410,9 @@ func runPubSubChannels(c *conn, args [][]byte) error {
 	}
 	var names []string
 	c.s.mu.Lock()
-	for name := range c.s.channels.subscribers {
-		if p == nil || p.match([]byte(name)) {
+	for name := range r.subscribers {
+		key, _, _ := cutChannel([]byte(name))
+		if (p == nil || p.match([]byte(name))) && (key == nil || c.mayRead(key)) {
 			names = append(names, name)
 		}
 	}
@@ -300,13 +421,20 @@ func runPubSubChannels(c *conn, args [][]byte) error {
 	return c.reply(names)
 }
 
-func runPubSubNumSub(c *conn, args [][]byte) error {
+func runPubSubNumSub(c *conn, args [][]byte) error { return c.countSubscribers(&c.s.channels, args) }
+
+func runPubSubShardNumSub(c *conn, args [][]byte) error {
+	return c.countSubscribers(&c.s.shards, args)
+}
+
+// countSubscribers replies with the channels and the numbers of their subscribers.
+func (c *conn) countSubscribers(r *roster, args [][]byte) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.array(2 * len(args[2:]))
 	for _, name := range args[2:] {
 		c.bulk(name)
-		c.integer(int64(len(c.s.channels.subscribers[string(name)])))
+		c.integer(int64(len(r.subscribers[string(name)])))
 	}
 	return nil
 }
@@ -348,11 +476,16 @@ func pubsubCommands() []*command {
 		{name: "unsubscribe", arity: -1, flags: own, run: runUnsubscribe, since: "2.0.0", args: "[channel:string...]", summary: "Stop listening for messages posted to the given channels"},
 		{name: "psubscribe", arity: -2, flags: own, run: runPSubscribe, since: "2.0.0", args: "pattern:pattern...", summary: "Listen for messages published to channels matching the given patterns"},
 		{name: "punsubscribe", arity: -1, flags: own, run: runPUnsubscribe, since: "2.0.0", args: "[pattern:pattern...]", summary: "Stop listening for messages posted to channels matching the given patterns"},
+		{name: "ssubscribe", arity: -2, flags: own, run: runSSubscribe, since: "7.0.0", args: "shardchannel:string...", summary: "Listen for messages published to the given shard channels"},
+		{name: "sunsubscribe", arity: -1, flags: own, run: runSUnsubscribe, since: "7.0.0", args: "[shardchannel:string...]", summary: "Stop listening for messages posted to the given shard channels"},
+		{name: "spublish", arity: 3, flags: flags | fast, run: runSPublish, since: "7.0.0", args: "shardchannel:string message:string", summary: "Post a message to a shard channel"},
 		{name: "publish", arity: 3, flags: flags | fast, run: runPublish, since: "2.0.0", args: "channel:string message:string", summary: "Post a message to a channel"},
 		{name: "pubsub", arity: -2, since: "2.8.0", summary: "A container for Pub/Sub commands", subs: []*command{
-			{name: "channels", arity: -2, flags: flags, run: runPubSubChannels, since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
+			{name: "channels", arity: -2, flags: flags | usesStore, run: runPubSubChannels, since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
 			{name: "numsub", arity: -2, flags: flags, run: runPubSubNumSub, since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
 			{name: "numpat", arity: 2, flags: flags, run: runPubSubNumPat, since: "2.8.0", summary: "Get the count of unique patterns pattern subscriptions"},
+			{name: "shardchannels", arity: -2, flags: flags | usesStore, run: runPubSubShardChannels, since: "7.0.0", args: "[pattern:pattern]", summary: "List active shard channels"},
+			{name: "shardnumsub", arity: -2, flags: flags, run: runPubSubShardNumSub, since: "7.0.0", args: "[shardchannel:string...]", summary: "Get the count of subscribers for shard channels"},
 			help("pubsub"),
 		}},
 	}

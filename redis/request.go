@@ -60,7 +60,7 @@ type span struct{ from, to int }
 
 const (
 	smallBuffer = 16 << 10
-	largeBuffer = 1 << 20 // larger buffers are not reused
+	largeBuffer = 256 << 10 // larger buffers are not reused
 )
 
 // fill reads once from the client.
@@ -70,16 +70,14 @@ func (r *requestReader) fill(from io.Reader) error {
 		return errRequestTooLong
 	case r.begin == r.end:
 		r.begin, r.end = 0, 0
-		if len(r.buf) == 0 || len(r.buf) > largeBuffer {
-			r.buf = make([]byte, smallBuffer)
-		}
 	case r.end == len(r.buf) && r.begin >= len(r.buf)/2:
 		r.end = copy(r.buf, r.buf[r.begin:r.end])
 		r.begin = 0
-	case r.end == len(r.buf):
-		grown := make([]byte, 2*(r.end-r.begin))
-		r.end = copy(grown, r.buf[r.begin:r.end])
-		r.begin, r.buf = 0, grown
+	}
+	if size := r.needs(); size != len(r.buf) {
+		other := make([]byte, size)
+		r.end = copy(other, r.buf[r.begin:r.end])
+		r.begin, r.buf = 0, other
 	}
 	n, err := from.Read(r.buf[r.end:])
 	r.end += n
@@ -87,6 +85,17 @@ func (r *requestReader) fill(from io.Reader) error {
 		return nil
 	}
 	return err
+}
+
+// needs returns the size of the buffer that fill reads into.
+func (r *requestReader) needs() int {
+	switch unread := r.end - r.begin; {
+	case unread == 0 && (len(r.buf) == 0 || len(r.buf) > largeBuffer):
+		return smallBuffer
+	case unread > 0 && r.end == len(r.buf) && r.begin < len(r.buf)/2:
+		return 2 * unread
+	}
+	return len(r.buf)
 }
 
 // next returns the arguments of the next request, valid until fill is called. It returns

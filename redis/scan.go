@@ -20,8 +20,8 @@ func keyspaceCommands() []*command {
 		{name: "randomkey", arity: 1, flags: read, run: runRandomKey, group: "generic", since: "1.0.0", summary: "Return a random key from the keyspace"},
 		{name: "dbsize", arity: 1, flags: read | fast, run: runDBSize, since: "1.0.0", summary: "Return the number of keys in the selected database"},
 		{name: "swapdb", arity: 3, flags: write | fast, run: runSwapDB, since: "4.0.0", args: "index1:integer index2:integer", summary: "Swap database 0 with itself: there is one"},
-		{name: "flushdb", arity: -1, flags: write | needsLocal, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from the current database"},
-		{name: "flushall", arity: -1, flags: write | needsLocal, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from all databases"},
+		{name: "flushdb", arity: -1, flags: write | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from the current database"},
+		{name: "flushall", arity: -1, flags: write | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from all databases"},
 	}
 }
 
@@ -166,8 +166,9 @@ func runScan(c *conn, args [][]byte) error {
 	return nil
 }
 
-// allKeys calls yield with each key that begins with prefix and that the client may read.
-func (c *conn) allKeys(prefix []byte, yield func(key []byte)) error {
+// allKeys calls yield with each key that begins with prefix and that the client may read. Between
+// pages other clients may use the Local, except in a transaction.
+func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
 	const want = 1000
 	for token := []byte(nil); ; {
 		keys, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, prefix, token, want)
@@ -175,39 +176,54 @@ func (c *conn) allKeys(prefix []byte, yield func(key []byte)) error {
 			return err
 		}
 		for _, key := range keys {
-			yield(key)
+			if err := yield(key); err != nil {
+				return err
+			}
 		}
 		if next == nil {
 			return nil
 		}
-		token = next
+		token = bytes.Clone(next)
+		if !c.executing {
+			c.unlock()
+			c.lock()
+		}
 	}
 }
+
+var errManyKeys = &Error{Text: "the reply would be larger than 32 MiB; use SCAN"}
 
 func runKeys(c *conn, args [][]byte) error {
 	if err := patternArgs(args[1]); err != nil {
 		return err
 	}
 	p := parsePattern(args[1])
-	begin, n := len(c.w), 0
-	err := c.allKeys(p.Prefix(), func(key []byte) {
-		if p.match(key) {
-			c.bulk(key)
-			n++
+	var found []byte // as replies
+	n := 0
+	err := c.allKeys(p.Prefix(), func(key []byte) error {
+		if !p.match(key) {
+			return nil
 		}
+		found = appendBulk(found, key)
+		n++
+		if len(found) > maxPending {
+			return errManyKeys
+		}
+		return nil
 	})
-	c.insertArray(begin, n)
+	c.array(n)
+	c.w = append(c.w, found...)
 	return err
 }
 
 func runDBSize(c *conn, _ [][]byte) error {
 	if local := c.s.local; local != nil {
-		if stats := local.Stats(&c.who); !stats.Hidden {
+		if stats := local.Stats(); !stats.Hidden {
 			return c.reply(stats.Keys)
 		}
 	}
 	n := int64(0)
-	err := c.allKeys(nil, func([]byte) { n++ })
+	err := c.allKeys(nil, func([]byte) error { n++; return nil })
 	c.integer(n)
 	return err
 }
@@ -217,11 +233,11 @@ func runRandomKey(c *conn, _ [][]byte) error {
 	const sample = 100 // keys to look at
 	if local := c.s.local; local != nil {
 		for range sample {
-			n := local.Stats(&c.who).Keys
+			n := local.Stats().Keys
 			if n == 0 {
 				break
 			}
-			if key := local.KeyAt(&c.who, rand.IntN(n)); key != nil {
+			if key := local.KeyAt(rand.IntN(n)); local.MayRead(&c.who, key) {
 				return c.reply(key)
 			}
 		}
@@ -266,17 +282,13 @@ func runFlush(c *conn, args [][]byte) error {
 		return errSyntax
 	}
 	local := c.s.local
-	for i := range local.Stats(&c.who).Keys {
-		key := local.KeyAt(&c.who, i)
-		if key == nil {
-			return &Error{Text: "not authorized"}
-		}
-		if err := local.Check(&c.who, []Op{{Verb: Del, Key: key}}); err != nil {
+	for i := range local.Stats().Keys {
+		if err := local.Check(&c.who, []Op{{Verb: Del, Key: local.KeyAt(i)}}); err != nil {
 			return err
 		}
 	}
-	for local.Stats(&c.who).Keys > 0 {
-		if _, err := c.do(Op{Verb: Del, Key: bytes.Clone(local.KeyAt(&c.who, 0))}); err != nil {
+	for local.Stats().Keys > 0 {
+		if _, err := c.do(Op{Verb: Del, Key: bytes.Clone(local.KeyAt(0))}); err != nil {
 			return err
 		}
 	}

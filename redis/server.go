@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/observe"
 )
 
@@ -37,6 +38,10 @@ type Options struct {
 	// and messages about a change are sent after Sync. The Local is not locked by the caller.
 	// Nil: changes are durable at once, or never.
 	Sync func() error
+
+	// Reserve charges n more bytes, or fewer if n is negative, to the memory for clients, or returns
+	// false if there are not that many. It must not block. Nil: the server has 1 GiB of its own.
+	Reserve func(n int) bool
 
 	Log *slog.Logger // nil: silent
 
@@ -74,7 +79,16 @@ type Server struct {
 	lastID    int64
 	closed    bool
 	cursors   cursors
+
+	gate   admission.Gate
+	logins *admission.Throttle
 }
+
+const (
+	maxClients = 10_000
+	// loginTimeout is how long a client that must log in may take.
+	loginTimeout = 30 * time.Second
+)
 
 // New returns a server that does not listen yet. The caller must Close it. New returns an error if
 // Options.Notify is wrong.
@@ -86,10 +100,14 @@ func New(opts Options) (*Server, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	if opts.Reserve == nil {
+		opts.Reserve = localBudget()
+	}
 	s := &Server{
 		opts: opts, log: opts.Log, table: newTable(), started: time.Now(), hub: newHub(),
 		runID:   fmt.Sprintf("%016x%016x%08x", maphash.Bytes(maphash.MakeSeed(), nil), maphash.Bytes(maphash.MakeSeed(), nil), time.Now().Unix()),
 		watched: make(map[string]map[*conn]struct{}), conns: make(map[*conn]struct{}), cursors: newCursors(),
+		gate: admission.Gate{MaxClients: maxClients}, logins: admission.NewThrottle(),
 	}
 	s.local, _ = opts.Backend.(Local)
 	if err := s.checkClasses(flags); err != nil {
@@ -102,7 +120,10 @@ func New(opts Options) (*Server, error) {
 
 // acceptPause keeps the accept loop from spinning while the process has no file descriptors
 // left.
-const acceptPause = 50 * time.Millisecond
+const (
+	acceptPause = 50 * time.Millisecond
+	warnPause   = 10 * time.Second // between warnings about it
+)
 
 // Serve starts accepting connections and returns. Close closes ln.
 func (s *Server) Serve(ln net.Listener) {
@@ -114,6 +135,7 @@ func (s *Server) Serve(ln net.Listener) {
 	}
 	s.listeners = append(s.listeners, ln)
 	s.running.Go(func() {
+		warned := time.Time{}
 		for {
 			nc, err := ln.Accept()
 			switch {
@@ -123,7 +145,10 @@ func (s *Server) Serve(ln net.Listener) {
 				s.connect(nc)
 				continue
 			}
-			s.log.Warn("accept", "error", err)
+			if time.Since(warned) > warnPause {
+				warned = time.Now()
+				s.log.Warn("clients cannot connect", "address", ln.Addr(), "error", err)
+			}
 			select {
 			case <-time.After(acceptPause):
 			case <-s.ctx.Done():
@@ -142,12 +167,21 @@ func (s *Server) connect(nc net.Conn) {
 		return
 	}
 	c := newConn(s, nc)
+	evict := func() { s.running.Go(c.close) } // close may block
+	if c.ticket = s.gate.Enter(address(nc.RemoteAddr()), evict); c.ticket == nil || !s.opts.Reserve(connectionCost) {
+		s.running.Go(c.refuse)
+		return
+	}
+	if s.opts.Login == nil {
+		c.ticket.LoggedIn()
+	}
 	s.lastID++
 	c.id = s.lastID
 	c.who.ID = "redis-" + itoa(c.id)
 	s.conns[c] = struct{}{}
 	s.connections.Add(1)
 	s.running.Go(func() {
+		defer time.AfterFunc(loginTimeout, c.endWithoutLogin).Stop()
 		c.identify()
 		s.log.Debug("redis connection", "client", c.who.ID, "remote", address(nc.RemoteAddr()))
 		err := c.serve()
@@ -160,8 +194,33 @@ func (s *Server) connect(nc net.Conn) {
 	})
 }
 
+// refuse closes a connection for which there is no room.
+func (c *conn) refuse() {
+	c.s.log.Warn("refusing a client", "remote", address(c.nc.RemoteAddr()), "error", errMaxClients)
+	if c.ticket != nil {
+		c.ticket.Leave()
+	}
+	_ = c.nc.SetDeadline(time.Now().Add(time.Second))
+	_, _ = c.nc.Write([]byte("-ERR " + errMaxClients.Error() + "\r\n")) // perhaps nobody reads it
+	_ = c.nc.Close()
+}
+
+// endWithoutLogin closes the connection of a client that has not logged in.
+func (c *conn) endWithoutLogin() {
+	c.s.mu.Lock()
+	in := c.authenticated
+	c.s.mu.Unlock()
+	if !in {
+		c.s.log.Info("closing a client that does not log in", "client", c.who.ID, "after", loginTimeout)
+		c.close()
+	}
+}
+
 // leave removes an ended connection.
 func (s *Server) leave(c *conn) {
+	c.ticket.Leave()
+	c.input.set(0)
+	s.opts.Reserve(-connectionCost)
 	c.unwatch()
 	s.endSubscriptions(c)
 	s.mu.Lock()
@@ -178,6 +237,7 @@ func (s *Server) Close() error {
 	conns := s.clients(anyClient)
 	s.mu.Unlock()
 	s.cancel()
+	s.logins.Close()
 	var errs []error
 	for _, ln := range listeners {
 		errs = append(errs, ln.Close())

@@ -32,6 +32,23 @@ func TestLongPatterns(t *testing.T) {
 	c.Expect(t, "*0\r\n", "KEYS", long[:1024])
 }
 
+// TestManyPatterns: patterns that take long to match a large key do not delay other clients; their
+// subscribers are disconnected, and one with a simple pattern gets the message.
+func TestManyPatterns(t *testing.T) {
+	s, c := start(t, emulator.Options{RedisNotify: "KE$"})
+	attacker, simple := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL())), redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	for i := range 200 {
+		attacker.Do(t, "PSUBSCRIBE", "*"+strings.Repeat("a", 1000)+strconv.Itoa(i))
+	}
+	simple.Do(t, "PSUBSCRIBE", "__keyevent*")
+	key := strings.Repeat("a", 60_000)
+	c.Expect(t, "+OK\r\n", "SET", key, "1")
+	attacker.Closed(t)
+	if got, err := simple.Frame(); err != nil || !strings.HasSuffix(string(got), key+"\r\n") {
+		t.Errorf("%.100q, %v", got, err)
+	}
+}
+
 // TestStoreCommands: versions and fencing tokens.
 func TestStoreCommands(t *testing.T) {
 	s, c := start(t, emulator.Options{})

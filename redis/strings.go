@@ -44,6 +44,7 @@ func (c *conn) doInPlace(op *Op) *Op {
 	c.s.opts.Backend.Do(c.s.ctx, &c.who, c.op[:])
 	if c.s.local == nil {
 		c.version = c.op[0].Entry.Version
+		c.window.adapt(len(c.op[0].Entry.Value))
 	}
 	return &c.op[0]
 }
@@ -51,27 +52,40 @@ func (c *conn) doInPlace(op *Op) *Op {
 // each carries out operations and calls done after each, in their order. A Local carries out all
 // or none. Other clients may write between the reads of a reply that is sent in parts.
 func (c *conn) each(ops []Op, done func(*Op)) error {
-	backend, step := c.s.opts.Backend, max(len(ops), 1)
-	if local := c.s.local; local != nil {
+	local := c.s.local
+	if local != nil {
 		if err := local.Check(&c.who, ops); err != nil {
 			return err
 		}
-		step = 1 // so that the events of each come after its own change
 	}
 	read := len(ops) > 0 && ops[0].Verb == Get
-	for ; len(ops) > 0; ops = ops[step:] {
-		backend.Do(c.s.ctx, &c.who, ops[:step])
-		for i := range ops[:step] {
-			if err := ops[i].Err; err != nil {
+	for len(ops) > 0 {
+		step := 1 // so that the events of each come after its own change
+		switch {
+		case local != nil:
+		case read:
+			step = min(len(ops), int(c.window.n.Load()))
+		default:
+			step = len(ops)
+		}
+		some := ops[:step]
+		ops = ops[step:]
+		c.s.opts.Backend.Do(c.s.ctx, &c.who, some)
+		for i := range some {
+			if err := some[i].Err; err != nil {
 				return err
 			}
 		}
-		for i := range ops[:step] {
-			c.version = ops[i].Entry.Version
-			done(&ops[i])
-		}
-		if read && !c.sendPart() {
-			return net.ErrClosed
+		for i := range some {
+			c.version = some[i].Entry.Version
+			done(&some[i])
+			if local == nil {
+				c.window.adapt(len(some[i].Entry.Value))
+				some[i].Entry.Value = nil // it is in the reply
+			}
+			if read && !c.sendPart() {
+				return net.ErrClosed
+			}
 		}
 	}
 	return nil

@@ -23,6 +23,7 @@ const (
 	whileSubscribed // allowed in RESP2 while the client has subscriptions
 	usesStore       // uses keys or the store's clock
 	needsLocal      // needs a Local to be atomic
+	needsAll        // concerns all clients or keys, so the user must be allowed to use all keys
 	needsExpiry     // needs a Local because it reads or changes an expiry
 )
 

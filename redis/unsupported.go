@@ -7,12 +7,13 @@ import (
 
 // Errors that several commands reply with, in the words of Redis.
 var (
-	errSyntax      = &Error{Text: "syntax error"}
-	errInteger     = &Error{Text: "value is not an integer or out of range"}
-	errNoSuchKey   = &Error{Text: "no such key"}
-	errSameObjects = &Error{Text: "source and destination objects are the same"}
-	errTooLong     = &Error{Text: "string exceeds maximum allowed size (proto-max-bulk-len)"}
-	errDatabase    = &Error{Text: "DB index is out of range"}
+	errSyntax       = &Error{Text: "syntax error"}
+	errInteger      = &Error{Text: "value is not an integer or out of range"}
+	errNoSuchKey    = &Error{Text: "no such key"}
+	errSameObjects  = &Error{Text: "source and destination objects are the same"}
+	errTooLong      = &Error{Text: "string exceeds maximum allowed size (proto-max-bulk-len)"}
+	errDenyBlocking = &Error{Text: "SSUBSCRIBE isn't allowed for a DENY BLOCKING client"}
+	errDatabase     = &Error{Text: "DB index is out of range"}
 )
 
 // Replies to what this server does not support.
@@ -75,6 +76,11 @@ func unknownSubcommand(cmd *command, name []byte) error {
 // wrongSubcommand returns the error of a subcommand with arguments that it does not take.
 func wrongSubcommand(args [][]byte) error {
 	return &Error{Text: "unknown subcommand or wrong number of arguments for '" + printable(args[1], 128) + "'. Try " + strings.ToUpper(string(args[0])) + " HELP."}
+}
+
+// notPermitted returns the error of a command that the user must not run.
+func notPermitted(cmd *command) error {
+	return &Error{Code: "NOPERM", Text: "this user has no permissions to run the '" + cmd.fullName() + "' command"}
 }
 
 // wrongArguments returns the error of a command with too few or too many arguments.

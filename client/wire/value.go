@@ -139,6 +139,10 @@ func (p *parser) line() ([]byte, error) {
 	return rest[:end:end], nil
 }
 
+// maxNumber is the length of the longest number of 64 bits, with its sign. A longer text is no
+// number, whatever zeros it begins with.
+const maxNumber = 20
+
 // number reads a line with a decimal number: an optional minus and digits, within 64 bits.
 // There is no negative zero.
 func (p *parser) number(want string) (int64, error) {
@@ -156,6 +160,9 @@ func (p *parser) number(want string) (int64, error) {
 	text, err := p.line()
 	if err != nil {
 		return 0, err
+	}
+	if len(text) > maxNumber {
+		return 0, p.failAt(start, want)
 	}
 	n, err = strconv.ParseInt(string(text), 10, 64)
 	if err != nil || text[0] == '+' || text[0] == '-' && n == 0 {

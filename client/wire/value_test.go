@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"runtime"
@@ -223,12 +224,15 @@ func FuzzValue(f *testing.F) {
 	for _, s := range []string{
 		"+OK\r\n", "-ERR syntax error\r\n", ":-1\r\n", "$4\r\n1234\r\n", "$-1\r\n", "_\r\n", "$0\r\n\r\n",
 		"*2\r\n*2\r\n$4\r\nkey1\r\n$4\r\nkey2\r\n$3\r\n\x00\xffx\r\n",
-		":007\r\n", "$-2\r\n", "*-1\r\n", "*9999999999\r\n", "\x03\x03\x01\x08\x02\x04abcd\x04\x02OK",
+		":007\r\n", ":" + strings.Repeat("0", 20) + "7\r\n", "$" + strings.Repeat("0", 20) + "1\r\nx\r\n", "$-2\r\n", "*-1\r\n", "*9999999999\r\n", "\x03\x03\x01\x08\x02\x04abcd\x04\x02OK",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if v, err := wire.ParseValue(data); err == nil {
+			if line, _, _ := bytes.Cut(data, []byte("\r\n")); bytes.IndexByte([]byte(":$*"), line[0]) >= 0 && len(line) > 21 {
+				t.Fatalf("%q has more digits than a number", data)
+			}
 			encoded := wire.AppendValue(nil, v)
 			again, err := wire.ParseValue(encoded)
 			if err != nil {

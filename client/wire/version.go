@@ -48,10 +48,10 @@ func ParseVersion(text string) (Version, error) {
 	}
 	v := Version{Node: node, text: text}
 	var err error
-	if v.Wall, err = strconv.ParseInt(wall, 10, 64); err != nil {
+	if v.Wall, err = strconv.ParseInt(wall, 10, 64); err != nil || len(wall) > maxNumber {
 		return Version{}, &VersionError{text, "the wall clock in milliseconds, a 64-bit integer, before the first colon"}
 	}
-	if v.Counter, err = strconv.ParseUint(counter, 10, 64); err != nil {
+	if v.Counter, err = strconv.ParseUint(counter, 10, 64); err != nil || len(counter) > maxNumber {
 		return Version{}, &VersionError{text, "a counter of 0 to 2^64-1 between the colons"}
 	}
 	return v, nil

@@ -36,6 +36,8 @@ func TestVersionErrorsSayWhatWasExpected(t *testing.T) {
 		{"::", "the wall clock in milliseconds, a 64-bit integer, before the first colon"},
 		{"1::n", "a counter of 0 to 2^64-1 between the colons"},
 		{"1:-1:n", "a counter of 0 to 2^64-1 between the colons"},
+		{strings.Repeat("0", 20) + "1:0:n", "the wall clock in milliseconds, a 64-bit integer, before the first colon"},
+		{"1:" + strings.Repeat("0", 20) + "1:n", "a counter of 0 to 2^64-1 between the colons"},
 		{"1:18446744073709551616:n", "a counter of 0 to 2^64-1 between the colons"},
 	}
 	for _, test := range tests {
@@ -85,7 +87,7 @@ func TestTokensThatLookLikeASlipAreRefused(t *testing.T) {
 }
 
 func TestVersionsAreSentBackAsTheyCame(t *testing.T) {
-	for _, text := range []string{"1:2:n", "+1:02:n", "000000000000000000001:2:n", "001696374425000:00001:StateStore", "0:0:"} {
+	for _, text := range []string{"1:2:n", "+1:02:n", "00000000000000000001:2:n", "001696374425000:00001:StateStore", "0:0:"} {
 		v := mustVersion(t, text)
 		copied := v
 		if copied.String() != text {
@@ -210,6 +212,7 @@ func FuzzVersion(f *testing.F) {
 	f.Add("999999999999999:999999999999999999:StateStore", "999999999999999:012345:StateStore")
 	f.Add("-5:0:", "+5:18446744073709551615:\"<&\u2028")
 	f.Add("9223372036854775807:0:\xff", "1:2:3:4")
+	f.Add("000000000000000000001:0:n", "00000000000000000001:00000000000000000001:n")
 	f.Fuzz(func(t *testing.T, textA, textB string) {
 		a, err := wire.ParseVersion(textA)
 		token, tokenErr := wire.ParseToken(textA)
@@ -221,6 +224,9 @@ func FuzzVersion(f *testing.F) {
 				t.Fatalf("%q is a token but no version", textA)
 			}
 			return
+		}
+		if wall, rest, _ := strings.Cut(textA, ":"); len(wall) > 20 || strings.IndexByte(rest, ':') > 20 {
+			t.Fatalf("%q has more digits than a number", textA)
 		}
 		if tokenErr == nil && (token != a || token.Wall < 0 || token.Node == "" || !utf8.ValidString(textA)) {
 			t.Fatalf("token %+v, version %+v", token, a)

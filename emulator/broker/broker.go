@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sscli/sscli/internal/admission"
@@ -102,10 +103,10 @@ type Broker struct {
 	lastRoute  *route            // of Publish
 	routeBytes int
 	stats      Stats
-	retained   int    // bytes of retained messages
-	kept       int    // bytes of everything, see budget.go
-	sequence   uint64 // of retained messages
-	sysSubs    int    // subscriptions to $SYS
+	retained   int          // bytes of retained messages
+	kept       atomic.Int64 // bytes of everything, see budget.go; changed also without mu
+	sequence   uint64       // of retained messages
+	sysSubs    int          // subscriptions to $SYS
 	sysTimer   *Timer
 	started    time.Time
 	jobs       []func()  // see later
@@ -142,7 +143,7 @@ func (b *Broker) Lock() { b.mu.Lock() }
 // Stats returns the present figures. It requires the lock.
 func (b *Broker) Stats() Stats {
 	st := b.stats
-	st.Connections, st.Sessions, st.Kept = len(b.clients), len(b.sessions), b.kept
+	st.Connections, st.Sessions, st.Kept = len(b.clients), len(b.sessions), int(b.kept.Load())
 	return st
 }
 

@@ -13,19 +13,19 @@ const (
 )
 
 // charge adds n bytes to the memory in use; n may be negative.
-func (b *Broker) charge(n int) { b.kept += n }
+func (b *Broker) charge(n int) { b.kept.Add(int64(n)) }
 
 // affords reports whether the budget has n more bytes.
-func (b *Broker) affords(n int) bool { return b.kept+n <= b.opts.MaxBytes }
+func (b *Broker) affords(n int) bool { return int(b.kept.Load())+n <= b.opts.MaxBytes }
 
 // Reserve charges bytes that the broker's owner keeps for clients; a negative number gives them
-// back. It returns false, and charges nothing, if the budget does not have them. It requires the
-// lock.
+// back. It returns false, and charges nothing, if the budget does not have them. It does not
+// require the lock.
 func (b *Broker) Reserve(bytes int) bool {
-	if bytes > 0 && !b.affords(bytes) {
+	if kept := b.kept.Add(int64(bytes)); bytes > 0 && kept > int64(b.opts.MaxBytes) {
+		b.kept.Add(-int64(bytes))
 		return false
 	}
-	b.charge(bytes)
 	return true
 }
 

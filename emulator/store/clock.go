@@ -38,7 +38,10 @@ func parseHLC(text []byte) (hlc, bool) {
 	return hlc{wall: int64(wall), counter: counter, node: rest[1:], text: text}, true
 }
 
-// cutDigits reads the decimal digits that a text begins with, at least one.
+// maxDigits is how many digits a number of 64 bits can have.
+const maxDigits = 20
+
+// cutDigits reads the decimal digits that a text begins with, from one to maxDigits.
 func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(text); i++ {
@@ -51,7 +54,7 @@ func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 		}
 		n = 10*n + digit
 	}
-	return n, text[i:], i > 0
+	return n, text[i:], i > 0 && i <= maxDigits
 }
 
 // clock is the store's hybrid logical clock (protocol.md 3.4). The caller has checked how far a

@@ -167,26 +167,37 @@ func unsent(err error) error {
 
 // unanswered returns the error reply to an operation that was sent and got no valid answer, or was
 // refused. A write without an answer has an unknown outcome. Reading the key would not tell the
-// outcome, as another client may have written the same value. waited is the time since it was
-// sent: the timeout, or less if the connection was lost.
+// outcome, as another client may have written the same value. waited is the time since it was sent.
 func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) error {
 	waited = min(max(waited.Round(time.Millisecond), time.Millisecond), b.timeout)
-	if invalid, ok := errors.AsType[*client.AnswerError](err); ok && op.Verb != redis.Get {
-		return &redis.Error{Code: "UNKNOWN", Text: fmt.Sprintf("%s %q: %v; it may have been applied", op.Verb, op.Key, invalid)}
+	lost, isWrite := errors.AsType[*client.LostAnswerError](err)
+	if isWrite {
+		err = lost.Err
 	}
-	if _, ok := errors.AsType[*client.LostAnswerError](err); ok {
-		return redis.Unknown(op, waited)
+	what := fmt.Sprintf("%s %q", op.Verb, op.Key)
+	if _, ok := errors.AsType[*client.LostError](err); ok {
+		what += ": the connection to the broker was lost before an answer came"
+	} else if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
+		what += " got no answer within " + waited.String()
+	} else if isWrite {
+		what += ": " + err.Error()
+	} else {
+		return refusal(err)
 	}
-	if _, ok := errors.AsType[*client.LostError](err); ok || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrClosed) {
-		return fmt.Errorf("%s %q got no answer within %s", op.Verb, op.Key, waited)
+	if isWrite {
+		return redis.Unknown(what)
 	}
-	return refusal(err)
+	return errors.New(what)
 }
 
-// refusal replaces a refusal of the store by an error with its text alone.
+// refusal replaces a refusal of the store by an error with its text alone. Clients may repeat a
+// request that no store received.
 func refusal(err error) error {
 	if refused, ok := errors.AsType[*client.StoreError](err); ok {
 		return errors.New(refused.Text)
+	}
+	if nobody, ok := errors.AsType[*client.NoStoreError](err); ok {
+		return &redis.Error{Code: "LOADING", Text: nobody.Error()}
 	}
 	return err
 }

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// TestPipelineOfAClient sends a pipeline to a slow store with a client that repeats it after three
+// seconds without all replies. The store carries out each command once.
+func TestPipelineOfAClient(t *testing.T) {
+	t.Parallel()
+	const sets = 300
+	store := emulator.Start(t, emulator.Options{Latency: 40 * time.Millisecond})
+	f := start(t, store.Addr().String(), timeout, "")
+	c := redis.NewClient(&redis.Options{Addr: f.address})
+	defer c.Close()
+	replies, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for i := range sets {
+			p.Set(t.Context(), "k"+strconv.Itoa(i), i, 0)
+		}
+		return nil
+	})
+	if err != nil || len(replies) != sets {
+		t.Errorf("%d replies, %v", len(replies), err)
+	}
+	if n := store.State().Requests; n != sets {
+		t.Errorf("the store carried out %d requests for %d SETs", n, sets)
+	}
+}
+
+// pipelined sends commands of words at once.
+func (c *redisClient) pipelined(commands ...string) {
+	c.t.Helper()
+	if _, err := c.Conn.Write([]byte(strings.Join(commands, "\r\n") + "\r\n")); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestIndependentKeys: a reply does not wait for later commands, nor a command for earlier ones on
+// other keys.
+func TestIndependentKeys(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	f := start(t, store.Addr().String(), patience, "")
+	c := f.connect(t)
+	const delay = 10 * time.Second
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Key() == "slow" && r.Verb() == "SET" {
+			return emulator.Action{Delay: delay}
+		}
+		return emulator.Action{}
+	})
+	c.pipelined("SET a 1", "SET slow 1", "SET b 1", "GET slow", "STRLEN b", "PING")
+	c.want("+OK")
+	await(t, store, func(st emulator.State) bool { return st.Keys == 2 && st.Delayed == 1 })
+	if got := store.Keys(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Fatalf("the store has %q", got)
+	}
+	store.FastForward(delay)
+	for _, reply := range []string{"+OK", "+OK", "1", ":1", "+PONG"} {
+		c.want(reply)
+	}
+}
+
+// TestUnknownTogether: writes of a pipeline that get no answer wait for it at the same time.
+func TestUnknownTogether(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	const timeout = 500 * time.Millisecond
+	f := start(t, store.Addr().String(), timeout, "")
+	c := f.connect(t)
+	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
+	var commands []string
+	for i := range 10 {
+		commands = append(commands, fmt.Sprintf("SET k%d v", i))
+	}
+	began := time.Now()
+	c.pipelined(commands...)
+	for i := range commands {
+		c.want(fmt.Sprintf(`-UNKNOWN SET "k%d" got no answer within 500ms; it may have been applied`, i))
+	}
+	if took := time.Since(began); took > 5*timeout {
+		t.Errorf("the replies came after %v", took)
+	}
+}
+
+// TestLargeValues: a pipeline of large values has all replies, in the order of the commands.
+func TestLargeValues(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	f := start(t, store.Addr().String(), patience, "")
+	c := f.connect(t)
+	value := strings.Repeat("x", 1<<20)
+	var keys, commands []string
+	for i := range 40 {
+		keys = append(keys, "k"+strconv.Itoa(i))
+		commands = append(commands, "GET k"+strconv.Itoa(i))
+		c.do("+OK", "SET", keys[i], value+strconv.Itoa(i))
+	}
+	c.pipelined(append(commands, "MGET "+strings.Join(keys, " "))...)
+	all := make([]string, len(keys))
+	for i := range keys {
+		all[i] = value + strconv.Itoa(i)
+		if got, err := c.reply(); err != nil || got != all[i] {
+			t.Fatalf("GET %s: %d bytes, %v", keys[i], len(got), err)
+		}
+	}
+	if got, err := c.reply(); err != nil || got != "["+strings.Join(all, " ")+"]" {
+		t.Errorf("MGET: %d bytes, %v", len(got), err)
+	}
+}

@@ -1,0 +1,63 @@
+package redis
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// What clients make the server keep is charged to one budget: connections, requests that have not
+// come in full, queued commands, names of subscriptions, and replies and messages that have not been
+// read. The charges are estimates.
+const (
+	defaultMemory  = 1 << 30
+	connectionCost = 64 << 10 // of a connection, which covers freeInput and freeOutput
+	freeInput      = 32 << 10
+	freeOutput     = 32 << 10
+	nameCost       = 200 // of a watched key or a subscription, in addition to its name
+	patternCost    = 32  // of each byte of a pattern
+	spanCost       = 40  // of an argument of a request, in addition to its bytes
+	queuedCost     = 100 // of a queued command, in addition to its arguments
+)
+
+var (
+	errMemory     = &Error{Code: "OOM", Text: "the memory for clients is exhausted"}
+	errMaxClients = errors.New("max number of clients reached")
+)
+
+// localBudget returns a budget that no other server shares.
+func localBudget() func(n int) bool {
+	var kept atomic.Int64
+	return func(n int) bool {
+		if kept.Add(int64(n)) > defaultMemory && n > 0 {
+			kept.Add(-int64(n))
+			return false
+		}
+		return true
+	}
+}
+
+// A charge is what one client has charged to the budget for one purpose. Its owner guards it.
+type charge struct {
+	reserve func(n int) bool // charges n more bytes; false: there are not that many
+	bytes   int
+}
+
+// set makes the charge n bytes. If the budget does not have them, the charge stays and set
+// returns false.
+func (ch *charge) set(n int) bool {
+	ok := n == ch.bytes || ch.reserve(n-ch.bytes)
+	if ok {
+		ch.bytes = n
+	}
+	return ok
+}
+
+// chargeInput charges what the client has sent and the server keeps, with a buffer of that size for
+// requests. Clients that have not logged in have a budget of their own.
+func (c *conn) chargeInput(buffer int) bool {
+	n := max(0, buffer+spanCost*cap(c.in.spans)+c.queuedBytes+queuedCost*len(c.queue)+c.nameBytes-freeInput)
+	if !c.authenticated {
+		return c.ticket.Reserve(n)
+	}
+	return c.input.set(n)
+}

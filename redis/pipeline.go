@@ -1,0 +1,160 @@
+package redis
+
+import "sync/atomic"
+
+// A pipeline is the running commands of a client of a remote store. Commands on different keys
+// run at the same time, those on one key in their order. The replies are sent in the order of the
+// commands, each as soon as it is known. The pipeline belongs to the client's goroutine.
+type pipeline struct {
+	tasks       []*task          // the oldest first
+	latest      map[string]*task // by key
+	keys, bytes int              // of tasks
+}
+
+// A task is a command of a pipeline.
+type task struct {
+	keys  []string
+	bytes int           // of the arguments
+	done  chan struct{} // closed when the command has run
+	sent  chan struct{} // closed when its reply and all earlier ones are in the output
+}
+
+// A window is how many keys of one client a remote store may be asked for at the same time. It
+// shrinks with a large value and grows with small ones, as all values are in memory until the client
+// has read them.
+type window struct{ n atomic.Int64 }
+
+const (
+	firstWindow = 16
+	maxWindow   = 256
+)
+
+func newWindow() *window {
+	w := &window{}
+	w.n.Store(firstWindow)
+	return w
+}
+
+// adapt changes the window after a value of that many bytes.
+func (w *window) adapt(size int) {
+	n, most := w.n.Load(), int64(fullOutput/max(size, 1))
+	w.n.Store(max(1, min(n+1, maxWindow, most)))
+}
+
+// runInPipeline starts a command, if the keys are all that it has in common with other commands.
+// Otherwise it waits for the running commands and returns false.
+func (c *conn) runInPipeline(args [][]byte) bool {
+	cmd, unknownSub := c.s.table.lookup(args)
+	size := sizeOf(args)
+	if cmd == nil || cmd.flags&usesStore == 0 || cmd.keys.first == 0 || size > fullOutput ||
+		c.replyOff || c.skip > 0 || c.refusal(cmd, unknownSub, args) != nil {
+		c.awaitPipeline()
+		return false
+	}
+	c.lastCommand.Store(cmd)
+	t := &task{bytes: size, done: make(chan struct{}), sent: make(chan struct{})}
+	for key := range cmd.keysOf(args) {
+		t.keys = append(t.keys, string(key))
+	}
+	p := &c.pipeline
+	for len(p.tasks) > 0 && (p.keys+len(t.keys) > int(c.window.n.Load()) || p.bytes+size > fullOutput || isClosed(p.tasks[0].sent)) {
+		p.awaitFirst()
+	}
+	earlier, turn := p.add(t)
+	c.commit()
+	worker := &conn{s: c.s, nc: c.nc, socket: c.socket, id: c.id, who: c.who, out: c.out, window: c.window, resp3: c.resp3, turn: turn}
+	args = cloneArgs(args, size)
+	c.s.running.Go(func() {
+		for _, e := range earlier {
+			<-e.done
+		}
+		if !c.out.closed.Load() {
+			worker.execute(cmd, args)
+		}
+		close(t.done)
+		worker.awaitTurn()
+		worker.flush()
+		if worker.last {
+			worker.close()
+		}
+		close(t.sent)
+	})
+	c.s.commands.Add(1)
+	return true
+}
+
+// add adds a task. It returns the earlier tasks with one of its keys, and the channel that is
+// closed when it is its turn to reply; nil: it is its turn.
+func (p *pipeline) add(t *task) (earlier []*task, turn chan struct{}) {
+	if n := len(p.tasks); n > 0 {
+		turn = p.tasks[n-1].sent
+	}
+	if p.latest == nil {
+		p.latest = make(map[string]*task)
+	}
+	for _, key := range t.keys {
+		if e := p.latest[key]; e != nil && e != t {
+			earlier = append(earlier, e)
+		}
+		p.latest[key] = t
+	}
+	p.tasks = append(p.tasks, t)
+	p.keys += len(t.keys)
+	p.bytes += t.bytes
+	return earlier, turn
+}
+
+// awaitFirst waits for the oldest task and removes it.
+func (p *pipeline) awaitFirst() {
+	t := p.tasks[0]
+	<-t.sent
+	p.tasks = p.tasks[1:]
+	p.keys -= len(t.keys)
+	p.bytes -= t.bytes
+	for _, key := range t.keys {
+		if p.latest[key] == t {
+			delete(p.latest, key)
+		}
+	}
+}
+
+// awaitPipeline waits until the replies of all running commands are in the output.
+func (c *conn) awaitPipeline() {
+	for len(c.pipeline.tasks) > 0 {
+		c.pipeline.awaitFirst()
+	}
+}
+
+// awaitTurn waits until the replies of the earlier commands are in the output.
+func (c *conn) awaitTurn() {
+	if c.turn != nil {
+		<-c.turn
+		c.turn = nil
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+func sizeOf(args [][]byte) (size int) {
+	for _, a := range args {
+		size += len(a)
+	}
+	return size
+}
+
+// cloneArgs copies arguments of that many bytes, whose buffer is reused.
+func cloneArgs(args [][]byte, size int) [][]byte {
+	joined, copied := make([]byte, 0, size), make([][]byte, len(args))
+	for i, a := range args {
+		joined = append(joined, a...)
+		copied[i] = joined[len(joined)-len(a) : len(joined) : len(joined)]
+	}
+	return copied
+}
