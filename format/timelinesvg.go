@@ -97,8 +97,11 @@ func (p *picture) mark(char rune, from, to float64, y int, color string) {
 		p.printf(`<path d="M%.1f %dv%d" stroke="%s" stroke-width="3"/>`, from, bar-3, svgBar+6, color)
 	case '░':
 		p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="url(#gap)" fill-opacity="0.6"/>`, from, y, width, svgRow)
+	case '╳':
+		p.printf(`<path d="M%.1f %dl10 10m-10 0l10 -10" stroke="#d1242f" stroke-width="2.5"/>`, from-5, y+svgText-9)
 	case '▲', '△':
-		p.printf(`<text x="%.1f" y="%d" text-anchor="middle">%c</text>`, from, y+svgText, char)
+		fill := map[rune]string{'▲': "#1f2328", '△': "none"}[char]
+		p.printf(`<path d="M%.1f %dl5 9h-10z" fill="%s" stroke="#1f2328"/>`, from, y+svgText-9, fill)
 	default:
 		p.printf(`<text x="%.1f" y="%d" text-anchor="middle" fill="#d1242f" font-weight="700">%c</text>`, from, y+svgText, char)
 	}
