@@ -61,7 +61,7 @@ type (
 	// broker accepts. Its fields are Size and Max, in bytes.
 	TooLargeError = mqtt.TooLargeError
 
-	// A MalformedError means that the broker sent what is not MQTT 5.
+	// A MalformedError means that the broker sent bytes that are not valid MQTT 5.
 	MalformedError = mqtt.MalformedError
 
 	// A ClientCertificateError means that the broker asked for a client certificate and
@@ -76,11 +76,11 @@ type (
 	UpgradeError = mqtt.UpgradeError
 )
 
-// The stages of making a connection, in their order.
+// The stages of making a connection, in order.
 const (
 	StageLookup    = mqtt.StageLookup
 	StageTCP       = mqtt.StageTCP
-	StageProxy     = mqtt.StageProxy // in place of both
+	StageProxy     = mqtt.StageProxy // replaces StageLookup and StageTCP when a proxy is used
 	StageTLS       = mqtt.StageTLS
 	StageWebSocket = mqtt.StageWebSocket
 	StageConnect   = mqtt.StageConnect
@@ -106,7 +106,7 @@ const (
 	ErrorSyntax             = wire.ErrorSyntax             // the request was not understood
 	ErrorNotAuthorized      = wire.ErrorNotAuthorized      // the broker's rules forbid access to the key
 	ErrorUnknownCommand     = wire.ErrorUnknownCommand     // the store does not know the verb
-	ErrorWrongArguments     = wire.ErrorWrongArguments     // the verb takes another number of arguments
+	ErrorWrongArguments     = wire.ErrorWrongArguments     // wrong number of arguments for the verb
 	ErrorMissingTimestamp   = wire.ErrorMissingTimestamp   // the request had no timestamp
 	ErrorMalformedTimestamp = wire.ErrorMalformedTimestamp // the store cannot read the timestamp or the token
 	ErrorEmptyKey           = wire.ErrorEmptyKey           // the key is empty

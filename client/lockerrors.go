@@ -45,8 +45,8 @@ const (
 type LockLostError struct {
 	Name   string
 	Loss   Loss
-	Holder []byte // the new holder, with LossTaken; nil if not known
-	Lease  Lease  // the last
+	Holder []byte // the new holder if Loss is LossTaken; nil if not known
+	Lease  Lease  // the last lease
 	Err    error  // why the last renewal did not succeed; nil if it did
 }
 

@@ -12,7 +12,7 @@ import (
 // in the order of the calls of Send and Queue.
 type Pipeline struct {
 	s          *Session
-	limit      int    // of the requests in flight
+	limit      int    // maximum number of requests in flight
 	onWait     func() // nil = none
 	beforeWait func() // flushes, and calls onWait
 	onEnd      func(*request)
@@ -21,9 +21,9 @@ type Pipeline struct {
 
 	mu      sync.Mutex
 	busy    map[string]*InFlight              // by key
-	spare   []*request                        // for the next requests; onAck is set, and nothing else
-	freed   chan struct{}                     // closed when a request ends; nil = nobody waits for that
-	watched map[<-chan struct{}](func() bool) // the contexts of requests by Done, with what stops the AfterFunc
+	spare   []*request                        // for reuse; only onAck is set
+	freed   chan struct{}                     // closed when a request ends; nil = nobody waits
+	watched map[<-chan struct{}](func() bool) // stops a context's AfterFunc, by its Done channel
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
@@ -118,7 +118,7 @@ func (p *Pipeline) ended(r *request) {
 // room at the broker, or for a new connection. Call OnWait before the first request.
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
 
-// Flush sends what Queue has left. It does not wait.
+// Flush sends the requests that Queue has not sent yet. It does not wait.
 func (p *Pipeline) Flush() {
 	if conn := p.s.alive(); conn != nil {
 		conn.Flush()
@@ -183,7 +183,7 @@ func (p *Pipeline) endWith(ctx context.Context) {
 	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
 }
 
-// free ends the reservation of a key and wakes whoever waits for it. It requires p.mu.
+// free ends the reservation of a key and wakes the goroutines that wait for it. It requires p.mu.
 func (p *Pipeline) free(key string, f *InFlight) {
 	delete(p.busy, key)
 	f.over.Store(true)

@@ -20,7 +20,7 @@ type receiver struct {
 
 	// State of the current read.
 	at       time.Time // when its first message was handled; zero = none yet
-	info     ReplyInfo // of the reply that is being read
+	info     ReplyInfo // about the reply that is being decoded
 	seen     Version   // the greatest version of a reply that the clock must pass; zero = none
 	answered []*request
 	notified []*Watch
@@ -66,8 +66,8 @@ func (r *receiver) reply(m *mqtt.Publication) {
 	r.answered = append(r.answered, request)
 }
 
-// isNear reports whether a version is so near that the clock may follow it. A version too far
-// ahead leaves the clock alone; the result warns of it.
+// isNear reports whether a version is near enough for the clock to follow it. A version too far
+// ahead does not move the clock; the result carries a warning instead.
 func isNear(v Version, now time.Time) bool {
 	wall := now.UnixMilli()
 	return v.Wall <= wall || uint64(v.Wall)-uint64(wall) <= uint64(wire.MaxDrift.Milliseconds())

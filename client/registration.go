@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// A registration is what a watcher knows of one key on the present connection, and what its
-// watches need.
+// A registration is the state of one watched key on the current connection: whether the
+// store sends its notifications, and which requests its watches still need.
 type registration struct {
 	key      string
 	watches  []*Watch
@@ -18,17 +18,17 @@ type registration struct {
 	renew    bool // register again, for an audit
 	readers  []*Watch
 	auditors []*Watch
-	request  *keyRequest   // in flight; at most one, so that their order is certain
+	request  *keyRequest   // in flight; at most one, so that requests keep their order
 	queued   bool          // in watcher.queue
 	stopped  []func(error) // called when the key is no longer registered
 }
 
-// regState is what is known of a registration at the store.
+// regState says whether the key is registered at the store, as far as the watcher knows.
 type regState int
 
 const (
 	regNone    regState = iota
-	regUnknown          // KEYNOTIFY was sent and got no good answer
+	regUnknown          // KEYNOTIFY was sent but not confirmed
 	regConfirmed
 )
 
@@ -50,10 +50,9 @@ const (
 	opUnregister              // KEYNOTIFY STOP
 )
 
-// next returns the next request for the key: first KEYNOTIFY, then a GET for all that want
-// one by then, and STOP when nobody watches the key any more; nil if there is nothing to
-// do. A GET does not serve a watch that comes after it: what happened in between would be
-// lost.
+// next returns the next request for the key, or nil if there is nothing to do: first KEYNOTIFY,
+// then one GET for all watches that need one by then, and STOP once nobody watches the key. A
+// watch that is added after a GET needs its own GET, or it would miss the changes in between.
 func (g *registration) next() *keyRequest {
 	switch {
 	case len(g.watches) == 0 && g.state == regNone:
@@ -71,7 +70,7 @@ func (g *registration) next() *keyRequest {
 	return nil
 }
 
-// remove removes a watch from the key. It reports whether an audit of the key was due to it.
+// remove removes a watch from the key. It reports whether the watch was waiting for an audit of it.
 func (g *registration) remove(w *Watch) (audited bool) {
 	is := func(other *Watch) bool { return other == w }
 	audited = slices.ContainsFunc(g.auditors, is)
@@ -101,8 +100,8 @@ func (g *registration) notifyStopped(err error) {
 	}
 }
 
-// isKeyError reports whether trying again with another connection would only repeat the
-// error, for this key.
+// isKeyError reports whether a retry for this key on another connection would fail with the
+// same error.
 func isKeyError(err error) bool {
 	return isA[*AnswerError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || IsPermanent(err)
 }
@@ -132,7 +131,7 @@ func (v *watcher) dispatch() {
 		v.queue = v.queue[1:]
 		g.queued = false
 		if g.request != nil || v.conn == nil && len(g.watches) > 0 {
-			continue // the answer, or the next connection, brings it back
+			continue // the answer or the next connection enqueues it again
 		}
 		if q := g.next(); q != nil {
 			g.request = q
@@ -203,9 +202,9 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 	v.enqueue(g)
 }
 
-// refused handles a request that got no good answer. An error of the key ends the key in its
-// watches, and nothing else. Any other error ends the joins and audits that the request
-// belongs to; a watch that has to come back needs another connection.
+// refused handles a request that failed. A key error removes the key from its watches, and ends
+// a watch that is still joining or has no other key. Any other error fails the joins and audits
+// that the request belongs to; a watch that must recover gets a new connection.
 func (v *watcher) refused(q *keyRequest, err error) {
 	g := q.of
 	if q.op == opRegister && g.state == regNone && !isA[*NoStoreError](err) {
@@ -265,7 +264,7 @@ func (v *watcher) countRead(w *Watch) {
 	v.attempt = 0
 }
 
-// startAudit starts an audit of a watch, or reports why there cannot be one.
+// startAudit starts an audit of a watch, or reports why it cannot start.
 func (v *watcher) startAudit(w *Watch) {
 	if _, ok := v.watches[w]; !ok {
 		return
@@ -285,7 +284,7 @@ func (v *watcher) startAudit(w *Watch) {
 	}
 }
 
-// countAudited counts a key of a watch that was audited; err is why it could not be.
+// countAudited counts an audited key of a watch; err is why the audit of the key failed, or nil.
 func (v *watcher) countAudited(w *Watch, err error) {
 	if w.auditErr == nil {
 		w.auditErr = err

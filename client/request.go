@@ -27,11 +27,11 @@ type request struct {
 	// Guarded by Session.mu.
 	conn          *mqtt.Conn // nil until the connection is made
 	expires       time.Time
-	waiting       bool      // for room on the connection
-	copies        int       // sent and not acknowledged
+	waiting       bool      // waits for room on the connection
+	copies        int       // copies sent and not acknowledged
 	accepted      bool      // the broker has passed a copy on
 	noSubscribers time.Time // time of the first PUBACK that said so; zero = none
-	forgotten     bool      // no longer outstanding, and no PUBACK is to come
+	forgotten     bool      // no longer outstanding, and no PUBACK is expected
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then calls end.
@@ -42,7 +42,7 @@ type request struct {
 	onEnd  func(*request) // called by end, must not block, may reuse the request; nil = none
 	onWait func()         // called before a wait for room; nil = none
 
-	// Of a request of a Pipeline, which ends with ctx.
+	// Set for a request of a Pipeline. The request ends when ctx ends.
 	ctx      context.Context
 	inFlight *InFlight
 }
@@ -52,10 +52,10 @@ type request struct {
 //   - nothing was sent: *[InvalidError], *[TooLargeError], *[DialError], [ErrClosed], or
 //     the end of ctx
 //   - the broker refused the request: *[ReasonError]
-//   - nobody got the request: *[NoStoreError], after a second in which it was sent again
-//   - the store, or what speaks for it, answered: *[StoreError], *[StatusError], or an
-//     *[AnswerError] if the answer to a read makes no sense
-//   - no answer came to a write, or none that makes sense, so its outcome is unknown:
+//   - no store received the request: *[NoStoreError], after a second of retries
+//   - the store, or a service in its place, answered with an error: *[StoreError],
+//     *[StatusError], or an *[AnswerError] if the answer to a read is malformed
+//   - a write got no answer, or a malformed one, so its outcome is unknown:
 //     *[LostAnswerError]
 //   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
@@ -170,8 +170,8 @@ func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message
 	return conn.Publish(ctx, m, r.onAck)
 }
 
-// stamp takes the request's timestamp from the clock, unless the command has one, and notes the
-// time.
+// stamp takes the request's timestamp from the clock, unless the command has one, and records
+// the time of sending.
 func (r *request) stamp() error {
 	r.sent = time.Now()
 	if given := r.command.timestamp; given != nil {
@@ -280,7 +280,7 @@ func (r *request) handleNoSubscribers() {
 	}
 }
 
-// retry sends another copy of a request that nobody has got.
+// retry sends another copy of a request that no store has received.
 func (r *request) retry() {
 	if !r.s.hold() {
 		return
@@ -321,7 +321,7 @@ func (r *request) sendCopy(ctx context.Context, conn *mqtt.Conn) error {
 	return err
 }
 
-// hasNoSubscribers reports whether nobody has got the request: the broker has discarded
+// hasNoSubscribers reports whether no store has received the request: the broker has discarded
 // every copy.
 func (r *request) hasNoSubscribers() bool {
 	r.s.mu.Lock()
@@ -361,8 +361,8 @@ func (r *request) end() {
 	}
 }
 
-// endOverdue ends the requests that are alone and whose time is over. They all have the same
-// timeout, so a later one is due later.
+// endOverdue ends the requests that are alone and have timed out. They all have the same
+// timeout, so they time out in the order in which they were sent.
 func (s *Session) endOverdue() {
 	now := time.Now()
 	isOverdue := func(r *request) bool { return r.alone && !now.Before(r.sent.Add(r.timeout)) }

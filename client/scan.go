@@ -72,7 +72,7 @@ func (s *Session) ScanFrom(ctx context.Context, pattern string, token []byte) it
 		for {
 			page, err := typed[ScanResult](s.Do(ctx, Scan(pattern, token)))
 			if err == nil && token != nil && bytes.Equal(page.Next, token) {
-				// Such a scan would never end.
+				// Continuing would read the same page forever.
 				err = &AnswerError{errors.New("SCAN returned the same token that the request had")}
 			}
 			if err != nil {

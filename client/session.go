@@ -35,9 +35,9 @@ type Session struct {
 	conn             *mqtt.Conn
 	refused          error     // why the session must not connect again
 	abandonedConnect time.Time // time of the last abandoned CONNECT, which may still take us over
-	tried            []byte    // the password or token that the broker last granted or refused
+	tried            []byte    // the password or token that the broker last accepted or refused
 	outstanding      idtable.Table[uint64, *request]
-	draft            mqtt.Message        // whose memory the next request may use
+	draft            mqtt.Message        // its memory is reused by the next request
 	deadlineTimer    *time.Timer         // for the requests that are alone; nil = there may be none
 	connSeq          uint64              // number of the newest connection
 	notify           bool                // the next connection subscribes to notifications
@@ -101,7 +101,7 @@ func (s *Session) Err() error {
 	return s.conn.Err()
 }
 
-// Down returns a channel that is closed when the present connection ends.
+// Down returns a channel that is closed when the current connection ends.
 func (s *Session) Down() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,9 +234,9 @@ func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn,
 	return conn, nil
 }
 
-// adopt makes conn the connection of the session; false if the session was closed
-// meanwhile. notified says whether conn has the notify filter, secret is the password or
-// token it logged in with.
+// adopt makes conn the connection of the session. It returns false if the session was closed
+// meanwhile. notified says whether conn has subscribed to notifications; secret is the password
+// or token that it logged in with.
 func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

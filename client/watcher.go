@@ -17,9 +17,9 @@ import (
 // goroutine, run, makes all changes. Others ask it with post, and wait no longer than their
 // own contexts. It never waits for the network, so no watch waits for another's request.
 //
-// It does not plan sequences. For each key it knows the present state and what its watches
-// need (a registration), and sends the next request that brings these together; see
-// registration.next. A lost connection clears the states, and the rest follows.
+// It plans no sequences of requests. A registration holds the current state of a key and what
+// the key's watches need, and registration.next returns the next request toward that. A lost
+// connection resets all states, so every key is then registered and read again.
 type watcher struct {
 	s    *Session
 	wake chan struct{} // the inbox is not empty; capacity 1
@@ -30,9 +30,9 @@ type watcher struct {
 
 	// Owned by run.
 	watches  map[*Watch]struct{}
-	keys     map[string]*registration // by key: those that are watched, or have to be unregistered
+	keys     map[string]*registration // by key: the keys that are watched or must be unregistered
 	queue    []*registration          // registrations that may have a next request
-	conn     *mqtt.Conn               // with the notify filter; nil while there is none
+	conn     *mqtt.Conn               // subscribed to notifications; nil while there is none
 	connSeq  uint64                   // of conn
 	requests chan *keyRequest         // to be sent on conn
 	inFlight int
@@ -100,7 +100,7 @@ func (v *watcher) posted() []func() {
 // join adds a watch. When all of its keys have been read, w.joined gets the outcome.
 func (v *watcher) join(w *Watch) {
 	if v.conn != nil && v.conn.Err() != nil {
-		v.lost(v.conn) // before the new watch is added, which did not lose it
+		v.lost(v.conn) // before the new watch is added, so that it is not part of the outage
 	}
 	v.watches[w] = struct{}{}
 	w.unread = len(w.names)
@@ -142,8 +142,8 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 	v.fail(w, cause)
 }
 
-// leave removes a watch, if it is still there. done, which may be nil, is called when its
-// keys that nobody else watches are no longer registered; its error is why that is unknown.
+// leave removes a watch, if it is still there. done, which may be nil, is called once the keys
+// that no other watch needs are unregistered. Its error says why that is uncertain.
 func (v *watcher) leave(w *Watch, done func(error)) {
 	v.remove(w)
 	if done == nil {
@@ -353,8 +353,8 @@ func (v *watcher) giveUpIn(w *Watch, d time.Duration) {
 	w.giveUp = timer
 }
 
-// closeUseless closes a connection that lives, but on which the store does not answer or
-// refuses for the moment.
+// closeUseless closes a working connection on which the store does not answer requests, or
+// refuses them with an error that may be temporary.
 func (v *watcher) closeUseless(err error) {
 	if v.useless != nil {
 		return

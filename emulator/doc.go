@@ -34,10 +34,10 @@
 //
 // # Support matrix
 //
-// What the store does, how that is known, and the option that changes it.
-// "documented" is the published protocol, "SDKs" what Microsoft's SDKs do or test
-// against a real broker (they win where the two differ), "assumed" our guess where
-// nothing was found.
+// Each row says what the store does, how we know it, and which option changes it.
+// "documented" is the published protocol; "SDKs" is what Microsoft's SDKs do or test
+// against a real broker, which wins where the two differ; "assumed" is our guess where
+// we found nothing.
 //
 // Requests:
 //
@@ -143,14 +143,14 @@
 //	wildcards in a response topic: DISCONNECT 0x82        MQTT 5
 //	CONNACK, PUBACK, DISCONNECT with other reasons        –           Server.RefuseConnect, Action
 //
-// A store that is attached to another broker ([Attach]) differs in what a client
-// cannot know or do:
+// A store that is attached to another broker ([Attach]) is a client of that broker. It differs
+// in what a client cannot know or do:
 //
-//	whose request it is: `__srcId`, else the response topic; no answer if they differ
-//	whoever names another client in both can end its KEYNOTIFY, or use its rules
+//	the sender of a request: `__srcId`, else the response topic; no answer if they differ
+//	a client that names another one in both can end its KEYNOTIFY, or act under its rules
 //	registrations outlive the connection of the client
 //	a forbidden response topic gets no answer, and no DISCONNECT
-//	notifications want a subscription, replies and they are ordinary messages
-//	what was under way when the store's own connection broke is lost
+//	clients must subscribe to notifications; replies and notifications are ordinary messages
+//	requests and replies in flight when the store's own connection breaks are lost
 //	requests reach every subscriber of the request topic
 package emulator

@@ -130,7 +130,7 @@ func quoteGlob(text string) string {
 	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(text)
 }
 
-// rules are all rules of a server; with none everything is allowed.
+// rules are all rules of a server. Without rules everything is allowed.
 type rules []Rule
 
 func (rs rules) allowKey(clientID, username, key string, write bool) bool {

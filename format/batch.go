@@ -40,7 +40,8 @@ func (s BatchSummary) rate() int64 { return perSecond(s.lines(), s.Elapsed) }
 
 func (s BatchSummary) fields(o *objectWriter) { s.write(o, "batch", "no") }
 
-// write writes the fields. The caller names the op and the count of lines with a no.
+// write writes the fields. op is the value of the field op; no is the name of the field that
+// counts the lines whose result is a "no".
 func (s BatchSummary) write(o *objectWriter, op, no string) {
 	ahead := make(list, len(s.Ahead))
 	for i, r := range s.Ahead {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A Version is a reading of a hybrid logical clock. Nil means none. A Version that has a
-// method IsZero which returns true also means none, because it is easy to pass the zero value of
-// a struct instead of nil.
+// A Version is a reading of a hybrid logical clock. Nil means no version. A Version whose IsZero
+// method returns true also means no version, because it is easy to pass the zero value of a struct
+// instead of nil.
 type Version interface {
 	String() string  // as received from the store
 	Time() time.Time // the wall clock, in UTC
@@ -24,7 +24,7 @@ func none(v Version) bool {
 	return ok && z.IsZero()
 }
 
-// versionField returns v as a leaf of the tree, nil for none.
+// versionField returns v, or an untyped nil if there is no version.
 func versionField(v Version) any {
 	if none(v) {
 		return nil

@@ -43,7 +43,7 @@ type Local interface {
 	Check(who *Caller, ops []Op) error    // the first reason why Do would refuse an operation
 	Prefetch(keys [][]byte)               // hints that the keys are about to be used
 	KeyAt(i int) []byte                   // the i-th of Stats.Keys
-	Stats() Stats                         // must be cheap
+	Stats() Stats                         // called often, so it must be cheap
 	MayRead(who *Caller, key []byte) bool // whether the caller may read a key
 	MayAll(who *Caller) bool              // whether the caller may use all keys; the Local need not be locked
 }

@@ -152,8 +152,8 @@ func (c *Conn) handleConnack(p *packets.Connack) error {
 	return nil
 }
 
-// setLimits applies the limits of CONNACK, also to an early message, which was sent before
-// they were known.
+// setLimits applies the limits from CONNACK. An early message was sent before the limits were
+// known; if it is too large, it fails with a *TooLargeError.
 func (c *Conn) setLimits(limits Limits) {
 	// Subscriptions share the packet identifiers with publishes.
 	const forSubscriptions = 100

@@ -101,7 +101,7 @@ type Stage string
 const (
 	StageLookup    Stage = "look up"
 	StageTCP       Stage = "connect to"
-	StageProxy     Stage = "connect by proxy to" // in place of both
+	StageProxy     Stage = "connect by proxy to" // replaces StageLookup and StageTCP when a proxy is used
 	StageTLS       Stage = "TLS handshake with"
 	StageWebSocket Stage = "WebSocket upgrade at"
 	StageConnect   Stage = "MQTT CONNECT to"

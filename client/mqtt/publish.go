@@ -249,8 +249,8 @@ func decodePublish(flags byte, body []byte) (Publication, error) {
 	return p, nil
 }
 
-// Properties iterates over the names and values of the user properties, in the order of the
-// wire.
+// Properties iterates over the names and values of the user properties, in the order in which
+// the broker sent them.
 func (p *Publication) Properties() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		f := fields{body: p.properties}

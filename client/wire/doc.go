@@ -15,7 +15,7 @@
 // package.
 //
 // Encoders append to a slice. Decoders take a whole message, and check every announced
-// length against the bytes that are there before they allocate memory. No input makes them
-// panic. Decoded values alias the message: to change or reuse the message changes them
-// too.
+// length against the remaining bytes before they allocate memory. No input makes them panic.
+// Decoded values alias the message, so they are valid only until the message is changed or
+// reused.
 package wire

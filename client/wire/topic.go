@@ -39,8 +39,8 @@ func ResponseTopic(clientID string) string {
 	return "clients/" + hexUpper(clientID) + "/statestore/v1/" + storeID + "/command/invoke/response"
 }
 
-// isTopicLabel follows the SDKs: printable ASCII without the characters that have a
-// meaning in topics and topic patterns.
+// isTopicLabel reports whether s can be a topic level, by the rule of the SDKs: printable ASCII
+// without the special characters of topics and topic patterns.
 func isTopicLabel(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte(`"+#{}/`, c) >= 0 {

@@ -15,7 +15,7 @@ type Client struct {
 	// ID, Username and Version are fixed when the client is connected, except for the user
 	// name, which an AUTH may change.
 	ID       string
-	Username string // that the login proved, see [Verdict]; empty: none
+	Username string // as verified by the login, see [Verdict]; empty: none
 	Version  byte   // of MQTT: 5, or 4 for 3.1.1
 
 	// Value is for the broker's owner.
@@ -38,13 +38,13 @@ type Client struct {
 
 	// The outbox, see outbox.go.
 	out        []byte // packets to be sent
-	waiting    int    // packets in out
+	waiting    int    // number of packets in out
 	connack    int    // how much of out is a CONNACK
-	writing    []byte // bytes taken from out; nil: nobody writes
+	writing    []byte // bytes taken from out; nil: nothing is being written
 	unwritten  []byte // the rest of writing
 	queued     int    // bytes of out and writing
-	charged    int    // their memory, see budget.go
-	busy       bool   // a goroutine writes
+	charged    int    // memory charged for queued, see budget.go
+	busy       bool   // a goroutine is writing
 	writerTurn bool   // that goroutine is writeLoop
 	dirty      bool   // in Broker.dirty
 	wake       sync.Cond
@@ -65,9 +65,9 @@ type Client struct {
 	maxPacket   int // the client's Maximum Packet Size; 0: none
 	aliasMax    uint16
 	nextAlias   uint16
-	aliases     map[string]uint16 // Topic Aliases of the broker
-	aliasTopics []string          // by alias
-	topics      map[uint16][]byte // by Topic Alias of the client
+	aliases     map[string]uint16 // the broker's Topic Aliases, by topic
+	aliasTopics []string          // the broker's topics, by Topic Alias
+	topics      map[uint16][]byte // the client's topics, by Topic Alias
 
 	// Other charges, see budget.go.
 	buffered int // memory of reads
@@ -75,7 +75,7 @@ type Client struct {
 	reserved int // the same before the login, of the ticket
 	aliased  int // topics of both sides' aliases
 
-	publish Publish // the one being handled
+	publish Publish // the message that is being handled
 }
 
 // Connected reports whether the client has a session and can be sent messages.

@@ -24,14 +24,14 @@ type Publish struct {
 	cache propertyCache
 }
 
-// User returns the User Properties in their order.
+// User iterates over the names and values of the User Properties, in packet order.
 func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		if !p.props.seen.has(propUser) {
 			return
 		}
 		for rest := p.props.raw[p.props.values[propUser].from-1:]; len(rest) > 0; {
-			if rest[0] != propUser { // they may come between others
+			if rest[0] != propUser { // User Properties may come between others
 				size, _ := checkProperty(rest)
 				rest = rest[size:]
 				continue
@@ -46,7 +46,7 @@ func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// decode reads a PUBLISH into p, whose memory is used again. Without a topic there is a Topic
+// decode reads a PUBLISH into p and reuses the memory of p. A PUBLISH without a topic has a Topic
 // Alias. valid is a topic that need not be checked.
 func (p *Publish) decode(version, first byte, body []byte, valid string) *Error {
 	d := decoder{body: body}
@@ -196,16 +196,17 @@ func (c *Client) accept(p *Publish) byte {
 	return b.fanOut(m, r, c.session, true).code()
 }
 
-// A Message is published by the broker's owner. Its bytes may be changed once it was sent.
+// A Message is a message that the broker's owner publishes. Its bytes may be changed after it was
+// sent.
 type Message struct {
 	QoS        byte
 	Properties []byte // see [AppendContentType], [AppendCorrelation] and [AppendUser]
 	Payload    []byte
 }
 
-// Publish sends a message to everybody who is subscribed to its topic. It requires the lock.
+// Publish sends a message to all subscribers of its topic. It requires the lock.
 func (b *Broker) Publish(topic []byte, m Message) Delivered {
-	r := b.lastRoute // successive replies mostly have the same topic
+	r := b.lastRoute // successive replies usually have the same topic
 	if r == nil || r.topic != string(topic) || r.generation != b.generation {
 		if !validTopic(topic) {
 			return Delivered{}

@@ -19,8 +19,8 @@ const (
 	// in bytes. It has room for a CONNECT with a large will.
 	maxBeforeLogin = 1 << 20
 
-	// A buffer for reads begins with firstBuffer bytes. It exceeds readBuffer only for a packet
-	// that is larger.
+	// A read buffer starts with firstBuffer bytes. It exceeds readBuffer only for a packet that is
+	// larger than readBuffer.
 	firstBuffer = 4 << 10
 	readBuffer  = 64 << 10
 )
@@ -51,7 +51,7 @@ func (b *Broker) serveConn(nc net.Conn, path string) {
 	b.running.Go(c.readLoop)
 }
 
-// evict closes a connection without a login, to make room for another one.
+// evict closes a connection that has not logged in, to make room for another one.
 func (c *Client) evict() {
 	c.b.Lock()
 	defer c.b.Unlock()
@@ -79,18 +79,19 @@ func (c *Client) readLoop() {
 	c.dischargeAll()
 	c.ticket.Leave()
 	b.changed = true
-	// An error would only repeat that the connection is gone.
+	// An error would only say that the connection is gone, which is known.
 	_ = c.raw.Close()
 }
 
-// readPackets returns an error if the connection was lost, and nil if the broker ends it.
+// readPackets handles packets until the connection ends. It returns an error if the connection was
+// lost, and nil if the broker ends it.
 func (c *Client) readPackets() error {
 	var from io.Reader = c.nc
 	if c.fast != nil {
 		from = c.fast
 	}
 	buf := make([]byte, firstBuffer)
-	filled := 0      // how much of buf was read and is not handled
+	filled := 0      // how many bytes of buf were read but not handled
 	answered := true // something was sent since the last read
 	for {
 		if !answered && c.fast != nil {
@@ -145,7 +146,7 @@ func (c *Client) readDeadline(d time.Duration) {
 	_ = c.nc.SetReadDeadline(t)
 }
 
-// readTimedOut reports whether the connection goes on after a read took longer than its limit.
+// readTimedOut reports whether the connection stays open after a read timed out.
 // A client may be silent for one and a half times its Keep Alive [MQTT-3.1.2-22].
 func (c *Client) readTimedOut() bool {
 	c.b.Lock()

@@ -100,7 +100,7 @@ func (s *Store) checkTimestamp(c *call, write, required bool) string {
 	return ""
 }
 
-// ahead reports whether a reading is more than a minute ahead of the store.
+// ahead reports whether a timestamp or token is more than a minute ahead of the store's clock.
 func (s *Store) ahead(v hlc) bool {
 	return v.wall > s.millis+wire.MaxDrift.Milliseconds()
 }

@@ -49,19 +49,19 @@ func (s Set) has(c byte) bool { return s[c/64]>>(c%64)&1 == 1 }
 
 // A Pattern is a sequence of elements, each of which matches one byte, with stars between
 // them, each of which matches any bytes. The zero Pattern matches the empty text. A Pattern
-// may be used by several goroutines at once when it is no longer added to.
+// is safe for concurrent use once nothing more is appended to it.
 //
-// State i means that the elements before the i-th have matched. A star keeps its state
-// whatever comes.
+// State i means that the elements before the i-th have matched. A star before element i keeps
+// state i, whatever byte follows.
 type Pattern struct {
 	elements int
-	prefix   []byte // what every matching text begins with
+	prefix   []byte // every matching text begins with it
 	open     bool   // the prefix has ended: a star or a set of several bytes came
 
 	stars []uint64 // bit i: a star stands before element i
 
-	// Bytes that no element has named share a row: row[c] is the index of the row of byte
-	// c, and bit i of a row is set if element i matches the byte.
+	// rows[row[c]] is the row of byte c: bit i is set if element i matches c. Bytes that no
+	// element has named share a row.
 	row    [256]uint8
 	rows   [][]uint64
 	shared []int // how many bytes share each row

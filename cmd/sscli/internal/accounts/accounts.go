@@ -188,10 +188,10 @@ func (acc *Accounts) write(now time.Time) error {
 	return atomicfile.Write(acc.out, []byte(token+"\n"), 0o600)
 }
 
-// File returns the name of the file with a token; empty: there is none.
+// File returns the name of the file that holds the token, or an empty string if there is none.
 func (acc *Accounts) File() string { return acc.out }
 
-// Close ends the replacement of the token.
+// Close stops replacing the token, and removes the temporary directory, if there is one.
 func (acc *Accounts) Close() error {
 	acc.cancel()
 	acc.renewal.Wait()

@@ -53,13 +53,13 @@ import (
 // Note, Inform and Say, which print whole lines.
 type App struct {
 	Commands []Command               // the command table
-	Topics   func() []*cobra.Command // makes the help topics, which are pages of help that are not about a command
-	Build    format.Build            // what the linker has set; empty in a plain build
+	Topics   func() []*cobra.Command // makes the help topics: pages of help that are not about a command
+	Build    format.Build            // set by the linker; empty in a plain build
 
 	Stdin          io.Reader
 	Stdout, Stderr *os.File
 	Env            func(string) (string, bool) // as os.LookupEnv
-	Signals        *signals.Signals            // nil: none are caught
+	Signals        *signals.Signals            // nil: no signals are caught
 
 	// Configure fills in what follows.
 
@@ -73,8 +73,8 @@ type App struct {
 
 	Streaming bool   // the command reads standard input itself, so the user cannot answer a question there
 	Line      int    // number of the line of a batch that errors are about; 0 = none
-	Shell     Shell  // what the line of a shell shares with others; nil on a command line
-	Refused   string // the first connection flag on the line of a shell, which cannot have one; empty = none
+	Shell     Shell  // what the lines of a shell share; nil outside a shell
+	Refused   string // the first connection flag on a shell line, where none is allowed; empty = none
 
 	confirmed  bool   // ConfirmAll was answered with yes
 	declined   bool   // ConfirmAll was answered with no

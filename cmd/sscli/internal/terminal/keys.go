@@ -44,7 +44,8 @@ func (k *Keys) Restore() error {
 	})
 }
 
-// control calls f with the descriptor. It does not use Fd, after which a read could not be ended.
+// control calls f with the file descriptor. It avoids File.Fd, after which deadlines may
+// not work, so that Interrupt could not end a read.
 func (k *Keys) control(f func(fd int) error) error {
 	conn, err := k.tty.SyscallConn()
 	if err != nil {

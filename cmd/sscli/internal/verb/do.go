@@ -76,7 +76,8 @@ func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 	return way.doMany(ctx, limited, a, s.Pipeline(manyInFlight), req)
 }
 
-// A transport carries the requests of a command: over a session, or over a connection for each.
+// A transport carries the requests of a command, over one session or over a connection for each
+// request.
 type transport struct {
 	send     sender
 	readBack ReadBack
@@ -171,7 +172,7 @@ func (t transport) finish(ctx context.Context, a *app.App, req Request, i int, r
 }
 
 // Present turns the reply to the i-th command of a request into a result, and prints the warnings
-// and notes of the reply. Together with a result the error is nil or [fault.ErrNo].
+// and notes of the reply. If it returns a result, the error is nil or [fault.ErrNo].
 func Present(a *app.App, req *Request, i int, reply client.Result, err error) (format.Result, error) {
 	if err != nil {
 		return nil, fault.Describe(req.Commands[i], err)

@@ -23,7 +23,7 @@ import (
 // A Verb is a command that sends requests to the store. It holds the values of its flags, so
 // each use with flags needs a new one.
 type Verb struct {
-	Use     string   // as cobra has it: the name first
+	Use     string   // as in cobra: begins with the name
 	Aliases []string // other names
 	Short   string
 	Long    string
@@ -39,11 +39,11 @@ type Verb struct {
 	// error, or in's.
 	Parse func(operands []repl.Word, in Source) (Request, error)
 	// Writes reports whether a line with these operands may change the store, without
-	// reading a value. nil for a verb that only reads.
+	// reading a value. It is nil for a verb that only reads.
 	Writes func(operands []repl.Word) bool
 }
 
-// Always is Verb.Writes of verbs that write.
+// Always is the Writes function of verbs that always write.
 func Always([]repl.Word) bool { return true }
 
 // Name returns the verb's name: "get".
@@ -112,8 +112,8 @@ type Request struct {
 	Alone    bool             // the effect is unknown: a batch sends it while no other request is in flight
 	Replaces bool             // Result replaces a file
 
-	// Result turns the reply to one of the commands into a result; yes is false for a "no". A
-	// nil result prints nothing.
+	// Result turns the reply to one of the commands into a result. yes is false if the reply is a
+	// "no". A nil result prints nothing.
 	Result func(c *client.Command, r client.Result) (result format.Result, yes bool, err error)
 
 	// Run, unless nil, carries out the whole request: several exchanges, each of which depends
@@ -121,7 +121,7 @@ type Request struct {
 	Run func(ctx context.Context, a *app.App, s *client.Session) error
 
 	Show format.Show  // --show, which only the human form heeds; empty if it was not given
-	Rows []format.Row // the results as far as they are known before, to align their columns
+	Rows []format.Row // the parts of the results that are known beforehand, to align their columns
 }
 
 // Check returns a usage error if a request cannot be sent, or its results not be printed in

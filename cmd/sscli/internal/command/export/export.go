@@ -57,7 +57,7 @@ Beware of locks, which are keys too: an imported lock never expires.`,
 	return cmd
 }
 
-// keysOf returns the keys that operands stand for, and the operands that are keys.
+// keysOf returns the keys that the operands match, and the operands that are keys themselves.
 func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
 	if len(operands) == 0 {
 		operands, exact = []string{"*"}, false
@@ -138,9 +138,9 @@ type exporter struct {
 	named  map[string]bool // keys that are reported when they are missing
 	began  time.Time
 
-	keys, bytes atomic.Int64 // read by the goroutine of the progress too
+	keys, bytes atomic.Int64 // also read by the goroutine that prints progress
 	sum         format.ExportSummary
-	refused     error // of the first key that could not be read
+	refused     error // the error of the first key that could not be read
 }
 
 func (e *exporter) progress() string {

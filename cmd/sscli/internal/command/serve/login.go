@@ -74,7 +74,7 @@ func (f loginFlags) checkListeners(login bool, listen, ws config.Text) error {
 	return nil
 }
 
-// ruleError returns the usage error of a rule that is for nobody.
+// ruleError returns the usage error for a rule that names a user who cannot log in.
 func ruleError(e *emulator.RuleError) error {
 	hint := "--users FILE with a line for that user"
 	if strings.Contains(e.Rule.User, ":") {

@@ -12,19 +12,20 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/screen"
 )
 
-// A model holds what is known of the keys, and how the user looks at them.
+// A model is the state of the screen: the known keys, and the order, filter and selection that the
+// user has chosen.
 type model struct {
-	title    string // where the store is
+	title    string // the URL of the store, or embedded
 	patterns []string
 	interval time.Duration // between scans; 0 = there are none
 
 	rows  map[string]*row
-	trace bool // the rows collect packets
+	trace bool // rows collect packets
 
 	scanned   time.Time // when the last scan was complete; zero = none yet
 	scanErr   string    // why the last scan did not succeed; empty = it did
 	noScan    bool      // the broker has no SCAN
-	unwatched int       // number of keys above the limit
+	unwatched int       // number of keys not watched, because there are more than the limit
 	outage    string    // why the connection was lost; empty = it is up
 	outageAt  time.Time
 
@@ -51,7 +52,7 @@ const (
 	orders // number of orders
 )
 
-// A row holds what is known of a key.
+// A row is the known state of a key.
 type row struct {
 	key     string
 	read    bool // found, value and version are known

@@ -37,8 +37,8 @@ type flags struct {
 	from, svg   config.Text
 	timeline    bool
 	count       int
-	lease       time.Duration // ttl
-	duration    time.Duration // forDur
+	lease       time.Duration // ttl, parsed
+	duration    time.Duration // forDur, parsed
 	names       []string
 }
 
