@@ -31,7 +31,7 @@ type request struct {
 	copies        int       // sent and not acknowledged
 	accepted      bool      // the broker has passed a copy on
 	noSubscribers time.Time // time of the first PUBACK that said so; zero = none
-	forgotten     bool      // no longer outstanding, and no PUBACK is to come
+	forgotten     bool      // no longer outstanding, and no PUBACK is expected
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then calls end.
@@ -53,8 +53,8 @@ type request struct {
 //     the end of ctx
 //   - the broker refused the request: *[ReasonError]
 //   - nobody got the request: *[NoStoreError], after a second in which it was sent again
-//   - the store, or what speaks for it, answered: *[StoreError], *[StatusError], or an
-//     *[AnswerError] if the answer to a read makes no sense
+//   - the store, or the broker's RPC layer, answered with an error: *[StoreError] or
+//     *[StatusError]; or the answer to a read makes no sense: *[AnswerError]
 //   - no answer came to a write, or none that makes sense, so its outcome is unknown:
 //     *[LostAnswerError]
 //   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx

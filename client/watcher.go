@@ -30,7 +30,7 @@ type watcher struct {
 
 	// Owned by run.
 	watches  map[*Watch]struct{}
-	keys     map[string]*registration // by key: those that are watched, or have to be unregistered
+	keys     map[string]*registration // by key: the keys that are watched or have to be unregistered
 	queue    []*registration          // registrations that may have a next request
 	conn     *mqtt.Conn               // with the notify filter; nil while there is none
 	connSeq  uint64                   // of conn
@@ -100,7 +100,7 @@ func (v *watcher) posted() []func() {
 // join adds a watch. When all of its keys have been read, w.joined gets the outcome.
 func (v *watcher) join(w *Watch) {
 	if v.conn != nil && v.conn.Err() != nil {
-		v.lost(v.conn) // before the new watch is added, which did not lose it
+		v.lost(v.conn) // call lost first: the new watch is not part of this outage
 	}
 	v.watches[w] = struct{}{}
 	w.unread = len(w.names)
@@ -142,8 +142,8 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 	v.fail(w, cause)
 }
 
-// leave removes a watch, if it is still there. done, which may be nil, is called when its
-// keys that nobody else watches are no longer registered; its error is why that is unknown.
+// leave removes a watch, if it is still there. Then it calls done, which may be nil, when the
+// keys that no other watch needs are no longer registered. done gets an error if that is unknown.
 func (v *watcher) leave(w *Watch, done func(error)) {
 	v.remove(w)
 	if done == nil {
@@ -221,7 +221,7 @@ func (v *watcher) route(keys []string) {
 	v.s.notify = len(v.watches) > 0
 }
 
-// connect starts an attempt to connect, if there is a need for one.
+// connect starts an attempt to connect if there are watches but no connection.
 func (v *watcher) connect() {
 	if v.conn != nil || v.dialing || len(v.watches) == 0 {
 		return

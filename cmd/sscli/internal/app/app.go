@@ -25,8 +25,8 @@
 // error in place of printing it: package fault turns every error into a message, a hint
 // and an exit code. Before it sends a write it calls [App.Confirm].
 //
-// Package cmdline makes the command line of the whole table. The shell makes one for each of
-// its lines, with an App whose Shell is set.
+// Package cmdline builds the root command from the command table. The shell builds a new root
+// for each line that it runs, with an App whose Shell is set.
 package app
 
 import (
@@ -53,7 +53,7 @@ import (
 // Note, Inform and Say, which print whole lines.
 type App struct {
 	Commands []Command               // the command table
-	Topics   func() []*cobra.Command // makes the help topics, which are pages of help that are not about a command
+	Topics   func() []*cobra.Command // makes the help topics: pages of help that are not about one command
 	Build    format.Build            // what the linker has set; empty in a plain build
 
 	Stdin          io.Reader
@@ -72,9 +72,9 @@ type App struct {
 	Flags *pflag.FlagSet // the flags that hints may name; nil = any
 
 	Streaming bool   // the command reads standard input itself, so the user cannot answer a question there
-	Line      int    // number of the line of a batch that errors are about; 0 = none
-	Shell     Shell  // what the line of a shell shares with others; nil on a command line
-	Refused   string // the first connection flag on the line of a shell, which cannot have one; empty = none
+	Line      int    // number of the batch line that errors refer to; 0 = none
+	Shell     Shell  // what all lines of a shell share; nil outside a shell
+	Refused   string // the first connection flag on a shell line, where none is allowed; empty = none
 
 	confirmed  bool   // ConfirmAll was answered with yes
 	declined   bool   // ConfirmAll was answered with no
@@ -156,8 +156,8 @@ func (a *App) warnOverride(o config.Override) {
 	}
 }
 
-// GuessOutput makes the printers for a command line that could not be parsed, from the flags
-// in it that can be understood.
+// GuessOutput makes the printers for a command line that could not be parsed. It uses the flags
+// that it can parse and ignores the others.
 func (a *App) GuessOutput(args []string) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)

@@ -138,7 +138,7 @@ type exporter struct {
 	named  map[string]bool // keys that are reported when they are missing
 	began  time.Time
 
-	keys, bytes atomic.Int64 // read by the goroutine of the progress too
+	keys, bytes atomic.Int64 // exported so far; the progress goroutine reads them too
 	sum         format.ExportSummary
 	refused     error // of the first key that could not be read
 }
