@@ -14,8 +14,8 @@ import (
 type claim struct {
 	lease  Lease  // if held
 	held   bool   // the store said OK
-	gone   bool   // not extended: the lock is free, or was in between
-	holder []byte // not extended: who holds the lock; nil if not known
+	gone   bool   // a held lock was not extended: it is free, or was free since the last lease
+	holder []byte // another holder's value, so the lock was not extended; nil = none was read
 	err    error  // why there is no usable answer
 }
 
@@ -32,8 +32,8 @@ func (c claim) unusable() error {
 	return nil
 }
 
-// knownVersions are the versions that a held lock's key may have. They distinguish a lock
-// that was held all the time from one that was free in between.
+// knownVersions are the versions that the key of a held lock can have if the lock was never
+// free since the last lease. Any other version shows that it was free for a time.
 type knownVersions struct {
 	token Version // of the last lease; zero = any version is possible
 	seen  Version // the newest that the watch announced with our value
@@ -106,7 +106,7 @@ func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c
 	return request.sent, r, err
 }
 
-// isIgnored reports whether nothing came on the connection since the request was sent.
+// isIgnored reports whether the connection has received nothing since the request was sent.
 func (r *request) isIgnored() bool { return r.conn.LastReceived().Before(r.sent) }
 
 // RenewLock extends a lock that o.Holder holds. It also uses the TTL, Grace and Margin of

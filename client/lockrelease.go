@@ -15,13 +15,13 @@ type unconfirmed struct {
 	n        int           // requests without an answer, each of which may yet be applied
 	held     bool          // the lock may be ours, acquired too late to be useful: it must be released
 	answered bool          // a later request was answered
-	expiry   time.Duration // the longest expiry among those that the broker has not acknowledged
-	until    time.Time     // from then on the store applies none of them
+	expiry   time.Duration // the longest expiry of a request that the broker has not acknowledged
+	until    time.Time     // when all of the requests have expired, so the store applies none of them
 }
 
-// add adds the outcome of a request. An answer to a later request means that the broker
-// has received all earlier ones, unless they went over another connection, which is closed:
-// then only their expiry counts.
+// add adds the outcome of a request. An answer to a later request means that the broker has
+// received all earlier requests on the same connection. Earlier connections are closed: a
+// request that was sent on one of them can be applied until it expires.
 func (u *unconfirmed) add(c claim) {
 	now := time.Now()
 	lost, unknown := errors.AsType[*LostAnswerError](c.err)
@@ -43,8 +43,8 @@ func (u *unconfirmed) add(c claim) {
 	}
 }
 
-// startExpiry notes that the broker has received all requests: the expiry of those that it
-// has not acknowledged counts from now at the latest.
+// startExpiry records that the broker has received all requests. Those that it has not
+// acknowledged start to expire now at the latest.
 func (u *unconfirmed) startExpiry(now time.Time) {
 	if !u.answered && u.expiry > 0 {
 		u.until = later(u.until, now.Add(u.expiry))
@@ -52,7 +52,7 @@ func (u *unconfirmed) startExpiry(now time.Time) {
 	u.answered = true
 }
 
-// awaitExpiry waits until the store can apply none of the requests any more.
+// awaitExpiry waits until all requests have expired, so that the store can apply none of them.
 func (u unconfirmed) awaitExpiry(ctx context.Context) error {
 	u.startExpiry(time.Now())
 	if !wait.For(ctx, time.Until(u.until)) {
@@ -61,8 +61,8 @@ func (u unconfirmed) awaitExpiry(ctx context.Context) error {
 	return nil
 }
 
-// undo releases a lock that may have been acquired, and again after the last moment at which
-// an earlier request of ours can arrive.
+// undo releases a lock that may have been acquired. If an earlier request may yet be applied, it
+// waits until that request has expired, and releases the lock again.
 func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil || u.n == 0 || u.n == 1 && d.deleted && !u.held {
@@ -79,15 +79,15 @@ func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTi
 type deletion struct {
 	deleted bool      // one of our requests deleted the key
 	found   bool      // the key exists, and holds another value
-	sent    time.Time // when the last request was sent that was answered
+	sent    time.Time // when the last answered request was sent
 	lost    *LostAnswerError
 }
 
-// deleteOwn deletes the lock's key if it holds our value. It sends the request again while
-// no answer comes, because deleting twice does no harm, and any answer counts, also a late
-// one to an earlier request. An unanswered request could still arrive, so deleteOwn waits
-// until it expires: the next holder may use the same name as we did. lost is then the last
-// unanswered request, which may have deleted the key.
+// deleteOwn deletes the lock's key if it holds our value. It repeats the request until it gets an
+// answer, because deleting twice does no harm. An answer to any of the requests counts. An
+// unanswered request could still arrive when the next holder uses the same name as we did, so
+// deleteOwn waits until it expires. lost is then the last unanswered request, which may have
+// deleted the key.
 //
 // If no answer comes before ctx ends, it returns the error of the last request.
 func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t LockTiming) (deletion, error) {
@@ -146,7 +146,7 @@ type deleter struct {
 	attempt  int
 	last     *request  // the last one sent; nil = none
 	expires  time.Time // of the last request
-	late     time.Time // until then an unanswered request may be applied
+	late     time.Time // when the last unanswered request expires
 	answered bool
 	err      error // of the last request without a good answer
 }
@@ -157,8 +157,8 @@ type deleteAnswer struct {
 	sent time.Time
 }
 
-// send sends a request, whose answer is awaited within waiting. The error means that another
-// attempt would be useless.
+// send sends a request and starts to wait for its answer until waiting ends. An error means that
+// another attempt would be useless.
 func (d *deleter) send(ctx, waiting context.Context) error {
 	if d.last != nil && time.Since(d.last.sent) >= time.Second && d.last.isIgnored() {
 		_ = d.last.conn.Close() // the network path is dead
@@ -237,9 +237,9 @@ func (d *deleter) end(cause error) (deletion, error) {
 	return d.deletion, d.err
 }
 
-// release releases a lock, and again after the last moment at which an earlier request of ours
-// can arrive. ours says that the lease lasts: if the lock is gone after an unanswered request,
-// that request deleted it.
+// release releases a lock. If an earlier request may yet be applied, it waits until that request
+// has expired, and releases the lock again. ours means that the lease has not expired: if the
+// lock is gone after an unanswered request, that request deleted it.
 func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed, ours bool) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil {
@@ -256,7 +256,7 @@ func (s *Session) release(ctx context.Context, name string, holder []byte, t Loc
 	switch {
 	case d.deleted || !d.found && d.lost != nil && ours:
 		return nil
-	case d.lost != nil: // one of our requests may have deleted it, also if another holds it now
+	case d.lost != nil: // one of our requests may have deleted it, even if another client holds it now
 		return &LockUnknownError{Name: name, Holder: holder, Over: true, Err: fmt.Errorf("releasing it: %w", d.lost.Err)}
 	}
 	return s.notHolder(ctx, name, d.found)

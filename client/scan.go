@@ -56,11 +56,11 @@ func readPage(v wire.Value, info *ReplyInfo) Result {
 	return r
 }
 
-// Scan lists the keys that match a pattern, page by page. Each page is asked for when
-// the one before has been consumed, with the time limit of [Session.Do]; it may be
-// empty. Whether a key that is written or deleted meanwhile is listed, in what order,
-// and whether a key is listed only once is up to the store (protocol.md 9). An error
-// comes last.
+// Scan lists the keys that match a pattern, page by page. It requests a page after the
+// previous one has been consumed, with the time limit of [Session.Do]. A page may be empty.
+// The store decides the order of the keys, whether it lists a key twice, and whether it lists
+// keys that are written or deleted during the scan (protocol.md 9). An error ends the scan and
+// is yielded last.
 func (s *Session) Scan(ctx context.Context, pattern string) iter.Seq2[ScanResult, error] {
 	return s.ScanFrom(ctx, pattern, nil)
 }

@@ -221,7 +221,7 @@ func (v *watcher) route(keys []string) {
 	v.s.notify = len(v.watches) > 0
 }
 
-// connect starts an attempt to connect, if there is a need for one.
+// connect starts an attempt to connect if there are watches but no connection.
 func (v *watcher) connect() {
 	if v.conn != nil || v.dialing || len(v.watches) == 0 {
 		return

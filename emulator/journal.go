@@ -41,12 +41,12 @@ func (e *DataError) Error() string { return e.Err.Error() }
 func (e *DataError) Unwrap() error { return e.Err }
 
 // A journal writes the changes of a store to its data file. Replies and notifications wait
-// until the file has the changes that they show. One commit writes all changes that were made
-// during the commit before.
+// until the file has the changes that they show. Each commit writes all changes that were made
+// during the previous commit.
 //
-// There is one order: while a change is on its way to the file, everything that leaves the
-// store waits in a queue, replies to reads included. So nobody sees a value that a crash
-// could take back, and watchers are notified of a change before its reply leaves.
+// Replies and notifications leave the store in one order. While a change is being written, they
+// wait in a queue, including the replies to reads. So nobody sees a value that a crash could
+// undo, and watchers are notified of a change before its reply leaves.
 //
 // The journal of a store without a file is nil: nothing waits.
 type journal struct {
@@ -58,14 +58,14 @@ type journal struct {
 	lock    sync.Locker
 	next    *group    // of the next commit
 	writing *group    // of the commit under way; nil: there is none
-	changed sync.Cond // any of these
-	clock   int64     // in the file, or in next
+	changed sync.Cond // signals a change of any of these fields
+	clock   int64     // the latest clock in the file or in next
 	closing bool
 	err     error         // why nothing is written any more
 	ended   chan struct{} // closed when run has ended
 }
 
-// A group is changes that are committed together, and the replies and notifications that
+// A group holds changes that are committed together, and the replies and notifications that
 // wait for them.
 type group struct {
 	batch     disk.Batch
@@ -75,8 +75,8 @@ type group struct {
 }
 
 const (
-	// maxHeld and maxHeldBytes bound what may wait for the disk. More requests wait in
-	// their connections.
+	// maxHeld and maxHeldBytes limit how many replies and notifications, and how much of their
+	// memory, may wait for the disk. Further requests wait in their connections.
 	maxHeld      = 1 << 16
 	maxHeldBytes = 64 << 20
 

@@ -164,8 +164,8 @@ func (e LockEvent) duration() string {
 }
 
 // raw writes what happened, the lock or key, the holder, the token, how long the lock was
-// held or free in milliseconds, and `inferred` or `seen`. For a gap it writes the word, the
-// lock, the continuity, and when the gap began and ended.
+// held or free in milliseconds, and `inferred` or `seen`. For a gap it writes `gap`, the lock,
+// the continuity, and when the gap began and ended.
 func (e LockEvent) raw(w *writer) {
 	if e.What == "gap" {
 		w.record(e.What, e.Name, e.Continuity, e.From, e.To)

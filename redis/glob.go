@@ -56,8 +56,8 @@ func (p *pattern) match(text []byte) bool {
 	return p.Match(text)
 }
 
-// parseClass reads a class whose first byte after the bracket is at i. end is the index of its
-// closing bracket; a class that is not closed ends with the pattern.
+// parseClass reads a class such as [a-z]. i is the index after its opening bracket, and end the
+// index of its closing bracket. A class without a closing bracket extends to the end of text.
 func parseClass(text []byte, i int) (class glob.Set, end int) {
 	not := i < len(text) && text[i] == '^'
 	if not {

@@ -40,21 +40,21 @@ type Conn struct {
 	closing bool                           // no more packets; the writer closes the connection when out is empty
 	pending idtable.Table[uint16, pending] // by Packet Identifier
 	quota   int                            // the largest number of unacknowledged publishes; 0 = not known yet
-	waiting []chan struct{}                // the publishes that wait for room, in their order; each has capacity 1
+	waiting []chan struct{}                // the publishes that wait for room, in order; each has capacity 1
 	early   struct {                       // the message of Options.Early, if it went out before CONNACK
 		id   uint16
 		size int // 0 = it did not
 	}
 	verdicts []chan<- error // for the unanswered AUTH packets, in order
 
-	topic, responseTopic string // of the last publish, and valid; the next one mostly has the same
+	topic, responseTopic string // of the last publish, validated; the next one usually has the same
 }
 
 // pending is a packet that waits for its acknowledgement.
 type pending struct {
 	packet  byte     // packets.PUBACK or packets.SUBACK
-	topic   string   // of a publish, which may be refused
-	filters []string // of a SUBSCRIBE; each may be refused
+	topic   string   // of a PUBLISH, for the error if the broker refuses it
+	filters []string // of a SUBSCRIBE; the broker may refuse each of them
 	done    func(error)
 }
 

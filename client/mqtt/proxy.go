@@ -182,8 +182,8 @@ func requestTunnel(nc net.Conn, o Options) (status int, err error) {
 	return response.StatusCode, nil
 }
 
-// during runs a step that has no context parameter. The end of ctx ends the step and the
-// connection.
+// during runs a step that has no context parameter. If ctx ends first, the step fails and the
+// connection is no longer usable.
 func during(ctx context.Context, nc net.Conn, step func() error) error {
 	past := time.Unix(1, 0)
 	stop := context.AfterFunc(ctx, func() {

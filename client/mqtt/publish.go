@@ -16,9 +16,10 @@ import (
 // PUBLISH and PUBACK are nearly all that a busy connection carries, so they are encoded and
 // decoded here. paho's decoder takes 17 KB and some sixty allocations for one PUBLISH; this
 // one takes none. paho remains the reference: FuzzPublish and FuzzPuback check that both
-// accept the same bytes and read the same from them, except
+// accept the same bytes and decode them to the same values, except
 //
-//   - properties that reach beyond the packet, which paho reads as the rest of it;
+//   - a property length that goes beyond the packet: paho then reads the rest of the packet as
+//     properties;
 //   - a Subscription Identifier that is truncated or has more than four digits, which paho
 //     accepts.
 

@@ -1,8 +1,8 @@
 package broker
 
-// Everything that clients make the broker keep is charged to one budget, Limits.MaxBytes, in
-// addition to the limit of its kind. The charges are estimates: buffers count with their capacity,
-// strings with their length, structures, maps and goroutines with a fixed overhead.
+// All memory that the broker keeps for clients is charged to one budget, Limits.MaxBytes. The
+// limits on single kinds, such as sessions, apply too. Charges are estimates: the capacity of a
+// buffer, the length of a string, and a fixed overhead for a structure, map or goroutine.
 const (
 	connectionOverhead   = 12 << 10 // of a client that has logged in
 	sessionOverhead      = 1000
@@ -18,9 +18,9 @@ func (b *Broker) charge(n int) { b.kept.Add(int64(n)) }
 // affords reports whether the budget has n more bytes.
 func (b *Broker) affords(n int) bool { return int(b.kept.Load())+n <= b.opts.MaxBytes }
 
-// Reserve charges bytes that the broker's owner keeps for clients; a negative number gives them
-// back. It returns false, and charges nothing, if the budget does not have them. It does not
-// require the lock.
+// Reserve charges bytes that the broker's owner keeps for clients; a negative number releases
+// them. If the budget has too little left, Reserve charges nothing and returns false. The caller
+// need not hold the lock.
 func (b *Broker) Reserve(bytes int) bool {
 	if kept := b.kept.Add(int64(bytes)); bytes > 0 && kept > int64(b.opts.MaxBytes) {
 		b.kept.Add(-int64(bytes))
@@ -110,13 +110,13 @@ func (c *Client) outstanding() int {
 	return n
 }
 
-// overShare reports whether the budget does not have the bytes that a client needs in addition, and
-// the client would have more than its share of it. Other clients may go on.
+// overShare reports whether the budget has less than the more bytes that a client needs, and the
+// client, which now has bytes, would exceed its equal share. Clients below their share may go on.
 func (c *Client) overShare(bytes, more int) bool {
 	return !c.b.affords(more) && bytes+more > c.b.opts.MaxBytes/max(1, len(c.b.clients))
 }
 
-// chargeBuffers charges n bytes of the outbox's buffers, with what is not used of them; n may be
+// chargeBuffers charges n bytes of the outbox's buffers, including their unused capacity; n may be
 // negative.
 func (c *Client) chargeBuffers(n int) {
 	n = max(n, -c.charged) // a DISCONNECT was not charged

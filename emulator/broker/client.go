@@ -50,12 +50,12 @@ type Client struct {
 	wake       sync.Cond
 
 	// The end, see disconnect.go.
-	closing    bool      // the outbox is sent, and nothing is added to it
+	closing    bool      // nothing more is added to the outbox; the rest is sent
 	closed     bool      // nc was closed
 	halfClosed time.Time // when our side was closed; zero: it was not
 	end        End
-	takenOver  chan struct{} // closed when the session was left; nil: nobody takes it over
-	idleReads  int           // reads without data since then
+	takenOver  chan struct{} // closed when c has left its session; nil: no new connection takes it over
+	idleReads  int           // consecutive reads without data once takenOver is made
 
 	// Flow control (MQTT 5, 4.9).
 	receiveMax int // the client's Receive Maximum
@@ -69,10 +69,10 @@ type Client struct {
 	aliasTopics []string          // the broker's topics, by Topic Alias
 	topics      map[uint16][]byte // the client's topics, by Topic Alias
 
-	// Other charges, see budget.go.
-	buffered int // memory of reads
-	overhead int // of the connection itself
-	reserved int // the same before the login, of the ticket
+	// What is charged for the connection besides charged, in bytes; see budget.go.
+	buffered int // the read buffer, once there is a session
+	overhead int // the connection itself
+	reserved int // the read buffer before there is a session; reserved with ticket instead
 	aliased  int // topics of both sides' aliases
 
 	publish Publish // the message that is being handled

@@ -6,12 +6,12 @@
 // none of them are in the file when it is opened next. [Check] reads a file that may be
 // damaged, and [Salvage] copies its undamaged records.
 //
-// Promised: what was committed is there after a crash, provided that the disk keeps what it
-// confirmed (fsync). A record that was altered is found by its checksum, and a damaged file
-// is not opened. Not promised: access by more than one process at a time, and a file that
-// shrinks. Freed space is used again.
+// Promised: committed changes survive a crash, provided that the disk keeps what it confirmed
+// (fsync). A checksum reveals a record that was altered, and a damaged file is not opened. Not
+// promised: access by more than one process at a time. The file never shrinks, but freed space
+// is reused.
 //
-// The file is one of bbolt, with the buckets
+// The file is a bbolt database with these buckets:
 //
 //	sscli  format  the version of this layout, a decimal number
 //	       clock   a record: no version of the store has a later wall clock (decimal, ms)

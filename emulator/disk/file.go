@@ -14,8 +14,8 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// A File is a data file that this process has locked. Its methods may not be called at the
-// same time.
+// A File is a data file that this process has locked. Its methods must not be called
+// concurrently.
 type File struct {
 	db    *bolt.DB
 	name  string
@@ -160,7 +160,7 @@ func openError(name string, err error) error {
 	return fmt.Errorf("open %s: %w", name, err)
 }
 
-// create makes a new file appear with its buckets, so that a file without them is damaged.
+// create creates a file with its buckets in one step, so that a file without them is damaged.
 func (o Options) create(name string) (err error) {
 	draft := fmt.Sprintf("%s.%d.new", name, os.Getpid())
 	db, err := bolt.Open(draft, 0o600, o.bolt())
@@ -187,8 +187,8 @@ func (o Options) create(name string) (err error) {
 	return errors.Join(err, syncDir(filepath.Dir(name)))
 }
 
-// begin creates the buckets of an empty file of bbolt, and leaves the id of this process beside
-// the file.
+// begin creates the buckets of an empty bbolt file, and writes the id of this process to a file
+// beside it.
 func (f *File) begin(read contents) error {
 	if read.meta.transaction != 0 {
 		changed := false
@@ -196,7 +196,7 @@ func (f *File) begin(read contents) error {
 			changed = uint64(tx.ID()) != read.meta.transaction
 			return nil
 		})
-		if err != nil || changed { // between the two times that it was locked
+		if err != nil || changed { // another process wrote to the file after readLocked unlocked it
 			return errors.Join(err, &LockedError{Name: f.name})
 		}
 	}

@@ -30,7 +30,7 @@ type index struct {
 	wanted []byte // the key that wantedRef stands for
 	buffer []byte // for encoding a record; reused
 
-	prefetched byte // a sum of bytes, so that reading them is not left out
+	prefetched byte // sum of the prefetched bytes, so that the compiler does not remove the reads
 }
 
 // An expiry is the time when a record expires. Records that expire at the same time do so in the

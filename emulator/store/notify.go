@@ -19,8 +19,8 @@ type queue struct {
 	taken      bool // the notifications were taken: the next one begins a new queue
 }
 
-// maxReusedQueue is the length, in notifications of 256 bytes, up to which a queue keeps its
-// memory. It grows longer when many keys expire at once.
+// maxReusedQueue is the largest capacity that a queue keeps for reuse, in notifications of 256
+// bytes. A queue grows larger when many keys expire at once.
 const maxReusedQueue = 1024
 
 // TakeNotifications empties the queue of notifications and returns them. The caller delivers

@@ -22,13 +22,13 @@ type Options struct {
 	// not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
-	// Keep reports whether the caller keeps the state of a key elsewhere, for [Store.Restore];
-	// nil: of no key. persist is what the write asked for. It must not call the store.
+	// Keep reports whether the caller keeps a copy of the key's state, for [Store.Restore]; nil:
+	// it keeps none. persist is set if the write asked for that. It must not call the store.
 	Keep func(key []byte, persist bool) bool
 
-	// Reserve is called with the bytes of each registration by KEYNOTIFY, and with their negative
-	// when it ends; nil: any number may be kept. If it returns false, the registration is refused
-	// with the error of the quota. It must not call the store.
+	// Reserve is called with the size of each registration by KEYNOTIFY, and with the negated size
+	// when the registration ends; nil: no limit. If it returns false, the registration is refused
+	// with the quota error. It must not call the store.
 	Reserve func(bytes int) bool
 
 	// Changed is called for each change, in order, before the method that makes it returns; it

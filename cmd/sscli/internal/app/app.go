@@ -25,8 +25,8 @@
 // error in place of printing it: package fault turns every error into a message, a hint
 // and an exit code. Before it sends a write it calls [App.Confirm].
 //
-// Package cmdline makes the command line of the whole table. The shell makes one for each of
-// its lines, with an App whose Shell is set.
+// Package cmdline builds the root command from the command table. The shell builds a new root
+// for each line that it runs, with an App whose Shell is set.
 package app
 
 import (
@@ -156,8 +156,8 @@ func (a *App) warnOverride(o config.Override) {
 	}
 }
 
-// GuessOutput makes the printers for a command line that could not be parsed, from the flags
-// in it that can be understood.
+// GuessOutput makes the printers for a command line that could not be parsed. It uses the flags
+// that it can parse and ignores the others.
 func (a *App) GuessOutput(args []string) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)

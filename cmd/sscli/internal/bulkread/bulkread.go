@@ -12,7 +12,8 @@
 //   - Reading survives a lost connection, for Store.Timeout: a GET and a page of SCAN can be
 //     requested again. A message reports the outage.
 //
-// Not promised: that all values are of one moment. The store has no snapshots.
+// Not promised: a snapshot, which the store does not offer. The values are read at different
+// times.
 package bulkread
 
 import (

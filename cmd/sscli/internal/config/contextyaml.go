@@ -141,7 +141,7 @@ func syntaxError(text []byte, err error) error {
 	token := at.GetToken()
 	line, key := token.Position.Line, quoted(token.Value)
 	_, path := locate(text, func(n ast.Node) bool { return n.GetToken().Position.Offset == token.Position.Offset })
-	if !storable(path) { // no name of a context
+	if !storable(path) { // unknown, or with a name that cannot be printed
 		path = ""
 	}
 	// The message quotes text of the file, which may be part of a secret: cut it off.

@@ -36,7 +36,7 @@ func (p Path) String() string {
 	return out.String()
 }
 
-// plain returns the length of the name that text begins with and that needs no quotes.
+// plain returns the length of the longest prefix of text that can be a name without quotes.
 func plain(text string) int {
 	end := strings.IndexFunc(text, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	if end < 0 {

@@ -62,8 +62,8 @@ func Stop() {
 	}
 }
 
-// UntilClosed returns a context that ends, with ErrClosed as its cause, when
-// nobody can read what is written to f any more, also while nothing is written.
+// UntilClosed returns a context that ends when the reader of f, such as the other end of a pipe,
+// is gone. Its cause is then ErrClosed. It ends even if nothing is being written to f.
 func UntilClosed(parent context.Context, f *os.File) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	end, wake, err := os.Pipe()

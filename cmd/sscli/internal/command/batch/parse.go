@@ -206,7 +206,7 @@ func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []re
 	return &v, operand.Words(fs.Args()), nil
 }
 
-// writes reports whether a line writes.
+// writes reports whether the command on a line writes to the store.
 func (b *batch) writes(words []repl.Word) bool {
 	words, ok := directive.Command(words)
 	if !ok || len(words) == 0 {

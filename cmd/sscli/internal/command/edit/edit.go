@@ -328,8 +328,8 @@ func (e *editing) store(ctx context.Context, value []byte) error {
 	return nil
 }
 
-// conflict shows how the text differs from the value that the key has now, and returns the
-// error.
+// conflict shows how the edited value differs from now, the key's current state, and returns a
+// *fault.NotWrittenError.
 func (e *editing) conflict(now client.GetResult, value []byte) error {
 	if !now.Found {
 		return &fault.NotWrittenError{Why: format.BriefWord(e.key) + " was deleted while you edited, nothing was written"}

@@ -24,7 +24,7 @@ func (r *roff) text(lines ...string) {
 	}
 }
 
-// item adds a term and its meaning. The term is escaped, the meaning is not.
+// item adds a term and its meaning. The caller has escaped the term; item escapes the meaning.
 func (r *roff) item(term, meaning string) {
 	r.macro("TP")
 	r.WriteString(term + "\n")
