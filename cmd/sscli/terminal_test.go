@@ -88,6 +88,7 @@ func TestTerminal(t *testing.T) {
 	}
 	for name, all := range evils() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits for requests to expire
 			evil := strings.Join(all, "")
 			key, value := "key"+evil, "value"+evil
 			server := emulator.Start(t)
@@ -135,7 +136,7 @@ func TestTerminal(t *testing.T) {
 					}
 					for _, broker := range brokers {
 						line := append(append([]string{}, form...), args...)
-						said := shownOnTerminal(t, []string{"SSCLI_URL=" + broker.URL(), "SSCLI_TIMEOUT=2s"}, program, line...)
+						said := shownOnTerminal(t, []string{"SSCLI_URL=" + broker.URL(), "SSCLI_TIMEOUT=1s"}, program, line...)
 						if bad := harmful(said); bad != "" {
 							t.Errorf("%q: the terminal got %s", line, bad)
 						}
