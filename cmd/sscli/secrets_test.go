@@ -84,24 +84,25 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logins := emulator.Start(t, emulator.Options{Users: map[string]string{"ann": s["password"]}})
-	accounts := emulator.Start(t, emulator.Options{VerifyToken: issuer.Verify})
+	logins := &emulator.Options{Users: map[string]string{"ann": s["password"]}}
+	accounts := &emulator.Options{VerifyToken: issuer.Verify}
 	proxy := func(password string) string {
 		return "SSCLI_PROXY=http://ann:" + url.QueryEscape(password) + "@127.0.0.1:1"
 	}
 	encrypted := "--cert-file " + given + "/client.pem --key-file " + given + "/client-key-encrypted.pem --key-password-file "
 
 	for i, c := range []struct {
+		server          *emulator.Options // nil: url
 		url, flags, env string
 		args            []string
 	}{
-		{url: logins.URL(), flags: "--username ann --password-file " + file("password")},
-		{url: logins.URL(), flags: "--username ann --password-file " + file("wrong password")},
-		{url: logins.URL(), flags: "--username ann", env: "AIO_MQTT_PASSWORD_FILE=" + file("password")},
-		{url: accounts.URL(), flags: "--sat-file " + file("token")},
-		{url: accounts.URL(), flags: "--sat-file " + file("expired token")},
-		{url: accounts.URL(), flags: "--sat-file " + file("malformed token")},
-		{url: accounts.URL(), flags: "--sat-file " + file("password")},
+		{server: logins, flags: "--username ann --password-file " + file("password")},
+		{server: logins, flags: "--username ann --password-file " + file("wrong password")},
+		{server: logins, flags: "--username ann", env: "AIO_MQTT_PASSWORD_FILE=" + file("password")},
+		{server: accounts, flags: "--sat-file " + file("token")},
+		{server: accounts, flags: "--sat-file " + file("expired token")},
+		{server: accounts, flags: "--sat-file " + file("malformed token")},
+		{server: accounts, flags: "--sat-file " + file("password")},
 		{url: "mqtts://127.0.0.1:1", flags: encrypted + file("key password")},
 		{url: "mqtts://127.0.0.1:1", flags: encrypted + file("wrong key password")},
 		{url: "mqtt://broker.invalid", env: proxy(s["proxy password"])},
@@ -110,10 +111,13 @@ func TestSecrets(t *testing.T) {
 		{url: "mqtt://broker.invalid", args: []string{"--proxy", "http://ann:" + s["proxy password"] + "@127.0.0.1"}},
 		{url: "mqtt://broker.invalid", env: "SSCLI_URL=mqtt://ann:" + url.PathEscape(s["password"]) + "@127.0.0.1"},
 		{url: "mqtt://ann:" + s["proxy password"] + "@127.0.0.1:x"},
-		{url: logins.URL(), flags: "--password-file " + file("password") + " --sat-file " + file("token")},
+		{server: logins, flags: "--password-file " + file("password") + " --sat-file " + file("token")},
 	} {
 		for _, output := range []string{"human", "raw", "json", "template={{.}}"} {
 			home := t.TempDir()
+			if c.server != nil { // a new one, which has not counted any failed login
+				c.url = emulator.Start(t, *c.server).URL()
+			}
 			run := func(stdin string, args ...string) {
 				t.Helper()
 				trace := filepath.Join(home, "trace")
