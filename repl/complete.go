@@ -2,6 +2,7 @@ package repl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,7 +50,7 @@ func under(text string) (before []Word, part Word, start int, ok bool) {
 		}
 	}
 	switch {
-	case s.err != nil:
+	case s.err != nil || slices.ContainsFunc(s.words, isOperator):
 		return nil, Word{}, 0, false
 	case !s.open:
 		return s.words, Word{}, len(text), true

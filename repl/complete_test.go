@@ -75,6 +75,7 @@ func TestComplete(t *testing.T) {
 func FuzzComplete(f *testing.F) {
 	f.Add("get ", "two words", "two\x00")
 	f.Add("set a \"", "-é", "\xff")
+	f.Add("get a; ", "b", "")
 	f.Fuzz(func(t *testing.T, line, one, other string) {
 		if _, _, _, ok := under(line); !ok {
 			return

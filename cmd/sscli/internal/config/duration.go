@@ -15,7 +15,9 @@ func ParseDuration(text string) (time.Duration, error) {
 	if err == nil {
 		return d, nil
 	}
-	if _, err := time.ParseDuration(text + "ms"); err == nil {
+	_, asMillis := time.ParseDuration(text + "ms")
+	_, asSeconds := time.ParseDuration(text + "s")
+	if asMillis == nil && asSeconds == nil {
 		return 0, &NoUnitError{text}
 	}
 	return 0, fmt.Errorf("%.32q: want a duration such as 500ms, 10s or 2m", text)
