@@ -26,22 +26,40 @@ func collect(r fielder) object {
 
 // add adds a field. It is omitted if the value is nil or a Version that is none.
 func (o *objectWriter) add(name string, value any) {
+	switch v := value.(type) {
+	case string:
+		o.text(name, v)
+		return
+	case []byte:
+		o.text(name, string(v))
+		return
+	}
 	value = treeOf(value)
-	if o.collect {
+	switch {
+	case o.collect:
 		o.tree = append(o.tree, field{name, value})
+	case value != nil:
+		o.name(name)
+		o.dst = appendJSON(o.dst, value)
+	}
+}
+
+// text adds a field that is text, or any bytes.
+func (o *objectWriter) text(name, text string) {
+	if o.collect {
+		o.tree = append(o.tree, field{name, text})
 		return
 	}
-	if value == nil {
-		return
-	}
-	if s, ok := value.(string); ok {
-		name, value = member(name, s)
-	}
+	name, text = member(name, text)
+	o.name(name)
+	o.dst = appendString(o.dst, text)
+}
+
+func (o *objectWriter) name(name string) {
 	if o.dst[len(o.dst)-1] != '{' {
 		o.dst = append(o.dst, ',')
 	}
 	o.dst = append(append(append(o.dst, '"'), name...), `":`...)
-	o.dst = appendJSON(o.dst, value)
 }
 
 // result adds the op of a result and then the fields of s.
