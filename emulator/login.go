@@ -124,9 +124,9 @@ func (s *Server) disconnected(c *broker.Client) {
 	s.expireLogin(c, time.Time{})
 }
 
-// mayReplyTo reports whether a client may have replies published to a topic, which the store can
-// do and the client cannot. The broker's own topics are for nobody's replies; with rules, those of
-// other clients are not either.
+// mayReplyTo reports whether the store may publish replies for a client to a topic. The broker's own
+// topics are refused, and with rules also the topics of other clients: otherwise a client could
+// have the store publish where the client itself may not.
 func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 	if len(topic) == 0 {
 		return true

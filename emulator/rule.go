@@ -175,8 +175,9 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	return known && (level == hexID(clientID) || level == clientID && isPlain(clientID, rest))
 }
 
-// isPlain reports whether clients/ID/REST are topics of the client with that id alone. The id must
-// be a label, and those of another client may have it in hexadecimal before statestore/.
+// isPlain reports whether clients/ID/REST are topics of the client with that id alone. An id with a
+// slash or a wildcard would reach other topics. An id that is hexadecimal may be the encoded id of
+// another client, whose topics have it before statestore/.
 func isPlain(clientID, rest string) bool {
 	if strings.ContainsAny(clientID, "+#/") {
 		return false

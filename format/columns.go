@@ -141,9 +141,8 @@ func appendPainted(dst []byte, paint *color.Color, text string) []byte {
 	return append(dst, text...)
 }
 
-// Measure starts a table with columns that are wide enough for rows, which are printed afterwards.
-// Only the human form has columns. For rows that arrive one by one, pass a made-up row, such as one
-// with the longest key.
+// Measure sets the widths of the columns, before any row is printed. Only the human form has columns.
+// If the rows are not known yet, pass an example of the widest, such as a row with the longest key.
 func (p *Printer) Measure(rows ...Row) {
 	s := &p.text.style
 	s.columns = columns{}

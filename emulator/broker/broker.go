@@ -30,7 +30,7 @@ type Options struct {
 	Refuse []string
 
 	// Origins lists the origins of web pages that may connect to a WebSocket, such as
-	// https://dashboard.example, beside those of the listener's own address.
+	// https://dashboard.example. A page that the listener's own address serves may always connect.
 	Origins []string
 
 	// Topic is the topic of Handle. Messages to it are not retained and reach no subscriber. A

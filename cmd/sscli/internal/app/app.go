@@ -1,4 +1,4 @@
-// Package app is the environment that commands run in, as one [App]: the standard streams, the
+// Package app provides what all commands share, as one [App]: the standard streams, the
 // settings, printers for results and errors, questions to the user, and the connection.
 //
 // A command is a row of the command table, a [Command], whose New builds a cobra command

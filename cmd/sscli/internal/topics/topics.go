@@ -124,6 +124,9 @@ In results, and in the lines of sscli's shell and of a batch, quoting is the sam
   '...'     nothing has a special meaning inside (lines only)
   # ...     a comment, at the beginning of a word (lines only)
 
+A line is one command. It has no variables, patterns, pipes or redirections: a word such as
+; | && or > that is not quoted is refused, and so is a word that ends in ;.
+
 A lone - in place of VALUE reads standard input, to the last byte. In a line, "-" in
 quotes is the value -. An operand may begin with a minus and a digit (set temp -5). Write
 -- before operands that begin with a minus in any other way.`

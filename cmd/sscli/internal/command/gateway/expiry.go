@@ -42,8 +42,9 @@ const (
 	// maxExpiries bounds the memory for keys that expire. The expiry of any other key is reported
 	// as a deletion.
 	maxExpiries = 1 << 16
-	// maxReplaced is how many later writes of its key a notification may come after. A later
-	// notification is reported as one of a SET without an expiry.
+	// maxReplaced is how many writes of a key may be acknowledged before the notification of an
+	// earlier write of that key comes. A notification that comes even later counts as one of a
+	// SET without an expiry.
 	maxReplaced = 256
 	// maxLateness is how long after it is due an expiry is still expected.
 	maxLateness = time.Minute

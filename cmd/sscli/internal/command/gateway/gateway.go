@@ -1,8 +1,8 @@
 // Package gateway is the command `sscli gateway`: a Redis port in front of the state store of a
 // broker.
 //
-// [New] makes the command. The commands of Redis are those of package redis; this package is the
-// [redis.Backend] that carries them to the store, the watch that turns notifications into keyspace
+// [New] returns the command. Package redis implements the commands of Redis. This package has the
+// [redis.Backend] that sends requests to the store, the watch that turns notifications into keyspace
 // events, and the flags.
 package gateway
 
