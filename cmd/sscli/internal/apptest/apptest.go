@@ -3,6 +3,7 @@
 package apptest
 
 import (
+	"bufio"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -27,8 +28,7 @@ func Run(t *testing.T, commands []app.Command, env map[string]string, args ...st
 		}
 		return f
 	}
-	a := &app.App{Commands: commands, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"),
-		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	a := newApp(commands, env, open("stdout"), open("stderr"))
 	code = a.Report(cmdline.Run(t.Context(), a, args))
 	var texts [2]string
 	for i, f := range []*os.File{a.Stdout, a.Stderr} {
@@ -42,6 +42,52 @@ func Run(t *testing.T, commands []app.Command, env map[string]string, args ...st
 		texts[i] = string(text)
 	}
 	return code, texts[0], texts[1]
+}
+
+func newApp(commands []app.Command, env map[string]string, stdout, stderr *os.File) *app.App {
+	return &app.App{Commands: commands, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr,
+		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+}
+
+// A Command is a running command line. The test must read Stdout to its end.
+type Command struct {
+	Stdout *bufio.Reader
+	code   chan int
+	stderr string // name of the file
+}
+
+// Start runs a command line like [Run], and does not wait for its end.
+func Start(t *testing.T, commands []app.Command, env map[string]string, args ...string) *Command {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Command{Stdout: bufio.NewReader(r), code: make(chan int, 1), stderr: stderr.Name()}
+	go func() {
+		a := newApp(commands, env, w, stderr)
+		code := a.Report(cmdline.Run(t.Context(), a, args))
+		_ = w.Close()
+		_ = stderr.Close()
+		c.code <- code
+	}()
+	t.Cleanup(func() { _ = r.Close() })
+	return c
+}
+
+// Wait waits for the end of the command, and returns its exit code and its messages.
+func (c *Command) Wait(t *testing.T) (code int, stderr string) {
+	t.Helper()
+	code = <-c.code
+	text, err := os.ReadFile(c.stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, string(text)
 }
 
 // Put sets a key of a store.

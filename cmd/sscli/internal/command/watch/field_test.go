@@ -2,12 +2,14 @@ package watch_test
 
 import (
 	"context"
+	"io"
 	"regexp"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/watch"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -16,13 +18,6 @@ import (
 func TestWatchFieldBreaks(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
-	put := func(value string) {
-		t.Helper()
-		if _, err := store.Set("cfg", value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(`{"mode":"auto"}`)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	await := func(reached func(emulator.State) bool) {
@@ -31,44 +26,46 @@ func TestWatchFieldBreaks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	type result struct {
-		code           int
-		stdout, stderr string
+	apptest.Put(t, store, "cfg", `{"mode":"auto"}`)
+	apptest.Put(t, store, "mark", `{"mode":1}`)
+	w := apptest.Start(t, []app.Command{{Name: "watch", New: watch.New}}, map[string]string{"SSCLI_URL": store.URL()},
+		"watch", "cfg", "mark", "--field", ".mode", "-n", "3")
+	version, at := regexp.MustCompile(`\d{13}:\d+:StateStore`), regexp.MustCompile(`\d{4}-\S+Z`)
+	printed := func(want string) {
+		t.Helper()
+		line, err := w.Stdout.ReadString('\n')
+		line = at.ReplaceAllString(version.ReplaceAllString(line, "V"), "T")
+		if err != nil || line != want+"\n" {
+			t.Fatalf("watch printed %q, %v; want %q", line, err, want)
+		}
 	}
-	ended := make(chan result, 1)
-	go func() {
-		code, stdout, stderr := runWatch(t, store, "cfg", "--field", ".mode", "-n", "2")
-		ended <- result{code, stdout, stderr}
-	}()
-	// A watch asks for a key, and then reads it: two requests.
-	read := 2
-	await(func(s emulator.State) bool { return s.Replies == read && s.Registrations == 1 })
-	put(`{"mode":"auto","n":1}`)
-	await(func(s emulator.State) bool { return s.Notifications == 1 })
+	printed(`initial	cfg	V	-	"auto"`)
+	printed(`initial	mark	V	-	1`)
+
+	// The line about mark proves that watch knows the change of cfg before it.
+	apptest.Put(t, store, "cfg", `{"mode":"auto","n":1}`)
+	apptest.Put(t, store, "mark", `{"mode":2}`)
+	printed(`set	mark	V	1	2`)
 	store.DropAll()
-	read += 2
-	await(func(s emulator.State) bool { return s.Replies == read && s.Registrations == 1 })
-	put(`{"mode":"manual"}`)
-	await(func(s emulator.State) bool { return s.Notifications == 2 })
+	// Watch asks for each key, and then reads it: eight requests over both connections.
+	await(func(s emulator.State) bool { return s.Replies == 8 })
+	apptest.Put(t, store, "cfg", `{"mode":"manual"}`)
+	printed(`set	cfg	V	"auto"	"manual"`)
+
 	store.RefuseConnect(func(string, string) byte { return 0x88 })
 	store.DropAll()
 	await(func(s emulator.State) bool { return s.Clients == 0 })
-	put(`{"mode":"manual","n":2}`)
+	apptest.Put(t, store, "cfg", `{"mode":"manual","n":2}`)
 	store.RefuseConnect(nil)
-	read += 2
-	await(func(s emulator.State) bool { return s.Replies == read && s.Registrations == 1 })
-	put(`{"mode":"end"}`)
-	got := <-ended
-	want := `initial	cfg	V	-	"auto"
-set	cfg	V	"auto"	"manual"
-gap	cfg	lost	T	T
-resync	cfg	V	"manual"	"manual"
-set	cfg	V	"manual"	"end"
-end	count
-`
-	stdout := regexp.MustCompile(`\d{13}:\d+:StateStore`).ReplaceAllString(got.stdout, "V")
-	stdout = regexp.MustCompile(`\d{4}-\S+Z`).ReplaceAllString(stdout, "T")
-	if diff := cmp.Diff(want, stdout); diff != "" || got.code != 0 {
-		t.Errorf("exit code %d (-want +got):\n%s%s", got.code, diff, got.stderr)
+	printed(`gap	cfg	lost	T	T`)
+	printed(`resync	cfg	V	"manual"	"manual"`)
+	apptest.Put(t, store, "cfg", `{"mode":"end"}`)
+	printed(`set	cfg	V	"manual"	"end"`)
+	printed(`end	count`)
+	if rest, err := io.ReadAll(w.Stdout); len(rest) > 0 || err != nil {
+		t.Errorf("watch printed %q, %v after the end", rest, err)
+	}
+	if code, stderr := w.Wait(t); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
 }
