@@ -231,6 +231,7 @@ func TestLayers(t *testing.T) {
 		color    = "github.com/fatih/color"
 		paho     = "github.com/eclipse/paho.golang"
 		readline = "github.com/chzyer/readline"
+		jsonV2   = "github.com/go-json-experiment/json"
 		width    = "golang.org/x/text/width"
 
 		websocket = "github.com/gorilla/websocket"
@@ -285,8 +286,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
 			func(i string) bool { return !isStd(i) && i != observe && i != color && i != width }},
-		{"repl stands on the standard library, format and readline", func(p string) bool { return p == repl }, direct,
-			func(i string) bool { return !isStd(i) && i != format && i != readline }},
+		{"repl stands on the standard library, format, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
+			func(i string) bool { return !isStd(i) && i != format && !under(i, jsonV2) && i != readline }},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
 			func(i string) bool { return i == readline }},
 		{"only the command knows flags", func(p string) bool { return own(p) && !under(p, cmd) }, all, flags},
