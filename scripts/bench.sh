@@ -3,7 +3,7 @@
 # goals to standard output, and the other output to standard error. A missed goal does not
 # stop it; it then exits with 1 at the end.
 #
-#	scripts/bench.sh >table.md        about seven minutes, on an otherwise idle machine
+#	scripts/bench.sh >table.md        about nine minutes, on an otherwise idle machine
 #
 # Requires Linux, Go, mosquitto and its clients, redis-server, redis-cli and
 # redis-benchmark.
@@ -16,7 +16,7 @@ missed=0
 
 echo '| | what | sscli | peer | ratio | goal | | command |'
 echo '| --- | --- | --- | --- | --- | --- | --- | --- |'
-for script in 'bench-flights.sh -n 5000' bench-request.sh bench-batch.sh bench-watch.sh bench-emulator.sh bench-redis.sh 'bench-data.sh 100000'; do
+for script in 'bench-flights.sh -n 5000' bench-request.sh bench-batch.sh bench-watch.sh bench-emulator.sh bench-redis.sh bench-transfer.sh 'bench-data.sh 100000'; do
 	read -ra words <<<"$script"
 	echo "== scripts/$script" >&2
 	"./${words[0]}" "${words[@]:1}" >"$out"

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"os"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -42,6 +43,20 @@ func Read(source io.Reader, o Options) (lines <-chan Line, stop func()) {
 	queue, stopped := make(chan Line, readAhead), make(chan struct{})
 	go func() {
 		defer close(queue)
+		for line := range all(source, o) {
+			select {
+			case queue <- line:
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return queue, func() { close(stopped) }
+}
+
+// all returns the lines of source from o.From on.
+func all(source io.Reader, o Options) iter.Seq[Line] {
+	return func(yield func(Line) bool) {
 		in := repl.NewReader(source)
 		for {
 			line := readLine(in, o)
@@ -53,17 +68,11 @@ func Read(source io.Reader, o Options) (lines <-chan Line, stop func()) {
 			} else if line.Number < o.From && !line.End {
 				continue
 			}
-			select {
-			case queue <- line:
-			case <-stopped:
-				return
-			}
-			if line.End {
+			if !yield(line) || line.End {
 				return
 			}
 		}
-	}()
-	return queue, func() { close(stopped) }
+	}
 }
 
 // readLine reads one line. Its Err is io.EOF after the last line.
@@ -97,10 +106,18 @@ func Next(ctx context.Context, lines <-chan Line) (line Line, ok bool) {
 			ok = true
 		}
 	}
-	if ok && ctx.Err() != nil {
-		line.Err, line.End = context.Cause(ctx), true
+	if ok {
+		line = line.until(ctx)
 	}
 	return line, ok
+}
+
+// until returns the line or, after the end of ctx, the cause.
+func (line Line) until(ctx context.Context) Line {
+	if ctx.Err() != nil {
+		line.Err, line.End = context.Cause(ctx), true
+	}
+	return line
 }
 
 // An Entry is a JSON line.
@@ -114,13 +131,7 @@ type Entry struct {
 // the read may continue after the end.
 func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		lines, stop := Read(source, Options{JSON: true, From: first})
-		defer stop()
-		for {
-			line, ok := Next(ctx, lines)
-			if !ok {
-				return
-			}
+		for line := range linesUntil(ctx, source, Options{JSON: true, From: first}) {
 			e, err := Entry{Line: line.Number}, line.Err
 			if err == nil {
 				e.Entry, err = ParseEntry(line.Text)
@@ -133,6 +144,30 @@ func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, 
 			}
 		}
 	}
+}
+
+// linesUntil returns the lines of source. After the end of ctx the error of a line is the cause. A
+// read from a regular file does not wait, so it needs no goroutine that waits for both.
+func linesUntil(ctx context.Context, source io.Reader, o Options) iter.Seq[Line] {
+	return func(yield func(Line) bool) {
+		if f, ok := source.(*os.File); ok && isRegular(f) {
+			for line := range all(source, o) {
+				if !yield(line.until(ctx)) {
+					return
+				}
+			}
+			return
+		}
+		lines, stop := Read(source, o)
+		defer stop()
+		for line, ok := Next(ctx, lines); ok && yield(line); line, ok = Next(ctx, lines) {
+		}
+	}
+}
+
+func isRegular(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
 }
 
 // ParseEntry reads a JSON line. The error is a usage error.

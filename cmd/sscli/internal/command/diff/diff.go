@@ -236,6 +236,10 @@ func (d *differ) compare(now bulkread.Entry) error {
 	case old.WrittenSince(d.began), now.WrittenSince(d.began):
 		d.sum.Saw(now.Key, false)
 	}
+	if old.Found && now.Found && bytes.Equal(old.Value, now.Value) {
+		d.sum.Equal++
+		return nil
+	}
 	found := format.Difference{Key: now.Key, OldVersion: app.Version(old.Version), NewVersion: app.Version(now.Version)}
 	if old.Found {
 		found.Old = append([]byte{}, old.Value...) // never nil, which is a missing key
@@ -252,9 +256,6 @@ func (d *differ) compare(now bulkread.Entry) error {
 	case found.New == nil:
 		d.sum.Removed++
 		found.Change = "removed"
-	case bytes.Equal(found.Old, found.New):
-		d.sum.Equal++
-		return nil
 	default:
 		d.sum.Changed++
 		found.Change = "changed"

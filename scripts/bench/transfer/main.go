@@ -1,0 +1,100 @@
+//go:build linux
+
+// Command transfer measures `sscli export` and `sscli diff` of many keys beside `sscli batch` that
+// gets as many, and the memory of diff. scripts/bench-transfer.sh runs it.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sscli/sscli/scripts/bench/harness"
+)
+
+// The goals.
+const (
+	maxExport = 2.0 // time of export, over batch
+	maxDiff   = 2.5 // time of diff with a file, over batch
+)
+
+type bench struct {
+	*harness.Bench
+	rounds, keys int
+}
+
+func main() {
+	var b bench
+	flag.IntVar(&b.rounds, "rounds", 3, "rounds")
+	flag.IntVar(&b.keys, "keys", 1_000_000, "keys in the store")
+	harness.Main(time.Hour, nil, b.run)
+}
+
+func (b *bench) run(ctx context.Context, h *harness.Bench) error {
+	b.Bench = h
+	store, err := b.Serve(ctx)
+	if err != nil {
+		return err
+	}
+	set := exec.CommandContext(ctx, b.SSCLI, b.Args(store, "batch", "-", "--inflight", "256")[1:]...)
+	if err := harness.Feed(set, b.keys, "set key%08d %s\n", strings.Repeat("v", 100)); err != nil {
+		return err
+	}
+	gets, exported := filepath.Join(b.Dir, "gets"), filepath.Join(b.Dir, "exported.jsonl")
+	if err := b.writeGets(gets); err != nil {
+		return err
+	}
+	var peaks harness.Figures // memory of diff, MiB
+	f, err := harness.Rounds(b.rounds,
+		b.contender(ctx, "batch", nil, b.Args(store, "batch", gets, "--inflight", "256")),
+		b.contender(ctx, "export", nil, b.Args(store, "export", "-f", exported)),
+		b.contender(ctx, "diff", &peaks, b.Args(store, "diff", exported)))
+	if err != nil {
+		return err
+	}
+	b.AtMost("P16", fmt.Sprintf("seconds, `export` of %d keys / `batch --inflight 256` that gets them", b.keys), f[1], f[0], maxExport)
+	b.AtMost("P16", "… `diff FILE`", f[2], f[0], maxDiff)
+	fmt.Printf("  diff: %.1f MiB at its peak, %.0f bytes a key\n", peaks.Median(), peaks.Median()*(1<<20)/float64(b.keys))
+	return nil
+}
+
+func (b *bench) writeGets(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	for n := range b.keys {
+		fmt.Fprintf(w, "get key%08d\n", n)
+	}
+	return errors.Join(w.Flush(), f.Close())
+}
+
+// contender measures the seconds of a command, whose output goes to /dev/null, and adds its peak
+// memory to peaks.
+func (b *bench) contender(ctx context.Context, name string, peaks *harness.Figures, args []string) harness.Contender {
+	return harness.Contender{Name: name, Measure: func() (float64, error) {
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		took, err := harness.Run(cmd)
+		if err != nil {
+			return 0, err
+		}
+		if peaks != nil {
+			usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+			if !ok {
+				return 0, errors.New("the system does not report the use of memory")
+			}
+			*peaks = append(*peaks, float64(usage.Maxrss)/1024)
+		}
+		fmt.Printf("  %-8s %8.2f s\n", name, took.Seconds())
+		return took.Seconds(), nil
+	}}
+}
