@@ -88,7 +88,8 @@ func TestSlowSystem(t *testing.T) {
 				send(order{Limit: &limit{at(now.Add(term)), at(now.Add(kill))}})
 			}
 			setLimit(time.Hour, time.Hour)
-			s := start{Secret: []byte(secret)}
+			send(order{Secret: []byte(secret)})
+			var s start
 			for _, kv := range os.Environ() {
 				s.Env = append(s.Env, []byte(kv))
 			}
@@ -134,7 +135,7 @@ func TestGuardLog(t *testing.T) {
 		ended <- err
 	}()
 	l.line(t)
-	g.Stop()
+	g.send(order{Stop: true}) // without Stop, after which sscli could kill the command before the guard does
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
