@@ -113,6 +113,9 @@ func (g *guard) run(from *os.File) {
 		case <-g.wake():
 		}
 		if g.refused || g.check() {
+			for range orders { // until sscli has closed the pipe or died
+			}
+			g.removeSecret()
 			return
 		}
 	}
@@ -343,7 +346,12 @@ func (g *guard) endNow() {
 		}
 		g.returnTerminal()
 	}
+	g.removeSecret()
+}
+
+// removeSecret removes the secret and its directory.
+func (g *guard) removeSecret() {
 	if g.secret != "" {
-		_ = os.RemoveAll(filepath.Dir(g.secret))
+		_ = os.RemoveAll(filepath.Dir(g.secret)) // sscli may have removed them
 	}
 }

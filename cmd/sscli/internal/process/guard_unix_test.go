@@ -109,12 +109,14 @@ func TestSlowSystem(t *testing.T) {
 			if took := time.Since(began); took > promptly {
 				t.Errorf("the command lived for %v, want at most %v", took, promptly)
 			}
-			if err := cmd.Wait(); err != nil {
-				t.Error(err)
-			}
 			if name != "left" {
 				isGone(t, secret)
 			}
+			to.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			isGone(t, filepath.Dir(secret))
 		})
 	}
 }
