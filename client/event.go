@@ -42,7 +42,7 @@ type Event struct {
 	Word     string // of an other event
 
 	Continuity Continuity // of a resync and a gap
-	From, To   time.Time  // of a gap: events between them may be missing
+	From, To   time.Time  // of a gap: events between them may be missing, and none before From is
 	Err        error      // of a down, an error and an unaudited event: the reason
 }
 
