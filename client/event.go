@@ -42,8 +42,18 @@ type Event struct {
 	Word     string // of an other event
 
 	Continuity Continuity // of a resync and a gap
-	From, To   time.Time  // of a gap: events between them may be missing
+	From, To   time.Time  // of a gap: events between them may be missing, and none before From is
 	Err        error      // of a down, an error and an unaudited event: the reason
+}
+
+// changed returns when the change happened that a notification announces, or a time before: by the
+// version, but not after the arrival, because the store's clock or a writer's may be ahead. It
+// returns the zero time for a notification without a version.
+func (e Event) changed() time.Time {
+	if t := e.Version.Time(); e.Version.IsZero() || t.Before(e.Time) {
+		return t
+	}
+	return e.Time
 }
 
 // ErrOverflow ends a watch whose consumer was too slow.

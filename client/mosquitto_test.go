@@ -159,7 +159,7 @@ func TestMosquittoStoreStarts(t *testing.T) {
 }
 
 func TestMosquittoWatchLosesNothingSilently(t *testing.T) {
-	chaos(t, attached(t).Addresses[0], 200, nil)
+	chaos(t, attached(t).Addresses[0], 200, 0, nil)
 }
 
 func TestMosquittoRestartsAndTheWatchGoesOn(t *testing.T) {

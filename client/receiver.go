@@ -104,6 +104,7 @@ func (r *receiver) deliver(watches []*Watch, e Event) {
 	for _, w := range watches {
 		w.mu.Lock()
 		if k := w.keys[e.Key]; k != nil && w.connSeq == r.connSeq {
+			w.advance(e.changed())
 			w.notify(k, e)
 		}
 		w.mu.Unlock()

@@ -40,12 +40,13 @@ type Watch struct {
 	mu      sync.Mutex
 	keys    map[string]*watchedKey
 	ready   bool      // all keys have been read once
+	proven  time.Time // every change before was announced to the watch; see advance
 	connSeq uint64    // of the connection whose notifications count
 	queue   [][]Event // for the consumer, after those of batch; in parts of at most partEvents
 	spare   []Event   // memory of the last consumed part, for the next one; nil = none
 	err     error
 	wake    chan struct{} // something changed for the consumer; capacity 1
-	outage  time.Time     // when the connection was lost; zero while the watch is up
+	outage  bool          // the connection was lost, and not all keys have been read since
 	trouble error         // the newest error of the outage; nil while the watch is up
 
 	held atomic.Int64 // events in queue, and in batch from next on
@@ -277,19 +278,30 @@ func (w *Watch) setConn(connSeq uint64) {
 	w.connSeq = connSeq
 }
 
-// down begins an outage: nothing is known since the last sign of life of the connection.
-func (w *Watch) down(since time.Time, err error) {
+// advance records that a message came on the connection which the store sent after all
+// notifications of the changes before t: the reply to a request that was sent at t, or the
+// notification of a change at t. Bytes that came last prove nothing about the time at which they
+// came, because later notifications may have been on the way by then. It requires w.mu.
+func (w *Watch) advance(t time.Time) {
+	if t.After(w.proven) {
+		w.proven = t
+	}
+}
+
+// down begins an outage, of which ping is Conn.LastPing.
+func (w *Watch) down(ping time.Time, err error) {
 	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.connSeq, w.trouble = 0, err
-	if w.outage.IsZero() {
-		w.outage = since
+	w.advance(ping)
+	if !w.outage {
+		w.outage = true
 		w.push(Event{Kind: EventDown, Time: time.Now(), Err: err})
 	}
 	for _, k := range w.keys {
 		if k.since.IsZero() {
-			k.since = since
+			k.since = w.proven.Truncate(time.Millisecond) // the resolution of versions
 			if k.suspect != nil {
 				k.since = k.proven
 			}
@@ -304,8 +316,8 @@ func (w *Watch) up() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ready = true
-	if !w.outage.IsZero() {
-		w.outage, w.trouble = time.Time{}, nil
+	if w.outage {
+		w.outage, w.trouble = false, nil
 		w.push(Event{Kind: EventUp, Time: time.Now()})
 	}
 }

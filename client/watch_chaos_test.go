@@ -18,6 +18,7 @@ import (
 // A cutter is a TCP proxy that breaks its connections.
 type cutter struct {
 	address string
+	delay   time.Duration // of the bytes towards the client, at least
 
 	mu      sync.Mutex
 	changed sync.Cond // conns, over
@@ -26,8 +27,8 @@ type cutter struct {
 	over    bool              // nobody will connect any more
 }
 
-func startCutter(t *testing.T, target string) *cutter {
-	c := &cutter{target: target, conns: make(map[net.Conn]*int)}
+func startCutter(t *testing.T, target string, delay time.Duration) *cutter {
+	c := &cutter{target: target, delay: delay, conns: make(map[net.Conn]*int)}
 	c.changed.L = &c.mu
 	c.address = testpeer.Serve(t, func(_ int, down net.Conn) {
 		c.mu.Lock()
@@ -47,6 +48,7 @@ func (c *cutter) copyDown(down, up net.Conn) {
 	buf := make([]byte, 4096)
 	for {
 		n, err := up.Read(buf)
+		time.Sleep(c.delay)
 		c.mu.Lock()
 		left, open := c.conns[down]
 		last := left != nil && n >= *left
@@ -94,6 +96,19 @@ func (c *cutter) cut(ctx context.Context, within int) {
 type operation struct {
 	kind    EventKind
 	version wire.Version
+	over    time.Time // when the writer had the reply
+}
+
+// checkGap checks that a gap, if there is one, does not begin after a change that it hides.
+func (o operation) checkGap(t *testing.T, key string, gap Event) {
+	t.Helper()
+	latest := o.over
+	if o.kind == EventSet { // the version of a deletion may be older
+		latest = o.version.Time()
+	}
+	if gap.From.After(latest) {
+		t.Errorf("key %s: the gap begins %v after the change %s %s, which it hides", key, gap.From.Sub(latest), o.kind, o.version)
+	}
 }
 
 // before tells whether a change was made before a value was read, or made it. A deletion may
@@ -107,10 +122,13 @@ func (o operation) before(read Event) bool {
 // everything in order, once, and nothing left out but in a gap.
 func checkWatched(t *testing.T, key string, done []operation, events []Event) {
 	t.Helper()
-	next, gap := 0, false
+	next, gap, first := 0, false, Event{}
 	for n, e := range events {
 		switch e.Kind {
 		case EventGap:
+			if !gap {
+				first = e // the changes that a gap hides are known only from a later value
+			}
 			gap = true
 		case EventInitial:
 			for next < len(done) && e.HasValue && done[next].before(e) {
@@ -127,6 +145,9 @@ func checkWatched(t *testing.T, key string, done []operation, events []Event) {
 			if i > next && !gap {
 				t.Fatalf("key %s: event %d, %s %s: %d changes before it were lost silently%s", key, n, e.Kind, e.Version, i-next, around(events, n, done, next))
 			}
+			if i > next {
+				done[next].checkGap(t, key, first)
+			}
 			// Within a gap a deletion without a version may be any.
 			next, gap = i+1, gap && e.Version.IsZero()
 		case EventResync:
@@ -136,6 +157,9 @@ func checkWatched(t *testing.T, key string, done []operation, events []Event) {
 			}
 			if i > next && !gap {
 				t.Fatalf("key %s: event %d, %s %s: %d changes before it were lost silently%s", key, n, e.Kind, e.Version, i-next, around(events, n, done, next))
+			}
+			if i > next {
+				done[next].checkGap(t, key, first)
 			}
 			if e.HasValue {
 				next, gap = i, false
@@ -192,16 +216,18 @@ func TestWatchLosesNothingSilently(t *testing.T) {
 	for name, test := range map[string]struct {
 		variants emulator.Variants
 		cuts     int
+		delay    time.Duration
 	}{
-		"real":               {emulator.Variants{}, 200},
-		"delete new version": {emulator.Variants{DeleteNewVersion: true}, 40},
-		"delete no version":  {emulator.Variants{DeleteNoVersion: true}, 40},
-		"DEL":                {emulator.Variants{NotifyDEL: true}, 40},
+		"real":               {emulator.Variants{}, 200, 0},
+		"slow line":          {emulator.Variants{}, 20, 20 * time.Millisecond},
+		"delete new version": {emulator.Variants{DeleteNewVersion: true}, 40, 0},
+		"delete no version":  {emulator.Variants{DeleteNoVersion: true}, 40, 0},
+		"DEL":                {emulator.Variants{NotifyDEL: true}, 40, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := emulator.Start(t, emulator.Options{Variants: test.variants})
-			chaos(t, server.Addr().String(), test.cuts, nil)
+			chaos(t, server.Addr().String(), test.cuts, test.delay, nil)
 		})
 	}
 }
@@ -213,7 +239,7 @@ func TestWatchLosesNothingSilentlyWhenTheStoreRestartsEmpty(t *testing.T) {
 	}
 	addr := server.Addr().String()
 	t.Cleanup(func() { server.Close() })
-	chaos(t, addr, 100, func() {
+	chaos(t, addr, 100, 0, func() {
 		if err := server.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -224,12 +250,13 @@ func TestWatchLosesNothingSilentlyWhenTheStoreRestartsEmpty(t *testing.T) {
 }
 
 // chaos watches keys over a proxy that breaks the connection again and again,
-// while another client writes them, and accounts for every write. restart, if there
+// while another client writes them, and accounts for every write. delay is the latency of the
+// connection of the watch. restart, if there
 // is one, is called some times between two writes.
-func chaos(t *testing.T, broker string, cuts int, restart func()) {
+func chaos(t *testing.T, broker string, cuts int, delay time.Duration, restart func()) {
 	const keys, writesPerCut, restarts, end = 20, 50, 10, "the end"
 	writes := cuts * writesPerCut
-	proxy := startCutter(t, broker)
+	proxy := startCutter(t, broker, delay)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	writer, err := Dial(ctx, Options{Address: broker})
@@ -269,7 +296,7 @@ func chaos(t *testing.T, broker string, cuts int, restart func()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		done[key] = append(done[key], operation{EventSet, r.Version})
+		done[key] = append(done[key], operation{EventSet, r.Version, time.Now()})
 	}
 	for i := range writes {
 		if i%writesPerCut == 0 {
@@ -302,7 +329,7 @@ func chaos(t *testing.T, broker string, cuts int, restart func()) {
 			t.Fatal(err)
 		}
 		if r.Deleted {
-			done[key] = append(done[key], operation{EventDelete, r.Version})
+			done[key] = append(done[key], operation{EventDelete, r.Version, time.Now()})
 		}
 	}
 	for _, key := range names {

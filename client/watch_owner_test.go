@@ -173,6 +173,20 @@ func TestAuditGapBeginsWithTheLastProof(t *testing.T) {
 	})
 }
 
+// The gap of a watch without events begins with one of the last pings, not with the watch.
+func TestGapOfAnIdleWatch(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		w := startWatch(t, s, WatchOptions{}, "k")
+		wantEvents(t, w, "initial k")
+		time.Sleep(time.Hour)
+		store.DropAll()
+		gap := wantEvents(t, w, "down", "gap k unknown", "resync k unknown", "up")[1]
+		if early := gap.To.Sub(gap.From); early < mqtt.DefaultKeepAlive/2 || early > 2*mqtt.DefaultKeepAlive {
+			t.Errorf("the gap begins %v before its end", early)
+		}
+	})
+}
+
 // An audit that could not be made says so, each time.
 func TestAuditWithoutAnAnswer(t *testing.T) {
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {

@@ -57,6 +57,7 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k, now := w.keys[key], time.Now()
+	w.advance(sent)
 	found := state{r.Found, r.Version}
 	event := Event{Kind: EventInitial, Key: key, Time: now, Version: r.Version, Value: r.Value, HasValue: r.Found}
 	if w.ready {
@@ -86,6 +87,7 @@ func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 	if k.holding {
 		return
 	}
+	w.advance(sent)
 	found := state{r.Found, r.Version}
 	if k.knows(found) {
 		k.suspect, k.proven = nil, sent

@@ -328,7 +328,7 @@ func (v *watcher) lost(conn *mqtt.Conn) {
 			v.fail(w, err)
 			continue
 		}
-		w.down(conn.LastReceived(), err)
+		w.down(conn.LastPing(), err)
 		if w.auditing > 0 {
 			w.auditing = 0
 			w.unaudited(err)

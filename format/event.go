@@ -18,7 +18,7 @@ type Event struct {
 	Word     string // for other: the store's name of the operation
 
 	Continuity string    // for gap and resync: proven, lost or unknown
-	From, To   time.Time // for gap: when the watch was interrupted
+	From, To   time.Time // for gap: events between them may be missing, and none before From is
 	Message    string    // for error and unaudited: the reason
 
 	Show Show // how the human form shows the value

@@ -37,6 +37,8 @@ type Conn struct {
 	out     []byte                         // encoded, not yet written
 	acks    int                            // acknowledgements in out
 	ping    bool                           // send a PINGREQ before out
+	pinged  time.Time                      // when the newest PINGREQ was queued
+	pings   [2]time.Time                   // when the last two that were answered were queued, the last one first
 	closing bool                           // no more packets; the writer closes the connection when out is empty
 	pending idtable.Table[uint16, pending] // by Packet Identifier
 	quota   int                            // the largest number of unacknowledged publishes; 0 = not known yet
@@ -140,6 +142,24 @@ func (c *Conn) LastReceived() time.Time {
 	return c.started.Add(time.Duration(c.received.Load()))
 }
 
+// LastPing returns when the last PINGREQ but one was sent that the broker answered; zero if there
+// is none. What the broker had to send before that time has come: a PINGRESP may overtake messages
+// that the broker still holds, but not by the time between two pings.
+func (c *Conn) LastPing() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pings[1]
+}
+
+// handlePingresp records that the newest PINGREQ was answered.
+func (c *Conn) handlePingresp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pings[0] != c.pinged {
+		c.pings = [2]time.Time{c.pinged, c.pings[0]}
+	}
+}
+
 // Err returns why the connection ended: ErrClosed or a *LostError; nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
@@ -213,7 +233,7 @@ func (c *Conn) sendPing() {
 	if c.over() != nil || c.ping {
 		return
 	}
-	c.ping = true
+	c.ping, c.pinged = true, time.Now()
 	if c.o.Tap != nil {
 		c.o.Tap(newEvent(packets.NewControlPacket(packets.PINGREQ), 2, true))
 	}

@@ -107,6 +107,7 @@ func (c *Conn) handle(in *incoming) error {
 	case packets.SUBACK:
 		return c.handleSuback(in.other.Content.(*packets.Suback))
 	case packets.PINGRESP:
+		c.handlePingresp()
 		return nil
 	}
 	return &MalformedError{in.name() + " is not for a client that did not ask for it"}

@@ -38,9 +38,9 @@ exec sleep 1000`
 // A tenth of the TTL is left for a busy machine.
 var chaosTTL = flag.Duration("chaos-ttl", 2500*time.Millisecond, "TTL of the locks of TestLockChaos")
 
-// TestLockChaos runs wrappers that compete for a lock and kills them, stops them past
-// the lease, cuts their connections, silences the store, kills their guards and
-// children. Never is a child alive that does not hold the lock at the store, or beside
+// TestLockChaos runs wrappers that compete for a lock and kills them, also while they wait,
+// stops them past the lease, cuts their connections, silences the store, kills their guards
+// and children, and stops their guards while the store is silent. Never is a child alive that does not hold the lock at the store, or beside
 // another; in the end nothing is left.
 func TestLockChaos(t *testing.T) {
 	if _, err := exec.LookPath("flock"); err != nil {
@@ -319,11 +319,14 @@ func (a *arena) round() {
 		return
 	}
 	time.Sleep(rand.N(*chaosTTL / 2)) // anywhere between two renewals
-	events := []string{"kill", "stop", "term", "cut", "silence", "guard", "child"}
+	events := []string{"kill", "waiter", "stop", "term", "cut", "silence", "guard", "stopped guard", "child"}
 	event := events[rand.IntN(len(events))]
 	switch event {
 	case "kill":
 		_ = w.Process.Kill()
+	case "waiter":
+		a.killOthers(holder)
+		return // the holder goes on
 	case "stop":
 		_ = w.Process.Signal(syscall.SIGSTOP)
 		a.next(holder) // others go on meanwhile
@@ -340,14 +343,17 @@ func (a *arena) round() {
 			_ = syscall.Kill(pids[0], syscall.SIGKILL) // it lives, as it should
 		}
 	case "silence":
-		a.store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
-		for {
-			if _, now, alive := a.child(); !alive || now != pids {
-				break
-			}
-			time.Sleep(2 * time.Millisecond)
+		a.silence(pids)
+	case "stopped guard":
+		guard := parentOf(pids[0])
+		if guard <= 1 {
+			break
 		}
-		a.store.Intercept(nil)
+		_ = syscall.Kill(guard, syscall.SIGSTOP)
+		a.silence(pids)
+		if rand.IntN(2) == 0 {
+			_ = syscall.Kill(guard, syscall.SIGCONT) // sscli kills it otherwise
+		}
 	case "guard":
 		if guard := parentOf(pids[0]); guard > 1 {
 			_ = syscall.Kill(guard, syscall.SIGKILL)
@@ -362,6 +368,29 @@ func (a *arena) round() {
 	if what := a.wrong.Load(); what != nil {
 		a.fault(fmt.Sprintf("after %s: %s", event, *what))
 	}
+}
+
+// killOthers kills the wrappers that wait for the lock.
+func (a *arena) killOthers(holder string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, w := range a.wrappers {
+		if name != holder {
+			_ = w.Process.Kill()
+		}
+	}
+}
+
+// silence drops all requests until a child has ended.
+func (a *arena) silence(child [2]int) {
+	a.store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
+	for {
+		if _, now, alive := a.child(); !alive || now != child {
+			break
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	a.store.Intercept(nil)
 }
 
 func parentOf(pid int) int {

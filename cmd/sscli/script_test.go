@@ -303,7 +303,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: signal INT|TERM|HUP|QUIT|… field=n N program [args...]")
 	}
 	s := scriptOf(ts)
-	sig, ok := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
+	sig, ok := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}[args[0]]
 	field, value, _ := strings.Cut(args[1], "=")
 	n, err := strconv.Atoi(value)
 	want, err2 := strconv.Atoi(args[2])

@@ -13,10 +13,12 @@
 package fence
 
 import (
-	"errors"
+		"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -37,17 +39,18 @@ type File struct {
 	emptied bool // Write does nothing any more
 }
 
-// NewFile creates an empty file in a new temporary directory.
-func NewFile() (*File, error) {
-	dir, err := os.MkdirTemp("", "sscli-lock-")
-	if err != nil {
-		return nil, err
+// NewFile returns a file with a new name in a new temporary directory. Neither exists until Create,
+// so that another process can be told to remove both before there is anything to remove.
+func NewFile() *File {
+	return &File{Path: filepath.Join(os.TempDir(), "sscli-lock-"+strconv.FormatUint(rand.Uint64(), 10), "token")}
+}
+
+// Create creates the directory and the empty file.
+func (f *File) Create() error {
+	if err := os.Mkdir(filepath.Dir(f.Path), 0o700); err != nil {
+		return err
 	}
-	f := &File{Path: filepath.Join(dir, "token")}
-	if err := f.replace(""); err != nil {
-		return nil, errors.Join(err, f.Remove())
-	}
-	return f, nil
+	return f.replace("")
 }
 
 // Write replaces the token. It does nothing after Empty.

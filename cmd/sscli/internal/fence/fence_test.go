@@ -26,8 +26,8 @@ func parse(t *testing.T, args ...string) (client.WriteOptions, error) {
 
 // TestFile: --fence lock uses the newest token of the file. After Empty the file has no token.
 func TestFile(t *testing.T) {
-	f, err := NewFile()
-	if err != nil {
+	f := NewFile()
+	if err := f.Create(); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(EnvFenceFile, f.Path)

@@ -23,8 +23,9 @@ type GuardOptions struct {
 	// processes that a command leaves behind. 0 = KILL follows TERM at once.
 	Grace time.Duration
 
-	// Secret is the path of a file that only the command may read; empty = none. A guard that
-	// ended the command removes the file, and the directory too if sscli died.
+	// Secret is the path of a file that only the command may read; empty = none. The file and
+	// its directory need not exist yet. A guard that ended the command removes the file, and
+	// after Close, or when sscli has died, the directory.
 	Secret string
 
 	// Suspended is called before sscli is stopped together with its command. It may be nil.

@@ -69,8 +69,9 @@ type guard struct {
 	limit   *limit // nil = sscli has not sent one
 	killAt  instant
 	options start // of the order to start
-	stopped bool  // sscli sent Stop before the start
-	refused bool  // the command was not started and will not be
+	secret  string
+	stopped bool // sscli sent Stop before the start
+	refused bool // the command was not started and will not be
 
 	pid         int // process id of the command, and of its group; 0 = not started
 	ended       bool
@@ -112,6 +113,9 @@ func (g *guard) run(from *os.File) {
 		case <-g.wake():
 		}
 		if g.refused || g.check() {
+			for range orders { // until sscli has closed the pipe or died
+			}
+			g.removeSecret()
 			return
 		}
 	}
@@ -149,6 +153,8 @@ func (g *guard) report(e event) { _ = json.NewEncoder(g.events).Encode(e) }
 
 func (g *guard) handleOrder(o order) {
 	switch {
+	case len(o.Secret) > 0:
+		g.secret = string(o.Secret)
 	case o.Limit != nil && !g.termSent:
 		g.limit, g.killAt = o.Limit, o.Limit.Kill
 		g.note("limit")
@@ -248,8 +254,8 @@ func (g *guard) check() bool {
 	g.note("nothing is left")
 	end := End{Code: exitStatus(g.status), Killed: g.termSent && !g.left, Left: g.left}
 	g.report(event{Ended: &end})
-	if end.Killed && len(g.options.Secret) > 0 {
-		_ = g.remove(string(g.options.Secret)) // sscli may have removed it
+	if end.Killed && g.secret != "" {
+		_ = g.remove(g.secret) // sscli may have removed it
 	}
 	return true
 }
@@ -271,7 +277,7 @@ func (g *guard) terminate(early bool) {
 // terminateOthers sends TERM to the command's descendants in other groups, or to the
 // processes that the command left behind.
 func (g *guard) terminateOthers(table []process) {
-	others := descendants(table, g.pid)
+	others := descendants(os.Getpid(), table, g.pid)
 	if g.left {
 		others = slices.DeleteFunc(childrenOf(os.Getpid(), table, true), func(pid int) bool { return !isChild(pid) })
 	}
@@ -340,7 +346,12 @@ func (g *guard) endNow() {
 		}
 		g.returnTerminal()
 	}
-	if secret := string(g.options.Secret); secret != "" {
-		_ = os.RemoveAll(filepath.Dir(secret))
+	g.removeSecret()
+}
+
+// removeSecret removes the secret and its directory.
+func (g *guard) removeSecret() {
+	if g.secret != "" {
+		_ = os.RemoveAll(filepath.Dir(g.secret)) // sscli may have removed them
 	}
 }

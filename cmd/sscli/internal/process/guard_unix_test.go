@@ -88,7 +88,8 @@ func TestSlowSystem(t *testing.T) {
 				send(order{Limit: &limit{at(now.Add(term)), at(now.Add(kill))}})
 			}
 			setLimit(time.Hour, time.Hour)
-			s := start{Secret: []byte(secret)}
+			send(order{Secret: []byte(secret)})
+			var s start
 			for _, kv := range os.Environ() {
 				s.Env = append(s.Env, []byte(kv))
 			}
@@ -108,12 +109,14 @@ func TestSlowSystem(t *testing.T) {
 			if took := time.Since(began); took > promptly {
 				t.Errorf("the command lived for %v, want at most %v", took, promptly)
 			}
-			if err := cmd.Wait(); err != nil {
-				t.Error(err)
-			}
 			if name != "left" {
 				isGone(t, secret)
 			}
+			to.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			isGone(t, filepath.Dir(secret))
 		})
 	}
 }
@@ -134,7 +137,7 @@ func TestGuardLog(t *testing.T) {
 		ended <- err
 	}()
 	l.line(t)
-	g.Stop()
+	g.send(order{Stop: true}) // without Stop, after which sscli could kill the command before the guard does
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

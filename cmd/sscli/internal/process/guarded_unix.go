@@ -18,19 +18,22 @@ import (
 )
 
 // A Guarded command runs under a guard, which is a process between sscli and the command. The
-// guard ends the command at its deadline, and at once when sscli dies.
+// guard ends the command at its deadline, and at once when sscli dies. At the deadline sscli kills
+// the command too, because the guard may be stopped or hang.
 type Guarded struct {
-	o       GuardOptions
-	guard   *exec.Cmd
-	orders  *os.File
-	events  chan event    // from the guard; closed when the guard has ended
-	overdue chan struct{} // closed when the guard should have ended the command and has not
+	o      GuardOptions
+	guard  *exec.Cmd
+	orders *os.File
+	events chan event // from the guard; closed when the guard has ended
 
-	mu     sync.Mutex // guards the fields below, and writing to orders
-	killAt instant
-	timer  *time.Timer // closes overdue; nil before Stop
+	mu      sync.Mutex // guards the fields below, and writing to orders
+	killAt  instant
+	stopped bool // Stop was called
 
-	job // Run's
+	// Run's.
+	job
+	killSent bool
+	giveUpAt instant // when to kill a guard that has not reported the end of the command
 }
 
 // NewGuarded finds the command and starts its guard, but not the command. From then on SIGINT,
@@ -40,11 +43,14 @@ func NewGuarded(o GuardOptions) (*Guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guarded{o: o, events: make(chan event, 4), overdue: make(chan struct{})}
+	g := &Guarded{o: o, events: make(chan event, 4)}
 	g.job = job{signals: make(chan os.Signal, 16), suspended: o.Suspended,
 		sendSignal: func(s syscall.Signal) { g.send(order{Signal: s}) }}
 	if err := g.startGuard(path); err != nil {
 		return nil, &StartError{o.Args[0], CodeSetup, err}
+	}
+	if o.Secret != "" {
+		g.send(order{Secret: []byte(o.Secret)})
 	}
 	catch(g.signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	return g, nil
@@ -110,7 +116,9 @@ func (g *Guarded) Limit(term, kill time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := limit{at(term), at(kill)}
-	g.killAt = l.Kill
+	if !g.stopped {
+		g.killAt = l.Kill
+	}
 	g.sendLocked(order{Limit: &l})
 }
 
@@ -119,13 +127,12 @@ func (g *Guarded) Limit(term, kill time.Time) {
 func (g *Guarded) Stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.timer != nil {
+	if g.stopped {
 		return
 	}
+	g.stopped = true
+	g.killAt = g.killAt.earlier(at(time.Now().Add(g.o.Grace)))
 	g.sendLocked(order{Stop: true})
-	// If the guard hangs, sscli kills the command.
-	patience := max(0, min(g.o.Grace, g.killAt.left())) + killTimeout
-	g.timer = time.AfterFunc(patience, func() { close(g.overdue) })
 }
 
 // Run runs the command to its end. Call Limit before. Run forwards signals to the command. The
@@ -149,7 +156,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 	defer adoptOrphans(false)
 	g.tty = stdinTerminal()
 	defer g.tty.takeBack()
-	s := start{Grace: g.o.Grace, Secret: []byte(g.o.Secret)}
+	s := start{Grace: g.o.Grace}
 	for _, kv := range env {
 		s.Env = append(s.Env, []byte(kv))
 	}
@@ -170,7 +177,11 @@ func (g *Guarded) Run(env []string) (End, error) {
 				}
 				continue
 			}
-		case <-g.overdue:
+		case <-g.wake():
+			if !g.isOverdue() {
+				continue
+			}
+			_ = g.guard.Process.Kill() // so that its children become ours
 		}
 		g.killAll()
 		return End{Code: 128 + int(unix.SIGKILL), Killed: true}, ErrGuardDied
@@ -190,9 +201,48 @@ func (g *Guarded) handleEvent(e event) (end End, over bool, err error) {
 	case e.Stopped != 0:
 		g.suspend(e.Stopped)
 	case e.Ended != nil:
-		return *e.Ended, true, nil
+		end = *e.Ended
+		end.Killed = end.Killed || g.killSent
+		return end, true, nil
 	}
 	return End{}, false, nil
+}
+
+// wake returns a channel that fires when isOverdue must be called again.
+func (g *Guarded) wake() <-chan time.Time {
+	if g.killSent {
+		return time.After(reapInterval)
+	}
+	return time.After(max(0, min(clockInterval, g.left())))
+}
+
+// left returns the time until the deadline.
+func (g *Guarded) left() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.killAt.left()
+}
+
+// isOverdue kills the command from its deadline on, and reports whether the guard has had enough
+// time to report the end of the command.
+func (g *Guarded) isOverdue() bool {
+	if g.left() > 0 {
+		return false
+	}
+	if !g.killSent {
+		g.killSent = true
+		g.giveUpAt = at(time.Now().Add(killTimeout))
+	}
+	guard := g.guard.Process.Pid
+	// After the guard has waited for the command, the id may belong to another process.
+	if g.pid != 0 && hasParent(g.pid, guard) {
+		_ = unix.Kill(-g.pid, unix.SIGKILL)
+	}
+	for _, pid := range descendants(guard, listProcesses(), 0) {
+		_ = unix.Kill(-pid, unix.SIGKILL) // if it leads a group
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	return g.giveUpAt.passed()
 }
 
 // killAll kills the command in place of the guard, and waits until its processes are gone.
@@ -223,9 +273,6 @@ func (g *Guarded) killAll() {
 func (g *Guarded) Close() error {
 	signal.Stop(g.signals)
 	g.mu.Lock()
-	if g.timer != nil {
-		g.timer.Stop()
-	}
 	err := g.orders.Close()
 	g.mu.Unlock()
 	patience := time.AfterFunc(5*time.Second, func() { _ = g.guard.Process.Kill() })

@@ -282,8 +282,8 @@ func wrap() (int, error) {
 		if _, err := os.ReadFile(os.Getenv("PROCESS_TEST_LIMITED")); err != nil {
 			return // it is killed, not stopped
 		}
-		limit := time.Now().Add(200 * time.Millisecond)
-		g.Limit(limit, limit)
+		term := time.Now().Add(200 * time.Millisecond)
+		g.Limit(term, term.Add(50*time.Millisecond))
 		os.Stdout.WriteString("limited\n")
 	}()
 	env := append(os.Environ(), "PROCESS_TEST_ROLE=none")
@@ -423,32 +423,56 @@ func TestGuardDiesEarly(t *testing.T) {
 	_ = guard.Wait() // it was killed
 }
 
-// TestGuardHangs: if the guard hangs, sscli kills the command.
+// TestGuardHangs: if the guard is stopped, sscli kills the command at the deadline, and after Stop at
+// the end of the grace. If the guard continues, it reports the end of the command; otherwise sscli
+// kills the guard.
 func TestGuardHangs(t *testing.T) {
-	l := newLife(t)
-	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", strings.ReplaceAll(families["children"], "$LIFE", l.path)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
-	ended := make(chan error, 1)
-	go func() {
-		_, err := g.Run(os.Environ())
-		ended <- err
-	}()
-	l.line(t)
-	if err := g.guard.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	g.Stop()
-	if err := <-ended; !errors.Is(err, ErrGuardDied) {
-		t.Errorf("%v, want ErrGuardDied", err)
-	}
-	l.end(t)
-	if err := g.guard.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Close(); err != nil {
-		t.Error(err)
+	const left = 300 * time.Millisecond
+	for name, script := range families {
+		if _, err := os.Stat("/proc/self/stat"); err != nil && (name == "descendant" || name == "jobs") {
+			continue // only Linux finds these
+		}
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", strings.ReplaceAll(script, "$LIFE", l.path)}, Grace: left})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+			var end End
+			ended := make(chan error, 1)
+			go func() {
+				var err error
+				end, err = g.Run(os.Environ())
+				ended <- err
+			}()
+			l.line(t)
+			if err := g.guard.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			var want error
+			if name == "alone" {
+				g.Stop()
+				want = ErrGuardDied
+			} else {
+				g.Limit(began, began.Add(left))
+			}
+			l.end(t)
+			if lived := time.Since(began); lived < left || lived > left+killTimeout/2 {
+				t.Errorf("the command lived for %v, want %v", lived, left)
+			}
+			if want == nil {
+				if err := g.guard.Process.Signal(syscall.SIGCONT); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := <-ended; !errors.Is(err, want) || !end.Killed {
+				t.Errorf("%+v, %v, want it killed, and %v", end, err, want)
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 // An order is a message of sscli to its guard.
 type order struct {
+	Secret []byte         `json:",omitempty"` // GuardOptions.Secret
 	Limit  *limit         `json:",omitempty"`
 	Start  *start         `json:",omitempty"`
 	Stop   bool           `json:",omitempty"`
@@ -30,7 +31,6 @@ type limit struct{ Term, Kill instant }
 type start struct {
 	Foreground int // process group that gets the terminal back; 0 = the command does not get the terminal
 	Grace      time.Duration
-	Secret     []byte
 	Env        [][]byte
 }
 

@@ -25,6 +25,13 @@ func adoptOrphans(on bool) {
 // dieWithParent makes the kernel kill the command when its guard is killed.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
+// hasParent reports whether a process is a child of another, perhaps one that has ended and was
+// not waited for.
+func hasParent(pid, parent int) bool {
+	p, ok := readProcess(pid)
+	return ok && p.parent == parent
+}
+
 // listProcesses reads the process table. It leaves out processes that it cannot read.
 func listProcesses() []process {
 	names, err := os.ReadDir("/proc")
@@ -37,22 +44,29 @@ func listProcesses() []process {
 		if err != nil {
 			continue
 		}
-		stat, err := os.ReadFile("/proc/" + name.Name() + "/stat")
-		if err != nil {
-			continue // it has ended
+		if p, ok := readProcess(pid); ok {
+			table = append(table, p)
 		}
-		// PID (NAME) STATE PARENT GROUP SESSION …; NAME may contain any character.
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) < 4 {
-			continue
-		}
-		p := process{pid: pid}
-		for i, to := range []*int{&p.parent, &p.group, &p.session} {
-			if *to, err = strconv.Atoi(string(fields[i+1])); err != nil {
-				break
-			}
-		}
-		table = append(table, p)
 	}
 	return table
+}
+
+// readProcess reads the row of a process. ok is false if there is no such process.
+func readProcess(pid int) (p process, ok bool) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return p, false
+	}
+	// PID (NAME) STATE PARENT GROUP SESSION …; NAME may contain any character.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 4 {
+		return p, false
+	}
+	p.pid = pid
+	for i, to := range []*int{&p.parent, &p.group, &p.session} {
+		if *to, err = strconv.Atoi(string(fields[i+1])); err != nil {
+			return p, false
+		}
+	}
+	return p, true
 }

@@ -2,11 +2,7 @@
 
 package process
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // A process is a row of the system's process table.
 type process struct {
@@ -26,9 +22,9 @@ func childrenOf(parent int, table []process, sameSession bool) []int {
 	return pids
 }
 
-// descendants lists the descendants of this process that are not in a group.
-func descendants(table []process, group int) []int {
-	tree := map[int]bool{os.Getpid(): true}
+// descendants lists the descendants of a process that are not in a group.
+func descendants(root int, table []process, group int) []int {
+	tree := map[int]bool{root: true}
 	for grown := true; grown; {
 		grown = false
 		for _, p := range table {
@@ -39,7 +35,7 @@ func descendants(table []process, group int) []int {
 	}
 	var pids []int
 	for _, p := range table {
-		if tree[p.pid] && p.pid != os.Getpid() && p.group != group {
+		if tree[p.pid] && p.pid != root && p.group != group {
 			pids = append(pids, p.pid)
 		}
 	}

@@ -99,10 +99,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	if err := a.Confirm(ctx, "lock run "+format.Brief(f.name)); err != nil {
 		return err
 	}
-	file, err := fence.NewFile()
-	if err != nil {
-		return &process.StartError{Name: command[0], Code: process.CodeSetup, Err: err}
-	}
+	file := fence.NewFile()
 	defer func() { err = errors.Join(err, file.Remove()) }()
 	r := &lockRun{reporter: newReporter(a, "TERM"), file: file, tokens: make(chan string, 1)}
 	r.guarded, err = process.NewGuarded(process.GuardOptions{
@@ -112,6 +109,9 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, r.guarded.Close()) }()
+	if err := file.Create(); err != nil {
+		return &process.StartError{Name: command[0], Code: process.CodeSetup, Err: err}
+	}
 	o.OnLease = r.leased
 	return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
 		r.lock, err = acquire(ctx, a, s, f.name, o, r.trouble)
@@ -186,11 +186,11 @@ func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	switch {
 	case errors.Is(err, process.ErrLate):
 		err = fmt.Errorf("%w: no time was left to start the command under lock %s", client.ErrLockLost, name)
-	case errors.Is(err, process.ErrGuardDied):
+	case errors.Is(err, process.ErrGuardDied) && lost == nil:
 		err = fmt.Errorf("lock %s: the command was killed: %w", name, err)
-	case err != nil:
-	case lost != nil:
+	case errors.Is(err, process.ErrGuardDied), err == nil && lost != nil:
 		err = lostWith(lost, end)
+	case err != nil:
 	case end.Killed:
 		err = lostWith(fmt.Errorf("lock %s was not renewed in time: %w", name, client.ErrLockLost), end)
 	case errors.Is(released, client.ErrNotHolder):
