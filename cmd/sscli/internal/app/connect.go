@@ -89,6 +89,8 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 		HighPriority:  s.HighPriority,
 		NoPipelining:  s.NoPipelining,
 		Timeout:       s.Timeout,
+
+		MetricCategory: s.MetricCategory,
 	}
 	if o.Timeout == 0 {
 		o.Timeout = client.DefaultTimeout

@@ -43,6 +43,7 @@ type Settings struct {
 	ClientIDPrefix  string // the beginning of a random client id, if ClientID is empty
 	ResponseTopic   string
 	HighPriority    bool
+	MetricCategory  string // the group in the broker's metrics; empty for the default
 	NoPipelining    bool
 
 	Timeout   time.Duration // 0 for the default

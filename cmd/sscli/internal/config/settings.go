@@ -196,6 +196,8 @@ var table = [...]setting{
 		into: func(s *Settings) any { return &s.ResponseTopic }, child: pass},
 	{flag: "high-priority", usage: "mark requests as high priority, for when the broker is overloaded", env: "SSCLI_HIGH_PRIORITY",
 		into: func(s *Settings) any { return &s.HighPriority }, child: pass},
+	{flag: "metric-category", value: "NAME", usage: "group in which the broker's metrics count this client (default sscli)", env: "SSCLI_METRIC_CATEGORY",
+		into: func(s *Settings) any { return &s.MetricCategory }, child: pass},
 	{flag: "no-pipelining", usage: "wait for each reply before the next packet: CONNECT, SUBSCRIBE, the request", env: "SSCLI_NO_PIPELINING",
 		into: func(s *Settings) any { return &s.NoPipelining }},
 	{flag: "timeout", short: "t", value: "DURATION", usage: "time limit for connecting and the request (default 10s)", env: "SSCLI_TIMEOUT",
