@@ -24,12 +24,12 @@ type Shell interface {
 	// Session returns the connection of all lines, and makes it if there is none.
 	Session(context.Context) (*client.Session, error)
 	// RememberKey remembers keys for completion. KeysWith returns the known keys that begin
-	// with prefix.
+	// with prefix, in their order. all is false if the store has keys that were not read.
 	RememberKey(keys ...string)
-	KeysWith(prefix string) []string
+	KeysWith(prefix string) (keys []string, all bool)
 	// LocksWith returns the names of locks that begin with prefix. A shell knows the locks that its
 	// lock commands named; if there are none, LocksWith returns known keys.
-	LocksWith(prefix string) []string
+	LocksWith(prefix string) (names []string, all bool)
 }
 
 // WithBroker calls f with the options to reach the configured broker with. With --embedded the
