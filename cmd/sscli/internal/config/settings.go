@@ -214,7 +214,7 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.Quiet }},
 	{flag: "verbose", short: "v", usage: "also warn about harmless deviations; serve and gateway log requests (-vv: more)",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Verbose }},
-	{flag: "yes", usage: "confirm every write in a protected context",
+	{flag: "yes", usage: "confirm every write in a protected context, and del --match",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Yes }},
 }
 

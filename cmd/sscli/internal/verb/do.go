@@ -18,7 +18,7 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 	if err := req.Check(a.Output); err != nil {
 		return err
 	}
-	if err := a.Settings.Broker(); err != nil {
+	if err := a.Settings.Broker(); err != nil || len(req.Commands) == 0 {
 		return err
 	}
 	if what := req.Writes(); what != "" {
@@ -183,13 +183,21 @@ func Present(a *app.App, req *Request, i int, reply client.Result, err error) (f
 	a.WarnOf(reply.Info())
 	c := &req.Commands[i]
 	if isMissing(reply) {
-		a.NotePattern(c.Key())
+		a.NotePattern(c.Key(), patternUse(c.Verb()))
 	}
 	result, yes, err := req.Result(c, reply)
 	if err == nil && !yes {
 		err = fault.ErrNo
 	}
 	return result, err
+}
+
+// patternUse returns the command that does for the keys of a pattern what a verb does for one key.
+func patternUse(verb string) string {
+	if verb == wire.VerbDel {
+		return "del --match PATTERN"
+	}
+	return "scan PATTERN --long"
 }
 
 // isMissing reports whether a reply says that the key does not exist.

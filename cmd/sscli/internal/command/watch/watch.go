@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -146,31 +145,6 @@ func parseUntil(text string) (condition, error) {
 	return nil, fault.Usagef("--until %.64q: want set, delete or value=V", text)
 }
 
-// readKeys reads keys, one per line, as the raw output writes them.
-func readKeys(ctx context.Context, a *app.App, name string) ([]string, error) {
-	text, err := a.Read(ctx, name, "the keys, one per line")
-	if fault.IsA[*fs.PathError](err) && name != "-" {
-		return nil, &fault.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
-	}
-	if err != nil {
-		return nil, err
-	}
-	var keys []string
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line == "" {
-			continue
-		}
-		key, err := format.Unescape(line)
-		if err != nil {
-			return nil, fault.Usagef("--keys-from: line %d: %w", n, err)
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
-}
-
 func run(ctx context.Context, a *app.App, f flags, keys, command []string) error {
 	options, forDur, err := f.options()
 	if err != nil {
@@ -181,7 +155,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 		return err
 	}
 	if f.keysFrom != "" {
-		more, err := readKeys(ctx, a, string(f.keysFrom))
+		more, err := app.ReadKeys(string(f.keysFrom), func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) })
 		if err != nil {
 			return err
 		}
@@ -303,7 +277,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 			}
 		case client.EventInitial:
 			if !e.HasValue {
-				v.app.NotePattern(e.Key)
+				v.app.NotePattern(e.Key, "watch --match PATTERN")
 			}
 		}
 		if err := v.handle(e); err != nil {
