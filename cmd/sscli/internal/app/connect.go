@@ -45,12 +45,18 @@ func (a *App) WithBroker(f func(o client.Options) error) (err error) {
 }
 
 // WithSession connects, calls f, and disconnects. Connecting has the timeout of the
-// settings, which f finds in o; in a shell the session is the shell's, and stays.
+// settings, which f finds in o, and is tried again for --retry-for; in a shell the session is the
+// shell's, and stays.
 func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o client.Options) error) error {
 	return a.WithBroker(func(o client.Options) error {
-		limited, cancel := context.WithTimeout(ctx, o.Timeout)
-		defer cancel()
-		return a.Connect(limited, o, func(s *client.Session) error { return f(s, o) })
+		return a.Reach(ctx, a.Settings.RetryFor, func(reached func()) error {
+			limited, cancel := context.WithTimeout(ctx, o.Timeout)
+			defer cancel()
+			return a.Connect(limited, o, func(s *client.Session) error {
+				reached()
+				return f(s, o)
+			})
+		})
 	})
 }
 

@@ -202,6 +202,8 @@ var table = [...]setting{
 		into: func(s *Settings) any { return &s.NoPipelining }},
 	{flag: "timeout", short: "t", value: "DURATION", usage: "time limit for connecting and the request (default 10s)", env: "SSCLI_TIMEOUT",
 		scope: scopeRequest, into: func(s *Settings) any { return &s.Timeout }},
+	{flag: "retry-for", value: "DURATION", usage: "how long to try again if the broker cannot be reached (default: not at all)", env: "SSCLI_RETRY_FOR",
+		scope: scopeRequest, into: func(s *Settings) any { return &s.RetryFor }},
 	{heading: "The output:", flag: "output", short: "o", value: "FORM", usage: "human (on a terminal), raw (elsewhere), json or template=…", env: "SSCLI_OUTPUT",
 		scope: scopeRun, words: []string{"human", "raw", "json", "template="}, into: func(s *Settings) any { return &s.Output }},
 	{flag: "color", value: "WHEN", usage: "auto, always or never (default auto)", env: "SSCLI_COLOR",

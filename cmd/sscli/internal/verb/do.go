@@ -30,32 +30,41 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 		a.Signals.Arm()
 	}
 	return a.WithBroker(func(o client.Options) error {
-		limited, cancel := context.WithTimeout(ctx, o.Timeout)
-		defer cancel()
 		for _, c := range req.Commands {
 			a.RememberKey(c.Key())
 		}
-		one := len(req.Commands) == 1
-		if one && req.Run == nil && a.Shell == nil && !tracesSteps(a, o) {
-			way := transport{
-				send: func(ctx context.Context, c client.Command) (client.Result, error) { return client.Once(ctx, o, c) },
-				readBack: func(ctx context.Context, lost *client.LostAnswerError) (client.ReadBackResult, error) {
-					return client.ReadBack(ctx, o, lost)
-				},
-				timeout: o.Timeout,
-			}
-			return way.doOne(ctx, limited, a, req)
-		}
-		connected := false
-		err := a.Connect(limited, o, func(s *client.Session) error {
-			connected = true
-			return doOver(ctx, limited, a, s, req, o.Timeout)
-		})
-		if err != nil && !connected && one {
-			return fault.Describe(req.Commands[0], err)
-		}
-		return err
+		return a.Reach(ctx, a.Settings.RetryFor, func(reached func()) error { return attempt(ctx, a, o, req, reached) })
 	})
+}
+
+// attempt connects and carries out a request. It calls reached when it has connected, unless the
+// request is one command: that one can be sent again if nothing was sent.
+func attempt(ctx context.Context, a *app.App, o client.Options, req Request, reached func()) error {
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	alone := len(req.Commands) == 1 && req.Run == nil
+	if alone && a.Shell == nil && !tracesSteps(a, o) {
+		way := transport{
+			send: func(ctx context.Context, c client.Command) (client.Result, error) { return client.Once(ctx, o, c) },
+			readBack: func(ctx context.Context, lost *client.LostAnswerError) (client.ReadBackResult, error) {
+				return client.ReadBack(ctx, o, lost)
+			},
+			timeout: o.Timeout,
+		}
+		return way.doOne(ctx, limited, a, req)
+	}
+	connected := false
+	err := a.Connect(limited, o, func(s *client.Session) error {
+		connected = true
+		if !alone {
+			reached()
+		}
+		return doOver(ctx, limited, a, s, req, o.Timeout)
+	})
+	if err != nil && !connected && len(req.Commands) == 1 {
+		return fault.Describe(req.Commands[0], err)
+	}
+	return err
 }
 
 // DoOver carries out a request over a session and prints its results. Each exchange has the

@@ -44,14 +44,13 @@ const (
 )
 
 type flags struct {
-	count                int
-	forDur, until        config.Text
-	noInitial, failOnGap bool
-	keepGoing            bool
-	buffer               int
-	audit, retryFor      config.Text
-	keysFrom, field      config.Text
-	show                 format.Show
+	count                  int
+	forDur, until          config.Text
+	noInitial, failOnGap   bool
+	keepGoing              bool
+	buffer                 int
+	audit, keysFrom, field config.Text
+	show                   format.Show
 }
 
 // New returns the command.
@@ -66,7 +65,7 @@ until interrupted. Keys are exact; the store knows no patterns.
 
 After the connection was lost, watch connects again and prints the value of each key
 (resync), after a gap if changes are missing or may be: continuity is proven, lost or
-unknown.
+unknown. It tries for ever, or with --retry-for until it has had no connection for so long.
 
 With --field PATH an event is printed only when that field of a JSON value has changed:
 its old and its new value. A PATH is .config.mode, .list[2] or .config["odd name"]; a dot
@@ -103,7 +102,6 @@ and the watch, and fg continues both.`,
 	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
 	app.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
-	fs.Var(&f.retryFor, "retry-for", "give up after `DURATION` without a connection (default: never)")
 	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
 	return cmd
 }
@@ -114,7 +112,7 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 		flag string
 		text config.Text
 		to   *time.Duration
-	}{{"--audit", f.audit, &o.Audit}, {"--retry-for", f.retryFor, &o.RetryFor}, {"--for", f.forDur, &forDur}} {
+	}{{"--audit", f.audit, &o.Audit}, {"--for", f.forDur, &forDur}} {
 		if *d.to, err = app.ParsePositiveDuration(d.flag, d.text); err != nil {
 			return o, 0, err
 		}
@@ -150,6 +148,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	if err != nil {
 		return err
 	}
+	options.RetryFor = a.Settings.RetryFor
 	until, err := parseUntil(string(f.until))
 	if err != nil {
 		return err
