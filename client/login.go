@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
 )
 
 // dial connects with the current password or token, and also returns that secret. Unless early
@@ -26,6 +27,7 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 		ClientID:  s.o.ClientID,
 		Username:  s.o.Username,
 		KeepAlive: s.o.KeepAlive,
+		User:      []mqtt.Property{{Name: wire.PropMetricCategory, Value: s.o.MetricCategory}},
 		Subscribe: filters,
 		Tap:       s.o.Trace,
 

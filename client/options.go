@@ -17,6 +17,10 @@ import (
 // Options.Timeout says otherwise. The SDKs use the same.
 const DefaultTimeout = 10 * time.Second
 
+// DefaultMetricCategory is the group of a client in the broker's metrics, unless
+// Options.MetricCategory says otherwise.
+const DefaultMetricCategory = "sscli"
+
 // Options describe how to reach the store. Only Address is required.
 type Options struct {
 	Address string      // host:port of the broker
@@ -59,6 +63,10 @@ type Options struct {
 	// the connection when it receives more than CONNECT.
 	NoPipelining bool
 
+	// MetricCategory is the group in which the broker's metrics count the client: the user
+	// property `metriccategory` of CONNECT (protocol.md 1.3). Empty = DefaultMetricCategory.
+	MetricCategory string
+
 	HighPriority bool          // ask the broker to accept requests also under load (protocol.md 1.5)
 	Timeout      time.Duration // for contexts without a deadline; 0 = DefaultTimeout
 	KeepAlive    time.Duration // whole seconds; 0 = mqtt.DefaultKeepAlive
@@ -76,6 +84,7 @@ func NewClientID() string {
 func (o Options) withDefaults() (Options, error) {
 	o.ClientID = cmp.Or(o.ClientID, NewClientID())
 	o.ResponseTopic = cmp.Or(o.ResponseTopic, wire.ResponseTopic(o.ClientID))
+	o.MetricCategory = cmp.Or(o.MetricCategory, DefaultMetricCategory)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.TokenPoll = cmp.Or(o.TokenPoll, DefaultTokenPoll)
 	switch {
@@ -96,6 +105,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, &InvalidError{err}
 	}
 	if err := wire.CheckResponseTopic(o.ResponseTopic); err != nil {
+		return o, &InvalidError{err}
+	}
+	if err := wire.CheckMetricCategory(o.MetricCategory); err != nil {
 		return o, &InvalidError{err}
 	}
 	return o, nil

@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eclipse/paho.golang/packets"
+
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/internal/testpeer"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
@@ -32,6 +35,8 @@ func TestInvalidOptions(t *testing.T) {
 		"wildcard #":                  {ResponseTopic: "clients/#"},
 		"response topic with NUL":     {ResponseTopic: "a\x00"},
 		"response topic of 64 KiB":    {ResponseTopic: strings.Repeat("x", 1<<16)},
+		"metric category with NUL":    {MetricCategory: "a\x00"},
+		"metric category of 64 KiB":   {MetricCategory: strings.Repeat("x", 1<<16)},
 		"negative time-out":           {Timeout: -time.Second},
 		"keep-alive of half a second": {KeepAlive: time.Second / 2},
 		"negative keep-alive":         {KeepAlive: -time.Second},
@@ -51,6 +56,25 @@ func TestInvalidOptions(t *testing.T) {
 	_, err := client.Dial(t.Context(), client.Options{ResponseTopic: wire.RequestTopic})
 	if !errors.Is(err, wire.ErrForbiddenResponseTopic) {
 		t.Error(err)
+	}
+}
+
+// The broker groups clients by a user property of CONNECT.
+func TestMetricCategory(t *testing.T) {
+	t.Parallel()
+	for category, want := range map[string]string{"": "sscli", "site/7": "site/7"} {
+		sent := make(chan []packets.User, 1)
+		address := testpeer.Serve(t, func(_ int, nc net.Conn) {
+			if cp, err := packets.ReadPacket(nc); err == nil {
+				sent <- cp.Content.(*packets.Connect).Properties.User
+			}
+		})
+		// The peer does not answer, so the error is certain.
+		_, err := client.Dial(t.Context(), client.Options{Address: address, MetricCategory: category, NoPipelining: true})
+		as[*client.DialError](t, err)
+		if got := <-sent; len(got) != 1 || got[0] != (packets.User{Key: "metriccategory", Value: want}) {
+			t.Errorf("%q: %v", category, got)
+		}
 	}
 }
 

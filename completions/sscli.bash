@@ -7,12 +7,25 @@ __sscli_debug()
     fi
 }
 
-# Macs have bash3 for which the bash-completion package doesn't include
-# _init_completion. This is a minimal version of that function.
+# Replaces _init_completion if the package bash-completion is not loaded. It sets the words up to
+# the cursor, in which bash has separated = and : from the text around them.
 __sscli_init_completion()
 {
-    COMPREPLY=()
-    _get_comp_words_by_ref "$@" cur prev words cword
+    local line=${COMP_LINE:0:COMP_POINT} rest piece last='' i
+    COMPREPLY=() words=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        rest=${line#"${line%%[![:space:]]*}"} piece=${COMP_WORDS[i]}
+        ((i < COMP_CWORD)) || piece=$rest
+        if ((i > 0)) && [[ $rest == "$line" && ( $piece == [=:]* || $last == *[=:] ) ]]; then
+            words[${#words[@]}-1]+=$piece
+        else
+            words+=("$piece")
+        fi
+        line=${rest:${#piece}} last=$piece
+    done
+    cword=$((${#words[@]} - 1))
+    cur=${words[cword]} prev=${words[cword - 1]}
+    [[ $prev != *[\<\>] ]] # the name of a file follows a redirection
 }
 
 # This function calls the sscli program to obtain the completion

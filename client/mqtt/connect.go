@@ -85,6 +85,9 @@ func (c *Conn) newConnect(authData []byte) *packets.ControlPacket {
 	if c.o.MaxPacketSize > 0 {
 		p.Properties.MaximumPacketSize = &c.o.MaxPacketSize
 	}
+	for _, user := range c.o.User {
+		p.Properties.User = append(p.Properties.User, packets.User{Key: user.Name, Value: user.Value})
+	}
 	if c.o.Auth.Method != "" {
 		p.Properties.AuthMethod, p.Properties.AuthData = c.o.Auth.Method, authData
 	}

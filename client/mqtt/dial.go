@@ -36,6 +36,7 @@ type Options struct {
 	Username string
 	Password []byte // nil = none
 	Auth     Auth
+	User     []Property // User Properties of CONNECT
 
 	KeepAlive      time.Duration // whole seconds; 0 = DefaultKeepAlive
 	MaxPacketSize  uint32        // bytes, announced to the broker and enforced; 0 = what MQTT allows
@@ -172,6 +173,11 @@ func (o *Options) check() error {
 	}
 	if err := checkLength("user name", len(o.Username)); err != nil {
 		return err
+	}
+	for _, p := range o.User {
+		if err := checkLength("user property of CONNECT", max(len(p.Name), len(p.Value))); err != nil {
+			return err
+		}
 	}
 	return checkLength("password", len(o.Password))
 }

@@ -82,7 +82,11 @@ func connectDetail(p *packets.Connect) string {
 	if p.PasswordFlag {
 		s += ", password"
 	}
-	return s + authDetail(p.Properties)
+	s += authDetail(p.Properties)
+	for _, user := range p.Properties.User {
+		s += fmt.Sprintf(", %s=%s", user.Key, user.Value)
+	}
+	return s
 }
 
 func authDetail(props *packets.Properties) string {

@@ -11,6 +11,8 @@ const (
 	PropPersist       = "aio-persistence" // "true" on SET: keep the entry on disk
 	PropStatus        = "__stat"          // decimal, an HTTP status, in replies
 	PropStatusMessage = "__stMsg"         // text of an error status
+
+	PropMetricCategory = "metriccategory" // on CONNECT: how the broker's metrics group clients
 )
 
 // Values of these properties.

@@ -80,6 +80,9 @@ func CheckClientID(id string) error {
 	return checkString("client id", id)
 }
 
+// CheckMetricCategory returns why a text cannot be the value of PropMetricCategory, or nil.
+func CheckMetricCategory(category string) error { return checkString("metric category", category) }
+
 func checkString(what, s string) error {
 	switch {
 	case s == "":

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 // ready when it takes input, and write the line to the pipe at the key ^X^P.
 type shellKind struct {
 	name    string
+	without string // a package that the start-up file does not load; empty if it loads all
 	args    func(dir string) []string
 	file    string // of start-up
 	startup string
@@ -31,18 +33,22 @@ type shellKind struct {
 const ready = "READY>"
 
 func shellKinds() []shellKind {
-	return []shellKind{
-		{
-			name: "bash", file: "bashrc",
-			args: func(dir string) []string { return []string{"--noprofile", "--rcfile", dir + "/bashrc", "-i"} },
-			startup: `. /usr/share/bash-completion/bash_completion
-. <(sscli completion bash)
+	bash := shellKind{
+		name: "bash", file: "bashrc",
+		args: func(dir string) []string { return []string{"--noprofile", "--rcfile", dir + "/bashrc", "-i"} },
+		startup: `. <(sscli completion bash)
 said() { printf '%s\n' "$READLINE_LINE" >"$PIPE"; READLINE_LINE= READLINE_POINT=0; }
 bind -x '"\C-x\C-p": said'
 bind 'set bell-style none'
 PS1='READY''> '
 `,
-		},
+	}
+	bare := bash
+	bare.without = "bash-completion"
+	bash.startup = ". /usr/share/bash-completion/bash_completion\n" + bash.startup
+	return []shellKind{
+		bash,
+		bare,
 		{
 			name: "zsh", file: ".zshrc",
 			args: func(string) []string { return []string{"-i"} },
@@ -98,7 +104,7 @@ type completer struct {
 func startShell(t *testing.T, kind shellKind, dir string, env ...string) *completer {
 	t.Helper()
 	program, err := exec.LookPath(kind.name)
-	if err == nil && kind.name == "bash" {
+	if err == nil && kind.name == "bash" && kind.without == "" {
 		_, err = os.Stat("/usr/share/bash-completion/bash_completion")
 	}
 	if err != nil {
@@ -195,12 +201,20 @@ func TestCompletion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// More keys than a shell can list.
+	for i := range 700 {
+		for _, line := range []string{"east", "west"} {
+			if _, err := store.Set(fmt.Sprintf("plant/%s/m%04d", line, i), "1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	// One that never answers, and one that knows no SCAN.
 	silent := emulator.Start(t)
 	silent.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
 	noScan := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
 	for _, kind := range shellKinds() {
-		t.Run(kind.name, func(t *testing.T) {
+		t.Run(strings.TrimSuffix(kind.name+" without "+kind.without, " without "), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			if err := os.WriteFile(filepath.Join(dir, "some-file"), nil, 0o666); err != nil {
@@ -227,8 +241,13 @@ func TestCompletion(t *testing.T) {
 				{"sscli set thermostat/fan some", "sscli set thermostat/fan some"},
 				{"sscli watch --no-initial colon:", "sscli watch --no-initial colon:key "},
 				{"sscli watch a -- cat some", "sscli watch a -- cat some-file "},
+				{"sscli get a >some", "sscli get a >some-file "},
 				{"sscli lock status colo", "sscli lock status colon:key "},
 				{"sscli get some", "sscli get some"},
+				{"sscli get pl", "sscli get plant/"},
+				{"sscli get plant/e", "sscli get plant/east/"},
+				{"sscli get plant/east/m069", "sscli get plant/east/m069"},
+				{"sscli get plant/east/m0699", "sscli get plant/east/m0699 "},
 				// Where they cannot be found nothing happens.
 				{"sscli -u mqtt://127.0.0.1:1 get therm", "sscli -u mqtt://127.0.0.1:1 get therm"},
 				{"sscli -u nonsense get therm", "sscli -u nonsense get therm"},

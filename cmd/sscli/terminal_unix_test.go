@@ -253,6 +253,28 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// del --match asks in every context, once, before it deletes.
+func TestConfirmMatch(t *testing.T) {
+	store := emulator.Start(t)
+	for _, key := range []string{"tmp/1", "tmp/2", "keep"} {
+		if _, err := store.Set(key, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		answer string
+		code   int
+		left   int // keys in the store
+	}{{"n\n", 2, 3}, {"y\n", 0, 1}} {
+		s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, "del", "--match", "tmp/*")
+		s.await(`del 2 keys that match "tmp/*", "tmp/1" to "tmp/2". Continue? [y/N] `)
+		s.typeIn(c.answer)
+		if code := s.end(); code != c.code || store.State().Keys != c.left {
+			t.Errorf("%q: exit code %d, %d keys left: %s", c.answer, code, store.State().Keys, s.screen())
+		}
+	}
+}
+
 // TestConfirmWithoutTerminal: both standard input and standard error have to be one.
 func TestConfirmWithoutTerminal(t *testing.T) {
 	store := emulator.Start(t)

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -19,14 +18,27 @@ import (
 // user declines, or if standard input or standard error is no terminal, the error is an
 // *fault.ProtectedError. The connection need not exist yet.
 func (a *App) Confirm(ctx context.Context, what string) error {
-	if !a.Settings.Protected || a.Settings.Yes || a.confirmed {
+	if !a.Settings.Protected {
 		return nil
 	}
+	return a.ConfirmAlways(ctx, what)
+}
+
+// ConfirmAlways is Confirm for a write that needs an answer in every context.
+func (a *App) ConfirmAlways(ctx context.Context, what string) error {
+	if a.Settings.Yes || a.confirmed {
+		return nil
+	}
+	refused, why := &fault.ProtectedError{What: what, Batch: a.Streaming}, ""
+	if a.Settings.Protected {
+		refused.Context = a.Settings.Context
+		why = ": context " + refused.Context + " is protected"
+	}
 	if !a.CanAsk() {
-		return &fault.ProtectedError{Context: a.Settings.Context, What: what, Batch: a.Streaming}
+		return refused
 	}
 	a.Signals.Arm()
-	answer, err := terminal.Ask(ctx, a.Stderr, fmt.Sprintf("%s: context %s is protected. Continue? [y/N] ", what, a.Settings.Context))
+	answer, err := terminal.Ask(ctx, a.Stderr, what+why+". Continue? [y/N] ")
 	if err != nil {
 		return err
 	}
@@ -34,7 +46,8 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 	case "y", "yes":
 		return nil
 	}
-	return &fault.ProtectedError{Context: a.Settings.Context, What: what, Refused: true}
+	refused.Refused = true
+	return refused
 }
 
 // CanAsk reports whether the user can be asked: standard input and standard error are a terminal,

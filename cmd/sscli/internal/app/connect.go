@@ -24,12 +24,12 @@ type Shell interface {
 	// Session returns the connection of all lines, and makes it if there is none.
 	Session(context.Context) (*client.Session, error)
 	// RememberKey remembers keys for completion. KeysWith returns the known keys that begin
-	// with prefix.
+	// with prefix, in their order. all is false if the store has keys that were not read.
 	RememberKey(keys ...string)
-	KeysWith(prefix string) []string
+	KeysWith(prefix string) (keys []string, all bool)
 	// LocksWith returns the names of locks that begin with prefix. A shell knows the locks that its
 	// lock commands named; if there are none, LocksWith returns known keys.
-	LocksWith(prefix string) []string
+	LocksWith(prefix string) (names []string, all bool)
 }
 
 // WithBroker calls f with the options to reach the configured broker with. With --embedded the
@@ -45,12 +45,18 @@ func (a *App) WithBroker(f func(o client.Options) error) (err error) {
 }
 
 // WithSession connects, calls f, and disconnects. Connecting has the timeout of the
-// settings, which f finds in o; in a shell the session is the shell's, and stays.
+// settings, which f finds in o, and is tried again for --retry-for; in a shell the session is the
+// shell's, and stays.
 func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o client.Options) error) error {
 	return a.WithBroker(func(o client.Options) error {
-		limited, cancel := context.WithTimeout(ctx, o.Timeout)
-		defer cancel()
-		return a.Connect(limited, o, func(s *client.Session) error { return f(s, o) })
+		return a.Reach(ctx, a.Settings.RetryFor, func(reached func()) error {
+			limited, cancel := context.WithTimeout(ctx, o.Timeout)
+			defer cancel()
+			return a.Connect(limited, o, func(s *client.Session) error {
+				reached()
+				return f(s, o)
+			})
+		})
 	})
 }
 
@@ -89,6 +95,8 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 		HighPriority:  s.HighPriority,
 		NoPipelining:  s.NoPipelining,
 		Timeout:       s.Timeout,
+
+		MetricCategory: s.MetricCategory,
 	}
 	if o.Timeout == 0 {
 		o.Timeout = client.DefaultTimeout

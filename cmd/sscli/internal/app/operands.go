@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
@@ -52,9 +54,59 @@ func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 	return nil, fmt.Errorf("standard input: %w", err)
 }
 
-// NotePattern says of a missing key that looks like a pattern that it was not taken for one.
-func (a *App) NotePattern(key string) {
-	if strings.ContainsAny(key, "*?") {
-		a.Inform(fmt.Sprintf("no key is named %s; patterns are for scan", format.Brief(key)))
+// NotePattern says of a missing key that looks like a pattern, or like a topic filter of MQTT, that
+// it was not taken for one. use is the command that takes a PATTERN.
+func (a *App) NotePattern(key, use string) {
+	pattern := Pattern(key)
+	if pattern == "" {
+		return
 	}
+	if typed, ok := suggest.Quoted(pattern); ok {
+		use = strings.ReplaceAll(use, "PATTERN", typed)
+	}
+	a.Inform(fmt.Sprintf("no key is named %s; for a pattern: %s", format.Brief(key), use))
+}
+
+// Pattern returns the pattern that the user may have meant by a key, empty if the key does not look
+// like one. In a topic filter of MQTT + and # become *.
+func Pattern(key string) string {
+	levels, filter := strings.Split(key, "/"), false
+	for i, level := range levels {
+		if level == "+" || level == "#" && i == len(levels)-1 {
+			levels[i], filter = "*", true
+		}
+	}
+	if !filter && !strings.ContainsAny(key, "*?") {
+		return ""
+	}
+	return strings.Join(levels, "/")
+}
+
+// ReadKeys reads the file of --keys-from, or standard input if its name is "-".
+func ReadKeys(name string, read func(name, what string) ([]byte, error)) ([]string, error) {
+	text, err := read(name, "the keys, one per line")
+	if fault.IsA[*fs.PathError](err) && name != "-" {
+		return nil, &fault.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseKeys(text)
+}
+
+// parseKeys parses keys, one per line, as the raw output writes them. It ignores empty lines.
+func parseKeys(text []byte) (keys []string, err error) {
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line == "" {
+			continue
+		}
+		key, err := format.Unescape(line)
+		if err != nil {
+			return nil, fault.Usagef("--keys-from: line %d: %w", n, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }

@@ -29,7 +29,8 @@ func Register(a *app.App, root *cobra.Command) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		each := func(f *pflag.Flag) {
-			value, _ := pflag.UnquoteUsage(f)
+			var value string
+			value, f.Usage = pflag.UnquoteUsage(f) // the usage becomes the description
 			if value == "" || strings.Contains(value, "FILE") {
 				return
 			}
@@ -71,53 +72,86 @@ func completeWords(words []string) cobra.CompletionFunc {
 	}
 }
 
-// completionKeys is the number of keys after which a scan for completion stops.
-const completionKeys = 500
-
 // QuotesVariable is the environment variable that a completion script sets if it quotes candidates.
 // The script for PowerShell, and the scripts of old installations, do not.
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
 
-// scannedKeys lists the keys of the store that begin with part. It returns none if no broker is
-// configured, the broker has no SCAN, or the broker does not reply in time. If the completion
-// script does not quote candidates, keys that need quotes are left out: text that others have
-// stored would become a part of the command line.
-func scannedKeys(a *app.App, cmd *cobra.Command, part string) []string {
+// scannedKeys lists the keys of the store that begin with part; all as in [Scan]. It returns none if
+// no broker is configured, the broker has no SCAN, or the broker does not reply in time. If the
+// completion script does not quote candidates, keys that need quotes are left out: text that others
+// have stored would become a part of the command line.
+func scannedKeys(a *app.App, cmd *cobra.Command, part string) (found []string, all bool) {
 	fits := isPlain
 	if set, _ := a.Env(QuotesVariable); set != "" {
 		fits = isText
 	}
 	if !fits(part + "x") { // no key begins with part
-		return nil
+		return nil, true
 	}
 	if err := a.Configure(cmd.Flags()); err != nil {
-		return nil
+		return nil, true
 	}
 	s := &a.Settings
 	if s.AskPass || s.Embedded {
-		return nil
+		return nil, true
 	}
 	s.Quiet, s.Verbose, s.Trace, s.TraceFile = true, 0, false, ""
 	s.Timeout = Timeout
 	ctx, cancel := context.WithTimeout(cmd.Context(), Timeout)
 	defer cancel()
-	var found []string
 	// An error is not shown: the shell could only print it into the user's line.
-	_ = a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
-		for page, err := range s.Scan(ctx, literal(part)+"*") {
-			if err != nil || len(found) >= completionKeys {
-				return err
-			}
-			for _, key := range page.Keys {
-				if strings.HasPrefix(key, part) && fits(key) {
-					found = append(found, key)
-				}
+	_ = a.WithSession(ctx, func(s *client.Session, _ client.Options) (err error) {
+		found, all, err = Scan(ctx, s, part)
+		return err
+	})
+	return slices.DeleteFunc(found, func(key string) bool { return !fits(key) }), all
+}
+
+// maxScanned is the number of keys after which [Scan] stops.
+const maxScanned = 20_000
+
+// Scan lists the keys of the store that begin with prefix, in their order. all reports whether it
+// read every page of the list. If ctx ends before, or the list is very long, found has the keys
+// that were read so far.
+func Scan(ctx context.Context, s *client.Session, prefix string) (found []string, all bool, err error) {
+	all = true
+	for page, scanErr := range s.Scan(ctx, literal(prefix)+"*") {
+		if scanErr != nil || len(found) > maxScanned {
+			all, err = false, scanErr
+			break
+		}
+		for _, key := range page.Keys {
+			if strings.HasPrefix(key, prefix) {
+				found = append(found, key)
 			}
 		}
-		return nil
-	})
+	}
 	slices.Sort(found)
-	return slices.Compact(found)
+	return slices.Compact(found), all, err
+}
+
+// maxListed is the number of keys that completion offers as they are.
+const maxListed = 500
+
+// offer returns the candidates for part, and whether a word may continue after them. Keys that are
+// more than a shell can list are cut after the next slash. If keys is not all that the store has,
+// only a slash that all of keys share is offered: a shell inserts what its candidates have in
+// common, and the keys that were not read may differ.
+func offer(keys []string, part string, all bool) (candidates []string, open bool) {
+	if all && len(keys) <= maxListed {
+		return keys, false
+	}
+	for _, key := range keys {
+		if name, _, deeper := strings.Cut(key[len(part):], "/"); deeper {
+			key, open = part+name+"/", true
+		}
+		candidates = append(candidates, key)
+	}
+	candidates = slices.Compact(candidates)
+	if !all && (len(candidates) > 1 || !open) {
+		return nil, false
+	}
+	return candidates, open
 }
 
 // isPlain reports whether a key has no special meaning to shells, to SCAN, and to a parser of
@@ -170,7 +204,7 @@ func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app
 
 // names is [Keys] with the names that known returns, in the shell of sscli. In the user's shell the
 // candidates are all keys: the store does not know which keys are locks.
-func names(a *app.App, most int, known func(s app.Shell, prefix string) []string) cobra.CompletionFunc {
+func names(a *app.App, most int, known func(s app.Shell, prefix string) (names []string, all bool)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		// Cobra adds a -- at the end. A -- before it begins a command.
 		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
@@ -180,17 +214,26 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) []string
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var found []string
+		var all bool
 		if a.Shell == nil {
-			found = scannedKeys(a, cmd, part)
-			return slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) }), cobra.ShellCompDirectiveNoFileComp
+			found, all = scannedKeys(a, cmd, part)
+		} else {
+			words := operand.Unprotect(append(slices.Clone(args), part))
+			args, part = words[:len(args)], words[len(args)]
+			found, all = known(a.Shell, part)
 		}
-		words := operand.Unprotect(append(slices.Clone(args), part))
-		for _, key := range known(a.Shell, words[len(args)]) {
-			if !slices.Contains(words[:len(args)], key) {
-				found = append(found, encodeCandidate(key))
+		found = slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) })
+		found, open := offer(found, part, all)
+		for i := range found {
+			if a.Shell != nil {
+				found[i] = encodeCandidate(found[i])
 			}
 		}
-		return found, cobra.ShellCompDirectiveNoFileComp
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if open {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return found, directive
 	}
 }
 

@@ -43,9 +43,11 @@ type Settings struct {
 	ClientIDPrefix  string // the beginning of a random client id, if ClientID is empty
 	ResponseTopic   string
 	HighPriority    bool
+	MetricCategory  string // the group in the broker's metrics; empty for the default
 	NoPipelining    bool
 
 	Timeout   time.Duration // 0 for the default
+	RetryFor  time.Duration // how long to try again without a connection; 0 for the default
 	Output    string        // human, raw, json or template=…; empty for the default
 	Color     string        // auto, always or never; empty for auto
 	Trace     bool

@@ -196,10 +196,14 @@ var table = [...]setting{
 		into: func(s *Settings) any { return &s.ResponseTopic }, child: pass},
 	{flag: "high-priority", usage: "mark requests as high priority, for when the broker is overloaded", env: "SSCLI_HIGH_PRIORITY",
 		into: func(s *Settings) any { return &s.HighPriority }, child: pass},
+	{flag: "metric-category", value: "NAME", usage: "group in which the broker's metrics count this client (default sscli)", env: "SSCLI_METRIC_CATEGORY",
+		into: func(s *Settings) any { return &s.MetricCategory }, child: pass},
 	{flag: "no-pipelining", usage: "wait for each reply before the next packet: CONNECT, SUBSCRIBE, the request", env: "SSCLI_NO_PIPELINING",
 		into: func(s *Settings) any { return &s.NoPipelining }},
 	{flag: "timeout", short: "t", value: "DURATION", usage: "time limit for connecting and the request (default 10s)", env: "SSCLI_TIMEOUT",
 		scope: scopeRequest, into: func(s *Settings) any { return &s.Timeout }},
+	{flag: "retry-for", value: "DURATION", usage: "how long to try again if the broker cannot be reached (default: not at all)", env: "SSCLI_RETRY_FOR",
+		scope: scopeRequest, into: func(s *Settings) any { return &s.RetryFor }},
 	{heading: "The output:", flag: "output", short: "o", value: "FORM", usage: "human (on a terminal), raw (elsewhere), json or template=…", env: "SSCLI_OUTPUT",
 		scope: scopeRun, words: []string{"human", "raw", "json", "template="}, into: func(s *Settings) any { return &s.Output }},
 	{flag: "color", value: "WHEN", usage: "auto, always or never (default auto)", env: "SSCLI_COLOR",
@@ -212,7 +216,7 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.Quiet }},
 	{flag: "verbose", short: "v", usage: "also warn about harmless deviations; serve and gateway log requests (-vv: more)",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Verbose }},
-	{flag: "yes", usage: "confirm every write in a protected context",
+	{flag: "yes", usage: "confirm every write in a protected context, and del --match",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Yes }},
 }
 

@@ -158,9 +158,10 @@ func (e *NextError) Unwrap() error { return e.Err }
 // Advice returns the hint.
 func (e *NextError) Advice() (string, bool) { return e.Hint, true }
 
-// A ProtectedError is a write in a protected context that was not confirmed. Nothing was sent.
+// A ProtectedError is a write that was not confirmed: in a protected context, or of many keys.
+// Nothing was written.
 type ProtectedError struct {
-	Context string // the name of the context
+	Context string // the name of the protected context; empty = the write needs an answer in every context
 	What    string // what was about to be sent
 	Refused bool   // the user was asked, and declined
 	Batch   bool   // nobody was asked, because standard input is the batch
@@ -170,10 +171,14 @@ func (e *ProtectedError) Error() string {
 	if e.Refused {
 		return e.What + ": cancelled, nothing was sent"
 	}
-	if e.Batch {
-		return fmt.Sprintf("%s: context %s is protected, and standard input is the batch, so it cannot be confirmed there", e.What, e.Context)
+	why := "this must be confirmed"
+	if e.Context != "" {
+		why = "context " + e.Context + " is protected"
 	}
-	return fmt.Sprintf("%s: context %s is protected, and there is no terminal to confirm it on", e.What, e.Context)
+	if e.Batch {
+		return fmt.Sprintf("%s: %s, and standard input is the batch, so it cannot be confirmed there", e.What, why)
+	}
+	return fmt.Sprintf("%s: %s, and there is no terminal to confirm it on", e.What, why)
 }
 
 // Advice returns no hint if the user declined.

@@ -143,7 +143,7 @@ func Table() []Row {
 		{"config", CodeUsage, "the value of a flag, a variable or a context is invalid", "sscli help environment", IsA[*config.Error]},
 		{"context", CodeUsage, "no context has this name", "sscli context list", IsA[*config.UnknownContextError]},
 		{"config_file", CodeUsage, "the file of contexts cannot be read or written, is invalid, or is writable by others", "", IsA[*config.FileError]},
-		{"protected", CodeUsage, "the context is protected, and the write was not confirmed", "--yes", IsA[*ProtectedError]},
+		{"protected", CodeUsage, "the context is protected, or del --match found keys, and the write was not confirmed", "--yes", IsA[*ProtectedError]},
 		{"terminal", CodeUsage, "a question cannot be asked: sscli was not started from a terminal",
 			"--password-file in place of --askpass, --yes in place of an answer", IsA[*terminal.Error]},
 		{"response_topic", CodeUsage, "the broker disconnects clients that ask for replies on this topic",

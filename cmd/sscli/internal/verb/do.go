@@ -18,7 +18,7 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 	if err := req.Check(a.Output); err != nil {
 		return err
 	}
-	if err := a.Settings.Broker(); err != nil {
+	if err := a.Settings.Broker(); err != nil || len(req.Commands) == 0 {
 		return err
 	}
 	if what := req.Writes(); what != "" {
@@ -30,32 +30,41 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 		a.Signals.Arm()
 	}
 	return a.WithBroker(func(o client.Options) error {
-		limited, cancel := context.WithTimeout(ctx, o.Timeout)
-		defer cancel()
 		for _, c := range req.Commands {
 			a.RememberKey(c.Key())
 		}
-		one := len(req.Commands) == 1
-		if one && req.Run == nil && a.Shell == nil && !tracesSteps(a, o) {
-			way := transport{
-				send: func(ctx context.Context, c client.Command) (client.Result, error) { return client.Once(ctx, o, c) },
-				readBack: func(ctx context.Context, lost *client.LostAnswerError) (client.ReadBackResult, error) {
-					return client.ReadBack(ctx, o, lost)
-				},
-				timeout: o.Timeout,
-			}
-			return way.doOne(ctx, limited, a, req)
-		}
-		connected := false
-		err := a.Connect(limited, o, func(s *client.Session) error {
-			connected = true
-			return doOver(ctx, limited, a, s, req, o.Timeout)
-		})
-		if err != nil && !connected && one {
-			return fault.Describe(req.Commands[0], err)
-		}
-		return err
+		return a.Reach(ctx, a.Settings.RetryFor, func(reached func()) error { return attempt(ctx, a, o, req, reached) })
 	})
+}
+
+// attempt connects and carries out a request. It calls reached when it has connected, unless the
+// request is one command: that one can be sent again if nothing was sent.
+func attempt(ctx context.Context, a *app.App, o client.Options, req Request, reached func()) error {
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	alone := len(req.Commands) == 1 && req.Run == nil
+	if alone && a.Shell == nil && !tracesSteps(a, o) {
+		way := transport{
+			send: func(ctx context.Context, c client.Command) (client.Result, error) { return client.Once(ctx, o, c) },
+			readBack: func(ctx context.Context, lost *client.LostAnswerError) (client.ReadBackResult, error) {
+				return client.ReadBack(ctx, o, lost)
+			},
+			timeout: o.Timeout,
+		}
+		return way.doOne(ctx, limited, a, req)
+	}
+	connected := false
+	err := a.Connect(limited, o, func(s *client.Session) error {
+		connected = true
+		if !alone {
+			reached()
+		}
+		return doOver(ctx, limited, a, s, req, o.Timeout)
+	})
+	if err != nil && !connected && len(req.Commands) == 1 {
+		return fault.Describe(req.Commands[0], err)
+	}
+	return err
 }
 
 // DoOver carries out a request over a session and prints its results. Each exchange has the
@@ -183,13 +192,21 @@ func Present(a *app.App, req *Request, i int, reply client.Result, err error) (f
 	a.WarnOf(reply.Info())
 	c := &req.Commands[i]
 	if isMissing(reply) {
-		a.NotePattern(c.Key())
+		a.NotePattern(c.Key(), patternUse(c.Verb()))
 	}
 	result, yes, err := req.Result(c, reply)
 	if err == nil && !yes {
 		err = fault.ErrNo
 	}
 	return result, err
+}
+
+// patternUse returns the command that does for the keys of a pattern what a verb does for one key.
+func patternUse(verb string) string {
+	if verb == wire.VerbDel {
+		return "del --match PATTERN"
+	}
+	return "scan PATTERN --long"
 }
 
 // isMissing reports whether a reply says that the key does not exist.

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/format"
@@ -67,7 +68,7 @@ func Command(newVerb func() Verb) func(*app.App) *cobra.Command {
 			ValidArgsFunction: complete.Keys(a, v.Keys),
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				ctx := cmd.Context()
-				in := func(name string) ([]byte, error) { return a.Read(ctx, name, "the value") }
+				in := func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) }
 				req, err := v.Parse(operand.Words(cmd.Flags().Args()), in)
 				if err != nil {
 					return err
@@ -82,8 +83,11 @@ func Command(newVerb func() Verb) func(*app.App) *cobra.Command {
 	}
 }
 
-// A Source reads a file, or standard input if the name is "-".
-type Source func(name string) ([]byte, error)
+// A Source reads a file, or standard input if the name is "-". what says what is read, for a user at
+// the terminal.
+type Source func(name, what string) ([]byte, error)
+
+const theValue = "the value"
 
 // Value takes the operand VALUE from the words after the key: the content of the file if
 // there is one, else the first word. rest is the words after it.
@@ -91,7 +95,7 @@ func Value(words []repl.Word, file string, in Source) (value string, rest []repl
 	var data []byte
 	switch {
 	case file != "":
-		data, err = in(file)
+		data, err = in(file, theValue)
 		if fault.IsA[*fs.PathError](err) && file != "-" {
 			err = &fault.UsageError{Err: fmt.Errorf("-f: %w", err)}
 		}
@@ -99,15 +103,42 @@ func Value(words []repl.Word, file string, in Source) (value string, rest []repl
 	case len(words) == 0:
 		return "", nil, fault.Usagef("no value: want VALUE, - for standard input, or -f FILE")
 	case words[0] == repl.Word{Text: "-"}:
-		data, err = in("-")
+		data, err = in("-", theValue)
 		return string(data), words[1:], err
 	}
 	return words[0].Text, words[1:], nil
 }
 
+// KeysFrom is the flag --keys-from of a verb that takes several keys.
+type KeysFrom struct{ file config.Text }
+
+// Bind adds the flag to fs.
+func (k *KeysFrom) Bind(fs *pflag.FlagSet) {
+	fs.Var(&k.file, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
+}
+
+// Given reports whether the flag was given.
+func (k *KeysFrom) Given() bool { return k.file != "" }
+
+// Keys returns the keys among the operands and in the file. There may be none only in the file.
+func (k *KeysFrom) Keys(operands []repl.Word, in Source) ([]string, error) {
+	if len(operands) == 0 && !k.Given() {
+		return nil, fault.Usagef("missing KEY")
+	}
+	var keys []string
+	for _, w := range operands {
+		keys = append(keys, w.Text)
+	}
+	if !k.Given() {
+		return keys, nil
+	}
+	more, err := app.ReadKeys(string(k.file), in)
+	return append(keys, more...), err
+}
+
 // A Request is what a line asks of the store.
 type Request struct {
-	Commands []client.Command // at least one; sent in order
+	Commands []client.Command // sent in order; may be none if the keys come from a file
 	Force    bool             // --force-fence; there is one command then
 	Alone    bool             // the effect is unknown: a batch sends it while no other request is in flight
 	Replaces bool             // Result replaces a file

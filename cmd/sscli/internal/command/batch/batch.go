@@ -131,11 +131,12 @@ func newBatch(a *app.App, f batchFlags) *batch {
 // command's name.
 func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	a, f := b.app, b.flags
-	b.in = func(name string) ([]byte, error) {
+	b.in = func(name, what string) ([]byte, error) {
 		if name == "-" && from == "-" {
-			return nil, fault.Usagef("- for a value: standard input is the batch itself; use -f FILE, or read the batch from a file")
+			what, _, _ = strings.Cut(what, ",")
+			return nil, fault.Usagef("- for %s: standard input is the batch itself; use a file, or read the batch from a file", what)
 		}
-		return a.Read(ctx, name, "the value")
+		return a.Read(ctx, name, what)
 	}
 	if !f.load {
 		a.Flags = nil // the lines have flags of their own

@@ -25,7 +25,8 @@ func New(a *app.App) *cobra.Command {
 		Long: `Write the script that lets a shell complete the commands, flags, contexts and keys of
 sscli. Packages install the scripts already.`,
 		Example: "  . <(sscli completion bash)\n  sscli completion zsh > ~/.zfunc/_sscli",
-	}, script(a, "bash", `The script requires the package bash-completion.`,
+	}, script(a, "bash", `The script works with the package bash-completion and without it. Without it, ~/.bashrc
+must run the script.`,
 		"  . <(sscli completion bash)                # for this shell\n"+
 			"  sscli completion bash > /etc/bash_completion.d/sscli", (*cobra.Command).GenBashCompletionV2),
 		script(a, "zsh", `The script must be in a directory of fpath, and ~/.zshrc must call compinit.`,
@@ -103,6 +104,15 @@ func changes(shell string) [][2]string {
 	switch shell {
 	case "bash":
 		return [][2]string{
+			// cobra's script calls a function of the package bash-completion here.
+			{`# Macs have bash3 for which the bash-completion package doesn't include
+# _init_completion. This is a minimal version of that function.
+__sscli_init_completion()
+{
+    COMPREPLY=()
+    _get_comp_words_by_ref "$@" cur prev words cword
+}
+`, bashWords},
 			// Close an open quote, so that the line can be evaluated.
 			{`    # Use eval to handle any environment variables and such
 `, `    # Close a quote that is open, or eval would refuse the line
@@ -185,3 +195,27 @@ function __sscli_perform_completion
 	}
 	return nil
 }
+
+// bashWords is a function for bash without the package bash-completion. It finds the words of the
+// line up to the cursor.
+const bashWords = `# Replaces _init_completion if the package bash-completion is not loaded. It sets the words up to
+# the cursor, in which bash has separated = and : from the text around them.
+__sscli_init_completion()
+{
+    local line=${COMP_LINE:0:COMP_POINT} rest piece last='' i
+    COMPREPLY=() words=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        rest=${line#"${line%%[![:space:]]*}"} piece=${COMP_WORDS[i]}
+        ((i < COMP_CWORD)) || piece=$rest
+        if ((i > 0)) && [[ $rest == "$line" && ( $piece == [=:]* || $last == *[=:] ) ]]; then
+            words[${#words[@]}-1]+=$piece
+        else
+            words+=("$piece")
+        fi
+        line=${rest:${#piece}} last=$piece
+    done
+    cword=$((${#words[@]} - 1))
+    cur=${words[cword]} prev=${words[cword - 1]}
+    [[ $prev != *[\<\>] ]] # the name of a file follows a redirection
+}
+`

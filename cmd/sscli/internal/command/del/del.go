@@ -2,8 +2,11 @@
 package del
 
 import (
+	"github.com/spf13/pflag"
+
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -14,39 +17,70 @@ import (
 // New returns the verb `del`.
 func New() verb.Verb {
 	var fence fence.Flags
+	var keysFrom verb.KeysFrom
+	var match config.Text
+	var dryRun bool
 	return verb.Verb{
 		Use:     "del KEY...",
 		Aliases: []string{"delete", "rm"},
 		Short:   "Delete keys",
-		Long:    "Delete keys, one request for each. The exit code is 1 if a key is missing.",
-		Example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore",
-		Flags:   fence.Bind,
-		Writes:  verb.Always,
-		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {
-			if len(operands) == 0 {
-				return verb.Request{}, fault.Usagef("missing KEY")
-			}
+		Long: `Delete keys, one request for each. The exit code is 1 if a key is missing.
+
+--match PATTERN deletes the keys that a scan finds, as in sscli scan, once you have
+confirmed it (--yes confirms without a question). A key that another client deletes
+meanwhile is not missed, and a key that comes later is left alone. It needs a broker that
+has SCAN. With --dry-run it prints the keys, as scan does, and deletes nothing.`,
+		Example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore\n" +
+			"  sscli del --match 'tmp/*' --dry-run\n  sscli del --keys-from keys.txt",
+		Flags: func(fs *pflag.FlagSet) {
+			keysFrom.Bind(fs)
+			fs.Var(&match, "match", "delete the keys that match `PATTERN`, after a question")
+			fs.BoolVar(&dryRun, "dry-run", false, "with --match: print the keys, and delete nothing")
+			fence.Bind(fs)
+		},
+		Writes: func([]repl.Word) bool { return !dryRun },
+		Parse: func(operands []repl.Word, in verb.Source) (verb.Request, error) {
 			options, err := fence.Options()
 			if err != nil {
 				return verb.Request{}, err
 			}
-			if fence.Force && len(operands) > 1 {
-				return verb.Request{}, fault.Usagef("--force-fence with %d keys: want one key", len(operands))
+			if match != "" {
+				if len(operands) > 0 || keysFrom.Given() || fence.Force {
+					return verb.Request{}, fault.Usagef("--match together with KEY, --keys-from or --force-fence: want one of them")
+				}
+				m := matching{pattern: string(match), dryRun: dryRun, options: options}
+				return verb.Request{Commands: []client.Command{client.Scan(m.pattern, nil)}, Run: m.run}, nil
 			}
-			req := verb.Request{Force: fence.Force}
-			for _, w := range operands {
-				key := w.Text
-				req.Commands = append(req.Commands, client.Del(key, options))
-				req.Rows = append(req.Rows, format.Del{Op: "del", Key: key, Many: len(operands) > 1})
+			if dryRun {
+				return verb.Request{}, fault.Usagef("--dry-run without --match: it prints the keys that a pattern matches")
 			}
-			req.Result = func(c *client.Command, result client.Result) (format.Result, bool, error) {
-				r := result.(client.DelResult)
-				return format.Del{
-					Op:  "del",
-					Key: c.Key(), Deleted: r.Deleted, Version: app.Version(r.Version), RTT: r.RTT, Many: len(operands) > 1,
-				}, r.Deleted, nil
+			keys, err := keysFrom.Keys(operands, in)
+			if err != nil {
+				return verb.Request{}, err
 			}
+			if fence.Force && len(keys) > 1 {
+				return verb.Request{}, fault.Usagef("--force-fence with %d keys: want one key", len(keys))
+			}
+			req := request(keys, options, len(keys) > 1 || keysFrom.Given())
+			req.Force = fence.Force && len(keys) == 1
 			return req, nil
 		},
 	}
+}
+
+// request returns the request that deletes keys.
+func request(keys []string, options client.WriteOptions, many bool) verb.Request {
+	var req verb.Request
+	for _, key := range keys {
+		req.Commands = append(req.Commands, client.Del(key, options))
+		req.Rows = append(req.Rows, format.Del{Op: "del", Key: key, Many: many})
+	}
+	req.Result = func(c *client.Command, result client.Result) (format.Result, bool, error) {
+		r := result.(client.DelResult)
+		return format.Del{
+			Op:  "del",
+			Key: c.Key(), Deleted: r.Deleted, Version: app.Version(r.Version), RTT: r.RTT, Many: many,
+		}, r.Deleted, nil
+	}
+	return req
 }

@@ -18,6 +18,7 @@ import (
 func New() verb.Verb {
 	var file config.Text
 	var versionOnly, lines bool
+	var keysFrom verb.KeysFrom
 	var show format.Show
 	return verb.Verb{
 		Use:   "get KEY...",
@@ -29,25 +30,28 @@ A long value is cut after one screen. --show selects another form.
 
 In the raw form one key gives the bytes of its value and nothing else. Several keys
 give one line each: KEY, VERSION and VALUE, separated by tabs, with C escapes. The
-VERSION of a missing key is -.`,
-		Example: "  sscli get setpoint\n  sscli get setpoint --show hex\n  sscli get -f image.png camera/last\n  sscli get -o json a b c",
+VERSION of a missing key is -. --keys-from, which reads what the raw form of scan writes,
+always gives lines. Keys are exact: for a pattern use scan --long, or export.`,
+		Example: "  sscli get setpoint\n  sscli get setpoint --show hex\n  sscli get -f image.png camera/last\n  sscli get -o json a b c\n" +
+			"  sscli scan 'thermostat/*' | sscli get --keys-from -",
 		Flags: func(fs *pflag.FlagSet) {
 			fs.VarP(&file, "file", "f", "write the value to `FILE`, all or nothing, and print the version")
 			fs.BoolVar(&versionOnly, "version-only", false, "print the version without the value")
 			fs.BoolVar(&lines, "lines", false, "print one line per key even for a single key")
+			keysFrom.Bind(fs)
 			app.BindShow(fs, &show)
 		},
-		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {
-			if len(operands) == 0 {
-				return verb.Request{}, fault.Usagef("missing KEY")
+		Parse: func(operands []repl.Word, in verb.Source) (verb.Request, error) {
+			if file != "" && (len(operands) > 1 || keysFrom.Given()) {
+				return verb.Request{}, fault.Usagef("-f with several keys: want one key")
 			}
-			if file != "" && len(operands) > 1 {
-				return verb.Request{}, fault.Usagef("-f with %d keys: want one key", len(operands))
+			keys, err := keysFrom.Keys(operands, in)
+			if err != nil {
+				return verb.Request{}, err
 			}
 			req := verb.Request{Show: show, Replaces: file != ""}
-			many := lines || len(operands) > 1
-			for _, w := range operands {
-				key := w.Text
+			many := lines || len(keys) > 1 || keysFrom.Given()
+			for _, key := range keys {
 				req.Commands = append(req.Commands, client.Get(key))
 				req.Rows = append(req.Rows, format.Get{Key: key, Many: many})
 			}

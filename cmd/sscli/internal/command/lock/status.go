@@ -56,6 +56,7 @@ lease of more than 90s.`,
 					return err
 				}
 				if !result.Held {
+					a.NotePattern(f.name, "lock list PATTERN")
 					return fault.ErrNo
 				}
 				return nil
@@ -155,7 +156,10 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		if !r.status.Held && !named[r.status.Name] {
 			continue // released since the scan
 		}
-		free = free || !r.status.Held
+		if !r.status.Held {
+			free = true
+			a.NotePattern(r.status.Name, "lock list PATTERN")
+		}
 		r.status.List = true
 		rows = append(rows, r.status)
 	}

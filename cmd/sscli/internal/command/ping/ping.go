@@ -30,24 +30,50 @@ const Key = "sscli/ping"
 
 // New returns the command `sscli ping`.
 func New(a *app.App) *cobra.Command {
-	return pingCommand(func(ctx context.Context, count int, interval time.Duration) error {
-		return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-			return ping(ctx, a, s, o.Timeout, count, interval)
+	return pingCommand(func(ctx context.Context, f flags) error {
+		return a.WithBroker(func(o client.Options) error {
+			return a.Reach(ctx, max(f.wait, a.Settings.RetryFor), func(reached func()) error {
+				limited, cancel := context.WithTimeout(ctx, o.Timeout)
+				defer cancel()
+				return a.Connect(limited, o, func(s *client.Session) error {
+					return f.run(ctx, a, s, o.Timeout, reached)
+				})
+			})
 		})
 	})
 }
 
 // Over returns the command for an existing session. timeout is for each request.
 func Over(a *app.App, s *client.Session, timeout time.Duration) *cobra.Command {
-	return pingCommand(func(ctx context.Context, count int, interval time.Duration) error {
-		return ping(ctx, a, s, timeout, count, interval)
+	return pingCommand(func(ctx context.Context, f flags) error {
+		return a.Reach(ctx, f.wait, func(reached func()) error { return f.run(ctx, a, s, timeout, reached) })
 	})
 }
 
+// flags are the flags of the command.
+type flags struct {
+	count          int
+	interval, wait time.Duration
+}
+
+// run calls reached and measures. With --wait it calls reached only when the store has answered.
+func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, reached func()) error {
+	if f.wait > 0 {
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		_, err := s.Get(limited, Key)
+		cancel()
+		if _, refused := errors.AsType[*wire.StoreError](err); err != nil && !refused {
+			return fmt.Errorf("ping: %w", err)
+		}
+	}
+	reached()
+	return ping(ctx, a, s, timeout, f.count, f.interval)
+}
+
 // pingCommand returns the command, which calls run.
-func pingCommand(run func(ctx context.Context, count int, pause time.Duration) error) *cobra.Command {
-	var count int
-	interval := config.Text("200ms")
+func pingCommand(run func(context.Context, flags) error) *cobra.Command {
+	var f flags
+	interval, waitFor := config.Text("200ms"), config.Text("")
 	cmd := &cobra.Command{
 		Use:     "ping",
 		Short:   "Measure the round trip to the store",
@@ -55,22 +81,28 @@ func pingCommand(run func(ctx context.Context, count int, pause time.Duration) e
 		Long: `Measure the round trip to the store and back. Connecting is not counted.
 
 Each round trip reads the key ` + Key + `, which need not exist. The exit code is 124 if
-a reply did not come in time.`,
-		Example: "  sscli ping\n  sscli ping -n 100 --interval 10ms -o json",
+a reply did not come in time.
+
+With --wait, wait until the broker and its store answer, and then measure. A refused login
+or certificate ends the wait at once. The exit code is that of the last attempt.`,
+		Example: "  sscli ping\n  sscli ping -n 100 --interval 10ms -o json\n  sscli ping --wait 30s -n 1 -q    # wait for the broker to start",
 		Args:    app.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			pause, err := app.ParseDuration("--interval", interval)
-			if err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if f.interval, err = app.ParseDuration("--interval", interval); err != nil {
 				return err
 			}
-			if count < 1 {
-				return fault.Usagef("-n %d: want at least 1", count)
+			if f.wait, err = app.ParsePositiveDuration("--wait", waitFor); err != nil {
+				return err
 			}
-			return run(cmd.Context(), count, pause)
+			if f.count < 1 {
+				return fault.Usagef("-n %d: want at least 1", f.count)
+			}
+			return run(cmd.Context(), f)
 		},
 	}
-	cmd.Flags().IntVarP(&count, "count", "n", 4, "measure `N` times")
+	cmd.Flags().IntVarP(&f.count, "count", "n", 4, "measure `N` times")
 	cmd.Flags().Var(&interval, "interval", "wait `DURATION` between two requests")
+	cmd.Flags().Var(&waitFor, "wait", "wait up to `DURATION` for the broker and its store to answer")
 	return cmd
 }
 

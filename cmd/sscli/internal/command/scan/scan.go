@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -123,10 +124,13 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 }
 
 // informNone says that no key matches. For a pattern without wildcards it suggests the same text with
-// a * at the end.
+// a * at the end, and for a topic filter of MQTT the pattern.
 func (f scanFlags) informNone(a *app.App) {
 	text := "no key matches " + format.Brief(f.pattern)
-	if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // quotes do not change it
+	pattern := app.Pattern(f.pattern)
+	if typed, ok := suggest.Quoted(pattern); ok && pattern != "" && pattern != f.pattern {
+		text += "; the wildcard of patterns is *: scan " + typed
+	} else if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // quotes do not change it
 		text += "; keys that begin with it: scan '" + f.pattern + "*'"
 	}
 	a.Inform(text)

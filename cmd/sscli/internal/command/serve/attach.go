@@ -13,6 +13,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -161,6 +162,7 @@ func attachOptions(o client.Options) mqtt.Options {
 		Password:  o.Password,
 		Tap:       o.Trace,
 
+		User:         []mqtt.Property{{Name: wire.PropMetricCategory, Value: cmp.Or(o.MetricCategory, client.DefaultMetricCategory)}},
 		AwaitConnack: o.NoPipelining,
 	}
 	if o.TokenFile != "" {

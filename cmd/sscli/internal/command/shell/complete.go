@@ -89,7 +89,7 @@ func (s *shell) completeCommand(words []repl.Word, part repl.Word) []repl.Candid
 		text, ok := complete.DecodeCandidate(text)
 		if ok && strings.HasPrefix(text, part.Text) {
 			found = append(found, repl.Candidate{
-				Text: text, Help: strings.ReplaceAll(help, "`", ""), Flag: flag,
+				Text: text, Help: help, Flag: flag,
 				Open: directive&cobra.ShellCompDirectiveNoSpace != 0 || strings.HasSuffix(text, "="),
 			})
 		}

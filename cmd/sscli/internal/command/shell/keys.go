@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -39,40 +38,35 @@ func (m keyMemory) with(prefix string) []string {
 }
 
 // KeysWith implements [app.Shell]: it returns the keys that begin with prefix, both the keys seen
-// so far and one page of the store's, if it has SCAN.
-func (c *connection) KeysWith(prefix string) []string {
-	found := append(c.keys.with(prefix), c.scan(prefix)...)
-	found = slices.DeleteFunc(found, func(key string) bool { return !strings.HasPrefix(key, prefix) })
-	slices.Sort(found)
-	return slices.Compact(found)
+// so far and the store's, if it has SCAN.
+func (c *connection) KeysWith(prefix string) (keys []string, all bool) {
+	listed, all := c.scan(prefix)
+	keys = append(c.keys.with(prefix), listed...)
+	slices.Sort(keys)
+	return slices.Compact(keys), all
 }
 
 // LocksWith implements [app.Shell]: it returns the locks that begin with prefix and were named in this
 // shell. If there are none it returns keys, because any key may be a lock.
-func (c *connection) LocksWith(prefix string) []string {
+func (c *connection) LocksWith(prefix string) (names []string, all bool) {
 	if found := c.locks.with(prefix); len(found) > 0 {
-		return found
+		return found, true
 	}
 	return c.KeysWith(prefix)
 }
 
-// scan asks the store for one page of keys (protocol.md 9), and returns none if there is an
-// error: completion prints no errors.
-func (c *connection) scan(prefix string) []string {
+// scan asks the store for keys (protocol.md 9). If there is no list, because there is no connection
+// or no SCAN, all is true: the keys seen so far are all that the shell can know. Completion prints no
+// errors.
+func (c *connection) scan(prefix string) (keys []string, all bool) {
 	if c.noScan || !c.up() {
-		return nil
+		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), complete.Timeout)
 	defer cancel()
-	if i := strings.IndexAny(prefix, `*?[\`); i >= 0 {
-		prefix = prefix[:i]
-	}
-	r, err := c.session.Do(ctx, client.Scan(prefix+"*", nil))
+	keys, all, err := complete.Scan(ctx, c.session, prefix)
 	if fault.IsA[*wire.StoreError](err) {
 		c.noScan = true
 	}
-	if err != nil {
-		return nil
-	}
-	return r.(client.ScanResult).Keys
+	return keys, all || c.noScan
 }

@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -45,14 +44,13 @@ const (
 )
 
 type flags struct {
-	count                int
-	forDur, until        config.Text
-	noInitial, failOnGap bool
-	keepGoing            bool
-	buffer               int
-	audit, retryFor      config.Text
-	keysFrom, field      config.Text
-	show                 format.Show
+	count                  int
+	forDur, until          config.Text
+	noInitial, failOnGap   bool
+	keepGoing              bool
+	buffer                 int
+	audit, keysFrom, field config.Text
+	show                   format.Show
 }
 
 // New returns the command.
@@ -67,7 +65,7 @@ until interrupted. Keys are exact; the store knows no patterns.
 
 After the connection was lost, watch connects again and prints the value of each key
 (resync), after a gap if changes are missing or may be: continuity is proven, lost or
-unknown.
+unknown. It tries for ever, or with --retry-for until it has had no connection for so long.
 
 With --field PATH an event is printed only when that field of a JSON value has changed:
 its old and its new value. A PATH is .config.mode, .list[2] or .config["odd name"]; a dot
@@ -104,7 +102,6 @@ and the watch, and fg continues both.`,
 	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
 	app.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
-	fs.Var(&f.retryFor, "retry-for", "give up after `DURATION` without a connection (default: never)")
 	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
 	return cmd
 }
@@ -115,7 +112,7 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 		flag string
 		text config.Text
 		to   *time.Duration
-	}{{"--audit", f.audit, &o.Audit}, {"--retry-for", f.retryFor, &o.RetryFor}, {"--for", f.forDur, &forDur}} {
+	}{{"--audit", f.audit, &o.Audit}, {"--for", f.forDur, &forDur}} {
 		if *d.to, err = app.ParsePositiveDuration(d.flag, d.text); err != nil {
 			return o, 0, err
 		}
@@ -146,42 +143,18 @@ func parseUntil(text string) (condition, error) {
 	return nil, fault.Usagef("--until %.64q: want set, delete or value=V", text)
 }
 
-// readKeys reads keys, one per line, as the raw output writes them.
-func readKeys(ctx context.Context, a *app.App, name string) ([]string, error) {
-	text, err := a.Read(ctx, name, "the keys, one per line")
-	if fault.IsA[*fs.PathError](err) && name != "-" {
-		return nil, &fault.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
-	}
-	if err != nil {
-		return nil, err
-	}
-	var keys []string
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line == "" {
-			continue
-		}
-		key, err := format.Unescape(line)
-		if err != nil {
-			return nil, fault.Usagef("--keys-from: line %d: %w", n, err)
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
-}
-
 func run(ctx context.Context, a *app.App, f flags, keys, command []string) error {
 	options, forDur, err := f.options()
 	if err != nil {
 		return err
 	}
+	options.RetryFor = a.Settings.RetryFor
 	until, err := parseUntil(string(f.until))
 	if err != nil {
 		return err
 	}
 	if f.keysFrom != "" {
-		more, err := readKeys(ctx, a, string(f.keysFrom))
+		more, err := app.ReadKeys(string(f.keysFrom), func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) })
 		if err != nil {
 			return err
 		}
@@ -303,7 +276,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 			}
 		case client.EventInitial:
 			if !e.HasValue {
-				v.app.NotePattern(e.Key)
+				v.app.NotePattern(e.Key, "watch --match PATTERN")
 			}
 		}
 		if err := v.handle(e); err != nil {

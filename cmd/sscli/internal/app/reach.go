@@ -1,0 +1,57 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// Reach calls attempt, and calls it again as long as the broker or its store cannot be reached. No
+// attempt begins after budget has passed; 0 = one attempt. An attempt calls reached once the broker
+// has answered: after that, and after a write that may have been sent, Reach does not try again.
+// Standard error says what Reach waits for.
+func (a *App) Reach(ctx context.Context, budget time.Duration, attempt func(reached func()) error) error {
+	const firstPause, maxPause = 100 * time.Millisecond, 2 * time.Second
+	var outage Outage
+	began := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		there := false
+		err := attempt(func() {
+			there = true
+			outage.Over(a, "")
+		})
+		if there || ctx.Err() != nil {
+			return err
+		}
+		if !a.isAway(err) {
+			outage.Over(a, "")
+			return err
+		}
+		left := budget - time.Since(began)
+		if left <= 0 {
+			if outage.Away() {
+				err = fmt.Errorf("no answer for %v: %w", outage.lasted(), err)
+			}
+			return err
+		}
+		outage.Trouble(a, err, fmt.Sprintf("trying again for up to %v", budget))
+		if !wait.For(ctx, min(pause, left)) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// isAway reports whether an error means that nothing was carried out, and that a later attempt may
+// succeed: the broker or its store could not be reached, or did not answer a read.
+func (a *App) isAway(err error) bool {
+	if err == nil || client.IsPermanent(err) || fault.IsA[*client.LostAnswerError](err) ||
+		fault.IsA[*fault.NotAppliedError](err) || fault.IsA[*fault.UnknownError](err) {
+		return false
+	}
+	f, printed := a.Explain(err)
+	return !printed && f.Kind != "error" && (f.Code == fault.CodeConnection || fault.IsTimeout(err))
+}
