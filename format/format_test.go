@@ -407,9 +407,9 @@ func words(w ...string) (words [][]byte) {
 
 func TestNewErrors(t *testing.T) {
 	for output, want := range map[string]string{
-		"":                   `output "": want human, raw, json or template=TEMPLATE`,
-		"ya\nml":             `output "ya\nml": want human, raw, json or template=TEMPLATE`,
-		"template":           `output "template": want human, raw, json or template=TEMPLATE`,
+		"":                   `output "": want human, wide, raw, json or template=TEMPLATE`,
+		"ya\nml":             `output "ya\nml": want human, wide, raw, json or template=TEMPLATE`,
+		"template":           `output "template": want human, wide, raw, json or template=TEMPLATE`,
 		"template={{":        "output template, line 1: unclosed action",
 		"template={{foo .}}": `output template, line 1: function "foo" not defined`,
 
