@@ -2,6 +2,7 @@ package format
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/fatih/color"
@@ -23,6 +24,7 @@ type cell struct {
 	least int          // the minimum width, for longer cells below it
 	whole bool         // never cut: for errors, and for keys that people copy
 	cut   bool         // cut to the room that the other columns leave; in all rows or none
+	keep  bool         // an identifier, never cut: a row with one continues on another line if it is too long
 }
 
 // columns lays out rows that arrive one by one. A column becomes as wide as its widest cell
@@ -31,6 +33,8 @@ type columns struct {
 	kind   reflect.Type // of the rows
 	widths []int
 	titles []string // still to be printed
+	titled bool     // the table has titles, and all rows are measured before the first is printed
+	keeps  bool     // a row has an identifier
 }
 
 // gap separates two columns.
@@ -44,15 +48,20 @@ func (c *columns) begin(r Row, s *style) {
 	}
 	*c = columns{kind: kind}
 	if t, ok := r.(interface{ titles(s *style) []string }); ok {
-		c.titles = t.titles(s)
+		c.titles, c.titled = t.titles(s), true
 		for i, title := range c.titles {
 			c.widen(i, Columns(title))
 		}
 	}
 }
 
-// measure makes the columns wide enough for rows.
-func (c *columns) measure(cells []cell) {
+// measure makes the columns wide enough for a row. A row that takes several lines by itself does not
+// widen a table without titles, or every later row would take several lines too.
+func (c *columns) measure(cells []cell, terminal int) {
+	c.keeps = c.keeps || slices.ContainsFunc(cells, func(x cell) bool { return x.keep })
+	if !c.titled && slices.Contains(lineBreaks(cells, nil, terminal), true) {
+		return
+	}
 	for i, x := range cells {
 		c.widen(i, max(Columns(x.text), x.least))
 	}
@@ -87,24 +96,65 @@ func (c *columns) room(i, terminal int) int {
 	return max(room, leastRoom)
 }
 
+// continuation is the indentation of the second and later lines of a row, in columns.
+const continuation = 4
+
+// leastValue is the width that a row on one line leaves for its last cell, if that cell can be cut.
+const leastValue = 16
+
+// lineBreaks returns, for a row with an identifier, which cells begin a new line because they do not fit
+// on a terminal of this width. It returns nil for other rows, and if terminal is 0. The columns have at
+// least the given widths.
+func lineBreaks(cells []cell, widths []int, terminal int) []bool {
+	if terminal == 0 || !slices.ContainsFunc(cells, func(x cell) bool { return x.keep }) {
+		return nil
+	}
+	breaks := make([]bool, len(cells))
+	column := 0
+	for i, x := range cells {
+		width := max(Columns(x.text), x.least)
+		switch {
+		case i == len(cells)-1 && !x.whole && !x.keep:
+			width = min(width, leastValue)
+		case i < len(widths):
+			width = max(width, min(widths[i], maxColumn(terminal)))
+		}
+		if i > 0 && x.text != "" && column+width > terminal {
+			breaks[i], column = true, continuation
+		}
+		column += width + gap
+	}
+	return breaks
+}
+
+// appendTitles appends the row of titles above a row.
+func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
+	above := make([]cell, len(c.titles))
+	for i, title := range c.titles {
+		above[i] = cell{text: title, keep: c.keeps}
+		if i < len(cells) {
+			above[i].right, above[i].cut = cells[i].right, cells[i].cut
+		}
+	}
+	c.titles = nil
+	return c.appendRow(dst, above, terminal)
+}
+
 // appendRow appends a row. On a terminal of the given width, if that is not 0, it cuts the
 // last cell rather than let it wrap.
 func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
-	c.measure(cells)
-	if titles := c.titles; titles != nil {
-		c.titles = nil
-		above := make([]cell, len(titles))
-		for i, title := range titles {
-			above[i] = cell{text: title}
-			if i < len(cells) {
-				above[i].right, above[i].cut = cells[i].right, cells[i].cut
-			}
-		}
-		dst = c.appendRow(dst, above, terminal)
+	c.measure(cells, terminal)
+	if c.titles != nil {
+		dst = c.appendTitles(dst, cells, terminal)
 	}
+	breaks := lineBreaks(cells, c.widths, terminal)
 	column, pad := 0, 0
 	for i, x := range cells {
-		if i == len(cells)-1 && terminal > 0 && !x.whole {
+		if breaks != nil && breaks[i] {
+			dst = append(dst, '\n')
+			column, pad = 0, continuation
+		}
+		if i == len(cells)-1 && terminal > 0 && !x.whole && !x.keep {
 			if used := (column + pad) % terminal; used > 0 {
 				x.text = Cut(x.text, terminal-used)
 			} else {
@@ -116,8 +166,10 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 			room = c.room(i, terminal)
 			x.text = Cut(x.text, room)
 		}
-		width := Columns(x.text)
-		fill := max(min(c.widths[i], room)-width, 0)
+		width, fill := Columns(x.text), 0
+		if i < len(c.widths) {
+			fill = max(min(c.widths[i], room)-width, 0)
+		}
 		if x.right {
 			pad += fill
 		}
@@ -146,9 +198,10 @@ func appendPainted(dst []byte, paint *color.Color, text string) []byte {
 func (p *Printer) Measure(rows ...Row) {
 	s := &p.text.style
 	s.columns = columns{}
+	width, _ := s.size()
 	for _, r := range rows {
 		s.columns.begin(r, s)
-		s.columns.measure(r.cells(s))
+		s.columns.measure(r.cells(s), width)
 	}
 }
 
@@ -164,9 +217,3 @@ const (
 	versionColumns = len("1696374425000:1:StateStore")
 	ageColumns     = len("23h59m ago")
 )
-
-// isWide reports whether a row has room for a version besides a key and a value.
-func (s *style) isWide() bool {
-	width, _ := s.size()
-	return width == 0 || width >= 100
-}

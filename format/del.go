@@ -53,16 +53,15 @@ func outcome(reason string) string {
 	return "not deleted: " + meaning(reason)
 }
 
-// cells returns the key, whether it was deleted, the number that the store replied and, if the terminal is
-// wide enough, the version. A result of vdel, which has one key, is not a row.
+// cells returns the key, whether it was deleted, the number that the store replied, and the version. A result of vdel, which has one key, is not a row.
 func (d Del) cells(s *style) []cell {
 	if d.Op == "vdel" {
 		return nil
 	}
 	n, reason := d.answer()
 	row := []cell{{text: Word(d.Key), paint: s.key}, {text: outcome(reason)}, {text: integer(n), paint: s.faint}}
-	if s.isWide() && !none(d.Version) {
-		row = append(row, cell{text: versionText(d.Version, ""), paint: s.faint})
+	if !none(d.Version) {
+		row = append(row, cell{text: versionText(d.Version, ""), paint: s.faint, keep: true})
 	}
 	return row
 }

@@ -59,8 +59,7 @@ func (e Event) fields(o *objectWriter) {
 
 func (e Event) human(w *writer) { w.row(e) }
 
-// cells returns the time, the event, the key, the version if the terminal is wide enough, and
-// the content.
+// cells returns the time, the event, the key, the version, and the content.
 func (e Event) cells(s *style) []cell {
 	key, version := Word(e.Key), ""
 	if e.Op == "unaudited" { // it concerns all keys
@@ -69,11 +68,13 @@ func (e Event) cells(s *style) []cell {
 	if e.isChange() || e.isState() && e.HasValue {
 		version = versionText(e.Version, "version unknown")
 	}
-	row := []cell{{text: clock(e.Time), paint: s.faint}, {text: e.Op, paint: e.paint(s)}, {text: key, paint: s.key}}
-	if s.isWide() {
-		row = append(row, cell{text: version, paint: s.faint, least: versionColumns})
+	return []cell{
+		{text: clock(e.Time), paint: s.faint},
+		{text: e.Op, paint: e.paint(s)},
+		{text: key, paint: s.key, keep: true},
+		{text: version, paint: s.faint, least: versionColumns, keep: true},
+		e.content(s),
 	}
-	return append(row, e.content(s))
 }
 
 // paint returns the color of the word for the event.

@@ -32,7 +32,7 @@ func ExamplePrinter() {
 func ExampleNew() {
 	_, err := format.New(os.Stdout, format.Options{Output: "yaml"})
 	fmt.Println(err)
-	// Output: output "yaml": want human, raw, json or template=TEMPLATE
+	// Output: output "yaml": want human, wide, raw, json or template=TEMPLATE
 }
 
 func ExampleFault() {

@@ -19,6 +19,7 @@ type Explanation struct {
 
 	AtLeast Version // if Assumes, the oldest token that the key can have; nil: unknown
 
+	Asked   bool   // Verdict is the store's reply to a probe
 	Verdict string // passes, refused or unknown
 	Rule    string // which of the store's rules decides; empty: not known
 	Assumes bool   // Verdict assumes that every write of the key carries the newest token of the lock
@@ -40,6 +41,7 @@ func (e Explanation) fields(o *objectWriter) {
 	o.add("token_to_version", nonEmpty(e.ToKey))
 	o.add("token_to_lock_token", nonEmpty(e.ToLock))
 	o.add("at_least", e.AtLeast)
+	o.add("asked", when(e.Asked, true))
 	o.add("verdict", e.Verdict)
 	o.add("rule", nonEmpty(e.Rule))
 	o.add("assumes_lock", when(locked, e.Assumes))
@@ -84,6 +86,9 @@ func (e Explanation) human(w *writer) {
 			fence += "; if every write carries the newest token of the lock, at least " + versionText(e.AtLeast, "")
 		}
 		line("fence", fence)
+	}
+	if e.Asked {
+		line("asked", "the store, with a VDEL of a value that the key does not have; sscli assumes that this changes nothing")
 	}
 	verdict := e.Verdict
 	if e.Verdict != "passes" {

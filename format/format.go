@@ -14,8 +14,9 @@
 //   - Print writes each result with one call of Write, or none if the result is empty, so
 //     that the reader of a pipe has each result at once. Only Queue combines several
 //     results in one call.
-//   - The outputs raw, json and template are contracts; human may change.
-//   - The outputs human and json are safe on a terminal, whatever bytes the store holds:
+//   - The outputs raw, json and template are contracts; human and wide may change. Wide is
+//     human without a cut, whatever the width of the terminal.
+//   - The outputs human, wide and json are safe on a terminal, whatever bytes the store holds:
 //     what [unicode.IsPrint] rejects is escaped. With [Options.Terminal] a template
 //     escapes every string of a result in the same way, but not its own text.
 //   - No bytes are lost: raw writes a single value unchanged, and keys and values that
@@ -39,7 +40,7 @@ import (
 
 // Options are the options of a [Printer].
 type Options struct {
-	Output   string           // "human", "raw", "json", or "template=" and a Go template
+	Output   string           // "human", "wide", "raw", "json", or "template=" and a Go template
 	Terminal bool             // the writer is a terminal
 	Color    bool             // use colors in the human output
 	Now      func() time.Time // for the age of versions; nil: time.Now
@@ -74,7 +75,7 @@ type Printer struct {
 
 // New returns a Printer that writes to w. The error is about o.Output.
 func New(w io.Writer, o Options) (*Printer, error) {
-	o.Color = o.Color && o.Output == "human"
+	o.Color = o.Color && (o.Output == "human" || o.Output == "wide")
 	p := &Printer{w: w, output: o.Output, terminal: o.Terminal, text: writer{style: newStyle(o)}}
 	if source, ok := strings.CutPrefix(o.Output, "template="); ok {
 		t, err := parseTemplate(source)
@@ -85,10 +86,13 @@ func New(w io.Writer, o Options) (*Printer, error) {
 		return p, nil
 	}
 	switch o.Output {
+	case "wide":
+		p.output = "human"
+		return p, nil
 	case "human", "raw", "json":
 		return p, nil
 	}
-	return nil, fmt.Errorf("output %s: want human, raw, json or template=TEMPLATE", Quote(o.Output))
+	return nil, fmt.Errorf("output %s: want human, wide, raw, json or template=TEMPLATE", Quote(o.Output))
 }
 
 // Print writes the queued results and then r. The error is the writer's or the

@@ -271,6 +271,7 @@ func samples() map[string][]Result {
 			Explanation{Key: "state", Verdict: "passes", Rule: "unfenced", Why: "a missing key has no fence"},
 			Explanation{Key: hostile, Found: true, Version: version{}, Verdict: "unknown", Why: "so\x1b it is", Hint: "sscli explain " + Word(hostile)},
 			Explanation{Key: "state", Found: true, Version: stored(), Lock: "door", Token: evil, ToKey: "newer", Verdict: "passes", Rule: "fencing_newer", Why: "it is newer"},
+			Explanation{Key: "state", Found: true, Version: stored(), Token: stored(), Asked: true, Verdict: "refused", Rule: "fencing_lower", Why: "it is lower"},
 			Explanation{Key: "state", Found: true, Version: stored(), Lock: hostile, Held: true, Holder: hostile, Token: stored(), ToKey: "equal", Verdict: "unknown", Why: "why"},
 			Explanation{Key: "state", Found: true, Version: stored(), Lock: "door", Held: true, Holder: "second", LockToken: evil, AtLeast: evil, Token: stored(), ToKey: "equal", ToLock: "older", Verdict: "refused", Rule: "fencing_lower", Assumes: true, Why: "it is older", Hint: "sscli lock run door"},
 		},
@@ -407,9 +408,9 @@ func words(w ...string) (words [][]byte) {
 
 func TestNewErrors(t *testing.T) {
 	for output, want := range map[string]string{
-		"":                   `output "": want human, raw, json or template=TEMPLATE`,
-		"ya\nml":             `output "ya\nml": want human, raw, json or template=TEMPLATE`,
-		"template":           `output "template": want human, raw, json or template=TEMPLATE`,
+		"":                   `output "": want human, wide, raw, json or template=TEMPLATE`,
+		"ya\nml":             `output "ya\nml": want human, wide, raw, json or template=TEMPLATE`,
+		"template":           `output "template": want human, wide, raw, json or template=TEMPLATE`,
 		"template={{":        "output template, line 1: unclosed action",
 		"template={{foo .}}": `output template, line 1: function "foo" not defined`,
 

@@ -37,7 +37,7 @@ func (g Get) human(w *writer) {
 	w.versionAndAge(g.Version)
 }
 
-// cells returns the key, the version if the terminal is wide enough, its age, and the value.
+// cells returns the key, the version, its age, and the value.
 func (g Get) cells(s *style) []cell {
 	version, since := "", ""
 	switch {
@@ -46,11 +46,11 @@ func (g Get) cells(s *style) []cell {
 	case !none(g.Version):
 		version, since = versionText(g.Version, ""), Age(s.now().Sub(g.Version.Time()))
 	}
-	row := []cell{{text: Word(g.Key), paint: s.key}}
-	if g.VersionOnly || s.isWide() {
-		row = append(row, cell{text: version, paint: s.faint, least: versionColumns})
+	row := []cell{
+		{text: Word(g.Key), paint: s.key},
+		{text: version, paint: s.faint, least: versionColumns, keep: true},
+		{text: since, paint: s.faint, least: ageColumns},
 	}
-	row = append(row, cell{text: since, paint: s.faint, least: ageColumns})
 	if !g.Found {
 		return append(row, cell{text: "(nil)"})
 	}

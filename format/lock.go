@@ -126,13 +126,10 @@ func (l LockStatus) human(w *writer) {
 	}
 }
 
-func (l LockStatus) titles(s *style) []string {
-	titles := []string{"NAME", "HOLDER", "AGE"}
+func (l LockStatus) titles(*style) []string {
+	titles := []string{"NAME", "HOLDER", "AGE", "TOKEN"}
 	if l.Renewals.Observed != 0 {
 		titles = append(titles, "RENEWALS")
-	}
-	if s.isWide() {
-		titles = append(titles, "TOKEN")
 	}
 	return titles
 }
@@ -143,19 +140,34 @@ func (l LockStatus) cells(s *style) []cell {
 	}
 	name := cell{text: Word(l.Name), paint: s.key}
 	if !l.Held {
-		return []cell{name, {text: "(free)", paint: s.faint, cut: true}}
+		return []cell{name, {text: "(free)", paint: s.faint}}
 	}
-	row := []cell{name, {text: Brief(l.Holder), cut: true}, {text: "unknown", paint: s.faint, right: true}}
+	age, token := "unknown", "unknown"
 	if !none(l.Token) {
-		row[2].text = Age(l.Age)
+		age, token = Age(l.Age), versionText(l.Token, "")
+	}
+	row := []cell{
+		name,
+		{text: s.holder(l.Holder), keep: true},
+		{text: age, paint: s.faint, right: true},
+		{text: token, paint: s.faint, keep: true},
 	}
 	if l.Renewals.Observed != 0 {
 		row = append(row, cell{text: l.Renewals.String(), whole: true})
 	}
-	if s.isWide() && !none(l.Token) {
-		row = append(row, cell{text: versionText(l.Token, ""), paint: s.faint})
-	}
 	return row
+}
+
+// maxHolder is the number of bytes up to which the human form shows the holder of a lock whole. What is
+// longer is the value of a key that is no lock.
+const maxHolder = 256
+
+// holder returns the holder of a lock.
+func (s *style) holder(name string) string {
+	if s.wide || len(name) <= maxHolder {
+		return Quote(name)
+	}
+	return Brief(name)
 }
 
 // raw writes `held`, the holder, the token and its age in milliseconds, or `free`. With

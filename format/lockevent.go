@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/fatih/color"
 )
 
 // LockEvent is a line of `lock trace`: what happened to a lock, or to a key that it guards.
@@ -73,36 +75,68 @@ func (e LockEvent) fields(o *objectWriter) {
 	o.add("time", e.Time)
 }
 
-func (e LockEvent) human(w *writer) {
-	what := fmt.Sprintf("%-*s", len("changed hands"), strings.ReplaceAll(e.What, "_", " "))
+// whatColumns is the width of the column for what happened.
+const whatColumns = len("changed hands")
+
+// whatText returns what happened, in words. A holder that releases its lock and a client that deletes the
+// key look the same.
+func whatText(what string) string {
+	if what == "released" {
+		return "released or deleted"
+	}
+	return strings.ReplaceAll(what, "_", " ")
+}
+
+// paint returns the color of the word for what happened; nil: none.
+func (e LockEvent) paint(s *style) *color.Color {
 	switch e.What {
 	case "expired", "taken_over", "changed_hands", "deleted", "gap", "lost", "other":
-		what = w.warning.Sprint(what)
+		return s.warning
 	}
-	parts := []string{w.faint.Sprint(clock(e.Time)), what, w.key.Sprint(Word(e.Name))}
-	switch {
-	case e.What == "gap":
-		parts = append(parts, w.warning.Sprint("continuity "+e.Continuity+", not watched from "+clock(e.From)+" to "+clock(e.To)))
-		w.print(strings.Join(parts, "  "), "\n")
+	return nil
+}
+
+func (e LockEvent) human(w *writer) {
+	phrases := []part{
+		{clock(e.Time), w.faint},
+		{fmt.Sprintf("%-*s", whatColumns, whatText(e.What)), e.paint(&w.style)},
+		{Word(e.Name), w.key},
+	}
+	if e.What == "gap" {
+		w.phrases(append(phrases, part{"continuity " + e.Continuity + ", not watched from " + clock(e.From) + " to " + clock(e.To), w.warning}))
 		return
-	case e.has() && e.Before != "":
-		parts = append(parts, "by "+Brief(e.Holder)+" from "+Brief(e.Before))
-	case e.has():
-		parts = append(parts, "by "+Brief(e.Holder))
-	case e.NoHolder && !e.Guard:
-		parts = append(parts, "by an unknown holder")
+	}
+	if text := e.who(&w.style); text != "" {
+		phrases = append(phrases, part{text: text})
 	}
 	if notes := e.notes(); len(notes) > 0 {
-		parts = append(parts, "("+strings.Join(notes, "; ")+")")
+		phrases = append(phrases, part{text: "(" + strings.Join(notes, "; ") + ")"})
 	}
 	word := "token "
 	if e.Guard {
 		word = "version "
 	}
 	if !none(e.Token) {
-		parts = append(parts, w.faint.Sprint(word+versionText(e.Token, "")))
+		phrases = append(phrases, part{word + versionText(e.Token, ""), w.faint})
 	}
-	w.print(strings.Join(parts, "  "), "\n")
+	w.phrases(phrases)
+}
+
+// who says which holder the event concerns; empty if none. Who deleted a key is never known.
+func (e LockEvent) who(s *style) string {
+	by := "by "
+	if e.Event == "delete" {
+		by = "held by "
+	}
+	switch {
+	case e.has() && e.Before != "":
+		return by + s.holder(e.Holder) + " from " + s.holder(e.Before)
+	case e.has():
+		return by + s.holder(e.Holder)
+	case e.NoHolder && !e.Guard:
+		return by + "an unknown holder"
+	}
+	return ""
 }
 
 // notes says how often the lock was renewed, how long it was held or free, and why the statement may

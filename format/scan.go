@@ -1,9 +1,6 @@
 package format
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // Key is a key that `scan` found.
 type Key struct {
@@ -65,21 +62,8 @@ func (k LongKey) cells(s *style) []cell {
 		{text: Size(int64(k.Size)), right: true, least: len("999.9 kB")},
 		{text: written, paint: s.faint, least: ageColumns},
 		{text: Word(k.Key), paint: s.key},
-		{text: k.begin()},
+		{text: ValueStart([]byte(k.Preview), k.Size)},
 	}
-}
-
-// begin returns the beginning of the value as one line.
-func (k LongKey) begin() string {
-	begin := []byte(k.Preview)
-	line := ValueLine(begin, "")
-	if !k.cut() {
-		return line
-	}
-	if Show("").of(begin) == ShowHex {
-		line = strings.Replace(line, Size(int64(len(begin))), Size(int64(k.Size)), 1)
-	}
-	return line + "…"
 }
 
 // raw writes the key, the version, the size, and the beginning of the value.

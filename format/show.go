@@ -166,6 +166,19 @@ func ValueLine(value []byte, show Show) string {
 	return Quote(value)
 }
 
+// ValueStart is [ValueLine] for the first bytes of a value that has size bytes. It ends in "…" if there are
+// more.
+func ValueStart(first []byte, size int) string {
+	line := ValueLine(first, "")
+	if len(first) == size {
+		return line
+	}
+	if Show("").of(first) == ShowHex {
+		line = strings.Replace(line, Size(int64(len(first))), Size(int64(size)), 1)
+	}
+	return line + "…"
+}
+
 // narrow is the width below which a terminal shows JSON without indenting it.
 const narrow = 40
 

@@ -3,6 +3,7 @@ package format
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fatih/color"
@@ -13,6 +14,7 @@ type style struct {
 	now     func() time.Time
 	size    func() (width, height int) // of the terminal; 0, 0: none
 	columns columns
+	wide    bool // the output is "wide": nothing is cut
 
 	key, faint, warning, fail *color.Color
 	set, deleted              *color.Color // what happened to a key
@@ -34,6 +36,7 @@ func newStyle(o Options) style {
 	s := style{
 		now:     o.Now,
 		size:    o.Size,
+		wide:    o.Output == "wide",
 		key:     paint(color.Bold),
 		faint:   paint(color.Faint),
 		warning: paint(color.FgYellow),
@@ -47,7 +50,7 @@ func newStyle(o Options) style {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if s.size == nil {
+	if s.size == nil || s.wide {
 		s.size = func() (width, height int) { return 0, 0 }
 	}
 	return s
@@ -71,6 +74,37 @@ func (w *writer) printf(format string, args ...any) { w.out = fmt.Appendf(w.out,
 func (w *writer) program(format string, args ...any) {
 	w.print(w.faint.Sprint("sscli:"), " ")
 	w.printf(format, args...)
+}
+
+// phrases writes phrases, two spaces apart, and a newline. On a terminal a line that would be too long goes
+// on in the next one. A phrase is divided only where it has a space, and only if it is wider than a line.
+func (w *writer) phrases(phrases []part) {
+	width, _ := w.size()
+	column := 0
+	write := func(space int, text string, paint *color.Color) {
+		if column > 0 && width > 0 && column+space+Columns(text) > width {
+			w.print("\n")
+			column, space = 0, continuation
+		}
+		w.print(strings.Repeat(" ", space))
+		w.out = appendPainted(w.out, paint, text)
+		column += space + Columns(text)
+	}
+	for i, p := range phrases {
+		space := gap
+		if i == 0 {
+			space = 0
+		}
+		if width == 0 || continuation+Columns(p.text) <= width {
+			write(space, p.text, p.paint)
+			continue
+		}
+		for word := range strings.SplitSeq(p.text, " ") {
+			write(space, word, p.paint)
+			space = 1
+		}
+	}
+	w.print("\n")
 }
 
 // version writes a line with the version, if there is one.

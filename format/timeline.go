@@ -98,7 +98,7 @@ var legend = [...]struct {
 	char    rune
 	meaning string
 }{
-	{'├', "acquired"}, {'─', "held"}, {'┼', "renewed"}, {'┤', "released"}, {'╳', "expired"},
+	{'├', "acquired"}, {'─', "held"}, {'┼', "renewed"}, {'┤', "released or deleted"}, {'╳', "expired"},
 	{'?', "deleted"}, {'▶', "changed hands"}, {'░', "not watched"}, {'▲', "written"}, {'△', "removed"},
 }
 
@@ -145,7 +145,7 @@ func (l Lane) marks() []mark {
 			at('├', d.From)
 		}
 		for _, m := range legend {
-			if m.meaning == strings.ReplaceAll(d.End, "_", " ") {
+			if m.meaning == whatText(d.End) {
 				at(m.char, d.To)
 			}
 		}

@@ -2,6 +2,7 @@ package format
 
 import (
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/width"
 )
@@ -50,4 +51,29 @@ func Cut(text string, columns int) string {
 		return ""
 	}
 	return text
+}
+
+// CutMiddle is [Cut] for a name, whose end says as much as its beginning: the "…" is in the middle.
+func CutMiddle(text string, columns int) string {
+	if Columns(text) <= columns || columns < 3 {
+		return Cut(text, columns)
+	}
+	head := Cut(text, (columns+1)/2)
+	rest := columns - Columns(head)
+	tail := len(text)
+	for tail > 0 {
+		r, size := utf8.DecodeLastRuneInString(text[:tail])
+		if rest -= Width(r); rest < 0 {
+			break
+		}
+		tail -= size
+	}
+	for tail < len(text) { // without the combining characters of what was cut
+		r, size := utf8.DecodeRuneInString(text[tail:])
+		if Width(r) > 0 {
+			break
+		}
+		tail += size
+	}
+	return head + text[tail:]
 }

@@ -57,3 +57,36 @@ func FuzzCut(f *testing.F) {
 		}
 	})
 }
+
+func TestCutMiddle(t *testing.T) {
+	for _, test := range []struct {
+		text    string
+		columns int
+		want    string
+	}{
+		{"short", 10, "short"},
+		{"plants/berlin/line-1/setpoint", 15, "plants/…etpoint"},
+		{"plants/berlin/line-2/setpoint", 12, "plant…tpoint"},
+		{"日本語日本語", 7, "日…本語"},
+		{"abcdef", 2, "a…"},
+		{"abcdef", 0, ""},
+		{"aaaae\u0301bb", 5, "aa…bb"},
+	} {
+		got := CutMiddle(test.text, test.columns)
+		if got != test.want || Columns(got) > test.columns {
+			t.Errorf("CutMiddle(%q, %d) = %q, want %q", test.text, test.columns, got, test.want)
+		}
+	}
+}
+
+func FuzzCutMiddle(f *testing.F) {
+	f.Add("plants/berlin/line-1/setpoint", uint8(15))
+	f.Add("e\u0301日", uint8(3))
+	f.Fuzz(func(t *testing.T, text string, columns uint8) {
+		text = printable(text)
+		got := CutMiddle(text, int(columns))
+		if Columns(got) > int(columns) || Columns(text) <= int(columns) && got != text {
+			t.Errorf("CutMiddle(%q, %d) = %q", text, columns, got)
+		}
+	})
+}

@@ -92,7 +92,7 @@ func TestShellCommands(t *testing.T) {
 		{"get missing -o human", "(nil)"},
 		{"set b 1", "OK      VERSION"},
 		{".output", "raw"},
-		{".output xml", "sscli: output \"xml\": want human, raw, json or template=TEMPLATE\n  try: help output"},
+		{".output xml", "sscli: output \"xml\": want human, wide, raw, json or template=TEMPLATE\n  try: help output"},
 		{".output human", ""},
 		{".timeout", "10s"},
 		{".timeout 2s", ""},

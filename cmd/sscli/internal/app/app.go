@@ -64,7 +64,7 @@ type App struct {
 	// Configure fills in what follows.
 
 	Settings config.Settings
-	Output   string          // the form of results: human, raw, json or template=…
+	Output   string          // the form of results: human (also for wide), raw, json or template=…
 	Out      *format.Printer // prints results
 	Faults   *format.Printer // prints errors and warnings; nil before Configure
 	saying   sync.Mutex      // held while Faults prints

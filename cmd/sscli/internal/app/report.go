@@ -27,8 +27,11 @@ func (a *App) SetOutput(form string) error {
 	if err != nil {
 		return err
 	}
-	a.Out, a.Output = out, form
 	a.Faults, err = a.Diagnostics(form)
+	if form == "wide" {
+		form = "human"
+	}
+	a.Out, a.Output = out, form
 	return err
 }
 

@@ -48,7 +48,7 @@ type Settings struct {
 
 	Timeout   time.Duration // 0 for the default
 	RetryFor  time.Duration // how long to try again without a connection; 0 for the default
-	Output    string        // human, raw, json or template=…; empty for the default
+	Output    string        // human, wide, raw, json or template=…; empty for the default
 	Color     string        // auto, always or never; empty for auto
 	Trace     bool
 	TraceFile string

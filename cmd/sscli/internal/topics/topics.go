@@ -100,6 +100,7 @@ func outputHelp() string {
 // outputForms is the beginning of outputHelp.
 const outputForms = `human     for people; the default on a terminal; it may change; JSON is indented, text is
           shown as it is, other bytes as a hex dump; --show selects another form
+wide      human, with nothing cut: long lines, whole values, whatever the terminal's width
 raw       for pipes and scripts; the default elsewhere; get of one key prints the bytes of
           the value and nothing else; any other result is a line of fields separated by
           tabs, with C escapes; after a write these are the reply and the version, or - if

@@ -22,7 +22,7 @@ func send(ctx context.Context, a *app.App, do sender, req Request) (client.Resul
 		return force(ctx, a, do, c)
 	}
 	reply, err := do(ctx, c)
-	if err != nil && (fault.IsStoreError(wire.ErrorFenceLower)(err) || fault.IsStoreError(wire.ErrorFenceRequired)(err)) {
+	if err != nil && (isLower(err) || fault.IsStoreError(wire.ErrorFenceRequired)(err)) {
 		err = aboutFence(ctx, a, do, c, err)
 	}
 	return reply, err
@@ -30,8 +30,9 @@ func send(ctx context.Context, a *app.App, do sender, req Request) (client.Resul
 
 // force writes a key although a fencing token protects it. The store does not check where a
 // token comes from (protocol.md 4), so force sends the version of the key as the token: it is
-// newer than the token that was stored with the key, unless that token was made up. If the
-// store refuses it, force sends the present time.
+// newer than the token that was stored with the key, unless that token is from the future. If
+// the store refuses it, force sends the present time, and then later and later times: a token
+// that is much too late would lock out the holders of the lock for longer than necessary.
 func force(ctx context.Context, a *app.App, do sender, c client.Command) (client.Result, error) {
 	if c.Key() == "" {
 		return do(ctx, c)
@@ -44,28 +45,42 @@ func force(ctx context.Context, a *app.App, do sender, c client.Command) (client
 	if !now.Found {
 		return do(ctx, c) // a missing key has no token
 	}
-	token := now.Version
+	written, token := now.Version, now.Version
 	if token.IsZero() {
 		if token, err = tokenAfter(token); err != nil {
 			return nil, err
 		}
 	}
 	reply, err := do(ctx, c.WithFence(token))
-	if fault.IsStoreError(wire.ErrorFenceLower)(err) {
+	if isLower(err) {
 		if token, err = tokenAfter(token); err != nil {
 			return nil, err
 		}
 		reply, err = do(ctx, c.WithFence(token))
 	}
+	latest := fence.Latest(written).UnixMilli() + 1
+	for step := int64(1000); isLower(err) && !written.IsZero() && token.Wall < latest; step *= 2 {
+		token = wire.Version{Wall: min(token.Wall+step, latest), Node: "sscli"}
+		reply, err = do(ctx, c.WithFence(token))
+	}
 	if err == nil {
-		done := "was written with the token " + token.String() + ": a holder of its lock with an older token is fenced out"
-		if c.Verb() == wire.VerbDel || c.Verb() == wire.VerbVDel {
-			done = "may have had a fencing token and has none now: the holder of its lock writes without protection"
-		}
-		a.Warn(format.Brief(c.Key())+" "+done, "")
+		a.Warn(format.Brief(c.Key())+" "+forced(c, token), "")
 	}
 	return reply, err
 }
+
+// forced says what a write with --force-fence and a token did.
+func forced(c client.Command, token wire.Version) string {
+	switch now := time.Now(); {
+	case c.Verb() == wire.VerbDel || c.Verb() == wire.VerbVDel:
+		return "may have had a fencing token and has none now: the holder of its lock writes without protection"
+	case token.Time().After(now):
+		return "was written with the token " + token.String() + ", because its token was from the future: holders of its lock can write again after " + fence.When(token.Time(), now)
+	}
+	return "was written with the token " + token.String() + ": a holder of its lock with an older token is fenced out"
+}
+
+func isLower(err error) bool { return fault.IsStoreError(wire.ErrorFenceLower)(err) }
 
 // tokenAfter returns a token with the present time that is newer than another.
 func tokenAfter(token wire.Version) (wire.Version, error) {
@@ -84,16 +99,20 @@ func tokenAfter(token wire.Version) (wire.Version, error) {
 type fencedError struct {
 	err   error
 	known []string
+	hint  string // empty: the hint of the table
 }
+
+// Advice returns the hint.
+func (e *fencedError) Advice() (string, bool) { return e.hint, e.hint != "" }
 
 func (e *fencedError) Error() string { return e.err.Error() + "; " + strings.Join(e.known, "; ") }
 
 func (e *fencedError) Unwrap() error { return e.err }
 
 // aboutFence finds out what can be known about a token that was refused or missing: when the
-// key was written, and who holds the lock of the surrounding lock run. The token that
-// protects the key cannot be read (protocol.md 4). With a trace it sends nothing, so that
-// the trace shows the user's request only.
+// key was written, whether the token of the key is from the future, and who holds the lock of the
+// surrounding lock run. The token that protects the key cannot be read (protocol.md 4). With a
+// trace it sends nothing, so that the trace shows the user's request only.
 func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, refused error) error {
 	if a.Settings.Trace || a.Settings.TraceFile != "" {
 		return refused
@@ -101,13 +120,22 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	about := &fencedError{err: refused}
+	lock, _ := a.Env(fence.EnvLockName)
 	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
 		version := now.Info().Version
 		about.known = append(about.known, fmt.Sprintf("the key was last written at %s (%s), its token cannot be read", version, age(version)))
+		token, err := wire.ParseToken(c.Fence())
+		if isLower(refused) && err == nil && fence.IsFromFuture(version, token) {
+			about.known = append(about.known, fence.AboutFuture(version, time.Now()))
+			about.hint = fence.FutureHint(version, lock != "", "--force-fence", time.Now())
+		}
 	}
-	if name, ok := a.Env(fence.EnvLockName); ok && name != "" {
-		if held, err := do(ctx, client.Get(name)); err == nil {
-			about.known = append(about.known, aboutLock(a, name, held.(client.GetResult), c.Fence()))
+	if lock != "" {
+		if about.hint == "" && c.Fence() == "" {
+			about.hint = "the same command with --fence lock, if lock " + format.BriefShWord(lock) + " protects the key"
+		}
+		if held, err := do(ctx, client.Get(lock)); err == nil {
+			about.known = append(about.known, aboutLock(a, lock, held.(client.GetResult), c.Fence()))
 		}
 	}
 	if len(about.known) == 0 {

@@ -5,17 +5,21 @@
 // Nothing is written.
 //
 // The store does not say which token a key has. So the verdict is `unknown` where it depends on
-// that token; elsewhere the explanation says what it assumes.
+// that token; elsewhere the explanation says what it assumes. With --ask a probe precedes, and
+// the store's reply to it is the verdict.
 package explain
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -27,6 +31,7 @@ import (
 // New returns the command `sscli explain`.
 func New(a *app.App) *cobra.Command {
 	var lock, token config.Text
+	var ask bool
 	cmd := &cobra.Command{
 		Use:     "explain KEY",
 		Short:   "Show why a fenced write is or would be refused",
@@ -35,15 +40,22 @@ func New(a *app.App) *cobra.Command {
 protects it (--lock), and say what the store would answer, by which rule, and what to do.
 Nothing is written.
 
-The store does not say which token a key has. What is known: no key has a token that is
-newer than its version, unless a client invented the token. If every write of KEY carries
-the newest token of the lock, as with --fence lock in lock run, then a key that was written
-after the lock's present token was issued has that token. A verdict that assumes this says
-so.
+The store does not say which token a key has. What is known: a key's token is not newer
+than its version, unless a clock was ahead when the key was written, and then by at most a
+minute. If every write of KEY carries the newest token of the lock, as with --fence lock in
+lock run, then a key that was written after the lock's present token was issued has that
+token. A verdict that assumes this says so.
+
+--ask asks the store itself. It sends VDEL with the token and with a random value that KEY
+cannot have, so that nothing is deleted. The verdict is the store's reply. The protocol does
+not say so, but sscli assumes that such a VDEL leaves the value, the version and the fencing
+token of KEY as they are, and that the store checks the token before the value. It needs the
+right to write KEY, and a protected context asks first.
 
 Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot be known.`,
 		Example: `  sscli explain valve/position --lock valve --fence "$SSCLI_FENCE"
-  sscli explain valve/position    # would a write without a token pass?`,
+  sscli explain valve/position    # would a write without a token pass?
+  sscli explain valve/position --ask`,
 		ValidArgsFunction: complete.Keys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch len(args) {
@@ -69,12 +81,21 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
 					return err
 				}
 			}
+			if f.asked = ask; ask {
+				if err := a.Settings.Broker(); err != nil {
+					return err
+				}
+				if err := a.Confirm(cmd.Context(), "explain --ask "+format.Brief(f.key)); err != nil {
+					return err
+				}
+			}
 			return a.WithSession(cmd.Context(), func(s *client.Session, o client.Options) error {
 				return explain(cmd.Context(), a, s, f)
 			})
 		},
 	}
 	cmd.Flags().Var(&lock, "lock", "the `LOCK` that protects KEY")
+	cmd.Flags().BoolVar(&ask, "ask", false, "ask the store, with a VDEL that cannot delete the key")
 	cmd.Flags().Var(&token, "fence", "the `TOKEN` of the write, or lock for the token of the surrounding lock run (default: none)")
 	return cmd
 }
@@ -82,6 +103,11 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
 // explain reads the facts and prints the verdict.
 func explain(ctx context.Context, a *app.App, s *client.Session, f facts) error {
 	a.RememberKey(f.key)
+	if f.asked {
+		if err := f.ask(ctx, s); err != nil {
+			return err
+		}
+	}
 	if err := f.read(ctx, s); err != nil {
 		return err
 	}
@@ -98,6 +124,30 @@ func explain(ctx context.Context, a *app.App, s *client.Session, f facts) error 
 	return nil
 }
 
+// ask sends the probe. Its value is random, so the key cannot have it. The key must be read after it: only
+// then a version that is older than the token proves something about a refusal.
+func (f *facts) ask(ctx context.Context, s *client.Session) error {
+	probe := client.VDel(f.key, []byte("sscli explain --ask "+rand.Text()), client.WriteOptions{Fence: f.token})
+	result, err := s.Do(ctx, probe)
+	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
+		err = lost.Err // nothing to find out: the probe cannot have changed anything
+	}
+	if refusal, ok := errors.AsType[*wire.StoreError](err); ok {
+		switch refusal.Kind() {
+		case wire.ErrorFenceRequired, wire.ErrorFenceLower, wire.ErrorFenceAhead:
+			f.refusal = refusal
+			return nil
+		}
+	}
+	if err == nil && result.(client.VDelResult).Deleted {
+		err = &client.AnswerError{Err: errors.New("the store says that the key had a random value, and that it was deleted")}
+	}
+	if err != nil {
+		return fault.Describe(probe, err)
+	}
+	return nil
+}
+
 // read reads the key and then the lock. In this order, a lock whose token is older than the key's
 // version had that token when the key was written.
 func (f *facts) read(ctx context.Context, s *client.Session) error {
@@ -109,7 +159,7 @@ func (f *facts) read(ctx context.Context, s *client.Session) error {
 	if f.lock != "" {
 		status, err := s.LockStatus(ctx, f.lock)
 		if err != nil {
-			return fmt.Errorf("lock %s: %w", format.Brief(f.lock), err)
+			return fault.About(f.lock, fmt.Errorf("lock %s: %w", format.Brief(f.lock), err))
 		}
 		f.held, f.holder, f.lockToken = status.Held, string(status.Holder), status.Token
 	}

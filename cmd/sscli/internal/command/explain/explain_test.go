@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
 )
 
 // A stage is a store with a key and the lock that protects it.
@@ -93,6 +94,51 @@ func (st *stage) answer(verb string, token client.Version) string {
 
 const accepted = "accepted"
 
+// ask returns the verdict of explain --ask, which must leave the key as it is.
+func (st *stage) ask(f facts) format.Explanation {
+	st.t.Helper()
+	before, err := st.s.Get(st.t.Context(), key)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	f.asked = true
+	if err := f.ask(st.t.Context(), st.s); err != nil {
+		st.t.Fatal(err)
+	}
+	if err := f.read(st.t.Context(), st.s); err != nil {
+		st.t.Fatal(err)
+	}
+	after, err := st.s.Get(st.t.Context(), key)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	if before.Found != after.Found || !before.Version.Equal(after.Version) || string(before.Value) != string(after.Value) {
+		st.t.Errorf("--ask changed the key: %+v, then %+v", before, after)
+	}
+	return f.verdict()
+}
+
+// TestFutureToken: explain --ask says that the key's token is from the future, until when, and is right: a token
+// that the lock has after that passes.
+func TestFutureToken(t *testing.T) {
+	st := newStage(t)
+	written := st.write(later(50 * time.Second))
+	f := facts{key: key, lock: lock, token: st.hold("a")}
+	e := st.ask(f)
+	latest := written.Time().Add(time.Minute).Format("15:04:05.000Z")
+	if e.Verdict != refused || e.Rule != ruleLower || !strings.Contains(e.Why, "from the future") || !strings.Contains(e.Why, latest) || !strings.Contains(e.Hint, latest) {
+		t.Errorf("want the end of the future at %s: %+v", latest, e)
+	}
+	st.server.FastForward(time.Minute)
+	f.token = st.hold("a")
+	if e := st.ask(f); e.Verdict != passes {
+		t.Errorf("after a minute: %+v", e)
+	}
+	if got := st.answer(wire.VerbSet, f.token); got != accepted {
+		t.Errorf("after a minute the store answers %q", got)
+	}
+}
+
 // For each rule of fencing (protocol.md 4), the verdict of explain and the answer of the store to
 // the write.
 func TestEveryRule(t *testing.T) {
@@ -109,7 +155,7 @@ func TestEveryRule(t *testing.T) {
 		{1, "a missing key, no token", func(*stage) client.Version { return none }, false, passes, ruleUnfenced, accepted},
 		{1, "a key that was never fenced, no token", func(st *stage) client.Version { st.write(none); return none }, false, unknown, "", accepted},
 		{2, "a missing key, a token", func(st *stage) client.Version { return st.hold("a") }, true, passes, ruleUnfenced, accepted},
-		{3, "a key that was never fenced, a newer token", func(st *stage) client.Version { st.write(none); return st.hold("a") }, false, passes, ruleNewer, accepted},
+		{3, "a key that was never fenced, a newer token", func(st *stage) client.Version { st.write(none); return st.hold("a") }, false, unknown, "", accepted},
 		{3, "a key that was never fenced, an older token", func(st *stage) client.Version { token := st.hold("a"); st.write(none); return token }, false, unknown, "", accepted},
 		{4, "a fenced key, no token", func(st *stage) client.Version { st.write(st.hold("a")); return none }, false, unknown, "", wire.TextFenceRequired},
 		{4, "a fenced key, no token, its lock", func(st *stage) client.Version { st.write(st.hold("a")); return none }, true, refused, ruleRequired, wire.TextFenceRequired},
@@ -141,8 +187,8 @@ func TestEveryRule(t *testing.T) {
 		}, true, unknown, "", wire.TextFenceLower},
 		{6, "an equal token", func(st *stage) client.Version { token := st.hold("a"); st.write(token); return token }, true, passes, ruleEqual, accepted},
 		{6, "an equal token, no lock", func(st *stage) client.Version { token := st.hold("a"); st.write(token); return token }, false, unknown, "", accepted},
-		{7, "a newer token", func(st *stage) client.Version { st.write(st.hold("a")); return st.hold("a") }, true, passes, ruleNewer, accepted},
-		{7, "the version of the key, as --force-fence takes it", func(st *stage) client.Version { return st.write(st.hold("a")) }, false, passes, ruleNewer, accepted},
+		{7, "a newer token", func(st *stage) client.Version { st.write(st.hold("a")); return st.hold("a") }, true, unknown, "", accepted},
+		{7, "the version of the key, as --force-fence takes it", func(st *stage) client.Version { return st.write(st.hold("a")) }, false, unknown, "", accepted},
 		{7, "a token of another lock", func(st *stage) client.Version {
 			token := st.hold("a")
 			r, err := st.s.Set(st.t.Context(), "another", nil, client.SetOptions{})
@@ -153,7 +199,25 @@ func TestEveryRule(t *testing.T) {
 			return r.Version
 		}, true, passes, ruleNewer, accepted},
 		{12, "a token of the future", func(st *stage) client.Version { return later(2 * time.Minute) }, false, refused, ruleAhead, wire.TextFenceAhead},
-		{12, "a token of the near future", func(st *stage) client.Version { st.write(none); return later(30 * time.Second) }, false, passes, ruleNewer, accepted},
+		{12, "a token of the near future", func(st *stage) client.Version { st.write(none); return later(30 * time.Second) }, false, unknown, "", accepted},
+		{7, "a token a minute newer than the key", func(st *stage) client.Version {
+			st.write(st.hold("a"))
+			st.server.FastForward(time.Minute)
+			return st.hold("a")
+		}, true, passes, ruleNewer, accepted},
+		{5, "the key's token is from the future", func(st *stage) client.Version {
+			st.write(later(50 * time.Second))
+			return st.hold("a")
+		}, true, unknown, "", wire.TextFenceLower},
+		{5, "the key's token is from the future, no lock", func(st *stage) client.Version {
+			st.write(later(50 * time.Second))
+			return st.hold("a")
+		}, false, unknown, "", wire.TextFenceLower},
+		{7, "the key's token was from the future", func(st *stage) client.Version {
+			st.write(later(50 * time.Second))
+			st.server.FastForward(time.Minute)
+			return st.hold("a")
+		}, true, passes, ruleNewer, accepted},
 		{14, "deleted and created again, no token", func(st *stage) client.Version {
 			token := st.hold("a")
 			st.write(token)
@@ -187,6 +251,9 @@ func TestEveryRule(t *testing.T) {
 				e := f.verdict()
 				if e.Verdict != test.verdict || e.Rule != test.rule {
 					t.Errorf("explain says %q by %q (%s), want %q by %q", e.Verdict, e.Rule, e.Why, test.verdict, test.rule)
+				}
+				if got, want := st.ask(f), test.store == accepted; got.Verdict == passes != want || got.Verdict == unknown {
+					t.Errorf("explain --ask says %q (%s), the store answers %q", got.Verdict, got.Why, test.store)
 				}
 				if got := st.answer(verb, f.token); got != test.store {
 					t.Errorf("the store answers %q, want %q", got, test.store)
@@ -259,8 +326,11 @@ func TestStoreNeverContradicts(t *testing.T) {
 		if err := f.read(ctx, st.s); err != nil {
 			t.Fatal(err)
 		}
-		e := f.verdict()
+		e, asked := f.verdict(), st.ask(f)
 		got := st.answer(wire.VerbSet, f.token)
+		if (asked.Verdict == passes) != (got == accepted) {
+			t.Errorf("seed %d: explain --ask says %q by %q, the store answers %q\n%+v", seed, asked.Verdict, asked.Rule, got, f)
+		}
 		counts[e.Verdict]++
 		if !disciplined && e.Assumes || e.Verdict == unknown {
 			continue

@@ -1,11 +1,13 @@
 package explain
 
 import (
+	"errors"
 	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/format"
 )
 
@@ -22,6 +24,9 @@ type facts struct {
 
 	token client.Version // of the write; zero = none
 	now   time.Time      // by the local clock
+
+	asked   bool  // the store was asked with a probe
+	refusal error // the store's reply to the probe: a *wire.StoreError; nil = it was not refused
 }
 
 // The verdicts.
@@ -41,12 +46,9 @@ const (
 	ruleAhead    = "fencing_ahead"
 )
 
-// maxAhead is how far a token may be ahead of the store's clock (protocol.md 4 row 12).
-const maxAhead = time.Minute
-
 // verdict decides what the store would reply, by the rules of protocol.md 4. Versions grow, and a
-// token is the version of a lock. So the token of a write is never newer than the version of the
-// written key, unless a client invented the token.
+// token is the version of a lock. So the token of a key is never newer than the key's version, unless
+// a clock was ahead: then it is at most fence.MaxAhead newer.
 func (f facts) verdict() format.Explanation {
 	e := format.Explanation{
 		Key: f.key, Found: f.found, Version: app.Version(f.version),
@@ -56,37 +58,43 @@ func (f facts) verdict() format.Explanation {
 	if f.held && !f.lockToken.IsZero() && f.found && f.lockToken.Compare(f.version) <= 0 {
 		e.AtLeast = f.lockToken
 	}
-	key, lock := format.ShWord(f.key), format.ShWord(f.lock)
-	run := "sscli lock run " + lock + " -- sscli set " + key + " … --fence lock"
+	lock := format.ShWord(f.lock)
 	decide := func(verdict, rule, why, hint string) format.Explanation {
 		e.Verdict, e.Rule, e.Why, e.Hint = verdict, rule, why, hint
 		return e
 	}
+	if e.Asked = f.asked; f.asked {
+		e.AtLeast = nil
+		return decide(f.answered())
+	}
+	ask := f.again() + " --ask asks the store"
+	run := f.run()
 	switch {
 	case f.isAhead():
 		return decide(refused, ruleAhead, "the token is more than a minute ahead of the local clock; if the store's clock is right too, the store refuses every write with it",
-			"sscli hlc parse "+format.ShWord(f.token.String())+" shows its time; use the token exactly as the lock's reply gave it")
+			f.parse())
 	case !f.found && f.token.IsZero():
 		return decide(passes, ruleUnfenced, "a missing key has no fence, so a write needs no token", "")
 	case !f.found:
 		return decide(passes, ruleUnfenced, "a missing key has no fence; once written with the token, it refuses every older one, and every write without one", "")
 	case f.token.IsZero() && f.lock == "":
 		return decide(unknown, "", "if the key was ever written with a token, a write without one is refused, and that cannot be read",
-			"sscli explain "+key+" --lock LOCK, with the lock that protects the key")
+			ask)
 	case f.token.IsZero():
 		e.Assumes = true
 		return decide(refused, ruleRequired, "if the key is written under lock "+lock+", it is fenced, and refuses every write without a token", run)
 	case f.version.IsZero():
-		return decide(unknown, "", "the store sent no version of the key to compare the token with", "")
+		return decide(unknown, "", "the store sent no version of the key to compare the token with", ask)
+	case f.token.Compare(f.version) >= 0 && !f.token.Time().Before(fence.Latest(f.version)):
+		return decide(passes, ruleNewer, "the token is more than a minute newer than the last write of the key, so the key has no newer token", "")
 	case f.token.Compare(f.version) >= 0:
-		return decide(passes, ruleNewer, "the token is newer than the last write of the key, so the key has no newer token, unless a client invented one", "")
+		return decide(unknown, "", "the token is newer than the last write of the key, so it passes unless a clock was ahead then: the key's token can be as late as "+fence.When(fence.Latest(f.version), f.now), ask)
 	case f.lock == "":
-		return decide(unknown, "", "the key was written after the token was issued, and whether that was with a newer token cannot be read",
-			"sscli explain "+key+" --lock LOCK --fence "+format.ShWord(f.token.String())+", with the lock that protects the key")
+		return decide(unknown, "", "the key was written after the token was issued, and whether that was with a newer token cannot be read", ask)
 	case !f.held:
-		return decide(unknown, "", "the key was written after the token was issued, and the lock is free now: who wrote, and with which token, cannot be read", run)
+		return decide(unknown, "", "the key was written after the token was issued, and the lock is free now: who wrote, and with which token, cannot be read", ask)
 	case e.AtLeast == nil:
-		return decide(unknown, "", "the key was written after the token was issued and before the lock's present token: who wrote, and with which token, cannot be read", run)
+		return decide(unknown, "", "the key was written after the token was issued and before the lock's present token: who wrote, and with which token, cannot be read", ask)
 	}
 	e.Assumes = true
 	switch f.token.Compare(f.lockToken) {
@@ -98,6 +106,54 @@ func (f facts) verdict() format.Explanation {
 	return decide(passes, ruleNewer, "the token is newer than the lock's, with which the key was written last", "")
 }
 
+// answered is the verdict of the store itself: its reply to the probe.
+func (f facts) answered() (verdict, rule, why, hint string) {
+	kind := wire.ErrorUnknown
+	if refusal, ok := errors.AsType[*wire.StoreError](f.refusal); ok {
+		kind = refusal.Kind()
+	}
+	switch {
+	case f.refusal == nil && !f.found:
+		return passes, ruleUnfenced, "a missing key has no fence", ""
+	case f.refusal == nil && f.token.IsZero():
+		return passes, ruleUnfenced, "the store did not refuse a write without a token, so the key is not fenced", ""
+	case f.refusal == nil:
+		return passes, "", "the store did not refuse the token", ""
+	case kind == wire.ErrorFenceRequired:
+		return refused, ruleRequired, "the key is fenced: the store refuses a write without a token", f.run()
+	case kind == wire.ErrorFenceAhead:
+		return refused, ruleAhead, "the token is more than a minute ahead of the store's clock", f.parse()
+	case fence.IsFromFuture(f.version, f.token):
+		force := "sscli set " + format.ShWord(f.key) + " … --force-fence"
+		return refused, ruleLower, fence.AboutFuture(f.version, f.now), fence.FutureHint(f.version, false, force, f.now)
+	}
+	return refused, ruleLower, "the key has a newer token than yours: the lock was lost, or renewed, since yours was issued", f.run()
+}
+
+// again is this command, as the user types it.
+func (f facts) again() string {
+	text := "sscli explain " + format.ShWord(f.key)
+	if f.lock != "" {
+		text += " --lock " + format.ShWord(f.lock)
+	}
+	if !f.token.IsZero() {
+		text += " --fence " + format.ShWord(f.token.String())
+	}
+	return text
+}
+
+// run is the command that writes the key under its lock.
+func (f facts) run() string {
+	if f.lock == "" {
+		return "sscli lock run LOCK -- sscli set " + format.ShWord(f.key) + " … --fence lock, with the lock that protects the key"
+	}
+	return "sscli lock run " + format.ShWord(f.lock) + " -- sscli set " + format.ShWord(f.key) + " … --fence lock"
+}
+
+func (f facts) parse() string {
+	return "sscli hlc parse " + format.ShWord(f.token.String()) + " shows its time; use the token exactly as the lock's reply gave it"
+}
+
 // isAhead reports whether the token is too far ahead of the store's clock. That clock is at least as
 // late as the newest version that was read.
 func (f facts) isAhead() bool {
@@ -107,7 +163,7 @@ func (f facts) isAhead() bool {
 			clock = v.Time()
 		}
 	}
-	return f.token.Time().Sub(clock) > maxAhead
+	return f.token.Time().Sub(clock) > fence.MaxAhead
 }
 
 // compare returns older, equal or newer for a compared with b; empty if one is not known.

@@ -50,7 +50,7 @@ func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 
 // dotOperands completes the operand of a dot-command.
 func dotOperands(words []repl.Word, part string) (found []repl.Candidate) {
-	values := map[string][]string{".output": {"human", "raw", "json", "template="}, ".trace": {"on", "off"}}[strings.ToLower(words[0].Text)]
+	values := map[string][]string{".output": {"human", "wide", "raw", "json", "template="}, ".trace": {"on", "off"}}[strings.ToLower(words[0].Text)]
 	for _, v := range values {
 		if len(words) == 1 && strings.HasPrefix(v, part) {
 			found = append(found, repl.Candidate{Text: v, Open: strings.HasSuffix(v, "=")})

@@ -41,7 +41,7 @@ func (s *shell) dot(words []repl.Word) error {
 		return leave(words)
 	case ".output":
 		if value == "" {
-			return s.print(s.app.Output)
+			return s.print(cmp.Or(settings.Output, s.app.Output))
 		}
 		if err := s.app.SetOutput(value); err != nil {
 			return &fault.UsageError{Err: err, Hint: "help output"}

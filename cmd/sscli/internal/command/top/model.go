@@ -80,6 +80,7 @@ type change struct {
 	op      string // initial, set, delete, resync or gap
 	version client.Version
 	value   []byte // the beginning
+	size    int    // of the whole value, in bytes
 	found   bool
 	note    string
 }
@@ -162,7 +163,7 @@ func (m *model) handleEvent(e client.Event) {
 		return
 	}
 	r := m.add(e.Key)
-	c := change{time: e.Time, op: string(e.Kind), version: e.Version, found: e.HasValue, value: bytes.Clone(beginning(e.Value))}
+	c := change{time: e.Time, op: string(e.Kind), version: e.Version, found: e.HasValue, value: bytes.Clone(beginning(e.Value)), size: len(e.Value)}
 	switch e.Kind {
 	case client.EventError:
 		r.err = "no longer watched"

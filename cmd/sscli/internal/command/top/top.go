@@ -86,7 +86,7 @@ func (f flags) check(a *app.App, operands []string) (interval time.Duration, err
 		return 0, fault.Usagef("--limit %d: want at least 1", f.limit)
 	case slices.Contains(operands, ""):
 		return 0, fault.Usagef("the key is empty, the store wants at least one byte")
-	case a.Settings.Output != "" && a.Settings.Output != "human":
+	case !slices.Contains([]string{"", "human", "wide"}, a.Settings.Output):
 		return 0, &fault.UsageError{Err: fmt.Errorf("%s %.32q: top draws on a terminal and has no other form", a.Settings.Sources["output"], a.Settings.Output), Hint: hint}
 	case !term.IsTerminal(int(a.Stdout.Fd())):
 		return 0, &fault.UsageError{Err: errors.New("standard output is not a terminal, which top draws on"), Hint: hint}

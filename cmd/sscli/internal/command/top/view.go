@@ -156,7 +156,7 @@ func newLayout(width int, rows []*row) layout {
 // row joins cells. Numbers are aligned to the right.
 func (l layout) row(key, value, age, rate, lease string) string {
 	spaces := strings.Repeat(" ", gap)
-	text := screen.Pad(key, l.key) + spaces + screen.Pad(value, l.value) + spaces + screen.PadLeft(age, ageWidth) + spaces + screen.PadLeft(rate, rateWidth)
+	text := screen.Pad(format.CutMiddle(key, l.key), l.key) + spaces + screen.Pad(value, l.value) + spaces + screen.PadLeft(age, ageWidth) + spaces + screen.PadLeft(rate, rateWidth)
 	if l.lease > 0 {
 		text += spaces + lease
 	}
@@ -215,7 +215,7 @@ func (r *row) shownValue() string {
 	case !r.found:
 		return "(deleted)"
 	}
-	return format.ValueLine(beginning(r.value), "")
+	return format.ValueStart(beginning(r.value), len(r.value))
 }
 
 // age returns how long ago the key was written, by its version.
@@ -338,7 +338,7 @@ func (c change) text() string {
 	}
 	switch {
 	case c.found:
-		text += "  " + format.ValueLine(c.value, "")
+		text += "  " + format.ValueStart(c.value, c.size)
 	case c.op == string(client.EventInitial), c.op == string(client.EventResync):
 		text += "  (missing)"
 	}

@@ -289,3 +289,29 @@ func TestBounded(t *testing.T) {
 		t.Errorf("%d changes, the first with %d bytes", len(r.history), len(r.history[0].value))
 	}
 }
+
+// TestNarrowTable: at 80 columns keys that differ only at their ends can be told apart, and a large binary value
+// has its true size in the table and in the history.
+func TestNarrowTable(t *testing.T) {
+	m := newModel("mqtt://127.0.0.1:1883")
+	prefix := "plants/berlin/hall-3/line-17/press-"
+	for _, key := range []string{prefix + "1/setpoint", prefix + "2/setpoint"} {
+		m.handleEvent(event(client.EventInitial, key, strings.Repeat("\xff\x00", 1_000_000), begin()))
+	}
+	text := func() string {
+		var all strings.Builder
+		for _, l := range m.view(80, 24, begin()) {
+			all.WriteString(l.Text + "\n")
+		}
+		return all.String()
+	}
+	table := text()
+	for _, want := range []string{"plants/berli…ss-1/setpoint", "plants/berli…ss-2/setpoint", "(2.0 MB) ff 00"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table does not show %s:\n%s", want, table)
+		}
+	}
+	if history := m.rows[prefix+"1/setpoint"].history[0].text(); !strings.Contains(history, "(2.0 MB) ff 00") {
+		t.Errorf("the size in the history is wrong: %.80s", history)
+	}
+}

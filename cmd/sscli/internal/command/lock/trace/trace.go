@@ -51,10 +51,11 @@ func New(a *app.App) *cobra.Command {
 		Long: `Watch locks and print what happens to them: who acquired one, renewed it, released it, took
 it over from whom, and how long it was held or free. --timeline draws a chart at the end.
 
-A notification says that a key was written, or is gone. Whether a holder released its lock
-or its lease expired is inferred from the time since its last renewal, and the line says so.
-Without renewals the line says deleted, unless --ttl gives the length of the lease. In the
-human form the renewals of one holder share a line.
+A notification says that a key was written, or is gone. Whether the lease expired is inferred
+from the time since the last renewal, and the line says so. If it did not expire, the holder
+released the lock or somebody deleted its key, which look the same: released or deleted
+(released in the forms for programs). Without renewals the line says deleted, unless --ttl
+gives the length of the lease. In the human form the renewals of one holder share a line.
 
 Keys named with --guards are watched too: the line of a write says who held the locks then.
 No notification says who wrote, or with which token.
