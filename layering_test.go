@@ -96,23 +96,23 @@ certs                atomicfile config
 operand              repl
 help
 fault                client client/mqtt client/wire format process config signals terminal suggest
-app                  client client/mqtt emulator format certs config fault signals terminal trace
-fence                client client/wire config fault
+app                  client client/mqtt client/wait emulator format certs config fault signals suggest terminal trace
+fence                client client/wire format config fault
 accounts             emulator atomicfile certs app config fault
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault
 jsonfield            format
 
 cmdline              repl app complete config fault help operand suggest
-verb                 client client/wire format repl app complete fault fence operand
+verb                 client client/wire format repl app complete config fault fence operand
 directive            client/wait format repl app config fault
 lineinput            client repl fault
 command/call         client client/wire format repl app fault fence verb
 command/completion   app complete fault
-command/del          client format repl app fault fence verb
+command/del          client format repl app config fault fence verb
 command/get          client format repl app atomicfile config fault verb
 command/keynotify    client client/wire repl command/call fault verb
-command/scan         client format repl app bulkread config fault verb
+command/scan         client format repl app bulkread config fault suggest verb
 command/set          client client/wire format repl app config fault fence verb
 command/vdel         client format repl app config fault fence verb
 command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand
@@ -126,7 +126,7 @@ command/lock         client format command/lock/trace locklog process app config
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
-command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog
+command/serve        client client/mqtt client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
 requestlog           client format observe app config fault

@@ -13,7 +13,7 @@
 package fence
 
 import (
-		"errors"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
