@@ -98,15 +98,28 @@ type sender func(context.Context, client.Command) (client.Result, error)
 
 // doOne carries out a request of one command.
 func (t transport) doOne(ctx, limited context.Context, a *app.App, req Request) error {
-	reply, err := send(limited, a, t.send, req)
-	return t.finish(ctx, a, req, 0, reply, err)
+	var answer Answer
+	answer.Reply, answer.Err = send(limited, a, t.send, req)
+	t.recoverLost(ctx, a, &answer)
+	return t.finish(a, req, 0, &answer)
+}
+
+// recoverLost recovers those writes whose replies were lost.
+func (t transport) recoverLost(ctx context.Context, a *app.App, answers ...*Answer) {
+	for _, answer := range answers {
+		if lost := answer.Lost(); lost != nil && ctx.Err() == nil {
+			a.Note(lost.Error() + "; reading back")
+		}
+	}
+	Recover(ctx, answers, t.timeout, t.readBack)
 }
 
 // manyInFlight is the number of requests of one command that may be in flight.
 const manyInFlight = 64
 
 // doMany sends the commands of a request and prints the results in the order of the commands.
-// Errors are printed in that order too, and the first gives the exit code.
+// Errors are printed in that order too, and the first gives the exit code. After a lost reply, it
+// waits for all others, and then recovers all writes whose replies were lost, in one timeout.
 func (t transport) doMany(ctx, limited context.Context, a *app.App, p *client.Pipeline, req Request) error {
 	type sent struct {
 		f   *client.InFlight
@@ -123,16 +136,31 @@ func (t transport) doMany(ctx, limited context.Context, a *app.App, p *client.Pi
 		}
 		p.Flush()
 	}()
+	next := func() *Answer {
+		item := <-queue
+		if item.err != nil {
+			return &Answer{Err: item.err}
+		}
+		reply, err := item.f.Wait()
+		return &Answer{Reply: reply, Err: err}
+	}
+	var answers []*Answer // from the first lost reply on
 	var first *fault.ExitError
 	var no error
 	for i := range req.Commands {
-		item := <-queue
-		var reply client.Result
-		err := item.err
-		if err == nil {
-			reply, err = item.f.Wait()
+		var answer *Answer
+		if len(answers) == 0 {
+			if answer = next(); answer.Lost() != nil {
+				for answers = append(answers, answer); i+len(answers) < len(req.Commands); {
+					answers = append(answers, next())
+				}
+				t.recoverLost(ctx, a, answers...)
+			}
 		}
-		err = t.finish(ctx, a, req, i, reply, err)
+		if len(answers) > 0 {
+			answer, answers = answers[0], answers[1:]
+		}
+		err := t.finish(a, req, i, answer)
 		switch {
 		case err == nil:
 		case errors.Is(err, fault.ErrNo):
@@ -154,19 +182,12 @@ func (t transport) doMany(ctx, limited context.Context, a *app.App, p *client.Pi
 	return no
 }
 
-// finish prints the result of the i-th command of a request, or returns its error. If the reply
-// to a write was lost, it recovers first.
-func (t transport) finish(ctx context.Context, a *app.App, req Request, i int, reply client.Result, err error) error {
-	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
-		if ctx.Err() == nil {
-			a.Note(lost.Error() + "; reading back")
-		}
-		var warning string
-		if reply, warning, err = Recover(ctx, lost, t.timeout, t.readBack); err == nil {
-			a.Warn(warning, "")
-		}
+// finish prints the result of the i-th command of a request, or returns its error.
+func (t transport) finish(a *app.App, req Request, i int, answer *Answer) error {
+	if answer.Warning != "" {
+		a.Warn(answer.Warning, "")
 	}
-	result, err := Present(a, &req, i, reply, err)
+	result, err := Present(a, &req, i, answer.Reply, answer.Err)
 	if err != nil && !errors.Is(err, fault.ErrNo) {
 		return err
 	}
