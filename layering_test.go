@@ -104,7 +104,7 @@ bulkread             client client/mqtt client/wait app fault
 jsonfield            format
 
 cmdline              repl app complete config fault help operand suggest
-verb                 client client/wire format repl app complete config fault fence operand
+verb                 client client/wire format repl app bulkread complete config fault fence operand
 directive            client/wait format repl app config fault
 lineinput            client repl fault
 command/call         client client/wire format repl app fault fence verb
@@ -122,7 +122,7 @@ command/diff         client format app bulkread complete config fault jsonfield 
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals terminal
-command/lock         client format command/lock/trace locklog process app config fault fence signals
+command/lock         client format command/lock/trace locklog process app bulkread config fault fence signals
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence

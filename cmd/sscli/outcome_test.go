@@ -269,6 +269,38 @@ func TestOutcomesOfMany(t *testing.T) {
 	}
 }
 
+// TestLostAnswers: reads of many keys survive a store that loses one answer in 23.
+func TestLostAnswers(t *testing.T) {
+	const keys = 200
+	store := emulator.Start(t, emulator.Options{ScanPage: 16})
+	var names []string
+	for i := range keys {
+		names = append(names, fmt.Sprintf("k%03d", i))
+		if _, err := store.Set(names[i], "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "exported")
+	for _, args := range [][]string{
+		{"export", "-f", file}, {"diff", file}, {"scan", "-o", "raw"}, {"scan", "--long", "-o", "raw"}, {"lock", "list", "-o", "raw"},
+		append([]string{"get", "-o", "raw"}, names...),
+	} {
+		var n atomic.Int32
+		store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{DropReply: n.Add(1)%23 == 0} })
+		code, printed := runQuietly(t, append(args, "-u", store.URL(), "-t", "400ms", "--retry-for", "5s"))
+		if args[0] == "diff" && strings.Contains(printed, "k") {
+			t.Errorf("diff found differences: %q", printed)
+		}
+		if lines := strings.Count(printed, "\n"); code != 0 || args[0] != "export" && args[0] != "diff" && lines != keys {
+			t.Errorf("%.30q: exit code %d with %d lines, want 0 and %d", args, code, lines, keys)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(text), "\n") != keys {
+		t.Errorf("exported %q, %v, want %d lines", text, err, keys)
+	}
+}
+
 // TestInterruptedOnce: a signal is reported once, however many requests it ends.
 func TestInterruptedOnce(t *testing.T) {
 	store := emulator.Start(t)

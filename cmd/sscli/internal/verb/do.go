@@ -8,6 +8,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
@@ -82,7 +83,7 @@ func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 	case len(req.Commands) == 1:
 		return way.doOne(ctx, limited, a, req)
 	}
-	return way.doMany(ctx, limited, a, s.Pipeline(manyInFlight), req)
+	return way.doMany(ctx, limited, a, s, req)
 }
 
 // A transport carries the requests of a command, over one session or over a connection for each
@@ -119,30 +120,38 @@ const manyInFlight = 64
 
 // doMany sends the commands of a request and prints the results in the order of the commands.
 // Errors are printed in that order too, and the first gives the exit code. After a lost reply, it
-// waits for all others, and then recovers all writes whose replies were lost, in one timeout.
-func (t transport) doMany(ctx, limited context.Context, a *app.App, p *client.Pipeline, req Request) error {
+// waits for all others, and then recovers all writes whose replies were lost, in one timeout. It asks
+// again for reads.
+func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
 	type sent struct {
-		f   *client.InFlight
-		err error
+		command client.Command
+		f       *client.InFlight
+		err     error
+		at      time.Time
 	}
+	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s, t.timeout)
 	a.Out.Measure(req.Rows...)
 	// The sender stays at most the queue's length ahead of the printer.
 	queue := make(chan sent, manyInFlight)
 	go func() {
 		defer close(queue)
 		for _, c := range req.Commands {
+			at := time.Now()
 			f, err := p.Queue(limited, c)
-			queue <- sent{f, err}
+			queue <- sent{c, f, err, at}
 		}
 		p.Flush()
 	}()
 	next := func() *Answer {
 		item := <-queue
-		if item.err != nil {
-			return &Answer{Err: item.err}
+		answer := &Answer{Err: item.err}
+		if item.err == nil {
+			answer.Reply, answer.Err = item.f.Wait()
 		}
-		reply, err := item.f.Wait()
-		return &Answer{Reply: reply, Err: err}
+		if item.command.Verb() == wire.VerbGet {
+			answer.Reply, answer.Err = reads.Again(ctx, item.command, item.at, answer.Reply, answer.Err)
+		}
+		return answer
 	}
 	var answers []*Answer // from the first lost reply on
 	var first *fault.ExitError

@@ -130,7 +130,7 @@ func (d *differ) withFile(ctx context.Context, name string) error {
 		return &fault.UsageError{Err: err}
 	}
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		return d.run(ctx, &bulkread.Store{App: d.app, Session: s, Timeout: o.Timeout}, d.fileEntries(file))
+		return d.run(ctx, bulkread.NewStore(d.app, s, o.Timeout), d.fileEntries(file))
 	})
 }
 
@@ -158,9 +158,10 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		var inner error
 		err := other.WithSession(ctx, func(otherSession *client.Session, otherOptions client.Options) error {
-			old := bulkread.Store{App: d.app, Session: s, Timeout: o.Timeout}
-			now := bulkread.Store{App: d.app, Session: otherSession, Timeout: otherOptions.Timeout, Context: name}
-			inner = d.run(ctx, &now, d.storeEntries(&old))
+			old := bulkread.NewStore(d.app, s, o.Timeout)
+			now := bulkread.NewStore(d.app, otherSession, otherOptions.Timeout)
+			now.Context = name
+			inner = d.run(ctx, now, d.storeEntries(old))
 			return nil
 		})
 		if err != nil && !fault.IsA[*config.Error](err) { // which names the context itself

@@ -41,6 +41,8 @@ The form is json unless -o names another one; raw and template are those of get 
 several keys. A pipe does not show that its writer ended early: use -f FILE, which is
 all or nothing, or set -o pipefail.
 
+If a reply is lost, export asks again, for up to --retry-for or, without it, --timeout.
+
 The store has no snapshot: each value is as it was when it was read. At the end stderr
 says which keys were written (by the store's clock, compared with this one's) or deleted
 meanwhile. A key that appears after its page of the scan is not seen. The store does not
@@ -126,7 +128,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		defer bulkread.Progress(a, e.toFile, e.progress)()
-		return e.run(ctx, &bulkread.Store{App: a, Session: s, Timeout: o.Timeout}, keys)
+		return e.run(ctx, bulkread.NewStore(a, s, o.Timeout), keys)
 	})
 }
 

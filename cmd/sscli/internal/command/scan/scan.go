@@ -10,6 +10,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -43,7 +44,8 @@ no order. It may list a key twice, may or may not list a key that is written or
 deleted meanwhile, and may leave out keys that this client may not read.
 
 Keys are printed page by page, as the store sends them. --timeout is for connecting,
-and then for each page. The raw form is one line for each key, with C escapes.
+and then for each page. If a reply is lost, scan asks again, for up to --retry-for or,
+without it, --timeout. The raw form is one line for each key, with C escapes.
 
 --long reads the values too, many at a time, and prints the size of each, when it was
 written, and its first bytes. Keys that are gone by then are left out. The raw form is
@@ -103,7 +105,7 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 		return a.Flush()
 	}
 	var unsorted []string
-	for page, err := range s.Scan(ctx, f.pattern) {
+	for page, err := range bulkread.NewStore(a, s, a.Settings.Timeout).Pages(ctx, f.pattern) {
 		if err != nil {
 			return err
 		}
