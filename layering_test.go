@@ -97,7 +97,7 @@ operand              repl
 help
 fault                client client/mqtt client/wire format process config signals terminal suggest
 app                  client client/mqtt emulator format certs config fault signals terminal trace
-fence                client client/wire config fault
+fence                client client/wire format config fault
 accounts             emulator atomicfile certs app config fault
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault
@@ -122,7 +122,7 @@ command/diff         client format app bulkread complete config fault jsonfield 
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals terminal
-command/lock         client format command/lock/trace locklog process app config fault fence signals
+command/lock         client client/wire format command/lock/trace locklog process app config fault fence signals
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence

@@ -74,17 +74,17 @@ func TestLockTraceLive(t *testing.T) {
 	if got := c.cmd.ProcessState.String(); got != "signal: interrupt" {
 		t.Errorf("it ended with %s", got)
 	}
-	text := left(c.screen())
+	trace, chart, _ := strings.Cut(left(c.screen()), "  end      ")
+	trace = strings.ReplaceAll(trace, "\n    ", " ") // a long line goes on in the next one
 	for _, rule := range []struct{ pattern, with string }{
 		{`(?m)^\d\d:\d\d:\d\d\.\d{3}`, "CLOCK"},
 		{`\d{13}:\d+:StateStore`, "TOKEN"},
 		{`renewed \d+ times`, "renewed N times"},
 		{`\d[\d.]*m?s\b`, "DUR"},
 	} {
-		text = regexp.MustCompile(rule.pattern).ReplaceAllString(text, rule.with)
+		trace = regexp.MustCompile(rule.pattern).ReplaceAllString(trace, rule.with)
 	}
-	trace, chart, _ := strings.Cut(text, "CLOCK  end")
-	trace = columns(strings.ReplaceAll(trace, "\n    ", " ")) // a long line goes on in the next one
+	trace = columns(trace)
 	want := columns(`sscli: waiting for changes of lock "build"; Ctrl-C ends
 CLOCK  free           build
 CLOCK  acquired       build  by "\x1b[31mjob-7"  (free for at least DUR)  token TOKEN
