@@ -80,10 +80,11 @@ func Advice(err error) (hint string, ok bool) {
 }
 
 // fillIn replaces the placeholders of a hint by the names that the error knows: NAME by the name of
-// its lock, KEY by its key, ws://HOST:PORT by the address of a WebSocket. A name that not all shells
-// quote alike stays a placeholder.
+// its lock, KEY by its key, TOKEN by the fencing token of its request, ws://HOST:PORT by the address of a
+// WebSocket, http://…@HOST:PORT by the address of the proxy. A name that not all shells quote alike stays
+// a placeholder.
 func fillIn(hint string, err error) string {
-	var name, key string
+	var name, key, token string
 	if e, ok := errors.AsType[*keyError](err); ok {
 		name, key = e.key, e.key
 	}
@@ -96,13 +97,20 @@ func fillIn(hint string, err error) string {
 	if e, ok := errors.AsType[*client.LockBusyError](err); ok {
 		name = e.Status.Name
 	}
-	if e, ok := errors.AsType[*requestError](err); ok {
-		key = e.key
+	if e, ok := errors.AsType[*client.WatchError](err); ok {
+		key = e.Key
 	}
-	for placeholder, value := range map[string]string{"NAME": name, "KEY": key} {
+	if e, ok := errors.AsType[*requestError](err); ok {
+		key, token = e.key, e.token
+	}
+	for placeholder, value := range map[string]string{"NAME": name, "KEY": key, "TOKEN": token} {
 		if typed, ok := suggest.Quoted(value); ok && value != "" {
 			hint = strings.ReplaceAll(hint, placeholder, typed)
 		}
+	}
+	if e, ok := errors.AsType[*mqtt.ProxyError](err); ok {
+		scheme, address, _ := strings.Cut(e.Proxy, "://")
+		hint = strings.ReplaceAll(hint, "http://USER:PASSWORD@HOST:PORT", scheme+"://USER:PASSWORD@"+address)
 	}
 	if e, ok := errors.AsType[*mqtt.DialError](err); ok && e.Stage == mqtt.StageWebSocket {
 		hint = strings.ReplaceAll(hint, "ws://HOST:PORT", "ws://"+e.Address)
