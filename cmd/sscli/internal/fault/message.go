@@ -144,5 +144,12 @@ func (e *requestError) Unwrap() error { return e.err }
 // Advice returns the hint for a verb in small letters, which the store does not know.
 func (e *requestError) Advice() (string, bool) {
 	upper := strings.ToUpper(e.verb)
-	return "the store knows verbs in upper case: sscli call " + upper, upper != e.verb && IsStoreError(wire.ErrorUnknownCommand)(e.err)
+	again := "sscli call " + upper
+	if e.key != "" {
+		again += " " + format.BriefShWord(e.key)
+	}
+	if e.key != "" && upper != wire.VerbGet && upper != wire.VerbDel {
+		again += " …"
+	}
+	return "the store knows verbs in upper case: " + again, upper != e.verb && IsStoreError(wire.ErrorUnknownCommand)(e.err)
 }

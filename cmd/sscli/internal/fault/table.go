@@ -123,7 +123,7 @@ func Table() []Row {
 	const (
 		trace       = "--trace shows what was sent"
 		credentials = "--username with --askpass or --password-file, --sat-file, or --cert-file with --key-file, as the broker's port requires"
-		force       = "--force-fence gets past it, if no holder of the lock is at work"
+		force       = "gets past it, if no holder of the lock is at work"
 	)
 	return []Row{
 		{"interrupted", 128, "a signal ended sscli; its number is added to the code", "", IsA[*signals.Interrupted]},
@@ -164,9 +164,9 @@ func Table() []Row {
 			"sscli serve --data-check FILE", IsA[*DataError]},
 
 		{"fencing_required", CodeFencing, "the key is protected by a fencing token and the request had none",
-			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; --fence TOKEN, with its token; " + force, IsStoreError(wire.ErrorFenceRequired)},
+			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; --fence TOKEN, with its token; --force-fence " + force, IsStoreError(wire.ErrorFenceRequired)},
 		{"fencing_lower", CodeFencing, "the key was written with a newer token, so the lock of this token was lost",
-			"acquire the lock again, read the key again, then write with the new token; " + force, IsStoreError(wire.ErrorFenceLower)},
+			"acquire the lock again, read the key again, then write with the new token; --force-fence in place of --fence " + force, IsStoreError(wire.ErrorFenceLower)},
 		{"fencing_ahead", CodeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
 			"sscli hlc parse TOKEN shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
 		{"timestamp_malformed", CodeFencing, "the store cannot parse the fencing token",

@@ -90,7 +90,7 @@ func currentFence() (wire.Version, error) {
 	if path == "" {
 		return wire.Version{}, &fault.UsageError{
 			Err:  errors.New("--fence lock: this command does not run under lock run: " + EnvFenceFile + " is not set"),
-			Hint: "sscli lock run NAME -- sscli … --fence lock",
+			Hint: "sscli lock run LOCK -- sscli … --fence lock",
 		}
 	}
 	text, err := os.ReadFile(path)
