@@ -152,7 +152,7 @@ func waitingFor(s client.LockStatus, waited time.Duration) string {
 	if at := s.Token.Time(); s.Holder != nil && !s.Token.IsZero() {
 		text += fmt.Sprintf(", acquired or renewed %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
 	}
-	return text + maybeNoLock(s)
+	return text + maybeNoLock(s, true)
 }
 
 // lockError adds the lock's name and a hint to an error. A busy lock has the exit code of
@@ -207,7 +207,7 @@ func busyError(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; acquired or renewed at %s (%s)%s", err, e.Status.Token,
-		format.Age(time.Since(e.Status.Token.Time())), maybeNoLock(e.Status))
+		format.Age(time.Since(e.Status.Token.Time())), maybeNoLock(e.Status, e.Waited > 0))
 }
 
 // result returns the output for a lease. o comes from options.
