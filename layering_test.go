@@ -122,7 +122,7 @@ command/diff         client format app bulkread complete config fault jsonfield 
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals terminal
-command/lock         client format command/lock/trace locklog process app bulkread config fault fence signals
+command/lock         client format command/lock/trace locklog process app bulkread config fault fence signals client/wire
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -178,7 +177,7 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 	v.inFlight--
 	g := q.of
 	if err != nil {
-		err = fmt.Errorf("watch %q: %w", g.key, err)
+		err = &WatchError{Key: g.key, Err: err}
 	}
 	switch {
 	case q.op == opUnregister:

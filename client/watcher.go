@@ -136,7 +136,7 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 			if r := v.keys[w.names[i]].request.request.Load(); r != nil && r.hasNoSubscribers() {
 				cause = &NoStoreError{}
 			}
-			cause = fmt.Errorf("watch %q: %w", w.names[i], cause)
+			cause = &WatchError{Key: w.names[i], Err: cause}
 		}
 	}
 	v.fail(w, cause)

@@ -214,6 +214,20 @@ func IsA[E error](err error) bool {
 	return ok
 }
 
+// A LoginError is a login that the broker refused, with what was sent.
+type LoginError struct {
+	Err  error
+	Sent string // the credentials, without secrets
+	Hint string // the next thing to try; empty = the hint of the table
+}
+
+func (e *LoginError) Error() string { return Message(e.Err) + "; sent: " + e.Sent }
+
+func (e *LoginError) Unwrap() error { return e.Err }
+
+// Advice returns the hint.
+func (e *LoginError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
+
 // An OverTLSError marks the error of a connection that uses TLS. The message is the cause's.
 type OverTLSError struct{ Err error }
 

@@ -127,7 +127,7 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 		token, err := wire.ParseToken(c.Fence())
 		if isLower(refused) && err == nil && fence.IsFromFuture(version, token) {
 			about.known = append(about.known, fence.AboutFuture(version, time.Now()))
-			about.hint = fence.FutureHint(version, lock != "", "--force-fence", time.Now())
+			about.hint = fence.FutureHint(version, lock != "", "--force-fence in place of --fence", time.Now())
 		}
 	}
 	if lock != "" {
