@@ -34,7 +34,7 @@ func Ops() []Op {
 		{Name: "other", By: "watch", Fields: "key word value version time"},
 		{Name: "gap", By: "watch", Fields: "key version continuity from to outage_ms time"},
 		{Name: "resync", By: "watch", Fields: "key found value version continuity time"},
-		{Name: "unaudited", By: "watch --audit, watch --match", Fields: "message time"},
+		{Name: "unaudited", By: "watch", Fields: "message time"},
 		{Name: "error", By: "watch", Fields: "key version message time"},
 		{Name: "end", By: "watch", Fields: "reason events time"},
 		{Name: "lock_acquire", By: "lock acquire", Fields: "name holder token ttl_ms"},

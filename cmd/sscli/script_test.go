@@ -600,6 +600,7 @@ var emulatorActions = map[string]func(a *emulator.Action, detail string) error{
 	"drop-reply": func(a *emulator.Action, _ string) error { a.DropReply = true; return nil },
 	"cut":        func(a *emulator.Action, _ string) error { a.Cut = true; return nil },
 	"cut-after":  func(a *emulator.Action, _ string) error { a.CutAfter = true; return nil },
+	"duplicate":  func(a *emulator.Action, _ string) error { a.Duplicate = true; return nil },
 	"no-puback":  func(a *emulator.Action, _ string) error { a.NoPuback = true; return nil },
 	"refuse": func(a *emulator.Action, detail string) (err error) {
 		a.Refuse, err = reason(detail)
