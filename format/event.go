@@ -122,7 +122,7 @@ func (e Event) content(s *style) cell {
 	return cell{text: text}
 }
 
-func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000Z") }
 
 // raw writes OP, KEY and VERSION, then Word or the value if there is one; of found the continuity
 // and its times come before the value. For a gap it writes OP, KEY, the continuity, and when the gap

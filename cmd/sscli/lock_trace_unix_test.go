@@ -76,7 +76,7 @@ func TestLockTraceLive(t *testing.T) {
 	}
 	text := left(c.screen())
 	for _, rule := range []struct{ pattern, with string }{
-		{`(?m)^\d\d:\d\d:\d\d\.\d{3}`, "CLOCK"},
+		{`(?m)^\d\d:\d\d:\d\d\.\d{3}Z`, "CLOCK"},
 		{`\d{13}:\d+:StateStore`, "TOKEN"},
 		{`renewed \d+ times`, "renewed N times"},
 		{`\d[\d.]*m?s\b`, "DUR"},

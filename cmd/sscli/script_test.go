@@ -265,7 +265,7 @@ var scrubRules = []scrubRule{
 	replace(`\bnewer than yours by [\dhms.]+`, "newer than yours by TIME"),
 	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),
 	replace(`(?m)^ +\d+\.\d{6} (->|<-) (\w+)( #\d+)? \(\d+ bytes\)`, "  SECONDS $1 $2$3 (SIZE)"),
-	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `, "CLOCK  "),
+	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}Z  `, "CLOCK  "),
 	replace(`(?m)^time\t[\d.]+s$`, "time\tTOOK"),
 	replace(`"elapsed_ms":[\d.]+`, `"elapsed_ms":MS`),
 	replace(`"outage_ms":[\d.]+`, `"outage_ms":MS`),

@@ -18,7 +18,7 @@ import (
 func replaced(output string) string {
 	output = regexp.MustCompile(`\d{13}:\d+:StateStore`).ReplaceAllString(output, "V")
 	output = regexp.MustCompile(`\{"hlc"[^}]*\}`).ReplaceAllString(output, "V")
-	return regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|\d\d:\d\d:\d\d\.\d{3}`).ReplaceAllString(output, "T")
+	return regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|\d\d:\d\d:\d\d\.\d{3}Z`).ReplaceAllString(output, "T")
 }
 
 // TestMatch runs watch --match while a key comes that matches, in each form of output.
