@@ -189,8 +189,9 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 		g.state = regConfirmed
 	default:
 		for _, w := range q.readers {
-			w.sync(g.key, r.(GetResult), q.sent)
-			v.countRead(w)
+			if w.sync(g.key, r.(GetResult), q.sent) {
+				v.countRead(w)
+			}
 		}
 		for _, w := range q.auditors {
 			w.compare(g.key, r.(GetResult), q.sent)
@@ -214,7 +215,7 @@ func (v *watcher) refused(q *keyRequest, err error) {
 			g.state = regNone
 		}
 		for _, w := range slices.Clone(g.watches) {
-			if w.joined != nil || len(w.names) == 1 {
+			if w.o.Match == "" && (w.joined != nil || len(w.names) == 1) {
 				v.fail(w, err)
 			} else {
 				v.drop(w, g, err)
@@ -241,7 +242,13 @@ func (v *watcher) refused(q *keyRequest, err error) {
 
 // countRead counts a key of a watch that was read on this connection.
 func (v *watcher) countRead(w *Watch) {
-	if w.unread--; w.unread > 0 {
+	w.unread--
+	v.checkRead(w)
+}
+
+// checkRead ends the outage or the join of a watch once all of its keys are read.
+func (v *watcher) checkRead(w *Watch) {
+	if w.unread > 0 {
 		return
 	}
 	if w.giveUp != nil {

@@ -77,7 +77,7 @@ func TestLockTraceLive(t *testing.T) {
 	trace, chart, _ := strings.Cut(left(c.screen()), "  end      ")
 	trace = strings.ReplaceAll(trace, "\n    ", " ") // a long line goes on in the next one
 	for _, rule := range []struct{ pattern, with string }{
-		{`(?m)^\d\d:\d\d:\d\d\.\d{3}`, "CLOCK"},
+		{`(?m)^\d\d:\d\d:\d\d\.\d{3}Z`, "CLOCK"},
 		{`\d{13}:\d+:StateStore`, "TOKEN"},
 		{`renewed \d+ times`, "renewed N times"},
 		{`\d[\d.]*m?s\b`, "DUR"},

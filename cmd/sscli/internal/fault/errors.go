@@ -205,6 +205,13 @@ func (e *NoScanError) Error() string {
 
 func (e *NoScanError) Unwrap() error { return e.Err }
 
+// A StoresError says that several state stores answer on one broker.
+type StoresError struct{ Answers int } // to one request
+
+func (e *StoresError) Error() string {
+	return fmt.Sprintf("%d state stores answer on this broker: each has keys of its own, and a client gets the answer of any", e.Answers)
+}
+
 // ErrGap ends a watch with --fail-on-gap that cannot prove it missed nothing.
 var ErrGap = errors.New("events were missed, or may have been (--fail-on-gap)")
 

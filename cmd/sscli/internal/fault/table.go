@@ -242,6 +242,8 @@ func Table() []Row {
 			"use --tls or mqtts://, or the port without TLS (1883)", isTLSPort},
 		{"no_store", CodeConnection, "no state store is listening on this broker: for a second, it discarded every copy of the request (PUBACK 0x10)",
 			"check that the broker has a state store; sscli serve is one for development", IsA[*client.NoStoreError]},
+		{"stores", CodeStore, "two state stores answer on one broker: one request got several replies",
+			"end all but one of them: each sscli serve --attach is a store, and the broker may have its own", IsA[*StoresError]},
 		{"timeout", codeTimeout, "no reply came in time", "use a longer --timeout; --trace shows what was waited for", IsTimeout},
 		{"unreachable", CodeConnection, "the broker is unreachable", "check host and port, and the network between", isStage(mqtt.StageTCP)},
 		{"refused_login", CodeConnection, "the broker refused the connection", "--trace shows what was sent; the broker's log may say more", isReason("CONNACK")},

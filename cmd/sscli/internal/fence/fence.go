@@ -148,7 +148,7 @@ const fenceOfLock = "lock"
 
 // Bind adds the flags to fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
-	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key, or lock for the token of the surrounding lock run")
+	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key, @FILE that holds it, or lock for the token of the surrounding lock run")
 	fs.BoolVar(&f.Force, "force-fence", false, "get past the fencing token of the key, and fence out the holder of its lock")
 }
 
@@ -166,14 +166,25 @@ func (f *Flags) Options() (client.WriteOptions, error) {
 }
 
 // Token returns the token that the value of --fence stands for. For lock it reads the fence
-// file.
+// file, for @FILE another file.
 func Token(text string) (wire.Version, error) {
 	if text == fenceOfLock {
 		return currentFence()
 	}
+	from := ""
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		if name == os.Getenv(EnvFenceFile) {
+			return currentFence()
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return wire.Version{}, &fault.UsageError{Err: fmt.Errorf("--fence: %w", err)}
+		}
+		text, from = strings.TrimRight(string(content), "\r\n"), name+": "
+	}
 	token, err := wire.ParseToken(text)
 	if err != nil {
-		return wire.Version{}, &fault.UsageError{Err: err, Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
+		return wire.Version{}, &fault.UsageError{Err: fmt.Errorf("%s%w", from, err), Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
 	}
 	return token, nil
 }

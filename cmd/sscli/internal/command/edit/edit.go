@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,6 +85,17 @@ func editorWords(a *app.App) (command []string, source string, err error) {
 	return []string{"vi"}, "", nil
 }
 
+// isFullScreen reports whether an editor draws on the terminal. Others may be a script, or have a
+// window.
+func isFullScreen(editor string) bool {
+	return slices.Contains(strings.Fields("vi vim nvim view elvis nano pico micro joe jed ne mcedit hx helix kak"), editor)
+}
+
+// getAndSet says how to change a value without edit.
+func getAndSet(key string) string {
+	return "sscli get " + format.ShWord(key) + " -f FILE; then sscli set " + format.ShWord(key) + " -f FILE"
+}
+
 func run(ctx context.Context, a *app.App, key, lockName string) error {
 	command, source, err := editorWords(a)
 	if err != nil {
@@ -96,6 +108,12 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 	}
 	if key == lockName {
 		return fault.Usagef("--lock %s: the lock is the key itself", format.BriefWord(lockName))
+	}
+	if editor := filepath.Base(command[0]); isFullScreen(editor) && a.Shell == nil && !a.OnTerminal() {
+		return &fault.UsageError{
+			Err:  fmt.Errorf("the editor %s needs a terminal, and standard input or output is none", format.BriefWord(editor)),
+			Hint: getAndSet(key),
+		}
 	}
 	what := "edit " + format.Brief(key)
 	if lockName != "" {
@@ -146,7 +164,7 @@ func (e *editing) run(ctx context.Context) (err error) {
 	if e.doc, ok = newDocument(e.before.Value); !ok {
 		return &fault.UsageError{
 			Err:  fmt.Errorf("the value of %s is not text, an editor may damage it", format.BriefWord(e.key)),
-			Hint: "sscli get " + format.ShWord(e.key) + " -f FILE; then sscli set " + format.ShWord(e.key) + " -f FILE",
+			Hint: getAndSet(e.key),
 		}
 	}
 	if err := e.writeFile(); err != nil {
@@ -319,13 +337,7 @@ func (e *editing) store(ctx context.Context, value []byte) error {
 		}
 		return nil, false, err
 	}
-	if err := verb.DoOver(ctx, e.app, e.session, req, e.options.Timeout); err != nil {
-		return err
-	}
-	if e.lock == nil && now.Found {
-		e.app.Inform("another client's write a moment ago could be lost; --lock NAME prevents it")
-	}
-	return nil
+	return verb.DoOver(ctx, e.app, e.session, req, e.options.Timeout)
 }
 
 // conflict shows how the edited value differs from now, the key's current state, and returns a

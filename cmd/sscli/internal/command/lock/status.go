@@ -164,6 +164,13 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		r.status.List = true
 		rows = append(rows, r.status)
 	}
+	if len(rows) == 0 && first == nil {
+		text := "no key matches " + format.Brief(strings.Join(operands, " "))
+		if all {
+			text = "the store lists no keys, so there is no lock"
+		}
+		a.Inform(text)
+	}
 	a.Out.Measure(rows...)
 	for _, row := range rows {
 		if err := a.Queue(row); err != nil {
