@@ -94,30 +94,32 @@ type Broker struct {
 	done    chan struct{}  // closed by Close
 	gate    admission.Gate
 
-	mu         sync.Mutex
-	clients    map[*Client]struct{} // all connections
-	sessions   map[string]*session  // by client id
-	tree       node
-	generation uint64            // changes with each subscription
-	routes     map[string]*route // by topic
-	lastRoute  *route            // of Publish
-	routeBytes int
-	stats      Stats
-	retained   int          // bytes of retained messages
-	kept       atomic.Int64 // bytes of everything, see budget.go; changed also without mu
-	sequence   uint64       // of retained messages
-	sysSubs    int          // subscriptions to $SYS
-	sysTimer   *Timer
-	started    time.Time
-	jobs       []func()  // see later
-	spares     [][]byte  // empty buffers for outboxes
-	dirty      []*Client // whose outbox is to be sent
-	changed    bool      // Options.Changed is to be called
-	readTime   time.Time // Now while packets are handled; zero: none are
-	own        message   // of Publish and Send
-	timers     timerQueue
-	listeners  []net.Listener
-	closed     bool
+	mu           sync.Mutex
+	clients      map[*Client]struct{} // all connections
+	sessions     map[string]*session  // by client id
+	tree         node
+	generation   uint64            // changes with each subscription
+	routes       map[string]*route // by topic
+	lastRoute    *route            // of Publish
+	routeBytes   int
+	stats        Stats
+	retained     int          // bytes of retained messages
+	kept         atomic.Int64 // bytes of everything, see budget.go; changed also without mu
+	sequence     uint64       // of retained messages
+	waitingWills int          // bytes of wills that wait to be published
+	sysSubs      int          // subscriptions to $SYS
+	sysTimer     *Timer
+	started      time.Time
+	jobs         []func()  // see later
+	spares       [][]byte  // empty buffers for outboxes
+	dirty        []*Client // whose outbox is to be sent
+	toClose      []net.Conn
+	changed      bool      // Options.Changed is to be called
+	readTime     time.Time // Now while packets are handled; zero: none are
+	own          message   // of Publish and Send
+	timers       timerQueue
+	listeners    []net.Listener
+	closed       bool
 }
 
 // New returns a broker that does not listen yet. The caller closes it.

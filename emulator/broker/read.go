@@ -79,8 +79,7 @@ func (c *Client) readLoop() {
 	c.dischargeAll()
 	c.ticket.Leave()
 	b.changed = true
-	// An error would only say that the connection is gone, which is known.
-	_ = c.raw.Close()
+	b.toClose = append(b.toClose, c.raw)
 }
 
 // readPackets handles packets until the connection ends. It returns an error if the connection was

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -141,8 +142,9 @@ func (b *Broker) later(job func()) {
 	})
 }
 
-// yield lets others lock the broker.
+// yield lets others lock the broker. It writes what was queued on its own goroutine: those who send
+// a lot then wait for the sockets, and do not wake a goroutine for each recipient.
 func (b *Broker) yield() {
-	b.Unlock()
+	b.unlock(math.MaxInt)
 	b.Lock()
 }

@@ -45,9 +45,19 @@ func (s *session) publishWill() {
 		b.fanOut(m, r, s, false)
 		return
 	}
-	b.charge(m.cost())
+	b.chargeWaitingWill(m.cost())
 	b.later(func() {
 		b.fanOut(m, b.route([]byte(m.topic)), s, true)
-		b.charge(-m.cost())
+		b.chargeWaitingWill(-m.cost())
 	})
 }
+
+// chargeWaitingWill charges a will that waits for its turn to be published to many clients.
+func (b *Broker) chargeWaitingWill(n int) {
+	b.waitingWills += n
+	b.charge(n)
+}
+
+// maxWaitingWills is the part of the budget, one in so many, that such wills may occupy before
+// nobody may log in with another will. No publisher waits for them, as it does for a message.
+const maxWaitingWills = 8
