@@ -45,9 +45,11 @@ func (c *Client) ensureRoom(size int) bool {
 	if s := c.session; s != nil {
 		n += s.pending.len()
 	}
-	// What an idle socket takes at once does not wait for the client.
-	atOnce := bytes == 0 && c.fast != nil && !c.busy
-	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && (atOnce || !c.overShare(bytes, size)) {
+	share := bytes
+	if c.fast != nil && (!c.busy || c.direct) { // writeDirect checks what the socket does not take at once
+		share, size = bytes-c.queued, 0
+	}
+	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(share, size) {
 		return true
 	}
 	// A CONNACK comes before any other packet [MQTT-3.2.0-1].
@@ -134,6 +136,7 @@ func (b *Broker) unlock(most int) {
 		c.busy = true
 		if len(direct) < most && c.fast != nil && !c.isClosing() {
 			c.takeOutbox()
+			c.direct = true
 			direct = append(direct, directWrite{Client: c})
 			continue
 		}
@@ -172,7 +175,7 @@ func (b *Broker) writeDirect(direct []directWrite) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, w := range direct {
-		w.unwritten = w.unwritten[w.n:]
+		w.direct, w.unwritten = false, w.unwritten[w.n:]
 		done := w.err == nil && len(w.unwritten) == 0 // writeLoop will get the same error
 		if done {
 			w.endWrite()

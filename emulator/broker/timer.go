@@ -90,7 +90,7 @@ func (b *Broker) runNext() bool {
 	return true
 }
 
-// maxHold is how long the broker stays locked for many timers that are due at once.
+// maxHold is how long the broker stays locked for work of many steps, see yieldAfter.
 const maxHold = 2 * time.Millisecond
 
 // arm sets the alarm to the next timer. An alarm that rings too early does no harm.
@@ -112,10 +112,7 @@ func (b *Broker) runTimers() {
 			b.Lock()
 			b.timers.armed = time.Time{}
 			for locked := time.Now(); b.runNext(); {
-				if time.Since(locked) > maxHold {
-					b.yield()
-					locked = time.Now()
-				}
+				b.yieldAfter(&locked)
 			}
 			b.Unlock()
 		}
@@ -147,4 +144,15 @@ func (b *Broker) later(job func()) {
 func (b *Broker) yield() {
 	b.unlock(math.MaxInt)
 	b.Lock()
+}
+
+// yieldAfter is yield if the broker has been locked for long, and reports whether it was. locked is
+// since when, or since the last yield.
+func (b *Broker) yieldAfter(locked *time.Time) bool {
+	if time.Since(*locked) <= maxHold {
+		return false
+	}
+	b.yield()
+	*locked = time.Now()
+	return true
 }

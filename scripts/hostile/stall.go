@@ -65,6 +65,65 @@ func stalls() []attack {
 			}
 			return answered(w.do(patience, []byte("SET"), letters(60_000), []byte("1")))
 		}},
+		{name: "1,000 such SCANs in one write, four times", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToStore(t, "attacker")
+			if err != nil {
+				return "", err
+			}
+			if err := c.request([]byte("SET"), letters(60_000), []byte("1")); err != nil {
+				return "", err
+			}
+			if _, err := c.reply(patience); err != nil {
+				return "", err
+			}
+			n := t.scale(1000)
+			for range 4 {
+				if _, err := c.Write(bytes.Repeat(c.requestPacket([]byte("SCAN"), expensive(1000)), n)); err != nil {
+					return answered("", err)
+				}
+				for range n {
+					if _, err := c.reply(patience); err != nil {
+						return answered("", err)
+					}
+				}
+			}
+			return fmt.Sprintf("%d replies", 4*n), nil
+		}},
+		{name: "100 SUBSCRIBEs that match 100,000 retained messages", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectTo(t, connectOptions{id: "attacker"})
+			if err != nil {
+				return "", err
+			}
+			n := t.scale(100_000)
+			var all []byte
+			for i := range n {
+				p := packets.Publish{Topic: fmt.Sprintf("retained/%d", i), Retain: true, Payload: []byte("hello"), Properties: &packets.Properties{}}
+				all = append(all, encoded(&p)...)
+			}
+			if _, err := c.Write(all); err != nil {
+				return "", err
+			}
+			got, err := inParallel(context.Background(), 100, func(i int) error {
+				c, err := connectTo(t, connectOptions{id: fmt.Sprint("reader", i)})
+				if err != nil {
+					return err
+				}
+				defer c.Close()
+				if err := c.subscribe("retained/+"); err != nil {
+					return err
+				}
+				for range n {
+					if _, err := c.reply(patience); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return answered("", err)
+			}
+			return fmt.Sprintf("%d times %d messages", got, n), nil
+		}},
 		{name: "100,000 sessions of one filter, one message", flags: []string{"--limit", "sessions=200000"}, run: func(ctx context.Context, t *target) (string, error) {
 			kept, err := leaveSessions(ctx, t, t.scale(100_000), func() uint32 { return 3600 }, "news/+")
 			if err != nil {
