@@ -39,12 +39,12 @@ func stalls() []attack {
 			}
 			return answered(c.reply(patience))
 		}},
-		{name: "KEYS with a pattern of 1 KB on a key of 200 KB", run: func(_ context.Context, t *target) (string, error) {
+		{name: "KEYS with a pattern of 1 KB on a key of 65 KB", run: func(_ context.Context, t *target) (string, error) {
 			c, err := connectToRedis(t)
 			if err != nil {
 				return "", err
 			}
-			if _, err := c.do(patience, []byte("SET"), letters(200_000), []byte("1")); err != nil {
+			if _, err := c.do(patience, []byte("SET"), letters(65_000), []byte("1")); err != nil {
 				return "", err
 			}
 			return answered(c.do(patience, []byte("KEYS"), expensive(1000)))
