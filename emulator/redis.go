@@ -308,10 +308,10 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return err
 	}
-	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve}
+	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes}
 	switch {
 	case s.opts.CheckLogin != nil:
-		o.Login = namedLogin(s.opts.CheckLogin)
+		o.Login, o.Certified = namedLogin(s.opts.CheckLogin), redis.CommonName
 	case s.opts.VerifyToken != nil:
 		o.Login = func(_ string, token []byte) (string, bool) {
 			login, err := s.opts.VerifyToken(token, s.Now())

@@ -26,6 +26,7 @@ type conn struct {
 	out    *output // used by all goroutines
 
 	certified     string    // user that the connection itself proves, perhaps with a certificate; empty: none
+	onlyUser      string    // user in the connection's certificate, see Options.Certified; empty: any
 	authenticated bool      // logged in, or no login is needed
 	name          string    // others read it with Server.mu held
 	library       [2]string // name and version, of CLIENT SETINFO; others read it with Server.mu held
@@ -80,7 +81,7 @@ const maxHolding = 256
 const worthPrefetch = 256
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}, shards: subscribed{}}
+	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}, shards: subscribed{}}
 	c.waiting.Store(-1)
 	c.active.Store(int64(time.Since(s.started)))
 	return c
