@@ -48,8 +48,9 @@ type conn struct {
 	window   *window         // shared by the commands of the pipeline
 	turn     <-chan struct{} // see awaitTurn
 
-	locked  bool // this connection has locked the Local
-	holding int  // commands since then
+	locked      bool      // this connection has locked the Local
+	lockedSince time.Time // when it did
+	holding     int       // commands since then
 
 	multi       bool // after MULTI
 	executing   bool // during EXEC
@@ -74,8 +75,11 @@ type conn struct {
 	lastCommand      atomic.Pointer[command] // for CLIENT LIST
 }
 
-// maxHolding is how many commands of a pipeline may run before the Local is unlocked for others.
-const maxHolding = 256
+// How many commands of a pipeline may run, and for how long, before the Local is unlocked for others.
+const (
+	maxHolding = 256
+	maxHold    = 2 * time.Millisecond
+)
 
 // worthPrefetch is the length in bytes of a pipeline whose keys are prefetched.
 const worthPrefetch = 256
@@ -161,7 +165,7 @@ func (c *conn) runAll() error {
 			continue
 		}
 		c.run(args)
-		if c.holding >= maxHolding || len(c.w) >= fullOutput {
+		if c.holding >= maxHolding || len(c.w) >= fullOutput || c.locked && c.holding%4 == 0 && time.Since(c.lockedSince) > maxHold {
 			c.unlock()
 			if c.out.length() >= fullOutput && !c.flush() {
 				return nil
@@ -175,7 +179,7 @@ func (c *conn) runAll() error {
 func (c *conn) lock() {
 	if !c.locked && c.s.local != nil {
 		c.s.local.Lock()
-		c.locked, c.s.active = true, c
+		c.locked, c.lockedSince, c.s.active = true, time.Now(), c
 	}
 }
 
