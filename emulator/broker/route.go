@@ -37,7 +37,7 @@ func (b *Broker) route(topic []byte) *route {
 		return r
 	}
 	if r == nil {
-		if len(b.routes) >= maxRoutes || b.routeBytes > maxRouteBytes {
+		if len(b.routes) >= maxRoutes || b.routeBytes > min(maxRouteBytes, b.opts.MaxBytes/16) {
 			clear(b.routes)
 			b.routeBytes = 0
 		}

@@ -124,6 +124,26 @@ func stalls() []attack {
 			}
 			return fmt.Sprintf("%d times %d messages", got, n), nil
 		}},
+		{name: "500 APPENDs to a value of 1 MB in one write", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			if _, err := c.do(patience, []byte("SET"), []byte("k"), letters(1_000_000)); err != nil {
+				return "", err
+			}
+			t.stored.Add(1_000_000)
+			n := t.scale(500)
+			if _, err := c.Write(bytes.Repeat([]byte("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n$1\r\nx\r\n"), n)); err != nil {
+				return answered("", err)
+			}
+			for range n {
+				if _, err := c.in.ReadString('\n'); err != nil {
+					return answered("", err)
+				}
+			}
+			return fmt.Sprintf("%d replies", n), nil
+		}},
 		{name: "100,000 sessions of one filter, one message", flags: []string{"--limit", "sessions=200000"}, run: func(ctx context.Context, t *target) (string, error) {
 			kept, err := leaveSessions(ctx, t, t.scale(100_000), func() uint32 { return 3600 }, "news/+")
 			if err != nil {
