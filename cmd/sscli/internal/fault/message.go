@@ -99,13 +99,17 @@ func Describe(c client.Command, err error) error {
 	return &requestError{verb: c.Verb(), key: c.Key(), token: c.Fence(), err: err}
 }
 
-// DescribeScan is Describe for the error of a scan. It says so if the broker has no SCAN.
+// DescribeScan is Describe for the error of a scan. It says so if the broker has no SCAN, and what
+// may be wrong with a pattern that the store refuses.
 func DescribeScan(c client.Command, err error) error {
 	if err == nil || IsA[*OutputError](err) {
 		return err
 	}
 	if IsStoreError(wire.ErrorUnknownCommand)(err) {
 		err = &NoScanError{Err: err}
+	}
+	if IsStoreError(wire.ErrorSyntax)(err) {
+		err = &NextError{Err: err, Hint: "in a pattern each [ needs its ], and ** is a whole part between slashes; [[] is a bracket and [*] a star"}
 	}
 	return Describe(c, err)
 }

@@ -44,7 +44,8 @@ and the new version, and the old and the new value, separated by tabs.
 
 PATTERN is that of sscli scan; the default is *. With --to, only keys that match it are
 compared. With a file, each of its keys is compared, and PATTERN says which other keys
-of the store count as added.
+of the store count as added. The store may not list keys that are not UTF-8 text: of
+those, only the keys of a file are compared.
 
 The stores have no snapshots: at the end stderr says which keys were written (by the
 store's clock, compared with this one's) or deleted while they were read. Memory holds

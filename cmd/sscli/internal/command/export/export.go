@@ -32,7 +32,8 @@ func New(a *app.App) *cobra.Command {
 		Short:   "Write keys and values as JSON Lines",
 		GroupID: app.GroupStore,
 		Long: `Write keys with their values and versions, one JSON object a line, as sscli import and
-sscli batch --load take them. Without an operand these are all keys.
+sscli batch --load take them. Without an operand these are the keys that sscli scan
+lists, which may lack keys that are not UTF-8 text: name those as operands.
 
 An operand with *, ? or [ is a pattern, as in sscli scan; any other operand is a key.
 With --exact all operands are keys. The exit code is 1 if such a key is missing.

@@ -77,8 +77,8 @@ func newList(a *app.App) *cobra.Command {
 acquisition or the last renewal, and the token. With --observe it also says how often the
 holder renews the lock, or that no renewal was seen.
 
-A PATTERN has one of the characters * ? [ and stands for all keys that it matches; the
-default is all keys. The store does not say which keys are locks, so use a PATTERN that
+A PATTERN has one of the characters * ? [ and stands for the keys that sscli scan lists
+for it; the default is *. The store does not say which keys are locks, so use a PATTERN that
 matches no others. It needs a broker that has SCAN; a NAME does not.
 
 Exit code 1 if a lock that was named is free. The store does not say when a lock expires,
@@ -103,7 +103,7 @@ and the age is wrong by the difference between the local clock and the store's.`
 }
 
 // list prints the locks that the operands name, and the keys that match the patterns among the
-// operands. Without operands it prints all keys.
+// operands. Without operands it prints the keys that the store lists.
 func list(ctx context.Context, a *app.App, s *client.Session, operands []string, observe time.Duration) error {
 	all := len(operands) == 0
 	if all {
