@@ -63,7 +63,9 @@ func (c *columns) measure(cells []cell, terminal int) {
 		return
 	}
 	for i, x := range cells {
-		c.widen(i, max(Columns(x.text), x.least))
+		if width := max(Columns(x.text), x.least); !x.keep || terminal == 0 || width <= x.maxWidth(terminal) {
+			c.widen(i, width)
+		}
 	}
 }
 
@@ -80,6 +82,15 @@ func maxColumn(terminal int) int {
 		return 60
 	}
 	return terminal / 2
+}
+
+// maxWidth is maxColumn for the column of a cell. The column of an identifier can be wider, because the
+// row can go on in another line.
+func (x cell) maxWidth(terminal int) int {
+	if x.keep && terminal > 0 {
+		return terminal * 3 / 4
+	}
+	return maxColumn(terminal)
 }
 
 // leastRoom is the minimum width to which a cell is cut. On a narrower terminal the row wraps.
@@ -117,7 +128,7 @@ func lineBreaks(cells []cell, widths []int, terminal int) []bool {
 		case i == len(cells)-1 && !x.whole && !x.keep:
 			width = min(width, leastValue)
 		case i < len(widths):
-			width = max(width, min(widths[i], maxColumn(terminal)))
+			width = max(width, min(widths[i], x.maxWidth(terminal)))
 		}
 		if i > 0 && x.text != "" && column+width > terminal {
 			breaks[i], column = true, continuation
@@ -161,7 +172,7 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 				x.text = Cut(x.text, terminal)
 			}
 		}
-		room := maxColumn(terminal)
+		room := x.maxWidth(terminal)
 		if x.cut && terminal > 0 {
 			room = c.room(i, terminal)
 			x.text = Cut(x.text, room)

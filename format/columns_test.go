@@ -101,7 +101,7 @@ func TestAlignedLocks(t *testing.T) {
 	var rows []Row
 	var results []Result
 	for _, name := range []string{"build", "deploy-staging"} {
-		r := LockStatus{List: true, Name: name, Held: true, Holder: "root@build-7:4242:9f3c1a2b4c5d6e7f", Token: stored(), Age: 3 * time.Second}
+		r := LockStatus{List: true, Name: name, Held: true, Holder: "deploy@build-agent-17:31337:9f3c1a2b", Token: stored(), Age: 3 * time.Second}
 		rows, results = append(rows, r), append(results, r)
 	}
 	var out strings.Builder
@@ -115,11 +115,11 @@ func TestAlignedLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := `NAME            HOLDER                                   AGE
+	want := `NAME            HOLDER                                     AGE
     TOKEN
-build           "root@build-7:4242:9f3c1a2b4c5d6e7f"  3s ago
+build           "deploy@build-agent-17:31337:9f3c1a2b"  3s ago
     1696374425000:1:StateStore
-deploy-staging  "root@build-7:4242:9f3c1a2b4c5d6e7f"  3s ago
+deploy-staging  "deploy@build-agent-17:31337:9f3c1a2b"  3s ago
     1696374425000:1:StateStore
 `
 	if out.String() != want {
