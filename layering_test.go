@@ -129,7 +129,7 @@ command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault
 command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog command/ping trace
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
-command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
+command/top          client client/wait client/wire format app bulkread complete config fault screen signals terminal trace
 requestlog           client format observe app config fault
 command/doctor       client client/mqtt client/wire format app config fault trace command/ping
 command/bench        client client/wait client/wire format app config fault

@@ -17,7 +17,7 @@ const OutageInterval = 10 * time.Second
 // An Outage prints that the broker is unreachable: a line when the outage begins, then at most one
 // every OutageInterval, which says how long the outage has lasted, and one when the broker responds
 // again. Each line has a time, for a reader of a log. The zero Outage is a broker that responds.
-// One goroutine at a time may use an Outage.
+// With a nil App it prints nothing. One goroutine at a time may use an Outage.
 type Outage struct {
 	began   time.Time // zero while the broker responds
 	printed time.Time // the last line
@@ -62,7 +62,7 @@ func (o *Outage) Over(a *App, more string) {
 	if !o.Away() {
 		return
 	}
-	if !a.Settings.Quiet {
+	if a != nil && !a.Settings.Quiet {
 		a.Say(format.Note{Level: format.Notice, Message: fmt.Sprintf("the broker answers again after %v%s", o.lasted(), more), Line: a.Line, Time: time.Now()})
 	}
 	*o = Outage{}
@@ -125,7 +125,7 @@ func (o *Outage) lasted() time.Duration {
 
 func (o *Outage) say(a *App, message string) {
 	o.printed = time.Now()
-	if !a.Settings.Quiet {
+	if a != nil && !a.Settings.Quiet {
 		a.Say(format.Note{Level: format.Warning, Message: message, Line: a.Line, Time: o.printed})
 	}
 }

@@ -102,7 +102,7 @@ func (s *Store) page(ctx context.Context, pattern string, token []byte, lost err
 
 // A Store is a store to read from.
 type Store struct {
-	App      *app.App // reports outages on standard error
+	App      *app.App // reports outages on standard error; nil: they are not reported
 	Session  *client.Session
 	RetryFor time.Duration // how long to ask again without an answer; 0 for client.DefaultTimeout
 	Context  string        // the name of the store's context in messages; empty: not named

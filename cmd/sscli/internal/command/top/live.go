@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/screen"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
@@ -83,7 +84,9 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 		l.watch(ctx, key)
 	}
 	if len(l.model.patterns) > 0 {
-		l.start(ctx, func() error { return l.scan(ctx) })
+		store := bulkread.NewStore(a, l.session, a.Settings.Timeout)
+		store.App = nil // the screen has no room for its messages
+		l.start(ctx, func() error { return l.scan(ctx, store) })
 	}
 	if err := l.loop(ctx, s); err != errQuit {
 		return err
@@ -193,12 +196,12 @@ func (l *live) draw(s *screen.Screen) {
 }
 
 // scan scans for new keys at each interval, until ctx ends.
-func (l *live) scan(ctx context.Context) error {
+func (l *live) scan(ctx context.Context, store *bulkread.Store) error {
 	for {
 		var keys []string
 		var err error
 		for _, p := range l.model.patterns {
-			for page, bad := range l.session.Scan(ctx, p) {
+			for page, bad := range store.Pages(ctx, p) {
 				keys, err = append(keys, page.Keys...), errors.Join(err, bad)
 			}
 		}
