@@ -38,6 +38,7 @@ func TestScan(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			tt.options.Variants.ScanGlobBytes = true // so that keys of any bytes are listed
 			onBoth(t, tt.options, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
 				var want []string
 				for i := range tt.keys {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Attacks `sscli serve` as a client on its network could: with what makes others wait, with
 # what fills the memory, with floods and wrong bits. Prints a row for each attack: the peak
-# memory of the server, the slowest PING of a client that has nothing to do with it, and
-# what the attacker got.
+# memory of the server, the slowest PING of a client that has nothing to do with it, that of a
+# server that nobody attacks, which shows how busy the machine is, and what the attacker got.
 #
 #	scripts/hostile.sh                 about ten minutes, on an otherwise idle machine
 #	scripts/hostile.sh -short          a tenth of each load, about a minute; also on a busy machine

@@ -117,7 +117,7 @@ func TestVersions(t *testing.T) {
 
 // TestBytes: keys and values are any bytes.
 func TestBytes(t *testing.T) {
-	onBoth(t, emulator.Options{}, func(t *testing.T, address string) {
+	onBoth(t, emulator.Options{Variants: emulator.Variants{ScanGlobBytes: true}}, func(t *testing.T, address string) {
 		f := start(t, address, timeout, "")
 		c := f.connect(t)
 		odd := "\r\n\x00*[\xff\\"
