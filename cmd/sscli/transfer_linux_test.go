@@ -40,7 +40,7 @@ func TestExportIntoImport(t *testing.T) {
 func exportIntoImport(t *testing.T, program string, keys int) map[string]float64 {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(7, uint64(keys)))
-	from, to := emulator.Start(t), emulator.Start(t)
+	from, to := emulator.Start(t, emulator.Options{Variants: emulator.Variants{ScanGlobBytes: true}}), emulator.Start(t)
 	for n := range keys {
 		apptest.Put(t, from, fmt.Sprintf("%s/%d", apptest.RandomBytes(rnd, 1, 20), n), apptest.RandomBytes(rnd, 0, 1600))
 	}
