@@ -126,13 +126,13 @@ command/lock         client format command/lock/trace locklog process app bulkre
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
-command/serve        client client/mqtt client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog
+command/ping         client client/wait client/wire format app config fault
+command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog command/ping trace
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
 requestlog           client format observe app config fault
 command/doctor       client client/mqtt client/wire format app config fault trace command/ping
 command/bench        client client/wait client/wire format app config fault
-command/ping         client client/wait client/wire format app config fault
 command/hlc          client/wire format app fault
 command/contextcmd   client format app complete config fault
 topics               format config fault help

@@ -165,11 +165,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		rows = append(rows, r.status)
 	}
 	if len(rows) == 0 && first == nil {
-		text := "no key matches " + format.Brief(strings.Join(operands, " "))
-		if all {
-			text = "the store lists no keys, so there is no lock"
-		}
-		a.Inform(text)
+		informNone(a, operands, all)
 	}
 	a.Out.Measure(rows...)
 	for _, row := range rows {
@@ -187,6 +183,15 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		return fault.ErrNo
 	}
 	return nil
+}
+
+// informNone says that there is no lock to list.
+func informNone(a *app.App, operands []string, all bool) {
+	if all {
+		a.Inform("the store lists no keys, so there is no lock")
+		return
+	}
+	a.Inform("no key matches " + format.Brief(strings.Join(operands, " ")))
 }
 
 // A reading is the state of a lock, or why the lock could not be read.
