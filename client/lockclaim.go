@@ -96,7 +96,7 @@ func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c
 	if err != nil {
 		return time.Time{}, nil, err
 	}
-	r, err = request.wait(waiting)
+	r, err = request.waitOrAbandon(waiting)
 	return request.sent, r, err
 }
 

@@ -65,7 +65,7 @@ func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.wait(ctx)
+	return r.waitOrAbandon(ctx)
 }
 
 // send sends a request; ctx has a deadline.
@@ -365,13 +365,13 @@ func (r *request) end() {
 // timeout, so they time out in the order in which they were sent.
 func (s *Session) endOverdue() {
 	now := time.Now()
-	var conn *mqtt.Conn // of the request that was sent last
+	var conn *mqtt.Conn // of the request of a Pipeline that was sent last; a watcher decides itself
 	var sent time.Time
 	isOverdue := func(r *request) bool {
 		if !r.alone || now.Before(r.sent.Add(r.timeout)) {
 			return false
 		}
-		if r.sent.After(sent) {
+		if r.inFlight != nil && r.sent.After(sent) {
 			conn, sent = r.conn, r.sent
 		}
 		return true
@@ -412,17 +412,22 @@ func (r *request) wait(ctx context.Context) (Result, error) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		cause := context.Cause(ctx)
-		r.s.finish(r.id, cause)
+		r.s.finish(r.id, context.Cause(ctx))
 		<-r.done // a reply may have come first
-		if errors.Is(cause, context.DeadlineExceeded) {
-			r.s.mu.Lock()
-			conn := r.conn
-			r.s.mu.Unlock()
-			r.s.abandonSilent(conn, r.sent)
-		}
 	}
 	return r.result, r.err
+}
+
+// waitOrAbandon is wait. If the request times out on a silent connection, it ends the connection.
+func (r *request) waitOrAbandon(ctx context.Context) (Result, error) {
+	result, err := r.wait(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.s.mu.Lock()
+		conn := r.conn
+		r.s.mu.Unlock()
+		r.s.abandonSilent(conn, r.sent)
+	}
+	return result, err
 }
 
 // abandonSilent ends a connection if nothing, not even a PUBACK, has come on it since a request
