@@ -119,7 +119,9 @@ command/vdel         client format repl app config fault fence verb
 command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand
 command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch fault lineinput
-command/diff         client format app bulkread complete config fault jsonfield lineinput
+sources              client format repl config fault lineinput records
+command/diff         client format app bulkread complete config fault jsonfield sources
+command/apply        client client/wire format app bulkread command/diff command/set config fault sources verb
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals terminal
@@ -127,7 +129,11 @@ command/lock         client format command/lock/trace locklog process app config
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
+<<<<<<< HEAD
 command/serve        client client/mqtt client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog
+=======
+command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog sources
+>>>>>>> f201031 (apply: makes keys as files say; serve --load; emulator: Options.Load)
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
 requestlog           client format observe app config fault
@@ -141,7 +147,7 @@ command/version      format app
 command/man          app command/version fault cmdline help
 statestorecli        client format atomicfile app config fault verb operand
 
-cmd/sscli            format command/batch command/bench process app command/contextcmd command/diff command/doctor command/edit command/export command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/scan command/set command/vdel
+cmd/sscli            format command/apply command/batch command/bench process app command/contextcmd command/diff command/doctor command/edit command/export command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/scan command/set command/vdel
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -31,7 +31,7 @@ const (
 // ended with err. It returns false if the request must not be sent again: err is not about the
 // connection or is permanent, the connection has been away for too long, or ctx ends.
 func (s *Store) retry(ctx context.Context, sent time.Time, err error) bool {
-	if !isConnection(err) || client.IsPermanent(err) || ctx.Err() != nil {
+	if !IsConnection(err) || client.IsPermanent(err) || ctx.Err() != nil {
 		return false
 	}
 	s.mu.Lock()
@@ -64,17 +64,17 @@ func (s *Store) answered(sent time.Time) {
 	s.ended = time.Now()
 }
 
-// isConnection reports whether a connection was lost, or could not be made.
-func isConnection(err error) bool {
+// IsConnection reports whether a connection was lost, or could not be made.
+func IsConnection(err error) bool {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok {
 		return refused.Packet != "PUBACK"
 	}
 	return fault.IsA[*mqtt.LostError](err) || fault.IsA[*mqtt.DialError](err)
 }
 
-// isAboutKey reports whether the store or the broker refused one request, rather than the
+// IsAboutKey reports whether the store or the broker refused one request, rather than the
 // connection.
-func isAboutKey(err error) bool {
+func IsAboutKey(err error) bool {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok {
 		return refused.Packet == "PUBACK"
 	}

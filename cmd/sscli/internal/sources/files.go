@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/format"
@@ -23,8 +23,7 @@ type file struct {
 	name    string // of the file; empty: the value is text
 	text    string
 	dataset bool // the value is the records of the file, as JSON Lines
-	ttl     time.Duration
-	persist bool
+	options client.SetOptions
 	where   string // what an error names
 }
 
@@ -54,7 +53,7 @@ func files(all []file) source {
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
 			for _, f := range all {
-				e := Entry{Entry: repl.Entry{Key: f.key, Found: true}, TTL: f.ttl, Persist: f.persist}
+				e := Entry{Entry: repl.Entry{Key: f.key, Found: true}, Options: f.options}
 				err := context.Cause(ctx)
 				if err == nil {
 					e.Value, err = f.value(values)

@@ -185,9 +185,9 @@ func parseKey(n ast.Node) (file, error) {
 			if !isBool {
 				return errorAt(lineOf(n), "persist: want true or false")
 			}
-			f.persist = text == "true"
+			f.options.Persist = text == "true"
 		case "ttl":
-			f.ttl, err = parseTTL(text)
+			f.options.TTL, err = parseTTL(text)
 			if err != nil {
 				return errorAt(lineOf(n), "ttl: %w", err)
 			}

@@ -31,7 +31,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -42,9 +41,8 @@ import (
 
 // An Entry is a key as it should be.
 type Entry struct {
-	repl.Entry               // Found is false for a line of a key that was missing when it was exported
-	TTL        time.Duration // from a manifest; 0: the key does not expire
-	Persist    bool          // from a manifest: ask the broker to keep the key on disk
+	repl.Entry                   // Found is false for a line of a key that was missing when it was exported
+	Options    client.SetOptions // TTL and Persist, from a manifest
 }
 
 // Options configure [Open].
@@ -56,7 +54,14 @@ type Options struct {
 // A Set is the keys of all sources.
 type Set struct {
 	sources []source
-	last    map[string]int // the number of the entry that counts, by key
+	last    map[string]place // of the entry that counts, by key
+	names   []string         // of the keys that were found, in the order in which they appear first
+}
+
+// A place is where an entry is in the sources.
+type place struct {
+	n       int // counted from 1
+	options client.SetOptions
 }
 
 // A source is a sequence of entries that can be read several times. Unless values is true, the
@@ -65,7 +70,7 @@ type source func(ctx context.Context, values bool) iter.Seq2[Entry, error]
 
 // Open reads sources by their names. The error is a *fault.UsageError, or that of ctx.
 func Open(ctx context.Context, names []string, o Options) (*Set, error) {
-	set := &Set{last: make(map[string]int)}
+	set := &Set{last: make(map[string]place)}
 	for _, name := range names {
 		s, err := open(ctx, name, o)
 		if err != nil {
@@ -78,8 +83,10 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		n++
-		set.last[e.Key] = n
+		if n++; e.Found && !set.Has(e.Key) {
+			set.names = append(set.names, e.Key)
+		}
+		set.last[e.Key] = place{n, e.Options}
 	}
 	return set, nil
 }
@@ -88,14 +95,20 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 func (s *Set) Len() int { return len(s.last) }
 
 // Has reports whether the sources have a key.
-func (s *Set) Has(key string) bool { return s.last[key] > 0 }
+func (s *Set) Has(key string) bool { return s.last[key].n > 0 }
+
+// Options returns how to set a key: TTL and Persist.
+func (s *Set) Options(key string) client.SetOptions { return s.last[key].options }
+
+// Names returns the first keys, at most n.
+func (s *Set) Names(n int) []string { return s.names[:min(n, len(s.names))] }
 
 // Entries returns the keys, each once, in the order of the sources. An error comes last.
 func (s *Set) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		n := 0
 		for e, err := range s.all(ctx, true) {
-			if n++; err == nil && s.last[e.Key] != n {
+			if n++; err == nil && s.last[e.Key].n != n {
 				continue
 			}
 			if !yield(e, err) {

@@ -43,11 +43,11 @@ func read(ctx context.Context, prefix string, names ...string) (got []string) {
 		if !e.Found {
 			text = e.Key + " missing"
 		}
-		if e.Persist {
+		if e.Options.Persist {
 			text += " persist"
 		}
-		if e.TTL > 0 {
-			text += " " + e.TTL.String()
+		if e.Options.TTL > 0 {
+			text += " " + e.Options.TTL.String()
 		}
 		if !set.Has(e.Key) {
 			text += " (not known)"
