@@ -121,7 +121,7 @@ command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch fault lineinput
 sources              client format repl config fault lineinput records
 command/diff         client format app bulkread complete config fault jsonfield sources
-command/apply        client client/wire format app bulkread command/diff command/set config fault sources verb
+command/apply        client client/wire format app bulkread command/diff command/set config fault guard sources verb
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals terminal

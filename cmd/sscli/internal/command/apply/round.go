@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -241,6 +242,9 @@ func (r *round) finishFirst(ctx context.Context) error {
 	}
 	r.pending[0] = nil
 	r.pending = r.pending[1:]
+	if it.f != nil && it.err != nil {
+		it.err = fault.Describe(it.command, it.err)
+	}
 	return r.finish(ctx, it)
 }
 
@@ -330,12 +334,10 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 	if err := r.app.Flush(); err != nil {
 		return now, err
 	}
-	limited, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	now, err = r.session.Get(limited, it.key)
+	now, err = guard.Read(ctx, r.session, it.key, r.timeout)
 	switch {
 	case err != nil:
-		return now, fault.Describe(client.Get(it.key), err)
+		return now, err
 	case now.Found == it.want.Found && bytes.Equal(now.Value, it.want.Value):
 		if it.action = unchanged; !now.Found {
 			it.action = ""
@@ -359,15 +361,14 @@ func (r *round) refuse(it *item) error {
 	if r.known != nil {
 		r.known(it.key, it.was)
 	}
-	if fault.IsA[*fault.UnknownError](it.err) {
+	if unknown, ok := errors.AsType[*fault.UnknownError](it.err); ok {
 		r.sum.Unknown++
+		if unknown.Hint = "the same sscli apply once more, which writes only what differs"; r.timed {
+			unknown.Hint = "nothing: the next round writes only what differs"
+		}
 	} else {
 		r.sum.Refused++
 	}
-	err := it.err
-	if it.f != nil {
-		err = fault.Describe(it.command, err)
-	}
-	bulkread.Refuse(r.app, &r.refused, err)
+	bulkread.Refuse(r.app, &r.refused, it.err)
 	return nil
 }
