@@ -146,7 +146,7 @@ func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 // wait waits until a time, or until a watched key changes, but not while the connection is lost. began
 // is when the last round began.
 func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time) error {
-	down := false
+	down := k.catchUp(ctx, w)
 	for {
 		until := due
 		if len(k.dirty) > 0 {
@@ -172,6 +172,29 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 			w, down = nil, false
 		}
 	}
+}
+
+// catchUp notes the events that came during a round, which has reported its own outages. down is true
+// if the connection is lost.
+func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
+	var lost error
+	for w != nil && w.Ready() {
+		e, err := w.Next(ctx)
+		if err != nil {
+			return false // Next returns it again
+		}
+		switch e.Kind {
+		case client.EventDown:
+			down, lost = true, e.Err
+		case client.EventUp:
+			down = false
+		}
+		k.note(e)
+	}
+	if down {
+		k.outage.Trouble(k.app, lost, "connecting again")
+	}
+	return down
 }
 
 // errDue is the end of a wait.

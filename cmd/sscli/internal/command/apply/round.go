@@ -361,11 +361,13 @@ func (r *round) refuse(it *item) error {
 	if r.known != nil {
 		r.known(it.key, it.was)
 	}
-	if unknown, ok := errors.AsType[*fault.UnknownError](it.err); ok {
+	if fault.IsA[*fault.UnknownError](it.err) {
 		r.sum.Unknown++
-		if unknown.Hint = "the same sscli apply once more, which writes only what differs"; r.timed {
-			unknown.Hint = "nothing: the next round writes only what differs"
+		hint := "the same sscli apply once more, which writes only what differs"
+		if r.timed {
+			hint = "" // the next round does that
 		}
+		it.err = &fault.NextError{Err: it.err, Hint: hint}
 	} else {
 		r.sum.Refused++
 	}
