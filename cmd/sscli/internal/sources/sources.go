@@ -15,7 +15,7 @@
 //   - [Open] reads every source once and checks it, so that nothing is written because of sources of
 //     which the last is wrong.
 //   - Memory holds the names of the keys, and of their values one at a time, except those of
-//     standard input.
+//     standard input and of small files.
 //   - Each key comes once. If sources, or lines of a file, have the same key, the last one counts.
 //
 // Not promised: a snapshot of files that change between Open and Entries.
@@ -54,15 +54,13 @@ type Options struct {
 // A Set is the keys of all sources.
 type Set struct {
 	sources []source
-	last    map[string]place // of the entry that counts, by key
-	names   []string         // of the keys that were found, in the order in which they appear first
+	last    map[string]int               // the number of the entry that counts, by key; from 1
+	first   []string                     // the first keys, at most MaxFirst
+	options map[string]client.SetOptions // of the keys that have any
 }
 
-// A place is where an entry is in the sources.
-type place struct {
-	n       int // counted from 1
-	options client.SetOptions
-}
+// MaxFirst is the number of keys that [Set.First] returns at most.
+const MaxFirst = 256
 
 // A source is a sequence of entries that can be read several times. Unless values is true, the
 // sequence is only to be checked, and Value may be nil.
@@ -70,7 +68,7 @@ type source func(ctx context.Context, values bool) iter.Seq2[Entry, error]
 
 // Open reads sources by their names. The error is a *fault.UsageError, or that of ctx.
 func Open(ctx context.Context, names []string, o Options) (*Set, error) {
-	set := &Set{last: make(map[string]place)}
+	set := &Set{last: make(map[string]int), options: make(map[string]client.SetOptions)}
 	for _, name := range names {
 		s, err := open(ctx, name, o)
 		if err != nil {
@@ -83,10 +81,16 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n++; e.Found && !set.Has(e.Key) {
-			set.names = append(set.names, e.Key)
+		n++
+		known := len(set.last)
+		if set.last[e.Key] = n; e.Found && len(set.first) < MaxFirst && len(set.last) > known {
+			set.first = append(set.first, e.Key)
 		}
-		set.last[e.Key] = place{n, e.Options}
+		if e.Options != (client.SetOptions{}) {
+			set.options[e.Key] = e.Options
+		} else {
+			delete(set.options, e.Key)
+		}
 	}
 	return set, nil
 }
@@ -95,20 +99,20 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 func (s *Set) Len() int { return len(s.last) }
 
 // Has reports whether the sources have a key.
-func (s *Set) Has(key string) bool { return s.last[key].n > 0 }
+func (s *Set) Has(key string) bool { return s.last[key] > 0 }
 
 // Options returns how to set a key: TTL and Persist.
-func (s *Set) Options(key string) client.SetOptions { return s.last[key].options }
+func (s *Set) Options(key string) client.SetOptions { return s.options[key] }
 
-// Names returns the first keys, at most n.
-func (s *Set) Names(n int) []string { return s.names[:min(n, len(s.names))] }
+// First returns the first keys, at most [MaxFirst].
+func (s *Set) First() []string { return s.first }
 
 // Entries returns the keys, each once, in the order of the sources. An error comes last.
 func (s *Set) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		n := 0
 		for e, err := range s.all(ctx, true) {
-			if n++; err == nil && s.last[e.Key].n != n {
+			if n++; err == nil && s.last[e.Key] != n {
 				continue
 			}
 			if !yield(e, err) {
@@ -161,23 +165,47 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 	return lines(name, func() (io.ReadCloser, error) { return os.Open(name) }), nil
 }
 
+// maxKept is the size in bytes of entries that stay in memory after a check: to parse them once more
+// takes longer than to read as many keys from a store.
+const maxKept = 32 << 20
+
 // lines is the source of JSON lines as export writes them, or of a statestore.json.
 func lines(name string, open func() (io.ReadCloser, error)) source {
-	return func(ctx context.Context, _ bool) iter.Seq2[Entry, error] {
+	var kept []repl.Entry // of the check; nil if there are too many
+	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
+			if values && kept != nil {
+				for _, e := range kept {
+					if !yield(Entry{Entry: e}, nil) {
+						return
+					}
+				}
+				return
+			}
 			in, err := open()
 			if err != nil {
 				yield(Entry{}, &fault.UsageError{Err: err})
 				return
 			}
 			defer in.Close()
+			var all []repl.Entry
+			size := 0
 			for line, err := range lineinput.Entries(ctx, in, 1) {
 				if wrong, ok := errors.AsType[*fault.UsageError](err); ok {
 					err = &fault.UsageError{Err: fmt.Errorf("%s: %w", format.BriefWord(name), wrong.Err)}
 				}
-				if !yield(Entry{Entry: line.Entry}, err) {
+				if !yield(Entry{Entry: line.Entry}, err) || err != nil {
 					return
 				}
+				const overhead = 128
+				if size += len(line.Key) + len(line.Value) + overhead; size <= maxKept && !values {
+					all = append(all, line.Entry)
+				} else {
+					all = nil
+				}
+			}
+			if size <= maxKept {
+				kept = all
 			}
 		}
 	}

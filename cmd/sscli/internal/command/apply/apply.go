@@ -66,7 +66,7 @@ are keys too.
 each key differs, as sscli diff does, from the store to the sources.
 
 --every INTERVAL repeats this until it is interrupted, reads the sources again each time,
-and prints a line for each change. It watches up to ` + fmt.Sprint(maxWatched) + ` of the keys: when one of them
+and prints a line for each change. It watches up to ` + fmt.Sprint(sources.MaxFirst) + ` of the keys: when one of them
 changes, or the connection was lost, it does not wait for the interval.
 
 The store tells neither when a key expires nor whether it persists. A key that has its
@@ -97,6 +97,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if err != nil {
 		return err
 	}
+	defer app.CollectLess()()
 	p := plan{app: a, flags: f, names: names}
 	if err := p.open(ctx); err != nil {
 		return err
@@ -110,7 +111,6 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 		}
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		defer app.CollectLess()()
 		defer a.OneCore()()
 		p.session, p.timeout = s, cmp.Or(o.Timeout, client.DefaultTimeout)
 		if every == 0 {

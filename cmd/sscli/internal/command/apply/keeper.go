@@ -40,8 +40,6 @@ func stateOf(found bool, value []byte) state {
 }
 
 const (
-	// maxWatched is the number of keys that are watched. An emptied store is noticed by any of them.
-	maxWatched = 256
 	// minPause is the least time between the starts of two rounds, unless the interval is shorter.
 	// Another client that writes the same keys again and again must not cause a storm.
 	minPause = time.Second
@@ -112,11 +110,12 @@ func isOutage(err error) bool {
 	return bulkread.IsConnection(err) || fault.IsTimeout(err) || fault.IsA[*client.NoStoreError](err)
 }
 
-// watch watches the first keys. A key that is too long for notifications is not watched.
+// watch watches the first keys: any of them shows that the store was emptied. A key that is too long
+// for notifications is not watched.
 func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	k.states, k.dirty = make(map[string]state), make(map[string]struct{})
 	var keys []string
-	for _, key := range k.set.Names(maxWatched) {
+	for _, key := range k.set.First() {
 		if len(key) <= wire.MaxNotifyKey(k.session.ClientID()) {
 			keys = append(keys, key)
 			k.states[key] = state{}
