@@ -130,11 +130,7 @@ guard                client format app fault verb command/set
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
-<<<<<<< HEAD
-command/serve        client client/mqtt client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog
-=======
-command/serve        client client/mqtt emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog sources
->>>>>>> f201031 (apply: makes keys as files say; serve --load; emulator: Options.Load)
+command/serve        client client/mqtt client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog sources
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
 requestlog           client format observe app config fault

@@ -106,7 +106,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 		return err
 	}
 	if !f.dryRun {
-		if err := a.ConfirmAll(ctx, "apply "+strings.Join(names, " ")); err != nil {
+		if err := a.Confirm(ctx, "apply "+strings.Join(names, " ")); err != nil {
 			return err
 		}
 	}

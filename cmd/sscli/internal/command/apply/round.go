@@ -115,21 +115,10 @@ func (r *round) findStale(ctx context.Context, store *bulkread.Store) error {
 		}
 		return nil
 	})
-	if err != nil || len(r.stale) == 0 || r.flags.dryRun || r.app.Settings.Yes {
+	if err != nil || len(r.stale) == 0 || r.flags.dryRun {
 		return err
 	}
-	what := fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(len(r.stale), "key"), brief(r.stale))
-	if !r.app.CanAsk() {
-		return &fault.UsageError{
-			Err:  errors.New(what + "; there is no terminal to confirm it on"),
-			Hint: "--dry-run to see all of them, --yes to delete them",
-		}
-	}
-	yes, err := r.app.Ask(ctx, what+". Continue?")
-	if err == nil && !yes {
-		err = &fault.ProtectedError{What: what, Refused: true}
-	}
-	return err
+	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(len(r.stale), "key"), brief(r.stale)))
 }
 
 // brief names the first of many keys.
