@@ -105,7 +105,7 @@ jsonfield            format
 records              fault
 
 cmdline              repl app complete config fault help operand suggest
-verb                 client client/wire format repl app complete config fault fence operand
+verb                 client client/wire format repl app bulkread complete config fault fence operand
 directive            client/wait format repl app config fault
 lineinput            client repl fault
 command/call         client client/wire format repl app fault fence verb
@@ -121,16 +121,15 @@ command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch fault lineinput
 sources              client format repl config fault lineinput records
 command/diff         client format app bulkread complete config fault jsonfield sources
-command/apply        client client/wire format app bulkread command/diff command/set config fault guard sources verb
+command/apply        client client/wire format app bulkread command/diff command/set config fault sources verb
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals terminal
-command/lock         client format command/lock/trace locklog process app config fault fence signals
-guard                client format app fault verb command/set
-command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard
+command/lock         client format command/lock/trace locklog process app bulkread config fault fence signals client/wire
+command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
-command/serve        client client/mqtt client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog sources
+command/serve        client client/mqtt client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog sources command/ping trace
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
 requestlog           client format observe app config fault

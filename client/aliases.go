@@ -23,6 +23,7 @@ var (
 	ErrClosed       = mqtt.ErrClosed       // by Session.Close or, for Watch.Next, by Watch.Close
 	ErrBrokerClosed = mqtt.ErrBrokerClosed // the broker closed it without a reason
 	ErrKeepAlive    = mqtt.ErrKeepAlive    // the broker gave no sign of life
+	ErrSilent       = mqtt.ErrSilent       // the broker gave no sign of life while a request timed out
 	ErrAuthLater    = mqtt.ErrAuthLater    // the broker cannot verify the login now: try again later
 )
 

@@ -37,6 +37,9 @@ func (c Command) Verb() string { return c.first[0] }
 // Key returns the key of the command; empty if it has none.
 func (c Command) Key() string { return c.first[1] }
 
+// Value returns the value of a [Set] or a [VDel]: the word after the key.
+func (c Command) Value() string { return c.first[2] }
+
 // words returns all words of c. The result shares the memory of c if c.first holds all of them,
 // as it does for most commands.
 func (c *Command) words() []string {

@@ -87,6 +87,16 @@ func (e *LostAnswerError) answered() bool {
 
 func (e *LostAnswerError) Unwrap() error { return e.Err }
 
+// A WatchError is the error of the watch of one key.
+type WatchError struct {
+	Key string
+	Err error
+}
+
+func (e *WatchError) Error() string { return fmt.Sprintf("watch %q: %v", e.Key, e.Err) }
+
+func (e *WatchError) Unwrap() error { return e.Err }
+
 // A NoStoreError is a request that no store received: the broker discarded it, and each copy
 // that was sent within the next second, because no client subscribes to requests. It was not
 // applied.

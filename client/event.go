@@ -10,6 +10,7 @@ type EventKind string
 
 const (
 	EventInitial   EventKind = "initial"   // what the key was when the watch began
+	EventFound     EventKind = "found"     // what the key was when WatchOptions.Match had found it: what happened before is not known
 	EventSet       EventKind = "set"       // the key was written
 	EventDelete    EventKind = "delete"    // the key was deleted, or expired (protocol.md 2.6)
 	EventOther     EventKind = "other"     // a notification with an unknown word
@@ -41,8 +42,8 @@ type Event struct {
 	HasValue bool   // false for a deletion, a missing key, and a set whose notification had no value
 	Word     string // of an other event
 
-	Continuity Continuity // of a resync and a gap
-	From, To   time.Time  // of a gap: events between them may be missing, and none before From is
+	Continuity Continuity // of a resync, a gap and a found event
+	From, To   time.Time  // of a gap: events between them may be missing, and none before From is; of a found event: the key came between them
 	Err        error      // of a down, an error and an unaudited event: the reason
 }
 

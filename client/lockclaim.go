@@ -90,24 +90,15 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 }
 
 // roundTrip sends a request for a lock on a given connection and waits for its answer, each
-// with its own context. If the request times out and the broker has not even sent a PUBACK
-// for a second, the network path is dead, and the keep-alive would notice too late:
-// roundTrip closes the connection, so that the next attempt uses a new one.
+// with its own context.
 func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c Command) (sent time.Time, r Result, err error) {
 	request, err := s.sendOn(sending, conn, c)
 	if err != nil {
 		return time.Time{}, nil, err
 	}
 	r, err = request.wait(waiting)
-	timedOut := err != nil && errors.Is(context.Cause(waiting), context.DeadlineExceeded)
-	if timedOut && time.Since(request.sent) >= time.Second && request.isIgnored() {
-		_ = conn.Close()
-	}
 	return request.sent, r, err
 }
-
-// isIgnored reports whether the connection has received nothing since the request was sent.
-func (r *request) isIgnored() bool { return r.conn.LastReceived().Before(r.sent) }
 
 // RenewLock extends a lock that o.Holder holds. It also uses the TTL, Grace and Margin of
 // o. If the lock is free, or another holds it, the error is a *[NotHolderError]. If no

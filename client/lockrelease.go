@@ -160,8 +160,8 @@ type deleteAnswer struct {
 // send sends a request and starts to wait for its answer until waiting ends. An error means that
 // another attempt would be useless.
 func (d *deleter) send(ctx, waiting context.Context) error {
-	if d.last != nil && time.Since(d.last.sent) >= time.Second && d.last.isIgnored() {
-		_ = d.last.conn.Close() // the network path is dead
+	if d.last != nil {
+		d.s.abandonSilent(d.last.conn, d.last.sent)
 	}
 	d.attempt++
 	limited, cancel := context.WithTimeout(ctx, d.within)

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sscli/sscli/client/wait"
@@ -43,7 +44,7 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	if err := lost.expired(ctx); err != nil {
 		return ReadBackResult{}, err
 	}
-	now, err := s.Get(ctx, lost.Command.Key())
+	now, err := s.getAgain(ctx, lost.Command.Key())
 	if err != nil {
 		return ReadBackResult{}, err
 	}
@@ -52,6 +53,21 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 		r.Result = lost.Command.read(wire.Value{Kind: wire.SimpleString, Text: []byte("OK")}, &now.ReplyInfo)
 	}
 	return r, nil
+}
+
+// getAgain reads a key, and once more if no answer came in half of the time that ctx leaves. The second
+// request goes over a new connection if the broker was silent on the old one.
+func (s *Session) getAgain(ctx context.Context, key string) (GetResult, error) {
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+	defer cancel()
+	r, err := s.Get(half, key)
+	if (errors.Is(err, context.DeadlineExceeded) || isA[*LostError](err)) && ctx.Err() == nil {
+		return s.Get(ctx, key)
+	}
+	return r, err
 }
 
 // expired waits until the request has expired.

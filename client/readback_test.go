@@ -220,3 +220,64 @@ func TestReadBackUnreadable(t *testing.T) {
 		t.Errorf("got %d, %v", r.Outcome, err)
 	}
 }
+
+// A request that times out on a silent connection ends the connection, and the next one uses a new
+// one. A PUBACK is a sign of life.
+func TestSilentConnection(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		puback      bool
+		connections int32
+	}{"silent": {false, 2}, "acknowledged": {true, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t)
+			var connections, requests atomic.Int32
+			store.RefuseConnect(func(string, string) byte {
+				connections.Add(1)
+				return 0
+			})
+			store.Intercept(func(emulator.Request) emulator.Action {
+				return emulator.Action{Drop: requests.Add(1) <= 2, NoPuback: !c.puback && connections.Load() == 1}
+			})
+			s := dial(t, store, client.Options{Timeout: 200 * time.Millisecond})
+			f := must(s.Pipeline(2).Send(t.Context(), client.Get("a")))(t)
+			if _, err := s.Get(t.Context(), "b"); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, client.ErrSilent) {
+				t.Error(err)
+			}
+			if _, err := f.Wait(); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, client.ErrSilent) {
+				t.Error(err)
+			}
+			must(s.Get(t.Context(), "c"))(t)
+			if n := connections.Load(); n != c.connections {
+				t.Errorf("%d connections, want %d", n, c.connections)
+			}
+		})
+	}
+}
+
+// A read whose answer is lost too is sent again within the time of ReadBack.
+func TestReadBackAsksAgain(t *testing.T) {
+	t.Parallel()
+	for name, action := range map[string]emulator.Action{"lost": {DropReply: true}, "cut": {Cut: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t)
+			must(store.Set("k", "v"))(t)
+			var reads atomic.Int32
+			store.Intercept(func(emulator.Request) (a emulator.Action) {
+				if reads.Add(1) == 1 {
+					a = action
+				}
+				return a
+			})
+			s := dial(t, store, client.Options{})
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			lost := &client.LostAnswerError{Command: client.Set("k", []byte("v"), client.SetOptions{}), Err: errors.New("lost")}
+			if r, err := s.ReadBack(ctx, lost); err != nil || r.Outcome != client.Fulfilled || reads.Load() != 2 {
+				t.Errorf("got %d, %v after %d reads", r.Outcome, err, reads.Load())
+			}
+		})
+	}
+}

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -178,7 +177,7 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 	v.inFlight--
 	g := q.of
 	if err != nil {
-		err = fmt.Errorf("watch %q: %w", g.key, err)
+		err = &WatchError{Key: g.key, Err: err}
 	}
 	switch {
 	case q.op == opUnregister:
@@ -190,8 +189,9 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 		g.state = regConfirmed
 	default:
 		for _, w := range q.readers {
-			w.sync(g.key, r.(GetResult), q.sent)
-			v.countRead(w)
+			if w.sync(g.key, r.(GetResult), q.sent) {
+				v.countRead(w)
+			}
 		}
 		for _, w := range q.auditors {
 			w.compare(g.key, r.(GetResult), q.sent)
@@ -215,7 +215,7 @@ func (v *watcher) refused(q *keyRequest, err error) {
 			g.state = regNone
 		}
 		for _, w := range slices.Clone(g.watches) {
-			if w.joined != nil || len(w.names) == 1 {
+			if w.o.Match == "" && (w.joined != nil || len(w.names) == 1) {
 				v.fail(w, err)
 			} else {
 				v.drop(w, g, err)
@@ -242,7 +242,13 @@ func (v *watcher) refused(q *keyRequest, err error) {
 
 // countRead counts a key of a watch that was read on this connection.
 func (v *watcher) countRead(w *Watch) {
-	if w.unread--; w.unread > 0 {
+	w.unread--
+	v.checkRead(w)
+}
+
+// checkRead ends the outage or the join of a watch once all of its keys are read.
+func (v *watcher) checkRead(w *Watch) {
+	if w.unread > 0 {
 		return
 	}
 	if w.giveUp != nil {

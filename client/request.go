@@ -365,8 +365,19 @@ func (r *request) end() {
 // timeout, so they time out in the order in which they were sent.
 func (s *Session) endOverdue() {
 	now := time.Now()
-	isOverdue := func(r *request) bool { return r.alone && !now.Before(r.sent.Add(r.timeout)) }
+	var conn *mqtt.Conn // of the request that was sent last
+	var sent time.Time
+	isOverdue := func(r *request) bool {
+		if !r.alone || now.Before(r.sent.Add(r.timeout)) {
+			return false
+		}
+		if r.sent.After(sent) {
+			conn, sent = r.conn, r.sent
+		}
+		return true
+	}
 	s.finishAll(isOverdue, context.DeadlineExceeded)
+	s.abandonSilent(conn, sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next, more := s.o.Timeout, false
@@ -401,10 +412,28 @@ func (r *request) wait(ctx context.Context) (Result, error) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		r.s.finish(r.id, context.Cause(ctx))
+		cause := context.Cause(ctx)
+		r.s.finish(r.id, cause)
 		<-r.done // a reply may have come first
+		if errors.Is(cause, context.DeadlineExceeded) {
+			r.s.mu.Lock()
+			conn := r.conn
+			r.s.mu.Unlock()
+			r.s.abandonSilent(conn, r.sent)
+		}
 	}
 	return r.result, r.err
+}
+
+// abandonSilent ends a connection if nothing, not even a PUBACK, has come on it since a request
+// was sent that has no answer. The network path is dead then, and the keep-alive would notice too
+// late; the next request makes a new connection. Silence for less than a second, or less than half
+// of Options.Timeout, proves nothing.
+func (s *Session) abandonSilent(conn *mqtt.Conn, sent time.Time) {
+	patience := min(time.Second, s.o.Timeout/2)
+	if conn != nil && !s.oneShot && time.Since(sent) >= patience && conn.LastReceived().Before(sent) {
+		conn.Abandon()
+	}
 }
 
 // noAnswer returns the error of a request that got no answer because of err: a

@@ -22,14 +22,15 @@ func (ScanResult) isResult() {}
 // is a [ScanResult]. The token is nil for the first page, and then ScanResult.Next of the
 // previous page; it can be used again if the request was not answered. Not every broker knows
 // SCAN: one that does not answers with a *[StoreError] of the kind
-// [ErrorUnknownCommand].
+// [ErrorUnknownCommand]. By a draft of Microsoft's SDK, the store matches keys as UTF-8 text: it does
+// not list other keys, and a pattern that is not UTF-8 matches nothing.
 func Scan(pattern string, token []byte) Command {
 	c := Command{first: [3]string{wire.VerbScan, pattern}, count: 2, read: readPage}
 	if token != nil {
 		c.first[2], c.count = string(token), 3
 	}
 	if pattern == "" {
-		c.err = invalid("the pattern is empty; * matches all keys")
+		c.err = invalid("the pattern is empty; * matches any key")
 	}
 	return c
 }

@@ -19,6 +19,13 @@ type WatchOptions struct {
 	Buffer   int           // events held for the consumer; 0 = DefaultBuffer
 	RetryFor time.Duration // after a loss, how long to try to come back; 0 = for ever
 
+	// Match is a pattern, as of [Scan]. The watch also watches the keys that match when it
+	// begins. Every Rescan it looks for others, which begin with a `found` event. A key that
+	// was found is watched until the end, also after it was deleted. The watch may have no key
+	// at all. Empty = only the keys that are named.
+	Match  string
+	Rescan time.Duration // 0 = DefaultRescan
+
 	// Audit is the interval at which to register and read every key again. That also
 	// finds what a living connection hides: a store that restarted behind the broker, or
 	// a notification that was dropped. A difference is reported when two audits in a row
@@ -29,8 +36,8 @@ type WatchOptions struct {
 // A Watch is a stream of changes to some keys. One goroutine consumes it, with Next or
 // Events.
 //
-// Every change between the `initial` event of a key and the end of the watch is reported
-// once, in the order of the store, unless it lies in the time of a `gap`. After a break a
+// Every change between the `initial` or `found` event of a key and the end of the watch is
+// reported once, in the order of the store, unless it lies in the time of a `gap`. After a break a
 // `resync` says what the key is now, and what is proven about the time of the break. A store
 // that is rolled back to the very same version goes unnoticed.
 type Watch struct {
@@ -48,6 +55,8 @@ type Watch struct {
 	wake    chan struct{} // something changed for the consumer; capacity 1
 	outage  bool          // the connection was lost, and not all keys have been read since
 	trouble error         // the newest error of the outage; nil while the watch is up
+
+	stopLooking context.CancelFunc // ends the search for keys
 
 	held atomic.Int64 // events in queue, and in batch from next on
 
@@ -73,29 +82,29 @@ type Watch struct {
 // After a connection was lost the watch comes back by itself, unless the broker's reason
 // is permanent ([IsPermanent]). If the store then refuses a key, for example because the
 // client is no longer authorized, that key ends with an `error` event and the others go on;
-// a refusal of the last key ends the watch.
+// a refusal of the last key ends the watch, unless it has a pattern. A key that matches a
+// pattern may end so at once.
 //
-// It returns the errors of [Session.Do], and a *[ReasonError] for a refused subscription.
+// It returns the errors of [Session.Do], a *[ReasonError] for a refused subscription, and a
+// *[ScanError] if it cannot look for the keys that match.
 func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
 	}
-	if len(keys) == 0 {
+	if o.Rescan <= 0 {
+		o.Rescan = DefaultRescan
+	}
+	if len(keys) == 0 && o.Match == "" {
 		return nil, invalid("no key to watch")
 	}
 	w := &Watch{o: o, keys: make(map[string]*watchedKey, len(keys)), wake: make(chan struct{}, 1)}
-	longest := wire.MaxNotifyKey(s.o.ClientID)
+	find := &finder{s: s, w: w, known: make(map[string]bool)}
 	for _, key := range keys {
-		if err := keyNotify(key).Check(); err != nil {
+		if err := s.checkWatch(key); err != nil {
 			return nil, err
 		}
-		if len(key) > longest {
-			return nil, invalid("watch %.32q…: the key has %d bytes, and there are notifications only for keys of at most %d", key, len(key), longest)
-		}
-		if w.keys[key] == nil {
-			w.keys[key] = &watchedKey{holding: true}
-			w.names = append(w.names, key)
-		}
+		find.known[key] = true
+		w.expect(key)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -109,7 +118,15 @@ func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 		s.watcher = newWatcher(s)
 	}
 	w.v = s.watcher
+	looking, stopLooking := context.WithCancel(s.ctx)
+	w.stopLooking = stopLooking
 	s.mu.Unlock()
+	if o.Match != "" {
+		if err := find.begin(ctx); err != nil {
+			w.end(err)
+			return nil, err
+		}
+	}
 	joined := make(chan error, 1)
 	w.joined = joined
 	w.deadline, _ = ctx.Deadline()
@@ -123,11 +140,30 @@ func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 	case <-w.v.done:
 		err = ErrClosed
 	}
+	if err == nil && o.Match != "" {
+		err = find.start(looking)
+	}
 	if err != nil {
 		w.end(err)
 		return nil, err
 	}
 	return w, nil
+}
+
+// checkWatch returns why a key cannot be watched, or nil.
+func (s *Session) checkWatch(key string) error {
+	if longest := wire.MaxNotifyKey(s.o.ClientID); len(key) > longest {
+		return invalid("watch %.32q…: the key has %d bytes, and there are notifications only for keys of at most %d", key, len(key), longest)
+	}
+	return keyNotify(key).Check()
+}
+
+// expect adds a key to a watch that has not begun yet.
+func (w *Watch) expect(key string) {
+	if w.keys[key] == nil {
+		w.keys[key] = &watchedKey{holding: true}
+		w.names = append(w.names, key)
+	}
 }
 
 // Next returns the next event, and waits for one if there is none. When the watch has
@@ -241,6 +277,7 @@ func (w *Watch) endLocked(err error) {
 		return
 	}
 	w.err = err
+	w.stopLooking()
 	w.wakeUp()
 	w.v.post(func() { w.v.leave(w, nil) })
 }
@@ -306,7 +343,7 @@ func (w *Watch) down(ping time.Time, err error) {
 				k.since = k.proven
 			}
 		}
-		k.holding, k.older, k.suspect = true, len(k.held), nil
+		k.holding, k.older, k.suspect, k.uncounted = true, len(k.held), nil, false
 	}
 }
 

@@ -18,6 +18,10 @@ type watchedKey struct {
 	older   int       // how many of held came before the last break
 	since   time.Time // beginning of the present break; zero if there is none
 
+	// A key that a look has found, until its GET is answered:
+	found     time.Time // when the last look began that did not find the key; zero for other keys
+	uncounted bool      // the GET is not one that Watch.unread counts
+
 	suspect *state // found by an audit and not announced by a notification
 }
 
@@ -50,9 +54,10 @@ type state struct {
 	version Version // of the value, or of the deletion; zero if not known
 }
 
-// sync handles the answer to the GET of a join or a resync, which was sent at a time. It
-// reports the key and then the events that were held back.
-func (w *Watch) sync(key string, r GetResult, sent time.Time) {
+// sync handles the answer to the GET of a join, a resync or a key that was found, which was sent at a
+// time. It reports the key and then the events that were held back. counted says whether
+// Watch.unread counts the GET.
+func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +65,11 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) {
 	w.advance(sent)
 	found := state{r.Found, r.Version}
 	event := Event{Kind: EventInitial, Key: key, Time: now, Version: r.Version, Value: r.Value, HasValue: r.Found}
-	if w.ready {
+	counted = !k.uncounted
+	switch {
+	case !k.found.IsZero():
+		event.Kind, event.Continuity, event.From, event.To = EventFound, ContinuityUnknown, k.found, now
+	case w.ready:
 		event.Kind = EventResync
 		event.Continuity = k.continuity(found, r.Value)
 		if event.Continuity != ContinuityProven {
@@ -76,6 +85,7 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) {
 	for _, e := range held {
 		w.notify(k, e)
 	}
+	return counted
 }
 
 // compare handles the answer to the GET of an audit, which was sent at a time.
@@ -103,7 +113,7 @@ func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 	*k = watchedKey{state: found, base: r.Version, proven: sent}
 }
 
-// drop ends what is watched of a key. It reports whether the key was still to be read.
+// drop ends what is watched of a key. It reports whether Watch.unread counts a GET of the key.
 func (w *Watch) drop(key string, err error) bool {
 	defer w.wakeUp()
 	w.mu.Lock()
@@ -111,7 +121,7 @@ func (w *Watch) drop(key string, err error) bool {
 	k := w.keys[key]
 	delete(w.keys, key)
 	w.push(Event{Kind: EventError, Key: key, Time: time.Now(), Version: k.version, Err: err})
-	return k.holding
+	return k.holding && !k.uncounted
 }
 
 // notify handles a notification. It requires w.mu.

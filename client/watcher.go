@@ -105,12 +105,7 @@ func (v *watcher) join(w *Watch) {
 	v.watches[w] = struct{}{}
 	w.unread = len(w.names)
 	for _, key := range w.names {
-		g := v.keys[key]
-		if g == nil {
-			g = &registration{key: key}
-			v.keys[key] = g
-		}
-		g.watches = append(g.watches, w)
+		v.register(key, w)
 	}
 	v.route(w.names)
 	if v.conn == nil {
@@ -121,6 +116,18 @@ func (v *watcher) join(w *Watch) {
 	for _, key := range w.names {
 		v.wantRead(v.keys[key], w)
 	}
+	v.checkRead(w)
+}
+
+// register adds a watch to a key, and returns the key's registration.
+func (v *watcher) register(key string, w *Watch) *registration {
+	g := v.keys[key]
+	if g == nil {
+		g = &registration{key: key}
+		v.keys[key] = g
+	}
+	g.watches = append(g.watches, w)
+	return g
 }
 
 // endJoin ends the join of a watch whose context has ended, unless the join has ended. For a
@@ -136,7 +143,7 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 			if r := v.keys[w.names[i]].request.request.Load(); r != nil && r.hasNoSubscribers() {
 				cause = &NoStoreError{}
 			}
-			cause = fmt.Errorf("watch %q: %w", w.names[i], cause)
+			cause = &WatchError{Key: w.names[i], Err: cause}
 		}
 	}
 	v.fail(w, cause)
@@ -301,6 +308,9 @@ func (v *watcher) connected(conn *mqtt.Conn, connSeq uint64, err error) {
 		for _, w := range v.keys[key].watches {
 			v.wantRead(v.keys[key], w)
 		}
+	}
+	for w := range v.watches {
+		v.checkRead(w)
 	}
 	requests := v.requests
 	v.s.wg.Go(func() { v.serve(conn, requests) })

@@ -54,7 +54,7 @@ func put(t *testing.T, s *emulator.Server, words string, properties ...emulator.
 // TestDataRestart wants all of an entry back, and versions that go on.
 func TestDataRestart(t *testing.T) {
 	o := emulator.Options{Data: newData(t)}
-	long := strings.Repeat("k", 100_000)
+	long := strings.Repeat("k", 60_000)
 	s := serveData(t, o)
 	put(t, s, "SET plain 1")
 	put(t, s, "SET expires 2 PX 3600000")

@@ -36,8 +36,8 @@
 //
 // Each row says what the store does, how we know it, and which option changes it.
 // "documented" is the published protocol; "SDKs" is what Microsoft's SDKs do or test
-// against a real broker, which wins where the two differ; "assumed" is our guess where
-// we found nothing.
+// against a real broker, which wins where the two differ; "draft" is what an unpublished
+// draft of Microsoft's Rust SDK says; "assumed" is our guess where we found nothing.
 //
 // Requests:
 //
@@ -65,11 +65,17 @@
 //	  {principal.clientId} only if it is the user name    assumed
 //	  {principal.attributes.x} is not known               –
 //	SCAN pattern [token], last page without a token       SDKs (beta) Variants.NoScan, ScanEmptyPage
-//	  order of bytes, page of 100, globs `*` `?` `[0-9]`  assumed     Options.ScanPage
-//	  a foreign token: `syntax error`                     assumed
+//	  the whole key matches as in Rust's crate `glob`     draft       Variants.ScanGlobBytes
+//	  keys that are not UTF-8 are never listed            draft       Variants.ScanGlobBytes
+//	  a pattern that is not UTF-8 matches nothing         draft       Variants.ScanGlobBytes
+//	  a token is digits;digits;bytes, the first the chain draft       Variants.ScanChains
+//	  one chain, in the order of bytes, page of 100       assumed     Variants.ScanChains, Options.ScanPage
+//	  a malformed token: `syntax error`                   draft; its text: assumed
+//	  a pattern as `a**` or `[a`: `syntax error`          assumed
 //	  a page looks at 10,000 keys, and may be empty       assumed
 //	  a pattern of more than 1024 bytes: `syntax error`   assumed
 //	  keys that may not be read are left out              assumed
+//	a key of more than 65,535 bytes is refused            assumed, and so is the text
 //
 // Replies:
 //

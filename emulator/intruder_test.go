@@ -1,6 +1,7 @@
 package emulator_test
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -18,6 +19,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/redis/redistest"
 )
 
 // These tests are intruders: each tries to get what a login does not give it.
@@ -88,6 +90,27 @@ func TestUserNameDoesNotOverrideCertificate(t *testing.T) {
 	}
 	c.ask("GET public")
 	c.expect("PUBACK 0x87")
+}
+
+// TestRedisLoginAsAnother: nor does AUTH on the Redis port.
+func TestRedisLoginAsAnother(t *testing.T) {
+	server, certified := clientCertificates(t)
+	users := map[string]string{"admin": "secret", "client": "secret"}
+	s := emulator.Start(t, emulator.Options{TLS: server, Redis: "127.0.0.1:0", Users: users})
+	for name, want := range map[string]string{"client": "-WRONGPASS", "admin": "+OK", "": "+OK"} {
+		conn, err := tls.Dial("tcp", redistest.Address(s.RedisURL()), certified(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write(redistest.Request("AUTH", "admin", "secret")); err != nil {
+			t.Fatal(err)
+		}
+		got, err := bufio.NewReader(conn).ReadString('\n')
+		if err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("AUTH admin with the certificate of %q: got %q, %v, want %s", name, got, err, want)
+		}
+	}
 }
 
 func TestUserNameWithoutLogin(t *testing.T) {

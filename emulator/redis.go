@@ -226,6 +226,13 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	return nil
 }
 
+// A page of Scan ends after so many bytes of keys, which bounds the time to match them with a
+// pattern, and after so many keys if there are rules for each.
+const (
+	maxScanBytes  = 256 << 10
+	maxRestricted = 1000
+)
+
 // Scan walks the keys in their order. The token is the last key that was looked at, after
 // a byte that keeps it from being empty.
 func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error) {
@@ -237,7 +244,11 @@ func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []b
 			start = after
 		}
 	}
-	looked := 0
+	if p.store.Restricted() {
+		want = min(want, maxRestricted)
+	}
+	var last []byte
+	looked, size := 0, 0
 	for e := range p.store.From(start) {
 		key := e.Key()
 		switch {
@@ -245,12 +256,12 @@ func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []b
 			return keys, nil, nil
 		case token != nil && bytes.Equal(key, after):
 			continue
-		case looked == want:
-			return keys, next, nil
+		case looked == want, size > maxScanBytes:
+			return keys, append([]byte{'>'}, last...), nil
 		}
-		if looked++; looked == want {
-			next = append([]byte{'>'}, key...)
-		}
+		looked++
+		size += len(key)
+		last = key
 		if p.allowed(who, key, false) {
 			keys = append(keys, key)
 		}
@@ -297,10 +308,10 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return err
 	}
-	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve}
+	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes}
 	switch {
 	case s.opts.CheckLogin != nil:
-		o.Login = namedLogin(s.opts.CheckLogin)
+		o.Login, o.Certified = namedLogin(s.opts.CheckLogin), redis.CommonName
 	case s.opts.VerifyToken != nil:
 		o.Login = func(_ string, token []byte) (string, bool) {
 			login, err := s.opts.VerifyToken(token, s.Now())

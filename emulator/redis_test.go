@@ -224,6 +224,10 @@ func TestRedisRights(t *testing.T) {
 			c.Expect(t, "-NOPERM this user has no permissions to run the '"+name+"' command\r\n", strings.Fields(command)...)
 		}
 	}
+	ann.Expect(t, "-NOPERM this user has no permissions to publish events of keys\r\n", "PUBLISH", "__keyspace@0__:a", "set")
+	ann.Expect(t, "-NOPERM this user has no permissions to publish events of keys\r\n", "PUBLISH", "__keyevent@0__:set", "secret")
+	ann.Expect(t, ":0\r\n", "PUBLISH", "news", "hello")
+	root.Expect(t, ":0\r\n", "PUBLISH", "__keyspace@0__:a", "set")
 	const noKill = "-NOPERM this user has no permissions to run the 'client|kill' command\r\n"
 	rootID := strings.Trim(root.Do(t, "CLIENT", "ID"), ":\r\n")
 	ann.Expect(t, noKill, "CLIENT", "KILL", "ID", rootID)

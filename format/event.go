@@ -8,7 +8,7 @@ import (
 
 // Event is an event of `watch`.
 type Event struct {
-	Op      string  // initial, set, delete, other, gap, resync, error or unaudited
+	Op      string  // initial, found, set, delete, other, gap, resync, error or unaudited
 	Key     string  // empty for unaudited
 	Version Version // for gap and error: the last known version
 	Time    time.Time
@@ -17,8 +17,8 @@ type Event struct {
 	HasValue bool   // false for a deletion, a missing key, and a set without a value
 	Word     string // for other: the store's name of the operation
 
-	Continuity string    // for gap and resync: proven, lost or unknown
-	From, To   time.Time // for gap: events between them may be missing, and none before From is
+	Continuity string    // for found, gap and resync: proven, lost or unknown
+	From, To   time.Time // for gap: events between them may be missing, and none before From is; for found: the key came between them
 	Message    string    // for error and unaudited: the reason
 
 	Show Show // how the human form shows the value
@@ -29,7 +29,7 @@ type Event struct {
 }
 
 // isState reports whether the event is the state of the key rather than a change.
-func (e Event) isState() bool { return e.Op == "initial" || e.Op == "resync" }
+func (e Event) isState() bool { return e.Op == "initial" || e.Op == "found" || e.Op == "resync" }
 
 // isChange reports whether the event is a change of the key.
 func (e Event) isChange() bool { return !e.isState() && !e.isTrouble() && e.Op != "gap" }
@@ -49,9 +49,11 @@ func (e Event) fields(o *objectWriter) {
 	if e.Field.Path != "" && !e.isTrouble() && e.Op != "gap" {
 		e.Field.write(o, "field")
 	}
-	if e.Op == "gap" {
+	if e.Op == "gap" || e.Op == "found" {
 		o.add("from", e.From)
 		o.add("to", e.To)
+	}
+	if e.Op == "gap" {
 		o.add("outage_ms", e.To.Sub(e.From))
 	}
 	o.add("time", e.Time)
@@ -82,7 +84,7 @@ func (e Event) paint(s *style) *color.Color {
 	switch {
 	case e.isTrouble(), e.Op == "gap":
 		return s.warning
-	case e.Op == "set":
+	case e.Op == "set", e.Op == "found":
 		return s.set
 	case e.Op == "delete":
 		return s.deleted
@@ -111,18 +113,21 @@ func (e Event) content(s *style) cell {
 	case e.Word != "":
 		text = Quote(e.Word)
 	}
-	if e.Continuity != "" {
+	switch {
+	case e.Op == "found":
+		text = "(unknown since " + clock(e.From) + ")  " + text
+	case e.Continuity != "":
 		text = "(" + e.Continuity + ")  " + text
 	}
 	return cell{text: text}
 }
 
-func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000Z") }
 
-// raw writes OP, KEY and VERSION, then Word or the value if there is one. For a gap it
-// writes OP, KEY, the continuity, and when the gap began and ended; for error OP, KEY and
-// the message, for unaudited OP and the message. With a Field, its old and new JSON
-// replace the value: - if the field is missing, ? if it is unknown.
+// raw writes OP, KEY and VERSION, then Word or the value if there is one; of found the continuity
+// and its times come before the value. For a gap it writes OP, KEY, the continuity, and when the gap
+// began and ended; for error OP, KEY and the message, for unaudited OP and the message. With a
+// Field, its old and new JSON replace the value: - if the field is missing, ? if it is unknown.
 func (e Event) raw(w *writer) {
 	switch e.Op {
 	case "unaudited":
@@ -139,9 +144,12 @@ func (e Event) raw(w *writer) {
 	if e.isState() && !e.HasValue {
 		absent = "-"
 	}
-	record := append(make([]any, 0, 6), e.Op, e.Key, versionOr(e.Version, absent))
+	record := append(make([]any, 0, 8), e.Op, e.Key, versionOr(e.Version, absent))
 	if e.Word != "" {
 		record = append(record, e.Word)
+	}
+	if e.Op == "found" {
+		record = append(record, e.Continuity, e.From, e.To)
 	}
 	switch {
 	case e.Field.Path != "" && e.Op == "set" && !e.HasValue:

@@ -152,6 +152,9 @@ func (p *Printer) encode(r Result) error {
 	case p.output == "json":
 		w.out = append(appendObject(w.out, r), '\n')
 	case p.template != nil && !isDiagnostic:
+		if _, isEnd := r.(End); isEnd {
+			return nil // a template is for events, whose fields End does not have
+		}
 		var out bytes.Buffer
 		if err := p.template.Execute(&out, p.templateData(collect(r))); err != nil {
 			return &templateError{err}

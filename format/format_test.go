@@ -127,6 +127,8 @@ func samples() map[string][]Result {
 		"event": {
 			Event{Op: "initial", Key: "setpoint", HasValue: true, Value: []byte("21.5"), Version: stored(), Time: now()},
 			Event{Op: "initial", Key: "missing", Time: now()},
+			Event{Op: "found", Key: hostile, Continuity: "unknown", HasValue: true, Value: []byte(hostile), Version: evil, From: now().Add(-5 * time.Second), To: now(), Time: now()},
+			Event{Op: "found", Key: "gone", Continuity: "unknown", From: now().Add(-5 * time.Second), To: now(), Time: now()},
 			Event{Op: "set", Key: "setpoint", HasValue: true, Value: []byte("22\t\n"), Version: stored(), Time: now()},
 			Event{Op: "set", Key: "empty", HasValue: true, Version: stored(), Time: now()},
 			Event{Op: "set", Key: "no value", Time: now()},

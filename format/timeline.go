@@ -203,7 +203,7 @@ func (t Timeline) human(w *writer) {
 
 // axis returns the first and the last time, and how long it is between them.
 func (t Timeline) axis(columns int) string {
-	const clock = "15:04:05"
+	const clock = "15:04:05Z"
 	first, last := t.From.UTC().Format(clock), Span(t.To.Sub(t.From))+" to "+t.To.UTC().Format(clock)
 	if space := columns - len(first) - len(last); space >= 2 {
 		return first + strings.Repeat(" ", space) + last

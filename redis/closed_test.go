@@ -138,8 +138,8 @@ func TestTransactionMemory(t *testing.T) {
 	}
 	other.Expect(t, "$1\r\n1\r\n", "GET", "last")
 	keys := []string{"MSET"}
-	for i := range 40 {
-		keys = append(keys, fmt.Sprint(i)+value, "")
+	for i := range 600 {
+		keys = append(keys, fmt.Sprint(i)+value[:60_000], "")
 	}
 	other.Expect(t, "+OK\r\n", keys...)
 	other.Expect(t, "-ERR the reply would be larger than 32 MiB; use SCAN\r\n", "KEYS", "*")

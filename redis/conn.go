@@ -26,6 +26,7 @@ type conn struct {
 	out    *output // used by all goroutines
 
 	certified     string    // user that the connection itself proves, perhaps with a certificate; empty: none
+	onlyUser      string    // user in the connection's certificate, see Options.Certified; empty: any
 	authenticated bool      // logged in, or no login is needed
 	name          string    // others read it with Server.mu held
 	library       [2]string // name and version, of CLIENT SETINFO; others read it with Server.mu held
@@ -47,8 +48,9 @@ type conn struct {
 	window   *window         // shared by the commands of the pipeline
 	turn     <-chan struct{} // see awaitTurn
 
-	locked  bool // this connection has locked the Local
-	holding int  // commands since then
+	locked      bool      // this connection has locked the Local
+	lockedSince time.Time // when it did
+	holding     int       // commands since then
 
 	multi       bool // after MULTI
 	executing   bool // during EXEC
@@ -73,14 +75,17 @@ type conn struct {
 	lastCommand      atomic.Pointer[command] // for CLIENT LIST
 }
 
-// maxHolding is how many commands of a pipeline may run before the Local is unlocked for others.
-const maxHolding = 256
+// How many commands of a pipeline may run, and for how long, before the Local is unlocked for others.
+const (
+	maxHolding = 256
+	maxHold    = 2 * time.Millisecond
+)
 
 // worthPrefetch is the length in bytes of a pipeline whose keys are prefetched.
 const worthPrefetch = 256
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}, shards: subscribed{}}
+	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}, shards: subscribed{}}
 	c.waiting.Store(-1)
 	c.active.Store(int64(time.Since(s.started)))
 	return c
@@ -160,7 +165,7 @@ func (c *conn) runAll() error {
 			continue
 		}
 		c.run(args)
-		if c.holding >= maxHolding || len(c.w) >= fullOutput {
+		if c.holding >= maxHolding || len(c.w) >= fullOutput || c.locked && c.holding%4 == 0 && time.Since(c.lockedSince) > maxHold {
 			c.unlock()
 			if c.out.length() >= fullOutput && !c.flush() {
 				return nil
@@ -174,7 +179,7 @@ func (c *conn) runAll() error {
 func (c *conn) lock() {
 	if !c.locked && c.s.local != nil {
 		c.s.local.Lock()
-		c.locked, c.s.active = true, c
+		c.locked, c.lockedSince, c.s.active = true, time.Now(), c
 	}
 }
 

@@ -44,6 +44,9 @@ func (c *conn) identify() {
 	if c.s.opts.Identify != nil {
 		c.certified = c.s.opts.Identify(c.nc)
 	}
+	if c.s.opts.Certified != nil {
+		c.onlyUser = c.s.opts.Certified(c.nc)
+	}
 	c.logout()
 }
 
@@ -80,7 +83,7 @@ func (c *conn) login(user, password []byte) error {
 	secret := bytes.Clone(password)
 	err := c.s.logins.Check(address(c.nc.RemoteAddr()), func() (ok bool) {
 		as, ok = c.s.opts.Login(name, secret)
-		return ok
+		return ok && (c.onlyUser == "" || as == c.onlyUser)
 	})
 	switch err {
 	case nil:

@@ -378,7 +378,12 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 	return err
 }
 
+var errForgedEvent = &Error{Code: "NOPERM", Text: "this user has no permissions to publish events of keys"}
+
 func runPublish(c *conn, args [][]byte) error {
+	if _, _, events := cutChannel(args[1]); events && !c.mayAll() {
+		return errForgedEvent
+	}
 	c.s.mu.Lock()
 	n := c.s.publish(c, args[1], args[2], nil)
 	c.s.mu.Unlock()

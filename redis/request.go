@@ -11,10 +11,11 @@ import (
 // Limits of what a client may send, checked before memory is allocated. They are those of Redis,
 // except for maxUnread and maxArgs.
 const (
-	maxInline = 64 << 10      // bytes of a line
-	maxBulk   = 512 << 20     // bytes of an argument
-	maxUnread = 1 << 30       // bytes of a request that is not complete
-	maxArgs   = maxUnread / 6 // arguments of a request: an empty one has six bytes
+	maxInline = 64 << 10  // bytes of a line
+	maxBulk   = 512 << 20 // bytes of an argument
+	maxUnread = 1 << 30   // bytes of a request that is not complete
+	maxArgs   = maxUnread / minArg
+	minArg    = 6 // bytes of an empty argument
 
 	// For clients that must log in and have not.
 	maxArgsUnauthenticated = 10
@@ -37,7 +38,8 @@ func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 //
 // The buffer is at most twice as large as what came, whatever lengths are announced.
 type requestReader struct {
-	unauthenticated bool // the client must log in first
+	unauthenticated  bool // the client must log in first
+	maxArgs, maxBulk int  // at most the constants of these names
 
 	buf        []byte
 	begin, end int // of the unread bytes in buf
@@ -47,6 +49,11 @@ type requestReader struct {
 	spans      []span
 	args       [][]byte
 	size       int // bytes of the last request
+}
+
+// newRequestReader returns a reader of requests that fit a memory of so many bytes.
+func newRequestReader(memory int) requestReader {
+	return requestReader{maxArgs: min(maxArgs, memory/(minArg+spanCost)), maxBulk: min(maxBulk, memory)}
 }
 
 // fullness returns the lengths of the running request, of the unread bytes after it, and of the
@@ -139,7 +146,7 @@ func (r *requestReader) header() error {
 	switch {
 	case err != nil:
 		return err
-	case !ok || n > maxArgs:
+	case !ok || n > int64(r.maxArgs):
 		return protocolError("invalid multibulk length")
 	case n > maxArgsUnauthenticated && r.unauthenticated:
 		return protocolError("unauthenticated multibulk length")
@@ -162,7 +169,7 @@ func (r *requestReader) arguments() ([][]byte, error) {
 			switch {
 			case err != nil:
 				return nil, err
-			case !ok || n < 0 || n > maxBulk:
+			case !ok || n < 0 || n > int64(r.maxBulk):
 				return nil, protocolError("invalid bulk length")
 			case n > maxBulkUnauthenticated && r.unauthenticated:
 				return nil, protocolError("unauthenticated bulk length")

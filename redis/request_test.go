@@ -14,7 +14,8 @@ import (
 
 // readAll returns the requests in what r yields, with their arguments copied.
 func readAll(r io.Reader, unauthenticated bool) (requests [][][]byte, largest int, err error) {
-	in := requestReader{unauthenticated: unauthenticated}
+	in := newRequestReader(defaultMemory)
+	in.unauthenticated = unauthenticated
 	for {
 		if err := in.fill(r); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -129,6 +130,23 @@ func TestAnnouncedLengths(t *testing.T) {
 		got := (after.TotalAlloc - before.TotalAlloc) / times
 		if got > 2*smallBuffer {
 			t.Errorf("%q took %d bytes", in, got)
+		}
+	}
+}
+
+// TestRequestsFitMemory: what cannot fit the memory for clients is refused at its header.
+func TestRequestsFitMemory(t *testing.T) {
+	for request, want := range map[string]string{
+		"*1000000\r\n": "", "*2000000\r\n": "invalid multibulk length",
+		"*1\r\n$60000000\r\n": "", "*1\r\n$70000000\r\n": "invalid bulk length",
+	} {
+		in := newRequestReader(64 << 20)
+		if err := in.fill(strings.NewReader(request)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := in.next()
+		if ok := err == errIncomplete && want == "" || err == protocolError(want); !ok {
+			t.Errorf("%q: got %v, want %q", request, err, want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // keyspaceCommands are the commands that iterate over all keys.
@@ -276,18 +277,35 @@ func isFlushMode(args [][]byte) bool {
 	return len(args) == 0 || len(args) == 1 && (equalFold(args[0], "sync") || equalFold(args[0], "async"))
 }
 
-// runFlush deletes all keys or none.
+// letOthersIn unlocks the Local for a moment if a command has locked it for long. A transaction
+// goes on.
+func (c *conn) letOthersIn() {
+	if c.locked && !c.executing && time.Since(c.lockedSince) > maxHold {
+		c.unlock()
+		c.lock()
+	}
+}
+
+// runFlush deletes all keys, or none if there is one that the client may not delete. Other clients
+// may use the store meanwhile.
 func runFlush(c *conn, args [][]byte) error {
 	if !isFlushMode(args[1:]) {
 		return errSyntax
 	}
 	local := c.s.local
-	for i := range local.Stats().Keys {
+	for i := 0; i < local.Stats().Keys; i++ {
+		c.letOthersIn()
+		if i >= local.Stats().Keys {
+			break
+		}
 		if err := local.Check(&c.who, []Op{{Verb: Del, Key: local.KeyAt(i)}}); err != nil {
 			return err
 		}
 	}
 	for local.Stats().Keys > 0 {
+		if c.letOthersIn(); local.Stats().Keys == 0 {
+			break
+		}
 		if _, err := c.do(Op{Verb: Del, Key: bytes.Clone(local.KeyAt(0))}); err != nil {
 			return err
 		}

@@ -34,6 +34,10 @@ type Options struct {
 	// authenticates a user.
 	Identify func(net.Conn) string
 
+	// Certified returns the user in the connection's certificate, or an empty string. Login as
+	// another user is refused. Nil: connections have no certificates.
+	Certified func(net.Conn) string
+
 	// Sync waits until all earlier changes are durable, or returns why they cannot be. Replies
 	// and messages about a change are sent after Sync. The Local is not locked by the caller.
 	// Nil: changes are durable at once, or never.
@@ -42,6 +46,9 @@ type Options struct {
 	// Reserve charges n more bytes, or fewer if n is negative, to the memory for clients, or returns
 	// false if there are not that many. It must not block. Nil: the server has 1 GiB of its own.
 	Reserve func(n int) bool
+	// Memory is how many bytes Reserve has to give, in total. Nobody can send a request that takes
+	// more. 0: 1 GiB.
+	Memory int
 
 	Log *slog.Logger // nil: silent
 
@@ -102,6 +109,9 @@ func New(opts Options) (*Server, error) {
 	}
 	if opts.Reserve == nil {
 		opts.Reserve = localBudget()
+	}
+	if opts.Memory <= 0 {
+		opts.Memory = defaultMemory
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, table: newTable(), started: time.Now(), hub: newHub(),

@@ -90,6 +90,8 @@ install_missing() {
 	have mandoc || packages+=(mandoc)
 	have rpm || packages+=(rpm)
 	have buildah || packages+=(buildah)
+	have rustc || packages+=(rustc)
+	compgen -G '/usr/share/cargo/registry/glob-*' >/dev/null || packages+=(librust-glob-dev) # of TestScanLikeRust
 	if [ ${#packages[@]} -gt 0 ] && have apt-get && [ "$(id -u)" = 0 ]; then
 		export DEBIAN_FRONTEND=noninteractive
 		apt-get -q update && apt-get -q install -y --no-install-recommends "${packages[@]}" || return

@@ -71,11 +71,12 @@ type Limits struct {
 var (
 	ErrClosed    = errors.New("the connection was closed")
 	ErrKeepAlive = errors.New("no sign of life from the broker for one and a half keep-alive intervals")
+	ErrSilent    = errors.New("no sign of life from the broker until a request timed out")
 )
 
 // A LostError means that a connection ended although the client did not close it. It wraps
 // the cause: a *ReasonError for a DISCONNECT, in a *ReauthError if that answered an AUTH,
-// ErrBrokerClosed, ErrKeepAlive, a *MalformedError or a network error.
+// ErrBrokerClosed, ErrKeepAlive, ErrSilent, a *MalformedError or a network error.
 type LostError struct {
 	Err error
 }
@@ -191,6 +192,10 @@ func (c *Conn) Close() error {
 	}
 	return nil
 }
+
+// Abandon ends a connection on which the broker is silent: at once and without DISCONNECT, which
+// would not arrive. Close must still be called.
+func (c *Conn) Abandon() { c.fail(&LostError{ErrSilent}) }
 
 // over returns why no more packets can be sent, or nil. It requires c.mu.
 func (c *Conn) over() error {

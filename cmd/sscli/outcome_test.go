@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -179,6 +180,11 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 
 // runQuietly runs sscli in this process and returns its exit code and standard output.
 func runQuietly(t *testing.T, args []string) (code int, printed string) {
+	return runQuietlyWith(t, "", args)
+}
+
+// runQuietlyWith is runQuietly with a standard input.
+func runQuietlyWith(t *testing.T, input string, args []string) (code int, printed string) {
 	dir := t.TempDir()
 	open := func(name string) *os.File {
 		f, err := os.Create(filepath.Join(dir, name))
@@ -187,7 +193,7 @@ func runQuietly(t *testing.T, args []string) (code int, printed string) {
 		}
 		return f
 	}
-	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(""), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: topics.All, Stdin: strings.NewReader(input), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
 	code = a.Report(runLine(t.Context(), a, "sscli", args))
 	name := a.Stdout.Name()
 	a.Stdout.Close()
@@ -197,6 +203,102 @@ func runQuietly(t *testing.T, args []string) (code int, printed string) {
 		t.Error(err)
 	}
 	return code, string(text)
+}
+
+// TestOutcomesOfMany: a connection stalls before or after the store has applied the writes of many
+// keys. They are all read back over a new connection, within one timeout after that of the writes.
+// The exit code and the keys agree.
+func TestOutcomesOfMany(t *testing.T) {
+	const keys, timeout = 30, time.Second
+	lines := func(verb, value string) (text string) {
+		for i := range keys {
+			text += fmt.Sprintf("%s k%d%s\n", verb, i, value)
+		}
+		return text
+	}
+	names := strings.Fields(lines("", ""))
+	for name, form := range map[string]struct {
+		args          []string
+		input         string
+		before, after int  // the exit code if the store has not applied the writes, and if it has
+		holds         bool // the keys hold something before
+	}{
+		"del":                  {args: append([]string{"del"}, names...), before: 11, after: 0, holds: true},
+		"del in a batch":       {args: []string{"-"}, input: "del " + strings.Join(names, " ") + "\n", before: 11, after: 0, holds: true},
+		"set in a pipeline":    {args: []string{"batch", "-", "--inflight", "64", "--keep-going"}, input: lines("set", " v"), before: 124, after: 0, holds: true},
+		"vdel in a pipeline":   {args: []string{"batch", "-", "--inflight", "64", "--keep-going"}, input: lines("vdel", " old"), before: 11, after: 11, holds: true},
+		"set one by one":       {args: []string{"batch", "-", "--keep-going"}, input: lines("set", " v"), before: 124, after: 0, holds: true},
+		"set in a pipeline NX": {args: []string{"batch", "-", "--inflight", "64", "--keep-going"}, input: lines("set", " v NX"), before: 11, after: 11},
+	} {
+		for when, action := range map[string]emulator.Action{"before": {Drop: true, NoPuback: true}, "after": {DropReply: true, NoPuback: true}} {
+			t.Run(name+"/"+when, func(t *testing.T) {
+				t.Parallel()
+				store := emulator.Start(t)
+				if form.holds {
+					for _, key := range names {
+						if _, err := store.Set(key, "old"); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				var connections atomic.Int32
+				store.RefuseConnect(func(string, string) byte {
+					connections.Add(1)
+					return 0
+				})
+				store.Intercept(func(emulator.Request) (now emulator.Action) {
+					if connections.Load() == 1 {
+						now = action
+					}
+					return now
+				})
+				began := time.Now()
+				code, printed := runQuietlyWith(t, form.input, append(form.args, "-u", store.URL(), "-t", timeout.String()))
+				if took := time.Since(began); took > 3*timeout {
+					t.Errorf("took %v, want at most two timeouts", took)
+				}
+				want := form.before
+				if when == "after" {
+					want = form.after
+				}
+				if code != want {
+					t.Errorf("exit code %d, want %d; printed %q", code, want, printed)
+				}
+			})
+		}
+	}
+}
+
+// TestLostAnswers: reads of many keys survive a store that loses one answer in 23.
+func TestLostAnswers(t *testing.T) {
+	const keys = 200
+	store := emulator.Start(t, emulator.Options{ScanPage: 16})
+	var names []string
+	for i := range keys {
+		names = append(names, fmt.Sprintf("k%03d", i))
+		if _, err := store.Set(names[i], "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "exported")
+	for _, args := range [][]string{
+		{"export", "-f", file}, {"diff", file}, {"scan", "-o", "raw"}, {"scan", "--long", "-o", "raw"}, {"lock", "list", "-o", "raw"},
+		append([]string{"get", "-o", "raw"}, names...),
+	} {
+		var n atomic.Int32
+		store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{DropReply: n.Add(1)%23 == 0} })
+		code, printed := runQuietly(t, append(args, "-u", store.URL(), "-t", "400ms", "--retry-for", "5s"))
+		if args[0] == "diff" && strings.Contains(printed, "k") {
+			t.Errorf("diff found differences: %q", printed)
+		}
+		if lines := strings.Count(printed, "\n"); code != 0 || args[0] != "export" && args[0] != "diff" && lines != keys {
+			t.Errorf("%.30q: exit code %d with %d lines, want 0 and %d", args, code, lines, keys)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(text), "\n") != keys {
+		t.Errorf("exported %q, %v, want %d lines", text, err, keys)
+	}
 }
 
 // TestInterruptedOnce: a signal is reported once, however many requests it ends.

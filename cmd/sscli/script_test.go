@@ -262,10 +262,12 @@ var scrubRules = []scrubRule{
 	replace(`\bsscli-lock-\d+\b`, "sscli-lock-N"),
 	replace(`\bsscli-edit-\d+\b`, "sscli-edit-N"),
 	replace(`\(in [\dhms.]+\)`, "(AGE)"),
+	replace(`\b(issued|expired) \d[\dhms.]* ago`, "$1 AGE ago"),
+	replace(`\bexpires in \d[\dhms.]*\)`, "expires in AGE)"),
 	replace(`\bnewer than yours by [\dhms.]+`, "newer than yours by TIME"),
 	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),
 	replace(`(?m)^ +\d+\.\d{6} (->|<-) (\w+)( #\d+)? \(\d+ bytes\)`, "  SECONDS $1 $2$3 (SIZE)"),
-	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `, "CLOCK  "),
+	replace(`(?m)^\d\d:\d\d:\d\d\.\d{3}Z  `, "CLOCK  "),
 	replace(`(?m)^time\t[\d.]+s$`, "time\tTOOK"),
 	replace(`"elapsed_ms":[\d.]+`, `"elapsed_ms":MS`),
 	replace(`"outage_ms":[\d.]+`, `"outage_ms":MS`),
@@ -601,6 +603,7 @@ var emulatorActions = map[string]func(a *emulator.Action, detail string) error{
 	"drop-reply": func(a *emulator.Action, _ string) error { a.DropReply = true; return nil },
 	"cut":        func(a *emulator.Action, _ string) error { a.Cut = true; return nil },
 	"cut-after":  func(a *emulator.Action, _ string) error { a.CutAfter = true; return nil },
+	"duplicate":  func(a *emulator.Action, _ string) error { a.Duplicate = true; return nil },
 	"no-puback":  func(a *emulator.Action, _ string) error { a.NoPuback = true; return nil },
 	"refuse": func(a *emulator.Action, detail string) (err error) {
 		a.Refuse, err = reason(detail)

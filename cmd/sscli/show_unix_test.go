@@ -32,7 +32,7 @@ func storeOf(t *testing.T, values map[string]string) (*emulator.Server, *client.
 }
 
 // changingCells are versions and times in a table.
-var changingCells = regexp.MustCompile(`(?m)\d{13}:\d+:StateStore( +|$)|^\d\d:\d\d:\d\d\.\d{3}|[\dhms.]+ ago( +)`)
+var changingCells = regexp.MustCompile(`(?m)\d{13}:\d+:StateStore( +|$)|^\d\d:\d\d:\d\d\.\d{3}Z|[\dhms.]+ ago( +)`)
 
 // scrubCells is scrubScreen for a screen that may have a table. Its columns stay as wide as
 // they were, unless there are versions, whose length differs.

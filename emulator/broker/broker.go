@@ -94,6 +94,8 @@ type Broker struct {
 	done    chan struct{}  // closed by Close
 	gate    admission.Gate
 
+	longDelivery sync.Mutex // locked before mu
+
 	mu         sync.Mutex
 	clients    map[*Client]struct{} // all connections
 	sessions   map[string]*session  // by client id
@@ -106,12 +108,14 @@ type Broker struct {
 	retained   int          // bytes of retained messages
 	kept       atomic.Int64 // bytes of everything, see budget.go; changed also without mu
 	sequence   uint64       // of retained messages
+	unawaited  int          // bytes of messages that wait in publishUnawaited
 	sysSubs    int          // subscriptions to $SYS
 	sysTimer   *Timer
 	started    time.Time
 	jobs       []func()  // see later
 	spares     [][]byte  // empty buffers for outboxes
 	dirty      []*Client // whose outbox is to be sent
+	toClose    []net.Conn
 	changed    bool      // Options.Changed is to be called
 	readTime   time.Time // Now while packets are handled; zero: none are
 	own        message   // of Publish and Send
@@ -125,7 +129,7 @@ func New(opts Options) *Broker {
 	opts.setDefaults()
 	b := &Broker{
 		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(),
-		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), routes: make(map[string]*route),
+		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), routes: make(map[string]*route), sequence: sysSequences,
 	}
 	b.gate.PendingBytes = max(minPendingBytes, opts.MaxBytes/64)
 	b.started = b.Now()

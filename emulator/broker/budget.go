@@ -111,9 +111,11 @@ func (c *Client) outstanding() int {
 }
 
 // overShare reports whether the budget has less than the more bytes that a client needs, and the
-// client, which now has bytes, would exceed its equal share. Clients below their share may go on.
+// client, which now has bytes, would exceed its equal part of a reserve. Clients below their part may
+// go on, so the reserve is how far all of them together can exceed the budget.
 func (c *Client) overShare(bytes, more int) bool {
-	return !c.b.affords(more) && bytes+more > c.b.opts.MaxBytes/max(1, len(c.b.clients))
+	reserve := c.b.opts.MaxBytes / 4
+	return !c.b.affords(more) && bytes+more > reserve/max(1, len(c.b.clients))
 }
 
 // chargeBuffers charges n bytes of the outbox's buffers, including their unused capacity; n may be

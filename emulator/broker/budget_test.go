@@ -36,10 +36,10 @@ func TestBudget(t *testing.T) {
 		c.conn.Close()
 		return code
 	}
-	start := func(t *testing.T) *server { return start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}}) }
+	startSmall := func(t *testing.T) *server { return start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}}) }
 
 	t.Run("sessions", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		if n := exhaust(t, func(i int) bool { return hello(s, i) == 0x97 }); n > most/1000 {
 			t.Errorf("%d sessions", n)
 		}
@@ -51,7 +51,7 @@ func TestBudget(t *testing.T) {
 		connect(t, s, "new")
 	})
 	t.Run("wills", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		will := func(p *packets.Connect) {
 			p.WillFlag, p.WillTopic, p.WillMessage = true, "w", []byte(block[:50_000])
 			p.WillProperties = &packets.Properties{WillDelayInterval: pointer(uint32(60))}
@@ -63,7 +63,7 @@ func TestBudget(t *testing.T) {
 		free(s)
 	})
 	t.Run("messages that are not released", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		c := connect(t, s, "c")
 		for range 100 {
 			c.send(c.message("t", 2, ""))
@@ -75,7 +75,7 @@ func TestBudget(t *testing.T) {
 		s.await(t, func(st broker.Stats) bool { return st.Sessions == 0 && st.Connections == 0 && st.Kept == 0 })
 	})
 	t.Run("subscriptions", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		c := connect(t, s, "c")
 		refused := func(i int) bool {
 			c.subscription(fmt.Sprintf("%d/%s", i, block[:60_000]), 1)
@@ -89,7 +89,7 @@ func TestBudget(t *testing.T) {
 		c.subscribe("t", 1)
 	})
 	t.Run("retained", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		c := connect(t, s, "c")
 		more := func(i int) bool {
 			p := c.message(fmt.Sprint(i), 1, block, retain)
@@ -104,7 +104,7 @@ func TestBudget(t *testing.T) {
 		c.publish("1", 1, strings.ToUpper(block), 0x10, retain)
 	})
 	t.Run("kept messages", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		const sessions = 20
 		for i := range sessions {
 			sub := connect(t, s, fmt.Sprint("sub", i), lasting)
@@ -134,7 +134,7 @@ func TestBudget(t *testing.T) {
 		pub.publish("t", 2, block, 0)
 	})
 	t.Run("a client that does not read", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		lazy, sub, pub := connect(t, s, "lazy"), connect(t, s, "sub"), connect(t, s, "pub")
 		lazy.conn.(*net.TCPConn).SetReadBuffer(1)
 		for _, c := range []*client{lazy, sub} {
@@ -153,8 +153,40 @@ func TestBudget(t *testing.T) {
 		lazy.conn.Close()
 		free(s)
 	})
+	t.Run("many clients that do not read, and one that does", func(t *testing.T) {
+		const (
+			most = 4 << 20
+			many = 20
+			step = 1 << 20 // how much is on its way to sockets that take it at once
+		)
+		text := strings.Repeat("x", 30_000)
+		s := start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}})
+		for i := range many {
+			lazy := connect(t, s, fmt.Sprint("lazy", i))
+			lazy.conn.(*net.TCPConn).SetReadBuffer(1)
+			lazy.subscribe("t", 0)
+		}
+		sub, pub := connect(t, s, "sub"), connect(t, s, "pub")
+		sub.subscribe("t", 0)
+		for i := range most * 3 / 4 / len(text) { // the rest is for the outboxes
+			pub.publish(fmt.Sprint("retained/", i), 1, text, 0x10, retain)
+		}
+		n := exhaust(t, func(int) bool {
+			pub.publish("t", 1, text, 0)
+			sub.expect("t q0: " + text)
+			s.Lock()
+			defer s.Unlock()
+			if kept := s.Stats().Kept; kept > most+most/4+step {
+				t.Fatalf("%d bytes are kept", kept)
+			}
+			return s.Stats().Clients == 2
+		})
+		if n > 2000 {
+			t.Errorf("%d messages", n)
+		}
+	})
 	t.Run("a client that does not acknowledge", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		lazy, sub, pub := connect(t, s, "lazy", lasting), connect(t, s, "sub"), connect(t, s, "pub")
 		for _, c := range []*client{lazy, sub} {
 			c.subscribe("t", 1)
@@ -175,7 +207,7 @@ func TestBudget(t *testing.T) {
 		sub.nothing()
 	})
 	t.Run("packets that do not end", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		c := connect(t, s, "c")
 		c.raw("\x30\xff\xff\xff\x7f\x00\x01t\x00")
 		go func() {
@@ -190,7 +222,7 @@ func TestBudget(t *testing.T) {
 		free(s)
 	})
 	t.Run("topic aliases", func(t *testing.T) {
-		s := start(t)
+		s := startSmall(t)
 		c := connect(t, s, "c")
 		alias := uint16(0)
 		refused := func(int) bool {

@@ -45,6 +45,7 @@ type Client struct {
 	queued     int    // bytes of out and writing
 	charged    int    // memory charged for queued, see budget.go
 	busy       bool   // a goroutine is writing
+	direct     bool   // that goroutine is in writeDirect, which does not wait for the client
 	writerTurn bool   // that goroutine is writeLoop
 	dirty      bool   // in Broker.dirty
 	wake       sync.Cond

@@ -161,6 +161,9 @@ func (c *Client) openSession(v Verdict) *Error {
 	var newWill *will
 	cost := connectionOverhead
 	if p.hasWill {
+		if b.unawaited > b.opts.MaxBytes/maxUnawaited {
+			return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many wills to be published"})
+		}
 		newWill = p.will()
 		cost += newWill.msg.cost()
 	}

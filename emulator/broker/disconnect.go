@@ -22,7 +22,7 @@ type End struct {
 // is 0x80 or more.
 func (c *Client) Disconnect(code byte) { c.disconnect(code, "") }
 
-// Cut closes the connection without a DISCONNECT.
+// Cut closes the connection without a DISCONNECT. Unlock closes the socket.
 func (c *Client) Cut() {
 	if c.closed {
 		return
@@ -32,7 +32,7 @@ func (c *Client) Cut() {
 		c.end.Lost = true
 	}
 	c.leaveSession()
-	_ = c.raw.Close()
+	c.b.toClose = append(c.b.toClose, c.raw)
 	c.wake.Signal()
 	c.b.changed = true
 }

@@ -45,7 +45,11 @@ func (c *Client) ensureRoom(size int) bool {
 	if s := c.session; s != nil {
 		n += s.pending.len()
 	}
-	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(bytes, size) {
+	share := bytes
+	if c.fast != nil && (!c.busy || c.direct) { // writeDirect checks what the socket does not take at once
+		share, size = bytes-c.queued, 0
+	}
+	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(share, size) {
 		return true
 	}
 	// A CONNACK comes before any other packet [MQTT-3.2.0-1].
@@ -53,9 +57,11 @@ func (c *Client) ensureRoom(size int) bool {
 	c.chargeBuffers(c.connack - cap(c.out))
 	c.out = append(make([]byte, 0, c.connack), c.out[:c.connack]...)
 	c.waiting = 0
-	c.disconnect(QuotaExceeded, "the client does not read fast enough")
+	c.disconnect(QuotaExceeded, tooSlow)
 	return false
 }
+
+const tooSlow = "the client does not read fast enough"
 
 // packet queues a packet other than PUBLISH and its acknowledgements. A client whose Maximum
 // Packet Size is smaller is disconnected with 0x95 [MQTT-3.1.2-24].
@@ -115,9 +121,12 @@ func (c *Client) callWriter() {
 const maxDirectWrites = 4
 
 // Unlock sends what was queued and unlocks the broker.
-func (b *Broker) Unlock() {
-	var direct [maxDirectWrites]*Client
-	n := 0
+func (b *Broker) Unlock() { b.unlock(maxDirectWrites) }
+
+// unlock is Unlock that writes to at most so many clients on its own goroutine.
+func (b *Broker) unlock(most int) {
+	var few [maxDirectWrites]directWrite
+	direct := few[:0]
 	for i, c := range b.dirty {
 		b.dirty[i] = nil
 		c.dirty = false
@@ -125,10 +134,10 @@ func (b *Broker) Unlock() {
 			continue // the goroutine that writes will check the outbox again
 		}
 		c.busy = true
-		if n < maxDirectWrites && c.fast != nil && !c.isClosing() {
+		if len(direct) < most && c.fast != nil && !c.isClosing() {
 			c.takeOutbox()
-			direct[n] = c
-			n++
+			c.direct = true
+			direct = append(direct, directWrite{Client: c})
 			continue
 		}
 		c.callWriter()
@@ -136,31 +145,50 @@ func (b *Broker) Unlock() {
 	b.dirty = b.dirty[:0]
 	b.readTime = time.Time{}
 	b.arm()
-	changed := b.changed
-	b.changed = false
+	changed, toClose := b.changed, b.toClose
+	b.changed, b.toClose = false, nil
 	b.mu.Unlock()
 	if changed && b.opts.Changed != nil {
 		b.opts.Changed()
 	}
-	for _, c := range direct[:n] {
-		c.writeDirect()
+	if len(direct) > 0 {
+		b.writeDirect(direct)
+	}
+	for _, nc := range toClose {
+		_ = nc.Close() // an error would only say that the connection is gone
 	}
 }
 
-// writeDirect writes as much as the socket takes at once, and leaves the rest to writeLoop.
-func (c *Client) writeDirect() {
-	n, err := c.fast.TryWrite(c.unwritten)
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	c.unwritten = c.unwritten[n:]
-	done := err == nil && len(c.unwritten) == 0 // writeLoop will get the same error
-	if done {
-		c.endWrite()
+// A directWrite is the write of a client's outbox by the goroutine that unlocks the broker.
+type directWrite struct {
+	*Client
+	n   int // bytes written
+	err error
+}
+
+// writeDirect writes as much as each socket takes at once, and leaves the rest to writeLoop.
+func (b *Broker) writeDirect(direct []directWrite) {
+	for i := range direct {
+		w := &direct[i]
+		w.n, w.err = w.fast.TryWrite(w.unwritten)
 	}
-	if done && len(c.out) == 0 && !c.isClosing() {
-		c.busy = false
-	} else {
-		c.callWriter()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range direct {
+		w.direct, w.unwritten = false, w.unwritten[w.n:]
+		done := w.err == nil && len(w.unwritten) == 0 // writeLoop will get the same error
+		if done {
+			w.endWrite()
+		}
+		switch {
+		case done && len(w.out) == 0 && !w.isClosing():
+			w.busy = false
+			continue
+		case !done && w.err == nil && !w.isClosing() && w.overShare(w.outstanding(), 0):
+			w.end.Why = tooSlow // a DISCONNECT could only wait behind what the socket did not take
+			w.Cut()
+		}
+		w.callWriter()
 	}
 }
 

@@ -215,6 +215,10 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 		b.lastRoute = r
 	}
 	b.own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
+	if n := len(r.targets); n > maxStepTargets {
+		b.publishUnawaited(b.own.keep(), nil)
+		return Delivered{Matched: n, Sent: n}
+	}
 	return b.fanOut(&b.own, r, nil, false)
 }
 

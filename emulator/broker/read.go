@@ -79,8 +79,7 @@ func (c *Client) readLoop() {
 	c.dischargeAll()
 	c.ticket.Leave()
 	b.changed = true
-	// An error would only say that the connection is gone, which is known.
-	_ = c.raw.Close()
+	b.toClose = append(b.toClose, c.raw)
 }
 
 // readPackets handles packets until the connection ends. It returns an error if the connection was
@@ -182,11 +181,13 @@ func (c *Client) readTimedOut() bool {
 func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool) {
 	b := c.b
 	b.Lock()
+	yielded := false
 	defer func() {
-		answered = c.dirty || c.busy
+		answered = c.dirty || c.busy || yielded
 		b.Unlock()
 	}()
 	now := time.Now()
+	locked := now
 	b.readTime = now.Add(b.timers.forward)
 	b.stats.BytesReceived += uint64(n)
 	if c.takenOver != nil {
@@ -196,6 +197,10 @@ func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool)
 	for !c.isClosing() {
 		if handled == len(p) {
 			return handled, false, true
+		}
+		if handled > 0 && b.yieldAfter(&locked) {
+			yielded = true
+			continue // c may be closing
 		}
 		body, size, err := c.nextPacket(p[handled:])
 		if err == nil && body == nil {

@@ -1,5 +1,37 @@
 package broker
 
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A retainedMatch is a retained message that a filter matches.
+type retainedMatch struct {
+	*node
+	sequence uint64 // of the message; node may have another one since
+}
+
+// retainedFor returns the retained messages that a filter matches, in the order in which they were
+// published, up to the one with the sequence number last. It may unlock the broker.
+func (b *Broker) retainedFor(filter string, last uint64, locked *time.Time) []retainedMatch {
+	var found []retainedMatch
+	b.tree.collect(filter, true, func(n *node) {
+		if m := n.retained; m != nil && m.sequence <= last {
+			found = append(found, retainedMatch{n, m.sequence})
+		}
+	}, func() { b.yieldAfter(locked) })
+	if len(found) > maxStepTargets {
+		b.Unlock()
+		defer func() {
+			b.Lock()
+			*locked = time.Now()
+		}()
+	}
+	slices.SortFunc(found, func(a, b retainedMatch) int { return cmp.Compare(a.sequence, b.sequence) })
+	return found
+}
+
 // retain stores a message as the retained one of its topic, or removes the retained message if
 // the payload is empty [MQTT-3.3.1-5], [MQTT-3.3.1-6]. It returns false if there is no room.
 func (b *Broker) retain(m *message) bool {

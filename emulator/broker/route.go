@@ -1,6 +1,9 @@
 package broker
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // A route is the recipients of a topic's messages, as long as no subscription changes.
 type route struct {
@@ -34,7 +37,7 @@ func (b *Broker) route(topic []byte) *route {
 		return r
 	}
 	if r == nil {
-		if len(b.routes) >= maxRoutes || b.routeBytes > maxRouteBytes {
+		if len(b.routes) >= maxRoutes || b.routeBytes > min(maxRouteBytes, b.opts.MaxBytes/16) {
 			clear(b.routes)
 			b.routeBytes = 0
 		}
@@ -155,8 +158,15 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]
 		}))
 	}
+	locked := time.Now()
 	for _, g := range groups {
+		if steps {
+			b.yieldAfter(&locked)
+		}
 		sum.count(b.deliverShared(g, m))
+	}
+	if steps && len(targets) > maxDirectWrites {
+		b.yield()
 	}
 	return sum
 }

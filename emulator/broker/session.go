@@ -102,7 +102,11 @@ func (b *Broker) removeSession(s *session) {
 	delete(b.sessions, s.id)
 	b.charge(-sessionOverhead - len(s.id) - receivedOverhead*len(s.received))
 	s.publishWill() // [MQTT-3.1.2-8]: not later than the session's end
-	s.redistribute()
+	if s.pending.len()+s.inflight.count <= maxStepTargets {
+		s.redistribute()
+	} else {
+		b.later(s.redistribute)
+	}
 }
 
 // unsubscribe removes the many subscriptions of a session that was removed.
@@ -120,8 +124,9 @@ func (s *session) unsubscribe() {
 // 4.8.2): those with QoS 1, and those that were not sent yet. A message that was sent with QoS 2
 // must not go to anybody else [MQTT-4.8.2-5].
 func (s *session) redistribute() {
-	w := &s.inflight
+	w, locked := &s.inflight, time.Now()
 	for place := w.lo; place < w.hi; place++ {
+		s.b.yieldAfter(&locked)
 		if d := w.at(place); d.state == sent && d.group != nil && d.qos == 1 && d.msg != nil {
 			s.b.deliverShared(d.group, d.msg)
 		}
@@ -130,6 +135,7 @@ func (s *session) redistribute() {
 		s.finish(w.lo)
 	}
 	for s.pending.len() > 0 {
+		s.b.yieldAfter(&locked)
 		if d := s.dequeue(); d.group != nil {
 			s.b.deliverShared(d.group, d.msg)
 		}
@@ -216,8 +222,11 @@ func (s *session) send(d *delivery) outcome {
 // sendPending sends what the client's Receive Maximum permits: first what was sent in an earlier
 // connection and is not finished, in the same order [MQTT-4.4.0-1], then what waits.
 func (s *session) sendPending() {
-	w := &s.inflight
+	w, locked := &s.inflight, time.Now()
 	for c := s.client; c != nil && c.session == s; {
+		if s.b.yieldAfter(&locked) {
+			continue // c may have left the session
+		}
 		switch {
 		case w.again < w.hi:
 			place := w.again

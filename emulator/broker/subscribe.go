@@ -3,6 +3,7 @@ package broker
 import (
 	"encoding/binary"
 	"slices"
+	"time"
 )
 
 // subscribePacket is a SUBSCRIBE (MQTT 5, 3.8) or an UNSUBSCRIBE (3.10).
@@ -20,6 +21,9 @@ type requestedFilter struct {
 	asPublished bool
 	handling    byte // of retained messages
 }
+
+// maxFilters bounds the memory and the time for one packet.
+const maxFilters = 1 << 16
 
 func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *Error) {
 	d := decoder{body: body}
@@ -56,7 +60,9 @@ func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *E
 		case r.noLocal && isShared(r.filter): // [MQTT-3.8.3-4]
 			d.fail(violation("no local on a shared subscription"))
 		}
-		p.filters = append(p.filters, r)
+		if p.filters = append(p.filters, r); len(p.filters) > maxFilters {
+			d.fail(&Error{QuotaExceeded, "more topic filters than a packet may have"})
+		}
 	}
 	return p, d.err
 }
@@ -67,20 +73,58 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 		return err
 	}
 	codes := make([]byte, len(p.filters))
-	var retained []delivery
+	var retained []*subscription // that get retained messages
+	locked := time.Now()
 	for i := range p.filters {
-		codes[i] = c.subscribeTo(&p.filters[i], p.subscriptionID, &retained)
+		c.b.yieldAfter(&locked)
+		if c.session == nil {
+			return nil
+		}
+		var sub *subscription
+		if codes[i], sub = c.subscribeTo(&p.filters[i], p.subscriptionID); sub != nil {
+			retained = append(retained, sub)
+		}
 		if codes[i] >= UnspecifiedError && c.Version == version4 {
 			codes[i] = UnspecifiedError // the only error code of MQTT 3.1.1
 		}
 	}
+	last := c.b.sequence
 	c.filtersAck(typeSuback, p.id, codes) // [MQTT-3.8.4-1], [MQTT-3.8.4-6]
-	for _, d := range retained {
-		if s := c.session; s != nil {
-			s.deliver(&d)
+	for _, sub := range retained {
+		if c.session == nil {
+			break
 		}
+		c.deliverRetained(sub, last, &locked)
 	}
 	return nil
+}
+
+// deliverRetained sends the retained messages that a subscription matches, in the order in which they
+// were published. It may unlock the broker: last is the sequence number of the last message that was
+// retained before the subscription, which gets the later ones as they are published.
+func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Time) {
+	b := c.b
+	_, filter, _, _ := splitShare(sub.filter)
+	found := b.retainedFor(filter, last, locked)
+	if len(found) > maxStepTargets {
+		// One such client at a time: with many of them, others would wait for each in turn.
+		b.Unlock()
+		b.longDelivery.Lock()
+		defer b.longDelivery.Unlock()
+		b.Lock()
+		*locked = time.Now()
+	}
+	for _, match := range found {
+		b.yieldAfter(locked)
+		s, m := c.session, match.retained
+		switch {
+		case s == nil:
+			return
+		case m == nil, m.sequence != match.sequence, m.expired(b.Now()):
+			continue
+		}
+		s.deliver(&delivery{msg: m, ids: sub.ids, qos: min(m.qos, sub.qos), retain: true})
+	}
 }
 
 // filtersAck sends a SUBACK or UNSUBACK with a reason code for each topic filter.
@@ -93,24 +137,24 @@ func (c *Client) filtersAck(kind byte, id uint16, codes []byte) {
 	c.b.changed = true
 }
 
-// subscribeTo makes one subscription and returns its reason code. It appends the retained
-// messages for the subscription.
-func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) byte {
+// subscribeTo makes one subscription and returns its reason code, and the subscription if it gets
+// the retained messages.
+func (c *Client) subscribeTo(r *requestedFilter, id int) (code byte, retained *subscription) {
 	b, s, filter := c.b, c.session, string(r.filter)
 	name, rest, shared, ok := splitShare(filter)
 	switch {
 	case !ok:
-		return filterInvalid
+		return filterInvalid, nil
 	case slices.Contains(b.opts.Refuse, filter):
-		return UnspecifiedError
+		return UnspecifiedError, nil
 	case !c.may(filter, false):
-		return NotAuthorized
+		return NotAuthorized, nil
 	}
 	sub, replaced := s.subs[filter]
 	if !replaced {
 		sub = &subscription{session: s, filter: filter}
 		if len(s.subs) >= b.opts.MaxSubscriptions || levels(rest) > maxLevels || !b.affords(sub.cost()) {
-			return QuotaExceeded
+			return QuotaExceeded, nil
 		}
 		sub.at = b.tree.find(rest, true)
 		s.subs[filter] = sub
@@ -129,16 +173,10 @@ func (c *Client) subscribeTo(r *requestedFilter, id int, retained *[]delivery) b
 	}
 	b.generation++
 	if shared || r.handling == 2 || r.handling == 1 && replaced { // MQTT 5, 3.8.3.1, 4.8.2
-		return r.qos
+		return r.qos, nil
 	}
 	b.refreshSys(rest)
-	now := b.Now()
-	for _, m := range b.tree.retainedFor(rest) {
-		if !m.expired(now) {
-			*retained = append(*retained, delivery{msg: m, ids: sub.ids, qos: min(m.qos, r.qos), retain: true})
-		}
-	}
-	return r.qos
+	return r.qos, sub
 }
 
 // join adds a member to the group of that name.

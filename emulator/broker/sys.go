@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -31,10 +32,14 @@ func (b *Broker) countSys(filter string, n int) {
 func (b *Broker) publishSys() {
 	b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
 	b.refreshSys(sysPrefix)
-	for _, m := range b.tree.retainedFor("$SYS/#") {
-		b.fanOut(m, b.route([]byte(m.topic)), nil, false)
+	locked := time.Now()
+	for _, match := range b.retainedFor("$SYS/#", math.MaxUint64, &locked) {
+		b.publishUnawaited(match.retained, nil)
 	}
 }
+
+// sysSequences are the sequence numbers that are for the $SYS topics: 0 to sysSequences-1.
+const sysSequences = 16
 
 // refreshSys updates the retained messages of the $SYS topics for a new subscription, if its filter
 // is one of $SYS. These messages are not charged or counted.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -89,7 +90,7 @@ func (b *Broker) runNext() bool {
 	return true
 }
 
-// maxHold is how long the broker stays locked for many timers that are due at once.
+// maxHold is how long the broker stays locked for work of many steps, see yieldAfter.
 const maxHold = 2 * time.Millisecond
 
 // arm sets the alarm to the next timer. An alarm that rings too early does no harm.
@@ -111,10 +112,7 @@ func (b *Broker) runTimers() {
 			b.Lock()
 			b.timers.armed = time.Time{}
 			for locked := time.Now(); b.runNext(); {
-				if time.Since(locked) > maxHold {
-					b.yield()
-					locked = time.Now()
-				}
+				b.yieldAfter(&locked)
 			}
 			b.Unlock()
 		}
@@ -141,8 +139,20 @@ func (b *Broker) later(job func()) {
 	})
 }
 
-// yield lets others lock the broker.
+// yield lets others lock the broker. It writes what was queued on its own goroutine: those who send
+// a lot then wait for the sockets, and do not wake a goroutine for each recipient.
 func (b *Broker) yield() {
-	b.Unlock()
+	b.unlock(math.MaxInt)
 	b.Lock()
+}
+
+// yieldAfter is yield if the broker has been locked for long, and reports whether it was. locked is
+// since when, or since the last yield.
+func (b *Broker) yieldAfter(locked *time.Time) bool {
+	if time.Since(*locked) <= maxHold {
+		return false
+	}
+	b.yield()
+	*locked = time.Now()
+	return true
 }

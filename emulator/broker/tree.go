@@ -1,10 +1,6 @@
 package broker
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // A node is one level of topics and topic filters. The wildcards `+` and `#` are ordinary
 // levels here: no topic contains them.
@@ -127,32 +123,23 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 	}
 }
 
-// retainedFor returns the retained messages that a filter matches, in the order in which they
-// were published.
-func (n *node) retainedFor(filter string) []*message {
-	var found []*message
-	n.collect(filter, true, &found)
-	slices.SortFunc(found, func(a, b *message) int { return cmp.Compare(a.sequence, b.sequence) })
-	return found
-}
-
-// collect appends the retained messages below the node that a filter matches. top is set for
-// the root, whose wildcards do not match levels that begin with $.
-func (n *node) collect(filter string, top bool, found *[]*message) {
+// collect calls found for each node at or below n that a filter matches. top is set for the root, whose
+// wildcards do not match levels that begin with $. It calls step between nodes, which may change the
+// tree.
+func (n *node) collect(filter string, top bool, found func(*node), step func()) {
 	level, rest, more := strings.Cut(filter, "/")
 	if level == "#" {
 		rest, more = "#", true // it matches all levels below, too
-		if n.retained != nil {
-			*found = append(*found, n.retained)
-		}
+		found(n)
 	}
 	visit := func(child *node) {
+		step()
 		switch {
 		case child == nil:
 		case more:
-			child.collect(rest, false, found)
-		case child.retained != nil:
-			*found = append(*found, child.retained)
+			child.collect(rest, false, found, step)
+		default:
+			found(child)
 		}
 	}
 	if level != "+" && level != "#" {

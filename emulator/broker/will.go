@@ -40,14 +40,30 @@ func (s *session) publishWill() {
 	if m.retain {
 		b.retain(m)
 	}
+	b.publishUnawaited(m, s)
+}
+
+// publishUnawaited sends a message that no publisher waits for. A message to many clients is sent in
+// steps on another goroutine. origin is as for fanOut.
+func (b *Broker) publishUnawaited(m *message, origin *session) {
 	r := b.route([]byte(m.topic))
-	if len(r.targets) <= maxStepTargets {
-		b.fanOut(m, r, s, false)
+	if n := len(r.targets); n <= maxStepTargets && n*m.cost() <= maxStepBytes {
+		b.fanOut(m, r, origin, false)
 		return
 	}
-	b.charge(m.cost())
+	b.chargeUnawaited(m.cost())
 	b.later(func() {
-		b.fanOut(m, b.route([]byte(m.topic)), s, true)
-		b.charge(-m.cost())
+		b.fanOut(m, b.route([]byte(m.topic)), origin, true)
+		b.chargeUnawaited(-m.cost())
 	})
 }
+
+// chargeUnawaited charges a message that waits for its turn.
+func (b *Broker) chargeUnawaited(n int) {
+	b.unawaited += n
+	b.charge(n)
+}
+
+// maxUnawaited is the part of the budget, one in so many, that such messages may occupy before
+// nobody may log in with another will.
+const maxUnawaited = 8

@@ -52,10 +52,12 @@ type Write struct {
 // fenced, or the quota is exceeded. Deleting a missing key changes nothing and is not refused.
 func (s *Store) Apply(w Write) (refusal string) {
 	s.Expire()
-	if len(w.Key) == 0 {
+	switch {
+	case len(w.Key) == 0:
 		return wire.TextEmptyKey
-	}
-	if !s.Allowed(w.ClientID, w.Username, w.Key, true) {
+	case len(w.Key) > maxKey:
+		return textLongKey
+	case !s.Allowed(w.ClientID, w.Username, w.Key, true):
 		return wire.TextNotAuthorized
 	}
 	r := s.index.find(w.Key)

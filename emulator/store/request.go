@@ -54,12 +54,21 @@ func (c *call) checkWords(least, most int) string {
 	return ""
 }
 
+// maxKey is the length in bytes of the longest key. With maxPattern it bounds the time of one match. It
+// is the length of the longest string in MQTT; that of the real store is not known.
+const maxKey = 65_535
+
+const textLongKey = "the key is longer than 65535 bytes"
+
 // check reads the key and the HLCs of a request, in the order of Do's checks. Only a write takes a
 // fencing token.
 func (s *Store) check(c *call, write, needTimestamp bool) string {
 	c.key = c.words[1]
-	if len(c.key) == 0 {
+	switch {
+	case len(c.key) == 0:
 		return wire.TextEmptyKey
+	case len(c.key) > maxKey && (write || s.Restricted()):
+		return textLongKey
 	}
 	if !s.Allowed(c.ClientID, c.Username, c.key, write) {
 		return wire.TextNotAuthorized

@@ -2,13 +2,17 @@ package store
 
 import (
 	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"hash/fnv"
+	"strconv"
 
 	"github.com/sscli/sscli/client/wire"
 )
 
-// scan replies with one page of keys in the order of their bytes (protocol.md 9). A token is
-// tokenMark and the last key of the page before, so it stays valid when the store changes. Keys
-// that the client may not read are left out (assumed).
+// scan replies with one page of keys (protocol.md 9): of the first chain in the order of their bytes,
+// then of the next one. Keys that the client may not read are left out (assumed).
 func (s *Store) scan(c *call) Response {
 	if text := c.checkWords(2, 3); text != "" {
 		return s.refuse(c, text)
@@ -17,78 +21,176 @@ func (s *Store) scan(c *call) Response {
 	if len(pattern) == 0 || len(pattern) > maxPattern {
 		return s.refuse(c, wire.TextSyntax)
 	}
-	var after []byte
+	parsed, ok := s.parseScan(pattern)
+	if !ok {
+		return s.refuse(c, wire.TextSyntax)
+	}
+	at := position{chain: 1}
 	if len(c.words) == 3 {
-		var ok bool
-		if after, ok = bytes.CutPrefix(c.words[2], []byte(tokenMark)); !ok {
+		if at, ok = s.parseToken(c.words[2]); !ok {
 			return s.refuse(c, wire.TextSyntax)
 		}
 	}
 	if text := s.checkTimestamp(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
-	if s.opts.Variants.ScanEmptyPage && len(c.words) == 2 {
-		return Response{Payload: appendPage(c.dst, nil, []byte{}, true)}
+	var found []Entry
+	more := true
+	switch {
+	case parsed == nil:
+		more = false
+	case !s.opts.Variants.ScanEmptyPage || len(c.words) == 3:
+		found, at, more = s.matches(c, parsed, at)
 	}
-	found, last, more := s.matches(c, pattern, after)
-	return Response{Payload: appendPage(c.dst, found, last, more)}
+	var next []byte
+	if more {
+		next = s.appendToken(nil, at)
+	}
+	return Response{Payload: appendPage(c.dst, found, next)}
 }
 
-// maxExamined is the number of readable keys that one page of SCAN examines, whether they match
-// or not. It bounds how long other requests wait. So a page may be empty and not the last.
-const maxExamined = 10_000
+// A position is where a page of SCAN ends, and the next one begins: after a key of a chain.
+type position struct {
+	chain  int    // the first is 1
+	after  []byte // nil: at the beginning of the chain
+	hidden bool   // the client may not read the key
+}
 
-// maxMatchSteps bounds the time that matching takes for one page, see [glob.Pattern.Cost].
-const maxMatchSteps = 4_000_000
+// chains returns the number of chains that the store divides its keys among.
+func (s *Store) chains() int {
+	if s.opts.Variants.ScanChains {
+		return 3
+	}
+	return 1
+}
 
-// matches collects a page: the entries after a key that match and may be read, the last key
-// that was examined, and whether there may be more.
-func (s *Store) matches(c *call, pattern, after []byte) (found []Entry, last []byte, more bool) {
-	parsed := parseGlob(pattern)
-	prefix := parsed.Prefix()
-	start := after
-	if bytes.Compare(prefix, after) > 0 {
+// chainOf returns the chain of a key.
+func (s *Store) chainOf(key []byte) int {
+	n := s.chains()
+	if n == 1 {
+		return 1
+	}
+	h := fnv.New32a()
+	_, _ = h.Write(key) // a hash returns no errors
+	return 1 + int(h.Sum32()%uint32(n))
+}
+
+const (
+	// maxExamined is the number of keys that one page of SCAN examines, whether they match or not.
+	// It bounds how long other requests wait. So a page may be empty and not the last.
+	maxExamined = 10_000
+
+	// maxScanSteps bounds the time for one page, in nanoseconds.
+	maxScanSteps = 4_000_000
+
+	// allowedSteps is about how long the rules for one key take, and for each of its bytes.
+	allowedSteps = 2000
+)
+
+// matches collects a page: the entries after a position that match and may be read, where it
+// ends, and whether there may be more.
+func (s *Store) matches(c *call, pattern matcher, at position) (found []Entry, end position, more bool) {
+	prefix := pattern.Prefix()
+	start := at.after
+	if bytes.Compare(prefix, start) > 0 {
 		start = prefix
 	}
-	found = s.page[:0]
+	found, end = s.page[:0], at
 	seen, steps := 0, 0
 	s.index.from(start, func(e Entry) bool {
 		key := e.Key()
 		switch {
 		case !bytes.HasPrefix(key, prefix):
 			return false // after the last key with the prefix
-		case len(after) > 0 && bytes.Equal(key, after):
+		case at.after != nil && bytes.Equal(key, at.after):
 			return true
-		case !s.Allowed(c.ClientID, c.Username, key, false):
-			return true // before it could become a token
 		}
-		match := parsed.Match(key)
-		if more = seen == maxExamined || steps > maxMatchSteps || match && len(found) == s.opts.ScanPage; more {
+		if more = seen == maxExamined || steps > maxScanSteps; more {
+			return false
+		}
+		hidden := !s.Allowed(c.ClientID, c.Username, key, false)
+		match := !hidden && s.chainOf(key) == at.chain && pattern.Match(key)
+		if more = match && len(found) == s.opts.ScanPage; more {
 			return false
 		}
 		if match {
 			found = append(found, e)
 		}
-		last = key
+		end.after, end.hidden = key, hidden
 		seen++
-		steps += parsed.Cost(len(key))
+		steps += pattern.Cost(len(key))
+		if s.Restricted() {
+			steps += allowedSteps + len(key)
+		}
 		return true
 	})
 	s.page = found
-	return found, last, more
+	if !more && at.chain < s.chains() {
+		end, more = position{chain: at.chain + 1}, true
+	}
+	return found, end, more
 }
 
-// tokenMark begins every token. It is not text: tokens are binary and opaque.
-const tokenMark = "\x00\xff"
+// A token is digits, a semicolon, digits, a semicolon, and bytes (protocol.md 9, a draft): the
+// chain, a number that is always 1, and either nothing, or tokenPlain and the last key, or
+// tokenSealed and the last key so that only this store can read it. It stays valid when the store
+// changes.
+const (
+	tokenPlain  = '>'
+	tokenSealed = '#'
+)
+
+func (s *Store) appendToken(dst []byte, at position) []byte {
+	dst = append(strconv.AppendInt(dst, int64(at.chain), 10), ";1;"...)
+	switch {
+	case at.after == nil:
+		return dst
+	case at.hidden:
+		return s.sealer().Seal(append(dst, tokenSealed), nil, at.after, nil)
+	}
+	return append(append(dst, tokenPlain), at.after...)
+}
+
+func (s *Store) parseToken(token []byte) (at position, ok bool) {
+	chain, rest, found := bytes.Cut(token, []byte{';'})
+	number, rest, again := bytes.Cut(rest, []byte{';'})
+	n, err := strconv.Atoi(string(chain))
+	if !found || !again || err != nil || n < 1 || n > s.chains() || string(number) != "1" {
+		return at, false
+	}
+	at.chain = n
+	switch {
+	case len(rest) == 0:
+		return at, true
+	case rest[0] == tokenPlain:
+		at.after = rest[1:]
+		return at, true
+	case rest[0] == tokenSealed:
+		at.after, err = s.sealer().Open(nil, nil, rest[1:], nil)
+		return at, err == nil
+	}
+	return at, false
+}
+
+// sealer returns the cipher for keys in tokens.
+func (s *Store) sealer() cipher.AEAD {
+	if s.seal == nil {
+		key := make([]byte, 16)
+		_, _ = rand.Read(key)                           // it returns no errors
+		block, _ := aes.NewCipher(key)                  // the length is valid
+		s.seal, _ = cipher.NewGCMWithRandomNonce(block) // it is a block of AES
+	}
+	return s.seal
+}
 
 // appendPage appends a page of keys and, if there are more, the token for the next.
-func appendPage(dst []byte, found []Entry, last []byte, more bool) []byte {
+func appendPage(dst []byte, found []Entry, next []byte) []byte {
 	items := []wire.Value{{Kind: wire.Array, Items: make([]wire.Value, len(found))}}
 	for i, e := range found {
 		items[0].Items[i] = wire.Value{Kind: wire.Blob, Text: e.Key()}
 	}
-	if more {
-		items = append(items, wire.Value{Kind: wire.Blob, Text: append([]byte(tokenMark), last...)})
+	if next != nil {
+		items = append(items, wire.Value{Kind: wire.Blob, Text: next})
 	}
 	return wire.AppendValue(dst, wire.Value{Kind: wire.Array, Items: items})
 }

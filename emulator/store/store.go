@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/cipher"
 	"iter"
 	"slices"
 	"time"
@@ -61,6 +62,7 @@ type Store struct {
 	words   [][]byte
 	version []byte
 	page    []Entry
+	seal    cipher.AEAD // see sealer; nil: not used yet
 	change  Change
 
 	bare, versioned []Property // of replies without and with a version

@@ -37,4 +37,6 @@ type Variants struct {
 	// SCAN.
 	NoScan        bool // `unknown command`
 	ScanEmptyPage bool // the first page is empty and has a token
+	ScanGlobBytes bool // patterns match bytes, as those of authorization rules do; keys need not be UTF-8
+	ScanChains    bool // keys come chain by chain, of three; within a chain in the order of their bytes
 }

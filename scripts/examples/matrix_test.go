@@ -13,7 +13,7 @@ type rule struct {
 	what, known, changed string
 }
 
-var ruleLine = regexp.MustCompile(`^( *)(.+?) +((?:documented|SDKs|assumed|MQTT 5|–).*)$`)
+var ruleLine = regexp.MustCompile(`^( *)(.+?) +((?:documented|SDKs|draft|assumed|MQTT 5|–).*)$`)
 
 // matrix reads the support matrix of emulator/doc.go: tables under headings, and at the end
 // the list of differences of an attached store.

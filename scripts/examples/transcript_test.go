@@ -101,7 +101,7 @@ var changing = []struct {
 	{"", regexp.MustCompile(`(?m)( equal(?:, \d+ refused)?); \d+\.\d{3}s$`), "$1; <elapsed>"},
 	{"", regexp.MustCompile(`(?m)( unchanged(?:, \d+ [a-z ]+)*); \d+\.\d{3}s$`), "$1; <elapsed>"},
 	{"", regexp.MustCompile(`\(\d+\.\d{3}s, \d+/s\)`), "(<elapsed>, <rate>)"},
-	{"", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3}  `), "<clock>  "},
+	{"", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3}Z  `), "<clock>  "},
 }
 
 // normal returns a text with names for the parts that differ from run to run. A version

@@ -67,8 +67,13 @@ func run(ctx context.Context, sscli, only string, short bool) (broken int, err e
 	if err := writeUsers(dir); err != nil {
 		return 0, err
 	}
-	fmt.Println("| attack | peak memory, MiB | slowest PING, ms | what the attacker got | |")
-	fmt.Println("| --- | --- | --- | --- | --- |")
+	idle, err := startTarget(ctx, sscli, dir, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer idle.stop()
+	fmt.Println("| attack | peak memory, MiB | slowest PING, ms | of an idle server meanwhile | what the attacker got | |")
+	fmt.Println("| --- | --- | --- | --- | --- | --- |")
 	for _, a := range attacks() {
 		if ctx.Err() != nil {
 			return broken, ctx.Err()
@@ -76,12 +81,12 @@ func run(ctx context.Context, sscli, only string, short bool) (broken int, err e
 		if !strings.Contains(a.name, only) {
 			continue
 		}
-		row, err := a.attempt(ctx, sscli, dir, short)
+		row, err := a.attempt(ctx, sscli, dir, idle, short)
 		if err != nil {
 			return broken, fmt.Errorf("%s: %w", a.name, err)
 		}
 		verdict := cmp.Or(strings.Join(row.broken, ", "), "held")
-		fmt.Printf("| %s | %s | %.1f | %s | %s |\n", a.name, row.memory, row.ping, row.got, verdict)
+		fmt.Printf("| %s | %s | %.1f | %.1f | %s | %s |\n", a.name, row.memory, row.ping, row.idle, row.got, verdict)
 		if len(row.broken) > 0 {
 			broken++
 		}
@@ -107,11 +112,12 @@ type attack struct {
 type row struct {
 	memory string  // peak, and the bound if there is one
 	ping   float64 // the slowest PING of an uninvolved client, in milliseconds
+	idle   float64 // the slowest PING of a server that nobody attacks, which shows how busy the machine is
 	got    string
 	broken []string // bounds that did not hold
 }
 
-func (a attack) attempt(ctx context.Context, sscli, dir string, short bool) (r row, err error) {
+func (a attack) attempt(ctx context.Context, sscli, dir string, idle *target, short bool) (r row, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	flags := a.flags
@@ -124,17 +130,22 @@ func (a attack) attempt(ctx context.Context, sscli, dir string, short bool) (r r
 	}
 	t.short = short
 	defer t.stop()
-	watcher, err := startBystander(ctx, t)
+	attacked, err := startBystander(ctx, t)
+	if err != nil {
+		return r, err
+	}
+	control, err := startBystander(ctx, idle)
 	if err != nil {
 		return r, err
 	}
 	r.got, err = a.run(ctx, t)
 	t.hangUp()
-	slowest, gone := watcher.end()
+	var gone error
+	r.ping, gone = attacked.end()
+	r.idle, _ = control.end()
 	if err != nil {
 		return r, err
 	}
-	r.ping = float64(slowest.Microseconds()) / 1000
 	if gone != nil {
 		r.broken = append(r.broken, "the uninvolved client: "+gone.Error())
 	}

@@ -39,12 +39,12 @@ func stalls() []attack {
 			}
 			return answered(c.reply(patience))
 		}},
-		{name: "KEYS with a pattern of 1 KB on a key of 200 KB", run: func(_ context.Context, t *target) (string, error) {
+		{name: "KEYS with a pattern of 1 KB on a key of 65 KB", run: func(_ context.Context, t *target) (string, error) {
 			c, err := connectToRedis(t)
 			if err != nil {
 				return "", err
 			}
-			if _, err := c.do(patience, []byte("SET"), letters(200_000), []byte("1")); err != nil {
+			if _, err := c.do(patience, []byte("SET"), letters(65_000), []byte("1")); err != nil {
 				return "", err
 			}
 			return answered(c.do(patience, []byte("KEYS"), expensive(1000)))
@@ -64,6 +64,85 @@ func stalls() []attack {
 				return "", err
 			}
 			return answered(w.do(patience, []byte("SET"), letters(60_000), []byte("1")))
+		}},
+		{name: "1,000 such SCANs in one write, four times", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToStore(t, "attacker")
+			if err != nil {
+				return "", err
+			}
+			if err := c.request([]byte("SET"), letters(60_000), []byte("1")); err != nil {
+				return "", err
+			}
+			if _, err := c.reply(patience); err != nil {
+				return "", err
+			}
+			n := t.scale(1000)
+			for range 4 {
+				if _, err := c.Write(bytes.Repeat(c.requestPacket([]byte("SCAN"), expensive(1000)), n)); err != nil {
+					return answered("", err)
+				}
+				for range n {
+					if _, err := c.reply(patience); err != nil {
+						return answered("", err)
+					}
+				}
+			}
+			return fmt.Sprintf("%d replies", 4*n), nil
+		}},
+		{name: "100 SUBSCRIBEs that match 100,000 retained messages", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectTo(t, connectOptions{id: "attacker"})
+			if err != nil {
+				return "", err
+			}
+			n := t.scale(100_000)
+			var all []byte
+			for i := range n {
+				p := packets.Publish{Topic: fmt.Sprintf("retained/%d", i), Retain: true, Payload: []byte("hello"), Properties: &packets.Properties{}}
+				all = append(all, encoded(&p)...)
+			}
+			if _, err := c.Write(all); err != nil {
+				return "", err
+			}
+			got, err := inParallel(context.Background(), 100, func(i int) error {
+				c, err := connectTo(t, connectOptions{id: fmt.Sprint("reader", i)})
+				if err != nil {
+					return err
+				}
+				defer c.Close()
+				if err := c.subscribe("retained/+"); err != nil {
+					return err
+				}
+				for range n {
+					if _, err := c.reply(patience); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return answered("", err)
+			}
+			return fmt.Sprintf("%d times %d messages", got, n), nil
+		}},
+		{name: "500 APPENDs to a value of 1 MB in one write", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			if _, err := c.do(patience, []byte("SET"), []byte("k"), letters(1_000_000)); err != nil {
+				return "", err
+			}
+			t.stored.Add(1_000_000)
+			n := t.scale(500)
+			if _, err := c.Write(bytes.Repeat([]byte("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n$1\r\nx\r\n"), n)); err != nil {
+				return answered("", err)
+			}
+			for range n {
+				if _, err := c.in.ReadString('\n'); err != nil {
+					return answered("", err)
+				}
+			}
+			return fmt.Sprintf("%d replies", n), nil
 		}},
 		{name: "100,000 sessions of one filter, one message", flags: []string{"--limit", "sessions=200000"}, run: func(ctx context.Context, t *target) (string, error) {
 			kept, err := leaveSessions(ctx, t, t.scale(100_000), func() uint32 { return 3600 }, "news/+")

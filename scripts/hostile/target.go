@@ -156,8 +156,9 @@ func startBystander(ctx context.Context, t *target) (*watcher, error) {
 	return w, nil
 }
 
-// end stops the bystander. It returns its slowest PING, and why it lost its connection, if it did.
-func (w *watcher) end() (slowest time.Duration, err error) {
+// end stops the bystander. It returns its slowest PING in milliseconds, and why it lost its
+// connection, if it did.
+func (w *watcher) end() (slowest float64, err error) {
 	w.in.Close()
 	for w.out.Scan() {
 		word, rest, _ := strings.Cut(w.out.Text(), " ")
@@ -165,8 +166,7 @@ func (w *watcher) end() (slowest time.Duration, err error) {
 			err = errors.New(rest)
 			continue
 		}
-		n, _ := strconv.ParseInt(rest, 10, 64)
-		slowest = time.Duration(n)
+		slowest, _ = strconv.ParseFloat(rest, 64)
 	}
 	return slowest, errors.Join(err, w.cmd.Wait())
 }
@@ -188,7 +188,7 @@ func bystander(address string) {
 	for err == nil {
 		select {
 		case <-ended:
-			fmt.Println("slowest", slowest.Nanoseconds())
+			fmt.Println("slowest", float64(slowest.Microseconds())/1000)
 			return
 		case <-time.After(5 * time.Millisecond):
 		}
@@ -200,5 +200,5 @@ func bystander(address string) {
 		slowest = max(slowest, time.Since(begin))
 	}
 	fmt.Println("gone", err)
-	fmt.Println("slowest", slowest.Nanoseconds())
+	fmt.Println("slowest", float64(slowest.Microseconds())/1000)
 }

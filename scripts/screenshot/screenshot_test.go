@@ -63,7 +63,7 @@ func normal(text string) string {
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`, "TIME"},
 		{`\(\d+m?s ago\)`, "(AGE)"},
 		{`\d+m?s ago(</tspan>)? *`, "AGE$1 "}, // a cell of a table
-		{`\d\d:\d\d:\d\d\.\d{3}`, "CLOCK"},
+		{`\d\d:\d\d:\d\d\.\d{3}Z`, "CLOCK"},
 	} {
 		text = regexp.MustCompile(c[0]).ReplaceAllString(text, c[1])
 	}

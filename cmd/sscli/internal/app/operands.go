@@ -28,7 +28,11 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
-			return fault.Usagef("missing %s", strings.Join(names[len(args):], " and "))
+			missing := &fault.UsageError{Err: fmt.Errorf("missing %s", strings.Join(names[len(args):], " and "))}
+			if names[len(args)] == "FILE" {
+				missing.Hint = cmd.CommandPath() + " - reads standard input"
+			}
+			return missing
 		}
 		if len(args) > len(names) {
 			return fault.Usagef("%.64q: %s takes only %s", args[len(names)], cmd.CommandPath(), strings.Join(names, " and "))

@@ -85,7 +85,7 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if a.Settings.TLS {
 		err = &fault.OverTLSError{Err: err}
 	}
-	f = fault.Of(err)
+	f = fault.Of(a.describeLogin(err))
 	f.Line = a.Line
 	f.Hint = a.possible(f.Hint)
 	if a.Shell != nil {

@@ -1,7 +1,7 @@
 // Package bulkread reads many keys with their values. The keys come from SCAN, page by page,
 // or from anywhere else. Up to [Window] GETs are in flight at a time.
 //
-//	s := bulkread.Store{App: a, Session: session, Timeout: o.Timeout}
+//	s := bulkread.NewStore(a, session, o.Timeout)
 //	err := s.Each(ctx, bulkread.Scan("thermostat/*"), a.Flush, func(e bulkread.Entry) error { … })
 //
 // Promises:
@@ -9,15 +9,17 @@
 //   - Entries come in the order of the keys. Memory holds at most [Window] values, however many
 //     keys there are.
 //   - A key that the store refuses is an entry with an error; the other keys are still read.
-//   - Reading survives a lost connection, for Store.Timeout: a GET and a page of SCAN can be
-//     requested again. A message reports the outage.
+//   - Reading survives a lost connection and lost answers, for Store.RetryFor: a GET and a page of
+//     SCAN can be requested again. A message reports the outage.
 //
 // Not promised: a snapshot, which the store does not offer. The values are read at different
 // times.
 package bulkread
 
 import (
+	"cmp"
 	"context"
+	"iter"
 	"sync"
 	"time"
 
@@ -50,42 +52,71 @@ type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 // key twice. After a lost connection the scan resumes at the same page.
 func Scan(pattern string) Keys {
 	return func(ctx context.Context, s *Store, add func(Entry) error) error {
-		var token []byte
-		for again := true; again; {
-			again = false
-			sent := time.Now()
-			for page, err := range s.Session.ScanFrom(ctx, pattern, token) {
-				if err != nil {
-					if again = s.retry(ctx, sent, err); !again {
-						return s.named(fault.DescribeScan(client.Scan(pattern, nil), err))
-					}
-					break
+		for page, err := range s.Pages(ctx, pattern) {
+			if err != nil {
+				return s.named(fault.DescribeScan(client.Scan(pattern, nil), err))
+			}
+			for _, key := range page.Keys {
+				if err := add(Entry{Key: key}); err != nil {
+					return err
 				}
-				s.answered(sent)
-				for _, key := range page.Keys {
-					if err := add(Entry{Key: key}); err != nil {
-						return err
-					}
-				}
-				token = page.Next
-				sent = time.Now()
 			}
 		}
 		return nil
 	}
 }
 
+// Pages is client.Session.Scan that asks again for a page whose answer was lost.
+func (s *Store) Pages(ctx context.Context, pattern string) iter.Seq2[client.ScanResult, error] {
+	return func(yield func(client.ScanResult, error) bool) {
+		var token []byte
+		var lost error // why the last page has to be asked for again
+		for {
+			sent := time.Now()
+			page, err := s.page(ctx, pattern, token, lost)
+			if lost = err; err != nil {
+				if s.retry(ctx, sent, err) {
+					continue
+				}
+				yield(client.ScanResult{}, err)
+				return
+			}
+			s.answered(sent)
+			if !yield(page, nil) || page.Next == nil {
+				return
+			}
+			token = page.Next
+		}
+	}
+}
+
+// page reads one page.
+func (s *Store) page(ctx context.Context, pattern string, token []byte, lost error) (page client.ScanResult, err error) {
+	ctx, cancel := s.limit(ctx, lost)
+	defer cancel()
+	for page, err = range s.Session.ScanFrom(ctx, pattern, token) {
+		break
+	}
+	return page, err
+}
+
 // A Store is a store to read from.
 type Store struct {
-	App     *app.App // reports outages on standard error
-	Session *client.Session
-	Timeout time.Duration // how long to wait for a lost connection; 0 for client.DefaultTimeout
-	Context string        // the name of the store's context in messages; empty: not named
+	App      *app.App // reports outages on standard error
+	Session  *client.Session
+	RetryFor time.Duration // how long to ask again without an answer; 0 for client.DefaultTimeout
+	Context  string        // the name of the store's context in messages; empty: not named
 
 	mu     sync.Mutex
 	outage app.Outage
 	ended  time.Time     // end of the last outage
 	pause  time.Duration // before the next attempt to connect
+}
+
+// NewStore returns a store for a session, whose RetryFor is --retry-for, or else the timeout of a
+// request.
+func NewStore(a *app.App, s *client.Session, timeout time.Duration) *Store {
+	return &Store{App: a, Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout)}
 }
 
 // Window is the number of GETs that may be in flight.
@@ -176,13 +207,9 @@ func (s *Store) entry(ctx context.Context, q request) (Entry, error) {
 	if q.reply != nil {
 		reply, err = q.reply.Wait()
 	}
-	for err != nil && s.retry(ctx, q.sent, err) {
-		q.sent = time.Now()
-		reply, err = s.Session.Do(ctx, get)
-	}
+	reply, err = s.Again(ctx, get, q.sent, reply, err)
 	switch {
 	case err == nil:
-		s.answered(q.sent)
 		e.GetResult = reply.(client.GetResult)
 	case ctx.Err() != nil:
 		return Entry{}, context.Cause(ctx)

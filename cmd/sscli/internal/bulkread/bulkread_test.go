@@ -94,7 +94,7 @@ func TestOrder(t *testing.T) {
 	store.Intercept(func(emulator.Request) emulator.Action {
 		return emulator.Action{PubackLast: n.Add(1)%3 == 0}
 	})
-	got, err := all(t, &Store{Session: dial(t, store), Timeout: time.Second}, join(Scan("key*"), list("forbidden", "missing", "key0007", "key0007")))
+	got, err := all(t, &Store{Session: dial(t, store), RetryFor: time.Second}, join(Scan("key*"), list("forbidden", "missing", "key0007", "key0007")))
 	if want = append(want, "forbidden: refused", "missing: missing", "key0007", "key0007"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v: got %q, want %q", err, got, want)
 	}
@@ -118,7 +118,7 @@ func TestBreaks(t *testing.T) {
 		return emulator.Action{}
 	})
 	a, messages := newApp(t)
-	got, err := all(t, &Store{App: a, Session: dial(t, store), Timeout: 20 * time.Second}, Scan("*"))
+	got, err := all(t, &Store{App: a, Session: dial(t, store), RetryFor: 20 * time.Second}, Scan("*"))
 	troubles, ends := 0, int32(0)
 	for line := range strings.Lines(messages.String()) {
 		switch {
@@ -165,10 +165,40 @@ func TestStaysAway(t *testing.T) {
 			return emulator.Action{}
 		})
 		a, _ := newApp(t)
-		_, err := all(t, &Store{App: a, Session: dial(t, store), Timeout: 50 * time.Millisecond}, Scan("*"))
+		_, err := all(t, &Store{App: a, Session: dial(t, store), RetryFor: 50 * time.Millisecond}, Scan("*"))
 		if !IsConnection(err) {
 			t.Errorf("%s: %v, want an error about the connection", verb, err)
 		}
+	}
+}
+
+// TestLostAnswers: a read whose answer was lost is asked for again, and standard error says for how
+// long. A key whose answers are all lost ends the reading when that time is over.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	const retryFor = 400 * time.Millisecond
+	store := emulator.Start(t, emulator.Options{ScanPage: 10})
+	want := fill(t, store, 100)
+	s, err := client.Dial(t.Context(), client.Options{Address: store.Addr().String(), Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var n atomic.Int32
+	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{DropReply: n.Add(1)%23 == 0} })
+	a, messages := newApp(t)
+	got, err := all(t, &Store{App: a, Session: s, RetryFor: 20 * time.Second}, Scan("*"))
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v: got %d keys, want %d", err, len(got), len(want))
+	}
+	if text := messages.String(); !strings.Contains(text, "timed out; asking again for up to 20s") || !strings.Contains(text, "the broker answers again") {
+		t.Errorf("printed %q", text)
+	}
+	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: r.Key() == want[7]} })
+	began := time.Now()
+	got, err = all(t, &Store{App: a, Session: s, RetryFor: retryFor}, Scan("*"))
+	if took := time.Since(began); !isLost(err) || len(got) != 7 || took < retryFor {
+		t.Errorf("%v after %v: got %d keys, want a timeout after %v and 7 keys", err, took, len(got), retryFor)
 	}
 }
 

@@ -21,18 +21,48 @@ func (s *Store) named(err error) error {
 	return fmt.Errorf("context %s: %w", s.Context, err)
 }
 
-// The pause between two attempts to connect grows from firstPause to maxPause.
+// The pause between two attempts grows from firstPause to maxPause.
 const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
 )
 
+// Again returns the outcome of a read that was sent at a time and ended with reply or err. If the
+// answer was lost, it asks again first.
+func (s *Store) Again(ctx context.Context, c client.Command, sent time.Time, reply client.Result, err error) (client.Result, error) {
+	for err != nil && s.retry(ctx, sent, err) {
+		sent = time.Now()
+		limited, cancel := s.limit(ctx, err)
+		reply, err = s.Session.Do(limited, c)
+		cancel()
+	}
+	if err == nil {
+		s.answered(sent)
+	}
+	return reply, err
+}
+
+// limit returns the context for another request after one that ended with err: after a timeout, there
+// is time for several before RetryFor ends.
+func (s *Store) limit(ctx context.Context, err error) (context.Context, context.CancelFunc) {
+	if isLost(err) {
+		return context.WithTimeout(ctx, s.retryFor()/4)
+	}
+	return context.WithCancel(ctx)
+}
+
+func (s *Store) retryFor() time.Duration { return cmp.Or(s.RetryFor, client.DefaultTimeout) }
+
 // retry reports an outage, and waits until a request can be sent again, which was sent at a time and
-// ended with err. It returns false if the request must not be sent again: err is not about the
-// connection or is permanent, the connection has been away for too long, or ctx ends.
+// ended with err. It returns false if the request must not be sent again: err is neither about the
+// connection nor a timeout, or is permanent, there has been no answer for too long, or ctx ends.
 func (s *Store) retry(ctx context.Context, sent time.Time, err error) bool {
-	if !IsConnection(err) || client.IsPermanent(err) || ctx.Err() != nil {
+	if !IsConnection(err) && !isLost(err) || client.IsPermanent(err) || ctx.Err() != nil {
 		return false
+	}
+	doing := "connecting again"
+	if isLost(err) {
+		doing = fmt.Sprintf("asking again for up to %v", s.retryFor())
 	}
 	s.mu.Lock()
 	if !s.outage.Away() {
@@ -42,8 +72,8 @@ func (s *Store) retry(ctx context.Context, sent time.Time, err error) bool {
 		}
 		s.pause = 0
 	}
-	s.outage.Trouble(s.App, s.named(err), "connecting again")
-	left, pause := cmp.Or(s.Timeout, client.DefaultTimeout)-time.Since(s.outage.Began()), s.pause
+	s.outage.Trouble(s.App, s.named(err), doing)
+	left, pause := s.retryFor()-time.Since(s.outage.Began()), s.pause
 	s.pause = min(max(2*s.pause, firstPause), maxPause)
 	s.mu.Unlock()
 	return left > 0 && wait.For(ctx, min(pause, left))
@@ -63,6 +93,9 @@ func (s *Store) answered(sent time.Time) {
 	s.outage.Over(s.App, again)
 	s.ended = time.Now()
 }
+
+// isLost reports whether a request was sent and timed out.
+func isLost(err error) bool { return fault.IsTimeout(err) && !IsConnection(err) }
 
 // IsConnection reports whether a connection was lost, or could not be made.
 func IsConnection(err error) bool {

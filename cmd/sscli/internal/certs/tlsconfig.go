@@ -96,3 +96,13 @@ func ReadSecret(s config.Settings, flag, file string) ([]byte, error) {
 	data = bytes.TrimSuffix(data, []byte("\n"))
 	return bytes.TrimSuffix(data, []byte("\r")), nil
 }
+
+// Certificate returns the first certificate in a PEM file.
+func Certificate(file string) (*x509.Certificate, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := readCertificates(text)
+	return cert.Leaf, err
+}

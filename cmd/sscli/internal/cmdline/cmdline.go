@@ -40,6 +40,7 @@ func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) erro
 	root.SetArgs(w.args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if u, ok := errors.AsType[*fault.UsageError](err); ok {
+		adviseFlag(a, cmd, w.args, u)
 		if _, advised := fault.Advice(err); !advised {
 			u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
 		}

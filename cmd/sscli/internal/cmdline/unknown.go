@@ -3,6 +3,7 @@ package cmdline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,7 +97,11 @@ func anyOf(names []string) string {
 func flagUsage(cmd *cobra.Command, err error) error {
 	usage := &fault.UsageError{Err: errors.New(operand.FlagError(err))}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok || missing.GetSpecifiedShortnames() != "" {
+	if !ok {
+		return usage
+	}
+	usage.Err = &unknownFlagError{usage.Err, missing.GetSpecifiedName()}
+	if missing.GetSpecifiedShortnames() != "" {
 		return usage
 	}
 	var names []string
@@ -112,4 +117,43 @@ func flagUsage(cmd *cobra.Command, err error) error {
 		usage.Hint = "--" + strings.Join(near, " or --")
 	}
 	return usage
+}
+
+// An unknownFlagError is a flag that a command does not have.
+type unknownFlagError struct {
+	error
+	flag string // without dashes
+}
+
+// operandsOf returns the words of a command line that are neither flags nor the values of known flags.
+func operandsOf(flags *pflag.FlagSet, args []string) (words []string) {
+	for i := 0; i < len(args); i++ {
+		if len(args[i]) < 2 || args[i][0] != '-' {
+			words = append(words, args[i])
+		} else if _, value := lookUp(flags, args[i]); value {
+			i++
+		}
+	}
+	return operand.Unprotect(words)
+}
+
+// adviseFlag replaces the hint about an unknown flag if users of other tools mean another command by
+// it. args are the words of the command line.
+func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.UsageError) {
+	unknown, ok := usage.Err.(*unknownFlagError)
+	if !ok {
+		return
+	}
+	path := strings.Fields(strings.TrimPrefix(cmd.CommandPath(), "sscli"))
+	words := operandsOf(cmd.Flags(), args)
+	i := slices.IndexFunc(words, func(w string) bool {
+		return len(path) > 0 && (strings.EqualFold(w, path[0]) || cmd.HasAlias(w))
+	})
+	if i < 0 || i+len(path) > len(words) {
+		return
+	}
+	meant := suggest.FlagMeaning(strings.Join(path, " "), unknown.flag, words[i+len(path):], shown(a))
+	if meant.Hint != "" {
+		usage.Hint = meant.Hint
+	}
 }

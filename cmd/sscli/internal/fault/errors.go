@@ -205,6 +205,13 @@ func (e *NoScanError) Error() string {
 
 func (e *NoScanError) Unwrap() error { return e.Err }
 
+// A StoresError says that several state stores answer on one broker.
+type StoresError struct{ Answers int } // to one request
+
+func (e *StoresError) Error() string {
+	return fmt.Sprintf("%d state stores answer on this broker: each has keys of its own, and a client gets the answer of any", e.Answers)
+}
+
 // ErrGap ends a watch with --fail-on-gap that cannot prove it missed nothing.
 var ErrGap = errors.New("events were missed, or may have been (--fail-on-gap)")
 
@@ -213,6 +220,20 @@ func IsA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
+
+// A LoginError is a login that the broker refused, with what was sent.
+type LoginError struct {
+	Err  error
+	Sent string // the credentials, without secrets
+	Hint string // the next thing to try; empty = the hint of the table
+}
+
+func (e *LoginError) Error() string { return Message(e.Err) + "; sent: " + e.Sent }
+
+func (e *LoginError) Unwrap() error { return e.Err }
+
+// Advice returns the hint.
+func (e *LoginError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
 // An OverTLSError marks the error of a connection that uses TLS. The message is the cause's.
 type OverTLSError struct{ Err error }

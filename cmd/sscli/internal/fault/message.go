@@ -96,16 +96,20 @@ func nameWords(c *x509.Certificate) string {
 
 // Describe wraps the error of a request with the verb and the key of the request.
 func Describe(c client.Command, err error) error {
-	return &requestError{verb: c.Verb(), key: c.Key(), err: err}
+	return &requestError{verb: c.Verb(), key: c.Key(), token: c.Fence(), err: err}
 }
 
-// DescribeScan is Describe for the error of a scan. It says so if the broker has no SCAN.
+// DescribeScan is Describe for the error of a scan. It says so if the broker has no SCAN, and what
+// may be wrong with a pattern that the store refuses.
 func DescribeScan(c client.Command, err error) error {
 	if err == nil || IsA[*OutputError](err) {
 		return err
 	}
 	if IsStoreError(wire.ErrorUnknownCommand)(err) {
 		err = &NoScanError{Err: err}
+	}
+	if IsStoreError(wire.ErrorSyntax)(err) {
+		err = &NextError{Err: err, Hint: "in a pattern each [ needs its ], and ** is a whole part between slashes; [[] is a bracket and [*] a star"}
 	}
 	return Describe(c, err)
 }
@@ -126,9 +130,10 @@ func (e *keyError) Unwrap() error { return e.err }
 
 // A requestError is the error of a request to the store.
 type requestError struct {
-	verb string
-	key  string // empty for verbs without a key
-	err  error
+	verb  string
+	key   string // empty for verbs without a key
+	token string // the fencing token; empty without one
+	err   error
 }
 
 func (e *requestError) Error() string {
@@ -143,5 +148,12 @@ func (e *requestError) Unwrap() error { return e.err }
 // Advice returns the hint for a verb in small letters, which the store does not know.
 func (e *requestError) Advice() (string, bool) {
 	upper := strings.ToUpper(e.verb)
-	return "the store knows verbs in upper case: sscli call " + upper, upper != e.verb && IsStoreError(wire.ErrorUnknownCommand)(e.err)
+	again := "sscli call " + upper
+	if e.key != "" {
+		again += " " + format.BriefShWord(e.key)
+	}
+	if e.key != "" && upper != wire.VerbGet && upper != wire.VerbDel {
+		again += " …"
+	}
+	return "the store knows verbs in upper case: " + again, upper != e.verb && IsStoreError(wire.ErrorUnknownCommand)(e.err)
 }

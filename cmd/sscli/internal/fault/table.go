@@ -80,10 +80,11 @@ func Advice(err error) (hint string, ok bool) {
 }
 
 // fillIn replaces the placeholders of a hint by the names that the error knows: NAME by the name of
-// its lock, KEY by its key, ws://HOST:PORT by the address of a WebSocket. A name that not all shells
-// quote alike stays a placeholder.
+// its lock, KEY by its key, TOKEN by the fencing token of its request, ws://HOST:PORT by the address of a
+// WebSocket, http://…@HOST:PORT by the address of the proxy. A name that not all shells quote alike stays
+// a placeholder.
 func fillIn(hint string, err error) string {
-	var name, key string
+	var name, key, token string
 	if e, ok := errors.AsType[*keyError](err); ok {
 		name, key = e.key, e.key
 	}
@@ -96,13 +97,20 @@ func fillIn(hint string, err error) string {
 	if e, ok := errors.AsType[*client.LockBusyError](err); ok {
 		name = e.Status.Name
 	}
-	if e, ok := errors.AsType[*requestError](err); ok {
-		key = e.key
+	if e, ok := errors.AsType[*client.WatchError](err); ok {
+		key = e.Key
 	}
-	for placeholder, value := range map[string]string{"NAME": name, "KEY": key} {
+	if e, ok := errors.AsType[*requestError](err); ok {
+		key, token = e.key, e.token
+	}
+	for placeholder, value := range map[string]string{"NAME": name, "KEY": key, "TOKEN": token} {
 		if typed, ok := suggest.Quoted(value); ok && value != "" {
 			hint = strings.ReplaceAll(hint, placeholder, typed)
 		}
+	}
+	if e, ok := errors.AsType[*mqtt.ProxyError](err); ok {
+		scheme, address, _ := strings.Cut(e.Proxy, "://")
+		hint = strings.ReplaceAll(hint, "http://USER:PASSWORD@HOST:PORT", scheme+"://USER:PASSWORD@"+address)
 	}
 	if e, ok := errors.AsType[*mqtt.DialError](err); ok && e.Stage == mqtt.StageWebSocket {
 		hint = strings.ReplaceAll(hint, "ws://HOST:PORT", "ws://"+e.Address)
@@ -115,7 +123,7 @@ func Table() []Row {
 	const (
 		trace       = "--trace shows what was sent"
 		credentials = "--username with --askpass or --password-file, --sat-file, or --cert-file with --key-file, as the broker's port requires"
-		force       = "--force-fence gets past it, if no holder of the lock is at work"
+		force       = "gets past it, if no holder of the lock is at work"
 	)
 	return []Row{
 		{"interrupted", 128, "a signal ended sscli; its number is added to the code", "", IsA[*signals.Interrupted]},
@@ -156,9 +164,9 @@ func Table() []Row {
 			"sscli serve --data-check FILE", IsA[*DataError]},
 
 		{"fencing_required", CodeFencing, "the key is protected by a fencing token and the request had none",
-			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; --fence TOKEN, with its token; " + force, IsStoreError(wire.ErrorFenceRequired)},
+			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; --fence TOKEN, with its token; --force-fence " + force, IsStoreError(wire.ErrorFenceRequired)},
 		{"fencing_lower", CodeFencing, "the key was written with a newer token, so the lock of this token was lost",
-			"acquire the lock again, read the key again, then write with the new token; " + force, IsStoreError(wire.ErrorFenceLower)},
+			"acquire the lock again, read the key again, then write with the new token; --force-fence in place of --fence " + force, IsStoreError(wire.ErrorFenceLower)},
 		{"fencing_ahead", CodeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
 			"sscli hlc parse TOKEN shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
 		{"timestamp_malformed", CodeFencing, "the store cannot parse the fencing token",
@@ -234,6 +242,8 @@ func Table() []Row {
 			"use --tls or mqtts://, or the port without TLS (1883)", isTLSPort},
 		{"no_store", CodeConnection, "no state store is listening on this broker: for a second, it discarded every copy of the request (PUBACK 0x10)",
 			"check that the broker has a state store; sscli serve is one for development", IsA[*client.NoStoreError]},
+		{"stores", CodeStore, "two state stores answer on one broker: one request got several replies",
+			"end all but one of them: each sscli serve --attach is a store, and the broker may have its own", IsA[*StoresError]},
 		{"timeout", codeTimeout, "no reply came in time", "use a longer --timeout; --trace shows what was waited for", IsTimeout},
 		{"unreachable", CodeConnection, "the broker is unreachable", "check host and port, and the network between", isStage(mqtt.StageTCP)},
 		{"refused_login", CodeConnection, "the broker refused the connection", "--trace shows what was sent; the broker's log may say more", isReason("CONNACK")},

@@ -54,6 +54,7 @@ var explained = []struct {
 	{"gap", 10, ErrGap},
 	{"overflow", 10, client.ErrOverflow},
 	{"no_store", 3, &client.NoStoreError{}},
+	{"stores", 5, &StoresError{Answers: 2}},
 	{"not_applied", 124, &NotAppliedError{Err: lostError(mqtt.ErrBrokerClosed)}},
 	{"child", 125, &process.StartError{Name: "x", Code: 125, Err: syscall.ENOMEM}},
 	{"child", 127, &process.StartError{Name: "x", Code: 127, Err: fs.ErrNotExist}},

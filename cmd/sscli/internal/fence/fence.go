@@ -28,6 +28,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
 )
 
 // A File holds the current token of a lock. Only this user can read it. Its methods may be called
@@ -92,7 +93,7 @@ func currentFence() (wire.Version, error) {
 	if path == "" {
 		return wire.Version{}, &fault.UsageError{
 			Err:  errors.New("--fence lock: this command does not run under lock run: " + EnvFenceFile + " is not set"),
-			Hint: "sscli lock run NAME -- sscli … --fence lock",
+			Hint: "sscli lock run LOCK -- sscli … --fence lock",
 		}
 	}
 	text, err := os.ReadFile(path)
@@ -147,7 +148,7 @@ const fenceOfLock = "lock"
 
 // Bind adds the flags to fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
-	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key, or lock for the token of the surrounding lock run")
+	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key, @FILE that holds it, or lock for the token of the surrounding lock run")
 	fs.BoolVar(&f.Force, "force-fence", false, "get past the fencing token of the key, and fence out the holder of its lock")
 }
 
@@ -165,14 +166,38 @@ func (f *Flags) Options() (client.WriteOptions, error) {
 }
 
 // Token returns the token that the value of --fence stands for. For lock it reads the fence
-// file.
+// file, for @FILE another file.
 func Token(text string) (wire.Version, error) {
 	if text == fenceOfLock {
 		return currentFence()
 	}
+	from := ""
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		if name == os.Getenv(EnvFenceFile) {
+			return currentFence()
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return wire.Version{}, &fault.UsageError{Err: fmt.Errorf("--fence: %w", err)}
+		}
+		text, from = strings.TrimRight(string(content), "\r\n"), name+": "
+	}
 	token, err := wire.ParseToken(text)
 	if err != nil {
-		return wire.Version{}, &fault.UsageError{Err: err, Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
+		return wire.Version{}, &fault.UsageError{Err: fmt.Errorf("%s%w", from, err), Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
 	}
 	return token, nil
+}
+
+// CheckKey returns a usage error if a key is the lock of the surrounding lock run. A token protects
+// other keys: a write of the lock itself with a token would fence the lock, and then nobody could
+// renew, release or acquire it.
+func CheckKey(key string) error {
+	if name := os.Getenv(EnvLockName); name == "" || name != key {
+		return nil
+	}
+	return &fault.UsageError{
+		Err:  fmt.Errorf("%s is the lock of the surrounding lock run: a write of it with a token would end the lock", format.Brief(key)),
+		Hint: "write another key with the token; if it is a key of another store: env -u " + EnvLockName + " sscli …",
+	}
 }

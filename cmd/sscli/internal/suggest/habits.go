@@ -36,7 +36,12 @@ const anyWord = "*"
 
 // meaning looks a word up in the table.
 func meaning(under, word string, operands []string, exists func(path string) bool) Meaning {
-	for _, h := range habits() {
+	return lookUp(habits(), under, word, operands, exists)
+}
+
+// lookUp is meaning with a table.
+func lookUp(table []habit, under, word string, operands []string, exists func(path string) bool) Meaning {
+	for _, h := range table {
 		if h.under != under || !slices.Contains(strings.Fields(h.typed), word) {
 			continue
 		}
@@ -72,7 +77,7 @@ func path(hint string) string {
 }
 
 // fill replaces the placeholders of a hint by operands: KEY, NAME and PATTERN by the first operand,
-// KEY... by all of them. It removes [PATTERN] if there is no operand.
+// PREFIX* by the first operand and *, KEY... by all of them. It removes [PATTERN] if there is no operand.
 func fill(hint string, operands []string) string {
 	var out []string
 	for w := range strings.FieldsSeq(hint) {
@@ -86,6 +91,11 @@ func fill(hint string, operands []string) string {
 			} else if name[0] == '[' && len(out) > 0 {
 				out[len(out)-1] += end
 				continue
+			}
+		case "PREFIX*":
+			text = "'PREFIX*'"
+			if len(operands) > 0 {
+				text = orPlaceholder([]string{strings.TrimSuffix(operands[0], "*") + "*"}, text)
 			}
 		case "KEY...":
 			if len(operands) > 0 {
@@ -298,4 +308,35 @@ func Flag(name string) string {
 		}
 	}
 	return ""
+}
+
+// FlagMeaning returns what a user may have meant by a flag, without dashes, of a command that does not
+// have it, as [Command] does for a word that is no command.
+func FlagMeaning(command, flag string, operands []string, exists func(path string) bool) Meaning {
+	const steal = "lock status NAME shows the holder; sscli del NAME takes the lock from it"
+	return lookUp([]habit{
+		{"get", "prefix recurse from-key", "scan PREFIX* --long", ""},
+		{"get", "match pattern all keys-only A", "scan PATTERN --long", ""},
+		{"get", "watch follow w F", "watch KEY...", ""},
+		{"get", "wait", "watch KEY --until set", ""},
+		{"scan", "prefix", "scan PREFIX*", ""},
+		{"scan", "match pattern all keys-only A", "scan [PATTERN]", ""},
+		{"scan", "watch follow w F", "watch --match PATTERN", ""},
+		{"del", "prefix recurse recursive r R", "del --match PREFIX*", ""},
+		{"del", "pattern all A", "del --match PATTERN", ""},
+		{"watch", "prefix recursive r R", "watch --match PREFIX*", ""},
+		{"watch", "pattern all A", "watch --match PATTERN", ""},
+		{"export", "prefix", "export PREFIX*", ""},
+		{"export", "match pattern", "export PATTERN", ""},
+		{"top", "prefix", "top PREFIX*", ""},
+		{"top", "match pattern", "top PATTERN", ""},
+		{"lock list", "prefix", "lock list PREFIX*", ""},
+		{"lock list", "match pattern all A", "lock list [PATTERN]", ""},
+		{"lock list", "watch follow w f", "lock trace NAME", ""},
+		{"lock status", "watch follow w f", "lock trace NAME", ""},
+		{"lock acquire", "force f", steal, ""},
+		{"lock release", "force f", steal, ""},
+		{"lock run", "force f", steal, ""},
+		{"set", "if-not-exists if-absent create", "set KEY VALUE --nx", ""},
+	}, command, flag, operands, exists)
 }

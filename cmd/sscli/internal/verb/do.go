@@ -8,6 +8,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
@@ -82,7 +83,7 @@ func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 	case len(req.Commands) == 1:
 		return way.doOne(ctx, limited, a, req)
 	}
-	return way.doMany(ctx, limited, a, s.Pipeline(manyInFlight), req)
+	return way.doMany(ctx, limited, a, s, req)
 }
 
 // A transport carries the requests of a command, over one session or over a connection for each
@@ -98,41 +99,77 @@ type sender func(context.Context, client.Command) (client.Result, error)
 
 // doOne carries out a request of one command.
 func (t transport) doOne(ctx, limited context.Context, a *app.App, req Request) error {
-	reply, err := send(limited, a, t.send, req)
-	return t.finish(ctx, a, req, 0, reply, err)
+	var answer Answer
+	answer.Reply, answer.Err = send(limited, a, t.send, req)
+	t.recoverLost(ctx, a, &answer)
+	return t.finish(a, req, 0, &answer)
+}
+
+// recoverLost recovers those writes whose replies were lost.
+func (t transport) recoverLost(ctx context.Context, a *app.App, answers ...*Answer) {
+	for _, answer := range answers {
+		if lost := answer.Lost(); lost != nil && ctx.Err() == nil {
+			a.Note(lost.Error() + "; reading back")
+		}
+	}
+	Recover(ctx, answers, t.timeout, t.readBack)
 }
 
 // manyInFlight is the number of requests of one command that may be in flight.
 const manyInFlight = 64
 
 // doMany sends the commands of a request and prints the results in the order of the commands.
-// Errors are printed in that order too, and the first gives the exit code.
-func (t transport) doMany(ctx, limited context.Context, a *app.App, p *client.Pipeline, req Request) error {
+// Errors are printed in that order too, and the first gives the exit code. After a lost reply, it
+// waits for all others, and then recovers all writes whose replies were lost, in one timeout. It asks
+// again for reads.
+func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
 	type sent struct {
-		f   *client.InFlight
-		err error
+		command client.Command
+		f       *client.InFlight
+		err     error
+		at      time.Time
 	}
+	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s, t.timeout)
 	a.Out.Measure(req.Rows...)
 	// The sender stays at most the queue's length ahead of the printer.
 	queue := make(chan sent, manyInFlight)
 	go func() {
 		defer close(queue)
 		for _, c := range req.Commands {
+			at := time.Now()
 			f, err := p.Queue(limited, c)
-			queue <- sent{f, err}
+			queue <- sent{c, f, err, at}
 		}
 		p.Flush()
 	}()
+	next := func() *Answer {
+		item := <-queue
+		answer := &Answer{Err: item.err}
+		if item.err == nil {
+			answer.Reply, answer.Err = item.f.Wait()
+		}
+		if item.command.Verb() == wire.VerbGet {
+			answer.Reply, answer.Err = reads.Again(ctx, item.command, item.at, answer.Reply, answer.Err)
+		}
+		return answer
+	}
+	var answers []*Answer // from the first lost reply on
 	var first *fault.ExitError
 	var no error
 	for i := range req.Commands {
-		item := <-queue
-		var reply client.Result
-		err := item.err
-		if err == nil {
-			reply, err = item.f.Wait()
+		var answer *Answer
+		if len(answers) == 0 {
+			if answer = next(); answer.Lost() != nil {
+				for answers = append(answers, answer); i+len(answers) < len(req.Commands); {
+					answers = append(answers, next())
+				}
+				t.recoverLost(ctx, a, answers...)
+			}
 		}
-		err = t.finish(ctx, a, req, i, reply, err)
+		if len(answers) > 0 {
+			answer, answers = answers[0], answers[1:]
+		}
+		err := t.finish(a, req, i, answer)
 		switch {
 		case err == nil:
 		case errors.Is(err, fault.ErrNo):
@@ -154,19 +191,12 @@ func (t transport) doMany(ctx, limited context.Context, a *app.App, p *client.Pi
 	return no
 }
 
-// finish prints the result of the i-th command of a request, or returns its error. If the reply
-// to a write was lost, it recovers first.
-func (t transport) finish(ctx context.Context, a *app.App, req Request, i int, reply client.Result, err error) error {
-	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
-		if ctx.Err() == nil {
-			a.Note(lost.Error() + "; reading back")
-		}
-		var warning string
-		if reply, warning, err = Recover(ctx, lost, t.timeout, t.readBack); err == nil {
-			a.Warn(warning, "")
-		}
+// finish prints the result of the i-th command of a request, or returns its error.
+func (t transport) finish(a *app.App, req Request, i int, answer *Answer) error {
+	if answer.Warning != "" {
+		a.Warn(answer.Warning, "")
 	}
-	result, err := Present(a, &req, i, reply, err)
+	result, err := Present(a, &req, i, answer.Reply, answer.Err)
 	if err != nil && !errors.Is(err, fault.ErrNo) {
 		return err
 	}

@@ -25,6 +25,9 @@ func send(ctx context.Context, a *app.App, do sender, req Request) (client.Resul
 	if err != nil && (isLower(err) || fault.IsStoreError(wire.ErrorFenceRequired)(err)) {
 		err = aboutFence(ctx, a, do, c, err)
 	}
+	if r, ok := reply.(client.VDelResult); ok && r.Found && !r.Deleted {
+		noteNewline(ctx, a, do, c)
+	}
 	return reply, err
 }
 
@@ -127,7 +130,7 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 		token, err := wire.ParseToken(c.Fence())
 		if isLower(refused) && err == nil && fence.IsFromFuture(version, token) {
 			about.known = append(about.known, fence.AboutFuture(version, time.Now()))
-			about.hint = fence.FutureHint(version, lock != "", "--force-fence", time.Now())
+			about.hint = fence.FutureHint(version, lock != "", "--force-fence in place of --fence", time.Now())
 		}
 	}
 	if lock != "" {
@@ -160,4 +163,27 @@ func aboutLock(a *app.App, name string, held client.GetResult, token string) str
 		text += ", which is newer than yours by " + strings.TrimSuffix(format.Age(held.Version.Time().Sub(v.Time())), " ago")
 	}
 	return text
+}
+
+// noteNewline says of a VDEL whose value differs if only a final newline is different. As
+// aboutFence, it sends nothing with a trace, nor if nobody would read what it says.
+func noteNewline(ctx context.Context, a *app.App, do sender, c client.Command) {
+	if a.Settings.Trace || a.Settings.TraceFile != "" || a.Settings.Quiet {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	reply, err := do(ctx, client.Get(c.Key()))
+	if err != nil {
+		return // the result of VDEL stands
+	}
+	stored, given := string(reply.(client.GetResult).Value), c.Value()
+	switch {
+	case stored == given:
+	case strings.TrimRight(stored, "\r\n") != strings.TrimRight(given, "\r\n"):
+	case len(stored) > len(given):
+		a.Inform(fmt.Sprintf("the value of %s differs only by a newline at its end, which VALUE does not have", format.Brief(c.Key())))
+	default:
+		a.Inform(fmt.Sprintf("the value of %s differs only by a newline at the end of VALUE", format.Brief(c.Key())))
+	}
 }

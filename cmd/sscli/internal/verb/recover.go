@@ -2,7 +2,9 @@ package verb
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -13,18 +15,49 @@ import (
 // A ReadBack finds out whether a write was applied.
 type ReadBack func(context.Context, *client.LostAnswerError) (client.ReadBackResult, error)
 
-// Recover finds out what became of a write that got no usable reply. It waits until the request
-// has expired, and then reads the key within timeout.
+// An Answer is the reply to a request, or why there is none. If the reply was lost, Recover replaces
+// both.
+type Answer struct {
+	Reply   client.Result
+	Warning string // of a write that was recovered
+	Err     error
+}
+
+// Lost returns the error of a write that got no usable reply, or nil.
+func (a *Answer) Lost() *client.LostAnswerError {
+	lost, _ := errors.AsType[*client.LostAnswerError](a.Err)
+	return lost
+}
+
+// Recover finds out what became of those writes that got no usable reply. It waits until their
+// requests have expired, and then reads all of their keys within timeout.
 //
-// If the key holds what the write would have stored, Recover returns the reply that the store would have
-// given, as far as that can be known, and a warning that says so. The reply is nil if the key
+// If the key holds what the write would have stored, the reply is that which the store would have
+// given, as far as that can be known, with a warning that says so. The reply is nil if the key
 // is gone. Every other outcome is an error.
-func Recover(ctx context.Context, lost *client.LostAnswerError, timeout time.Duration, back ReadBack) (reply client.Result, warning string, err error) {
+func Recover(ctx context.Context, answers []*Answer, timeout time.Duration, back ReadBack) {
+	var expired time.Time
+	for _, a := range answers {
+		if lost := a.Lost(); lost != nil && lost.Expires.After(expired) {
+			expired = lost.Expires
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, max(time.Until(expired), 0)+timeout)
+	defer cancel()
+	var reading sync.WaitGroup
+	for _, a := range answers {
+		if lost := a.Lost(); lost != nil {
+			reading.Go(func() { a.Reply, a.Warning, a.Err = recoverOne(ctx, limited, lost, timeout, back) })
+		}
+	}
+	reading.Wait()
+}
+
+// recoverOne is Recover for one write. limited is ctx with the time of all.
+func recoverOne(ctx, limited context.Context, lost *client.LostAnswerError, timeout time.Duration, back ReadBack) (reply client.Result, warning string, err error) {
 	if ctx.Err() != nil {
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
 	}
-	limited, cancel := context.WithTimeout(ctx, max(time.Until(lost.Expires), 0)+timeout)
-	defer cancel()
 	found, err := back(limited, lost)
 	switch {
 	case err != nil && ctx.Err() != nil:

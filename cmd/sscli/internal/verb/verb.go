@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -161,6 +162,11 @@ func (r Request) Check(output string) error {
 	for i := range r.Commands {
 		if err := r.Commands[i].Check(); err != nil {
 			return &fault.UsageError{Err: err}
+		}
+		if r.Commands[i].Fence() != "" {
+			if err := fence.CheckKey(r.Commands[i].Key()); err != nil {
+				return err
+			}
 		}
 	}
 	return app.CheckShow(r.Show, output)

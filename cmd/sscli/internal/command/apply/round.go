@@ -3,10 +3,8 @@ package apply
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -59,10 +56,8 @@ type item struct {
 	action  string           // what is to be done
 	command client.Command   // unless unchanged, and without --dry-run
 
-	f       *client.InFlight // nil if nothing was sent
-	reply   client.Result
-	warning string // of a write that was recovered
-	err     error
+	f *client.InFlight // nil if nothing was sent
+	verb.Answer
 }
 
 // run carries out the round and prints a summary.
@@ -73,7 +68,7 @@ func (r *round) run(ctx context.Context) (err error) {
 	}
 	r.write = options.WriteOptions
 	r.pipe = r.session.Pipeline(bulkread.Window)
-	store := &bulkread.Store{App: r.app, Session: r.session, Timeout: r.timeout}
+	store := bulkread.NewStore(r.app, r.session, r.timeout)
 	if r.flags.prune != "" {
 		if err := r.findStale(ctx, store); err != nil {
 			return err
@@ -153,7 +148,7 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 	err := store.Each(ctx, keys, flush, func(now bulkread.Entry) error {
 		r.read.Add(1)
 		if now.Err != nil {
-			return r.add(ctx, &item{key: now.Key, err: now.Err})
+			return r.add(ctx, &item{key: now.Key, Answer: verb.Answer{Err: now.Err}})
 		}
 		if it := do(now); it != nil {
 			return r.add(ctx, it)
@@ -201,15 +196,15 @@ func (r *round) remove(now bulkread.Entry) *item {
 
 // add sends the write of a key, and finishes keys before it if there are too many.
 func (r *round) add(ctx context.Context, it *item) error {
-	if it.err == nil && it.action != unchanged && !r.flags.dryRun {
-		it.f, it.err = r.pipe.Queue(ctx, it.command)
+	if it.Err == nil && it.action != unchanged && !r.flags.dryRun {
+		it.f, it.Err = r.pipe.Queue(ctx, it.command)
 		switch {
 		case ctx.Err() != nil && it.f == nil:
 			return context.Cause(ctx)
-		case it.err != nil && !bulkread.IsAboutKey(it.err):
-			return fault.Describe(it.command, it.err)
-		case it.err != nil:
-			it.err = fault.Describe(it.command, it.err)
+		case it.Err != nil && !bulkread.IsAboutKey(it.Err):
+			return fault.Describe(it.command, it.Err)
+		case it.Err != nil:
+			it.Err = fault.Describe(it.command, it.Err)
 		}
 	}
 	r.pending = append(r.pending, it)
@@ -224,49 +219,42 @@ func (r *round) add(ctx context.Context, it *item) error {
 // finishFirst prints the result of the first pending key. An error ends the round.
 func (r *round) finishFirst(ctx context.Context) error {
 	it := r.pending[0]
-	if it.f != nil && it.reply == nil && it.err == nil {
-		if it.reply, it.err = it.f.Wait(); fault.IsA[*client.LostAnswerError](it.err) {
+	if it.f != nil && it.Reply == nil && it.Err == nil {
+		if it.Reply, it.Err = it.f.Wait(); it.Lost() != nil {
 			r.recoverLost(ctx)
 		}
 	}
 	r.pending[0] = nil
 	r.pending = r.pending[1:]
-	if it.f != nil && it.err != nil {
-		it.err = fault.Describe(it.command, it.err)
+	if it.f != nil && it.Err != nil {
+		it.Err = fault.Describe(it.command, it.Err)
 	}
 	return r.finish(ctx, it)
 }
 
 // recoverLost finds out what became of pending writes. The reply to the first one was lost, so others
-// probably were too, and their keys are read back concurrently.
+// probably were too, and all lost writes are recovered together.
 func (r *round) recoverLost(ctx context.Context) {
-	var reading sync.WaitGroup
+	var answers []*verb.Answer
 	for _, it := range r.pending {
-		if it.f == nil || it.reply != nil {
-			continue
+		if it.f != nil && it.Reply == nil {
+			it.Reply, it.Err = it.f.Wait()
+			answers = append(answers, &it.Answer)
 		}
-		it.reply, it.err = it.f.Wait()
-		lost, ok := errors.AsType[*client.LostAnswerError](it.err)
-		if !ok {
-			continue
-		}
-		reading.Go(func() {
-			it.reply, it.warning, it.err = verb.Recover(ctx, lost, r.timeout, r.session.ReadBack)
-		})
 	}
-	reading.Wait()
+	verb.Recover(ctx, answers, r.timeout, r.session.ReadBack)
 }
 
 // finish prints and counts what became of a key.
 func (r *round) finish(ctx context.Context, it *item) error {
-	if it.warning != "" {
+	if it.Warning != "" {
 		if err := r.app.Flush(); err != nil { // the results before it come first
 			return err
 		}
-		r.app.Warn(it.warning, "")
+		r.app.Warn(it.Warning, "")
 	}
 	version, done := it.was.Version, true
-	switch reply := it.reply.(type) {
+	switch reply := it.Reply.(type) {
 	case client.SetResult:
 		r.app.WarnOf(reply.Info())
 		version, done = reply.Version, reply.Applied
@@ -275,13 +263,13 @@ func (r *round) finish(ctx context.Context, it *item) error {
 		version, done = client.Version{}, reply.Deleted
 	}
 	now := it.want
-	if it.err == nil && !done {
-		if now, it.err = r.lookAgain(ctx, it); it.action == "" {
+	if it.Err == nil && !done {
+		if now, it.Err = r.lookAgain(ctx, it); it.action == "" {
 			return nil
 		}
 		version = now.Version
 	}
-	if it.err != nil {
+	if it.Err != nil {
 		return r.refuse(it)
 	}
 	if r.known != nil {
@@ -323,10 +311,12 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 	if err := r.app.Flush(); err != nil {
 		return now, err
 	}
-	now, err = guard.Read(ctx, r.session, it.key, r.timeout)
+	limited, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	now, err = r.session.Get(limited, it.key)
 	switch {
 	case err != nil:
-		return now, err
+		return now, fault.Describe(client.Get(it.key), err)
 	case now.Found == it.want.Found && bytes.Equal(now.Value, it.want.Value):
 		if it.action = unchanged; !now.Found {
 			it.action = ""
@@ -350,16 +340,16 @@ func (r *round) refuse(it *item) error {
 	if r.known != nil {
 		r.known(it.key, it.was)
 	}
-	if fault.IsA[*fault.UnknownError](it.err) {
+	if fault.IsA[*fault.UnknownError](it.Err) {
 		r.sum.Unknown++
 		hint := "the same sscli apply once more, which writes only what differs"
 		if r.timed {
 			hint = "" // the next round does that
 		}
-		it.err = &fault.NextError{Err: it.err, Hint: hint}
+		it.Err = &fault.NextError{Err: it.Err, Hint: hint}
 	} else {
 		r.sum.Refused++
 	}
-	bulkread.Refuse(r.app, &r.refused, it.err)
+	bulkread.Refuse(r.app, &r.refused, it.Err)
 	return nil
 }

@@ -54,7 +54,7 @@ const maxInflight = 1 << 16
 func New(a *app.App) *cobra.Command {
 	f := batchFlags{inflight: 1, from: 1}
 	cmd := &cobra.Command{
-		Use:     "batch [FILE|-]",
+		Use:     "batch FILE|-",
 		Short:   "Run commands from a file or standard input",
 		GroupID: app.GroupMore,
 		Long: `Run commands, one a line, over one connection. sscli - is the same as sscli batch -.

@@ -2,8 +2,6 @@ package batch
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -21,11 +19,8 @@ const lastReplies = time.Second
 type pendingLine struct {
 	line lineinput.Line
 	task
-	f   *client.InFlight // nil if nothing was sent
-	err error            // then why
-
-	reply   client.Result
-	warning string // of a write that was recovered
+	f *client.InFlight // nil if nothing was sent
+	verb.Answer
 }
 
 // A pipeline runs several lines at a time. It prints results in the order of the lines, sends
@@ -98,12 +93,12 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 		return false
 	}
 	l := p.next
-	if l.err == nil {
-		l.err = context.Cause(ctx)
-		l.line.End = l.err != nil
+	if l.Err == nil {
+		l.Err = context.Cause(ctx)
+		l.line.End = l.Err != nil
 	}
 	switch {
-	case l.err != nil:
+	case l.Err != nil:
 		l.req = verb.Request{} // so that finish does not describe it as sent
 	case !l.sends():
 		if len(p.underWay) > 0 {
@@ -120,15 +115,15 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 	case p.pipe.Busy(l.req.Commands[0].Key()) != nil:
 		return false
 	default:
-		if l.err = p.confirm(ctx, &l.req); l.err != nil {
+		if l.Err = p.confirm(ctx, &l.req); l.Err != nil {
 			l.req = verb.Request{}
 			break
 		}
-		l.f, l.err = p.pipe.Queue(requests, l.req.Commands[0])
+		l.f, l.Err = p.pipe.Queue(requests, l.req.Commands[0])
 	}
 	p.next = nil
 	p.underWay = append(p.underWay, l)
-	p.end(l.err != nil && l.err != errNothing && !p.flags.keepGoing || l.line.End)
+	p.end(l.Err != nil && l.Err != errNothing && !p.flags.keepGoing || l.line.End)
 	return true
 }
 
@@ -161,7 +156,7 @@ func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) 
 	last := len(p.spare) - 1
 	p.next, p.spare = p.spare[last], p.spare[:last]
 	*p.next = pendingLine{line: line}
-	p.next.task, p.next.err = p.parse(line)
+	p.next.task, p.next.Err = p.parse(line)
 }
 
 // end ends the sending if ended is true.
@@ -200,29 +195,25 @@ func (p *pipeline) flushOrEnd() {
 }
 
 // recoverLost waits for the replies to lines. The reply to the first line was lost, so others
-// probably were too, and the keys of all lost writes are read back concurrently.
+// probably were too, and all lost writes are recovered together.
 func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 	p.flushOrEnd()
-	var reading sync.WaitGroup
+	answers := make([]*verb.Answer, 0, len(lines))
 	for _, l := range lines {
-		if !l.await() {
-			continue
+		if l.await() {
+			p.losses++
 		}
-		p.losses++
-		reading.Go(func() {
-			lost, _ := errors.AsType[*client.LostAnswerError](l.err)
-			l.reply, l.warning, l.err = verb.Recover(ctx, lost, p.timeout, p.session.ReadBack)
-		})
+		answers = append(answers, &l.Answer)
 	}
-	reading.Wait()
+	verb.Recover(ctx, answers, p.timeout, p.session.ReadBack)
 }
 
 // await waits for the reply and reports whether it was lost.
 func (l *pendingLine) await() (lost bool) {
 	if l.f != nil {
-		l.reply, l.err = l.f.Wait()
+		l.Reply, l.Err = l.f.Wait()
 	}
-	return fault.IsA[*client.LostAnswerError](l.err)
+	return l.Lost() != nil
 }
 
 // finish prints the result of a line.
@@ -230,19 +221,19 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 	p.echo(l.line)
 	p.app.Line = l.line.Number
 	var result format.Result
-	err := l.err
+	err := l.Err
 	if l.f != nil {
 		var info client.ReplyInfo
-		if l.reply != nil {
-			info = l.reply.Info()
+		if l.Reply != nil {
+			info = l.Reply.Info()
 		}
-		if l.warning != "" || len(info.Warnings)+len(info.Notes) > 0 {
+		if l.Warning != "" || len(info.Warnings)+len(info.Notes) > 0 {
 			p.flushOrEnd() // the results before it come first
 		}
-		if l.warning != "" {
-			p.app.Warn(l.warning, "")
+		if l.Warning != "" {
+			p.app.Warn(l.Warning, "")
 		}
-		result, err = verb.Present(p.app, &l.req, 0, l.reply, l.err)
+		result, err = verb.Present(p.app, &l.req, 0, l.Reply, l.Err)
 	} else if len(l.req.Commands) > 0 {
 		err = fault.Describe(l.req.Commands[0], err)
 	}

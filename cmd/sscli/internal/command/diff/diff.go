@@ -46,7 +46,8 @@ and the new version, and the old and the new value, separated by tabs.
 
 PATTERN is that of sscli scan; the default is *. With --to, only keys that match it are
 compared. With a source, each of its keys is compared, and PATTERN says which other keys
-of the store count as added.
+of the store count as added. The store may not list keys that are not UTF-8 text: of
+those, only the keys of a source are compared.
 
 The stores have no snapshots: at the end stderr says which keys were written (by the
 store's clock, compared with this one's) or deleted while they were read. Memory holds
@@ -120,7 +121,7 @@ func (d *differ) withSource(ctx context.Context, name, prefix string) (err error
 		return err
 	}
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		return d.run(ctx, &bulkread.Store{App: d.app, Session: s, Timeout: o.Timeout}, Keys(d.set))
+		return d.run(ctx, bulkread.NewStore(d.app, s, o.Timeout), Keys(d.set))
 	})
 }
 
@@ -144,9 +145,10 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		var inner error
 		err := other.WithSession(ctx, func(otherSession *client.Session, otherOptions client.Options) error {
-			old := bulkread.Store{App: d.app, Session: s, Timeout: o.Timeout}
-			now := bulkread.Store{App: d.app, Session: otherSession, Timeout: otherOptions.Timeout, Context: name}
-			inner = d.run(ctx, &now, d.storeEntries(&old))
+			old := bulkread.NewStore(d.app, s, o.Timeout)
+			now := bulkread.NewStore(d.app, otherSession, otherOptions.Timeout)
+			now.Context = name
+			inner = d.run(ctx, now, d.storeEntries(old))
 			return nil
 		})
 		if err != nil && !fault.IsA[*config.Error](err) { // which names the context itself

@@ -25,6 +25,7 @@ type recorder struct {
 	first     map[string]string // by type of packet, the details of the first one
 	reply     mqtt.Message      // the last reply
 	notice    mqtt.Message      // the last notification
+	answers   trace.Answers
 }
 
 // record returns a context and changes o, so that the recorder sees the connection that is made with
@@ -88,6 +89,7 @@ func (r *recorder) end(stage mqtt.Stage) {
 }
 
 func (r *recorder) packet(e mqtt.Event) {
+	r.answers.Add(e)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch e.Type {

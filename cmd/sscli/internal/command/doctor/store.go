@@ -45,6 +45,9 @@ func (c *checkup) roundTrip(ctx context.Context) error {
 		}
 		took = append(took, reply.RTT)
 	}
+	if n := c.recorder.answers.Most(); n > 1 {
+		return c.fail(ctx, "stores", &fault.StoresError{Answers: n})
+	}
 	s := ping.Summary(roundTrips, took)
 	return c.pass("round trip", s.Avg, fmt.Sprintf("%d times, %v to %v", roundTrips, s.Min.Round(time.Microsecond), s.Max.Round(time.Microsecond)))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,13 +17,14 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -83,6 +85,17 @@ func editorWords(a *app.App) (command []string, source string, err error) {
 	return []string{"vi"}, "", nil
 }
 
+// isFullScreen reports whether an editor draws on the terminal. Others may be a script, or have a
+// window.
+func isFullScreen(editor string) bool {
+	return slices.Contains(strings.Fields("vi vim nvim view elvis nano pico micro joe jed ne mcedit hx helix kak"), editor)
+}
+
+// getAndSet says how to change a value without edit.
+func getAndSet(key string) string {
+	return "sscli get " + format.ShWord(key) + " -f FILE; then sscli set " + format.ShWord(key) + " -f FILE"
+}
+
 func run(ctx context.Context, a *app.App, key, lockName string) error {
 	command, source, err := editorWords(a)
 	if err != nil {
@@ -95,6 +108,12 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 	}
 	if key == lockName {
 		return fault.Usagef("--lock %s: the lock is the key itself", format.BriefWord(lockName))
+	}
+	if editor := filepath.Base(command[0]); isFullScreen(editor) && a.Shell == nil && !a.OnTerminal() {
+		return &fault.UsageError{
+			Err:  fmt.Errorf("the editor %s needs a terminal, and standard input or output is none", format.BriefWord(editor)),
+			Hint: getAndSet(key),
+		}
 	}
 	what := "edit " + format.Brief(key)
 	if lockName != "" {
@@ -138,14 +157,14 @@ type editing struct {
 
 // run edits the value and stores it.
 func (e *editing) run(ctx context.Context) (err error) {
-	if e.before, err = guard.Read(ctx, e.session, e.key, e.options.Timeout); err != nil {
+	if e.before, err = e.read(ctx); err != nil {
 		return err
 	}
 	var ok bool
 	if e.doc, ok = newDocument(e.before.Value); !ok {
 		return &fault.UsageError{
 			Err:  fmt.Errorf("the value of %s is not text, an editor may damage it", format.BriefWord(e.key)),
-			Hint: "sscli get " + format.ShWord(e.key) + " -f FILE; then sscli set " + format.ShWord(e.key) + " -f FILE",
+			Hint: getAndSet(e.key),
 		}
 	}
 	if err := e.writeFile(); err != nil {
@@ -159,6 +178,16 @@ func (e *editing) run(ctx context.Context) (err error) {
 		return errors.Join(err, e.removeFile())
 	}
 	return e.keepFile(err)
+}
+
+func (e *editing) read(ctx context.Context) (client.GetResult, error) {
+	limited, cancel := context.WithTimeout(ctx, e.options.Timeout)
+	defer cancel()
+	r, err := e.session.Get(limited, e.key)
+	if err != nil {
+		return r, fault.Describe(client.Get(e.key), err)
+	}
+	return r, nil
 }
 
 // writeFile writes the text for the editor to a new file that only this user can read. The name
@@ -279,25 +308,36 @@ func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err erro
 
 // store writes the value, unless the key changed since it was read.
 func (e *editing) store(ctx context.Context, value []byte) error {
-	w := guard.Write{
-		App: e.app, Session: e.session, Timeout: e.options.Timeout, Key: e.key, Before: guard.StateOf(e.before),
-		Changed: func(now client.GetResult) error { return e.conflict(now, value) },
-	}
-	if e.lock != nil {
-		w.Fence = func() (client.WriteOptions, error) {
-			if e.lock.Context().Err() != nil {
-				return client.WriteOptions{}, context.Cause(e.lock.Context())
-			}
-			return client.WriteOptions{Fence: e.lock.Token()}, nil
-		}
-	}
-	if err := w.Set(ctx, string(value), client.SetOptions{}); err != nil {
+	now, err := e.read(ctx)
+	if err != nil {
 		return err
 	}
-	if e.lock == nil && e.before.Found {
-		e.app.Inform("another client's write a moment ago could be lost; --lock NAME prevents it")
+	if now.Found != e.before.Found || !now.Version.Equal(e.before.Version) || !bytes.Equal(now.Value, e.before.Value) {
+		return e.conflict(now, value)
 	}
-	return nil
+	var o client.SetOptions
+	if !now.Found {
+		o.Condition = client.NX // another client may create the key now
+	}
+	if e.lock != nil {
+		if e.lock.Context().Err() != nil {
+			return context.Cause(e.lock.Context())
+		}
+		o.Fence = e.lock.Token()
+	}
+	req := set.Request(e.key, string(value), o)
+	result := req.Result
+	req.Result = func(c *client.Command, reply client.Result) (format.Result, bool, error) {
+		if reply.(client.SetResult).Applied {
+			return result(c, reply)
+		}
+		now, err := e.read(ctx)
+		if err == nil {
+			err = e.conflict(now, value)
+		}
+		return nil, false, err
+	}
+	return verb.DoOver(ctx, e.app, e.session, req, e.options.Timeout)
 }
 
 // conflict shows how the edited value differs from now, the key's current state, and returns a

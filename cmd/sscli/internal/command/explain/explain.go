@@ -77,7 +77,10 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
 			}
 			if token != "" {
 				var err error
-				if f.token, err = fence.Token(string(token)); err != nil {
+				if f.token, err = fence.Token(string(token)); err == nil {
+					err = fence.CheckKey(f.key)
+				}
+				if err != nil {
 					return err
 				}
 			}

@@ -32,7 +32,8 @@ func New(a *app.App) *cobra.Command {
 		Short:   "Write keys and values as JSON Lines",
 		GroupID: app.GroupStore,
 		Long: `Write keys with their values and versions, one JSON object a line, as sscli import and
-sscli batch --load take them. Without an operand these are all keys.
+sscli batch --load take them. Without an operand these are the keys that sscli scan
+lists, which may lack keys that are not UTF-8 text: name those as operands.
 
 An operand with *, ? or [ is a pattern, as in sscli scan; any other operand is a key.
 With --exact all operands are keys. The exit code is 1 if such a key is missing.
@@ -40,6 +41,8 @@ With --exact all operands are keys. The exit code is 1 if such a key is missing.
 The form is json unless -o names another one; raw and template are those of get for
 several keys. A pipe does not show that its writer ended early: use -f FILE, which is
 all or nothing, or set -o pipefail.
+
+If a reply is lost, export asks again, for up to --retry-for or, without it, --timeout.
 
 The store has no snapshot: each value is as it was when it was read. At the end stderr
 says which keys were written (by the store's clock, compared with this one's) or deleted
@@ -126,7 +129,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		defer bulkread.Progress(a, e.toFile, e.progress)()
-		return e.run(ctx, &bulkread.Store{App: a, Session: s, Timeout: o.Timeout}, keys)
+		return e.run(ctx, bulkread.NewStore(a, s, o.Timeout), keys)
 	})
 }
 

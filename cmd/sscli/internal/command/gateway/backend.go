@@ -9,6 +9,7 @@ import (
 	"math"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
@@ -208,6 +209,9 @@ func (b *backend) Scan(ctx context.Context, _ *redis.Caller, prefix, token []byt
 	plain := prefix
 	if i := bytes.IndexAny(prefix, `*?[]\{}`); i >= 0 {
 		plain = prefix[:i]
+	}
+	for !utf8.Valid(plain) { // the store may match UTF-8 text only
+		plain = plain[:len(plain)-1]
 	}
 	f, err := b.session.Pipeline(1).Send(ctx, client.Scan(string(plain)+"*", token))
 	if err != nil {

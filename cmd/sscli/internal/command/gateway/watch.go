@@ -161,7 +161,7 @@ func (b *backend) report(ctx context.Context, w *client.Watch) error {
 
 // gap describes when changes were missed or may have been missed.
 func gap(e client.Event) string {
-	const clock = "15:04:05.000"
+	const clock = "15:04:05.000Z"
 	may := "changes may have been missed"
 	if e.Continuity == client.ContinuityLost {
 		may = "changes were missed"

@@ -136,7 +136,7 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 			}
 			return nil
 		}
-		store := bulkread.Store{App: a, Session: s, Timeout: options.Timeout}
+		store := bulkread.NewStore(a, s, options.Timeout)
 		if err := store.Each(ctx, lines, a.Flush, p.add); err != nil {
 			return err
 		}

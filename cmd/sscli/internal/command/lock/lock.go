@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/trace"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -151,7 +152,7 @@ func waitingFor(s client.LockStatus, waited time.Duration) string {
 	if at := s.Token.Time(); s.Holder != nil && !s.Token.IsZero() {
 		text += fmt.Sprintf(", acquired or renewed %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
 	}
-	return text
+	return text + maybeNoLock(s, true)
 }
 
 // lockError adds the lock's name and a hint to an error. A busy lock has the exit code of
@@ -170,6 +171,8 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 		return &fault.ExitError{Code: explained.Code, Err: err}
 	case errors.Is(err, client.ErrLockBusy):
 		return busyError(err)
+	case fault.IsStoreError(wire.ErrorFenceRequired)(err), fault.IsStoreError(wire.ErrorFenceLower)(err):
+		return f.notLock(err)
 	case ok:
 		return &fault.UnknownError{Err: unknown, Hint: "sscli lock status " + format.ShWord(f.name)}
 	case unanswered:
@@ -182,6 +185,17 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 	return fault.About(f.name, fmt.Errorf("lock %s: %w", format.Brief(f.name), err))
 }
 
+// notLock adds to the refusal of a request without a token that its key cannot be a lock: a lock is
+// never written with a token.
+func (f *lockFlags) notLock(err error) error {
+	name := format.BriefShWord(f.name)
+	return &fault.NextError{
+		Err: fmt.Errorf("lock %s: %w; %s is an ordinary key that was written with a fencing token, so it cannot be a lock", format.Brief(f.name), err, format.Brief(f.name)),
+		Hint: "use another name for the lock; sscli get " + name + " shows what the key holds; " +
+			"if it was a lock: sscli del " + name + " --force-fence",
+	}
+}
+
 // busyError adds to the error of a busy lock when the holder acquired or last renewed it, if its
 // token is known.
 func busyError(err error) error {
@@ -192,8 +206,8 @@ func busyError(err error) error {
 	if !ok || e.Status.Token.IsZero() {
 		return err
 	}
-	return fmt.Errorf("%w; acquired or renewed at %s (%s)", err, e.Status.Token,
-		format.Age(time.Since(e.Status.Token.Time())))
+	return fmt.Errorf("%w; acquired or renewed at %s (%s)%s", err, e.Status.Token,
+		format.Age(time.Since(e.Status.Token.Time())), maybeNoLock(e.Status, e.Waited > 0))
 }
 
 // result returns the output for a lease. o comes from options.

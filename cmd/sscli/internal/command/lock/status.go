@@ -12,6 +12,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
@@ -76,8 +77,8 @@ func newList(a *app.App) *cobra.Command {
 acquisition or the last renewal, and the token. With --observe it also says how often the
 holder renews the lock, or that no renewal was seen.
 
-A PATTERN has one of the characters * ? [ and stands for all keys that it matches; the
-default is all keys. The store does not say which keys are locks, so use a PATTERN that
+A PATTERN has one of the characters * ? [ and stands for the keys that sscli scan lists
+for it; the default is *. The store does not say which keys are locks, so use a PATTERN that
 matches no others. It needs a broker that has SCAN; a NAME does not.
 
 Exit code 1 if a lock that was named is free. The store does not say when a lock expires,
@@ -102,7 +103,7 @@ and the age is wrong by the difference between the local clock and the store's.`
 }
 
 // list prints the locks that the operands name, and the keys that match the patterns among the
-// operands. Without operands it prints all keys.
+// operands. Without operands it prints the keys that the store lists.
 func list(ctx context.Context, a *app.App, s *client.Session, operands []string, observe time.Duration) error {
 	all := len(operands) == 0
 	if all {
@@ -121,7 +122,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 			add(operand, true)
 			continue
 		}
-		for page, err := range s.Scan(ctx, operand) {
+		for page, err := range bulkread.NewStore(a, s, a.Settings.Timeout).Pages(ctx, operand) {
 			if err != nil {
 				return fault.DescribeScan(client.Scan(operand, nil), err)
 			}
@@ -163,6 +164,13 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		r.status.List = true
 		rows = append(rows, r.status)
 	}
+	if len(rows) == 0 && first == nil {
+		text := "no key matches " + format.Brief(strings.Join(operands, " "))
+		if all {
+			text = "the store lists no keys, so there is no lock"
+		}
+		a.Inform(text)
+	}
 	a.Out.Measure(rows...)
 	for _, row := range rows {
 		if err := a.Queue(row); err != nil {
@@ -187,22 +195,28 @@ type reading struct {
 	err    error
 }
 
-// readLocks reads the keys of locks.
-func readLocks(ctx context.Context, s *client.Session, names []string) []reading {
+// readLocks reads the keys of locks. If there are several, it asks again for those whose answers were
+// lost.
+func readLocks(ctx context.Context, a *app.App, s *client.Session, names []string) []reading {
 	readings := make([]reading, len(names))
 	requests := make([]*client.InFlight, len(names))
-	p := s.Pipeline(64)
+	p, store := s.Pipeline(bulkread.Window), bulkread.NewStore(a, s, a.Settings.Timeout)
+	sent := make([]time.Time, len(names))
 	for i, name := range names {
+		sent[i] = time.Now()
 		readings[i].status.Name = name
 		requests[i], readings[i].err = p.Send(ctx, client.Get(name))
 	}
 	for i, request := range requests {
 		r := &readings[i]
-		if r.err != nil {
-			continue
-		}
 		var result client.Result
-		if result, r.err = request.Wait(); r.err == nil {
+		if r.err == nil {
+			result, r.err = request.Wait()
+		}
+		if len(names) > 1 {
+			result, r.err = store.Again(ctx, client.Get(names[i]), sent[i], result, r.err)
+		}
+		if r.err == nil {
 			got := result.(client.GetResult)
 			r.status.Held, r.status.Holder = got.Found, string(got.Value)
 			r.status.Token, r.status.Age = app.Version(got.Version), time.Since(got.Version.Time())
@@ -214,7 +228,7 @@ func readLocks(ctx context.Context, s *client.Session, names []string) []reading
 // readAndObserve reads locks. If d is not 0, it then watches the locks that could be read for d, and
 // reads all locks again.
 func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) ([]reading, error) {
-	readings := readLocks(ctx, s, names)
+	readings := readLocks(ctx, a, s, names)
 	if d == 0 {
 		return readings, nil
 	}
@@ -231,7 +245,7 @@ func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []
 	if err != nil {
 		return nil, err
 	}
-	for i, now := range readLocks(ctx, s, names) {
+	for i, now := range readLocks(ctx, a, s, names) {
 		o := observers[names[i]]
 		if o == nil {
 			continue // it could not be read before

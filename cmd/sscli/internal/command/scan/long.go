@@ -38,7 +38,7 @@ func wireVersion(k format.LongKey) client.Version {
 // values prints the keys with the sizes, ages and first bytes of their values, or sorted by these. A
 // key that cannot be read is an error, and the others are still printed.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
-	store := bulkread.Store{App: a, Session: s, Timeout: a.Settings.Timeout}
+	store := bulkread.NewStore(a, s, a.Settings.Timeout)
 	l := listing{app: a, long: f.long}
 	compare, _ := sortOrder(f.sort)
 	var found []format.LongKey

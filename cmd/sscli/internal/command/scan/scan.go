@@ -5,11 +5,13 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -33,17 +35,20 @@ func New() verb.Verb {
 		Use:     "scan [PATTERN]",
 		Aliases: []string{"keys"},
 		Short:   "List keys",
-		Long: `List the keys that match a pattern, or all keys.
+		Long: `List the keys that match a pattern; the default is *.
 
-In a pattern * stands for any bytes, ? for one byte, and [0-9] or [abc] for one byte
-of a set. The default is *. An empty result is not an error.
+In a pattern * stands for any characters, ? for one, [0-9] or [abc] for one of a set,
+and [!0-9] for one of no set. [*] is a star itself. The pattern matches the whole key.
+An empty result is not an error.
 
-SCAN is new. If the broker does not know it, the exit code is 5. The store promises
-no order. It may list a key twice, may or may not list a key that is written or
-deleted meanwhile, and may leave out keys that this client may not read.
+The store may leave out keys that are not UTF-8 text: get them by their names. It may
+leave out keys that this client may not read, too. It promises no order, may list a
+key twice, and may or may not list a key that is written or deleted meanwhile. SCAN is
+new: if the broker does not know it, the exit code is 5.
 
 Keys are printed page by page, as the store sends them. --timeout is for connecting,
-and then for each page. The raw form is one line for each key, with C escapes.
+and then for each page. If a reply is lost, scan asks again, for up to --retry-for or,
+without it, --timeout. The raw form is one line for each key, with C escapes.
 
 --long reads the values too, many at a time, and prints the size of each, when it was
 written, and its first bytes. Keys that are gone by then are left out. The raw form is
@@ -103,7 +108,7 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 		return a.Flush()
 	}
 	var unsorted []string
-	for page, err := range s.Scan(ctx, f.pattern) {
+	for page, err := range bulkread.NewStore(a, s, a.Settings.Timeout).Pages(ctx, f.pattern) {
 		if err != nil {
 			return err
 		}
@@ -127,6 +132,9 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 // a * at the end, and for a topic filter of MQTT the pattern.
 func (f scanFlags) informNone(a *app.App) {
 	text := "no key matches " + format.Brief(f.pattern)
+	if !utf8.ValidString(f.pattern) {
+		text += "; the store may match UTF-8 text only"
+	}
 	pattern := app.Pattern(f.pattern)
 	if typed, ok := suggest.Quoted(pattern); ok && pattern != "" && pattern != f.pattern {
 		text += "; the wildcard of patterns is *: scan " + typed

@@ -13,11 +13,14 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
+	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -113,6 +116,9 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	if err != nil {
 		return fmt.Errorf("attach: %w", err)
 	}
+	if err := alone(ctx, a, o); err != nil {
+		return errors.Join(fmt.Errorf("attach: %w", err), attached.Close())
+	}
 	redisURL, err := f.redis.serve(attached, served)
 	if err == nil {
 		err = a.Emit(format.Serving{URL: a.Settings.URL()})
@@ -128,6 +134,29 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 		a.Warn(fmt.Sprintf("%d replies and notifications refused by the broker", n), "")
 	}
 	return err
+}
+
+// alone returns an error if another store answers requests on the broker. It sends a request as a
+// client of its own: two answers are of two stores. If that client cannot connect, nothing is known.
+func alone(ctx context.Context, a *app.App, o client.Options) error {
+	const linger = 100 * time.Millisecond // for a second answer
+	var answers trace.Answers
+	o.ClientID, o.ResponseTopic, o.Trace = "", "", trace.Tee(o.Trace, answers.Add)
+	limited, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	s, err := client.Dial(limited, o)
+	if err == nil {
+		defer s.Close()
+		_, err = s.Get(limited, ping.Key)
+	}
+	if err != nil {
+		a.Note("whether another store answers on this broker is not known: " + fault.Message(err))
+		return nil
+	}
+	if wait.For(ctx, linger); answers.Most() > 1 {
+		return &fault.StoresError{Answers: answers.Most()}
+	}
+	return nil
 }
 
 // report warns of refused replies, at most once a second, until the store or ctx ends.

@@ -116,7 +116,7 @@ func setLimit(at any, value string) error {
 
 // collectorMemory is the memory that the garbage collector may leave uncollected when clients use
 // all that they may, in bytes.
-const collectorMemory = 24 << 20
+const collectorMemory = 36 << 20
 
 // boundMemory makes the garbage collector keep the process near the limits of the server, which
 // bound live memory alone, until stop is called.

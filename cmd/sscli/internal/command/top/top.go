@@ -44,7 +44,8 @@ func New(a *app.App) *cobra.Command {
 		Short:   "Show keys live in a table",
 		GroupID: app.GroupDebug,
 		Long: `Show keys live in a table: the value, when it was written, writes per second, and for locks
-the holder and an estimate of the lease. Without an operand it shows all keys.
+the holder and an estimate of the lease. Without an operand it shows the keys that
+sscli scan lists.
 
 An operand with * ? or [ is a pattern, as in scan. The store sends no notification of new
 keys, so a scan finds them, every 5s or --every. With a broker that has no SCAN, top shows

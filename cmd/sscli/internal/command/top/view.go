@@ -71,7 +71,7 @@ func (m *model) head(width int, now time.Time) []screen.Line {
 	problem := ""
 	switch {
 	case m.outage != "":
-		problem = "away since " + m.outageAt.UTC().Format("15:04:05") + ", connecting again: " + format.Escape(m.outage)
+		problem = "away since " + m.outageAt.UTC().Format("15:04:05Z") + ", connecting again: " + format.Escape(m.outage)
 	case m.noScan:
 		problem = "no SCAN here: only named keys are shown"
 	case m.scanErr != "":
@@ -332,7 +332,7 @@ func (r *row) details(width int, now time.Time) []screen.Line {
 }
 
 func (c change) text() string {
-	text := c.time.UTC().Format("15:04:05.000") + "  " + c.op
+	text := c.time.UTC().Format("15:04:05.000Z") + "  " + c.op
 	if c.note != "" {
 		text += "  " + format.Escape(c.note)
 	}

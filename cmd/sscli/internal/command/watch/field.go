@@ -40,7 +40,7 @@ func newFieldView(a *app.App, path string) (*fieldView, error) {
 func (f *fieldView) compare(e client.Event) (shown format.FieldChange, field client.Event, isNew bool) {
 	shown.Path = f.path.String()
 	switch e.Kind {
-	case client.EventInitial, client.EventResync, client.EventSet, client.EventDelete:
+	case client.EventInitial, client.EventFound, client.EventResync, client.EventSet, client.EventDelete:
 	default:
 		return format.FieldChange{}, e, true // it is not about a value
 	}

@@ -44,13 +44,15 @@ const (
 )
 
 type flags struct {
-	count                  int
-	forDur, until          config.Text
-	noInitial, failOnGap   bool
-	keepGoing              bool
-	buffer                 int
-	audit, keysFrom, field config.Text
-	show                   format.Show
+	count                int
+	forDur, until        config.Text
+	noInitial, failOnGap bool
+	keepGoing            bool
+	buffer               int
+	audit, rescan        config.Text
+	match, keysFrom      config.Text
+	field                config.Text
+	show                 format.Show
 }
 
 // New returns the command.
@@ -61,11 +63,17 @@ func New(a *app.App) *cobra.Command {
 		Short:   "Stream changes of keys",
 		GroupID: app.GroupStore,
 		Long: `Print the value of each key (initial), then each change (set, delete) as it happens,
-until interrupted. Keys are exact; the store knows no patterns.
+until interrupted. Keys are exact.
+
+The store sends no notifications for patterns. With --match PATTERN, watch lists the keys
+that match, as scan does, and watches them. It looks again every 5s (--rescan) and prints
+each further key (found) with its value. When within that time the key came, and what it
+held before, cannot be known. A found event counts as a change. It needs a broker that has
+SCAN.
 
 After the connection was lost, watch connects again and prints the value of each key
 (resync), after a gap if changes are missing or may be: continuity is proven, lost or
-unknown. It tries for ever, or with --retry-for until it has had no connection for so long.
+unknown. It tries until it is interrupted, or has had no connection for --retry-for.
 
 With --field PATH an event is printed only when that field of a JSON value has changed:
 its old and its new value. A PATH is .config.mode, .list[2] or .config["odd name"]; a dot
@@ -78,7 +86,8 @@ With CMD, run CMD for each event, one at a time, with the event as JSON on its s
 input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment. The
 watch ends when CMD exits with another code than 0, and with that code. Ctrl-Z stops CMD
 and the watch, and fg continues both.`,
-		Example:           "  sscli watch setpoint\n  sscli watch ready --until set --for 60s\n  sscli watch config -- ./reload.sh",
+		Example: "  sscli watch setpoint\n  sscli watch ready --until set --for 60s\n  sscli watch config -- ./reload.sh\n" +
+			"  sscli watch --match 'jobs/*' --rescan 1s",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keys, command := args, []string(nil)
@@ -102,6 +111,8 @@ and the watch, and fg continues both.`,
 	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
 	app.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
+	fs.Var(&f.match, "match", "watch the keys that match `PATTERN` too, also those that come later")
+	fs.Var(&f.rescan, "rescan", "with --match: look for further keys at this `INTERVAL` (default 5s)")
 	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
 	return cmd
 }
@@ -112,7 +123,7 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 		flag string
 		text config.Text
 		to   *time.Duration
-	}{{"--audit", f.audit, &o.Audit}, {"--for", f.forDur, &forDur}} {
+	}{{"--audit", f.audit, &o.Audit}, {"--rescan", f.rescan, &o.Rescan}, {"--for", f.forDur, &forDur}} {
 		if *d.to, err = app.ParsePositiveDuration(d.flag, d.text); err != nil {
 			return o, 0, err
 		}
@@ -120,7 +131,10 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 	if f.count < 0 || f.buffer < 1 {
 		return o, 0, fault.Usagef("-n %d --buffer %d: want -n of 0 or more and --buffer of 1 or more", f.count, f.buffer)
 	}
-	o.Buffer = f.buffer
+	if f.rescan != "" && f.match == "" {
+		return o, 0, fault.Usagef("--rescan without --match: it looks for keys that match a pattern")
+	}
+	o.Buffer, o.Match = f.buffer, string(f.match)
 	return o, forDur, nil
 }
 
@@ -167,8 +181,8 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	if err != nil {
 		return err
 	}
-	if len(keys) == 0 {
-		return fault.Usagef("no key: want watch KEY...")
+	if len(keys) == 0 && f.match == "" {
+		return fault.Usagef("no key: want watch KEY... or --match PATTERN")
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
@@ -185,6 +199,9 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 	ctx, stop := terminal.UntilClosed(ctx, a.Stdout)
 	defer stop()
 	w, err := s.Watch(ctx, keys, options)
+	if unlisted, ok := errors.AsType[*client.ScanError](err); ok {
+		err = fault.DescribeScan(client.Scan(unlisted.Pattern, nil), unlisted.Err)
+	}
 	if err == nil {
 		// --for begins when the watch is confirmed; before that, the timeout counts.
 		if forDur > 0 {
@@ -278,6 +295,8 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 			if !e.HasValue {
 				v.app.NotePattern(e.Key, "watch --match PATTERN")
 			}
+		case client.EventFound:
+			v.app.RememberKey(e.Key)
 		}
 		if err := v.handle(e); err != nil {
 			return err
@@ -297,7 +316,7 @@ func (v *viewer) handle(e client.Event) error {
 	if err := v.show(e, shown); err != nil {
 		return err
 	}
-	change := e.Kind == client.EventSet || e.Kind == client.EventDelete || e.Kind == client.EventOther
+	change := e.Kind == client.EventFound || e.Kind == client.EventSet || e.Kind == client.EventDelete || e.Kind == client.EventOther
 	if change {
 		v.changes++
 	}

@@ -48,7 +48,7 @@ func TestEnds(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for _, args := range []string{"", "k --for 0", "k --for -1s", "k --audit 5", "k --until x", "k -n -1", "k --buffer 0", "k --field a[", "k --"} {
+	for _, args := range []string{"", "k --for 0", "k --for -1s", "k --audit 5", "k --until x", "k -n -1", "k --buffer 0", "k --field a[", "k --", "k --rescan 1s", "--match k --rescan 0", "--match k --rescan 5"} {
 		if code, stdout, _ := runWatch(t, nil, strings.Fields(args)...); code != fault.CodeUsage || stdout != "" {
 			t.Errorf("watch %s: %d, %q, want a usage error", args, code, stdout)
 		}

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/emulator"
+)
+
+// put sets a key of a store.
+func put(t *testing.T, store *emulator.Server, key, value string) {
+	t.Helper()
+	if _, err := store.Set(key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// often is a WatchOptions.Rescan for tests, which wait for what it finds.
+const often = 5 * time.Millisecond
+
+// TestMatch: the keys that match at first, and those that come later, are watched. A `found` event
+// says since when the key may have been there.
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	put(t, store, "job/1", "a")
+	put(t, store, "other", "x")
+	s := watchSession(t, Options{Address: store.Addr().String()})
+	w := startWatch(t, s, WatchOptions{Match: "job/*", Rescan: often}, "named")
+	first := wantEvents(t, w, `initial job/1 "a"`, "initial named")
+	if !first[0].From.IsZero() || first[0].Continuity != "" {
+		t.Errorf("initial: %+v", first[0])
+	}
+	before := time.Now()
+	put(t, store, "job/2", "b")
+	found := wantEvents(t, w, `found job/2 "b" unknown`)[0]
+	if found.From.After(found.To) || found.To.Before(before) || found.To.Sub(found.From) > time.Minute || !found.To.Equal(found.Time) || found.Version.IsZero() {
+		t.Errorf("found: %+v", found)
+	}
+	// From now on it is a key like any other, also after it was deleted.
+	put(t, store, "job/2", "c")
+	put(t, store, "other", "y")
+	put(t, store, "named", "n")
+	wantEvents(t, w, `set job/2 "c"`, `set named "n"`)
+	if _, err := s.Del(t.Context(), "job/2", WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, store, "job/2", "d")
+	wantEvents(t, w, "delete job/2", `set job/2 "d"`)
+	if n := store.State().Registrations; n != 3 {
+		t.Errorf("%d registrations, want 3", n)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := store.State().Registrations; n != 0 {
+		t.Errorf("%d registrations after Close", n)
+	}
+}
+
+// TestMatchNothing: a watch may begin without a key, and an outage does not end it.
+func TestMatchNothing(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	s := watchSession(t, Options{Address: store.Addr().String()})
+	w := startWatch(t, s, WatchOptions{Match: "*", Rescan: often})
+	store.DropAll()
+	wantEvents(t, w, "down", "up")
+	put(t, store, "a", "1")
+	wantEvents(t, w, `found a "1" unknown`)
+	// A key that comes while the store is away is found later; the others are compared.
+	store.RefuseConnect(func(string, string) byte { return 0x88 })
+	store.DropAll()
+	wantEvents(t, w, "down")
+	put(t, store, "b", "2")
+	store.RefuseConnect(nil)
+	wantEvents(t, w, `resync a "1" proven`, "up", `found b "2" unknown`)
+	store.DropAll()
+	wantEvents(t, w, "down", `resync a "1" proven`, `resync b "2" proven`, "up")
+	// Two watches of one session do not disturb each other.
+	other := startWatch(t, s, WatchOptions{Match: "b*", Rescan: often})
+	wantEvents(t, other, `initial b "2"`)
+	put(t, store, "bb", "3")
+	wantEvents(t, other, `found bb "3" unknown`)
+	wantEvents(t, w, `found bb "3" unknown`)
+}
+
+// TestMatchTrouble: a look that cannot be made is an event. A key that cannot be watched is one too, and
+// the others are watched.
+func TestMatchTrouble(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	long, longer := "l"+strings.Repeat("o", 33_000)+"ng", "l"+strings.Repeat("o", 33_000)+"nger"
+	put(t, store, "a", "1")
+	put(t, store, long, "1")
+	var refuse atomic.Bool
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Verb() == wire.VerbScan && refuse.CompareAndSwap(true, false) {
+			return emulator.Action{Refuse: 0x87}
+		}
+		return emulator.Action{}
+	})
+	s := watchSession(t, Options{Address: store.Addr().String()})
+	w := startWatch(t, s, WatchOptions{Match: "*", Rescan: often})
+	events := wantEvents(t, w, "error "+long, `initial a "1"`)
+	if !isA[*InvalidError](events[0].Err) {
+		t.Errorf("%v", events[0].Err)
+	}
+	refuse.Store(true)
+	events = wantEvents(t, w, "unaudited")
+	if !isA[*ScanError](events[0].Err) || !strings.Contains(events[0].Err.Error(), `scan "*": `) {
+		t.Errorf("%v", events[0].Err)
+	}
+	put(t, store, longer, "1")
+	wantEvents(t, w, "error "+longer)
+	put(t, store, "b", "2")
+	wantEvents(t, w, `found b "2" unknown`)
+}
+
+// TestMatchGone: a key that was listed and is gone when it is read came and went.
+func TestMatchGone(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	var list atomic.Bool
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Verb() != wire.VerbScan || !list.CompareAndSwap(true, false) {
+			return emulator.Action{}
+		}
+		return emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("*1\r\n*1\r\n$4\r\ngone\r\n") }}
+	})
+	s := watchSession(t, Options{Address: store.Addr().String()})
+	w := startWatch(t, s, WatchOptions{Match: "*", Rescan: often})
+	list.Store(true)
+	wantEvents(t, w, "found gone unknown")
+	put(t, store, "gone", "1")
+	wantEvents(t, w, `set gone "1"`)
+}
+
+func TestMatchWithoutScan(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
+	s := watchSession(t, Options{Address: store.Addr().String()})
+	_, err := s.Watch(t.Context(), []string{"a"}, WatchOptions{Match: "*"})
+	if refused, ok := errors.AsType[*StoreError](err); !ok || refused.Kind() != ErrorUnknownCommand || !isA[*ScanError](err) {
+		t.Errorf("%v", err)
+	}
+	if n := store.State().Registrations; n != 0 {
+		t.Errorf("%d registrations", n)
+	}
+	if _, err := s.Watch(t.Context(), nil, WatchOptions{}); !isA[*InvalidError](err) {
+		t.Errorf("no key: %v", err)
+	}
+}

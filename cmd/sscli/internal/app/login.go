@@ -1,0 +1,130 @@
+package app
+
+import (
+	"crypto/x509"
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// describeLogin adds to a refused login what was sent, and a hint that fits it.
+func (a *App) describeLogin(err error) error {
+	s := a.Settings
+	kind := fault.Of(err).Kind
+	switch kind {
+	case "login", "auth_method", "refused_login", "reauth", "token_expired":
+	case "client_certificate_refused":
+		return &fault.LoginError{Err: err, Sent: sentCertificate(s)}
+	default:
+		return err
+	}
+	if s.Embedded {
+		return err
+	}
+	e := &fault.LoginError{Err: err, Sent: sentLogin(s, time.Now())}
+	if kind != "refused_login" {
+		e.Hint = loginHint(s, a.CanAsk())
+	}
+	return e
+}
+
+// sentLogin says which credentials are sent: the user, the file of the password, the file and the age of
+// the token, the subject of the certificate. It names no secret.
+func sentLogin(s config.Settings, now time.Time) string {
+	var sent []string
+	switch {
+	case s.SATFile != "":
+		sent = append(sent, "the service-account token in "+format.Word(s.SATFile)+tokenAge(s.SATFile, now))
+	case s.Username != "":
+		sent = append(sent, "user "+format.Brief(s.Username)+" with "+password(s))
+	}
+	if text := sentCertificate(s); text != "" {
+		sent = append(sent, text)
+	}
+	if len(sent) == 0 {
+		return "no user name, no token and no certificate"
+	}
+	return strings.Join(sent, ", and ")
+}
+
+// password says where the password of a user comes from.
+func password(s config.Settings) string {
+	switch {
+	case s.AskPass:
+		return "the password that was typed"
+	case s.PasswordFile != "":
+		return "the password in " + format.Word(s.PasswordFile)
+	}
+	return "no password"
+}
+
+// tokenAge says when the token in a file was issued and when it expires, as far as it says so.
+func tokenAge(file string, now time.Time) string {
+	token, err := client.ReadToken(file)
+	if err != nil {
+		return ""
+	}
+	var parts []string
+	issued, expires := client.TokenTimes(token)
+	if !issued.IsZero() {
+		parts = append(parts, "issued "+format.Age(now.Sub(issued)))
+	}
+	switch {
+	case expires.IsZero():
+	case expires.Before(now):
+		parts = append(parts, "expired "+format.Age(now.Sub(expires)))
+	default:
+		parts = append(parts, "expires "+format.Age(now.Sub(expires)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// sentCertificate names the client certificate; empty if there is none.
+func sentCertificate(s config.Settings) string {
+	if !s.TLS || s.CertFile == "" {
+		return ""
+	}
+	text := "the client certificate in " + format.Word(s.CertFile)
+	c, err := certs.Certificate(s.CertFile)
+	if err != nil {
+		return text
+	}
+	return text + " of " + format.Quote(c.Subject.String()) + validity(c)
+}
+
+func validity(c *x509.Certificate) string {
+	if time.Now().After(c.NotAfter) {
+		return ", which expired at " + c.NotAfter.UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// loginHint is what to try after a refused login. It names no flag that the settings rule out.
+func loginHint(s config.Settings, canAsk bool) string {
+	certificate := ", or --cert-file with --key-file"
+	if !s.TLS || s.CertFile != "" {
+		certificate = ""
+	}
+	password := "--password-file"
+	if canAsk {
+		password = "--askpass or --password-file"
+	}
+	const requires = ", as the broker's port requires"
+	switch {
+	case s.SATFile != "":
+		return "write a token that the broker accepts to " + format.BriefShWord(s.SATFile) + ", with the broker's audience: kubectl create token prints one"
+	case s.Username != "" && s.PasswordFile == "" && !s.AskPass:
+		return password + " with the password of " + format.Brief(s.Username)
+	case s.Username != "":
+		return "check the user name and the password; or in place of both --sat-file" + certificate + requires
+	}
+	return "--username with " + password + ", or --sat-file" + certificate + requires
+}

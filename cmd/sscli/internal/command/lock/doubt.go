@@ -1,0 +1,46 @@
+package lock
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/format"
+)
+
+// longLease is the time without a renewal after which a key may have no expiry. A holder renews its lock
+// three times in a lease, and few leases are longer than three minutes.
+const longLease = time.Minute
+
+// maybeNoLock says why what looks like a held lock may be an ordinary key, which nobody releases and which
+// does not expire. It is empty if nothing speaks for that. The store says neither what a key is for nor
+// whether it expires. A plain word such as alice may be a holder's name, and is doubted only by who waits.
+func maybeNoLock(s client.LockStatus, waits bool) string {
+	age := time.Since(s.Token.Time())
+	switch {
+	case s.Holder == nil:
+		return ""
+	case !mayBeHolder(s.Holder), waits && !isUnique(s.Holder):
+		return "; this may be an ordinary key and no lock: " + format.Brief(string(s.Holder)) + " does not look like the name of a holder"
+	case !s.Token.IsZero() && age > longLease:
+		return "; not renewed for " + format.Span(age) + ": the lease is longer, or this is an ordinary key without expiry and no lock"
+	}
+	return ""
+}
+
+// mayBeHolder reports whether a value may be the name of a holder: one word, and not JSON. A whole number,
+// such as the id of a job, may be one.
+func mayBeHolder(value []byte) bool {
+	text := string(value)
+	isWord := text != "" && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
+	isInteger := !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	return isWord && (isInteger || !json.Valid(value))
+}
+
+// isUnique reports whether a holder's name is made so that no other holder has it: with a number, or with the
+// separator of a client id and a session or of a user and a host.
+func isUnique(value []byte) bool { return bytes.ContainsAny(value, "0123456789:@") }

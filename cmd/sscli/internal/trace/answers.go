@@ -1,0 +1,43 @@
+package trace
+
+import (
+	"sync"
+
+	"github.com/sscli/sscli/client/mqtt"
+)
+
+// Answers counts the replies to each request of a connection. The zero Answers is ready for use. Its
+// methods may be called concurrently.
+type Answers struct {
+	mu   sync.Mutex
+	n    map[string]int // by correlation data
+	most int
+}
+
+// Add counts a packet, if it is a request or a reply.
+func (a *Answers) Add(e mqtt.Event) {
+	if e.Message == nil || e.Duplicate || e.Message.Correlation == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	id := string(e.Message.Correlation)
+	n, asked := a.n[id]
+	switch {
+	case e.Sent && a.n == nil:
+		a.n = map[string]int{id: 0}
+	case e.Sent:
+		a.n[id] = n
+	case asked:
+		a.n[id] = n + 1
+		a.most = max(a.most, n+1)
+	}
+}
+
+// Most returns the largest number of replies to one request. More than 1 means that several stores
+// answer on the broker.
+func (a *Answers) Most() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.most
+}

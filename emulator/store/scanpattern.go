@@ -1,0 +1,103 @@
+package store
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/sscli/sscli/internal/glob"
+)
+
+// A matcher is a pattern of SCAN.
+type matcher interface {
+	Match(key []byte) bool
+	Cost(n int) int
+	Prefix() []byte
+}
+
+// parseScan reads a pattern of SCAN. ok is false if it is not a pattern. A nil matcher matches
+// nothing.
+func (s *Store) parseScan(pattern []byte) (m matcher, ok bool) {
+	switch {
+	case s.opts.Variants.ScanGlobBytes:
+		return parseGlob(pattern), true
+	case !utf8.Valid(pattern):
+		return nil, true
+	}
+	p, ok := parseText([]rune(string(pattern)))
+	return p, ok
+}
+
+// parseText reads a pattern as the crate `glob` of Rust does (protocol.md 9, a draft): `*` is any
+// characters, also slashes, `?` is one, `[a-z]` one of those, `[!a-z]` one of the others, and `**`
+// between slashes any number of levels. A bracket that is not closed, and other uses of `**`, are
+// errors.
+func parseText(text []rune) (*glob.Text, bool) {
+	p := new(glob.Text)
+	for i := 0; i < len(text); {
+		switch c := text[i]; c {
+		case '?':
+			p.One(true)
+			i++
+		case '*':
+			stars := 1
+			for i+stars < len(text) && text[i+stars] == '*' {
+				stars++
+			}
+			if stars == 1 {
+				p.Star()
+				i++
+				continue
+			}
+			end := i + stars
+			if stars > 2 || i > 0 && text[i-1] != '/' || end < len(text) && text[end] != '/' {
+				return nil, false
+			}
+			p.Path()
+			i = end + 1 // after the slash, which belongs to it
+		case '[':
+			not, end, ok := findClass(text[i:])
+			if !ok {
+				return nil, false
+			}
+			from := i + 1
+			if not {
+				from++
+			}
+			p.One(not, parseRanges(text[from:i+end])...)
+			i += end + 1
+		default:
+			p.Literal(c)
+			i++
+		}
+	}
+	p.Compile()
+	return p, true
+}
+
+// findClass returns the index of the bracket that closes the class at the beginning of text, and
+// whether the class is negated. A bracket that closes nothing else is the first member of its class.
+func findClass(text []rune) (not bool, end int, ok bool) {
+	not = len(text) > 1 && text[1] == '!'
+	first := 2
+	if not {
+		first++
+	}
+	if first > len(text) {
+		return not, 0, false
+	}
+	i := slices.Index(text[first:], ']')
+	return not, first + i, i >= 0
+}
+
+// parseRanges reads what is between brackets.
+func parseRanges(class []rune) (ranges []glob.Runes) {
+	for i := 0; i < len(class); i++ {
+		r := glob.Runes{Low: class[i], High: class[i]}
+		if i+2 < len(class) && class[i+1] == '-' {
+			r.High = class[i+2]
+			i += 2
+		}
+		ranges = append(ranges, r)
+	}
+	return ranges
+}
