@@ -129,7 +129,7 @@ command/lock         client format command/lock/trace locklog process app bulkre
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
-command/serve        client client/mqtt client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog sources command/ping trace
+command/serve        client client/mqtt client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog client/wait sources command/ping trace
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app complete config fault screen signals terminal trace
 requestlog           client format observe app config fault
