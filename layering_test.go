@@ -102,6 +102,7 @@ accounts             emulator atomicfile certs app config fault
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault
 jsonfield            format
+records              fault
 
 cmdline              repl app complete config fault help operand suggest
 verb                 client client/wire format repl app bulkread complete config fault fence operand
@@ -118,7 +119,9 @@ command/vdel         client format repl app config fault fence verb
 command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand
 command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch fault lineinput
-command/diff         client format app bulkread complete config fault jsonfield lineinput
+sources              client format repl config fault lineinput records
+command/diff         client format app bulkread complete config fault jsonfield sources
+command/apply        client client/wire format app bulkread command/diff command/set config fault sources verb
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals terminal
@@ -127,7 +130,7 @@ command/edit         client format repl process app complete config fault jsonfi
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault
-command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog command/ping trace
+command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog command/ping trace sources
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app bulkread complete config fault screen signals terminal trace
 requestlog           client format observe app config fault
@@ -140,7 +143,7 @@ command/version      format app
 command/man          app command/version fault cmdline help
 statestorecli        client format atomicfile app config fault verb operand
 
-cmd/sscli            format command/batch command/bench process app command/contextcmd command/diff command/doctor command/edit command/export command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/scan command/set command/vdel
+cmd/sscli            format command/apply command/batch command/bench process app command/contextcmd command/diff command/doctor command/edit command/export command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/scan command/set command/vdel
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -114,16 +114,22 @@ func (s *Server) DropAll() {
 // Do has the store answer a request as if a client had sent it, although the client need not be
 // connected. Watchers are notified. The response is empty if the change could not be written
 // to Options.Data.
-func (s *Server) Do(req Request) (resp Response) {
+func (s *Server) Do(req Request) Response {
+	resp := s.answer(req)
+	if s.journal.wait() != nil {
+		return Response{}
+	}
+	return resp
+}
+
+// answer is Do without waiting for Options.Data.
+func (s *Server) answer(req Request) (resp Response) {
 	s.update(func() {
 		r := s.store.Do(req.forStore(), nil)
 		resp = Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 		s.notify()
 		s.arm()
 	})
-	if s.journal.wait() != nil {
-		return Response{}
-	}
 	return resp
 }
 

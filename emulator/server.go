@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"strconv"
@@ -53,12 +54,17 @@ type Options struct {
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
-	MaxKeys   int           // quota of keys; 0: none
-	MaxStored int           // quota of the memory of keys and values, in bytes; 0: none
-	ScanPage  int           // keys on a page of SCAN; 0: 100
-	Data      Data          // where the store is kept; zero: in memory only
-	Skew      time.Duration // how far the store's clock is ahead of the real one
-	Latency   time.Duration // between the arrival of a request and its processing
+	MaxKeys   int  // quota of keys; 0: none
+	MaxStored int  // quota of the memory of keys and values, in bytes; 0: none
+	ScanPage  int  // keys on a page of SCAN; 0: 100
+	Data      Data // where the store is kept; zero: in memory only
+
+	// Load has keys that the store begins with; nil: none. A key that Data has already stays as
+	// it is there. An error ends New with a *[LoadError].
+	Load iter.Seq2[Seed, error]
+
+	Skew    time.Duration // how far the store's clock is ahead of the real one
+	Latency time.Duration // between the arrival of a request and its processing
 
 	Limits Limits
 
@@ -162,7 +168,10 @@ func New(opts Options) (*Server, error) {
 	s.broker.Lock()
 	s.arm()
 	s.broker.Unlock()
-	if err := s.listen(); err != nil {
+	if err = s.load(); err == nil {
+		err = s.listen()
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.broker.Close(), s.journal.close())
 	}
 	return s, nil

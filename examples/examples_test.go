@@ -136,17 +136,22 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// container MANIFEST NAME FILE writes the command line of a manifest's init container to
-// FILE, as a shell script.
+// container MANIFEST NAME FILE writes the command line of a manifest's container to FILE, as a
+// shell script.
 func container(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: container MANIFEST NAME FILE")
 	}
+	type template struct{ Spec podSpec }
 	var manifest struct {
-		Spec struct{ Template struct{ Spec podSpec } }
+		Spec struct {
+			Template    template
+			JobTemplate struct{ Spec struct{ Template template } } `yaml:"jobTemplate"` // of a CronJob
+		}
 	}
 	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), &manifest))
-	for _, c := range manifest.Spec.Template.Spec.InitContainers {
+	pod, ofJob := manifest.Spec.Template.Spec, manifest.Spec.JobTemplate.Spec.Template.Spec
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers, ofJob.Containers) {
 		if c.Name != args[1] {
 			continue
 		}
@@ -158,5 +163,5 @@ func container(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte("exec sscli "+strings.Join(words, " ")+"\n"), 0o666))
 		return
 	}
-	ts.Fatalf("%s has no init container %s", args[0], args[1])
+	ts.Fatalf("%s has no container %s", args[0], args[1])
 }

@@ -88,6 +88,14 @@ func samples() map[string][]Result {
 			ImportPlan{Key: "a", Action: "create"},
 			ImportPlan{Key: hostile, Action: "replace", Version: evil},
 		},
+		"apply": {
+			Apply{Key: "a", Action: "created", Version: stored()},
+			Apply{Key: hostile, Action: "unchanged", Version: evil, Time: time.UnixMilli(1696374425000)},
+			Apply{Key: "b", Action: "delete"},
+			ApplySummary{Created: 1, Unchanged: 2, Elapsed: time.Second},
+			ApplySummary{Changed: 1, Deleted: 2, Conflicts: 3, Refused: 4, Unknown: 5, Elapsed: time.Second},
+			ApplySummary{Created: 1, Deleted: 2, DryRun: true},
+		},
 		"diff": {
 			Difference{Change: "added", Key: "a", New: []byte("1"), NewVersion: stored()},
 			Difference{Change: "removed", Key: hostile, Old: []byte{}, OldVersion: evil},
@@ -569,6 +577,7 @@ func everything(key string, value []byte) []Result {
 		ImportPlan{Key: key, Action: "replace", Version: v},
 		Difference{Change: "changed", Key: key, Old: value, New: value, OldVersion: v, Fields: []FieldChange{{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}}},
 		Difference{Change: "changed", Key: key, Old: value, New: value},
+		Apply{Key: key, Action: "changed", Version: v},
 		Event{Op: "set", Key: key, Value: value, HasValue: true, Field: FieldChange{Path: key, Old: jsonOf(key), New: jsonOf(string(value))}},
 		EditConflict{Key: key, Theirs: value, Ours: []byte(key)},
 		LogEvent{Event: observe.Event{Op: "request", Client: key, User: key, Verb: key, Keys: []string{key}, Options: [][]byte{[]byte(key)}, Fence: key, Outcome: "no", Cause: string(value), Result: key,

@@ -25,6 +25,8 @@ func Ops() []Op {
 		{Name: "import", By: "import --dry-run", Fields: "lines applied exist refused unknown skipped elapsed_ms rate resume_line ahead dry_run", Stderr: true},
 		{Name: "diff", By: "diff", Fields: "change key old new old_version version fields"},
 		{Name: "diff_summary", By: "diff", Fields: "equal added removed changed refused elapsed_ms written_meanwhile deleted_meanwhile changed_keys", Stderr: true},
+		{Name: "apply", By: "apply", Fields: "key action version time"},
+		{Name: "apply_summary", By: "apply", Fields: "created changed unchanged deleted conflicts refused unknown elapsed_ms dry_run", Stderr: true},
 		{Name: "edit_conflict", By: "edit", Fields: "key old new fields", Stderr: true},
 		{Name: "call", By: "call", Fields: "request reply version rtt_ms"},
 		{Name: "initial", By: "watch", Fields: "key found value version time"},

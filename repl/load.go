@@ -26,17 +26,41 @@ type Entry struct {
 // ParseEntry returns an error.
 func ParseEntry(line string) (Entry, error) {
 	var m entryMembers
-	err := json.Unmarshal([]byte(line), &m)
-	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return Entry{}, syntaxError(bad)
-	}
-	if bad, ok := errors.AsType[*json.SemanticError](err); ok {
-		return Entry{}, fmt.Errorf("want a JSON object, got %s", kindOf(bad.JSONKind))
-	}
-	if err != nil {
+	if err := parseObject(line, &m); err != nil {
 		return Entry{}, err
 	}
 	return m.entry()
+}
+
+// ParsePair parses a JSON object with one member: the name is the key, and the value is a string.
+// ParsePair is as strict as [ParseEntry].
+func ParsePair(object string) (Entry, error) {
+	var pair map[string]jsontext.Value
+	if err := parseObject(object, &pair); err != nil {
+		return Entry{}, err
+	}
+	if len(pair) != 1 {
+		return Entry{}, fmt.Errorf("an object with %d members: want one key and its value", len(pair))
+	}
+	e := Entry{Found: true}
+	var text jsontext.Value
+	for e.Key, text = range pair {
+	}
+	var err error
+	e.Value, _, err = bytesOf("the value of "+format.BriefWord(e.Key), text, nil)
+	return e, err
+}
+
+// parseObject parses a JSON object.
+func parseObject(text string, into any) error {
+	err := json.Unmarshal([]byte(text), into)
+	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return syntaxError(bad)
+	}
+	if bad, ok := errors.AsType[*json.SemanticError](err); ok {
+		return fmt.Errorf("want a JSON object, got %s", kindOf(bad.JSONKind))
+	}
+	return err
 }
 
 // syntaxError describes an error of the syntax, and says what to do about the ones that most JSON

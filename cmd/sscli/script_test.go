@@ -276,6 +276,7 @@ var scrubRules = []scrubRule{
 	replace(`(?m)( unknown(, \d+ skipped)?); [\d.]+s, \d+/s$`, "$1; ELAPSED, RATE"),
 	replace(`(?m)( bytes?(, \d+ (missing|refused))*); [\d.]+s, \d+/s$`, "$1; ELAPSED, RATE"),
 	replace(`(?m)( equal(, \d+ refused)?); [\d.]+s$`, "$1; ELAPSED"),
+	replace(`(?m)( unchanged(, \d+ [a-z ]+)*); [\d.]+s$`, "$1; ELAPSED"),
 	replace(`\([\d.]+s, \d+/s\)`, "(ELAPSED, RATE)"),
 	replace(`"rate":\d+`, `"rate":RATE`),
 	replace(`correlation [0-9a-f]{32}`, "correlation ID"),

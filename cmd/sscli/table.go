@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/apply"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/bench"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/call"
@@ -47,6 +48,7 @@ func table() []app.Command {
 		{Name: "export", New: export.New},
 		{Name: "import", New: importcmd.New},
 		{Name: "diff", New: diff.New},
+		{Name: "apply", New: apply.New},
 
 		{Name: "top", New: top.New},
 		{Name: "explain", New: explain.New},

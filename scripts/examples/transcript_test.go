@@ -99,6 +99,7 @@ var changing = []struct {
 	{"", regexp.MustCompile(`(?m)( unknown(?:, \d+ skipped)?); \d+\.\d{3}s, \d+/s$`), "$1; <elapsed>, <rate>"},
 	{"", regexp.MustCompile(`(?m)( bytes?(?:, \d+ (?:missing|refused))*); \d+\.\d{3}s, \d+/s$`), "$1; <elapsed>, <rate>"},
 	{"", regexp.MustCompile(`(?m)( equal(?:, \d+ refused)?); \d+\.\d{3}s$`), "$1; <elapsed>"},
+	{"", regexp.MustCompile(`(?m)( unchanged(?:, \d+ [a-z ]+)*); \d+\.\d{3}s$`), "$1; <elapsed>"},
 	{"", regexp.MustCompile(`\(\d+\.\d{3}s, \d+/s\)`), "(<elapsed>, <rate>)"},
 	{"", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3}Z  `), "<clock>  "},
 }

@@ -1,7 +1,8 @@
 //go:build linux
 
 // Command transfer measures `sscli export` and `sscli diff` of many keys beside `sscli batch` that
-// gets as many, and the memory of diff. scripts/bench-transfer.sh runs it.
+// gets as many, `sscli apply` that finds nothing to do beside export, and the memory of diff.
+// scripts/bench-transfer.sh runs it.
 package main
 
 import (
@@ -24,6 +25,7 @@ import (
 const (
 	maxExport = 2.0 // time of export, over batch
 	maxDiff   = 2.5 // time of diff with a file, over batch
+	maxApply  = 1.5 // time of apply of an unchanged file, over export
 )
 
 type bench struct {
@@ -56,12 +58,14 @@ func (b *bench) run(ctx context.Context, h *harness.Bench) error {
 	f, err := harness.Rounds(b.rounds,
 		b.contender(ctx, "batch", nil, b.Args(store, "batch", gets, "--inflight", "256")),
 		b.contender(ctx, "export", nil, b.Args(store, "export", "-f", exported)),
-		b.contender(ctx, "diff", &peaks, b.Args(store, "diff", exported)))
+		b.contender(ctx, "diff", &peaks, b.Args(store, "diff", exported)),
+		b.contender(ctx, "apply", nil, b.Args(store, "apply", exported)))
 	if err != nil {
 		return err
 	}
 	b.AtMost("P16", fmt.Sprintf("seconds, `export` of %d keys / `batch --inflight 256` that gets them", b.keys), f[1], f[0], maxExport)
 	b.AtMost("P16", "… `diff FILE`", f[2], f[0], maxDiff)
+	b.AtMost("P16", "… `apply FILE` that changes nothing / `export`", f[3], f[1], maxApply)
 	fmt.Printf("  diff: %.1f MiB at its peak, %.0f bytes a key\n", peaks.Median(), peaks.Median()*(1<<20)/float64(b.keys))
 	return nil
 }

@@ -213,7 +213,7 @@ func (s *Store) entry(ctx context.Context, q request) (Entry, error) {
 		e.GetResult = reply.(client.GetResult)
 	case ctx.Err() != nil:
 		return Entry{}, context.Cause(ctx)
-	case isAboutKey(err):
+	case IsAboutKey(err):
 		e.Err = s.named(fault.Describe(get, err))
 	default:
 		return Entry{}, s.named(fault.Describe(get, err))

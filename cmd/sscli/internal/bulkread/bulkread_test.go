@@ -166,7 +166,7 @@ func TestStaysAway(t *testing.T) {
 		})
 		a, _ := newApp(t)
 		_, err := all(t, &Store{App: a, Session: dial(t, store), RetryFor: 50 * time.Millisecond}, Scan("*"))
-		if !isConnection(err) {
+		if !IsConnection(err) {
 			t.Errorf("%s: %v, want an error about the connection", verb, err)
 		}
 	}

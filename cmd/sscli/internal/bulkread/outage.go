@@ -57,7 +57,7 @@ func (s *Store) retryFor() time.Duration { return cmp.Or(s.RetryFor, client.Defa
 // ended with err. It returns false if the request must not be sent again: err is neither about the
 // connection nor a timeout, or is permanent, there has been no answer for too long, or ctx ends.
 func (s *Store) retry(ctx context.Context, sent time.Time, err error) bool {
-	if !isConnection(err) && !isLost(err) || client.IsPermanent(err) || ctx.Err() != nil {
+	if !IsConnection(err) && !isLost(err) || client.IsPermanent(err) || ctx.Err() != nil {
 		return false
 	}
 	doing := "connecting again"
@@ -95,19 +95,19 @@ func (s *Store) answered(sent time.Time) {
 }
 
 // isLost reports whether a request was sent and timed out.
-func isLost(err error) bool { return fault.IsTimeout(err) && !isConnection(err) }
+func isLost(err error) bool { return fault.IsTimeout(err) && !IsConnection(err) }
 
-// isConnection reports whether a connection was lost, or could not be made.
-func isConnection(err error) bool {
+// IsConnection reports whether a connection was lost, or could not be made.
+func IsConnection(err error) bool {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok {
 		return refused.Packet != "PUBACK"
 	}
 	return fault.IsA[*mqtt.LostError](err) || fault.IsA[*mqtt.DialError](err)
 }
 
-// isAboutKey reports whether the store or the broker refused one request, rather than the
+// IsAboutKey reports whether the store or the broker refused one request, rather than the
 // connection.
-func isAboutKey(err error) bool {
+func IsAboutKey(err error) bool {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok {
 		return refused.Packet == "PUBACK"
 	}

@@ -38,19 +38,28 @@ type value struct {
 // UnmarshalYAML implements [yaml.NodeUnmarshaler].
 func (v *value) UnmarshalYAML(n ast.Node) error {
 	v.line = n.GetToken().Position.Line
-	switch n := n.(type) {
-	case *ast.StringNode:
-		v.text = n.Value
-	case *ast.LiteralNode:
-		v.text = n.Value.Value
-	case *ast.BoolNode:
-		v.text, v.isBool = strings.ToLower(n.Token.Value), true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		v.text = n.GetToken().Value
-	default:
+	var ok bool
+	if v.text, ok = Scalar(n); !ok {
 		return &FileError{Line: v.line, Key: pathOf(n), Why: "want plain text"}
 	}
+	_, v.isBool = n.(*ast.BoolNode)
 	return nil
+}
+
+// Scalar returns the text of a scalar of a YAML document. A number is as it is written, because it
+// may be meant as text. ok is false for null and for nodes that are not scalars.
+func Scalar(n ast.Node) (text string, ok bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return n.Value.Value, true
+	case *ast.BoolNode:
+		return strings.ToLower(n.Token.Value), true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
 }
 
 // parse reads a file of contexts. The error is a *FileError. It repeats no value, because a

@@ -1,11 +1,13 @@
 // Package lineinput reads the input of a batch a little ahead of the line that runs: lines of
-// commands, or JSON lines as `get -o json` prints them.
+// commands, or JSON lines as `get -o json` prints them. In place of JSON lines it also accepts a
+// statestore.json, the file of Microsoft's development environment for WASM modules.
 //
 // [Read] sends the lines to a channel, and [Next] receives one unless a context ends first.
 // [Entries] ranges over the keys and values of JSON lines.
 package lineinput
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -57,7 +59,7 @@ func Read(source io.Reader, o Options) (lines <-chan Line, stop func()) {
 // all returns the lines of source from o.From on.
 func all(source io.Reader, o Options) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
-		in := repl.NewReader(source)
+		in := newReader(source, o)
 		for {
 			line := readLine(in, o)
 			if line.Err == io.EOF {
@@ -75,13 +77,35 @@ func all(source io.Reader, o Options) iter.Seq[Line] {
 	}
 }
 
-// readLine reads one line. Its Err is io.EOF after the last line.
-func readLine(in *repl.Reader, o Options) Line {
-	next := in.Next
-	if o.JSON {
-		next = in.NextText
+// A reader reads the lines of a form of input.
+type reader interface {
+	next() (repl.Line, error) // as the methods of repl.Reader
+	Lines() int
+}
+
+// newReader returns the reader for the form that the options and the source have.
+func newReader(source io.Reader, o Options) reader {
+	if !o.JSON {
+		return commands{repl.NewReader(source)}
 	}
-	got, err := next()
+	buffered := bufio.NewReader(source)
+	if beginsArray(buffered) {
+		return &pairs{source: buffered}
+	}
+	return jsonLines{repl.NewReader(buffered)}
+}
+
+type commands struct{ *repl.Reader }
+
+func (r commands) next() (repl.Line, error) { return r.Next() }
+
+type jsonLines struct{ *repl.Reader }
+
+func (r jsonLines) next() (repl.Line, error) { return r.NextText() }
+
+// readLine reads one line. Its Err is io.EOF after the last line.
+func readLine(in reader, o Options) Line {
+	got, err := in.next()
 	line := Line{Number: got.Number, Words: got.Words, Err: err}
 	if o.JSON || o.Text {
 		line.Text = got.Text

@@ -1,4 +1,4 @@
-// Package diff is the command `sscli diff`, which compares keys with a file or another store.
+// Package diff is the command `sscli diff`, which compares keys with files or another store.
 package diff
 
 import (
@@ -7,8 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -22,20 +21,23 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
-	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
+	"github.com/sscli/sscli/cmd/sscli/internal/sources"
 	"github.com/sscli/sscli/format"
 )
 
 // New returns the command `sscli diff`.
 func New(a *app.App) *cobra.Command {
-	var to config.Text
+	var to, prefix config.Text
 	cmd := &cobra.Command{
-		Use:     "diff {FILE|--to CONTEXT} [PATTERN]",
-		Short:   "Compare keys with a file or another store",
+		Use:     "diff {SOURCE|--to CONTEXT} [PATTERN]",
+		Short:   "Compare keys with files or another store",
 		GroupID: app.GroupStore,
 		Long: `Print the keys whose values differ: between a file that sscli export wrote (old) and the
 store (new), or between the store (old) and the store of another context (--to, new). The
 exit code is 1 if there are any, and 0 if there are none.
+
+SOURCE is a file, or anything else that sscli apply takes: a directory with a file for
+each key, a data set, a manifest, or - for standard input.
 
 A key is added (+), removed (-) or changed (~). Of JSON values, an object or an array on
 both sides, the fields that differ are printed: .config.mode, .list[2]. Numbers are
@@ -43,14 +45,14 @@ compared as they are written. The raw form is added, removed or changed, KEY, th
 and the new version, and the old and the new value, separated by tabs.
 
 PATTERN is that of sscli scan; the default is *. With --to, only keys that match it are
-compared. With a file, each of its keys is compared, and PATTERN says which other keys
+compared. With a source, each of its keys is compared, and PATTERN says which other keys
 of the store count as added. The store may not list keys that are not UTF-8 text: of
-those, only the keys of a file are compared.
+those, only the keys of a source are compared.
 
 The stores have no snapshots: at the end stderr says which keys were written (by the
 store's clock, compared with this one's) or deleted while they were read. Memory holds
 the names of the keys, and of their values only those that are being compared.`,
-		Example: "  sscli diff backup.jsonl\n  sscli diff thermostat.jsonl 'thermostat/*'\n  sscli diff -c site-a --to site-b 'config/*'",
+		Example: "  sscli diff backup.jsonl\n  sscli diff thermostat.jsonl 'thermostat/*'\n  sscli diff settings/ --prefix config/ 'config/*'\n  sscli diff -c site-a --to site-b 'config/*'",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 && to == "" {
 				return nil, cobra.ShellCompDirectiveDefault
@@ -58,12 +60,12 @@ the names of the keys, and of their values only those that are being compared.`,
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file := ""
+			source := ""
 			if to == "" {
 				if len(args) == 0 {
-					return fault.Usagef("nothing to compare with: want FILE, or --to CONTEXT")
+					return fault.Usagef("nothing to compare with: want SOURCE, or --to CONTEXT")
 				}
-				file, args = args[0], args[1:]
+				source, args = args[0], args[1:]
 			}
 			pattern := "*"
 			if len(args) > 0 {
@@ -75,9 +77,9 @@ the names of the keys, and of their values only those that are being compared.`,
 			if err := client.Scan(pattern, nil).Check(); err != nil {
 				return &fault.UsageError{Err: err}
 			}
-			d := &differ{app: a, pattern: pattern, seen: make(map[string]int)}
-			if file != "" {
-				return d.withFile(cmd.Context(), file)
+			d := &differ{app: a, pattern: pattern, set: new(sources.Set), seen: make(map[string]bool)}
+			if source != "" {
+				return d.withSource(cmd.Context(), source, string(prefix))
 			}
 			other, err := a.InContext(cmd.Context(), cmd.Flags(), string(to), "--to")
 			if err != nil {
@@ -87,6 +89,7 @@ the names of the keys, and of their values only those that are being compared.`,
 		},
 	}
 	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
+	cmd.Flags().Var(&prefix, "prefix", "put `PREFIX` before keys that are named by files")
 	// The only error is that the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a))
 	return cmd
@@ -98,56 +101,39 @@ type differ struct {
 	pattern string
 	began   time.Time
 
-	// seen has the keys of the old side: for a file, the last line with the key. The
-	// goroutine that reads the old side owns seen until the old side has ended.
-	seen map[string]int
+	set  *sources.Set    // the old side, if it is a source; otherwise empty
+	seen map[string]bool // the keys of the old store, and those that were added
 
 	compared atomic.Int64 // read by the goroutine of the progress too
 	sum      format.DiffSummary
 	refused  error // of the first key that could not be read
 }
 
-func (d *differ) withFile(ctx context.Context, name string) error {
-	// Opening a pipe would wait for its writer.
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return fault.Usagef("%s: want a regular file, which is read twice", format.BriefWord(name))
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		usage := &fault.UsageError{Err: err}
+func (d *differ) withSource(ctx context.Context, name, prefix string) (err error) {
+	stdin := func(ctx context.Context) ([]byte, error) { return d.app.Read(ctx, "-", "the keys") }
+	d.set, err = sources.Open(ctx, []string{name}, sources.Options{Prefix: prefix, Stdin: stdin})
+	if usage, ok := errors.AsType[*fault.UsageError](err); ok && errors.Is(err, fs.ErrNotExist) {
 		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) {
 			usage.Hint = "sscli diff --to " + format.ShWord(name)
 		}
-		return usage
 	}
-	defer file.Close()
-	for e, err := range lineinput.Entries(ctx, file, 1) {
-		if err != nil {
-			return err
-		}
-		d.seen[e.Key] = e.Line
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return &fault.UsageError{Err: err}
+	if err != nil {
+		return err
 	}
 	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		return d.run(ctx, bulkread.NewStore(d.app, s, o.Timeout), d.fileEntries(file))
+		return d.run(ctx, bulkread.NewStore(d.app, s, o.Timeout), Keys(d.set))
 	})
 }
 
-// fileEntries returns the lines of a file. If several lines have the same key, the last one
-// counts, as in an import.
-func (d *differ) fileEntries(file io.Reader) bulkread.Keys {
+// Keys returns the keys of sources, to compare with a store.
+func Keys(set *sources.Set) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
-		for line, err := range lineinput.Entries(ctx, file, 1) {
+		for e, err := range set.Entries(ctx) {
 			if err != nil {
 				return err
 			}
-			if d.seen[line.Key] != line.Line {
-				continue
-			}
-			old := bulkread.Entry{GetResult: client.GetResult{Found: line.Found, Value: line.Value}}
-			if err := add(bulkread.Entry{Key: line.Key, Old: &old}); err != nil {
+			old := bulkread.Entry{GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
+			if err := add(bulkread.Entry{Key: e.Key, Old: &old}); err != nil {
 				return err
 			}
 		}
@@ -172,16 +158,16 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 	})
 }
 
-// storeEntries returns the entries of the old store, each key once. Unlike the lines of a file, Old
-// has its Key.
+// storeEntries returns the entries of the old store, each key once. Unlike in the entries of a
+// source, Old has its Key.
 func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		noFlush := func() error { return nil }
 		return s.Each(ctx, bulkread.Scan(d.pattern), noFlush, func(old bulkread.Entry) error {
-			if _, twice := d.seen[old.Key]; twice {
+			if d.seen[old.Key] {
 				return nil
 			}
-			d.seen[old.Key] = 0
+			d.seen[old.Key] = true
 			return add(bulkread.Entry{Key: old.Key, Old: &old})
 		})
 	}
@@ -214,10 +200,10 @@ func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys
 // addedKeys returns the keys of the new side that the old side does not have.
 func (d *differ) addedKeys(ctx context.Context, now *bulkread.Store, add func(bulkread.Entry) error) error {
 	return bulkread.Scan(d.pattern)(ctx, now, func(key bulkread.Entry) error {
-		if _, known := d.seen[key.Key]; known {
+		if d.seen[key.Key] || d.set.Has(key.Key) {
 			return nil
 		}
-		d.seen[key.Key] = 0
+		d.seen[key.Key] = true
 		key.Old = new(bulkread.Entry)
 		return add(key)
 	})
@@ -238,30 +224,50 @@ func (d *differ) compare(now bulkread.Entry) error {
 	case old.WrittenSince(d.began), now.WrittenSince(d.began):
 		d.sum.Saw(now.Key, false)
 	}
-	if old.Found && now.Found && bytes.Equal(old.Value, now.Value) {
-		d.sum.Equal++
-		return nil
-	}
-	found := format.Difference{Key: now.Key, OldVersion: app.Version(old.Version), NewVersion: app.Version(now.Version)}
-	if old.Found {
-		found.Old = append([]byte{}, old.Value...) // never nil, which is a missing key
-	}
-	if now.Found {
-		found.New = append([]byte{}, now.Value...)
-	}
-	switch {
-	case found.Old == nil && found.New == nil:
-		return nil
-	case found.Old == nil:
+	found := Difference(now.Key, old.GetResult, now.GetResult)
+	switch found.Change {
+	case Added:
 		d.sum.Added++
-		found.Change = "added"
-	case found.New == nil:
+	case Removed:
 		d.sum.Removed++
-		found.Change = "removed"
-	default:
+	case Changed:
 		d.sum.Changed++
-		found.Change = "changed"
-		found.Fields = jsonfield.Changes(found.Old, found.New)
+	default:
+		if old.Found {
+			d.sum.Equal++
+		}
+		return nil
 	}
 	return d.app.Queue(found)
+}
+
+// What became of a key.
+const (
+	Added   = "added"
+	Removed = "removed"
+	Changed = "changed"
+)
+
+// Difference compares two states of a key. Change is empty if they are equal.
+func Difference(key string, old, now client.GetResult) format.Difference {
+	d := format.Difference{Key: key, OldVersion: app.Version(old.Version), NewVersion: app.Version(now.Version)}
+	if old.Found == now.Found && bytes.Equal(old.Value, now.Value) {
+		return d
+	}
+	if old.Found {
+		d.Old = append([]byte{}, old.Value...) // never nil, which is a missing key
+	}
+	if now.Found {
+		d.New = append([]byte{}, now.Value...)
+	}
+	switch {
+	case !old.Found:
+		d.Change = Added
+	case !now.Found:
+		d.Change = Removed
+	default:
+		d.Change = Changed
+		d.Fields = jsonfield.Changes(d.Old, d.New)
+	}
+	return d
 }

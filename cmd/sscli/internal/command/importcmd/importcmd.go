@@ -38,7 +38,8 @@ func New(a *app.App) *cobra.Command {
 		Long: `Set keys to values from a file that sscli export wrote, or from standard input (-). Each
 line is a JSON object with key and value, as get -o json prints it; lines of keys that
 were missing (found is false) are skipped. Versions in the file are not used: every key
-gets a new one. Other keys are left alone.
+gets a new one. Other keys are left alone. FILE may also be the statestore.json of
+Microsoft's development environment for WASM modules.
 
 The first error stops the import and gives the exit code. Up to --inflight later lines
 may be in flight then; they are completed. stderr says from which line to continue

@@ -31,6 +31,12 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if len(args) > 0 {
 		return fault.Usagef("--attach together with a command: want one of them")
 	}
+	if load, err := fs.GetStringArray("load"); err == nil && len(load) > 0 {
+		return &fault.UsageError{
+			Err:  errors.New("--attach together with --load: want a client that sets the keys"),
+			Hint: "sscli apply " + format.ShWord(load[0]) + ", with the same connection flags",
+		}
+	}
 	refused := []string{"listen", "listen-client-ca", "ws", "ws-origin", "no-login", "sat-tokens", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter"}
 	if !redis {
 		refused = append(refused, "listen-cert", "listen-key", "self-signed", "users")

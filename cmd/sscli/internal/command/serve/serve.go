@@ -40,6 +40,7 @@ type serveFlags struct {
 	limits                      limitFlags
 	attach                      bool
 	data                        dataFlags
+	load                        []string
 	log                         requestlog.Flags
 }
 
@@ -80,6 +81,10 @@ file has it. --persist asked keeps only the keys that were set with --persist, a
 that match a --persist-pattern. --data-check reads a file and names what is damaged.
 
 ` + limitsHelp + `
+
+--load SOURCE sets keys before the first client connects: from a file that sscli export
+wrote, a directory, a data set or a manifest, as sscli apply does. A key that --data kept
+stays as it is.
 
 With -v, print a line on standard error for each request, and what became of it; with -vv
 more of each, and the clients that come and go. --log-format json makes them JSON.
@@ -153,6 +158,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: none)")
 	f.limits.bind(fs)
 	f.data.bind(fs)
+	fs.StringArrayVar(&f.load, "load", nil, "set the keys of `SOURCE` before serving: any source of sscli apply; may be given several times")
 	f.log.Bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
 }
@@ -244,6 +250,9 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	if log != nil {
 		o.Observe, o.Log = log.Observe, requestlog.Logger(a)
 	}
+	if o.Load, err = f.seeds(ctx, a); err != nil {
+		return err
+	}
 	tokens, err := f.sat.Open(&o, string(f.selfSigned), len(args) > 0)
 	if err != nil {
 		return err
@@ -255,6 +264,9 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	}
 	if rule, ok := errors.AsType[*emulator.RuleError](err); ok {
 		return ruleError(rule)
+	}
+	if load, ok := errors.AsType[*emulator.LoadError](err); ok {
+		return fault.Usagef("--load: %w", load.Err)
 	}
 	if err != nil {
 		hint := "another --listen, such as 127.0.0.1:0 for any free port"

@@ -1,0 +1,196 @@
+// Package apply is the command `sscli apply`, which makes keys as their sources say.
+//
+// [New] builds the command. A [round] reads the keys of the sources, and writes those that differ. A
+// [keeper] repeats the round (--every), and watches keys between two rounds.
+package apply
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/sources"
+	"github.com/sscli/sscli/format"
+)
+
+// flags are the flags of the command.
+type flags struct {
+	prefix, prune, every config.Text
+	dryRun, diff         bool
+	set                  set.Flags // for --fence
+}
+
+// New returns the command `sscli apply`.
+func New(a *app.App) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:     "apply SOURCE...",
+		Short:   "Make keys as files say",
+		GroupID: app.GroupStore,
+		Long: `Read the keys of the sources, and set those that are missing or differ. For each key
+print what was done: created, changed, unchanged, or conflict. A second apply changes
+nothing.
+
+A SOURCE is
+    FILE       what sscli export writes, or a statestore.json
+    DIR        a file for each key: the key is the path below DIR. A .csv or .jsonl file
+               is a data set: its key has no extension, and its value is JSON Lines.
+               Names that begin with a dot are left out.
+    FILE.csv   a data set
+    FILE.yaml  a manifest: a list of keys, each with a key, and a value, a file or a
+               dataset, and perhaps with persist: true and ttl: 30s
+    -          standard input, like FILE
+If several sources have the same key, the last one counts. --prefix is put before the
+keys that files name.
+
+All sources are read before the first write, so that a mistake in one of them changes
+nothing. A key is written right after it was read, and created only if it is still
+missing (NX), because the store cannot compare and set. A key that another client created
+meanwhile is a conflict: it is left alone, and the exit code is 1.
+
+--prune PATTERN deletes the keys that match PATTERN and are not in the sources, if they
+still hold the value that was read. It asks first, or takes --yes. Beware of locks, which
+are keys too.
+
+--dry-run writes nothing, and says create, change, delete or unchanged. --diff prints how
+each key differs, as sscli diff does, from the store to the sources.
+
+--every INTERVAL repeats this until it is interrupted, reads the sources again each time,
+and prints a line for each change. It watches up to ` + fmt.Sprint(sources.MaxFirst) + ` of the keys: when one of them
+changes, or the connection was lost, it does not wait for the interval.
+
+The store tells neither when a key expires nor whether it persists. A key that has its
+value is unchanged, also if its ttl or persist is another one.`,
+		Example: "  sscli apply site.yaml\n  sscli apply settings/ --prefix config/ --prune 'config/*' --dry-run --diff\n  sscli apply defaults/ site.yaml --every 1m",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), a, args)
+		},
+	}
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.set.Bind(all)
+	fs := cmd.Flags()
+	fs.Var(&f.prefix, "prefix", "put `PREFIX` before keys that are named by files")
+	fs.Var(&f.prune, "prune", "delete the keys that match `PATTERN` and are not in the sources")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and write nothing")
+	fs.BoolVar(&f.diff, "diff", false, "print how each key differs")
+	fs.Var(&f.every, "every", "repeat at this `INTERVAL`, and at once when a watched key changes")
+	fs.AddFlag(all.Lookup("fence"))
+	return cmd
+}
+
+// run runs the command.
+func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
+	if len(names) == 0 {
+		return fault.Usagef("missing SOURCE: want a file, a directory or a manifest")
+	}
+	every, err := f.check(a)
+	if err != nil {
+		return err
+	}
+	defer app.CollectLess()()
+	p := plan{app: a, flags: f, names: names}
+	if err := p.open(ctx); err != nil {
+		return err
+	}
+	if err := a.Settings.Broker(); err != nil {
+		return err
+	}
+	if !f.dryRun {
+		if err := a.Confirm(ctx, "apply "+strings.Join(names, " ")); err != nil {
+			return err
+		}
+	}
+	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
+		defer a.OneCore()()
+		p.session, p.timeout = s, cmp.Or(o.Timeout, client.DefaultTimeout)
+		if every == 0 {
+			r := p.newRound(false)
+			return r.run(ctx)
+		}
+		k := keeper{plan: &p, every: every}
+		return k.run(ctx)
+	})
+}
+
+// check checks the flags before anything is read.
+func (f *flags) check(a *app.App) (every time.Duration, err error) {
+	if every, err = app.ParsePositiveDuration("--every", f.every); err != nil {
+		return 0, err
+	}
+	if _, err := f.set.Options(); err != nil {
+		return 0, err
+	}
+	if f.prune != "" {
+		if err := client.Scan(string(f.prune), nil).Check(); err != nil {
+			return 0, &fault.UsageError{Err: fmt.Errorf("--prune: %w", err)}
+		}
+	}
+	switch {
+	case every > 0 && f.dryRun:
+		return 0, fault.Usagef("--every together with --dry-run: want one of them")
+	case every > 0 && f.prune != "" && !a.Settings.Yes:
+		return 0, &fault.UsageError{
+			Err:  fmt.Errorf("--every together with --prune: nobody can be asked each time"),
+			Hint: "--yes, after a look at what --dry-run prints",
+		}
+	}
+	return every, nil
+}
+
+// A plan is what every round needs.
+type plan struct {
+	app     *app.App
+	flags   *flags
+	names   []string // of the sources
+	session *client.Session
+	timeout time.Duration
+
+	stdin []byte // nil: not read yet
+	set   *sources.Set
+}
+
+// open reads the sources. Standard input is read once.
+func (p *plan) open(ctx context.Context) error {
+	read := func(ctx context.Context) (text []byte, err error) {
+		if p.stdin == nil {
+			p.app.Streaming = true
+			text, err = p.app.Read(ctx, "-", "the keys")
+			p.stdin = append([]byte{}, text...)
+		}
+		return p.stdin, err
+	}
+	set, err := sources.Open(ctx, p.names, sources.Options{Prefix: string(p.flags.prefix), Stdin: read})
+	if err == nil {
+		p.set = set
+	}
+	return err
+}
+
+// newRound returns a round that has not begun. timed says whether its results have a time.
+func (p *plan) newRound(timed bool) *round {
+	r := &round{plan: p, timed: timed, began: time.Now()}
+	r.sum.DryRun = p.flags.dryRun
+	return r
+}
+
+// emit queues the result for a key.
+func (r *round) emit(key, action string, v client.Version) error {
+	if r.timed && action == unchanged {
+		return nil
+	}
+	result := format.Apply{Key: key, Action: action, Version: app.Version(v)}
+	if r.timed {
+		result.Time = time.Now()
+	}
+	return r.app.Queue(result)
+}

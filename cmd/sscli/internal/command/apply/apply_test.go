@@ -1,0 +1,215 @@
+package apply_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/apply"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
+	"github.com/sscli/sscli/emulator"
+)
+
+func commands() []app.Command {
+	return []app.Command{{Name: "apply", New: apply.New}, {Name: "diff", New: diff.New}, {Name: "export", New: export.New}}
+}
+
+func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return apptest.Run(t, commands(), nil, append(args, "-u", store.URL())...)
+}
+
+// writeSource writes keys to a file as export does.
+func writeSource(t *testing.T, keys map[string]string) string {
+	t.Helper()
+	var text []byte
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		line, err := json.Marshal(map[string][]byte{"key_b64": []byte(key), "value_b64": []byte(keys[key])})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(append(text, line...), '\n')
+	}
+	name := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// actions counts the first words of the lines that apply printed.
+func actions(stdout string) map[string]int {
+	n := make(map[string]int)
+	for line := range strings.Lines(stdout) {
+		action, _, _ := strings.Cut(line, "\t")
+		n[action]++
+	}
+	return n
+}
+
+// TestApplyTwiceChangesNothing applies random keys to random stores. Afterwards the store holds
+// them, and beside them only what is not pruned; diff finds nothing; and a second apply writes nothing.
+func TestApplyTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		rnd := rand.New(rand.NewPCG(seed, 26))
+		store := emulator.Start(t, emulator.Options{ScanPage: 7})
+		want := make(map[string]string)
+		for range rnd.IntN(300) {
+			key, value := apptest.RandomBytes(rnd, 1, 12), apptest.RandomBytes(rnd, 0, 20)
+			want[key] = value
+			switch rnd.IntN(4) {
+			case 0:
+				apptest.Put(t, store, key, value)
+			case 1:
+				apptest.Put(t, store, key, value+"x")
+			case 2:
+				apptest.Put(t, store, fmt.Sprintf("stale/%x", key), value) // SCAN may not list keys that are not text
+			}
+		}
+		apptest.Put(t, store, "other/key", "1")
+		before := apptest.Contents(store)
+		source := writeSource(t, want)
+		args := []string{"apply", source, "--prune", "stale/*", "--yes", "-q"}
+		if code, planned, stderr := run(t, store, append(args, "--dry-run")...); code != 0 || !cmp.Equal(before, apptest.Contents(store)) {
+			t.Errorf("seed %d: dry run: exit code %d: %s%s", seed, code, planned, stderr)
+		}
+		code, stdout, stderr := run(t, store, args...)
+		wantActions := make(map[string]int)
+		for key, value := range want {
+			switch was, found := before[key]; {
+			case !found:
+				wantActions["created"]++
+			case was == value:
+				wantActions["unchanged"]++
+			default:
+				wantActions["changed"]++
+			}
+		}
+		for key := range before {
+			if _, wanted := want[key]; !wanted && strings.HasPrefix(key, "stale/") {
+				wantActions["deleted"]++
+			}
+		}
+		if diff := cmp.Diff(wantActions, actions(stdout)); diff != "" || code != 0 {
+			t.Errorf("seed %d: exit code %d (-want +got):\n%s%s", seed, code, diff, stderr)
+		}
+		want["other/key"] = "1"
+		if diff := cmp.Diff(want, apptest.Contents(store)); diff != "" {
+			t.Errorf("seed %d: the store (-want +got):\n%s", seed, diff)
+		}
+		if code, stdout, stderr := run(t, store, "diff", source, "stale/*"); code != 0 {
+			t.Errorf("seed %d: diff: exit code %d: %s%s", seed, code, stdout, stderr)
+		}
+		var writes atomic.Int32
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			if r.Verb() != wire.VerbGet && r.Verb() != wire.VerbScan {
+				writes.Add(1)
+			}
+			return emulator.Action{}
+		})
+		code, stdout, stderr = run(t, store, args...)
+		if again := actions(stdout); code != 0 || writes.Load() > 0 || again["unchanged"] != len(want)-1 || len(again) > 1 {
+			t.Errorf("seed %d: the second apply sent %d writes, exit code %d: %s%s", seed, writes.Load(), code, stdout, stderr)
+		}
+	}
+}
+
+// TestMeanwhile: a key that another client creates, changes or deletes right before the write is
+// left alone, unless it is as it should be then.
+func TestMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		other func(t *testing.T, store *emulator.Server)
+		code  int
+		lines string
+		want  map[string]string
+	}{
+		{"created", func(t *testing.T, store *emulator.Server) { apptest.Put(t, store, "a", "theirs") }, 1,
+			"conflict\ta\nunchanged\tb\ndeleted\told\n", map[string]string{"a": "theirs", "b": "1"}},
+		{"created as it should be", func(t *testing.T, store *emulator.Server) { apptest.Put(t, store, "a", "1") }, 0,
+			"unchanged\ta\nunchanged\tb\ndeleted\told\n", map[string]string{"a": "1", "b": "1"}},
+		{"pruned key changed", func(t *testing.T, store *emulator.Server) { apptest.Put(t, store, "old", "theirs") }, 1,
+			"created\ta\nunchanged\tb\nconflict\told\n", map[string]string{"a": "1", "b": "1", "old": "theirs"}},
+		{"pruned key deleted", func(_ *testing.T, store *emulator.Server) { apptest.Remove(store, "old") }, 0,
+			"created\ta\nunchanged\tb\n", map[string]string{"a": "1", "b": "1"}},
+	} {
+		store := emulator.Start(t)
+		apptest.Put(t, store, "b", "1")
+		apptest.Put(t, store, "old", "1")
+		var done atomic.Bool
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			if (r.Verb() == wire.VerbSet || r.Verb() == wire.VerbVDel) && (r.Key() == "old") == strings.HasPrefix(tt.name, "pruned") && !done.Swap(true) {
+				tt.other(t, store)
+			}
+			return emulator.Action{}
+		})
+		source := writeSource(t, map[string]string{"a": "1", "b": "1"})
+		code, stdout, stderr := run(t, store, "apply", source, "--prune", "old", "--yes", "-o", "template={{.action}}\t{{.key}}")
+		if code != tt.code || stdout != tt.lines || strings.Contains(stderr, "another client wrote") != (code == 1) {
+			t.Errorf("%s: exit code %d, printed %q; %s", tt.name, code, stdout, stderr)
+		}
+		if diff := cmp.Diff(tt.want, apptest.Contents(store)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestLostAnswers: a broker loses a tenth of the replies. Every claim is true, and a second run
+// completes what the first one left.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	want := make(map[string]string)
+	for i := range 120 {
+		key := fmt.Sprintf("key%03d", i)
+		want[key] = "new"
+		switch i % 3 {
+		case 0:
+			apptest.Put(t, store, key, "old")
+		case 1:
+			apptest.Put(t, store, key, "new")
+		}
+	}
+	before := apptest.Contents(store)
+	var n atomic.Int32
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Verb() != wire.VerbSet {
+			return emulator.Action{}
+		}
+		k := n.Add(1)
+		return emulator.Action{DropReply: k%10 == 3, Drop: k%10 == 7}
+	})
+	source := writeSource(t, want)
+	code, stdout, stderr := run(t, store, "apply", source, "-t", "300ms")
+	if code != 11 && code != 124 {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	now := apptest.Contents(store)
+	for line := range strings.Lines(stdout) {
+		words := strings.Split(strings.TrimSpace(line), "\t")
+		was, found := before[words[1]]
+		truth := map[string]bool{"created": !found, "changed": found && was == "old", "unchanged": was == "new"}[words[0]]
+		if !truth || now[words[1]] != "new" {
+			t.Errorf("%q of a key that held %q, and holds %q", line, was, now[words[1]])
+		}
+	}
+	store.Intercept(nil)
+	if code, stdout, stderr := run(t, store, "apply", source); code != 0 || !cmp.Equal(want, apptest.Contents(store)) {
+		t.Errorf("again: exit code %d: %s%s", code, stdout, stderr)
+	}
+}

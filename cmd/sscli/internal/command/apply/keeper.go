@@ -1,0 +1,227 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// A keeper repeats a plan at an interval, and at once when a watched key is no longer as the last
+// round left it.
+//
+// Each round has a watch of its own, so that a store that lost its registrations, because it
+// restarted behind a living broker, has them again after an interval.
+type keeper struct {
+	*plan
+	every time.Duration
+
+	outage    app.Outage
+	unwatched bool                // the warning that no keys are watched was printed
+	states    map[string]state    // of the watched keys, as the last round left them
+	dirty     map[string]struct{} // the watched keys that are in another state; the empty one stands for keys that are not watched
+}
+
+// A state is what a key holds: a digest of the value. The zero state is a missing key.
+type state [sha256.Size]byte
+
+func stateOf(found bool, value []byte) state {
+	if !found {
+		return state{}
+	}
+	return sha256.Sum256(value)
+}
+
+const (
+	// minPause is the least time between the starts of two rounds, unless the interval is shorter.
+	// Another client that writes the same keys again and again must not cause a storm.
+	minPause = time.Second
+	// settle is the time to wait for further changes after one.
+	settle = 50 * time.Millisecond
+)
+
+// run repeats the round until ctx ends, or until it can never succeed.
+func (k *keeper) run(ctx context.Context) error {
+	for first := true; ; first = false {
+		began := time.Now()
+		w, err := k.round(ctx, first)
+		pause := k.every
+		if err != nil && !errors.Is(err, fault.ErrNo) {
+			if k.ends(ctx, err, first) {
+				return errors.Join(err, closeWatch(w))
+			}
+			if !fault.IsA[*fault.ExitError](err) || fault.IsA[*fault.UnknownError](err) || fault.IsA[*fault.NotAppliedError](err) {
+				pause = min(minPause, k.every) // the keys that were refused are not the reason
+			}
+		}
+		err = k.wait(ctx, w, began, time.Now().Add(pause))
+		if err = errors.Join(err, closeWatch(w)); err != nil {
+			return err
+		}
+	}
+}
+
+// closeWatch closes a watch, if there is one. The store forgets the registrations with the connection
+// if it cannot be told.
+func closeWatch(w *client.Watch) error {
+	if w != nil {
+		_ = w.Close()
+	}
+	return nil
+}
+
+// round reads the sources, watches keys and carries out a round. The watch is nil if there is none.
+func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err error) {
+	if !first { // they were just read
+		if err := k.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if w, err = k.watch(ctx); err != nil {
+		if ctx.Err() != nil || isOutage(err) {
+			return nil, err
+		}
+		if !k.unwatched {
+			k.app.Warn(fmt.Sprintf("the keys are not watched, and read every %v: %s", k.every, fault.Message(err)), "")
+		}
+		k.unwatched = true
+	}
+	r := k.newRound(true)
+	r.known = func(key string, now client.GetResult) {
+		if _, watched := k.states[key]; watched {
+			k.states[key] = stateOf(now.Found, now.Value)
+		}
+	}
+	if err = r.run(ctx); err == nil || !isOutage(err) {
+		k.outage.Over(k.app, "")
+	}
+	return w, err
+}
+
+// isOutage reports whether an error says that the broker or its store does not answer.
+func isOutage(err error) bool {
+	return bulkread.IsConnection(err) || fault.IsTimeout(err) || fault.IsA[*client.NoStoreError](err)
+}
+
+// watch watches the first keys: any of them shows that the store was emptied. A key that is too long
+// for notifications is not watched.
+func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
+	k.states, k.dirty = make(map[string]state), make(map[string]struct{})
+	var keys []string
+	for _, key := range k.set.First() {
+		if len(key) <= wire.MaxNotifyKey(k.session.ClientID()) {
+			keys = append(keys, key)
+			k.states[key] = state{}
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	return k.session.Watch(limited, keys, client.WatchOptions{})
+}
+
+// ends reports whether the error of a round ends the command. If not, it prints the error.
+func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
+	switch {
+	case ctx.Err() != nil, client.IsPermanent(err), fault.IsA[*fault.OutputError](err), first && fault.IsA[*fault.UsageError](err):
+		return true
+	case isOutage(err) && !fault.IsA[*fault.ExitError](err):
+		k.outage.Trouble(k.app, err, "trying again")
+	default:
+		k.app.Fault(err)
+	}
+	return false
+}
+
+// wait waits until a time, or until a watched key changes, but not while the connection is lost. began
+// is when the last round began.
+func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time) error {
+	down := k.catchUp(ctx, w)
+	for {
+		until := due
+		if len(k.dirty) > 0 {
+			until = began.Add(min(minPause, k.every))
+			if quiet := time.Now().Add(settle); quiet.After(until) {
+				until = quiet
+			}
+		}
+		e, err := k.next(ctx, w, until)
+		switch {
+		case err == nil:
+			down = e.Kind == client.EventDown || down && e.Kind != client.EventUp
+			k.note(e)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, errDue) && !down:
+			return nil
+		case errors.Is(err, errDue):
+			due = time.Now().Add(k.every) // a round begins when the connection is back
+		case client.IsPermanent(err):
+			return err
+		default: // the watch has ended
+			w, down = nil, false
+		}
+	}
+}
+
+// catchUp notes the events that came during a round, which has reported its own outages. down is true
+// if the connection is lost.
+func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
+	var lost error
+	for w != nil && w.Ready() {
+		e, err := w.Next(ctx)
+		if err != nil {
+			return false // Next returns it again
+		}
+		switch e.Kind {
+		case client.EventDown:
+			down, lost = true, e.Err
+		case client.EventUp:
+			down = false
+		}
+		k.note(e)
+	}
+	if down {
+		k.outage.Trouble(k.app, lost, "connecting again")
+	}
+	return down
+}
+
+// errDue is the end of a wait.
+var errDue = errors.New("the next round is due")
+
+// next returns the next event. Without an event until then, the error is errDue.
+func (k *keeper) next(ctx context.Context, w *client.Watch, until time.Time) (client.Event, error) {
+	limited, cancel := context.WithDeadlineCause(ctx, until, errDue)
+	defer cancel()
+	if w == nil {
+		<-limited.Done()
+		return client.Event{}, context.Cause(limited)
+	}
+	return k.outage.Next(limited, k.app, w)
+}
+
+// note notes what an event says of a key.
+func (k *keeper) note(e client.Event) {
+	switch e.Kind {
+	case client.EventDown, client.EventGap, client.EventError:
+		return
+	case client.EventUp: // what became of the keys that are not watched is not known
+		k.dirty[""] = struct{}{}
+		return
+	}
+	if e.Kind == client.EventSet && !e.HasValue || stateOf(e.HasValue, e.Value) != k.states[e.Key] {
+		k.dirty[e.Key] = struct{}{}
+	} else {
+		delete(k.dirty, e.Key)
+	}
+}

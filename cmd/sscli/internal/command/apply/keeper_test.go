@@ -1,0 +1,152 @@
+package apply_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/emulator"
+)
+
+// restart starts an empty emulator at the address of one that has been closed.
+func restart(t *testing.T, address string) *emulator.Server {
+	t.Helper()
+	for {
+		server, err := emulator.New(emulator.Options{Listen: address})
+		if err == nil {
+			t.Cleanup(func() { _ = server.Close() })
+			return server
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(err)
+		case <-time.After(10 * time.Millisecond): // the port is still taken
+		}
+	}
+}
+
+// await waits until a store holds exactly these keys.
+func await(t *testing.T, server *emulator.Server, want map[string]string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for requests := -1; ; {
+		if cmp.Equal(want, apptest.Contents(server)) {
+			return
+		}
+		err := server.Await(ctx, func(s emulator.State) bool {
+			changed := s.Requests != requests
+			requests = s.Requests
+			return changed
+		})
+		if err != nil {
+			t.Fatalf("%v (-want +got):\n%s", err, cmp.Diff(want, apptest.Contents(server)))
+		}
+	}
+}
+
+// TestEvery keeps keys as they should be through restarts of an emulator that forgets everything,
+// with a broker that loses answers and breaks connections, and other clients that write the same
+// keys. At the end the state is right, and every line that was printed is about a write that was made.
+func TestEvery(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(26, 2))
+	want := make(map[string]string)
+	for i := range 300 { // more than are watched
+		want[fmt.Sprintf("key%03d", i)] = fmt.Sprintf("value %d", i)
+	}
+	source := writeSource(t, want)
+	server := emulator.Start(t)
+	address := server.Addr().String()
+	cmd := apptest.Start(t, commands(), nil, "apply", source, "--every", "300ms", "-t", "500ms", "-u", server.URL())
+	lines := make(chan []string, 1)
+	go func() {
+		text, _ := io.ReadAll(cmd.Stdout)
+		lines <- strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	}()
+	await(t, server, want)
+
+	var mu sync.Mutex
+	written := make(map[string]bool) // key, tab, version of what a store was asked to hold
+	collect := func(server *emulator.Server) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range server.Changes() {
+			if string(c.Value) == want[c.Key] {
+				written[c.Key+"\t"+c.Version.String()] = true
+			}
+		}
+	}
+	for round := range 4 {
+		n := 0
+		server.Intercept(func(r emulator.Request) emulator.Action {
+			mu.Lock()
+			defer mu.Unlock()
+			if n++; r.Verb() == wire.VerbSet {
+				return emulator.Action{DropReply: n%97 == 5, Drop: n%97 == 50, CutAfter: n%397 == 60}
+			}
+			return emulator.Action{Cut: n%1201 == 1000}
+		})
+		for range 20 {
+			key := fmt.Sprintf("key%03d", rnd.IntN(len(want)))
+			if rnd.IntN(2) == 0 {
+				apptest.Remove(server, key)
+			} else {
+				apptest.Put(t, server, key, "theirs")
+			}
+		}
+		if round%2 == 0 {
+			await(t, server, want) // although answers are lost
+		}
+		collect(server)
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		collect(server)
+		server = restart(t, address)
+	}
+	await(t, server, want)
+	collect(server)
+	// The source changes too.
+	want["key000"], want["more"] = "changed", "1"
+	if err := os.Rename(writeSource(t, want), source); err != nil {
+		t.Fatal(err)
+	}
+	await(t, server, want)
+	collect(server)
+	server.RefuseConnect(func(string, string) byte { return 0x87 })
+	server.DropAll()
+	code, stderr := cmd.Wait(t)
+	if code != 4 {
+		t.Errorf("exit code %d after a refused login:\n%s", code, stderr)
+	}
+	seen := 0
+	for _, line := range <-lines {
+		words := strings.Split(line, "\t")
+		switch {
+		case words[0] == "conflict":
+		case words[0] != "created" && words[0] != "changed":
+			t.Errorf("printed %q", line)
+		case !written[words[1]+"\t"+words[2]]:
+			t.Errorf("%q: no such write", line)
+		default:
+			seen++
+		}
+	}
+	if seen < 2*300 { // the first round, and the one after the last restart
+		t.Errorf("%d writes were printed", seen)
+	}
+	if t.Failed() {
+		t.Log(stderr)
+	}
+}

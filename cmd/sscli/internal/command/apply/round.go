@@ -1,0 +1,355 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+)
+
+// A round reads the keys once, and writes those that differ. Results come in the order of the
+// sources.
+type round struct {
+	*plan
+	timed bool // the results have a time, and unchanged keys have none
+	began time.Time
+	known func(key string, now client.GetResult) // is called with what each key holds at the end; may be nil
+
+	pipe     *client.Pipeline
+	write    client.WriteOptions
+	stale    []string // the keys to prune
+	pending  []*item  // without a result yet, in the order of the results
+	sum      format.ApplySummary
+	read     atomic.Int64 // keys; also read by the goroutine of the progress
+	refused  error        // of the first key that was not written
+	conflict bool
+}
+
+// The actions of results.
+const (
+	created   = "created"
+	changed   = "changed"
+	deleted   = "deleted"
+	unchanged = "unchanged"
+	conflict  = "conflict"
+)
+
+// inDryRun returns the word for an action that was not carried out.
+func inDryRun(action string) string {
+	return map[string]string{created: "create", changed: "change", deleted: "delete", unchanged: unchanged}[action]
+}
+
+// An item is a key that was read.
+type item struct {
+	key     string
+	was     client.GetResult // what the key held when it was read
+	want    client.GetResult // not found: the key is to be deleted
+	action  string           // what is to be done
+	command client.Command   // unless unchanged, and without --dry-run
+
+	f *client.InFlight // nil if nothing was sent
+	verb.Answer
+}
+
+// run carries out the round and prints a summary.
+func (r *round) run(ctx context.Context) (err error) {
+	options, err := r.flags.set.Options()
+	if err != nil {
+		return err
+	}
+	r.write = options.WriteOptions
+	r.pipe = r.session.Pipeline(bulkread.Window)
+	store := bulkread.NewStore(r.app, r.session, r.timeout)
+	if r.flags.prune != "" {
+		if err := r.findStale(ctx, store); err != nil {
+			return err
+		}
+	}
+	end := bulkread.Progress(r.app, r.timed, func() string { return fmt.Sprintf("%d of %d keys", r.read.Load(), r.set.Len()) })
+	err = r.each(ctx, store, diff.Keys(r.set), r.compare)
+	if err == nil && len(r.stale) > 0 {
+		err = r.each(ctx, store, r.staleKeys, r.remove)
+	}
+	end()
+	if r.sum.Elapsed = time.Since(r.began); !r.app.Settings.Quiet && (!r.timed || r.acted()) {
+		r.app.Say(r.sum)
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.refused != nil:
+		return r.refused
+	case r.conflict:
+		return fault.ErrNo
+	}
+	return nil
+}
+
+// acted reports whether the round did anything but read.
+func (r *round) acted() bool {
+	s := r.sum
+	return s.Created+s.Changed+s.Deleted+s.Conflicts+s.Refused+s.Unknown > 0
+}
+
+// findStale finds the keys to prune, and asks whether to delete them.
+func (r *round) findStale(ctx context.Context, store *bulkread.Store) error {
+	seen := make(map[string]bool)
+	err := bulkread.Scan(string(r.flags.prune))(ctx, store, func(e bulkread.Entry) error {
+		if !r.set.Has(e.Key) && !seen[e.Key] {
+			seen[e.Key] = true
+			r.stale = append(r.stale, e.Key)
+		}
+		return nil
+	})
+	if err != nil || len(r.stale) == 0 || r.flags.dryRun {
+		return err
+	}
+	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(len(r.stale), "key"), brief(r.stale)))
+}
+
+// brief names the first of many keys.
+func brief(keys []string) string {
+	const most = 5
+	var words []string
+	for _, key := range keys[:min(most, len(keys))] {
+		words = append(words, format.BriefWord(key))
+	}
+	if len(keys) > most {
+		words = append(words, "…")
+	}
+	return strings.Join(words, ", ")
+}
+
+// staleKeys returns the keys to prune.
+func (r *round) staleKeys(_ context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
+	for _, key := range r.stale {
+		if err := add(bulkread.Entry{Key: key}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each reads keys, and finishes what do adds for each.
+func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.Keys, do func(bulkread.Entry) *item) error {
+	flush := func() error {
+		r.pipe.Flush()
+		return r.app.Flush()
+	}
+	err := store.Each(ctx, keys, flush, func(now bulkread.Entry) error {
+		r.read.Add(1)
+		if now.Err != nil {
+			return r.add(ctx, &item{key: now.Key, Answer: verb.Answer{Err: now.Err}})
+		}
+		if it := do(now); it != nil {
+			return r.add(ctx, it)
+		}
+		return nil
+	})
+	for len(r.pending) > 0 { // also after an error: what was sent has an outcome
+		if finishErr := r.finishFirst(ctx); err == nil {
+			err = finishErr
+		}
+	}
+	if flushErr := r.app.Flush(); err == nil {
+		err = flushErr
+	}
+	return err
+}
+
+// compare compares a key with the sources. It returns nil for a key that was missing when it was
+// exported.
+func (r *round) compare(now bulkread.Entry) *item {
+	it := &item{key: now.Key, was: now.GetResult, want: now.Old.GetResult, action: changed}
+	o := r.set.Options(now.Key)
+	o.WriteOptions = r.write
+	switch {
+	case !it.want.Found:
+		return nil
+	case !it.was.Found:
+		it.action = created
+		o.Condition = client.NX // another client may create the key now
+	case bytes.Equal(it.was.Value, it.want.Value):
+		it.action = unchanged
+		return it
+	}
+	it.command = client.Set(now.Key, it.want.Value, o)
+	return it
+}
+
+// remove deletes a key that is to be pruned. It returns nil for a key that is gone already.
+func (r *round) remove(now bulkread.Entry) *item {
+	if !now.Found {
+		return nil
+	}
+	return &item{key: now.Key, was: now.GetResult, action: deleted, command: client.VDel(now.Key, now.Value, r.write)}
+}
+
+// add sends the write of a key, and finishes keys before it if there are too many.
+func (r *round) add(ctx context.Context, it *item) error {
+	if it.Err == nil && it.action != unchanged && !r.flags.dryRun {
+		it.f, it.Err = r.pipe.Queue(ctx, it.command)
+		switch {
+		case ctx.Err() != nil && it.f == nil:
+			return context.Cause(ctx)
+		case it.Err != nil && !bulkread.IsAboutKey(it.Err):
+			return fault.Describe(it.command, it.Err)
+		case it.Err != nil:
+			it.Err = fault.Describe(it.command, it.Err)
+		}
+	}
+	r.pending = append(r.pending, it)
+	for len(r.pending) > 0 && (r.pending[0].f == nil || r.pending[0].f.Over() || len(r.pending) > bulkread.Window) {
+		if err := r.finishFirst(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finishFirst prints the result of the first pending key. An error ends the round.
+func (r *round) finishFirst(ctx context.Context) error {
+	it := r.pending[0]
+	if it.f != nil && it.Reply == nil && it.Err == nil {
+		if it.Reply, it.Err = it.f.Wait(); it.Lost() != nil {
+			r.recoverLost(ctx)
+		}
+	}
+	r.pending[0] = nil
+	r.pending = r.pending[1:]
+	if it.f != nil && it.Err != nil {
+		it.Err = fault.Describe(it.command, it.Err)
+	}
+	return r.finish(ctx, it)
+}
+
+// recoverLost finds out what became of pending writes. The reply to the first one was lost, so others
+// probably were too, and all lost writes are recovered together.
+func (r *round) recoverLost(ctx context.Context) {
+	var answers []*verb.Answer
+	for _, it := range r.pending {
+		if it.f != nil && it.Reply == nil {
+			it.Reply, it.Err = it.f.Wait()
+			answers = append(answers, &it.Answer)
+		}
+	}
+	verb.Recover(ctx, answers, r.timeout, r.session.ReadBack)
+}
+
+// finish prints and counts what became of a key.
+func (r *round) finish(ctx context.Context, it *item) error {
+	if it.Warning != "" {
+		if err := r.app.Flush(); err != nil { // the results before it come first
+			return err
+		}
+		r.app.Warn(it.Warning, "")
+	}
+	version, done := it.was.Version, true
+	switch reply := it.Reply.(type) {
+	case client.SetResult:
+		r.app.WarnOf(reply.Info())
+		version, done = reply.Version, reply.Applied
+	case client.VDelResult:
+		r.app.WarnOf(reply.Info())
+		version, done = client.Version{}, reply.Deleted
+	}
+	now := it.want
+	if it.Err == nil && !done {
+		if now, it.Err = r.lookAgain(ctx, it); it.action == "" {
+			return nil
+		}
+		version = now.Version
+	}
+	if it.Err != nil {
+		return r.refuse(it)
+	}
+	if r.known != nil {
+		r.known(it.key, now)
+	}
+	if r.flags.diff && it.action != unchanged && it.action != conflict {
+		if err := r.app.Queue(diff.Difference(it.key, it.was, it.want)); err != nil {
+			return err
+		}
+	}
+	r.count(it.action)
+	action := it.action
+	if r.flags.dryRun {
+		action = inDryRun(action)
+	}
+	return r.emit(it.key, action, version)
+}
+
+// count counts an action for the summary.
+func (r *round) count(action string) {
+	switch action {
+	case created:
+		r.sum.Created++
+	case changed:
+		r.sum.Changed++
+	case unchanged:
+		r.sum.Unchanged++
+	case deleted:
+		r.sum.Deleted++
+	case conflict:
+		r.sum.Conflicts++
+		r.conflict = true
+	}
+}
+
+// lookAgain reads a key that another client wrote after it was read, and sets the action: unchanged
+// if the key has its value now, empty if a key to prune is gone, else conflict.
+func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, err error) {
+	if err := r.app.Flush(); err != nil {
+		return now, err
+	}
+	limited, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	now, err = r.session.Get(limited, it.key)
+	switch {
+	case err != nil:
+		return now, fault.Describe(client.Get(it.key), err)
+	case now.Found == it.want.Found && bytes.Equal(now.Value, it.want.Value):
+		if it.action = unchanged; !now.Found {
+			it.action = ""
+		}
+	default:
+		it.action = conflict
+		holds := "it is missing now"
+		if now.Found {
+			holds = "it holds " + format.Brief(string(now.Value))
+		}
+		r.app.Warn(fmt.Sprintf("another client wrote %s meanwhile, and nothing was written: %s", format.BriefWord(it.key), holds), "")
+	}
+	return now, nil
+}
+
+// refuse prints the error of a key that was not written, or of which that is not known.
+func (r *round) refuse(it *item) error {
+	if err := r.app.Flush(); err != nil {
+		return err
+	}
+	if r.known != nil {
+		r.known(it.key, it.was)
+	}
+	if fault.IsA[*fault.UnknownError](it.Err) {
+		r.sum.Unknown++
+		hint := "the same sscli apply once more, which writes only what differs"
+		if r.timed {
+			hint = "" // the next round does that
+		}
+		it.Err = &fault.NextError{Err: it.Err, Hint: hint}
+	} else {
+		r.sum.Refused++
+	}
+	bulkread.Refuse(r.app, &r.refused, it.Err)
+	return nil
+}

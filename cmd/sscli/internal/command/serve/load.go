@@ -1,0 +1,37 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/sources"
+	"github.com/sscli/sscli/emulator"
+)
+
+// seeds returns the keys of --load, or nil without --load.
+func (f *serveFlags) seeds(ctx context.Context, a *app.App) (iter.Seq2[emulator.Seed, error], error) {
+	if len(f.load) == 0 {
+		return nil, nil
+	}
+	stdin := func(ctx context.Context) ([]byte, error) { return a.Read(ctx, "-", "the keys") }
+	set, err := sources.Open(ctx, f.load, sources.Options{Stdin: stdin})
+	if usage, ok := err.(*fault.UsageError); ok {
+		usage.Err = fmt.Errorf("--load: %w", usage.Err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(emulator.Seed, error) bool) {
+		for e, err := range set.Entries(ctx) {
+			if err == nil && !e.Found {
+				continue // the key was missing when it was exported
+			}
+			if !yield(emulator.Seed{Key: e.Key, Value: e.Value, TTL: e.Options.TTL, Persist: e.Options.Persist}, err) {
+				return
+			}
+		}
+	}, nil
+}

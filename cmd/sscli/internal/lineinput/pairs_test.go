@@ -1,0 +1,70 @@
+package lineinput
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPairs reads the form of statestore.json, and names the line of what is wrong in it.
+func TestPairs(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"[\n  {\n    \"factoryId\": \"factoryA\"\n  },\n  {\n    \"machineId\": \"machineA\"\n  }\n]\n", "2 factoryId=factoryA 5 machineId=machineA"},
+		{` \r\n[]`, ""},
+		{`[{"a":"1"},{"a":"2"}] `, "1 a=1 1 a=2"},
+		{"[{\"a\":\"\\u00e9\\\"\"}]", `1 a=é"`},
+		{"\n\n{\"key\":\"a\",\"value\":\"1\"}\n", "3 a=1"},
+
+		{"[\n{\"a\":1}]", "line 2: the value of a is a number: want a string"},
+		{"[{\"a\":\"1\",\n\"b\":\"2\"}]", "line 1: an object with 2 members: want one key and its value"},
+		{"[{}]", "line 1: an object with 0 members: want one key and its value"},
+		{"[[]]", "line 1: want a JSON object, got an array"},
+		{`[{"":"1"}]`, "line 1: the key is empty, the store wants at least one byte"},
+		{`[{"a":"\ud800"}]`, "line 1: byte 7: JSON: invalid surrogate pair `\\ud800\"}` in string; bytes that are not text go into a member with _b64"},
+		{"[{\"a\":\"\xff\"}]", "line 1: byte 7: JSON: invalid UTF-8; bytes that are not text go into a member with _b64"},
+		{"[{\"a\":\"1\"}\n", "1 a=1 line 2: JSON: the array does not end"},
+		{"[{\"a\":\"1\"}\n,", "1 a=1 line 2: JSON: the array does not end"},
+		{"[\n{\"a\":}]", "line 2: JSON: invalid character '}' looking for beginning of value"},
+		{"[\n{\"a\":\"1\"}]\n x", `2 a=1 line 3: "x" after the array`},
+	} {
+		in := strings.NewReplacer(`\r`, "\r", `\n`, "\n").Replace(tt.in)
+		if got := strings.Join(read(t, in), " "); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", in, got, tt.want)
+		}
+	}
+}
+
+// read returns the entries of a text, and the error at its end.
+func read(t *testing.T, text string) (got []string) {
+	for e, err := range Entries(t.Context(), strings.NewReader(text), 1) {
+		if err != nil {
+			return append(got, err.Error())
+		}
+		got = append(got, fmt.Sprintf("%d %s=%s", e.Line, e.Key, e.Value))
+	}
+	return got
+}
+
+// FuzzPairs checks that an array of pairs and the JSON lines of the same pairs are one input, and
+// that any other text ends with at most one error.
+func FuzzPairs(f *testing.F) {
+	f.Add("factoryId", "factoryA", `[{"a":"1"},`)
+	f.Add("\u2028", "\"", "[ {\n\"a\"\n:\"\\ud83d\\ude00\"} ] ")
+	f.Fuzz(func(t *testing.T, key, value, text string) {
+		read(t, "["+text)
+		pair, err := json.Marshal(map[string]string{key: value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := json.Marshal(map[string]string{"key": key, "value": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(read(t, string(line)), read(t, "["+string(pair)+"]")); diff != "" {
+			t.Errorf("-line +pair\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,174 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// A file is a key whose value is the content of a file.
+type file struct {
+	key     string
+	name    string // of the file; empty: the value is text
+	text    string
+	dataset bool // the value is the records of the file, as JSON Lines
+	options client.SetOptions
+	where   string // what an error names
+}
+
+// newFile returns the key of a file that is named by it.
+func newFile(key, name string) file {
+	return file{key: key, name: name, dataset: isDataset(name), where: format.BriefWord(name)}
+}
+
+// isDataset reports whether a file of a directory is a data set.
+func isDataset(name string) bool {
+	ext := strings.ToLower(filepath.Ext(name))
+	return ext == ".csv" || ext == ".jsonl"
+}
+
+// keyOf returns the key that a file of a directory stands for. The value of a data set is JSON
+// Lines, whatever its file was, so its key has no extension.
+func keyOf(path string) string {
+	key := filepath.ToSlash(path)
+	if isDataset(key) {
+		key = strings.TrimSuffix(key, filepath.Ext(key))
+	}
+	return key
+}
+
+// files is the source of keys with files. Plain files are read only for their values.
+func files(all []file) source {
+	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
+		return func(yield func(Entry, error) bool) {
+			for _, f := range all {
+				e := Entry{Entry: repl.Entry{Key: f.key, Found: true}, Options: f.options}
+				err := context.Cause(ctx)
+				if err == nil {
+					e.Value, err = f.value(values)
+				}
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// value reads the value of a file. Without values, the value of a plain file is nil.
+func (f file) value(values bool) (value []byte, err error) {
+	switch {
+	case f.name == "":
+		value = []byte(f.text)
+	case f.dataset:
+		value, err = f.records()
+	case values:
+		value, err = os.ReadFile(f.name)
+	default:
+		err = readable(f.name)
+	}
+	if err == nil {
+		if err = check(f.key, value); err != nil {
+			err = fmt.Errorf("%s: %w", f.where, err)
+		}
+	}
+	if err != nil && !fault.IsA[*fault.UsageError](err) {
+		err = &fault.UsageError{Err: err}
+	}
+	return value, err
+}
+
+// readable returns an error if a file cannot be read to its end.
+func readable(name string) error {
+	in, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return in.Close()
+}
+
+// records reads a data set.
+func (f file) records() ([]byte, error) {
+	in, err := os.Open(f.name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	size := 0
+	if info, err := in.Stat(); err == nil {
+		size = int(min(info.Size(), maxHint))
+	}
+	value, _, err := records.Value(io.Reader(in), records.Options{Name: f.name}, size)
+	return value, err
+}
+
+// maxHint limits the memory that the size of a file alone can take.
+const maxHint = 1 << 30
+
+// directory is the source of the files below a directory. The key of a file is its path. Names that
+// begin with a dot are left out, because Kubernetes puts directories with such names into a volume
+// with a ConfigMap. Symbolic links are followed, because the files there are links.
+func directory(root, prefix string) (source, error) {
+	var all []file
+	seen := make(map[string]string) // the file by key
+	var above []os.FileInfo
+	var walk func(dir string) error
+	walk = func(dir string) error {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(above, func(a os.FileInfo) bool { return os.SameFile(a, info) }) {
+			return fmt.Errorf("%s: the link leads to a directory above it", format.BriefWord(dir))
+		}
+		above = append(above, info)
+		defer func() { above = above[:len(above)-1] }()
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			info, err := os.Stat(path)
+			switch {
+			case strings.HasPrefix(e.Name(), "."):
+				continue
+			case err != nil:
+				return err
+			case info.IsDir():
+				if err := walk(path); err != nil {
+					return err
+				}
+				continue
+			case !info.Mode().IsRegular():
+				return fmt.Errorf("%s: want a regular file or a directory", format.BriefWord(path))
+			}
+			below, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			f := newFile(prefix+keyOf(below), path)
+			if other := seen[f.key]; other != "" {
+				return fmt.Errorf("%s and %s: both are the key %s", format.BriefWord(other), format.BriefWord(path), format.BriefWord(f.key))
+			}
+			seen[f.key] = path
+			all = append(all, f)
+		}
+		return nil
+	}
+	if err := walk(root); err != nil {
+		return nil, &fault.UsageError{Err: err}
+	}
+	return files(all), nil
+}

@@ -1,0 +1,232 @@
+package sources
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// maxManifest is the size of a ConfigMap.
+const maxManifest = 1 << 20
+
+// manifest is the source of a YAML file that lists keys:
+//
+//	keys:
+//	  - key: config/mode
+//	    value: manual
+//	    persist: true
+//	    ttl: 30s
+//	  - key: logo
+//	    file: logo.png
+//	  - key: sites
+//	    dataset: sites.csv
+//
+// The names of files are relative to the directory of the manifest.
+func manifest(name string) (source, error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return nil, &fault.UsageError{Err: err}
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
+	if err != nil {
+		return nil, &fault.UsageError{Err: err}
+	}
+	all, err := parseManifest(text)
+	if err != nil {
+		return nil, &fault.UsageError{Err: fmt.Errorf("%s%w", format.BriefWord(name), err)}
+	}
+	for i, f := range all {
+		all[i].where = format.BriefWord(name) + f.where
+		if f.name != "" && !filepath.IsAbs(f.name) {
+			all[i].name = filepath.Join(filepath.Dir(name), f.name)
+		}
+	}
+	return files(all), nil
+}
+
+// errorAt returns an error at a line, to be written after the name of the file.
+func errorAt(line int, text string, args ...any) error {
+	return fmt.Errorf(":%d: "+text, append([]any{line}, args...)...)
+}
+
+func lineOf(n ast.Node) int { return n.GetToken().Position.Line }
+
+// parseManifest reads the keys of a manifest. The where of each key is its line.
+func parseManifest(text []byte) ([]file, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	switch {
+	case len(text) > maxManifest:
+		return nil, errors.New(": larger than 1 MiB: put large values into files")
+	case !utf8.Valid(text):
+		return nil, errors.New(": not YAML: want UTF-8; other bytes go into a file")
+	case nestedDeeply(text):
+		return nil, errors.New(": nested too deeply: want a list of keys")
+	}
+	parsed, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, syntaxError(err)
+	}
+	var body ast.Node
+	for _, d := range parsed.Docs {
+		switch {
+		case d.Body == nil:
+		case body != nil:
+			return nil, errorAt(lineOf(d.Body), "a second document: want one")
+		default:
+			body = d.Body
+		}
+	}
+	if body == nil {
+		return nil, errors.New(": empty: want keys: and a list of keys")
+	}
+	var all []file
+	err = members(body, "keys: and a list of keys", func(name string, n ast.Node) error {
+		list, ok := n.(*ast.SequenceNode)
+		switch {
+		case name != "keys":
+			return errorAt(lineOf(n), "unknown field %q: want keys", name)
+		case !ok:
+			return errorAt(lineOf(n), "keys: want a list")
+		}
+		lines := make(map[string]int)
+		for _, n := range list.Values {
+			f, err := parseKey(n)
+			if err != nil {
+				return err
+			}
+			if line := lines[f.key]; line > 0 {
+				return errorAt(lineOf(n), "the key %s is in line %d already", format.BriefWord(f.key), line)
+			}
+			lines[f.key] = lineOf(n)
+			all = append(all, f)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// nestedDeeply reports whether a text may be nested deeply. The YAML library needs memory for the
+// square of the depth.
+func nestedDeeply(text []byte) bool {
+	const most = 200
+	depth, deepest := 0, 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		}
+		deepest = max(deepest, depth)
+	}
+	return deepest > most || bytes.Contains(text, bytes.Repeat([]byte("- "), most)) || bytes.Contains(text, bytes.Repeat([]byte("? "), most))
+}
+
+// members calls f with each member of a mapping. want says what the node should be.
+func members(n ast.Node, want string, f func(name string, n ast.Node) error) error {
+	mapping, ok := n.(ast.MapNode)
+	if !ok {
+		return errorAt(lineOf(n), "want %s", want)
+	}
+	for m := mapping.MapRange(); m.Next(); {
+		if m.Value() == nil {
+			return errorAt(lineOf(m.Key()), "%s has no value", m.Key().GetToken().Value)
+		}
+		if err := f(m.Key().GetToken().Value, m.Value()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseKey reads a key of the list.
+func parseKey(n ast.Node) (file, error) {
+	f := file{where: fmt.Sprintf(":%d", lineOf(n))}
+	var values []string
+	hasKey := false
+	err := members(n, "a key with its value, such as key: a and value: 1", func(name string, n ast.Node) (err error) {
+		text, ok := config.Scalar(n)
+		_, isBool := n.(*ast.BoolNode)
+		switch {
+		case !ok && name == "value":
+			return errorAt(lineOf(n), `value: want text; write "" for an empty value, and JSON in quotes or after a |`)
+		case !ok:
+			return errorAt(lineOf(n), "%s: want text", name)
+		}
+		switch name {
+		case "key":
+			f.key, hasKey = text, true
+		case "value":
+			f.text = text
+			values = append(values, name)
+		case "file", "dataset":
+			if text == "" {
+				return errorAt(lineOf(n), "%s: want the name of a file", name)
+			}
+			f.name, f.dataset = text, name == "dataset"
+			values = append(values, name)
+		case "persist":
+			if !isBool {
+				return errorAt(lineOf(n), "persist: want true or false")
+			}
+			f.options.Persist = text == "true"
+		case "ttl":
+			f.options.TTL, err = parseTTL(text)
+			if err != nil {
+				return errorAt(lineOf(n), "ttl: %w", err)
+			}
+		default:
+			return errorAt(lineOf(n), "unknown field %q: want key, value, file, dataset, persist or ttl", name)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return f, err
+	case !hasKey:
+		return f, errorAt(lineOf(n), "no key")
+	case len(values) == 0:
+		return f, errorAt(lineOf(n), "%s: want value, file or dataset", format.BriefWord(f.key))
+	case len(values) > 1:
+		return f, errorAt(lineOf(n), "%s: %s: want one of them", format.BriefWord(f.key), strings.Join(values, " and "))
+	}
+	return f, nil
+}
+
+// parseTTL reads the time until a key expires.
+func parseTTL(text string) (time.Duration, error) {
+	ttl, err := config.ParseDuration(text)
+	if err == nil && (ttl < time.Millisecond || ttl%time.Millisecond != 0) {
+		err = fmt.Errorf("%s: want whole milliseconds, at least 1ms", text)
+	}
+	return ttl, err
+}
+
+// syntaxError returns an error of the YAML library on one line.
+func syntaxError(err error) error {
+	at, ok := errors.AsType[yaml.Error](err)
+	if !ok || at.GetToken() == nil {
+		return errors.New(": not YAML")
+	}
+	message := strings.TrimSpace(at.GetMessage())
+	if strings.ContainsFunc(message, unicode.IsControl) {
+		message = "syntax error"
+	}
+	return errorAt(at.GetToken().Position.Line, "not YAML: %s", message)
+}

@@ -1,0 +1,196 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+)
+
+// tree writes files below a new directory, which is the working directory from then on.
+func tree(t *testing.T, contents map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range contents {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// read returns the entries of sources, and the error at their end.
+func read(ctx context.Context, prefix string, names ...string) (got []string) {
+	set, err := Open(ctx, names, Options{Prefix: prefix, Stdin: func(context.Context) ([]byte, error) {
+		return []byte(`{"key":"in","value":"put"}`), nil
+	}})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for e, err := range set.Entries(ctx) {
+		if err != nil {
+			return append(got, err.Error())
+		}
+		text := fmt.Sprintf("%s=%q", e.Key, e.Value)
+		if !e.Found {
+			text = e.Key + " missing"
+		}
+		if e.Options.Persist {
+			text += " persist"
+		}
+		if e.Options.TTL > 0 {
+			text += " " + e.Options.TTL.String()
+		}
+		if !set.Has(e.Key) {
+			text += " (not known)"
+		}
+		got = append(got, text)
+	}
+	if set.Len() != len(got) {
+		got = append(got, fmt.Sprintf("Len %d", set.Len()))
+	}
+	return got
+}
+
+func TestSources(t *testing.T) {
+	tree(t, map[string]string{
+		"export.jsonl":      "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}\n{\"key\":\"a\",\"value\":\"3\"}\n{\"key\":\"c\",\"found\":false}\n",
+		"statestore.json":   `[{"factoryId":"factoryA"}]`,
+		"dir/config/mode":   "auto\n",
+		"dir/sites.csv":     "id,floor\nA,7\n",
+		"dir/tags.jsonl":    "{\"tag\": 1.0}\n",
+		"dir/plain.json":    "[1]",
+		"dir/.hidden":       "no",
+		"dir/.git/config":   "no",
+		"site.yaml":         "# our site\nkeys:\n  - key: b\n    value: 21.50\n    persist: true\n  - { key: logo, file: files/logo, ttl: 90s }\n  - key: sites\n    dataset: dir/sites.csv\n  - key: text\n    value: |\n      {\"a\": 1}\n",
+		"files/logo":        "\x89PNG",
+		"twice/a.csv":       "id\n1\n",
+		"twice/a.jsonl":     "{}\n",
+		"wrong/a.csv":       "id\n1,2\n",
+		"broken.jsonl":      "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"a\"}\n",
+		"gone.yml":          "keys: [{key: a, file: no-such-file}]",
+		"empty/.keep":       "",
+		"nameless.yaml":     "keys:\n- key: ''\n  value: 1\n",
+		"records/set.jsonl": "{\"a\":1}\n",
+	})
+	for _, tt := range []struct {
+		prefix string
+		names  string
+		want   []string
+	}{
+		{"", "export.jsonl", []string{`b="2"`, `a="3"`, `c missing`}},
+		{"", "statestore.json", []string{`factoryId="factoryA"`}},
+		{"", "-", []string{`in="put"`}},
+		{"x/", "dir", []string{`x/config/mode="auto\n"`, `x/plain.json="[1]"`, `x/sites="{\"id\":\"A\",\"floor\":7}\n"`, `x/tags="{\"tag\":1.0}\n"`}},
+		{"x/", "dir/sites.csv", []string{`x/sites="{\"id\":\"A\",\"floor\":7}\n"`}},
+		{"x/", "site.yaml", []string{`b="21.50" persist`, `logo="\x89PNG" 1m30s`, `sites="{\"id\":\"A\",\"floor\":7}\n"`, `text="{\"a\": 1}\n"`}},
+		{"", "site.yaml export.jsonl", []string{`logo="\x89PNG" 1m30s`, `sites="{\"id\":\"A\",\"floor\":7}\n"`, `text="{\"a\": 1}\n"`, `b="2"`, `a="3"`, `c missing`}},
+		{"", "empty", nil},
+
+		{"", "no-such-file", []string{"open no-such-file: no such file or directory"}},
+		{"", "twice", []string{"twice/a.csv and twice/a.jsonl: both are the key a"}},
+		{"", "wrong", []string{"wrong/a.csv:2:1: "}},
+		{"", "export.jsonl broken.jsonl", []string{"broken.jsonl: line 2: no value: want value, or value_b64"}},
+		{"", "gone.yml", []string{"open no-such-file: no such file or directory"}},
+		{"", "nameless.yaml", []string{"nameless.yaml:2: the key is empty"}},
+		{"", "records/set.jsonl", []string{"records/set.jsonl: line 1: no key: want key, or key_b64"}},
+	} {
+		got := read(t.Context(), tt.prefix, strings.Fields(tt.names)...)
+		if len(got) == 1 && len(tt.want) == 1 && strings.HasPrefix(filepath.ToSlash(got[0]), tt.want[0]) {
+			continue // the beginning of an error
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.names, diff)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := read(canceled, "", "dir"); len(got) != 1 || got[0] != context.Canceled.Error() {
+		t.Errorf("after the end of the context: %q", got)
+	}
+}
+
+// TestLinks reads a directory as Kubernetes mounts a ConfigMap, and one with a loop.
+func TestLinks(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege")
+	}
+	tree(t, map[string]string{"volume/..2026/mode": "auto", "volume/..2026/sub/x": "1", "loop/a": ""})
+	for link, to := range map[string]string{"volume/..data": "..2026", "volume/mode": "..data/mode", "volume/sub": "..data/sub", "loop/b": "."} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{`mode="auto"`, `sub/x="1"`}, read(t.Context(), "", "volume")); diff != "" {
+		t.Errorf("ConfigMap (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"loop/b: the link leads to a directory above it"}, read(t.Context(), "", "loop")); diff != "" {
+		t.Errorf("loop (-want +got):\n%s", diff)
+	}
+}
+
+// TestManifestErrors names the line of what is wrong.
+func TestManifestErrors(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"", ": empty: want keys: and a list of keys"},
+		{"# nothing\n", ": empty: want keys: and a list of keys"},
+		{"- a\n", ":1: want keys: and a list of keys"},
+		{"keys: a\n", ":1: keys: want a list"},
+		{"keys:\n", ":1: keys: want a list"},
+		{"key: a\nvalue: 1\n", `:1: unknown field "key": want keys`},
+		{"keys:\n- a\n", ":2: want a key with its value, such as key: a and value: 1"},
+		{"keys:\n- value: 1\n", ":2: no key"},
+		{"keys:\n- key: a\n", ":2: a: want value, file or dataset"},
+		{"keys:\n- key: a\n  value: 1\n  file: b\n", ":2: a: value and file: want one of them"},
+		{"keys:\n- key: a\n  value:\n", `:3: value: want text; write "" for an empty value, and JSON in quotes or after a |`},
+		{"keys:\n- key: a\n  value: {b: 1}\n", `:3: value: want text; write "" for an empty value, and JSON in quotes or after a |`},
+		{"keys:\n- key: [a]\n  value: 1\n", ":2: key: want text"},
+		{"keys:\n- key: a\n  file: ''\n", ":3: file: want the name of a file"},
+		{"keys:\n- key: a\n  value: 1\n  persist: 1\n", ":4: persist: want true or false"},
+		{"keys:\n- key: a\n  value: 1\n  ttl: 10\n", `:4: ttl: "10" has no unit`},
+		{"keys:\n- key: a\n  value: 1\n  ttl: 1us\n", ":4: ttl: 1us: want whole milliseconds, at least 1ms"},
+		{"keys:\n- key: a\n  vlaue: 1\n", `:3: unknown field "vlaue": want key, value, file, dataset, persist or ttl`},
+		{"keys:\n- key: a\n  value: 1\n- key: a\n  value: 2\n", ":4: the key a is in line 2 already"},
+		{"keys:\n- key: a\n  value: 1\n  value: 2\n", `:4: not YAML: mapping key "value" already defined`},
+		{"keys: []\n---\nkeys: []\n", ":3: a second document: want one"},
+		{"keys: [\xff]\n", ": not YAML: want UTF-8; other bytes go into a file"},
+		{"keys: [\n", ":1: not YAML: "},
+		{strings.Repeat("[", 1000), ": nested too deeply: want a list of keys"},
+		{strings.Repeat("#", 2<<20), ": larger than 1 MiB: put large values into files"},
+	} {
+		if _, err := parseManifest([]byte(tt.in)); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%.60q:\n got %v\nwant %s", tt.in, err, tt.want)
+		}
+	}
+}
+
+// FuzzManifest checks that a key and a text value are read as the YAML library writes them, and
+// that the error of any other text is one line.
+func FuzzManifest(f *testing.F) {
+	f.Add("config/mode", "manual", "keys:\n- {key: a, value: 1, persist: true, ttl: 1s}\n")
+	f.Add("0x1f", "~", "keys: &a\n- <<: *a\n- ? key\n  : !!str 1\n")
+	f.Add("a: b", "- 1\n", "%YAML 1.2\n---\nkeys: [{key: \"\\0\", file: |\n x}]\n...\n")
+	f.Fuzz(func(t *testing.T, key, value, text string) {
+		if _, err := parseManifest([]byte(text)); err != nil && strings.ContainsAny(err.Error(), "\n\r") {
+			t.Errorf("the error has several lines: %q", err)
+		}
+		want := map[string]string{"key": key, "value": value}
+		written, err := yaml.Marshal(map[string]any{"keys": []any{want}})
+		var back struct{ Keys []map[string]string }
+		if err != nil || yaml.Unmarshal(written, &back) != nil || !cmp.Equal(back.Keys, []map[string]string{want}) {
+			t.Skip("the library does not read what it wrote")
+		}
+		got, err := parseManifest(written)
+		if err != nil || len(got) != 1 || got[0].key != key || got[0].text != value {
+			t.Errorf("%q is read as %+v, %v", written, got, err)
+		}
+	})
+}

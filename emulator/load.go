@@ -1,0 +1,63 @@
+package emulator
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// A Seed is a key of Options.Load.
+type Seed struct {
+	Key     string
+	Value   []byte
+	TTL     time.Duration // whole milliseconds; 0: the key does not expire
+	Persist bool          // as if the key was set with aio-persistence
+}
+
+// A LoadError is an error of Options.Load, or a key that the store refused.
+type LoadError struct{ Err error }
+
+func (e *LoadError) Error() string { return "load: " + e.Err.Error() }
+
+func (e *LoadError) Unwrap() error { return e.Err }
+
+// load sets the keys of Options.Load.
+func (s *Server) load() error {
+	if s.opts.Load == nil {
+		return nil
+	}
+	for seed, err := range s.opts.Load {
+		if err == nil {
+			err = s.set(seed)
+		}
+		if err != nil {
+			return &LoadError{err}
+		}
+	}
+	return s.journal.wait()
+}
+
+// set sets a key if it does not exist.
+func (s *Server) set(seed Seed) error {
+	words := []string{wire.VerbSet, seed.Key, string(seed.Value), wire.OptionNX}
+	if seed.TTL != 0 {
+		words = append(words, wire.OptionPX, strconv.FormatInt(seed.TTL.Milliseconds(), 10))
+	}
+	now := wire.Version{Wall: s.Now().UnixMilli(), Node: "emulator"}
+	req := NewRequest("", wire.AppendRequest(nil, words...), Property{wire.PropTimestamp, now.String()})
+	if seed.Persist {
+		req.Properties = append(req.Properties, Property{wire.PropPersist, "true"})
+	}
+	reply, err := wire.ParseReply(s.answer(req).Payload)
+	if err == nil {
+		if refused := reply.StoreError(); refused != nil {
+			err = refused
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set %q: %w", seed.Key, err)
+	}
+	return nil
+}

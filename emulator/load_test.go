@@ -1,0 +1,74 @@
+package emulator_test
+
+import (
+	"errors"
+	"iter"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// seeds returns the seeds, and then an error unless it is nil.
+func seeds(err error, all ...emulator.Seed) iter.Seq2[emulator.Seed, error] {
+	return func(yield func(emulator.Seed, error) bool) {
+		for _, s := range all {
+			if !yield(s, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(emulator.Seed{}, err)
+		}
+	}
+}
+
+// TestLoad: a server begins with its seeds, and keeps what its data file has.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	data := emulator.Data{File: filepath.Join(t.TempDir(), "data"), Asked: true}
+	first := emulator.Start(t, emulator.Options{Data: data, Load: seeds(nil,
+		emulator.Seed{Key: "kept", Value: []byte("1"), Persist: true},
+		emulator.Seed{Key: "\x00", Value: []byte("\xff\r\n")},
+		emulator.Seed{Key: "short", Value: []byte("2"), TTL: time.Minute},
+		emulator.Seed{Key: "kept", Value: []byte("twice")},
+	)})
+	if e, _ := first.Get("\x00"); string(e.Value) != "\xff\r\n" || e.Persist || !e.Expires.IsZero() {
+		t.Errorf("got %+v", e)
+	}
+	first.FastForward(time.Minute + time.Second)
+	if _, found := first.Get("short"); found {
+		t.Error("short did not expire")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := emulator.Start(t, emulator.Options{Data: data, Load: seeds(nil, emulator.Seed{Key: "kept", Value: []byte("new")}, emulator.Seed{Key: "more", Value: nil})})
+	if e, found := second.Get("kept"); !found || string(e.Value) != "1" {
+		t.Errorf("kept: got %+v", e)
+	}
+	if e, found := second.Get("more"); !found || len(e.Value) != 0 {
+		t.Errorf("more: got %+v, %v", e, found)
+	}
+}
+
+// TestLoadErrors: New returns what is wrong with the seeds, and frees what it took.
+func TestLoadErrors(t *testing.T) {
+	t.Parallel()
+	bad := errors.New("bad")
+	file := filepath.Join(t.TempDir(), "data")
+	for _, tt := range []struct {
+		load iter.Seq2[emulator.Seed, error]
+		want string
+	}{
+		{seeds(bad, emulator.Seed{Key: "a"}), "load: bad"},
+		{seeds(nil, emulator.Seed{Key: "a"}, emulator.Seed{Key: "b"}), `load: set "b": the store answered: the quota has been exceeded`},
+	} {
+		_, err := emulator.New(emulator.Options{MaxKeys: 1, Data: emulator.Data{File: file}, Load: tt.load})
+		if load, ok := errors.AsType[*emulator.LoadError](err); !ok || load.Error() != tt.want {
+			t.Errorf("got %v, want %s", err, tt.want)
+		}
+	}
+	emulator.Start(t, emulator.Options{Data: emulator.Data{File: file}}) // nothing holds the file
+}

@@ -1,0 +1,70 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Apply is what `apply` did with one key.
+type Apply struct {
+	Key     string    `json:"key"`
+	Action  string    `json:"action"`        // "created", "changed", "unchanged", "deleted" or "conflict"; with --dry-run "create", "change", "unchanged" or "delete"
+	Version Version   `json:"version"`       // of the key now; nil: missing
+	Time    time.Time `json:"time,omitzero"` // with --every: when
+}
+
+func (a Apply) fields(o *objectWriter) { o.result("apply", a) }
+
+func (a Apply) human(w *writer) { w.row(a) }
+
+func (a Apply) cells(s *style) []cell {
+	cells := []cell{
+		{text: a.Action, least: len("unchanged")},
+		{text: Word(a.Key), paint: s.key},
+	}
+	if !a.Time.IsZero() {
+		return append([]cell{{text: string(appendTime(nil, a.Time)), paint: s.faint}}, cells...)
+	}
+	return cells
+}
+
+// raw writes the action, the key, and the version of the key now.
+func (a Apply) raw(w *writer) { w.record(a.Action, a.Key, a.Version) }
+
+// ApplySummary counts what `apply` did, for standard error.
+type ApplySummary struct {
+	Created   int           `json:"created"` // a number of keys, like the next fields
+	Changed   int           `json:"changed"`
+	Unchanged int           `json:"unchanged"`
+	Deleted   int           `json:"deleted"`
+	Conflicts int           `json:"conflicts"` // another client wrote the key meanwhile
+	Refused   int           `json:"refused"`
+	Unknown   int           `json:"unknown"` // whether the write was applied is unknown
+	Elapsed   time.Duration `json:"elapsed_ms"`
+	DryRun    bool          `json:"dry_run,omitzero"` // nothing was written
+}
+
+func (ApplySummary) diagnostic() {}
+
+func (s ApplySummary) fields(o *objectWriter) { o.result("apply_summary", s) }
+
+func (s ApplySummary) human(w *writer) {
+	words := []string{"created", "changed", "deleted"}
+	if s.DryRun {
+		w.program("nothing was written: ")
+		words = []string{"to create", "to change", "to delete"}
+	} else {
+		w.program("")
+	}
+	parts := []string{fmt.Sprintf("%d %s", s.Created, words[0]), fmt.Sprintf("%d %s", s.Changed, words[1]), fmt.Sprintf("%d unchanged", s.Unchanged)}
+	for _, part := range []struct {
+		n    int
+		word string
+	}{{s.Deleted, words[2]}, {s.Conflicts, "written by another client meanwhile"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+		}
+	}
+	w.printf("%s; %s\n", strings.Join(parts, ", "), seconds(s.Elapsed))
+}
