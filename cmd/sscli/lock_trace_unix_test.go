@@ -54,7 +54,7 @@ func TestLockTraceLive(t *testing.T) {
 	if err := l.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.await("released or deleted  build")
+	c.await("released or deleted")
 	// A message about a lost connection appears above the line.
 	if _, err := s.AcquireLock(t.Context(), "build", client.LockOptions{Holder: []byte("b")}); err != nil {
 		t.Fatal(err)
