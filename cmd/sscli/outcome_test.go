@@ -233,7 +233,7 @@ func TestOutcomesOfMany(t *testing.T) {
 		for when, action := range map[string]emulator.Action{"before": {Drop: true, NoPuback: true}, "after": {DropReply: true, NoPuback: true}} {
 			t.Run(name+"/"+when, func(t *testing.T) {
 				t.Parallel()
-				store := emulator.Start(t)
+				store := emulator.Start(t, emulator.Options{Skew: -30 * time.Second}) // so that old versions are older than our requests
 				if form.holds {
 					for _, key := range names {
 						if _, err := store.Set(key, "old"); err != nil {
