@@ -102,6 +102,7 @@ accounts             emulator atomicfile certs app config fault
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault
 jsonfield            format
+records              fault
 
 cmdline              repl app complete config fault help operand suggest
 verb                 client client/wire format repl app bulkread complete config fault fence operand

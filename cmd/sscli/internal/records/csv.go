@@ -1,0 +1,295 @@
+package records
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Type is the type that the cells of a column have in their records.
+type Type string
+
+// The types. An empty cell leaves the field out, except as a String.
+const (
+	Recognised Type = ""        // Number or Boolean if the cell is one as JSON writes it, else String: 007 is text
+	String     Type = "string"  // any cell; an empty cell is an empty string
+	Number     Type = "number"  // as JSON writes it
+	Boolean    Type = "boolean" // true or false
+	Any        Type = "json"    // any JSON value, such as an object
+)
+
+// Types are the types of columns by name. The name * stands for all other columns.
+type Types map[string]Type
+
+// ParseTypes reads types as a user writes them: serial=string,floor=number,*=string.
+func ParseTypes(text string) (Types, error) {
+	types := Types{}
+	if text == "" {
+		return types, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		i := strings.LastIndexByte(part, '=')
+		if i < 1 {
+			return nil, fmt.Errorf("%.64q: want COLUMN=TYPE", part)
+		}
+		name, t := part[:i], Type(part[i+1:])
+		if !slices.Contains([]Type{String, Number, Boolean, Any}, t) {
+			return nil, fmt.Errorf("%.64q: want string, number, boolean or json after the =", part)
+		}
+		if _, twice := types[name]; twice {
+			return nil, fmt.Errorf("column %.64q has two types", name)
+		}
+		types[name] = t
+	}
+	return types, nil
+}
+
+func (t Types) of(column string) Type {
+	if typ, ok := t[column]; ok {
+		return typ
+	}
+	return t["*"]
+}
+
+// A csvReader reads CSV with a header.
+type csvReader struct {
+	*csv.Reader
+	name    string
+	columns []string
+	types   []Type
+	names   [][]byte // of the fields, as JSON with a colon
+}
+
+// readCSV reads CSV with a header.
+func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
+	c := &csvReader{Reader: csv.NewReader(in), name: o.Name}
+	c.ReuseRecord = true
+	switch {
+	case o.Comma != 0:
+		c.Comma = o.Comma
+	case strings.EqualFold(filepath.Ext(o.Name), ".tsv"):
+		c.Comma = '\t'
+	}
+	if err := c.header(o.Types); err != nil {
+		yield(Record{}, err)
+		return
+	}
+	var object []byte
+	for {
+		row, err := c.Read()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			yield(Record{}, c.wrong(err))
+			return
+		}
+		object = append(object[:0], '{')
+		for i, cell := range row {
+			if object, err = c.appendField(object, i, cell); err != nil {
+				yield(Record{}, c.errorAt(i, err))
+				return
+			}
+		}
+		line, _ := c.FieldPos(0)
+		if !yield(Record{Line: line, JSON: append(object, '}')}, nil) {
+			return
+		}
+	}
+}
+
+// header reads the names of the columns.
+func (c *csvReader) header(types Types) error {
+	row, err := c.Read()
+	if err == io.EOF {
+		return nil
+	}
+	if err != nil {
+		return c.wrong(err)
+	}
+	for i, name := range row {
+		first := slices.Index(c.columns, name)
+		switch {
+		case strings.TrimSpace(name) == "":
+			return c.errorAt(i, fmt.Errorf("column %d of the header has no name: want a header line with the names of the fields", i+1))
+		case first >= 0:
+			return c.errorAt(i, fmt.Errorf("columns %d and %d of the header have the same name %.64q", first+1, i+1, name))
+		case isNotUTF8(name):
+			return c.errorAt(i, errors.New("not UTF-8"))
+		}
+		c.columns = append(c.columns, strings.Clone(name))
+		c.names = append(c.names, append(quote(name), ':'))
+		c.types = append(c.types, types.of(name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		if name != "*" && !slices.Contains(c.columns, name) {
+			return c.errorAt(0, fmt.Errorf("no column %.64q, which has a type: the columns are %.200s", name, strings.Join(c.columns, ", ")))
+		}
+	}
+	if other := c.otherComma(); other != "" {
+		wrong := c.errorAt(0, fmt.Errorf("one column %.64q: want cells between commas", c.columns[0]))
+		wrong.hint = "--separator " + other
+		return wrong
+	}
+	return nil
+}
+
+// otherComma returns the word for the separator that the only column of the header has, if any.
+func (c *csvReader) otherComma() string {
+	if len(c.columns) == 1 && c.Comma == ',' {
+		switch name := c.columns[0]; {
+		case strings.Contains(name, ";"):
+			return "';'"
+		case strings.Contains(name, "\t"):
+			return "tab"
+		}
+	}
+	return ""
+}
+
+// appendField appends a field to an object, unless the cell leaves it out.
+func (c *csvReader) appendField(object []byte, column int, cell string) ([]byte, error) {
+	t := c.types[column]
+	if cell == "" && t != String {
+		return object, nil
+	}
+	value, err := t.value(cell)
+	if err != nil {
+		return nil, fmt.Errorf("column %.64q: %w", c.columns[column], err)
+	}
+	if object[len(object)-1] != '{' {
+		object = append(object, ',')
+	}
+	object = append(object, c.names[column]...)
+	return append(object, value...), nil
+}
+
+// value returns the JSON value of a cell.
+func (t Type) value(cell string) ([]byte, error) {
+	if isNotUTF8(cell) {
+		return nil, errors.New("not UTF-8")
+	}
+	switch {
+	case t == String:
+		return quote(cell), nil
+	case t != Number && (cell == "true" || cell == "false"), t != Boolean && isNumber(cell):
+		return []byte(cell), nil
+	case t == Recognised:
+		return quote(cell), nil
+	case t == Any:
+		var out bytes.Buffer
+		if err := json.Compact(&out, []byte(cell)); err != nil {
+			return nil, fmt.Errorf("%.64q is not JSON: %w", cell, err)
+		}
+		return out.Bytes(), nil
+	}
+	return nil, fmt.Errorf("%.64q is not a %s", cell, t)
+}
+
+// isNumber reports whether a cell is a number as JSON writes it.
+func isNumber(cell string) bool {
+	return (cell[0] == '-' || cell[0] >= '0' && cell[0] <= '9') && json.Valid([]byte(cell)) && strings.TrimSpace(cell) == cell
+}
+
+func isNotUTF8(cell string) bool {
+	_, found := invalidUTF8([]byte(cell))
+	return found
+}
+
+// quote returns a JSON string.
+func quote(text string) []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a string has no error
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+func (c *csvReader) errorAt(column int, err error) *Error {
+	line, col := c.FieldPos(column)
+	return &Error{Name: c.name, Line: line, Column: col, Err: err}
+}
+
+// wrong returns an error of package csv with its position.
+func (c *csvReader) wrong(err error) error {
+	syntax, ok := errors.AsType[*csv.ParseError](err)
+	if !ok {
+		return err
+	}
+	wrong := &Error{Name: c.name, Line: syntax.Line, Column: max(1, syntax.Column), Err: syntax.Err}
+	switch syntax.Err {
+	case csv.ErrFieldCount:
+		wrong.Err = fmt.Errorf("another number of cells than the header, which has %d", len(c.columns))
+	case csv.ErrBareQuote:
+		wrong.Err = errors.New(`a " inside of a cell without quotes: want the cell in quotes, with "" for each "`)
+	case csv.ErrQuote:
+		wrong.Err = errors.New(`a " ends a cell too early, or never: want "" for each " inside of a cell in quotes`)
+	}
+	return wrong
+}
+
+// WriteCSV writes records as CSV with a header of columns. A field that is missing or null is an
+// empty cell, and an object or an array is its JSON. The caller makes columns: see [Columns].
+func WriteCSV(w io.Writer, columns []string, records iter.Seq2[Record, error]) error {
+	out := csv.NewWriter(w)
+	if len(columns) > 0 {
+		_ = out.Write(columns) // Flush has the error
+	}
+	row, index := make([]string, len(columns)), make(map[string]int, len(columns))
+	for i, name := range columns {
+		index[name] = i
+	}
+	for r, err := range records {
+		if err != nil {
+			return err
+		}
+		clear(row)
+		for f, err := range Fields(r.JSON) {
+			if err != nil {
+				return err
+			}
+			if i, ok := index[f.Name]; ok {
+				row[i] = f.Cell()
+			}
+		}
+		if len(row) == 1 && row[0] == "" { // package csv writes a blank line, which it does not read
+			out.Flush()
+			if _, err := io.WriteString(w, "\"\"\n"); err != nil {
+				return err
+			}
+			continue
+		}
+		_ = out.Write(row)
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// Columns returns the names of the fields of all records, in the order in which they appear first.
+func Columns(records iter.Seq2[Record, error]) (columns []string, err error) {
+	seen := make(map[string]bool)
+	for r, err := range records {
+		if err != nil {
+			return nil, err
+		}
+		for f, err := range Fields(r.JSON) {
+			if err != nil {
+				return nil, err
+			}
+			if !seen[f.Name] {
+				seen[f.Name] = true
+				columns = append(columns, f.Name)
+			}
+		}
+	}
+	return columns, nil
+}

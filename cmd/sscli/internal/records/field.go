@@ -1,0 +1,54 @@
+package records
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+)
+
+// A Field is a field of a record.
+type Field struct {
+	Name string
+	JSON []byte // its value
+}
+
+// Fields returns the fields of a record in their order. The error is that of a text that is not an
+// object.
+func Fields(record []byte) iter.Seq2[Field, error] {
+	return func(yield func(Field, error) bool) {
+		d := json.NewDecoder(bytes.NewReader(record))
+		if open, err := d.Token(); err != nil || open != json.Delim('{') {
+			yield(Field{}, fmt.Errorf("want an object, and found %v: %w", open, err))
+			return
+		}
+		for d.More() {
+			name, err := d.Token()
+			var value json.RawMessage
+			if err == nil {
+				err = d.Decode(&value)
+			}
+			if err != nil {
+				yield(Field{}, err)
+				return
+			}
+			if text, _ := name.(string); !yield(Field{text, value}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Cell returns the value as a cell of a table: the text of a string, nothing for null, and the JSON
+// of any other value.
+func (f Field) Cell() string {
+	switch f.JSON[0] {
+	case '"':
+		var text string
+		_ = json.Unmarshal(f.JSON, &text) // a decoder returned it
+		return text
+	case 'n':
+		return ""
+	}
+	return string(f.JSON)
+}

@@ -1,0 +1,151 @@
+// Package records reads and writes the records of a data set: the reference data that a data flow
+// of Azure IoT Operations enriches messages with. A data set is a key whose value is JSON Lines,
+// one object a line.
+//
+//	for r, err := range records.Read(file, records.Options{Name: "sites.csv"}) {
+//		if err != nil {
+//			return err // an *Error with line and column
+//		}
+//		value = append(append(value, r.JSON...), '\n')
+//	}
+//
+// [Read] accepts JSON Lines, a JSON array of objects, and CSV. [Value] collects the records to the
+// value of a key: canonical JSON Lines. With Options.Stored, Read accepts only what a data flow
+// accepts. [WriteCSV] is the way back.
+//
+// Promises:
+//
+//   - Reading streams: memory holds one record and a buffer.
+//   - The order of the fields stays, and numbers and strings stay as they are written.
+//   - No line of a canonical value is blank, and the last line ends with a newline.
+package records
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// A Record is a JSON object.
+type Record struct {
+	Line int    // where the record begins in the source, from 1
+	JSON []byte // the object without spaces and newlines; valid until the next record is read
+}
+
+// Options configure [Read]. The zero value reads any format.
+type Options struct {
+	Name   string // of the source, for errors and for the format: sites.csv; may be empty
+	Format Format
+	Types  Types // of the cells of CSV
+	Comma  rune  // separates the cells of CSV; 0 = a comma
+	Stored bool  // the source is the value of a key: only JSON Lines are accepted, without blank lines
+}
+
+// A Format is the format of a source.
+type Format string
+
+// The formats. Auto decides by the extension of the name, and without a known extension by the
+// first character: JSON begins with { or [.
+const (
+	Auto Format = ""
+	JSON Format = "json" // JSON Lines, objects with any white space between them, or an array of objects
+	CSV  Format = "csv"
+)
+
+// An Error is an error in a source. [Read] returns it inside of a *fault.UsageError.
+type Error struct {
+	Name         string // of the source; may be empty
+	Line, Column int    // from 1; Column counts bytes
+	Err          error
+	hint         string // the next thing to try; may be empty
+}
+
+func (e *Error) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("line %d, column %d: %v", e.Line, e.Column, e.Err)
+	}
+	return fmt.Sprintf("%s:%d:%d: %v", e.Name, e.Line, e.Column, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Read returns the records of a source. An error ends the records: an *Error about the content,
+// or the error of the reader.
+func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
+	return func(give func(Record, error) bool) {
+		yield := func(r Record, err error) bool {
+			if wrong, ok := errors.AsType[*Error](err); ok {
+				err = &fault.UsageError{Err: wrong, Hint: wrong.hint}
+			}
+			return give(r, err)
+		}
+		in := bufio.NewReaderSize(source, 1<<16)
+		if o.Stored {
+			readLines(in, o.Name, yield)
+			return
+		}
+		start, err := in.Peek(512) // fewer bytes if the source is shorter
+		if err != nil && err != io.EOF {
+			yield(Record{}, err)
+			return
+		}
+		if bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")) {
+			yield(Record{}, &Error{
+				Name: o.Name, Line: 1, Column: 1, Err: errors.New("the text is UTF-16: want UTF-8"),
+				hint: "iconv -f UTF-16 -t UTF-8, or in PowerShell: Out-File -Encoding utf8",
+			})
+			return
+		}
+		if bytes.HasPrefix(start, bom) { // Excel writes one
+			start = start[len(bom):]
+			_, _ = in.Discard(len(bom)) // it was peeked
+		}
+		if o.format(start) == CSV {
+			readCSV(in, o, yield)
+		} else {
+			readJSON(in, o.Name, yield)
+		}
+	}
+}
+
+// bom is the byte order mark in UTF-8.
+var bom = []byte("\xef\xbb\xbf")
+
+// format returns JSON or CSV.
+func (o Options) format(start []byte) Format {
+	if o.Format != Auto {
+		return o.Format
+	}
+	switch strings.ToLower(filepath.Ext(o.Name)) {
+	case ".csv", ".tsv":
+		return CSV
+	case ".json", ".jsonl", ".ndjson":
+		return JSON
+	}
+	if start = bytes.TrimLeft(start, " \t\r\n"); len(start) == 0 || start[0] == '{' || start[0] == '[' {
+		return JSON
+	}
+	return CSV
+}
+
+// Value returns the records of a source as canonical JSON Lines, the value of a key, and their
+// number. size is the expected size in bytes; it saves memory and may be wrong or 0.
+func Value(source io.Reader, o Options, size int) (value []byte, n int, err error) {
+	value = slices.Grow([]byte{}, size)
+	for r, err := range Read(source, o) {
+		if err != nil {
+			return nil, 0, err
+		}
+		value = append(append(value, r.JSON...), '\n')
+		n++
+	}
+	return value, n, nil
+}

@@ -1,0 +1,242 @@
+package records
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// read returns the records of a text as lines, and the error as the last one.
+func read(text string, o Options) string {
+	var out strings.Builder
+	for r, err := range Read(strings.NewReader(text), o) {
+		if err != nil {
+			fmt.Fprintln(&out, err)
+			break
+		}
+		fmt.Fprintf(&out, "%d %s\n", r.Line, r.JSON)
+	}
+	return out.String()
+}
+
+func TestReadJSON(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"lines", "{ \"a\" : 1.0 , \"b\":\"x y\"}\n{\"b\":1e5,\"a\":null}\n", "1 {\"a\":1.0,\"b\":\"x y\"}\n2 {\"b\":1e5,\"a\":null}\n"},
+		{"blank lines", "\n{\"a\":1}\r\n\r\n  {\"a\":2}", "2 {\"a\":1}\n4 {\"a\":2}\n"},
+		{"array", "[ {\"a\":1},\n {\n\"a\":[2]}]\n", "1 {\"a\":1}\n2 {\"a\":[2]}\n"},
+		{"empty array", "[]", ""},
+		{"nothing", "", ""},
+		{"byte order mark", "\xef\xbb\xbf{\"a\":1}", "1 {\"a\":1}\n"},
+		{"objects over lines", "{\n  \"a\": 1\n}\n{\n  \"a\": 2\n}\n", "1 {\"a\":1}\n4 {\"a\":2}\n"},
+		{"commas", "{\"a\":1},\n{\"a\":2}", "1 {\"a\":1}\nx:1:8: a comma after a record: want a newline alone between records, or all of them in [ ]\n"},
+		{"no object", "{\"a\":1}\n 5", "1 {\"a\":1}\nx:2:2: want a record, an object such as {\"id\":1}, and found a number\n"},
+		{"array in array", "[[]]", "x:1:2: want a record, an object such as {\"id\":1}, and found an array\n"},
+		{"syntax", "{\"a\":1}\n{\"a\":x}\n", "1 {\"a\":1}\nx:2:6: not JSON: invalid character 'x' looking for beginning of value\n"},
+		{"syntax in array", "[{\"a\":1},\n {\"a\":01}]", "1 {\"a\":1}\nx:2:8: not JSON: invalid character '1' after object key:value pair\n"},
+		{"no comma in array", "[{\"a\":1} {}]", "1 {\"a\":1}\nx:1:10: not JSON: expected comma after array element\n"},
+		{"comma at end of array", "[{\"a\":1},]", "1 {\"a\":1}\nx:1:10: not JSON: invalid character ']' looking for beginning of value\n"},
+		{"open array", "[{\"a\":1},\n", "1 {\"a\":1}\nx:2:1: the text ends inside of a JSON value\n"},
+		{"open array after a record", "[{\"a\":1}", "1 {\"a\":1}\nx:1:9: the text ends inside of a JSON value\n"},
+		{"open object", "{\"a\":1", "x:1:7: the text ends inside of a JSON value\n"},
+		{"after the array", "[{\"a\":1}]\n{}", "1 {\"a\":1}\nx:2:1: text after the array\n"},
+		{"closing brace", "{\"a\":1}}", "1 {\"a\":1}\nx:1:8: not JSON: invalid character '}' looking for beginning of value\n"},
+		{"not UTF-8", "{\"a\":\"\xff\"}", "x:1:7: not UTF-8\n"},
+		{"UTF-16", "\xff\xfe{\x00}\x00", "x:1:1: the text is UTF-16: want UTF-8\n"},
+	} {
+		for _, size := range []string{"", "one byte at a time"} {
+			source := io.Reader(strings.NewReader(tt.text))
+			if size != "" {
+				source = iotest.OneByteReader(source)
+			}
+			var out strings.Builder
+			for r, err := range Read(source, Options{Name: "x", Format: JSON}) {
+				if err != nil {
+					fmt.Fprintln(&out, err)
+					break
+				}
+				fmt.Fprintf(&out, "%d %s\n", r.Line, r.JSON)
+			}
+			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", tt.name, size, diff)
+			}
+		}
+	}
+}
+
+func TestReadStored(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                         "",
+		"{\"a\":1}\n{ \"a\": 2 }":  "1 {\"a\":1}\n2 {\"a\":2}\n",
+		"{\"a\":1}\r\n":            "1 {\"a\":1}\n",
+		"{\"a\":1}\n\n":            "1 {\"a\":1}\nk:2:1: the line is blank: want a record\n",
+		"[{\"a\":1}]":              "k:1:1: want a record, an object such as {\"id\":1}, and found an array\n",
+		"[\n{\"a\":1}\n]":          "k:1:2: the line ends inside of a JSON value: a record must be on one line\n",
+		"{\n\"a\":1}":              "k:1:2: the line ends inside of a JSON value: a record must be on one line\n",
+		"{\"a\":1},\n{\"a\":2}":    "k:1:8: a comma after a record: want a newline alone between records, or all of them in [ ]\n",
+		"{\"a\":1} {\"a\":2}":      "k:1:9: text after the record: want one record a line\n",
+		"a,b\n1,2":                 "k:1:1: not JSON: invalid character 'a' looking for beginning of value\n",
+		"  7":                      "k:1:3: want a record, an object such as {\"id\":1}, and found a number\n",
+		"\xef\xbb\xbf{\"a\":1}":    "k:1:1: the value begins with a byte order mark: want a record\n",
+		"{\"a\":1}\n{\"a\":\"\xff": "1 {\"a\":1}\nk:2:7: not UTF-8\n",
+	} {
+		if diff := cmp.Diff(want, read(text, Options{Name: "k", Stored: true})); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestReadCSV(t *testing.T) {
+	types, err := ParseTypes("serial=string,spec=json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, text, want string
+		o                Options
+	}{
+		{"types", "id,n,ok,z\n007,1.50,true,\n\"a, b\",-3,TRUE,\"say \"\"x\"\"\"\n",
+			"2 {\"id\":\"007\",\"n\":1.50,\"ok\":true}\n3 {\"id\":\"a, b\",\"n\":-3,\"ok\":\"TRUE\",\"z\":\"say \\\"x\\\"\"}\n", Options{}},
+		{"own types", "serial,spec\n7,\"{\"\"a\"\": [1]}\"\n,\n", "2 {\"serial\":\"7\",\"spec\":{\"a\":[1]}}\n3 {\"serial\":\"\"}\n", Options{Types: types}},
+		{"all strings", "a,b\n1,true\n", "2 {\"a\":\"1\",\"b\":\"true\"}\n", Options{Types: Types{"*": String}}},
+		{"wrong type", "a\n1\nx\n", "2 {\"a\":1}\nx.csv:3:1: column \"a\": \"x\" is not a number\n", Options{Types: Types{"a": Number}}},
+		{"no such column", "a\n1\n", "x.csv:1:1: no column \"b\", which has a type: the columns are a\n", Options{Types: Types{"b": Number}}},
+		{"short row", "a,b\n1\n", "x.csv:2:1: another number of cells than the header, which has 2\n", Options{}},
+		{"quote", "a\nx\"y\n", "x.csv:2:2: a \" inside of a cell without quotes: want the cell in quotes, with \"\" for each \"\n", Options{}},
+		{"same names", "a,b,a\n", "x.csv:1:5: columns 1 and 3 of the header have the same name \"a\"\n", Options{}},
+		{"no name", "a,,b\n", "x.csv:1:3: column 2 of the header has no name: want a header line with the names of the fields\n", Options{}},
+		{"semicolons", "a;b\n1;2\n", "x.csv:1:1: one column \"a;b\": want cells between commas\n", Options{}},
+		{"separator", "a;b\n1;2\n", "2 {\"a\":1,\"b\":2}\n", Options{Comma: ';'}},
+		{"lines in a cell", "a,b\n\"x\ny\",1\n2,3\n", "2 {\"a\":\"x\\ny\",\"b\":1}\n4 {\"a\":2,\"b\":3}\n", Options{}},
+		{"not UTF-8", "a,b\n1,\xe9\n", "x.csv:2:3: column \"b\": not UTF-8\n", Options{}},
+		{"byte order mark", "\xef\xbb\xbfa\n1\n", "2 {\"a\":1}\n", Options{}},
+	} {
+		tt.o.Name = "x.csv"
+		if diff := cmp.Diff(tt.want, read(tt.text, tt.o)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"-", " [{\"a\":1}]", "1 {\"a\":1}\n"},
+		{"-", "a\n1\n", "2 {\"a\":1}\n"},
+		{"x.TSV", "a\tb\n1\t2\n", "2 {\"a\":1,\"b\":2}\n"},
+		{"x.json", "a\n1\n", "x.json:1:1: not JSON: invalid character 'a' looking for beginning of value\n"},
+	} {
+		if got := read(tt.text, Options{Name: tt.name}); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestParseTypesErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"a":             `"a": want COLUMN=TYPE`,
+		"a=int":         `"a=int": want string, number, boolean or json after the =`,
+		"a=json,a=json": `column "a" has two types`,
+	} {
+		if _, err := ParseTypes(text); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestReaderError(t *testing.T) {
+	for _, o := range []Options{{}, {Stored: true}, {Format: CSV}} {
+		source := io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(io.ErrClosedPipe))
+		if _, _, err := Value(source, o, 0); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// of returns the records of a text.
+func of(text []byte, o Options) iter.Seq2[Record, error] { return Read(bytes.NewReader(text), o) }
+
+// FuzzRead checks that a canonical value is read as a stored value without a change, whatever its
+// source was.
+func FuzzRead(f *testing.F) {
+	for _, text := range []string{
+		"{ \"a\" : 1.0 }\n{\"b\":[1, {}]}", "[{\"a\":1},\n{\"a\":2}]", "a,b\n1,x\n", "{\"a\":1},{}", "[{\"a\":1}", "a;b\n\"1\n\";2",
+		"{\"\\ud800\":\"\\u2028\"}", "[{}]]",
+	} {
+		for _, format := range []string{"", "json", "csv"} {
+			f.Add([]byte(text), format)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte, format string) {
+		value, n, err := Value(bytes.NewReader(text), Options{Format: Format(format)}, 0)
+		if err != nil {
+			return
+		}
+		again, m, err := Value(bytes.NewReader(value), Options{Stored: true}, len(value))
+		if err != nil || n != m || !bytes.Equal(again, value) {
+			t.Errorf("%q is read as %q, and that as %q, %v", text, value, again, err)
+		}
+		if again, m, err = Value(iotest.OneByteReader(bytes.NewReader(value)), Options{Format: JSON}, 0); err != nil || n != m || !bytes.Equal(again, value) {
+			t.Errorf("%q: stored as %q, read as JSON %q, %v", text, value, again, err)
+		}
+	})
+}
+
+// byName returns the fields of the records of a stored value by their names.
+func byName(t *testing.T, value []byte) (fields []map[string]string) {
+	for r, err := range of(value, Options{Stored: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := map[string]string{}
+		for f, err := range Fields(r.JSON) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			record[f.Name] = string(f.JSON)
+		}
+		fields = append(fields, record)
+	}
+	return fields
+}
+
+// FuzzCSV checks that records from CSV are written as CSV that has the same records. Only the order
+// of their fields may be another one, if the first records leave some out.
+func FuzzCSV(f *testing.F) {
+	for _, text := range []string{
+		"id,n,ok,z\n007,1.50,true,\n\"a, b\",-3,TRUE,\"say \"\"x\"\"\"\n", "a\n\n\"\"\n1\n", "a,b\n\"x\r\ny\",\n", "a\r\n\" \"\r\n", "é\n1e5\n",
+	} {
+		f.Add([]byte(text), false)
+		f.Add([]byte(text), true)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, strings bool) {
+		o := Options{Format: CSV, Types: Types{}}
+		if strings {
+			o.Types["*"] = String
+		}
+		value, _, err := Value(bytes.NewReader(text), o, 0)
+		if err != nil {
+			return
+		}
+		columns, err := Columns(of(value, Options{Stored: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(columns) == 0 {
+			return // nothing but empty cells
+		}
+		var out bytes.Buffer
+		if err := WriteCSV(&out, columns, of(value, Options{Stored: true})); err != nil {
+			t.Fatal(err)
+		}
+		again, _, err := Value(bytes.NewReader(out.Bytes()), o, 0)
+		if diff := cmp.Diff(byName(t, value), byName(t, again)); err != nil || diff != "" {
+			t.Errorf("%q has the records %q, written as %q, read as %q, %v", text, value, out.Bytes(), again, err)
+		}
+	})
+}
