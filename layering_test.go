@@ -124,7 +124,8 @@ command/shell        client client/mqtt client/wire format repl app complete con
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals terminal
 command/lock         client format command/lock/trace locklog process app bulkread config fault fence signals client/wire
-command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
+guard                client format app fault verb command/set
+command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault
