@@ -103,6 +103,7 @@ complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault
 jsonfield            format
 records              fault
+dataset              fault records
 
 cmdline              repl app complete config fault help operand suggest
 verb                 client client/wire format repl app bulkread complete config fault fence operand
