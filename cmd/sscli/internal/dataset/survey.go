@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/format"
 )
 
 // A Survey collects what is worth to know of the records of a data set, one by one.
@@ -48,7 +50,8 @@ type Examples struct {
 	Lines []int
 }
 
-func (e *Examples) add(line int) {
+// Add counts a record.
+func (e *Examples) Add(line int) {
 	if e.Count++; len(e.Lines) < 3 {
 		e.Lines = append(e.Lines, line)
 	}
@@ -77,15 +80,15 @@ func (s *Survey) Add(r records.Record) error {
 	value := s.On.In(r.JSON)
 	id, ok := s.hash.of(s.On, r.JSON)
 	if !ok {
-		s.Without.add(r.Line)
+		s.Without.Add(r.Line)
 		return nil
 	}
 	s.Types[Type(value)] = true
 	if v, _ := Parse(value); v.Text != strings.TrimSpace(v.Text) {
-		s.Blank.add(r.Line)
+		s.Blank.Add(r.Line)
 	}
 	if s.seen[id] {
-		s.Repeated.add(r.Line)
+		s.Repeated.Add(r.Line)
 	}
 	s.seen[id] = true
 	return nil
@@ -111,4 +114,49 @@ func (s *Survey) use(f records.Field, line int) error {
 	u.Records++
 	u.types[Type(f.JSON)] = true
 	return nil
+}
+
+// Done gives back the memory that only Add needs.
+func (s *Survey) Done() { s.seen = nil }
+
+// Warnings says which records no message can find, and what else is wrong with the match field.
+func (s *Survey) Warnings() (warnings []string) {
+	if s.On == nil {
+		return nil
+	}
+	field := format.Word(s.On.String())
+	add := func(e Examples, one, many, why string) {
+		if e.Count > 0 {
+			text := fmt.Sprintf("%d records %s", e.Count, many)
+			if e.Count == 1 {
+				text = "1 record " + one
+			}
+			warnings = append(warnings, text+" ("+e.String()+"): "+why)
+		}
+	}
+	add(s.Without, "has no "+field+" that can be compared", "have no "+field+" that can be compared", "no message finds them")
+	add(s.Repeated, "repeats the "+field+" of an earlier record", "repeat the "+field+" of an earlier record", "the first record always wins")
+	add(s.Blank, "has blanks around its "+field, "have blanks around their "+field, "a message must have the same blanks")
+	if len(s.Types) > 1 {
+		warnings = append(warnings, field+" has several types: "+strings.Join(slices.Sorted(maps.Keys(s.Types)), " and ")+`; the string "7" is not the number 7`)
+	}
+	return warnings
+}
+
+// String returns the lines as text: lines 3, 5, 8, …
+func (e Examples) String() string {
+	text := "line "
+	if e.Count > 1 {
+		text = "lines "
+	}
+	for i, line := range e.Lines {
+		if i > 0 {
+			text += ", "
+		}
+		text += strconv.Itoa(line)
+	}
+	if e.Count > len(e.Lines) {
+		text += ", …"
+	}
+	return text
 }

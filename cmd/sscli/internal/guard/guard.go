@@ -15,6 +15,7 @@ package guard
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -79,7 +80,8 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 	if !w.Before.is(StateOf(now)) {
 		return w.Changed(now)
 	}
-	now.Value = nil // it may be large
+	now.Value = nil
+	app.FreeMemory(len(value))
 	if !now.Found {
 		o.Condition = client.NX // another client may create the key now
 	}
@@ -102,4 +104,20 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 		return nil, false, err
 	}
 	return verb.DoOver(ctx, w.App, w.Session, req, w.Timeout)
+}
+
+// NotWritten returns the error for a key that changed meanwhile: "while you edited". now is what the
+// key is.
+func NotWritten(key string, now client.GetResult, meanwhile string) *fault.NotWrittenError {
+	what := format.BriefWord(key)
+	switch {
+	case !now.Found:
+		what += " was deleted"
+	case now.Version.IsZero():
+		what += " changed"
+	default:
+		at := now.Version.Time()
+		what += fmt.Sprintf(" changed at %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
+	}
+	return &fault.NotWrittenError{Why: what + " " + meanwhile + ", nothing was written"}
 }

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -315,13 +314,8 @@ func (e *editing) store(ctx context.Context, value []byte) error {
 // conflict shows how the edited value differs from now, the key's current state, and returns a
 // *fault.NotWrittenError.
 func (e *editing) conflict(now client.GetResult, value []byte) error {
-	if !now.Found {
-		return &fault.NotWrittenError{Why: format.BriefWord(e.key) + " was deleted while you edited, nothing was written"}
+	if now.Found {
+		e.app.Say(format.EditConflict{Key: e.key, Theirs: now.Value, Ours: value, Fields: jsonfield.Changes(now.Value, value)})
 	}
-	e.app.Say(format.EditConflict{Key: e.key, Theirs: now.Value, Ours: value, Fields: jsonfield.Changes(now.Value, value)})
-	when := ""
-	if !now.Version.IsZero() {
-		when = fmt.Sprintf(" at %s (%s)", now.Version.Time().UTC().Format(time.RFC3339), format.Age(time.Since(now.Version.Time())))
-	}
-	return &fault.NotWrittenError{Why: fmt.Sprintf("%s changed%s while you edited, nothing was written", format.BriefWord(e.key), when)}
+	return guard.NotWritten(e.key, now, "while you edited")
 }
