@@ -102,7 +102,9 @@ accounts             emulator atomicfile certs app config fault
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault
 jsonfield            format
-records              fault
+records              fault format
+dataset              format fault records
+dataflow             dataset suggest
 
 cmdline              repl app complete config fault help operand suggest
 verb                 client client/wire format repl app bulkread complete config fault fence operand
@@ -126,7 +128,10 @@ command/shell        client client/mqtt client/wire format repl app complete con
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog signals terminal
 command/lock         client format command/lock/trace locklog process app bulkread config fault fence signals client/wire
-command/edit         client format repl process app complete config fault jsonfield command/lock terminal verb command/set
+guard                client format app fault verb command/set
+command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard
+command/datasetcmd/check client format app config dataflow dataset fault guard records suggest
+command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records
 command/watch        client format process app complete config fault jsonfield signals terminal
 command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault
@@ -143,7 +148,7 @@ command/version      format app
 command/man          app command/version fault cmdline help
 statestorecli        client format atomicfile app config fault verb operand
 
-cmd/sscli            format command/apply command/batch command/bench process app command/contextcmd command/diff command/doctor command/edit command/export command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/scan command/set command/vdel
+cmd/sscli            format command/apply command/batch command/bench process app command/contextcmd command/diff command/doctor command/edit command/export command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/scan command/set command/vdel command/datasetcmd
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -18,7 +18,7 @@ type Command struct {
 }
 
 // A reader converts an answer to a result. It returns nil if the answer is not valid for the
-// verb. The result must not share the memory of the answer, which is reused.
+// verb. The result must not share the memory of the answer, which is reused up to mqtt.ReusedSize.
 type reader func(wire.Value, *ReplyInfo) Result
 
 // An effect is the state of the key after a command was applied.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 )
 
@@ -22,7 +23,11 @@ func Get(key string) Command {
 		if v.Kind != wire.Blob && v.Kind != wire.Null {
 			return nil
 		}
-		return GetResult{ReplyInfo: *info, Value: bytes.Clone(v.Text), Found: v.Kind == wire.Blob}
+		value := v.Text
+		if len(value) <= mqtt.ReusedSize {
+			value = bytes.Clone(value)
+		}
+		return GetResult{ReplyInfo: *info, Value: value, Found: v.Kind == wire.Blob}
 	}, wire.VerbGet, key)
 }
 

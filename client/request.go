@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
@@ -142,6 +143,8 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	if cap(s.draft.Payload) > keptPayload {
 		s.draft.Payload = nil
 	}
+	// They would keep the request, and so its result, until the next one.
+	s.draft.Large, s.draft.Correlation = mqtt.LargePayload{}, nil
 	if err != nil {
 		s.outstanding.Remove(id)
 		s.mu.Unlock()
@@ -199,6 +202,9 @@ func (r *request) add(conn *mqtt.Conn) {
 // keptPayload is the size up to which the memory of a payload is kept, in bytes.
 const keptPayload = 64 << 10
 
+// largePayload is the size above which a payload is worth some work to save a copy, in bytes.
+const largePayload = 1 << 20
+
 // message returns the request as a message.
 func (r *request) message() (m mqtt.Message) {
 	r.setMessage(&m)
@@ -221,15 +227,28 @@ func (r *request) setMessage(m *mqtt.Message) {
 	}
 	binary.LittleEndian.PutUint64(r.correlation[:], r.id)
 	copy(r.correlation[8:], s.nonce[:])
+	words, payload := c.words(), m.Payload[:0]
+	var large mqtt.LargePayload
+	if size := wire.RequestSize(words...); size > largePayload {
+		large = newLargePayload(size, slices.Clone(words))
+	} else {
+		payload = wire.AppendRequest(payload, words...)
+	}
 	*m = mqtt.Message{
 		Topic:         wire.RequestTopic,
-		Payload:       wire.AppendRequest(m.Payload[:0], c.words()...),
+		Payload:       payload,
+		Large:         large,
 		ResponseTopic: s.o.ResponseTopic,
 		Correlation:   r.correlation[:],
 		ContentType:   wire.ContentType,
 		Expiry:        r.expiry,
 		User:          user,
 	}
+}
+
+// newLargePayload returns the payload of a request, which keeps its words.
+func newLargePayload(size int, words []string) mqtt.LargePayload {
+	return mqtt.LargePayload{Size: size, Append: func(dst []byte) []byte { return wire.AppendRequest(dst, words...) }}
 }
 
 // While no store is listening, a request is sent every storeRetry, because the store may be

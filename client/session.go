@@ -89,6 +89,14 @@ func newSession(o Options) (*Session, error) {
 // ClientID returns the client id of the session.
 func (s *Session) ClientID() string { return s.o.ClientID }
 
+// MaxPacketSize returns the size in bytes of the largest packet that the broker accepts, as it said
+// when the present connection was made. A packet has the key, the value and some hundred bytes more.
+func (s *Session) MaxPacketSize() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn.Limits().MaxPacketSize
+}
+
 // Err returns nil while the session has a connection, and otherwise why it has none: how
 // the last one was lost, or why the broker refused another. The next request connects
 // again unless [IsPermanent] of the error is true.

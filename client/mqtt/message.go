@@ -12,6 +12,7 @@ import (
 type Message struct {
 	Topic         string
 	Payload       []byte
+	Large         LargePayload // in place of Payload
 	ResponseTopic string
 	Correlation   []byte // Correlation Data
 	ContentType   string
@@ -19,6 +20,13 @@ type Message struct {
 	User          []Property    // User Properties in the order of the wire
 	QoS           byte          // of a received message; Publish always uses QoS 1
 	Retained      bool          // of a received message: the broker kept it from before the subscription
+}
+
+// A LargePayload is the payload of a message that is sent, encoded only where it is sent from, which
+// saves the memory of a copy. The zero value is none.
+type LargePayload struct {
+	Size   int                     // in bytes, exactly
+	Append func(dst []byte) []byte // appends the payload
 }
 
 // A Property is a User Property.
@@ -69,7 +77,7 @@ func (m *Message) checkSizes() error {
 		size += 5 + len(p.Name) + len(p.Value)
 	}
 	if size > maxRemaining {
-		return &TooLargeError{Size: size + len(m.Payload), Max: maxPacket}
+		return &TooLargeError{Size: size + len(m.Payload) + m.Large.Size, Max: maxPacket}
 	}
 	return nil
 }

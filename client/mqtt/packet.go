@@ -68,8 +68,12 @@ type packetReader struct {
 const readBuffer = 64 << 10
 
 // firstChunk is how much memory an announced length alone can cost. Beyond it memory grows
-// with the bytes that arrive.
+// with the bytes that arrive, to at most four times their number.
 const firstChunk = 64 << 10
+
+// ReusedSize is the size in bytes up to which the memory of a received message may be reused for the
+// next one. A [Publication] with a larger payload keeps its memory.
+const ReusedSize = keepBody
 
 // keepBody is the size up to which a buffer is reused for the next packet.
 const keepBody = 1 << 20
@@ -95,6 +99,9 @@ func packetName(kind byte) string {
 func (p *packetReader) next() (*incoming, error) {
 	p.in = incoming{}
 	in := &p.in
+	if cap(p.body) > keepBody {
+		p.body = nil // it is not reused, so its memory need not wait for the next packet
+	}
 	first, err := p.r.ReadByte()
 	if err != nil {
 		return in, err
@@ -241,13 +248,13 @@ func (p *packetReader) nextBytes(n int) ([]byte, error) {
 
 // fillBody fills p.body with n bytes.
 func (p *packetReader) fillBody(n int) error {
-	if cap(p.body) > keepBody {
-		p.body = nil
-	}
 	p.body = p.body[:0]
 	for len(p.body) < n {
 		have := len(p.body)
 		chunk := min(n-have, max(firstChunk, have))
+		if have >= n/4 {
+			chunk = n - have // less to copy, and still in proportion to what has come
+		}
 		if cap(p.body)-have < chunk {
 			p.body = append(make([]byte, 0, have+chunk), p.body...)
 		}

@@ -34,6 +34,25 @@ func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {
 	return dst
 }
 
+// RequestSize returns the size of the payload of a request in bytes.
+func RequestSize[T []byte | string](words ...T) int {
+	const ends = len("\r\n")
+	size := 1 + digits(len(words)) + ends
+	for _, w := range words {
+		size += 1 + digits(len(w)) + ends + len(w) + ends
+	}
+	return size
+}
+
+// digits returns the number of digits of n, which is not negative.
+func digits(n int) int {
+	count := 1
+	for ; n >= 10; n /= 10 {
+		count++
+	}
+	return count
+}
+
 // ParseRequest parses the payload of a request into its words, which alias the
 // payload. There is at least one. The error is a *[SyntaxError].
 func ParseRequest(payload []byte) ([][]byte, error) { return AppendWords(nil, payload) }

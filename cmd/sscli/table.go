@@ -8,6 +8,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/call"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/completion"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/del"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/doctor"
@@ -49,6 +50,7 @@ func table() []app.Command {
 		{Name: "import", New: importcmd.New},
 		{Name: "diff", New: diff.New},
 		{Name: "apply", New: apply.New},
+		{Name: "dataset", New: datasetcmd.New},
 
 		{Name: "top", New: top.New},
 		{Name: "explain", New: explain.New},

@@ -23,3 +23,24 @@ func (a *App) OneCore() (restore func()) {
 	before := runtime.GOMAXPROCS(1)
 	return func() { runtime.GOMAXPROCS(before) }
 }
+
+// large is the size in bytes from which the memory for a few copies of a value matters.
+const large = 16 << 20
+
+// SaveMemory lets values of a size be collected soon after their last use, if they are large, until
+// restore is called.
+func SaveMemory(size int) (restore func()) {
+	if size < large {
+		return func() {}
+	}
+	before := debug.SetMemoryLimit(int64(size) * 5 / 2)
+	return func() { debug.SetMemoryLimit(before) }
+}
+
+// FreeMemory gives back the memory of what is not used any more, before a value of a size is copied,
+// if it is large.
+func FreeMemory(size int) {
+	if size >= large {
+		debug.FreeOSMemory()
+	}
+}

@@ -214,3 +214,13 @@ func shellHint(hint string) string {
 	}
 	return line
 }
+
+// Width returns the number of columns of standard output, 0 if it is no terminal.
+func (a *App) Width() int {
+	stdout := a.stream(a.Stdout)
+	if !stdout.IsTerminal() {
+		return 0
+	}
+	width, _ := stdout.Size()
+	return width
+}

@@ -134,6 +134,19 @@ func NoAnswer(err error, within time.Duration) string {
 // IsTimeout reports whether the error is a timeout.
 func IsTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
+// A DatasetError is a value that is not a data set.
+type DatasetError struct {
+	Err  error  // where the value is wrong, and why
+	Hint string // the next thing to type; empty if there is none
+}
+
+func (e *DatasetError) Error() string { return "not a data set: " + e.Err.Error() }
+
+func (e *DatasetError) Unwrap() error { return e.Err }
+
+// Advice returns the hint.
+func (e *DatasetError) Advice() (string, bool) { return e.Hint, true }
+
 // A NotWrittenError is an edited value that was not written.
 type NotWrittenError struct {
 	Why  string // why not

@@ -151,6 +151,7 @@ var explained = []struct {
 	{"lost", 3, lostError(mqtt.ErrKeepAlive)},
 	{"lost", 3, lostError(reasonError("DISCONNECT", 0x8B))},
 	{"disconnected", 3, reasonError("SUBACK", 0x80)},
+	{"not_dataset", 1, &DatasetError{Err: errors.New("line 1: want a record")}},
 	{"not_written", 1, &NotWrittenError{Why: "the key changed"}},
 	{"file", 2, &fs.PathError{Op: "write", Path: "x", Err: fs.ErrPermission}},
 }

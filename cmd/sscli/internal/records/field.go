@@ -52,3 +52,6 @@ func (f Field) Cell() string {
 	}
 	return string(f.JSON)
 }
+
+// IsNumber reports whether the value is a number.
+func (f Field) IsNumber() bool { return f.JSON[0] == '-' || f.JSON[0] >= '0' && f.JSON[0] <= '9' }

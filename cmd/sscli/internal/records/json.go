@@ -28,7 +28,7 @@ func readLines(in *bufio.Reader, name string, yield func(Record, error) bool) {
 			return
 		}
 		wrong := &Error{Name: name, Line: n, Column: 1}
-		if compact, wrong.Err = parseLine(compact[:0], line); wrong.Err == nil {
+		if compact, wrong.Err = ParseLine(compact[:0], line); wrong.Err == nil {
 			if !yield(Record{Line: n, JSON: compact}, nil) {
 				return
 			}
@@ -51,8 +51,8 @@ type offsetError struct {
 func (e *offsetError) Error() string { return e.err.Error() }
 func (e *offsetError) Unwrap() error { return e.err }
 
-// parseLine appends the object of a line, without spaces.
-func parseLine(compact, line []byte) ([]byte, error) {
+// ParseLine appends the object of a line of a stored value, without spaces.
+func ParseLine(compact, line []byte) ([]byte, error) {
 	text := bytes.TrimRight(line, "\r\n")
 	start := len(text) - len(bytes.TrimLeft(text, " \t"))
 	switch {

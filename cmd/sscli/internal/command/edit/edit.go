@@ -10,21 +10,19 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -157,7 +155,7 @@ type editing struct {
 
 // run edits the value and stores it.
 func (e *editing) run(ctx context.Context) (err error) {
-	if e.before, err = e.read(ctx); err != nil {
+	if e.before, err = guard.Read(ctx, e.session, e.key, e.options.Timeout); err != nil {
 		return err
 	}
 	var ok bool
@@ -178,16 +176,6 @@ func (e *editing) run(ctx context.Context) (err error) {
 		return errors.Join(err, e.removeFile())
 	}
 	return e.keepFile(err)
-}
-
-func (e *editing) read(ctx context.Context) (client.GetResult, error) {
-	limited, cancel := context.WithTimeout(ctx, e.options.Timeout)
-	defer cancel()
-	r, err := e.session.Get(limited, e.key)
-	if err != nil {
-		return r, fault.Describe(client.Get(e.key), err)
-	}
-	return r, nil
 }
 
 // writeFile writes the text for the editor to a new file that only this user can read. The name
@@ -308,48 +296,26 @@ func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err erro
 
 // store writes the value, unless the key changed since it was read.
 func (e *editing) store(ctx context.Context, value []byte) error {
-	now, err := e.read(ctx)
-	if err != nil {
-		return err
-	}
-	if now.Found != e.before.Found || !now.Version.Equal(e.before.Version) || !bytes.Equal(now.Value, e.before.Value) {
-		return e.conflict(now, value)
-	}
-	var o client.SetOptions
-	if !now.Found {
-		o.Condition = client.NX // another client may create the key now
+	w := guard.Write{
+		App: e.app, Session: e.session, Timeout: e.options.Timeout, Key: e.key, Before: guard.StateOf(e.before),
+		Changed: func(now client.GetResult) error { return e.conflict(now, value) },
 	}
 	if e.lock != nil {
-		if e.lock.Context().Err() != nil {
-			return context.Cause(e.lock.Context())
+		w.Fence = func() (client.WriteOptions, error) {
+			if e.lock.Context().Err() != nil {
+				return client.WriteOptions{}, context.Cause(e.lock.Context())
+			}
+			return client.WriteOptions{Fence: e.lock.Token()}, nil
 		}
-		o.Fence = e.lock.Token()
 	}
-	req := set.Request(e.key, string(value), o)
-	result := req.Result
-	req.Result = func(c *client.Command, reply client.Result) (format.Result, bool, error) {
-		if reply.(client.SetResult).Applied {
-			return result(c, reply)
-		}
-		now, err := e.read(ctx)
-		if err == nil {
-			err = e.conflict(now, value)
-		}
-		return nil, false, err
-	}
-	return verb.DoOver(ctx, e.app, e.session, req, e.options.Timeout)
+	return w.Set(ctx, string(value), client.SetOptions{})
 }
 
 // conflict shows how the edited value differs from now, the key's current state, and returns a
 // *fault.NotWrittenError.
 func (e *editing) conflict(now client.GetResult, value []byte) error {
-	if !now.Found {
-		return &fault.NotWrittenError{Why: format.BriefWord(e.key) + " was deleted while you edited, nothing was written"}
+	if now.Found {
+		e.app.Say(format.EditConflict{Key: e.key, Theirs: now.Value, Ours: value, Fields: jsonfield.Changes(now.Value, value)})
 	}
-	e.app.Say(format.EditConflict{Key: e.key, Theirs: now.Value, Ours: value, Fields: jsonfield.Changes(now.Value, value)})
-	when := ""
-	if !now.Version.IsZero() {
-		when = fmt.Sprintf(" at %s (%s)", now.Version.Time().UTC().Format(time.RFC3339), format.Age(time.Since(now.Version.Time())))
-	}
-	return &fault.NotWrittenError{Why: fmt.Sprintf("%s changed%s while you edited, nothing was written", format.BriefWord(e.key), when)}
+	return guard.NotWritten(e.key, now, "while you edited")
 }

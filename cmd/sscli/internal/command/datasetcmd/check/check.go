@@ -1,0 +1,314 @@
+// Package check is the command `sscli dataset check`, which checks definitions of data flows against
+// their data sets.
+package check
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataflow"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/guard"
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/format"
+)
+
+// New returns the command `sscli dataset check`.
+func New(a *app.App) *cobra.Command {
+	var data config.Text
+	cmd := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Check data flows against their data sets",
+		Long: `Check the definitions of data flows and of data flow graphs, YAML or JSON, against the data
+sets that they use: does each key exist and hold a data set, do its records have the fields
+that inputs and $context(ALIAS).FIELD name, is each alias defined, and are the entries of
+datasets complete?
+
+A finding is a line, FILE:LINE: what is wrong; how to mend it. The exit code is 1 if there
+are any. Of expressions only $1 == $2 is checked; stderr names the others, and records that
+no message can find.
+
+The data sets come from the store, or with --data from the files of a directory, without a
+broker: KEY itself as the store would hold it, or KEY with .jsonl, .ndjson, .json, .csv or
+.tsv as sscli dataset load reads it.`,
+		Example: "  sscli dataset check flow.yaml\n  sscli dataset check flows/*.yaml --data reference-data",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.Usagef("missing FILE")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := checking{app: a, names: args}
+			if err := c.readFiles(); err != nil {
+				return err
+			}
+			if data != "" {
+				return c.run(cmd.Context(), c.fromDirectory(string(data)))
+			}
+			if len(c.uses) == 0 {
+				return c.run(cmd.Context(), nil)
+			}
+			return a.WithSession(cmd.Context(), func(s *client.Session, o client.Options) error {
+				return c.run(cmd.Context(), c.fromStore(s, o))
+			})
+		},
+	}
+	cmd.Flags().Var(&data, "data", "take the data sets from the files in `DIR`, not from the store")
+	_ = cmd.MarkFlagDirname("data") // the flag exists
+	return cmd
+}
+
+// A checking is one run of check.
+type checking struct {
+	app   *app.App
+	names []string // of the files
+
+	uses     []use
+	findings []finding
+}
+
+// A use is a data set as a file uses it.
+type use struct {
+	file int // index in names
+	*dataflow.Dataset
+}
+
+// A finding is a finding in a file.
+type finding struct {
+	file int
+	dataflow.Finding
+}
+
+func (c *checking) find(file, line int, message, hint string) {
+	c.findings = append(c.findings, finding{file, dataflow.Finding{Line: line, Message: message, Hint: hint}})
+}
+
+// note reports what is not a finding.
+func (c *checking) note(file, line int, message string) {
+	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Escape(c.names[file]), line, message))
+}
+
+// readFiles reads the definitions.
+func (c *checking) readFiles() error {
+	for i, name := range c.names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return &fault.UsageError{Err: err}
+		}
+		f := dataflow.Read(text)
+		for _, wrong := range f.Findings {
+			c.findings = append(c.findings, finding{i, wrong})
+		}
+		for _, n := range f.Notes {
+			c.note(i, n.Line, n.Message)
+		}
+		for _, d := range f.Datasets {
+			c.uses = append(c.uses, use{i, d})
+		}
+	}
+	return nil
+}
+
+// A source returns the records of a key. They are nil if the key is missing; hint says what to do then.
+type source func(ctx context.Context, key string) (rows iter.Seq2[records.Record, error], hint string, err error)
+
+// run checks the data sets, and prints the findings.
+func (c *checking) run(ctx context.Context, from source) error {
+	keys := make(map[string][]use)
+	for _, u := range c.uses {
+		keys[u.Key] = append(keys[u.Key], u)
+	}
+	checked := make(map[string]bool)
+	for _, u := range c.uses {
+		if checked[u.Key] {
+			continue
+		}
+		checked[u.Key] = true
+		if err := c.checkKey(ctx, u.Key, keys[u.Key], from); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(c.findings, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.Line, b.Line))
+	})
+	for _, f := range c.findings {
+		result := format.DatasetFinding{File: c.names[f.file], Line: f.Line, Message: f.Message, Hint: f.Hint}
+		if err := c.app.Queue(result); err != nil {
+			return err
+		}
+	}
+	if err := c.app.Flush(); err != nil {
+		return err
+	}
+	c.app.Inform(fmt.Sprintf("%s in %s checked: %s", format.Count(len(checked), "data set"), format.Count(len(c.names), "file"), format.Count(len(c.findings), "finding")))
+	if len(c.findings) > 0 {
+		return fault.ErrNo
+	}
+	return nil
+}
+
+// checkKey checks the records of a key for all its uses.
+func (c *checking) checkKey(ctx context.Context, key string, uses []use, from source) error {
+	rows, hint, err := from(ctx, key)
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		for _, u := range uses {
+			c.find(u.file, u.Line, fmt.Sprintf("there is no data set %s: each rule that needs it is skipped", format.Quote(key)), hint)
+		}
+		return nil
+	}
+	wanted := make([]wantedField, 0, len(uses))
+	for _, u := range uses {
+		for _, f := range u.Fields {
+			wanted = append(wanted, wantedField{use: u, Field: f})
+		}
+	}
+	surveys := surveysOf(uses)
+	for r, err := range rows {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for i := 0; err == nil && i < len(surveys); i++ {
+			err = surveys[i].Add(r)
+		}
+		if usage, ok := err.(*fault.UsageError); ok {
+			for _, u := range uses {
+				c.find(u.file, u.Line, fmt.Sprintf("the value of %s is not a data set: %v", format.Quote(key), usage), "sscli dataset load "+format.ShWord(key)+" FILE writes one")
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range wanted {
+			wanted[i].add(r)
+		}
+	}
+	if surveys[0].Records == 0 {
+		for _, u := range uses {
+			c.find(u.file, u.Line, fmt.Sprintf("the data set %s has no records: each rule that needs it is skipped", format.Quote(key)), hint)
+		}
+		return nil
+	}
+	for _, w := range wanted {
+		c.report(key, w, surveys[0])
+	}
+	for i, s := range surveys[1:] {
+		for _, text := range s.Warnings() {
+			c.note(uses[i].file, uses[i].Line, format.BriefWord(key)+": "+text)
+		}
+	}
+	return nil
+}
+
+// surveysOf returns a survey of the fields, and after it one for each use.
+func surveysOf(uses []use) []*dataset.Survey {
+	surveys := []*dataset.Survey{{}}
+	for _, u := range uses {
+		surveys = append(surveys, &dataset.Survey{On: u.On})
+	}
+	return surveys
+}
+
+// A wantedField is a field that a definition names.
+type wantedField struct {
+	use
+	dataflow.Field
+	records int
+	lacking dataset.Examples
+}
+
+// add looks for the field in a record.
+func (w *wantedField) add(r records.Record) {
+	value := r.JSON
+	if len(w.Path) > 0 {
+		value = w.Path.In(r.JSON)
+	}
+	if value == nil || w.Object && value[0] != '{' {
+		w.lacking.Add(r.Line)
+		return
+	}
+	w.records++
+}
+
+// report says that records lack a field.
+func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
+	line, path := w.Field.Line, format.Quote(w.Path.String())
+	switch {
+	case w.lacking.Count == 0:
+	case w.records > 0:
+		c.note(w.file, line, fmt.Sprintf("%d of %d records of %s have no field %s (%s)", w.lacking.Count, all.Records, format.BriefWord(key), path, w.lacking))
+	case w.Object:
+		c.find(w.file, line, fmt.Sprintf("no record of %s has an object %s", format.Quote(key), path), "name a field that is an object, or * alone for the whole record")
+	default:
+		var names []string
+		for _, f := range all.Fields {
+			names = append(names, f.Name)
+		}
+		if len(w.Path) > 1 && slices.Contains(names, w.Path[0]) {
+			names = nil // the object is there
+		}
+		hint := "add the field to the records"
+		if near := suggest.Near(w.Path[0], names); len(near) > 0 {
+			hint = "the records have " + dataset.Path{near[0]}.String()
+		} else if len(names) > 0 && !all.More {
+			hint = "the records have " + format.Cut(strings.Join(names, ", "), 200)
+		}
+		c.find(w.file, line, fmt.Sprintf("no record of %s has the field %s", format.Quote(key), path), hint)
+	}
+}
+
+// fromStore returns the values of the store.
+func (c *checking) fromStore(s *client.Session, o client.Options) source {
+	return func(ctx context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
+		hint := "sscli dataset load " + format.ShWord(key) + " FILE"
+		if err := client.Get(key).Check(); err != nil {
+			return nil, err.Error(), nil
+		}
+		r, err := guard.Read(ctx, s, key, o.Timeout)
+		if err != nil || !r.Found {
+			return nil, hint, err
+		}
+		return records.Read(bytes.NewReader(r.Value), records.Options{Stored: true}), hint, nil
+	}
+}
+
+// fromDirectory returns the records of files.
+func (c *checking) fromDirectory(dir string) source {
+	return func(_ context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
+		file, o, err := records.OpenKey(dir, key)
+		if usage, ok := err.(*fault.UsageError); ok {
+			return nil, usage.Err.Error(), nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		return func(yield func(records.Record, error) bool) {
+			defer file.Close()
+			for r, err := range records.Read(file, o) {
+				if !yield(r, err) {
+					return
+				}
+			}
+		}, "add records to " + o.Name, nil
+	}
+}

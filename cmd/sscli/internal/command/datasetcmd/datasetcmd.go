@@ -1,0 +1,147 @@
+// Package datasetcmd has the commands below `sscli dataset`: the reference data of data flows. Package
+// records reads and writes the records, package dataset compares them, and package dataflow reads
+// the definitions that use them.
+package datasetcmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd/check"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/guard"
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/format"
+)
+
+// New returns the command `sscli dataset` with the commands below it.
+func New(a *app.App) *cobra.Command {
+	return app.WithCommands(&cobra.Command{
+		Use:     "dataset",
+		Short:   "Load and check the reference data of data flows",
+		GroupID: app.GroupStore,
+		Long: `Load, show, compare and check data sets: the reference data with which the data flows of
+Azure IoT Operations enrich messages.
+
+A data set is a key whose value is JSON Lines: one record, a JSON object, a line. A data
+flow uses the first record that matches a message. If none matches, it skips the rules
+that need one, and says nothing.`,
+		Example: `  sscli dataset load device-metadata devices.csv --on deviceId
+  sscli dataset match device-metadata deviceId=pump-7
+  sscli dataset check flows/*.yaml`,
+	}, newLoad(a), newShow(a), newDiff(a), newMatch(a), check.New(a))
+}
+
+// A reading has the flags that say how to read a file of records.
+type reading struct {
+	types, format, separator config.Text
+}
+
+func (f *reading) bind(fs *pflag.FlagSet) {
+	fs.Var(&f.types, "types", "types of the columns of CSV: `COLUMN=TYPE,…` with string, number, boolean or json; the column * is all others")
+	fs.Var(&f.format, "format", "read the file as `FORMAT`: json or csv (default: by its name, or else its first character)")
+	fs.Var(&f.separator, "separator", "`CHARACTER` between the cells of CSV, or tab (default: a comma)")
+}
+
+// options returns the options for a file.
+func (f *reading) options(name string) (o records.Options, err error) {
+	if o.Types, err = records.ParseTypes(string(f.types)); err != nil {
+		return o, fault.Usagef("--types %w", err)
+	}
+	switch o.Format = records.Format(f.format); o.Format {
+	case records.Auto, records.JSON, records.CSV:
+	case "jsonl":
+		o.Format = records.JSON
+	default:
+		return o, fault.Usagef("--format %.32q: want json or csv", f.format)
+	}
+	switch separator := string(f.separator); {
+	case separator == "tab":
+		o.Comma = '\t'
+	case separator != "":
+		r, size := utf8.DecodeRuneInString(separator)
+		if size != len(separator) || r == utf8.RuneError || r == '"' || r == '\n' || r == '\r' {
+			return o, fault.Usagef("--separator %.32q: want one character, or tab", separator)
+		}
+		o.Comma = r
+	}
+	if name != "-" {
+		o.Name = name
+	}
+	return o, nil
+}
+
+// pathFlag is a flag for a field of the records.
+type pathFlag struct{ path dataset.Path }
+
+// Set implements [pflag.Value].
+func (f *pathFlag) Set(text string) (err error) {
+	f.path, err = dataset.ParsePath(text)
+	return err
+}
+
+// String implements [pflag.Value].
+func (f *pathFlag) String() string { return f.path.String() }
+
+// Type implements [pflag.Value].
+func (f *pathFlag) Type() string { return "string" }
+
+// open opens a file, or standard input (-), and returns its size, 0 if that is not known.
+func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, size int, err error) {
+	if info, err := os.Stat(name); name != "-" && (err != nil || info.Mode().IsRegular()) {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, 0, &fault.UsageError{Err: err}
+		}
+		a.Signals.Arm()
+		return file, int(info.Size()), nil
+	}
+	text, err := a.Read(ctx, name, "records from standard input") // a read of a pipe must be interruptible
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		err = &fault.UsageError{Err: path}
+	}
+	return io.NopCloser(bytes.NewReader(text)), len(text), err
+}
+
+// read reads the data set of a key. found is false, and a message says so, if the key is missing.
+func read(ctx context.Context, a *app.App, key string) (value []byte, found bool, err error) {
+	if err := client.Get(key).Check(); err != nil {
+		return nil, false, &fault.UsageError{Err: err}
+	}
+	err = a.WithSession(ctx, func(s *client.Session, o client.Options) error {
+		a.RememberKey(key)
+		r, err := guard.Read(ctx, s, key, o.Timeout)
+		value, found = r.Value, r.Found
+		return err
+	})
+	if err == nil && !found {
+		a.Inform(format.BriefWord(key) + " does not exist")
+	}
+	return value, found, err
+}
+
+// notDataset returns an error about a stored value with its hint.
+func notDataset(key string, err error) error {
+	wrong, ok := errors.AsType[*records.Error](err)
+	if !ok {
+		return err
+	}
+	wrong.Name = format.BriefWord(key)
+	return &fault.DatasetError{Err: wrong, Hint: "sscli get " + format.ShWord(key) + " shows the value; sscli dataset load " + format.ShWord(key) + " FILE replaces it"}
+}
+
+// stored returns the options to read the value of a key with.
+func stored(key string) records.Options {
+	return records.Options{Name: format.BriefWord(key), Stored: true}
+}

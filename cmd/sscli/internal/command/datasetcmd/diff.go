@@ -1,0 +1,139 @@
+package datasetcmd
+
+import (
+	"context"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/format"
+)
+
+func newDiff(a *app.App) *cobra.Command {
+	var on pathFlag
+	var f reading
+	cmd := &cobra.Command{
+		Use:   "diff KEY FILE|-",
+		Short: "Compare a data set with a file, by record",
+		Long: `Print the records that differ between the value of KEY (old) and a file (new), which is
+read as by sscli dataset load. The exit code is 1 if there are any, or if records that both
+have are in another order, and 0 otherwise.
+
+A record is added (+), removed (-) or, with --on, changed (~): the n-th record with a value
+of FIELD is compared with the n-th one of the other side. Without --on a record that
+changed is removed and added. The raw form is added, removed or changed, the old and the
+new line, and the old and the new record, separated by tabs.`,
+		Example:           "  sscli dataset diff device-metadata devices.csv --on deviceId",
+		Args:              app.ExactArgs("KEY", "FILE"),
+		ValidArgsFunction: keyThenFile(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return diff(cmd.Context(), a, args[0], args[1], on.path, &f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.Var(&on, "on", "the `FIELD` that says which records belong together")
+	f.bind(fs)
+	return cmd
+}
+
+// diff compares a key with a file.
+func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f *reading) error {
+	if err := client.Get(key).Check(); err != nil {
+		return &fault.UsageError{Err: err}
+	}
+	o, err := f.options(file)
+	if err != nil {
+		return err
+	}
+	source, size, err := open(ctx, a, file)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	defer app.SaveMemory(size)()
+	old, _, err := read(ctx, a, key)
+	if err != nil {
+		return err
+	}
+	d, err := dataset.NewDiff(old, on)
+	if err != nil {
+		return notDataset(key, err)
+	}
+	counts, err := compare(d, on, records.Read(source, o), func(c dataset.Change) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return a.Queue(changeOf(key, c))
+	})
+	if flushErr := a.Flush(); err == nil {
+		err = flushErr
+	}
+	if err != nil {
+		return err
+	}
+	if !a.Settings.Quiet {
+		a.Say(format.DatasetSummary{Key: key, DatasetCounts: counts})
+	}
+	if counts.Added+counts.Removed+counts.Changed > 0 || counts.Reordered {
+		return fault.ErrNo
+	}
+	return nil
+}
+
+// changeOf returns the result for a change.
+func changeOf(key string, c dataset.Change) format.DatasetChange {
+	r := format.DatasetChange{Key: key, Change: "changed", OldLine: c.Old.Line, Line: c.New.Line, Old: c.Old.JSON, New: c.New.JSON}
+	switch {
+	case c.Old.JSON == nil:
+		r.Change = "added"
+	case c.New.JSON == nil:
+		r.Change = "removed"
+	default:
+		r.Fields = jsonfield.Changes(c.Old.JSON, c.New.JSON)
+	}
+	return r
+}
+
+// compare compares the records of a Diff with new ones, and calls do with each change, unless do is
+// nil.
+func compare(d *dataset.Diff, on dataset.Path, now iter.Seq2[records.Record, error], do func(dataset.Change) error) (format.DatasetCounts, error) {
+	counts := format.DatasetCounts{On: on.String()}
+	take := func(c dataset.Change) error {
+		if do == nil {
+			return nil
+		}
+		return do(c)
+	}
+	for r, err := range now {
+		if err != nil {
+			return counts, err
+		}
+		c, differs := d.Add(r)
+		switch {
+		case !differs:
+			counts.Equal++
+			continue
+		case c.Old.JSON == nil:
+			counts.Added++
+		default:
+			counts.Changed++
+		}
+		if err := take(c); err != nil {
+			return counts, err
+		}
+	}
+	for c := range d.Removed() {
+		counts.Removed++
+		if err := take(c); err != nil {
+			return counts, err
+		}
+	}
+	counts.Reordered = d.Reordered()
+	return counts, nil
+}

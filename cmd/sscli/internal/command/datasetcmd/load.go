@@ -1,0 +1,223 @@
+package datasetcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/cmd/sscli/internal/guard"
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/format"
+)
+
+func newLoad(a *app.App) *cobra.Command {
+	l := loading{app: a}
+	var on pathFlag
+	cmd := &cobra.Command{
+		Use:   "load KEY FILE|-",
+		Short: "Set a key to the records of a file",
+		Long: `Set KEY to the records of a file, as a data flow reads them: JSON Lines, one record a line.
+
+FILE has JSON Lines, a JSON array of objects, or CSV with a header. The order of the fields
+stays, and numbers stay as they are written. A cell of CSV that is a number or a boolean as
+JSON writes them becomes one (007 is text), an empty cell leaves its field out, and every
+other cell is a string; --types says otherwise: --types serial=string,floor=number.
+
+Before the write stderr shows the number of records, the size, the types of the fields and
+which records change; with --on, the field that the data flow compares, also records that
+no message can find: without the field, or with a value that an earlier record has.
+
+The store cannot compare and set. load reads the key once more right before it writes, and
+writes nothing if another client changed it meanwhile (exit code 1). If the key holds these
+records already, nothing is written. After an error in the file nothing is sent.`,
+		Example: `  sscli dataset load device-metadata devices.csv --on deviceId
+  sscli dataset load device-metadata devices.csv --types '*=string' --dry-run
+  jq -c '.sites[]' export.json | sscli dataset load sites -`,
+		Args:              app.ExactArgs("KEY", "FILE"),
+		ValidArgsFunction: keyThenFile(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l.key, l.file, l.survey.On = args[0], args[1], on.path
+			return l.run(cmd.Context())
+		},
+	}
+	fs := cmd.Flags()
+	fs.Var(&on, "on", "the `FIELD` that the data flow compares; records are compared by it")
+	l.reading.bind(fs)
+	fs.BoolVar(&l.dryRun, "dry-run", false, "print what would be written, and write nothing")
+	fs.BoolVar(&l.persist, "persist", false, "ask the broker to keep the entry on disk")
+	l.fence.Bind(fs)
+	return cmd
+}
+
+// keyThenFile completes a key, and after it a file.
+func keyThenFile(a *app.App) cobra.CompletionFunc {
+	keys := complete.Keys(a, 1)
+	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 1 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return keys(cmd, args, part)
+	}
+}
+
+// A loading is one run of load.
+type loading struct {
+	app     *app.App
+	key     string
+	file    string
+	reading reading
+	fence   fence.Flags
+	persist bool
+	dryRun  bool
+
+	survey dataset.Survey
+	value  string
+}
+
+func (l *loading) run(ctx context.Context) error {
+	if err := client.Get(l.key).Check(); err != nil {
+		return &fault.UsageError{Err: err}
+	}
+	if _, err := l.fence.Options(); err != nil { // before the file is read
+		return err
+	}
+	if err := l.app.Settings.Broker(); err != nil {
+		return err
+	}
+	if err := l.readFile(ctx); err != nil {
+		return err
+	}
+	if !l.dryRun {
+		if err := l.app.Confirm(ctx, "dataset load "+format.Brief(l.key)); err != nil {
+			return err
+		}
+	}
+	defer app.SaveMemory(len(l.value))()
+	app.FreeMemory(len(l.value))
+	l.app.RememberKey(l.key)
+	return l.app.WithSession(ctx, func(s *client.Session, o client.Options) error { return l.store(ctx, s, o) })
+}
+
+// readFile reads the records and surveys them.
+func (l *loading) readFile(ctx context.Context) error {
+	o, err := l.reading.options(l.file)
+	if err != nil {
+		return err
+	}
+	source, size, err := open(ctx, l.app, l.file)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	l.survey.Source = o.Name
+	var value strings.Builder
+	value.Grow(size)
+	for r, err := range records.Read(source, o) {
+		if err == nil {
+			err = l.survey.Add(r)
+		}
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		value.Write(r.JSON)
+		value.WriteByte('\n')
+	}
+	if l.survey.Records == 0 {
+		return &fault.UsageError{Err: fmt.Errorf("%s has no records: want at least one", format.BriefWord(l.file)), Hint: "sscli del " + format.ShWord(l.key) + " deletes the data set"}
+	}
+	l.survey.Done()
+	l.value = value.String()
+	return nil
+}
+
+// store compares the records with the value of the key, prints what changes, and writes.
+func (l *loading) store(ctx context.Context, s *client.Session, o client.Options) error {
+	before, err := guard.Read(ctx, s, l.key, o.Timeout)
+	if err != nil {
+		return err
+	}
+	state := guard.StateOf(before)
+	plan := l.plan(before, s.MaxPacketSize())
+	before.Value = nil
+	app.FreeMemory(len(l.value))
+	if l.dryRun {
+		err = l.app.Emit(plan)
+	} else if !l.app.Settings.Quiet {
+		l.app.Say(format.DatasetPlanned{DatasetPlan: plan})
+	}
+	l.warn()
+	if err == nil && len(l.value) > plan.MaxPacket {
+		err = &fault.UsageError{
+			Err:  fmt.Errorf("the value has %d bytes, and the broker accepts packets of at most %d; nothing was written", len(l.value), plan.MaxPacket),
+			Hint: "fewer or smaller records, split into several keys; or a larger maximum packet size at the broker",
+		}
+	}
+	if err != nil || l.dryRun {
+		return err
+	}
+	if plan.Action == unchanged && !l.persist {
+		l.app.Inform("unchanged, nothing was written")
+		return nil
+	}
+	w := guard.Write{
+		App: l.app, Session: s, Timeout: o.Timeout, Key: l.key, Before: state, Force: l.fence.Force,
+		Fence: l.fence.Options,
+		Changed: func(now client.GetResult) error {
+			refused := guard.NotWritten(l.key, now, "while it was compared")
+			refused.Hint = "the same command again: it compares with the new value"
+			return refused
+		},
+	}
+	return w.Set(ctx, l.value, client.SetOptions{Persist: l.persist})
+}
+
+// The actions of a plan.
+const (
+	create    = "create"
+	replace   = "replace"
+	unchanged = "unchanged"
+)
+
+// plan compares the records with the value that the key has.
+func (l *loading) plan(before client.GetResult, maxPacket int) format.DatasetPlan {
+	p := format.DatasetPlan{
+		Key: l.key, Action: replace, Records: l.survey.Records, Bytes: len(l.value), MaxPacket: maxPacket, More: l.survey.More,
+	}
+	for _, f := range l.survey.Fields {
+		p.Columns = append(p.Columns, format.DatasetField{Name: f.Name, Types: f.TypeNames(), Records: f.Records})
+	}
+	if !before.Found {
+		p.Action = create
+		return p
+	}
+	if string(before.Value) == l.value {
+		p.Action = unchanged
+	}
+	d, err := dataset.NewDiff(before.Value, l.survey.On)
+	if err != nil { // the value is no data set
+		return p
+	}
+	counts, err := compare(d, l.survey.On, records.Read(strings.NewReader(l.value), records.Options{Stored: true}), nil)
+	if err == nil { // it was written by readFile
+		p.Counts = &counts
+	}
+	return p
+}
+
+// warn warns of records that no message can find.
+func (l *loading) warn() {
+	for _, text := range l.survey.Warnings() {
+		l.app.Warn(text, "")
+	}
+}

@@ -1,0 +1,211 @@
+package datasetcmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/format"
+)
+
+func newMatch(a *app.App) *cobra.Command {
+	m := matching{app: a}
+	cmd := &cobra.Command{
+		Use:   "match KEY {FIELD=VALUE...|--message FILE --on FIELD}",
+		Short: "Find the record that a data flow would use",
+		Long: `Print the record of a data set that a data flow would use: the first one whose fields are
+equal to the values. If there is none, the data flow skips the rules that need a record: the
+exit code is 1, and stderr shows records that just miss: another case, another type (the
+string "7" and the number 7), other blanks.
+
+VALUE is a number, true or false if it is written like one in JSON, else a string; '"7"' is
+a string too. With --message the values come from the fields of a message, for each --on:
+FIELD, or MESSAGE-FIELD=RECORD-FIELD if the names differ. A field can be nested: asset.id.
+
+The documentation of data flows does not say when values of different types are equal.
+match takes them as different: also 7 and 7.0.`,
+		Example: `  sscli dataset match device-metadata deviceId=pump-7
+  sscli dataset match device-metadata --message message.json --on asset.id=deviceId`,
+		ValidArgsFunction: complete.Keys(a, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.Usagef("missing KEY")
+			}
+			m.key = args[0]
+			return m.run(cmd.Context(), args[1:])
+		},
+	}
+	fs := cmd.Flags()
+	fs.Var(&m.message, "message", "take the values from the messages in `FILE`, JSON objects, or from standard input (-)")
+	fs.StringArrayVar(&m.on, "on", nil, "the `FIELD` of the message that is compared; repeat it for several")
+	fs.Var(&m.data, "data", "read the data set from a file in `DIR`, as check does, and not from the store")
+	return cmd
+}
+
+// A matching is one run of match.
+type matching struct {
+	app     *app.App
+	key     string
+	message config.Text
+	on      []string
+	data    config.Text
+
+	from []dataset.Path // the fields of the messages, for the conditions of the query
+}
+
+func (m *matching) run(ctx context.Context, words []string) error {
+	query, err := m.query(words)
+	if err != nil {
+		return err
+	}
+	value, err := m.dataset(ctx)
+	if err != nil {
+		return err
+	}
+	if m.message == "" {
+		return m.find(value, query, 0)
+	}
+	source, _, err := open(ctx, m.app, string(m.message))
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	var no error
+	for message, err := range records.Read(source, records.Options{Name: string(m.message), Format: records.JSON}) {
+		if err != nil {
+			return err
+		}
+		for i, field := range m.from {
+			query[i].Value = field.In(message.JSON)
+			if _, err := dataset.Parse(query[i].Value); err != nil {
+				m.app.Warn(fmt.Sprintf("%s:%d: %s of the message is %v: it equals nothing", m.message, message.Line, field, err), "")
+			}
+		}
+		if err := m.find(value, query, message.Line); err == fault.ErrNo {
+			no = err
+		} else if err != nil {
+			return err
+		}
+	}
+	return no
+}
+
+// query reads the conditions.
+func (m *matching) query(words []string) (q dataset.Query, err error) {
+	switch {
+	case m.message == "" && len(m.on) > 0:
+		return nil, fault.Usagef("--on without --message: want FIELD=VALUE, or a file with messages")
+	case m.message == "" && len(words) == 0:
+		return nil, fault.Usagef("missing FIELD=VALUE or --message FILE")
+	case m.message != "" && (len(words) > 0 || len(m.on) == 0):
+		return nil, fault.Usagef("--message: want --on FIELD for each field that is compared, and no FIELD=VALUE")
+	}
+	for _, on := range m.on {
+		from, to, renamed := strings.Cut(on, "=")
+		if !renamed {
+			to = from
+		}
+		field, err := dataset.ParsePath(to)
+		if err != nil {
+			return nil, fault.Usagef("--on %w", err)
+		}
+		path, err := dataset.ParsePath(from)
+		if err != nil {
+			return nil, fault.Usagef("--on %w", err)
+		}
+		m.from = append(m.from, path)
+		q = append(q, dataset.Condition{Field: field})
+	}
+	for _, word := range words {
+		name, text, ok := strings.Cut(word, "=")
+		if !ok {
+			return nil, fault.Usagef("%.64q: want FIELD=VALUE", word)
+		}
+		field, err := dataset.ParsePath(name)
+		if err != nil {
+			return nil, &fault.UsageError{Err: err}
+		}
+		q = append(q, dataset.Condition{Field: field, Value: valueOf(text)})
+	}
+	return q, nil
+}
+
+// valueOf returns the JSON value that a word on the command line stands for.
+func valueOf(text string) []byte {
+	value := []byte(strings.TrimSpace(text))
+	if json.Valid(value) {
+		if _, err := dataset.Parse(value); err == nil {
+			return value
+		}
+	}
+	value, _ = json.Marshal(text) // a string has no error
+	return value
+}
+
+// dataset reads the data set, as a stored value.
+func (m *matching) dataset(ctx context.Context) ([]byte, error) {
+	if err := client.Get(m.key).Check(); err != nil {
+		return nil, &fault.UsageError{Err: err}
+	}
+	if m.data != "" {
+		file, o, err := records.OpenKey(string(m.data), m.key)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		value, _, err := records.Value(file, o, 0)
+		return value, err
+	}
+	value, found, err := read(ctx, m.app, m.key)
+	if err == nil && !found {
+		err = fault.ErrNo
+	}
+	return value, err
+}
+
+// maxNear is the maximum number of records that just miss which are shown.
+const maxNear = 5
+
+// find prints the record that matches.
+func (m *matching) find(value []byte, q dataset.Query, message int) error {
+	result := format.DatasetMatch{Key: m.key, Message: message}
+	var near []string
+	later := 0
+	for r, err := range records.Read(bytes.NewReader(value), stored(m.key)) {
+		if err != nil {
+			return notDataset(m.key, err)
+		}
+		switch matches, why := q.Match(r.JSON); {
+		case matches && result.Line == 0:
+			result.Line, result.Record = r.Line, bytes.Clone(r.JSON)
+		case matches:
+			later++
+		case why != "" && len(near) < maxNear:
+			near = append(near, fmt.Sprintf("line %d: %s", r.Line, why))
+		}
+	}
+	if err := m.app.Emit(result); err != nil {
+		return err
+	}
+	switch {
+	case result.Line == 0:
+		for _, why := range near {
+			m.app.Inform("nearly: " + why)
+		}
+		return fault.ErrNo
+	case later > 0:
+		m.app.Inform(fmt.Sprintf("%s below match too; the first one wins", format.Count(later, "record")))
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package datasetcmd
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/format"
+)
+
+func newShow(a *app.App) *cobra.Command {
+	var output form
+	cmd := &cobra.Command{
+		Use:   "show KEY",
+		Short: "Print the records of a data set",
+		Long: `Print the records of a data set: on a terminal as a table, which leaves out the last columns
+if the terminal is too narrow; elsewhere as JSON Lines.
+
+Besides the forms of all commands, -o takes csv and jsonl; -o wide shows all columns. In
+CSV a field that is missing or null is an empty cell, and an object or an array is written
+as JSON. -o json prints an object for each record, with its line.`,
+		Example:           "  sscli dataset show device-metadata\n  sscli dataset show device-metadata -o csv > devices.csv",
+		Args:              app.ExactArgs("KEY"),
+		ValidArgsFunction: complete.Keys(a, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			value, found, err := read(cmd.Context(), a, args[0])
+			if err != nil {
+				return err
+			}
+			if !found {
+				return fault.ErrNo
+			}
+			return notDataset(args[0], show(a, args[0], value, output.own))
+		},
+	}
+	cmd.Flags().VarP(&output, "output", "o", "`FORM`: wide, csv, jsonl, or human, raw, json or template=…")
+	// The only error is that the flag does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
+		[]string{"wide", "csv", "jsonl", "human", "raw", "json", "template="}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// Forms of show. Other commands have only the first.
+const (
+	formWide  = "wide"
+	formCSV   = "csv"
+	formJSONL = "jsonl"
+)
+
+// A form is the flag --output of show. For a form of its own, its value is the form of all commands
+// that comes closest.
+type form struct{ general, own string }
+
+// Set implements [pflag.Value].
+func (f *form) Set(text string) error {
+	*f = form{general: text}
+	switch text {
+	case formCSV, formJSONL:
+		*f = form{"raw", text}
+	case "human", formWide, "raw", "json":
+	default:
+		if !strings.HasPrefix(text, "template=") {
+			return errors.New("want wide, csv, jsonl, human, raw, json or template=TEMPLATE")
+		}
+	}
+	return nil
+}
+
+// String implements [pflag.Value].
+func (f *form) String() string { return f.general }
+
+// Type implements [pflag.Value].
+func (f *form) Type() string { return "FORM" }
+
+// show prints the records of a value.
+func show(a *app.App, key string, value []byte, own string) error {
+	rows := func() iter.Seq2[records.Record, error] { return records.Read(bytes.NewReader(value), stored(key)) }
+	human := a.Output == "human"
+	var columns []string
+	if human || own == formCSV {
+		var err error
+		if columns, err = records.Columns(rows()); err != nil {
+			return err
+		}
+	}
+	if own == formCSV {
+		return writeCSV(a, columns, rows())
+	}
+	t := table{columns: columns}
+	if human {
+		if err := t.measure(a, rows(), a.Settings.Output == formWide); err != nil {
+			return err
+		}
+	}
+	for r, err := range rows() {
+		if err != nil {
+			return err
+		}
+		result := format.DatasetRecord{Key: key, Line: r.Line, Record: r.JSON}
+		if human {
+			if err := t.fill(&result); err != nil {
+				return err
+			}
+		}
+		if err := a.Queue(result); err != nil {
+			return err
+		}
+	}
+	if err := a.Flush(); err != nil {
+		return err
+	}
+	if hidden := columns[len(t.columns):]; len(hidden) > 0 {
+		a.Inform(fmt.Sprintf("%s not shown: %s; -o wide shows all", format.Count(len(hidden), "field"), strings.Join(hidden, ", ")))
+	}
+	return nil
+}
+
+// writeCSV writes records as CSV.
+func writeCSV(a *app.App, columns []string, rows iter.Seq2[records.Record, error]) error {
+	out := bufio.NewWriter(a.Stdout)
+	err := records.WriteCSV(out, columns, rows)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil && !fault.IsA[*fault.UsageError](err) {
+		return &fault.OutputError{Err: err}
+	}
+	return err
+}
+
+// A table is the table of records.
+type table struct {
+	columns []string // that are shown
+	cut     int      // the maximum width of a cell; 0 = any
+}
+
+// maxCell is the maximum width of a cell on a terminal, unless all is shown.
+const maxCell = 32
+
+// measure chooses the columns that fit on the terminal, and aligns them.
+func (t *table) measure(a *app.App, rows iter.Seq2[records.Record, error], all bool) error {
+	terminal := a.Width()
+	if terminal > 0 && !all {
+		t.cut = maxCell
+	}
+	widest := format.DatasetRecord{Titles: t.columns, Cells: make([]format.DatasetCell, len(t.columns))}
+	for r, err := range rows {
+		if err != nil {
+			return err
+		}
+		row := format.DatasetRecord{Record: r.JSON}
+		if err := t.fill(&row); err != nil {
+			return err
+		}
+		for i, c := range row.Cells {
+			if width(c.Text) > width(widest.Cells[i].Text) {
+				widest.Cells[i] = c
+			}
+		}
+	}
+	if terminal > 0 && !all {
+		used := 0
+		for i, c := range widest.Cells {
+			const gap = 2
+			used += max(width(c.Text), width(t.columns[i])) + gap
+			if used-gap > terminal && i > 0 {
+				t.columns = t.columns[:i]
+				break
+			}
+		}
+	}
+	widest.Titles, widest.Cells = t.columns, widest.Cells[:len(t.columns)]
+	a.Out.Measure(widest)
+	return nil
+}
+
+func width(text string) int { return format.Columns(format.Escape(text)) }
+
+// fill fills in the cells of a record.
+func (t *table) fill(r *format.DatasetRecord) error {
+	r.Titles, r.Cells = t.columns, make([]format.DatasetCell, len(t.columns))
+	for f, err := range records.Fields(r.Record) {
+		if err != nil {
+			return err
+		}
+		i := slices.Index(t.columns, f.Name)
+		if i < 0 {
+			continue
+		}
+		text := f.Cell()
+		if t.cut > 0 && width(text) > t.cut {
+			text = format.Cut(text, t.cut)
+		}
+		r.Cells[i] = format.DatasetCell{Text: text, Number: f.IsNumber()}
+	}
+	return nil
+}

@@ -1,0 +1,352 @@
+// Package dataflow reads the parts of data flow definitions that are about data sets: the datasets of
+// a data flow or of a data flow graph, and the fields $context(ALIAS).FIELD of the rules that use
+// them.
+//
+//	file := dataflow.Read(text)
+//	for _, d := range file.Datasets {
+//		fmt.Println(d.Line, d.Key, d.Alias, d.Fields)
+//	}
+//	for _, f := range file.Findings { … }
+//
+// A definition is YAML or JSON: a resource of kind Dataflow or DataflowGraph, an ARM template, or the
+// rules alone. Read looks for the names datasets and inputs at any depth, and into the text of rules
+// that a graph has as a string. So what a definition has besides data sets does not matter.
+//
+// Read takes what the documentation of data flows says, and no more: a finding is something that the
+// documentation excludes, a note something that it leaves open.
+package dataflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+)
+
+// A File is what a definition says about data sets.
+type File struct {
+	Datasets []*Dataset
+	Findings []Finding
+	Notes    []Finding // what cannot be checked
+}
+
+// A Finding is something wrong in a file.
+type Finding struct {
+	Line    int // from 1
+	Message string
+	Hint    string // how to mend it; may be empty
+}
+
+// A Dataset is an entry of datasets.
+type Dataset struct {
+	Line   int
+	Key    string
+	Alias  string       // what rules call it; the key if it has no other
+	Fields []Field      // of the records, that the definition names
+	On     dataset.Path // the field that is compared if the expression is $1 == $2; nil for another
+}
+
+// A Field is a field of the records of a data set.
+type Field struct {
+	Line   int
+	Path   dataset.Path
+	Object bool // the fields below it are copied: $context(ALIAS).a.*; an empty path is the record
+}
+
+// A scope is a list of datasets and the rules that may use it.
+type scope []*Dataset
+
+// A reader reads a definition.
+type reader struct {
+	file  File
+	first int  // line of the text in the file, less 1
+	one   bool // all of the text is on one line of the file
+	inner bool // the text is a string in another text
+}
+
+// Read reads a definition.
+func Read(text []byte) File {
+	var r reader
+	r.read(text)
+	return r.file
+}
+
+// read reads a text.
+func (r *reader) read(text []byte) {
+	if json.Valid(text) { // tabs are spaces there, and YAML has none
+		text = bytes.ReplaceAll(text, []byte("\t"), []byte(" "))
+	}
+	if err := tooDeep(text); err != nil {
+		r.find(1, err.Error(), "")
+		return
+	}
+	f, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		line, message := 1, err.Error()
+		if at, ok := errors.AsType[yaml.Error](err); ok {
+			message = at.GetMessage()
+			if token := at.GetToken(); token != nil {
+				line = token.Position.Line
+			}
+		}
+		message, _, _ = strings.Cut(message, "\n")
+		r.find(line, "not YAML: "+message, "")
+		return
+	}
+	for _, d := range f.Docs {
+		if d.Body != nil {
+			r.walk(d.Body, "", nil)
+		}
+	}
+}
+
+// maxDepth is the maximum depth of a definition.
+const maxDepth = 200
+
+// tooDeep limits the nesting of brackets and of indentation before the text is parsed.
+func tooDeep(text []byte) error {
+	depth, deepest := 0, 0
+	for line := range bytes.Lines(text) {
+		for _, c := range line {
+			switch c {
+			case '[', '{':
+				depth++
+			case ']', '}':
+				depth = max(0, depth-1)
+			}
+			deepest = max(deepest, depth)
+		}
+		deepest = max(deepest, (len(line)-len(bytes.TrimLeft(line, " -?:")))/2)
+	}
+	if deepest > maxDepth {
+		return fmt.Errorf("nested more than %d times", maxDepth)
+	}
+	return nil
+}
+
+// at returns the line of the file for a node.
+func (r *reader) at(n ast.Node) int {
+	if n == nil || n.GetToken() == nil {
+		return r.line(1)
+	}
+	return r.line(n.GetToken().Position.Line)
+}
+
+func (r *reader) line(line int) int {
+	if r.one {
+		return r.first + 1
+	}
+	return r.first + line
+}
+
+func (r *reader) find(line int, message, hint string) {
+	r.file.Findings = append(r.file.Findings, Finding{r.line(line), message, hint})
+}
+
+func (r *reader) finding(n ast.Node, message, hint string) {
+	r.file.Findings = append(r.file.Findings, Finding{r.at(n), message, hint})
+}
+
+func (r *reader) note(n ast.Node, message string) {
+	r.file.Notes = append(r.file.Notes, Finding{Line: r.at(n), Message: message})
+}
+
+// plain returns a node without its anchor and its tag.
+func plain(n ast.Node) ast.Node {
+	switch n := n.(type) {
+	case *ast.AnchorNode:
+		return plain(n.Value)
+	case *ast.TagNode:
+		return plain(n.Value)
+	}
+	return n
+}
+
+// entries returns the entries of a mapping, nil for any other node.
+func entries(n ast.Node) []*ast.MappingValueNode {
+	switch n := plain(n).(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	}
+	return nil
+}
+
+// items returns the elements of a sequence.
+func items(n ast.Node) ([]ast.Node, bool) {
+	s, ok := plain(n).(*ast.SequenceNode)
+	if !ok {
+		return nil, false
+	}
+	return s.Values, true
+}
+
+// member returns the value of an entry of a mapping, nil if there is none.
+func member(n ast.Node, name string) ast.Node {
+	for _, e := range entries(n) {
+		if e.Key.GetToken().Value == name {
+			return e.Value
+		}
+	}
+	return nil
+}
+
+// text returns the text of a string.
+func text(n ast.Node) (string, bool) {
+	switch n := plain(n).(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return strings.TrimRight(n.Value.Value, "\n"), true
+	}
+	return "", false
+}
+
+// walk looks for datasets and rules below a node. kind is the name of the rules that it belongs to, such
+// as map.
+func (r *reader) walk(n ast.Node, kind string, in scope) {
+	if list, ok := items(n); ok {
+		for _, item := range list {
+			r.walk(item, kind, in)
+		}
+		return
+	}
+	if list, ok := items(member(n, "datasets")); ok {
+		in = r.datasets(list)
+	}
+	for _, e := range entries(n) {
+		name := e.Key.GetToken().Value
+		switch name {
+		case "datasets":
+			if _, ok := items(e.Value); ok {
+				continue
+			}
+		case "inputs":
+			r.inputs(e.Value, kind, in)
+			continue
+		case "map", "filter", "branch":
+			r.walk(e.Value, name, in)
+			continue
+		}
+		if key, _ := text(member(n, "key")); key == "rules" && name == "value" {
+			if _, ok := text(e.Value); ok {
+				r.embedded(e.Value)
+				continue
+			}
+		}
+		r.walk(e.Value, kind, in)
+	}
+}
+
+// embedded reads the rules of a graph, which are text.
+func (r *reader) embedded(n ast.Node) {
+	if r.inner {
+		return
+	}
+	rules, _ := text(n)
+	inside := reader{first: r.at(n) - 1, one: true, inner: true}
+	if literal, ok := plain(n).(*ast.LiteralNode); ok && strings.HasPrefix(literal.Start.Value, "|") {
+		inside.first, inside.one = r.line(literal.Start.Position.Line), false
+	}
+	inside.read([]byte(rules))
+	r.file.Datasets = append(r.file.Datasets, inside.file.Datasets...)
+	r.file.Findings = append(r.file.Findings, inside.file.Findings...)
+	r.file.Notes = append(r.file.Notes, inside.file.Notes...)
+}
+
+// inputs checks the references to data sets in the inputs of a rule.
+func (r *reader) inputs(n ast.Node, kind string, in scope) {
+	list, _ := items(n)
+	for _, item := range list {
+		input, ok := text(item)
+		input = strings.TrimSpace(input)
+		if !ok || input != "$context" && !strings.HasPrefix(input, "$context.") && !strings.HasPrefix(input, "$context(") {
+			continue
+		}
+		ref := reference().FindStringSubmatch(bare(input))
+		if ref == nil {
+			r.finding(item, fmt.Sprintf("%.100q does not say which data set", input), "write $context(ALIAS).FIELD")
+			continue
+		}
+		alias, path := strings.TrimSpace(ref[1]), ref[2]
+		i := slices.IndexFunc(in, func(d *Dataset) bool { return d.Alias == alias })
+		if i < 0 {
+			r.noAlias(item, alias, in)
+			continue
+		}
+		r.use(item, in[i], path, kind)
+	}
+}
+
+// reference matches $context(ALIAS).FIELD.
+func reference() *regexp.Regexp { return regexp.MustCompile(`^\$context\(([^)]*)\)\.?(.*)$`) }
+
+// bare returns an input without ? $last and ?? DEFAULT.
+func bare(input string) string {
+	input, _, _ = strings.Cut(input, " ??")
+	if at := regexp.MustCompile(`(?i)\s+\?\s*\$last\s*$`).FindStringIndex(input); at != nil {
+		input = input[:at[0]]
+	}
+	return strings.TrimSpace(input)
+}
+
+// noAlias reports that no data set has an alias.
+func (r *reader) noAlias(n ast.Node, alias string, in scope) {
+	var aliases, keys []string
+	for _, d := range in {
+		aliases = append(aliases, d.Alias)
+		if d.Key != d.Alias {
+			keys = append(keys, d.Key)
+		}
+	}
+	hint := "add it to datasets: key: " + alias
+	near := suggest.Near(alias, aliases)
+	switch {
+	case slices.Contains(keys, alias):
+		hint = "a key with an alias is only known by its alias: write $context(" + in[slices.IndexFunc(in, func(d *Dataset) bool { return d.Key == alias })].Alias + ")"
+	case len(near) > 0:
+		hint = "write $context(" + near[0] + ")"
+	case len(aliases) > 0:
+		hint = "the data sets are " + strings.Join(aliases, ", ")
+	}
+	r.finding(n, fmt.Sprintf("no data set is called %.100q", alias), hint)
+}
+
+// use adds a field of a data set, as a rule refers to it.
+func (r *reader) use(n ast.Node, d *Dataset, path, kind string) {
+	f := Field{Line: r.at(n)}
+	prefix, wildcard := strings.CutSuffix("."+path, ".*")
+	if wildcard {
+		f.Object = true
+		if path = strings.TrimPrefix(prefix, "."); kind == "filter" || kind == "branch" {
+			r.finding(n, "a "+kind+" has a wildcard: only a map can have one", "name the fields that the expression needs")
+			return
+		}
+	}
+	if path == "" && f.Object {
+		d.Fields = append(d.Fields, f)
+		return
+	}
+	p, err := dataset.ParsePath(path)
+	if err != nil {
+		r.finding(n, "$context("+d.Alias+"): "+err.Error(), "write $context("+d.Alias+").FIELD")
+		return
+	}
+	if slices.Contains(p, "*") {
+		r.note(n, "the wildcard in "+p.String()+" is not checked")
+		return
+	}
+	f.Path = p
+	d.Fields = append(d.Fields, f)
+}

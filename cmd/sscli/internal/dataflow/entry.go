@@ -1,0 +1,122 @@
+package dataflow
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+)
+
+// datasets reads the entries of datasets.
+func (r *reader) datasets(list []ast.Node) (in scope) {
+	for _, item := range list {
+		d := r.entry(item)
+		if d == nil {
+			continue
+		}
+		for _, other := range in {
+			if other.Alias == d.Alias {
+				r.finding(item, fmt.Sprintf("two data sets are called %.100q: see line %d", d.Alias, other.Line), "give one of them another alias: key: "+d.Key+" as ALIAS")
+			}
+		}
+		in = append(in, d)
+		r.file.Datasets = append(r.file.Datasets, d)
+	}
+	return in
+}
+
+// entry reads an entry of datasets. It returns nil if the entry has no key.
+func (r *reader) entry(n ast.Node) *Dataset {
+	keyNode := member(n, "key")
+	words, ok := text(keyNode)
+	if words = strings.TrimSpace(words); !ok || words == "" {
+		r.finding(n, "the data set has no key", "add key: KEY, the key of the state store that has the records")
+		return nil
+	}
+	d := &Dataset{Line: r.at(keyNode), Key: words, Alias: words}
+	if named := regexp.MustCompile(`^(.*\S)\s+as\s+(\S+)$`).FindStringSubmatch(words); named != nil {
+		d.Key, d.Alias = named[1], named[2]
+	}
+	if as := member(n, "as"); as != nil {
+		d.Alias, _ = text(as)
+		r.note(as, "as: the documentation has the alias in key: "+d.Key+" as "+d.Alias)
+	}
+	fields := r.matchInputs(n, d)
+	r.expression(n, d, fields)
+	return d
+}
+
+// matchInputs reads the inputs of an entry. For each input it returns the field of the records, or nil
+// for a field of the message.
+func (r *reader) matchInputs(n ast.Node, d *Dataset) (fields []dataset.Path) {
+	const want = "write $source.FIELD for a field of the message, and $context.FIELD for a field of the record"
+	list, ok := items(member(n, "inputs"))
+	if !ok || len(list) == 0 {
+		r.finding(n, fmt.Sprintf("the data set %.100q has no inputs", d.Key), "add inputs: [$source.FIELD, $context.FIELD]")
+		return nil
+	}
+	found := len(r.file.Findings)
+	for _, item := range list {
+		fields = append(fields, nil)
+		input, _ := text(item)
+		input = bare(input)
+		path, ofRecord := strings.CutPrefix(input, "$context.")
+		if !ofRecord {
+			var ofMessage bool
+			if path, ofMessage = strings.CutPrefix(input, "$source."); !ofMessage {
+				hint := want
+				if ref := reference().FindStringSubmatch(input); ref != nil {
+					hint = "among the inputs of a data set write $context." + ref[2]
+				}
+				r.finding(item, fmt.Sprintf("the input %.100q is neither of the message nor of the record", input), hint)
+				continue
+			}
+		}
+		p, err := dataset.ParsePath(path)
+		switch {
+		case err != nil:
+			r.finding(item, "the input "+err.Error(), want)
+		case strings.Contains("."+path+".", ".*."):
+			r.finding(item, fmt.Sprintf("the input %.100q has a wildcard", input), "name the field: a data set takes no wildcard")
+		case ofRecord:
+			fields[len(fields)-1] = p
+			d.Fields = append(d.Fields, Field{Line: r.at(item), Path: p})
+		}
+	}
+	if len(d.Fields) == 0 && len(r.file.Findings) == found {
+		r.finding(n, fmt.Sprintf("no input of the data set %.100q is a field of its records", d.Key), want)
+	}
+	return fields
+}
+
+// expression checks the expression of an entry.
+func (r *reader) expression(n ast.Node, d *Dataset, fields []dataset.Path) {
+	node := member(n, "expression")
+	expression, _ := text(node)
+	if expression == "" {
+		r.finding(n, fmt.Sprintf("the data set %.100q has no expression", d.Key), "add expression: $1 == $2")
+		return
+	}
+	for _, variable := range regexp.MustCompile(`\$(\d+)`).FindAllStringSubmatch(expression, -1) {
+		i, err := strconv.Atoi(variable[1])
+		if err != nil || i < 1 || i > len(fields) {
+			r.finding(node, fmt.Sprintf("the expression names %.32s, and there are %d inputs", variable[0], len(fields)), "add an input, or count from $1")
+			return
+		}
+	}
+	equality := strings.Join(strings.Fields(expression), "")
+	if equality != "$1==$2" && equality != "$2==$1" {
+		r.note(node, fmt.Sprintf("the expression %.100q is not checked: only $1 == $2 is", expression))
+		return
+	}
+	switch a, b := fields[0], fields[1]; {
+	case a != nil && b == nil:
+		d.On = a
+	case b != nil && a == nil:
+		d.On = b
+	}
+}

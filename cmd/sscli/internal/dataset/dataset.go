@@ -1,0 +1,147 @@
+// Package dataset compares the records of data sets: with the fields of a message, as a data flow
+// does to enrich it, and with the records of another version of the data set.
+//
+//	on, err := dataset.ParsePath("asset.serial")
+//	q := dataset.Query{{Field: on, Value: []byte(`"7"`)}}
+//	matches, near := q.Match(record)
+//
+// [Diff] finds the records that were added, removed and changed. A [Survey] collects what its user
+// should know of a data set: the types of the fields, and records that can never be found.
+package dataset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strings"
+)
+
+// A Path leads to a field of a record, through the objects that contain it. Data flows write a path
+// with dots, and quotation marks around a name that has dots: asset."serial.no".
+type Path []string
+
+// ParsePath reads a path as a data flow does. A name that begins with a quotation mark ends with the
+// next one; any other name ends with a dot.
+func ParsePath(text string) (Path, error) {
+	var p Path
+	for rest := text; ; {
+		if rest == "" {
+			return nil, fmt.Errorf("%.64q: a name of a field is missing", text)
+		}
+		name, after, more := "", "", false
+		if quote := rest[:1]; quote == `"` || quote == "'" {
+			end := strings.Index(rest[1:], quote)
+			if end < 0 {
+				return nil, fmt.Errorf("%.64q: a quotation mark does not end", text)
+			}
+			name, after = rest[1:1+end], rest[end+2:]
+			if after, more = strings.CutPrefix(after, "."); !more && after != "" {
+				return nil, fmt.Errorf("%.64q: want a dot after the quotation mark", text)
+			}
+		} else {
+			name, after, more = strings.Cut(rest, ".")
+		}
+		if name == "" {
+			return nil, fmt.Errorf("%.64q: a name of a field is empty", text)
+		}
+		p, rest = append(p, name), after
+		if !more {
+			return p, nil
+		}
+	}
+}
+
+// String returns the path as ParsePath reads it.
+func (p Path) String() string {
+	names := make([]string, len(p))
+	for i, name := range p {
+		names[i] = name
+		switch {
+		case !strings.Contains(name, ".") && !strings.HasPrefix(name, `"`) && !strings.HasPrefix(name, "'"):
+		case strings.Contains(name, `"`):
+			names[i] = "'" + name + "'"
+		default:
+			names[i] = `"` + name + `"`
+		}
+	}
+	return strings.Join(names, ".")
+}
+
+// In returns the value of the field in a record, nil if the record does not have the field. If a
+// field appears twice, the last one counts.
+func (p Path) In(record []byte) []byte {
+	for _, name := range p {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(record, &fields) != nil {
+			return nil
+		}
+		record = fields[name]
+	}
+	return record
+}
+
+// A Scalar is a JSON value that a data flow can compare: a string, a number or a boolean.
+type Scalar struct {
+	Kind string // string, integer, decimal or boolean
+	Text string // the content of a string, or the value as it is written
+}
+
+// Parse reads a scalar. The error says what the value is in place of a scalar.
+func Parse(value []byte) (Scalar, error) {
+	if len(value) == 0 {
+		return Scalar{}, errors.New("missing")
+	}
+	text := string(value)
+	switch text[0] {
+	case '"':
+		s := Scalar{Kind: "string"}
+		return s, json.Unmarshal(value, &s.Text)
+	case 't', 'f':
+		return Scalar{"boolean", text}, nil
+	case 'n':
+		return Scalar{}, errors.New("null")
+	case '{':
+		return Scalar{}, errors.New("an object")
+	case '[':
+		return Scalar{}, errors.New("an array")
+	}
+	if strings.ContainsAny(text, ".eE") {
+		return Scalar{"decimal", text}, nil
+	}
+	return Scalar{"integer", text}, nil
+}
+
+// Type returns the name of the type of a JSON value.
+func Type(value []byte) string {
+	s, err := Parse(value)
+	switch {
+	case err != nil:
+		return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "an "), "a ")
+	case s.Kind == "integer" || s.Kind == "decimal":
+		return "number"
+	}
+	return s.Kind
+}
+
+// An identity stands for a value in an index. Two values with the same identity are taken as equal: it
+// has 128 bits.
+type identity [2]uint64
+
+// A hasher makes identities.
+type hasher [2]maphash.Seed
+
+func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
+
+// of returns the identity of a field of a record if it is a scalar, else of the whole record. A path
+// of nil is no field.
+func (h hasher) of(on Path, record []byte) (id identity, ok bool) {
+	text := "r" + string(record)
+	if on != nil {
+		s, err := Parse(on.In(record))
+		if ok = err == nil; ok {
+			text = s.Kind[:1] + s.Text
+		}
+	}
+	return identity{maphash.String(h[0], text), maphash.String(h[1], text)}, ok
+}

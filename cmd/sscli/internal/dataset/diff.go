@@ -1,0 +1,123 @@
+package dataset
+
+import (
+	"bytes"
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
+)
+
+// A Change is a record that differs. Old is the zero Record if it was added, New if it was removed.
+type Change struct {
+	Old, New records.Record
+}
+
+// A Diff compares the records of an old value with new records, which [Diff.Add] takes one after the
+// other:
+//
+//	d, err := dataset.NewDiff(old, on)
+//	for r, err := range new {
+//		change, differs := d.Add(r) // added, changed or equal
+//	}
+//	for change := range d.Removed() { … }
+//
+// The n-th new record with a value of the match field is compared with the n-th old one. Without a
+// match field, and where the field is missing, a record is compared as a whole. The lines of the
+// changes say where a record was and where it is. So the old records and the changes give the new
+// records, in their order unless [Diff.Reordered].
+type Diff struct {
+	old   []byte
+	on    Path
+	hash  hasher
+	lines []oldLine // ordered by id and offset
+	last  int       // greatest offset of an old record that has a new one
+	moved bool
+}
+
+// An oldLine is a record of the old value.
+type oldLine struct {
+	id     identity
+	offset int
+	line   int32
+	used   int32 // in the first of the lines with this id: how many of them have a new record
+}
+
+// NewDiff reads the old value. The error says why it is not a data set.
+func NewDiff(old []byte, on Path) (*Diff, error) {
+	d := &Diff{old: old, on: on, hash: newHasher(), last: -1}
+	d.lines = make([]oldLine, 0, bytes.Count(old, []byte("\n"))+1)
+	for r, err := range records.Read(bytes.NewReader(old), records.Options{Stored: true}) {
+		if err != nil {
+			return nil, err
+		}
+		id, _ := d.hash.of(on, r.JSON)
+		d.lines = append(d.lines, oldLine{id: id, line: int32(r.Line)})
+	}
+	at := 0
+	for i := range d.lines { // a stored value has a record on each line
+		d.lines[i].offset = at
+		at += bytes.IndexByte(old[at:], '\n') + 1
+	}
+	slices.SortStableFunc(d.lines, func(a, b oldLine) int {
+		return cmp.Or(cmp.Compare(a.id[0], b.id[0]), cmp.Compare(a.id[1], b.id[1]))
+	})
+	return d, nil
+}
+
+// Len returns the number of old records.
+func (d *Diff) Len() int { return len(d.lines) }
+
+// Add compares the next new record with its old one. ok is false if they are equal.
+func (d *Diff) Add(r records.Record) (c Change, ok bool) {
+	id, _ := d.hash.of(d.on, r.JSON)
+	first, found := slices.BinarySearchFunc(d.lines, id, func(l oldLine, id identity) int {
+		return cmp.Or(cmp.Compare(l.id[0], id[0]), cmp.Compare(l.id[1], id[1]))
+	})
+	if !found {
+		return Change{New: r}, true
+	}
+	group := &d.lines[first]
+	next := first + int(group.used)
+	if next >= len(d.lines) || d.lines[next].id != id {
+		return Change{New: r}, true
+	}
+	group.used++
+	l := d.lines[next]
+	d.moved = d.moved || l.offset < d.last
+	d.last = max(d.last, l.offset)
+	old := d.record(l)
+	return Change{Old: old, New: r}, !bytes.Equal(old.JSON, r.JSON)
+}
+
+// record returns an old record.
+func (d *Diff) record(l oldLine) records.Record {
+	line, _, _ := bytes.Cut(d.old[l.offset:], []byte("\n"))
+	text, _ := records.ParseLine(nil, line) // NewDiff has read it without an error
+	return records.Record{Line: int(l.line), JSON: text}
+}
+
+// Removed returns the old records without a new one, in their order.
+func (d *Diff) Removed() iter.Seq[Change] {
+	var left []oldLine
+	for i := 0; i < len(d.lines); {
+		id, used := d.lines[i].id, int(d.lines[i].used)
+		for n := 0; i < len(d.lines) && d.lines[i].id == id; i, n = i+1, n+1 {
+			if n >= used {
+				left = append(left, d.lines[i])
+			}
+		}
+	}
+	slices.SortFunc(left, func(a, b oldLine) int { return cmp.Compare(a.offset, b.offset) })
+	return func(yield func(Change) bool) {
+		for _, l := range left {
+			if !yield(Change{Old: d.record(l)}) {
+				return
+			}
+		}
+	}
+}
+
+// Reordered reports whether records that both values have are in another order.
+func (d *Diff) Reordered() bool { return d.moved }

@@ -1,0 +1,90 @@
+package dataset
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Condition is a field of the records that must be equal to a value.
+type Condition struct {
+	Field Path
+	Value []byte // JSON
+}
+
+// A Query finds the record that a data flow uses: the first one that meets all conditions.
+//
+// The documentation of data flows does not define ==. A Query takes two strings, two booleans, two
+// integers or two decimals as equal if they have the same value, and everything else as different: a
+// string and a number, an integer and a decimal, and whatever is missing, null, an object or an array.
+type Query []Condition
+
+// Match reports whether a record meets all conditions. near says why the record just misses them: each
+// condition is met, or nearly.
+func (q Query) Match(record []byte) (matches bool, near string) {
+	var nearly []string
+	for _, c := range q {
+		value := c.Field.In(record)
+		if Equal(c.Value, value) {
+			continue
+		}
+		why := almost(c.Value, value)
+		if why == "" {
+			return false, ""
+		}
+		nearly = append(nearly, fmt.Sprintf("%s is %s, not %s: %s", c.Field, value, c.Value, why))
+	}
+	return nearly == nil, strings.Join(nearly, "; ")
+}
+
+// Equal reports whether a data flow takes two values as equal, as [Query] says.
+func Equal(a, b []byte) bool {
+	x, err := Parse(a)
+	y, err2 := Parse(b)
+	if err != nil || err2 != nil || x.Kind != y.Kind {
+		return false
+	}
+	return x.Text == y.Text || x.Kind == "decimal" && sameNumber(x, y)
+}
+
+func sameNumber(x, y Scalar) bool {
+	m, err := strconv.ParseFloat(x.Text, 64)
+	n, err2 := strconv.ParseFloat(y.Text, 64)
+	return err == nil && err2 == nil && m == n
+}
+
+func (s Scalar) isNumber() bool { return s.Kind == "integer" || s.Kind == "decimal" }
+
+// almost says why two values that are not equal nearly are; empty if they are not.
+func almost(a, b []byte) string {
+	x, err := Parse(a)
+	y, err2 := Parse(b)
+	switch {
+	case err != nil || err2 != nil:
+		return ""
+	case x.isNumber() && y.isNumber():
+		if sameNumber(x, y) {
+			return "the same number, as an integer and as a decimal"
+		}
+		return ""
+	}
+	var why []string
+	if x.Kind != y.Kind {
+		why = append(why, "another type")
+	}
+	s, t := x.Text, y.Text
+	if s != t && blanks(s) == blanks(t) {
+		why = append(why, "other blanks")
+	} else if s != t && strings.EqualFold(blanks(s), blanks(t)) {
+		why = append(why, "another case")
+		if len(blanks(s)) != len(s) || len(blanks(t)) != len(t) {
+			why = append(why, "other blanks")
+		}
+	} else if s != t {
+		return ""
+	}
+	return strings.Join(why, ", ")
+}
+
+// blanks returns a text with single blanks between its words.
+func blanks(text string) string { return strings.Join(strings.Fields(text), " ") }

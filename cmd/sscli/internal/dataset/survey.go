@@ -1,0 +1,162 @@
+package dataset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/format"
+)
+
+// A Survey collects what is worth to know of the records of a data set, one by one.
+type Survey struct {
+	On     Path   // the match field; nil: none
+	Source string // the name of the source, for errors
+
+	Records int
+	Fields  []*FieldUse // at most maxFields, in the order in which they appear first
+	More    bool        // there are more fields
+
+	Without  Examples        // records without a scalar in the match field, which a flow cannot find
+	Repeated Examples        // records whose match value an earlier one has, so that they never win
+	Types    map[string]bool // of the values of the match field
+	Blank    Examples        // records whose match value begins or ends with a blank
+
+	hash   hasher
+	seen   map[identity]bool
+	byName map[string]*FieldUse
+}
+
+// A FieldUse says in how many records a field is, and with which types.
+type FieldUse struct {
+	Name    string
+	Records int
+	types   map[string]bool
+	last    int // the record that was counted last
+}
+
+// TypeNames returns the types in the order of their names, such as "number, string".
+func (f *FieldUse) TypeNames() string {
+	return strings.Join(slices.Sorted(maps.Keys(f.types)), ", ")
+}
+
+// Examples counts records, and has the lines of the first ones.
+type Examples struct {
+	Count int
+	Lines []int
+}
+
+// Add counts a record.
+func (e *Examples) Add(line int) {
+	if e.Count++; len(e.Lines) < 3 {
+		e.Lines = append(e.Lines, line)
+	}
+}
+
+// maxFields is the maximum number of fields that a Survey names.
+const maxFields = 100
+
+// Add takes the next record. The error is that of a record with the same field twice.
+func (s *Survey) Add(r records.Record) error {
+	if s.byName == nil {
+		s.byName, s.seen, s.Types, s.hash = map[string]*FieldUse{}, map[identity]bool{}, map[string]bool{}, newHasher()
+	}
+	s.Records++
+	for f, err := range records.Fields(r.JSON) {
+		if err != nil {
+			return err
+		}
+		if err := s.use(f, r.Line); err != nil {
+			return err
+		}
+	}
+	if s.On == nil {
+		return nil
+	}
+	value := s.On.In(r.JSON)
+	id, ok := s.hash.of(s.On, r.JSON)
+	if !ok {
+		s.Without.Add(r.Line)
+		return nil
+	}
+	s.Types[Type(value)] = true
+	if v, _ := Parse(value); v.Text != strings.TrimSpace(v.Text) {
+		s.Blank.Add(r.Line)
+	}
+	if s.seen[id] {
+		s.Repeated.Add(r.Line)
+	}
+	s.seen[id] = true
+	return nil
+}
+
+// use counts a field.
+func (s *Survey) use(f records.Field, line int) error {
+	u := s.byName[f.Name]
+	if u == nil {
+		if len(s.Fields) == maxFields {
+			s.More = true
+			return nil
+		}
+		u = &FieldUse{Name: f.Name, types: map[string]bool{}}
+		s.byName[f.Name] = u
+		s.Fields = append(s.Fields, u)
+	}
+	if u.last == s.Records {
+		wrong := &records.Error{Name: s.Source, Line: line, Column: 1, Err: fmt.Errorf("the record has the field %.64q twice", f.Name)}
+		return &fault.UsageError{Err: wrong}
+	}
+	u.last = s.Records
+	u.Records++
+	u.types[Type(f.JSON)] = true
+	return nil
+}
+
+// Done gives back the memory that only Add needs.
+func (s *Survey) Done() { s.seen = nil }
+
+// Warnings says which records no message can find, and what else is wrong with the match field.
+func (s *Survey) Warnings() (warnings []string) {
+	if s.On == nil {
+		return nil
+	}
+	field := format.Word(s.On.String())
+	add := func(e Examples, one, many, why string) {
+		if e.Count > 0 {
+			text := fmt.Sprintf("%d records %s", e.Count, many)
+			if e.Count == 1 {
+				text = "1 record " + one
+			}
+			warnings = append(warnings, text+" ("+e.String()+"): "+why)
+		}
+	}
+	add(s.Without, "has no "+field+" that can be compared", "have no "+field+" that can be compared", "no message finds them")
+	add(s.Repeated, "repeats the "+field+" of an earlier record", "repeat the "+field+" of an earlier record", "the first record always wins")
+	add(s.Blank, "has blanks around its "+field, "have blanks around their "+field, "a message must have the same blanks")
+	if len(s.Types) > 1 {
+		warnings = append(warnings, field+" has several types: "+strings.Join(slices.Sorted(maps.Keys(s.Types)), " and ")+`; the string "7" is not the number 7`)
+	}
+	return warnings
+}
+
+// String returns the lines as text: lines 3, 5, 8, …
+func (e Examples) String() string {
+	text := "line "
+	if e.Count > 1 {
+		text = "lines "
+	}
+	for i, line := range e.Lines {
+		if i > 0 {
+			text += ", "
+		}
+		text += strconv.Itoa(line)
+	}
+	if e.Count > len(e.Lines) {
+		text += ", …"
+	}
+	return text
+}

@@ -1,0 +1,123 @@
+// Package guard writes a key only if the key is still as it was read. The store cannot compare and
+// set, so a [Write] reads the key once more right before it writes, and a key that was missing is
+// only created (NX).
+//
+//	before, err := guard.Read(ctx, session, key, timeout)
+//	…
+//	w := guard.Write{App: a, Session: s, Timeout: timeout, Key: key, Before: guard.StateOf(before)}
+//	w.Changed = func(now client.GetResult) error { … }
+//	err = w.Set(ctx, value, client.SetOptions{})
+//
+// Not promised: a write by another client within the last round trip is overwritten unseen, unless a
+// fencing token protects the key.
+package guard
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+)
+
+// Read reads a key within a timeout.
+func Read(ctx context.Context, s *client.Session, key string, timeout time.Duration) (client.GetResult, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	r, err := s.Get(limited, key)
+	if err != nil {
+		return r, fault.Describe(client.Get(key), err)
+	}
+	return r, nil
+}
+
+// A State is what a key was when it was read. It does not keep the value.
+type State struct {
+	Found   bool
+	version client.Version
+	sum     [sha256.Size]byte
+}
+
+// StateOf returns the state of a key.
+func StateOf(r client.GetResult) State {
+	return State{Found: r.Found, version: r.Version, sum: sha256.Sum256(r.Value)}
+}
+
+// is reports whether two states are the same.
+func (s State) is(other State) bool {
+	return s.Found == other.Found && s.version.Equal(other.version) && s.sum == other.sum
+}
+
+// A Write is a write of one key.
+type Write struct {
+	App     *app.App
+	Session *client.Session
+	Timeout time.Duration // of each exchange
+	Key     string
+	Before  State
+	Force   bool // --force-fence
+
+	// Changed returns the error for a key that another client changed meanwhile. Nothing is written.
+	Changed func(now client.GetResult) error
+
+	// Fence returns the fencing token right before the write; nil if there is none.
+	Fence func() (client.WriteOptions, error)
+}
+
+// Set sets the key to a value and prints the result, unless the key changed. The condition of o is
+// not used.
+func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error {
+	now, err := Read(ctx, w.Session, w.Key, w.Timeout)
+	if err != nil {
+		return err
+	}
+	if !w.Before.is(StateOf(now)) {
+		return w.Changed(now)
+	}
+	now.Value = nil
+	app.FreeMemory(len(value))
+	if !now.Found {
+		o.Condition = client.NX // another client may create the key now
+	}
+	if w.Fence != nil {
+		if o.WriteOptions, err = w.Fence(); err != nil {
+			return err
+		}
+	}
+	req := set.Request(w.Key, value, o)
+	req.Force = w.Force
+	result := req.Result
+	req.Result = func(c *client.Command, reply client.Result) (format.Result, bool, error) {
+		if reply.(client.SetResult).Applied {
+			return result(c, reply)
+		}
+		now, err := Read(ctx, w.Session, w.Key, w.Timeout)
+		if err == nil {
+			err = w.Changed(now)
+		}
+		return nil, false, err
+	}
+	return verb.DoOver(ctx, w.App, w.Session, req, w.Timeout)
+}
+
+// NotWritten returns the error for a key that changed meanwhile: "while you edited". now is what the
+// key is.
+func NotWritten(key string, now client.GetResult, meanwhile string) *fault.NotWrittenError {
+	what := format.BriefWord(key)
+	switch {
+	case !now.Found:
+		what += " was deleted"
+	case now.Version.IsZero():
+		what += " changed"
+	default:
+		at := now.Version.Time()
+		what += fmt.Sprintf(" changed at %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
+	}
+	return &fault.NotWrittenError{Why: what + " " + meanwhile + ", nothing was written"}
+}

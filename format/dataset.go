@@ -1,0 +1,281 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DatasetRecord is a record that `dataset show` prints.
+type DatasetRecord struct {
+	Key    string
+	Line   int
+	Record []byte   // JSON without spaces
+	Titles []string // of the columns of the human form
+	Cells  []DatasetCell
+}
+
+// DatasetCell is a field of a record in a table.
+type DatasetCell struct {
+	Text   string
+	Number bool
+}
+
+func (r DatasetRecord) fields(o *objectWriter) {
+	o.add("op", "dataset_record")
+	o.add("key", r.Key)
+	o.add("line", r.Line)
+	o.add("record", jsonText(r.Record))
+}
+
+func (r DatasetRecord) human(w *writer) { w.row(r) }
+
+func (r DatasetRecord) titles(*style) (titles []string) {
+	for _, title := range r.Titles {
+		titles = append(titles, Escape(title))
+	}
+	return titles
+}
+
+func (r DatasetRecord) cells(*style) (cells []cell) {
+	for _, c := range r.Cells {
+		cells = append(cells, cell{text: Escape(c.Text), right: c.Number, whole: true})
+	}
+	return cells
+}
+
+// raw writes the record as a line of JSON Lines.
+func (r DatasetRecord) raw(w *writer) { w.out = append(append(w.out, r.Record...), '\n') }
+
+// DatasetMatch is the record that `dataset match` found for a message.
+type DatasetMatch struct {
+	Key     string
+	Message int    // line of the message in its file; 0 if there is none
+	Line    int    // of the record; 0 if none matches
+	Record  []byte // JSON without spaces
+}
+
+func (m DatasetMatch) fields(o *objectWriter) {
+	o.add("op", "dataset_match")
+	o.add("key", m.Key)
+	o.add("message", when(m.Message > 0, m.Message))
+	o.add("found", m.Line > 0)
+	o.add("line", when(m.Line > 0, m.Line))
+	o.add("record", when(m.Line > 0, jsonText(m.Record)))
+}
+
+func (m DatasetMatch) human(w *writer) {
+	if m.Message > 0 {
+		w.printf("message %d: ", m.Message)
+	}
+	if m.Line == 0 {
+		w.print("none: the rule is skipped\n")
+		return
+	}
+	w.printf("line %d  %s\n", m.Line, appendJSONText(nil, string(m.Record)))
+}
+
+// raw writes the record as a line of JSON Lines. If none matches, it writes nothing, or an empty line
+// for one of several messages.
+func (m DatasetMatch) raw(w *writer) {
+	if m.Line > 0 || m.Message > 0 {
+		w.out = append(append(w.out, m.Record...), '\n')
+	}
+}
+
+// DatasetChange is a record that differs between two versions of a data set.
+type DatasetChange struct {
+	Key     string
+	Change  string // added, removed or changed
+	OldLine int    // 0 if the record was added
+	Line    int    // 0 if the record was removed
+	Old     []byte // JSON without spaces; nil if the record was added
+	New     []byte // nil if the record was removed
+	Fields  []FieldChange
+}
+
+func (c DatasetChange) fields(o *objectWriter) {
+	o.add("op", "dataset_change")
+	o.add("change", c.Change)
+	o.add("key", c.Key)
+	o.add("old_line", when(c.Old != nil, c.OldLine))
+	o.add("line", when(c.New != nil, c.Line))
+	o.add("old", when(c.Old != nil, jsonText(c.Old)))
+	o.add("new", when(c.New != nil, jsonText(c.New)))
+	o.add("fields", when(len(c.Fields) > 0, c.Fields))
+}
+
+// human writes + for a record that was added, - for one that was removed, and ~ for one that
+// changed, with a line for each field.
+func (c DatasetChange) human(w *writer) {
+	switch {
+	case c.Old == nil:
+		w.printf("+ line %d  %s\n", c.Line, appendJSONText(nil, string(c.New)))
+	case c.New == nil:
+		w.printf("- line %d  %s\n", c.OldLine, appendJSONText(nil, string(c.Old)))
+	default:
+		w.printf("~ line %d → %d\n", c.OldLine, c.Line)
+		for _, f := range c.Fields {
+			w.print("    ", f.path(), "  ", f.arrow(), "\n")
+		}
+		if len(c.Fields) == 0 {
+			w.print("    the order or the spelling of the fields\n")
+		}
+	}
+}
+
+// raw writes the change, both lines, and both records. What is missing is a minus or empty.
+func (c DatasetChange) raw(w *writer) {
+	line := func(n int) any {
+		if n == 0 {
+			return nil
+		}
+		return n
+	}
+	w.record(c.Change, line(c.OldLine), line(c.Line), c.Old, c.New)
+}
+
+// DatasetCounts counts the records that differ between two versions of a data set.
+type DatasetCounts struct {
+	On        string `json:"on,omitempty"` // the match field
+	Equal     int    `json:"equal"`
+	Added     int    `json:"added"`
+	Removed   int    `json:"removed"`
+	Changed   int    `json:"changed"`
+	Reordered bool   `json:"reordered"` // records that both have are in another order
+}
+
+// String returns the counts as text.
+func (c DatasetCounts) String() string {
+	by := ""
+	if c.On != "" {
+		by = " by " + Word(c.On)
+	}
+	text := fmt.Sprintf("%d added, %d removed, %d changed%s, %d equal", c.Added, c.Removed, c.Changed, by, c.Equal)
+	if c.Reordered {
+		text += "; the order differs"
+	}
+	return text
+}
+
+// DatasetSummary counts the changes that `dataset diff` found, for standard error.
+type DatasetSummary struct {
+	Key string `json:"key"`
+	DatasetCounts
+}
+
+func (DatasetSummary) diagnostic() {}
+
+func (s DatasetSummary) fields(o *objectWriter) {
+	o.add("op", "dataset_summary")
+	o.add("key", s.Key)
+	o.structure(s.DatasetCounts)
+}
+
+func (s DatasetSummary) human(w *writer) { w.program("%s\n", s.DatasetCounts) }
+
+// DatasetPlan is what `dataset load --dry-run` would write.
+type DatasetPlan struct {
+	Key       string
+	Action    string // create, replace or unchanged
+	Records   int
+	Bytes     int // of the value
+	MaxPacket int // bytes that the broker accepts in a packet
+	Columns   []DatasetField
+	More      bool           // Columns does not have all fields
+	Counts    *DatasetCounts // nil: there is no data set to compare with
+}
+
+// DatasetField says which types a field has, and in how many records it is.
+type DatasetField struct {
+	Name    string `json:"name"`
+	Types   string `json:"types"`
+	Records int    `json:"records"`
+}
+
+func (p DatasetPlan) fields(o *objectWriter) {
+	o.add("op", "dataset_plan")
+	o.add("key", p.Key)
+	o.add("action", p.Action)
+	o.add("records", p.Records)
+	o.add("bytes", p.Bytes)
+	o.add("max_packet", p.MaxPacket)
+	o.add("columns", p.Columns)
+	o.add("more_columns", when(p.More, true))
+	if p.Counts != nil {
+		o.structure(*p.Counts)
+	}
+}
+
+func (p DatasetPlan) human(w *writer) { w.print(strings.Join(p.lines(), "\n"), "\n") }
+
+// lines returns the plan as text.
+func (p DatasetPlan) lines() []string {
+	columns := make([]string, len(p.Columns))
+	for i, c := range p.Columns {
+		columns[i] = Word(c.Name) + " " + c.Types
+		if c.Records < p.Records {
+			columns[i] += fmt.Sprintf(" (%d of %d)", c.Records, p.Records)
+		}
+	}
+	if p.More {
+		columns = append(columns, "…")
+	}
+	difference := BriefWord(p.Key)
+	switch {
+	case p.Action == "create":
+		difference += " does not exist yet"
+	case p.Counts != nil:
+		difference += ": " + p.Counts.String()
+	default:
+		difference += " is not a data set, and is replaced"
+	}
+	return []string{
+		fmt.Sprintf("%s, %s; the broker accepts packets of %s", Count(p.Records, "record"), Count(p.Bytes, "byte"), Size(int64(p.MaxPacket))),
+		"fields: " + strings.Join(columns, "; "),
+		difference,
+	}
+}
+
+// raw writes the action, the numbers of records and bytes, and the numbers of records added,
+// removed, changed and equal, which are minuses if there is nothing to compare with.
+func (p DatasetPlan) raw(w *writer) {
+	if c := p.Counts; c != nil {
+		w.record(p.Action, p.Records, p.Bytes, c.Added, c.Removed, c.Changed, c.Equal)
+		return
+	}
+	w.record(p.Action, p.Records, p.Bytes, nil, nil, nil, nil)
+}
+
+// DatasetPlanned is the plan of `dataset load`, for standard error.
+type DatasetPlanned struct{ DatasetPlan }
+
+func (DatasetPlanned) diagnostic() {}
+
+func (p DatasetPlanned) human(w *writer) {
+	for _, line := range p.lines() {
+		w.program("%s\n", line)
+	}
+}
+
+func (p DatasetPlanned) raw(w *writer) { p.human(w) }
+
+// DatasetFinding is something that `dataset check` found in a file.
+type DatasetFinding struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"` // how to mend it; empty if nothing can be proposed
+}
+
+func (f DatasetFinding) fields(o *objectWriter) {
+	o.add("op", "dataset_finding")
+	o.structure(f)
+}
+
+func (f DatasetFinding) human(w *writer) {
+	w.printf("%s:%d: %s", Escape(f.File), f.Line, Escape(f.Message))
+	if f.Hint != "" {
+		w.printf("; %s", Escape(f.Hint))
+	}
+	w.print("\n")
+}
