@@ -65,9 +65,10 @@ type guard struct {
 
 	limit   *limit // nil = sscli has not sent one
 	killAt  instant
-	options start // of the order to start
-	stopped bool  // sscli sent Stop before the start
-	refused bool  // the command was not started and will not be
+	options start  // of the order to start
+	secret  string // GuardOptions.Secret
+	stopped bool   // sscli sent Stop before the start
+	refused bool   // the command was not started and will not be
 
 	job      *job // nil = not started
 	ended    bool
@@ -102,6 +103,9 @@ func (g *guard) run(from *os.File) {
 		case <-g.wake():
 		}
 		if g.refused || g.check() {
+			for range orders { // until sscli has closed or died
+			}
+			g.removeSecret()
 			return
 		}
 	}
@@ -132,6 +136,8 @@ func (g *guard) report(e event) { _ = json.NewEncoder(g.events).Encode(e) }
 
 func (g *guard) handleOrder(o order) {
 	switch {
+	case len(o.Secret) > 0:
+		g.secret = string(o.Secret)
 	case o.Limit != nil && !g.termSent:
 		g.limit, g.killAt = o.Limit, o.Limit.Kill
 		g.note("limit")
@@ -202,8 +208,8 @@ func (g *guard) check() bool {
 	}
 	g.note("nothing is left")
 	end := End{Code: g.code, Killed: g.termSent && !g.left, Left: g.left}
-	if secret := string(g.options.Secret); end.Killed && secret != "" {
-		_ = os.Remove(secret) // sscli may have removed it
+	if end.Killed && g.secret != "" {
+		_ = os.Remove(g.secret) // sscli may have removed it
 	}
 	g.report(event{Ended: &end})
 	return true
@@ -243,8 +249,13 @@ func (g *guard) endNow() {
 			time.Sleep(reapInterval)
 		}
 	}
-	if secret := string(g.options.Secret); secret != "" {
-		_ = os.RemoveAll(filepath.Dir(secret))
-	}
+	g.removeSecret()
 	g.note("sscli is gone")
+}
+
+// removeSecret removes the secret and its directory.
+func (g *guard) removeSecret() {
+	if g.secret != "" {
+		_ = os.RemoveAll(filepath.Dir(g.secret)) // sscli may have removed them
+	}
 }

@@ -52,6 +52,9 @@ func NewGuarded(o GuardOptions) (*Guarded, error) {
 	if err := g.startGuard(path); err != nil {
 		return nil, &StartError{o.Args[0], CodeSetup, err}
 	}
+	if o.Secret != "" {
+		g.send(order{Secret: []byte(o.Secret)})
+	}
 	signal.Notify(g.signals, os.Interrupt, syscall.SIGTERM)
 	return g, nil
 }
@@ -146,7 +149,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 		return End{}, &signals.Interrupted{Signal: s.(syscall.Signal)}
 	default:
 	}
-	s := start{Grace: g.o.Grace, Secret: []byte(g.o.Secret)}
+	s := start{Grace: g.o.Grace}
 	for _, kv := range env {
 		s.Env = append(s.Env, []byte(kv))
 	}
