@@ -82,7 +82,7 @@ emulator/disk
 redis                internal/admission internal/glob observe socket
 emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis
 format               observe
-repl                 format internal/ownerfile
+repl                 format
 
 atomicfile           internal/ownerfile
 process              signals
