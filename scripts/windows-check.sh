@@ -68,8 +68,8 @@ trap 'rm -f "$log"' EXIT
 GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go test -v -p 1 -vet=off -timeout 10m -exec "$self -exec" "${flags[@]}" "${packages[@]}" >"$log" 2>&1 || true
 
 count() { grep -c -E "$1" "$log" || true; }
-# The reason stands in the line above or below the test's name.
-grep -E -A1 '^ *--- SKIP' "$log" | grep -v '^--$' || true
+# The reason stands in the line above the test's name.
+grep -E -B1 '^ *--- SKIP' "$log" | grep -v '^--$' || true
 grep -E '^ *--- FAIL|^panic:|^FAIL.*(build failed|[0-9]s$)' "$log" || true
 failed=$(count '^ *--- FAIL')
 # A package that panics or exceeds the timeout has no line for the test that did it.
