@@ -74,6 +74,7 @@ client               client/internal/idtable client/mqtt client/wait client/wire
 observe
 internal/admission
 internal/glob
+internal/ownerfile
 socket
 emulator/broker      internal/admission socket
 emulator/store       client/wire internal/glob observe
@@ -83,7 +84,7 @@ emulator             client/mqtt client/wire emulator/broker emulator/disk emula
 format               observe
 repl                 format
 
-atomicfile
+atomicfile           internal/ownerfile
 process              signals
 passwd
 signals
@@ -97,7 +98,7 @@ operand              repl
 help
 fault                client client/mqtt client/wire format process config signals terminal suggest
 app                  client client/mqtt client/wait emulator format certs config fault signals suggest terminal trace
-fence                client client/wire format config fault
+fence                client client/wire format atomicfile config fault
 accounts             emulator atomicfile certs app config fault
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault

@@ -125,6 +125,12 @@ func (c *Conn) fail(err error) {
 	c.pending = idtable.Table[uint16, pending]{}
 	close(c.done)
 	c.mu.Unlock()
+	if err != ErrClosed {
+		// The alert that TLS sends before it closes would wait 5 s for a broker that does not read.
+		if t, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
+			t.NetConn().Close() // as below
+		}
+	}
 	c.nc.Close() // its error would add nothing to err
 	for _, p := range unanswered.All() {
 		p.done(err)

@@ -37,7 +37,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 func TestMain(m *testing.M) {
-	if process.GuardMain() {
+	if process.GuardMain() || lockChild() {
 		return
 	}
 	// As main does, for the commands that tests run in this process.

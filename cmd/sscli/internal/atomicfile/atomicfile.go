@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/sscli/sscli/internal/ownerfile"
 )
 
 // Write replaces the content of a file and keeps its permissions; a file that does not
@@ -38,7 +40,7 @@ func Replace(name string, data []byte, mode fs.FileMode) error {
 }
 
 // Exposed reports whether users other than the owner may read a file. It is false if there is no
-// such file, and on Windows, where files have the permissions of their directory.
+// such file, and on Windows, where the mode does not tell.
 func Exposed(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 && runtime.GOOS != "windows"
@@ -66,13 +68,21 @@ func Create(name string, mode fs.FileMode) (*File, error) {
 		if target, err = filepath.EvalSymlinks(name); err != nil {
 			return nil, about(name, err)
 		}
+		f, err := create(name, target, mode)
+		if err != nil {
+			return nil, err
+		}
+		if err := copyAccess(target, f.f.Name()); err != nil {
+			return nil, errors.Join(about(name, err), f.Discard())
+		}
+		return f, nil
 	}
 	return create(name, target, mode)
 }
 
 func create(name, target string, mode fs.FileMode) (*File, error) {
 	temp := filepath.Join(filepath.Dir(target), ".sscli-"+rand.Text())
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := ownerfile.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, about(name, err)
 	}
@@ -93,7 +103,7 @@ func (f *File) Commit() error {
 	err := f.f.Sync() // or a crash may leave the new name with an empty file
 	err = errors.Join(err, f.f.Close())
 	if err == nil {
-		err = os.Rename(f.f.Name(), f.target)
+		err = Retry(func() error { return os.Rename(f.f.Name(), f.target) })
 	}
 	if err != nil {
 		err = errors.Join(err, os.Remove(f.f.Name()))

@@ -106,7 +106,11 @@ func fileError(file string, err error) error {
 // read reads a file of contexts. It refuses a file that others can write to, because the file
 // decides where passwords are sent.
 func read(file string) (Contexts, error) {
-	f, err := os.Open(file)
+	var f *os.File
+	err := atomicfile.Retry(func() (err error) {
+		f, err = os.Open(file)
+		return err
+	})
 	if err != nil {
 		return Contexts{}, err
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -22,7 +23,7 @@ func TestTold(t *testing.T) {
 			t.Errorf("%q after %v: %t", c.warning, c.after, got)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(dir, "sscli", "warned")); err != nil || info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(filepath.Join(dir, "sscli", "warned")); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	nowhere := func(string) (string, bool) { return "", false }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
@@ -81,7 +82,7 @@ func (f *File) replace(text string) error {
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(next, f.Path)
+	return atomicfile.Retry(func() error { return os.Rename(next, f.Path) })
 }
 
 // Remove removes the file and its directory.
@@ -96,7 +97,11 @@ func currentFence() (wire.Version, error) {
 			Hint: "sscli lock run LOCK -- sscli … --fence lock",
 		}
 	}
-	text, err := os.ReadFile(path)
+	var text []byte
+	err := atomicfile.Retry(func() (err error) {
+		text, err = os.ReadFile(path)
+		return err
+	})
 	token := strings.TrimSuffix(string(text), "\n")
 	if err == nil && token == "" {
 		err = fmt.Errorf("%s is empty", path)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -46,7 +47,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("%v, %v, want %s", o.Fence, err, token)
 		}
 	}
-	if info, err := os.Stat(f.Path); err != nil || info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(f.Path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("others may use the file: %v, %v", info.Mode(), err)
 	}
 	if err := f.Empty(); err != nil {

@@ -38,3 +38,18 @@ type End struct {
 	Killed bool // the command was ended by Stop or at its deadline
 	Left   bool // the command ended by itself, and the guard ended processes that it left behind
 }
+
+// guardName is argv[0] of a guard.
+const guardName = "sscli-guard"
+
+const (
+	// clockInterval is how often the clocks are read while the command runs: a timer would
+	// not count the time that the machine sleeps.
+	clockInterval = 100 * time.Millisecond
+
+	// reapInterval is the time between two checks whether killed processes are gone.
+	reapInterval = 5 * time.Millisecond
+
+	// killTimeout is how long the guard waits for killed processes to disappear.
+	killTimeout = 2 * time.Second
+)

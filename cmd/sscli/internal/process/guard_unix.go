@@ -16,11 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardName is argv[0] of a guard. Its descriptors 3 and 4 are the pipes from and to sscli.
-const guardName = "sscli-guard"
-
 // GuardMain runs a guard to its end. In a process that is not a guard it returns false at
-// once. Call it first in main.
+// once. Call it first in main. The guard's descriptors 3 and 4 are the pipes from and to sscli.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 3 || !isPipe(3) || !isPipe(4) {
 		return false
@@ -42,18 +39,6 @@ func isPipe(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
 }
-
-const (
-	// clockInterval is how often the clocks are read while the command runs: a timer would
-	// not count the time that the machine sleeps.
-	clockInterval = 100 * time.Millisecond
-
-	// reapInterval is the time between two checks whether killed processes are gone.
-	reapInterval = 5 * time.Millisecond
-
-	// killTimeout is how long the guard waits for killed processes to disappear.
-	killTimeout = 2 * time.Second
-)
 
 // A guard stands between sscli and a command. It is the command's parent, so that the
 // command's process id is not reused while the guard acts on it. It leads its own process

@@ -17,8 +17,8 @@
 // On Unix both do the job control of a shell: the command leads its own process group,
 // which is the terminal's foreground group if standard input is a terminal and sscli is in
 // its foreground. Ctrl-Z stops the command and sscli, fg continues both, and Ctrl-C reaches
-// the command alone. On other systems there is no job control, and only an interrupt is
-// forwarded.
+// the command alone. On Windows there is no job control: the console sends Ctrl-C to the command
+// of a Runner itself, and a Guarded command gets Ctrl-Break instead of any signal.
 //
 // The command of a [Runner] may outlive sscli: it continues when sscli is killed, and so do
 // the processes that the command leaves behind.

@@ -1,5 +1,3 @@
-//go:build unix
-
 package process
 
 import (
@@ -7,8 +5,6 @@ import (
 	"io"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // sscli sends orders to its guard, and the guard sends events back, each over a pipe, as
@@ -59,15 +55,6 @@ func receive[T any](r io.Reader, c chan<- T) {
 type instant struct {
 	Boot time.Duration // boot-time clock: keeps running during suspend and cannot be set
 	Wall int64         // wall clock, in nanoseconds: keeps running while a virtual machine is paused
-}
-
-// uptime reads the shared clock, or the wall clock if the system has no shared one.
-func uptime() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(sharedClock, &ts); err != nil {
-		return time.Duration(time.Now().UnixNano())
-	}
-	return time.Duration(ts.Nano())
 }
 
 // at returns the instant of a time. A delay between its two clock readings makes it too

@@ -1,0 +1,44 @@
+package atomicfile
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// retryFor is how long Retry waits for another process. Files are replaced and read within
+// milliseconds, but a virus scanner may keep one open longer.
+const retryFor = 2 * time.Second
+
+// Retry calls do until it succeeds. It repeats do only while another process has the file open or
+// replaces it, and at most for two seconds.
+func Retry(do func() error) error {
+	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
+		err := do()
+		busy := errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED) ||
+			errors.Is(err, windows.ERROR_DELETE_PENDING)
+		if !busy || time.Since(begin) > retryFor {
+			return err
+		}
+	}
+}
+
+// copyAccess gives a file the access list of another one.
+func copyAccess(from, to string) error {
+	sd, err := windows.GetNamedSecurityInfo(from, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		return err
+	}
+	path, err := windows.UTF16PtrFromString(to)
+	if err != nil {
+		return err
+	}
+	h, err := windows.CreateFile(path, windows.WRITE_DAC, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE,
+		nil, windows.OPEN_EXISTING, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return err
+	}
+	// SetNamedSecurityInfo would add what the directory passes on.
+	return errors.Join(windows.SetKernelObjectSecurity(h, windows.DACL_SECURITY_INFORMATION, sd), windows.CloseHandle(h))
+}

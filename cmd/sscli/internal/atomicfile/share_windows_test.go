@@ -1,0 +1,64 @@
+package atomicfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/windows"
+)
+
+func accessList(t *testing.T, name string) string {
+	t.Helper()
+	sd, err := windows.GetNamedSecurityInfo(name, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sd.String()
+}
+
+// TestWriteKeepsAccess: a new file is private, and a replaced file keeps its access list.
+func TestWriteKeepsAccess(t *testing.T) {
+	private, open := filepath.Join(t.TempDir(), "private"), filepath.Join(t.TempDir(), "open")
+	if err := os.WriteFile(open, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	before := accessList(t, open)
+	for _, name := range []string{private, open, private, open} {
+		if err := Write(name, []byte("a"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := accessList(t, open); after != before {
+		t.Errorf("%s became %s", before, after)
+	}
+	if list := accessList(t, private); list == before {
+		t.Errorf("a private file has the list of the directory: %s", list)
+	}
+}
+
+// TestReplaceOpenFile replaces a file that is open until shortly after Replace was called.
+func TestReplaceOpenFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tries := 0
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := name + ".next"
+	if err := os.WriteFile(next, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = Retry(func() error {
+		if tries++; tries == 3 {
+			f.Close()
+		}
+		return os.Rename(next, name)
+	})
+	if text, readErr := os.ReadFile(name); err != nil || readErr != nil || string(text) != "new" || tries != 3 {
+		t.Errorf("after %d tries: %v, %q, %v", tries, err, text, readErr)
+	}
+}

@@ -1,0 +1,261 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// codeKilled is the exit code of processes that a guard ended: 128+9, as after KILL on Unix.
+const codeKilled = 137
+
+// GuardMain runs a guard to its end. In a process that is not a guard it returns false at
+// once. Call it first in main. The guard's first arguments are the handles of the pipes from and
+// to sscli.
+func GuardMain() bool {
+	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 5 {
+		return false
+	}
+	from, to := pipe(os.Args[1]), pipe(os.Args[2])
+	if from == nil || to == nil {
+		return false
+	}
+	g := &guard{path: os.Args[3], args: os.Args[4:], events: to}
+	if name := os.Getenv(EnvGuardLog); name != "" {
+		// The guard works without the log.
+		g.log, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	}
+	g.run(from)
+	return true
+}
+
+// pipe returns the pipe with a handle that sscli passed on, which the command must not inherit;
+// nil if the word is not the handle of a pipe.
+func pipe(word string) *os.File {
+	n, err := strconv.ParseUint(word, 10, strconv.IntSize)
+	if err != nil {
+		return nil
+	}
+	h := windows.Handle(n)
+	if kind, err := windows.GetFileType(h); err != nil || kind != windows.FILE_TYPE_PIPE {
+		return nil
+	}
+	if windows.SetHandleInformation(h, windows.HANDLE_FLAG_INHERIT, 0) != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(h), "pipe")
+}
+
+// uptime reads the shared clock, which keeps running while the machine sleeps.
+func uptime() time.Duration { return windows.DurationSinceBoot() }
+
+// A guard stands between sscli and a command. It has the only handle of the command's job.
+type guard struct {
+	path   string
+	args   []string
+	events *os.File
+	log    *os.File // nil = none
+
+	limit   *limit // nil = sscli has not sent one
+	killAt  instant
+	options start  // of the order to start
+	secret  string // GuardOptions.Secret
+	stopped bool   // sscli sent Stop before the start
+	refused bool   // the command was not started and will not be
+
+	job      *job // nil = not started
+	ended    bool
+	code     int // exit code of an ended command
+	termSent bool
+	killSent bool
+	left     bool    // the command ended by itself, and left processes behind
+	giveUpAt instant // when to stop waiting for killed processes
+}
+
+func (g *guard) run(from *os.File) {
+	ignored := make(chan os.Signal, 1) // caught so that they don't end the guard, then discarded
+	signal.Notify(ignored, os.Interrupt)
+	orders := make(chan order)
+	go receive(from, orders) // ends with the process
+	for {
+		var exited <-chan int
+		if g.job != nil && !g.ended {
+			exited = g.job.exited
+		}
+		select {
+		case o, ok := <-orders:
+			if !ok {
+				g.endNow()
+				return
+			}
+			g.handleOrder(o)
+		case <-ignored:
+		case g.code = <-exited:
+			g.ended = true
+			g.note("the command has ended with %d", g.code)
+		case <-g.wake():
+		}
+		if g.refused || g.check() {
+			for range orders { // until sscli has closed or died
+			}
+			g.removeSecret()
+			return
+		}
+	}
+}
+
+// wake returns a channel that fires when check must be called again.
+func (g *guard) wake() <-chan time.Time {
+	switch {
+	case g.job == nil:
+		return nil
+	case g.ended || g.killSent:
+		return time.After(reapInterval)
+	case g.termSent:
+		return time.After(max(0, min(clockInterval, g.killAt.left())))
+	}
+	return time.After(max(0, min(clockInterval, g.limit.Term.left())))
+}
+
+// note adds a line to the log. Call it after the action, so that the log does not delay it.
+func (g *guard) note(format string, args ...any) {
+	if g.log != nil {
+		fmt.Fprintf(g.log, "%s guard %d: %s (ends in %v)\n", time.Now().Format("15:04:05.000000"), os.Getpid(), fmt.Sprintf(format, args...), g.killAt.left())
+	}
+}
+
+// report sends an event to sscli. It ignores errors: if sscli has died, orders is closed too.
+func (g *guard) report(e event) { _ = json.NewEncoder(g.events).Encode(e) }
+
+func (g *guard) handleOrder(o order) {
+	switch {
+	case len(o.Secret) > 0:
+		g.secret = string(o.Secret)
+	case o.Limit != nil && !g.termSent:
+		g.limit, g.killAt = o.Limit, o.Limit.Kill
+		g.note("limit")
+	case o.Start != nil && g.job == nil:
+		g.options = *o.Start
+		g.start()
+	case o.Stop:
+		g.note("told to stop")
+		switch {
+		case g.job == nil:
+			g.stopped = true
+		case !g.ended && !g.termSent:
+			g.terminate(true)
+		}
+	case o.Signal != 0 && g.job != nil && !g.ended:
+		_ = g.job.sendBreak()
+	}
+}
+
+// start starts the command, unless it would have to end at once.
+func (g *guard) start() {
+	if g.limit == nil || g.stopped || g.limit.Term.passed() {
+		g.refused = true
+		g.report(event{Late: true})
+		return
+	}
+	var env []string
+	for _, kv := range g.options.Env {
+		env = append(env, string(kv))
+	}
+	job, err := startJob(g.path, g.args, env)
+	if err != nil {
+		g.refused = true
+		errno, ok := err.(syscall.Errno)
+		if !ok {
+			errno = windows.ERROR_INVALID_PARAMETER
+		}
+		g.report(event{Refused: errno})
+		return
+	}
+	g.job = job
+	g.report(event{Started: job.pid})
+	g.note("started")
+}
+
+// check sends Ctrl-Break and ends the job when they are due, and reports whether the guard is done.
+func (g *guard) check() bool {
+	switch {
+	case g.job == nil:
+		return false
+	case g.termSent:
+	case g.ended:
+		if g.job.remains() {
+			g.left = true
+			g.terminate(true)
+		}
+	case g.limit.Term.passed():
+		g.terminate(false)
+	default:
+		return false
+	}
+	if g.killSent || g.termSent && g.killAt.passed() {
+		g.kill()
+	}
+	gone := g.ended && !g.job.remains()
+	if !gone && !(g.ended && g.killSent && g.giveUpAt.passed()) {
+		return false
+	}
+	g.note("nothing is left")
+	end := End{Code: g.code, Killed: g.termSent && !g.left, Left: g.left}
+	if end.Killed && g.secret != "" {
+		_ = os.Remove(g.secret) // sscli may have removed it
+	}
+	g.report(event{Ended: &end})
+	return true
+}
+
+// terminate sends Ctrl-Break to the command's group. With early, the job ends after the grace, if
+// that is before the deadline. A job without a console cannot get Ctrl-Break and ends at once.
+func (g *guard) terminate(early bool) {
+	now := at(time.Now())
+	if early {
+		g.killAt = g.killAt.earlier(at(time.Now().Add(g.options.Grace)))
+	}
+	g.termSent = true
+	if err := g.job.sendBreak(); err != nil {
+		g.killAt = g.killAt.earlier(now)
+		g.note("Ctrl-Break cannot be sent: %v", err)
+		return
+	}
+	g.note("Ctrl-Break to the group")
+}
+
+// kill ends all processes of the job. A process that is being created may escape, so call kill
+// until nothing remains.
+func (g *guard) kill() {
+	err := g.job.end()
+	if !g.killSent {
+		g.killSent = true
+		g.giveUpAt = at(time.Now().Add(killTimeout))
+		g.note("the job was ended: %v", err)
+	}
+}
+
+// endNow ends the job at once, because sscli has died.
+func (g *guard) endNow() {
+	if g.job != nil {
+		for g.kill(); g.job.remains() && !g.giveUpAt.passed(); g.kill() {
+			time.Sleep(reapInterval)
+		}
+	}
+	g.removeSecret()
+	g.note("sscli is gone")
+}
+
+// removeSecret removes the secret and its directory.
+func (g *guard) removeSecret() {
+	if g.secret != "" {
+		_ = os.RemoveAll(filepath.Dir(g.secret)) // sscli may have removed them
+	}
+}

@@ -1,0 +1,115 @@
+package process
+
+import (
+	"os"
+	"strings"
+	"unicode/utf16"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// A job is a command and its descendants in a job object. Windows ends them all when the process
+// that started the job ends.
+type job struct {
+	object windows.Handle
+	pid    int      // of the command, and of its console process group
+	exited chan int // gets the command's exit code
+}
+
+// startJob starts a command as the first process of a new job. The command is in the job from its
+// first moment, so nothing that it starts can be outside.
+func startJob(path string, args, env []string) (*job, error) {
+	object, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
+		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE},
+	}
+	_, err = windows.SetInformationJobObject(object, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	var p *windows.ProcessInformation
+	if err == nil {
+		p, err = createInJob(object, path, args, env)
+	}
+	if err != nil {
+		_ = windows.CloseHandle(object)
+		return nil, err
+	}
+	_ = windows.CloseHandle(p.Thread)
+	j := &job{object: object, pid: int(p.ProcessId), exited: make(chan int, 1)}
+	go func() {
+		_, _ = windows.WaitForSingleObject(p.Process, windows.INFINITE)
+		var code uint32
+		_ = windows.GetExitCodeProcess(p.Process, &code)
+		j.exited <- int(code)
+		_ = windows.CloseHandle(p.Process)
+	}()
+	return j, nil
+}
+
+// createInJob starts a command with this process's standard streams and no other handle. It leads
+// a console process group, the only kind to which Ctrl-Break can be sent.
+func createInJob(object windows.Handle, path string, args, env []string) (*windows.ProcessInformation, error) {
+	const attributeJobList = 0x0002000d // PROC_THREAD_ATTRIBUTE_JOB_LIST
+	list, err := windows.NewProcThreadAttributeList(2)
+	if err != nil {
+		return nil, err
+	}
+	defer list.Delete()
+	if err := list.Update(attributeJobList, unsafe.Pointer(&object), unsafe.Sizeof(object)); err != nil {
+		return nil, err
+	}
+	si := windows.StartupInfoEx{ProcThreadAttributeList: list.List()}
+	si.Cb, si.Flags = uint32(unsafe.Sizeof(si)), windows.STARTF_USESTDHANDLES
+	self := windows.CurrentProcess()
+	var inherited []windows.Handle
+	for to, from := range map[*windows.Handle]*os.File{&si.StdInput: os.Stdin, &si.StdOutput: os.Stdout, &si.StdErr: os.Stderr} {
+		// A stream that is closed has no handle, and the command gets none.
+		if windows.DuplicateHandle(self, windows.Handle(from.Fd()), self, to, 0, true, windows.DUPLICATE_SAME_ACCESS) == nil {
+			defer windows.CloseHandle(*to)
+			inherited = append(inherited, *to)
+		}
+	}
+	if len(inherited) > 0 {
+		size := uintptr(len(inherited)) * unsafe.Sizeof(inherited[0])
+		if err := list.Update(windows.PROC_THREAD_ATTRIBUTE_HANDLE_LIST, unsafe.Pointer(&inherited[0]), size); err != nil {
+			return nil, err
+		}
+	}
+	program, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, err
+	}
+	line, err := windows.UTF16PtrFromString(windows.ComposeCommandLine(args))
+	if err != nil {
+		return nil, err
+	}
+	block := utf16.Encode([]rune(strings.Join(env, "\x00") + "\x00\x00"))
+	var p windows.ProcessInformation
+	err = windows.CreateProcess(program, line, nil, nil, len(inherited) > 0,
+		windows.CREATE_UNICODE_ENVIRONMENT|windows.CREATE_NEW_PROCESS_GROUP|windows.EXTENDED_STARTUPINFO_PRESENT,
+		&block[0], nil, &si.StartupInfo, &p)
+	return &p, err
+}
+
+// sendBreak sends Ctrl-Break to the processes of the job that share this process's console.
+func (j *job) sendBreak() error {
+	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(j.pid))
+}
+
+// end ends all processes of the job.
+func (j *job) end() error { return windows.TerminateJobObject(j.object, codeKilled) }
+
+// remains reports whether a process of the job runs.
+func (j *job) remains() bool {
+	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
+		times      [4]int64
+		faults     uint32
+		total      uint32
+		active     uint32
+		terminated uint32
+	}
+	err := windows.QueryInformationJobObject(j.object, windows.JobObjectBasicAccountingInformation, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	return err == nil && info.active > 0
+}
