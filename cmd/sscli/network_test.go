@@ -38,6 +38,7 @@ func networkCases() map[string][]networkCase {
 		"watch":                 {{args: "a --for 50ms", talks: true}},
 		"scan":                  {{talks: true}},
 		"diff":                  {{args: "input", talks: true}, {args: "--to nowhere"}},
+		"apply":                 {{args: "input", stdin: `{"key":"a","value":"1"}`, talks: true}},
 		"dataset":               {{}},
 		"dataset load":          {{args: "a input", stdin: `{"a":1}`, talks: true}},
 		"dataset show":          {{args: "a", talks: true}},

@@ -99,8 +99,11 @@ func wantsServer(line string) string {
 	case "fastforward", "signal", "proxy":
 		return words[0]
 	case "code":
-		if words[len(words)-1] == "taken.sh" {
+		switch words[len(words)-1] {
+		case "taken.sh":
 			return "DISCONNECT 0x8E, which Mosquitto 2.0 does not send"
+		case "attach.sh":
+			return "a broker without a store"
 		}
 	case "emulator":
 		for _, option := range words[1:] {

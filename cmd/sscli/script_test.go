@@ -262,7 +262,7 @@ var scrubRules = []scrubRule{
 	replace(`\bsscli-lock-\d+\b`, "sscli-lock-N"),
 	replace(`\bsscli-edit-\d+\b`, "sscli-edit-N"),
 	replace(`\(in [\dhms.]+\)`, "(AGE)"),
-	replace(`\b(issued|expired) \d[\dhms.]* ago`, "$1 AGE ago"),
+	replace(`\b(issued|expired) \d[\ddhms.]* ago`, "$1 AGE ago"),
 	replace(`\bexpires in \d[\dhms.]*\)`, "expires in AGE)"),
 	replace(`\bnewer than yours by [\dhms.]+`, "newer than yours by TIME"),
 	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),
