@@ -56,14 +56,13 @@ type Way struct {
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
-	forward  *forward   // the newest; nil before the first
-	retired  []*forward // older ones, until they have ended
-	failures int        // starts of a forward in a row that led to no answer
-	started  time.Time  // the last start of a forward
-	ca       *call      // nil before the first, and after one that did not succeed
-	token    *call      // the newest successful one, or the first
-	renewal  *call      // of the token; nil = none is under way
-	trusted  bool       // o.Roots has the CA
+	forward  *forward  // the newest; nil before the first
+	failures int       // starts of a forward in a row that led to no answer
+	started  time.Time // the last start of a forward
+	ca       *call     // nil before the first, and after one that did not succeed
+	token    *call     // the newest successful one, or the first
+	renewal  *call     // of the token; nil = none is under way
+	trusted  bool      // o.Roots has the CA
 }
 
 // New returns a Way. It starts nothing.

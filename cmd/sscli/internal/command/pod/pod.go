@@ -75,7 +75,7 @@ needs no pod.`,
 		Args:        app.NoArgs,
 		Annotations: map[string]string{app.Offline: ""},
 		RunE: func(*cobra.Command, []string) error {
-			return print(a, map[string]config.Text{"name": name, "namespace": namespace, "service-account": account, "ca": ca}, string(host), string(image))
+			return printPod(a, map[string]config.Text{"name": name, "namespace": namespace, "service-account": account, "ca": ca}, string(host), string(image))
 		},
 	}
 	fs := cmd.Flags()
@@ -88,8 +88,8 @@ needs no pod.`,
 	return cmd
 }
 
-// print prints the manifest. names are the values of flags that name resources of the cluster.
-func print(a *app.App, names map[string]config.Text, host, image string) error {
+// printPod prints the manifest. names are the values of flags that name resources of the cluster.
+func printPod(a *app.App, names map[string]config.Text, host, image string) error {
 	for flag, name := range names {
 		if !config.IsResourceName(string(name)) {
 			return fault.Usagef("--%s %.80q: want the name of a resource in the cluster", flag, string(name))
