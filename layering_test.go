@@ -27,7 +27,7 @@ type goPackage struct {
 
 // forTests are packages that help tests and do not ship.
 func forTests() []string {
-	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", module + "/client/internal/testpeer"}
+	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", module + "/client/internal/testpeer"}
 }
 
 func packages(t *testing.T) []goPackage {
@@ -94,10 +94,11 @@ screen               format terminal
 trace                client/mqtt client/wire format
 config               format atomicfile suggest
 certs                atomicfile config
+via                  client process config
 operand              repl
 help
-fault                client client/mqtt client/wire format process config signals terminal suggest
-app                  client client/mqtt client/wait emulator format certs config fault signals suggest terminal trace
+fault                client client/mqtt client/wire format process config signals suggest terminal via
+app                  client client/mqtt client/wait emulator format certs config fault signals suggest terminal trace via
 fence                client client/wire format atomicfile config fault
 accounts             emulator atomicfile certs app config fault
 complete             client format app config operand
@@ -137,10 +138,13 @@ command/watch        client format process app complete config fault jsonfield s
 command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault
 command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog command/ping trace sources
+command/forward      client format atomicfile certs process app config fault via
+command/pod          app config fault
+kubectlplugin        fault
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app bulkread complete config fault screen signals terminal trace
 requestlog           client format observe app config fault
-command/doctor       client client/mqtt client/wire format app config fault trace command/ping
+command/doctor       client client/mqtt client/wire format app config fault trace via command/ping
 command/bench        client client/wait client/wire format app config fault
 command/hlc          client/wire format app fault
 command/contextcmd   client format app complete config fault
@@ -149,7 +153,7 @@ command/version      format app
 command/man          app command/version fault cmdline help
 statestorecli        client format atomicfile app config fault verb operand
 
-cmd/sscli            format command/apply command/batch command/bench process app command/contextcmd command/diff command/doctor command/edit command/export command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/scan command/set command/vdel command/datasetcmd
+cmd/sscli            format command/apply command/batch command/bench kubectlplugin process app command/contextcmd command/diff command/doctor command/edit command/export command/forward command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/pod command/scan command/set command/vdel command/datasetcmd
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -43,19 +43,21 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 			o.Early = func() (mqtt.EarlyMessage, error) { return early.message(s) }
 		}
 	}
-	if s.o.TokenFile == "" {
-		if secret, err = s.secret(); err != nil {
-			return nil, nil, &mqtt.DialError{Stage: mqtt.StageConnect, Address: s.o.Address, Err: err}
-		}
-		o.Password = secret
-	} else {
+	tokenCtx := ctx
+	if s.o.hasToken() {
 		o.Auth = mqtt.Auth{Method: methodSAT, Data: func() ([]byte, error) {
-			token, err := ReadToken(s.o.TokenFile)
+			token, err := s.o.Token(tokenCtx)
 			secret = token
 			return token, err
 		}}
+	} else {
+		if secret, err = s.secret(ctx); err != nil {
+			return nil, nil, &mqtt.DialError{Stage: mqtt.StageConnect, Address: s.o.Address, Err: err}
+		}
+		o.Password = secret
 	}
 	conn, err = mqtt.Dial(ctx, o)
+	tokenCtx = s.ctx // of later calls of Data, by keepToken
 	s.noteAbandonedConnect(err)
 	if err == nil || isLoginRefusal(err) {
 		s.setTried(secret)
@@ -64,11 +66,11 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 	return conn, secret, s.explainLogin(err, secret)
 }
 
-// secret returns the password to log in with.
-func (s *Session) secret() ([]byte, error) {
+// secret returns the password or the token to log in with.
+func (s *Session) secret(ctx context.Context) ([]byte, error) {
 	switch {
-	case s.o.TokenFile != "":
-		return ReadToken(s.o.TokenFile)
+	case s.o.hasToken():
+		return s.o.Token(ctx)
 	case s.o.ReadPassword != nil:
 		return s.o.ReadPassword()
 	default:
@@ -89,7 +91,7 @@ func (s *Session) hasNewSecret(err error) bool {
 	if !isLoginRefusal(err) {
 		return false
 	}
-	secret, err := s.secret()
+	secret, err := s.secret(s.ctx)
 	if err != nil {
 		return false
 	}

@@ -51,6 +51,10 @@ type Options struct {
 	TokenFile string
 	TokenPoll time.Duration
 
+	// ReadToken returns the token in place of a TokenFile. It is called when the file would be
+	// read, so it must be quick while its last token is good.
+	ReadToken func(context.Context) ([]byte, error)
+
 	// ClientID must be unique: the broker disconnects another client with the same id.
 	// Empty = a new random one.
 	ClientID string
@@ -76,6 +80,22 @@ type Options struct {
 	Trace func(TraceEvent)
 }
 
+// hasToken reports whether the login is a service-account token.
+func (o Options) hasToken() bool { return o.TokenFile != "" || o.ReadToken != nil }
+
+// Token returns the service-account token to log in with now; nil if the login is none. The error
+// of a TokenFile is a *[TokenError].
+func (o Options) Token(ctx context.Context) ([]byte, error) {
+	switch {
+	case o.ReadToken != nil:
+		return o.ReadToken(ctx)
+	case o.TokenFile != "":
+		return ReadToken(o.TokenFile)
+	default:
+		return nil, nil
+	}
+}
+
 // NewClientID returns a random client id.
 func NewClientID() string {
 	return "sscli-" + strings.ToLower(rand.Text()[:16])
@@ -94,8 +114,10 @@ func (o Options) withDefaults() (Options, error) {
 		return o, invalid("the keep-alive %v must be at least 1s", o.KeepAlive)
 	case o.TokenPoll < 0:
 		return o, invalid("the token poll interval %v must be greater than 0", o.TokenPoll)
-	case o.TokenFile != "" && (o.Username != "" || o.Password != nil || o.ReadPassword != nil):
-		return o, invalid("TokenFile cannot be combined with a user name or password")
+	case o.hasToken() && (o.Username != "" || o.Password != nil || o.ReadPassword != nil):
+		return o, invalid("a token cannot be combined with a user name or password")
+	case o.TokenFile != "" && o.ReadToken != nil:
+		return o, invalid("TokenFile cannot be combined with ReadToken")
 	case o.Password != nil && o.ReadPassword != nil:
 		return o, invalid("Password cannot be combined with ReadPassword")
 	case o.WebSocket != "" && !strings.HasPrefix(o.WebSocket, "/"):

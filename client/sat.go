@@ -25,7 +25,7 @@ const DefaultTokenPoll = 5 * time.Second
 // A TokenError is an unusable service-account token. If Expiry is set, the broker refused
 // the login and the token had expired by the local clock. If not, the file holds no token.
 type TokenError struct {
-	File   string
+	File   string // empty if the token is from Options.ReadToken
 	Expiry time.Time
 	Err    error // if Expiry is set, the broker's refusal
 }
@@ -33,6 +33,9 @@ type TokenError struct {
 func (e *TokenError) Error() string {
 	if e.Expiry.IsZero() {
 		return fmt.Sprintf("service-account token in %s: %v", e.File, e.Err)
+	}
+	if e.File == "" {
+		return fmt.Sprintf("the service-account token expired at %s: %v", e.Expiry.Format(time.RFC3339), e.Err)
 	}
 	return fmt.Sprintf("the token in %s expired at %s: %v", e.File, e.Expiry.Format(time.RFC3339), e.Err)
 }
@@ -130,7 +133,7 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 		case <-conn.Done():
 			return
 		}
-		next, err := ReadToken(s.o.TokenFile)
+		next, err := s.o.Token(s.ctx)
 		if err != nil {
 			continue // it is being replaced; if it is really gone, the next login reports it
 		}
@@ -165,7 +168,7 @@ func (s *Session) reauthenticate(conn *mqtt.Conn) error {
 // explainLogin turns a refused login into a TokenError if the token has expired.
 func (s *Session) explainLogin(err error, token []byte) error {
 	refused, ok := errors.AsType[*mqtt.DialError](err)
-	if !ok || s.o.TokenFile == "" || !isLoginRefusal(err) {
+	if !ok || !s.o.hasToken() || !isLoginRefusal(err) {
 		return err
 	}
 	_, expires := TokenTimes(token)

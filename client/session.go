@@ -258,7 +258,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	if s.watcher != nil {
 		s.watcher.post(s.watcher.resume)
 	}
-	if s.o.TokenFile != "" {
+	if s.o.hasToken() {
 		s.wg.Go(func() { s.keepToken(conn, secret) })
 	}
 	s.wg.Go(func() {

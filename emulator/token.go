@@ -68,13 +68,43 @@ func (i *Issuer) Verify(token []byte, now time.Time) (Login, error) {
 	if err != nil {
 		return Login{}, err
 	}
+	return verifyToken(token, now, i.Audience, func(*jwt.Token) (any, error) { return i.Key.Public(), nil }, jwt.WithValidMethods([]string{method.Alg()}))
+}
+
+// A Verifier verifies service-account tokens that a Kubernetes cluster has issued, by the cluster's
+// public keys. Verify is for [Options].VerifyToken. Unlike the cluster it does not know whether
+// the account of a token still exists.
+type Verifier struct {
+	Audience string
+	Issuer   string // the issuer that a token must name; empty = any
+
+	// Key returns the public key with an id: *rsa.PublicKey, *ecdsa.PublicKey or
+	// ed25519.PublicKey.
+	Key func(id string) (crypto.PublicKey, error)
+}
+
+// Verify is as [Issuer.Verify], for the keys and the issuer of v.
+func (v *Verifier) Verify(token []byte, now time.Time) (Login, error) {
+	options := []jwt.ParserOption{jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"})}
+	if v.Issuer != "" {
+		options = append(options, jwt.WithIssuer(v.Issuer))
+	}
+	return verifyToken(token, now, v.Audience, func(t *jwt.Token) (any, error) {
+		id, _ := t.Header["kid"].(string)
+		return v.Key(id)
+	}, options...)
+}
+
+func verifyToken(token []byte, now time.Time, audience string, key jwt.Keyfunc, options ...jwt.ParserOption) (Login, error) {
 	var claims jwt.RegisteredClaims
-	parser := jwt.NewParser(jwt.WithValidMethods([]string{method.Alg()}), jwt.WithAudience(i.Audience), jwt.WithExpirationRequired(),
+	options = append(options, jwt.WithAudience(audience), jwt.WithExpirationRequired(),
 		jwt.WithTimeFunc(func() time.Time { return now }), jwt.WithStrictDecoding())
-	_, err = parser.ParseWithClaims(string(token), &claims, func(*jwt.Token) (any, error) { return i.Key.Public(), nil })
+	_, err := jwt.NewParser(options...).ParseWithClaims(string(token), &claims, key)
 	switch {
 	case errors.Is(err, jwt.ErrTokenInvalidAudience):
-		return Login{}, fmt.Errorf("the token is for the audience %.64q: want %q", []string(claims.Audience), i.Audience)
+		return Login{}, fmt.Errorf("the token is for the audience %.64q: want %q", []string(claims.Audience), audience)
+	case errors.Is(err, jwt.ErrTokenInvalidIssuer):
+		return Login{}, fmt.Errorf("the token is of another issuer, %.128q", claims.Issuer)
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return Login{}, fmt.Errorf("the token expired at %s", claims.ExpiresAt.UTC().Format(time.RFC3339))
 	case errors.Is(err, jwt.ErrTokenNotValidYet):

@@ -162,6 +162,7 @@ func samples() map[string][]Result {
 			End{Reason: "count", Events: 3, Time: now()},
 		},
 		"serving": {
+			Forward{URL: "mqtts://127.0.0.1:40000", ServerName: "aio-broker", CAFile: "ca.crt", SATFile: "token", Paste: []string{"export SSCLI_URL=mqtts://127.0.0.1:40000"}},
 			Serving{URL: "mqtts://127.0.0.1:8883", CAFile: "ca.crt", CertFile: "client.crt", KeyFile: "client.key", SATFile: "token"},
 			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
 		},

@@ -65,6 +65,7 @@ func Ops() []Op {
 		{Name: "hlc_compare", By: "hlc compare", Fields: "a b order wall_difference_ms"},
 		{Name: "serve", By: "serve", Fields: "url ca_file cert_file key_file sat_file"},
 		{Name: "data_check", By: "serve --data-check", Fields: "file size keys bytes damages more_damages salvaged"},
+		{Name: "forward", By: "forward", Fields: "url tls_server_name ca_file sat_file"},
 		{Name: "gateway", By: "gateway", Fields: "url store"},
 		{Name: "context_set", By: "context set", Fields: "name chosen protected broker"},
 		{Name: "context_list", By: "context list", Fields: "name chosen protected broker"},

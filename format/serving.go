@@ -24,6 +24,24 @@ func (s Serving) human(w *writer) {
 
 func (s Serving) raw(w *writer) { w.print(printable(s.URL), "\n") }
 
+// Forward is the message that `forward` is ready.
+type Forward struct {
+	URL        string `json:"url"`
+	ServerName string `json:"tls_server_name,omitzero"` // of the broker's certificate; empty: plain text
+
+	// The files that a client needs; empty: none.
+	CAFile  string `json:"ca_file,omitzero"`
+	SATFile string `json:"sat_file,omitzero"`
+
+	Paste []string // shell commands that set up another terminal
+}
+
+func (f Forward) fields(o *objectWriter) { o.result("forward", f) }
+
+func (f Forward) human(w *writer) { Serving{URL: f.URL, Paste: f.Paste}.human(w) }
+
+func (f Forward) raw(w *writer) { Serving{URL: f.URL}.raw(w) }
+
 // Gateway is the message that `gateway` is ready.
 type Gateway struct {
 	URL   string `json:"url"`            // for Redis clients

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
+	"github.com/sscli/sscli/cmd/sscli/internal/kubectlplugin"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/statestorecli"
@@ -57,8 +58,14 @@ func newApp() *app.App {
 
 // runLine runs a command line. name is the name that the program was called by.
 func runLine(ctx context.Context, a *app.App, name string, args []string) error {
-	if strings.TrimSuffix(filepath.Base(name), ".exe") == statestorecli.Name {
+	switch strings.TrimSuffix(filepath.Base(name), ".exe") {
+	case statestorecli.Name:
 		return cmdline.RunRoot(ctx, a, statestorecli.New(a), args)
+	case kubectlplugin.Name:
+		var err error
+		if args, a.Env, err = kubectlplugin.Setup(args, a.Env); err != nil {
+			return err
+		}
 	}
 	return cmdline.Run(ctx, a, args)
 }

@@ -30,6 +30,7 @@ import (
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/via/viatest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 	// As main does, for the commands that tests run in this process.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
-	programs := map[string]func(){"sscli": main, "statestore-cli": main}
+	programs := map[string]func(){"sscli": main, "statestore-cli": main, "kubectl-sscli": main, "kubectl": func() { os.Exit(viatest.Main()) }}
 	if _, isProgram := programs[filepath.Base(os.Args[0])]; !isProgram && signal.Ignored(syscall.SIGHUP) {
 		// Programs that tests start must not inherit what nohup(1) ignores. What is caught here
 		// has its default effect there.

@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/edit"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/forward"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/gateway"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/get"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/hlc"
@@ -23,6 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/pod"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/scan"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/serve"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
@@ -62,6 +64,8 @@ func table() []app.Command {
 		{Name: "bench", New: bench.New},
 
 		{Name: "serve", New: serve.New},
+		{Name: "forward", New: forward.New},
+		{Name: "pod", New: pod.New},
 		{Name: "gateway", New: gateway.New},
 
 		{Name: "context", New: contextcmd.New},

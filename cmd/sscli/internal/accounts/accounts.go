@@ -26,6 +26,9 @@ import (
 type Flags struct {
 	Audience, Key, Out, User config.Text
 	TTL                      string
+
+	// Of tokens that a cluster issues.
+	JWKS, Issuer config.Text
 }
 
 const (
@@ -37,6 +40,8 @@ const (
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	f.User = defaultAccount
 	fs.Var(&f.Audience, "sat-audience", "`AUDIENCE` of the service-account tokens with which clients may connect, such as aio-internal")
+	fs.Var(&f.JWKS, "sat-jwks", "`FILE` or URL of the public keys of a cluster that issues the tokens: kubectl get --raw /openid/v1/jwks")
+	fs.Var(&f.Issuer, "sat-issuer", "`ISSUER` that the tokens of --sat-jwks must name (default: any)")
 	fs.Var(&f.Key, "sat-key", "PEM `FILE` with the key that signs the tokens; created if it does not exist (default: a new key each time)")
 	fs.Var(&f.Out, "sat-out", "`FILE` to write a token to, which is replaced before it expires (default: token in the directory of --self-signed)")
 	fs.Var(&f.User, "sat-user", "`NAME` of the account in that token")
@@ -57,7 +62,13 @@ func (f Flags) life() (time.Duration, error) {
 // Check returns a usage error for flags that exclude each other. tokens says that a list of tokens
 // is given too, and placed that a token has a place without --sat-out.
 func (f Flags) Check(tokens, placed bool) error {
+	if f.Issuer != "" && f.JWKS == "" {
+		return fault.Usagef("--sat-issuer without the keys of the issuer: want --sat-jwks too")
+	}
 	if f.Audience == "" {
+		if f.JWKS != "" {
+			return fault.Usagef("--sat-jwks without an audience: want --sat-audience too, such as aio-internal")
+		}
 		if f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife {
 			return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl are about the tokens of --sat-audience: want that too")
 		}
@@ -65,6 +76,12 @@ func (f Flags) Check(tokens, placed bool) error {
 	}
 	if tokens {
 		return fault.Usagef("--sat-audience together with --sat-tokens: want one of them")
+	}
+	if f.JWKS != "" {
+		if f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife {
+			return fault.Usagef("--sat-jwks together with --sat-key, --sat-out, --sat-user or --sat-ttl: the cluster issues the tokens")
+		}
+		return nil
 	}
 	if f.Out == "" && f.Key == "" && !placed {
 		return fault.Usagef("--sat-audience without a file for a token: want --sat-out, or --sat-key to sign tokens with")
@@ -89,6 +106,15 @@ type Accounts struct {
 func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, error) {
 	acc := &Accounts{user: string(f.User), out: string(f.Out), cancel: func() {}}
 	if f.Audience == "" {
+		return acc, nil
+	}
+	if f.JWKS != "" {
+		keys := &clusterKeys{source: string(f.JWKS)}
+		if err := keys.read(); err != nil {
+			return nil, fault.Usagef("--sat-jwks: %w", err)
+		}
+		v := emulator.Verifier{Audience: string(f.Audience), Issuer: string(f.Issuer), Key: keys.key}
+		o.VerifyToken = v.Verify
 		return acc, nil
 	}
 	var err error

@@ -46,6 +46,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
 )
 
@@ -70,6 +71,8 @@ type App struct {
 	saying   sync.Mutex      // held while Faults prints
 
 	Flags *pflag.FlagSet // the flags that hints may name; nil = any
+
+	Cluster *via.Way // the way of --via while WithBroker runs; nil = none, or it is a shell's
 
 	Streaming bool   // the command reads standard input itself, so the user cannot answer a question there
 	Line      int    // number of the line of a batch that errors are about; 0 = none

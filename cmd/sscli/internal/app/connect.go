@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"errors"
 	"io"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -124,6 +126,10 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 	if err != nil {
 		return o, nil, err
 	}
+	if s.Via != nil {
+		a.Cluster = a.Way(&o, "")
+		return o, func() error { return errors.Join(a.Cluster.Close(), closeTrace()) }, nil
+	}
 	if !s.Embedded {
 		return o, closeTrace, nil
 	}
@@ -133,6 +139,23 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 	}
 	o.Address = server.Addr().String()
 	return o, func() error { return errors.Join(server.Close(), closeTrace()) }, nil
+}
+
+// Way returns the way into the cluster that --via names, and changes o so that connections take it.
+// A directory temp is removed if sscli dies; empty = none.
+func (a *App) Way(o *client.Options, temp string) *via.Way {
+	s := a.Settings
+	vo := via.Options{Target: *s.Via, CA: s.ClusterCA(), Account: s.ClusterAccount(), Inform: a.Inform, Temp: temp}
+	if vo.CA != "" {
+		vo.Roots = x509.NewCertPool()
+		o.TLS.RootCAs = vo.Roots
+	}
+	way := via.New(vo)
+	o.Dial = way.Dial
+	if vo.Account != "" {
+		o.ReadToken = way.Token
+	}
+	return way
 }
 
 // RememberKey lets a shell remember keys for completion.

@@ -125,6 +125,9 @@ func (c Context) Broker() string {
 	if r.out.Address == "" {
 		return ""
 	}
+	if r.out.Via != nil {
+		return r.out.Via.String()
+	}
 	return r.out.URL()
 }
 

@@ -32,8 +32,10 @@ func (s Settings) Effective() []Effective {
 		switch {
 		case row.flag == "config" && s.Protected:
 			add("protected", "true", contextSource+s.Context+": protected")
-		case row.flag == "url" && s.Address != "":
+		case row.flag == "url" && s.Address != "" && s.Via == nil:
 			add("url", s.URL(), s.Sources["host"])
+		case row.flag == "tls" && s.Via != nil && !s.TLS:
+			add("tls", "false", s.Sources["tls"])
 		case (row.flag == "port" || row.flag == "tls") && s.Address != "" && from(s.Sources[row.flag]) != from(s.Sources["host"]):
 			// Not from the source of the host, so it gets a line of its own.
 			value := strconv.FormatBool(s.TLS)

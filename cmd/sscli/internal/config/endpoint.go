@@ -14,7 +14,7 @@ import (
 )
 
 // expand replaces the url of a layer by the settings that it stands for: host, port, tls,
-// username and the path of a WebSocket. It does the same for no-tls.
+// username and the path of a WebSocket. It does the same for no-tls and via.
 func (l *layer) expand() error {
 	if off, ok := l.values["no-tls"]; ok {
 		if _, both := l.values["tls"]; both {
@@ -23,8 +23,8 @@ func (l *layer) expand() error {
 		l.set("tls", strconv.FormatBool(off != "true"), l.sources["no-tls"])
 	}
 	text, ok := l.values["url"]
-	if !ok {
-		return nil
+	if !ok || l.values["via"] != "" {
+		return l.expandVia()
 	}
 	source := l.sources["url"]
 	for _, other := range []string{"host", "port", "tls"} {
@@ -169,6 +169,7 @@ func (r *resolver) endpoint() {
 	}
 	r.out.Address = net.JoinHostPort(host, port)
 	r.out.WebSocket = r.layers[n-1].values[webSocketPath]
+	r.via(r.layers[n-1])
 }
 
 // checkHost returns what is wrong with a host name or an address, or "".

@@ -20,7 +20,7 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 		}
 		value := row.show(&s)
 		switch {
-		case row.flag == "url":
+		case row.flag == "url" && s.Via == nil:
 			value = s.fullURL()
 		case row.isSwitch() && s.Sources[row.flag] != "":
 			value = strconv.FormatBool(value == "true") // also an explicit false
@@ -34,6 +34,9 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 		} else if value != "" {
 			set[row.env] = value
 		}
+	}
+	if s.Via != nil && !s.TLS {
+		set["SSCLI_TLS"] = "false"
 	}
 	set["SSCLI_CONTEXT"] = None // the variables hold the values of the context in use
 	if s.Sources["proxy"] == "--proxy" && s.Proxy != nil {

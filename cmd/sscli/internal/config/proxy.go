@@ -13,9 +13,16 @@ import (
 func proxyVariables() []string { return []string{"ALL_PROXY", "all_proxy"} }
 
 // proxy decides whether to use a proxy. A proxy that is named for sscli is always used. A proxy
-// that is named for all programs is not used for the hosts in NO_PROXY and for this machine.
+// that is named for all programs is not used for the hosts in NO_PROXY and for this machine. With
+// --via there is none: kubectl decides how to reach the cluster.
 func (r *resolver) proxy(env func(string) (string, bool)) {
 	text := r.all("proxy")
+	if r.out.Via != nil {
+		if r.out.Sources["proxy"] == "--proxy" {
+			r.bad("proxy", "together with "+r.out.Sources["via"]+": want the proxy in kubectl's own configuration")
+		}
+		return
+	}
 	if text == "" {
 		text = r.commonProxy(env)
 	}

@@ -26,8 +26,12 @@ type Settings struct {
 	Embedded  bool     // use an emulator inside this process in place of a broker
 	Address   string   // host:port
 	TLS       bool     // use TLS
+	Via       *Via     // the way to Address, whose host is then the name of the broker; nil for TCP
 	WebSocket string   // path of the WebSocket at Address; empty without a WebSocket
 	Proxy     *url.URL // may hold a password; nil without a proxy
+
+	ViaCA             string // config map that holds the CA; empty for the default. See [Settings.ClusterCA]
+	ViaServiceAccount string // empty for the default. See [Settings.ClusterAccount]
 
 	CAFile          string // PEM file of trusted CAs; empty for the system's
 	ServerName      string // name to expect in the broker's certificate; empty for the host's
@@ -224,6 +228,7 @@ func (r *resolver) connection(env func(string) (string, bool)) {
 	r.endpoint()
 	r.each(setting.inContext)
 	r.wantTLS("ca-file")
+	r.viaNames("via-ca", "via-service-account")
 	r.certificate()
 	r.login()
 	r.proxy(env)

@@ -25,7 +25,7 @@ type setting struct {
 	words       []string // the possible values; one that ends in = is a prefix
 
 	// into returns a pointer to the field that holds the value: a *string, *bool, *Level,
-	// *time.Duration or **url.URL. `context show` leaves out a zero value. into is nil if the
+	// *time.Duration, **url.URL or **Via. `context show` leaves out a zero value. into is nil if the
 	// value becomes a part of another field.
 	into func(*Settings) any
 
@@ -128,6 +128,10 @@ func (s setting) show(from *Settings) string {
 		if *p != nil {
 			return (*p).Redacted()
 		}
+	case **Via:
+		if *p != nil {
+			return (*p).String()
+		}
 	}
 	return ""
 }
@@ -157,9 +161,9 @@ var table = [...]setting{
 	{flag: "config", value: "FILE", usage: "file of the named connections", env: "SSCLI_CONFIG",
 		scope: scopeContext, group: groupContexts},
 	{flag: "url", short: "u", value: "URL", usage: "broker: mqtt://[user@]host[:port], or mqtts, ws, wss", env: "SSCLI_URL",
-		group: groupEndpoint, replaces: []string{"host", "port", "tls", "no-tls", "embedded"}, child: pass},
+		group: groupEndpoint, replaces: []string{"host", "port", "tls", "no-tls", "embedded", "via"}, child: pass},
 	{flag: "host", short: "H", value: "HOST", usage: "broker's host name or address", env: "SSCLI_HOST", aio: "AIO_BROKER_HOSTNAME",
-		group: groupEndpoint, replaces: []string{"url", "embedded"}, child: drop},
+		group: groupEndpoint, replaces: []string{"url", "embedded", "via"}, child: drop},
 	{flag: "port", short: "p", value: "PORT", usage: "broker's port (8883 with TLS, else 1883)", env: "SSCLI_PORT", aio: "AIO_BROKER_TCP_PORT",
 		group: groupEndpoint, child: drop},
 	{flag: "tls", usage: "use TLS (the default with --host)", env: "SSCLI_TLS", aio: "AIO_MQTT_USE_TLS",
@@ -167,7 +171,13 @@ var table = [...]setting{
 	{flag: "no-tls", usage: "do not use TLS",
 		group: groupEndpoint, replaces: []string{"tls"}},
 	{flag: "embedded", usage: "use an emulator inside this process in place of a broker", env: "SSCLI_EMBEDDED",
-		group: groupEndpoint, into: func(s *Settings) any { return &s.Embedded }, replaces: []string{"url", "host", "port", "tls", "no-tls"}, child: drop},
+		group: groupEndpoint, into: func(s *Settings) any { return &s.Embedded }, replaces: []string{"url", "host", "port", "tls", "no-tls", "via"}, child: drop},
+	{heading: "A broker in a cluster:", flag: "via", value: "WAY", usage: "go through a port-forward of kubectl: " + viaForm, env: "SSCLI_VIA",
+		group: groupEndpoint, into: func(s *Settings) any { return &s.Via }, replaces: []string{"url", "host", "port", "embedded"}, child: pass},
+	{flag: "via-ca", value: "NAME", usage: "config map with the broker's CA (default " + defaultViaCA + ")", env: "SSCLI_VIA_CA",
+		into: func(s *Settings) any { return &s.ViaCA }, child: pass},
+	{flag: "via-service-account", value: "NAME", usage: "service account to log in as (default " + defaultViaAccount + ")", env: "SSCLI_VIA_SERVICE_ACCOUNT",
+		into: func(s *Settings) any { return &s.ViaServiceAccount }, child: pass},
 	{heading: "TLS and certificates:", flag: "ca-file", value: "FILE", usage: "PEM file of the CAs to trust, in place of the system's", env: "SSCLI_CA_FILE", aio: "AIO_TLS_CA_FILE",
 		into: func(s *Settings) any { return &s.CAFile }, child: pass},
 	{flag: "cert-file", value: "FILE", usage: "PEM file of the client certificate, with any intermediate certificates", env: "SSCLI_CERT_FILE", aio: "AIO_TLS_CERT_FILE",

@@ -46,9 +46,9 @@ func TestTable(t *testing.T) {
 				t.Errorf("--%s has a value and goes into a bool", row.flag)
 			}
 		case *time.Duration:
-		case **url.URL:
+		case **url.URL, **Via:
 			if row.group == groupAlone {
-				t.Errorf("--%s: no setting by itself is a URL", row.flag)
+				t.Errorf("--%s: no setting by itself is a %T", row.flag, field)
 			}
 		default:
 			t.Errorf("--%s goes into a %T", row.flag, field)

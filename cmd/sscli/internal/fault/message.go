@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
 )
 
@@ -29,6 +30,9 @@ func Message(err error) string {
 	dial, ok := errors.AsType[*mqtt.DialError](err)
 	if !ok {
 		return err.Error()
+	}
+	if e, ok := errors.AsType[*via.Error](dial.Err); ok {
+		return strings.Replace(err.Error(), dial.Error(), e.Error(), 1) // not a stage of a connection
 	}
 	inner := dial.Err
 	if proxy, ok := errors.AsType[*mqtt.ProxyError](inner); ok && proxy.Err != nil {

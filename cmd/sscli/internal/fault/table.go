@@ -18,6 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
 )
 
@@ -191,6 +192,13 @@ func Table() []Row {
 		{"status", CodeStore, "the broker refused the request before the store saw it", trace, IsA[*client.StatusError]},
 		{"answer", codeAnswer, "the reply is not what the protocol allows", "--trace shows it", IsA[*client.AnswerError]},
 
+		{"kubectl_missing", CodeUsage, "kubectl is not installed, or is too old", "", isKubectl(via.Missing)},
+		{"kubectl_unreachable", CodeConnection, "kubectl cannot reach the cluster or the broker's pod", "", isKubectl(via.Unreachable)},
+		{"kubectl_login", CodeLogin, "the cluster does not accept kubectl's login", "", isKubectl(via.Unauthorized)},
+		{"kubectl_forbidden", CodeLogin, "the cluster's rules (RBAC) do not allow what --via needs", "", isKubectl(via.Forbidden)},
+		{"kubectl_not_found", CodeConnection, "the cluster has no such service, pod, config map or service account, or kubectl no such context", "", isKubectl(via.NotFound)},
+		{"kubectl", CodeConnection, "kubectl ended with an error that sscli does not know", "", IsA[*via.Error]},
+
 		{"token_expired", CodeLogin, "the broker refused a service-account token that had expired by the local clock",
 			"write a new token to the file of --sat-file: kubectl create token prints one", isExpired},
 		{"token", CodeUsage, "the file of the service-account token cannot be read, or holds no token", "use another --sat-file", IsA[*client.TokenError]},
@@ -283,6 +291,13 @@ func isReason(packet string, codes ...byte) func(error) bool {
 
 func isLogin(err error) bool {
 	return isReason("", mqtt.ReasonBadLogin)(err) || isReason("CONNACK", mqtt.ReasonNotAuthorized)(err)
+}
+
+func isKubectl(kind via.Kind) func(error) bool {
+	return func(err error) bool {
+		e, ok := errors.AsType[*via.Error](err)
+		return ok && e.Kind == kind
+	}
 }
 
 func isExpired(err error) bool {

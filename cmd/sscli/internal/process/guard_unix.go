@@ -40,6 +40,9 @@ func isPipe(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
 }
 
+// noDeadline is the time until the deadline of a command that has none.
+const noDeadline = 100 * 365 * 24 * time.Hour
+
 // A guard stands between sscli and a command. It is the command's parent, so that the
 // command's process id is not reused while the guard acts on it. It leads its own process
 // group, so that a signal to sscli's group or the command's group does not reach it.
@@ -98,7 +101,10 @@ func (g *guard) run(from *os.File) {
 		case <-g.wake():
 		}
 		if g.refused || g.check() {
-			for range orders { // until sscli has closed the pipe or died
+			for o := range orders { // until sscli has closed the pipe or died
+				if o.Keep {
+					g.options.Temp = nil
+				}
 			}
 			g.removeSecret()
 			return
@@ -116,7 +122,11 @@ func (g *guard) wake() <-chan time.Time {
 	case g.termSent:
 		return time.After(max(0, min(clockInterval, g.killAt.left())))
 	}
-	return time.After(max(0, min(clockInterval, g.limit.Term.left())))
+	left := g.limit.Term.left()
+	if left > noDeadline/2 {
+		return nil
+	}
+	return time.After(max(0, min(clockInterval, left)))
 }
 
 // note adds a line to the log. Call it after the action, so that the log does not delay it.
@@ -146,6 +156,8 @@ func (g *guard) handleOrder(o order) {
 	case o.Start != nil && g.pid == 0:
 		g.options = *o.Start
 		g.start()
+	case o.Keep:
+		g.options.Temp = nil
 	case o.Stop:
 		g.note("told to stop")
 		switch {
@@ -338,5 +350,8 @@ func (g *guard) endNow() {
 func (g *guard) removeSecret() {
 	if g.secret != "" {
 		_ = os.RemoveAll(filepath.Dir(g.secret)) // sscli may have removed them
+	}
+	if dir := string(g.options.Temp); dir != "" {
+		_ = os.RemoveAll(dir)
 	}
 }

@@ -21,10 +21,8 @@ import (
 // guard ends the command at its deadline, and at once when sscli dies. At the deadline sscli kills
 // the command too, because the guard may be stopped or hang.
 type Guarded struct {
-	o      GuardOptions
-	guard  *exec.Cmd
-	orders *os.File
-	events chan event // from the guard; closed when the guard has ended
+	o GuardOptions
+	guardLink
 
 	mu      sync.Mutex // guards the fields below, and writing to orders
 	killAt  instant
@@ -43,10 +41,10 @@ func NewGuarded(o GuardOptions) (*Guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guarded{o: o, events: make(chan event, 4)}
+	g := &Guarded{o: o}
 	g.job = job{signals: make(chan os.Signal, 16), suspended: o.Suspended,
 		sendSignal: func(s syscall.Signal) { g.send(order{Signal: s}) }}
-	if err := g.startGuard(path); err != nil {
+	if err := g.startGuard(path, o.Args, os.Stdin, os.Stdout, os.Stderr); err != nil {
 		return nil, &StartError{o.Args[0], CodeSetup, err}
 	}
 	if o.Secret != "" {
@@ -56,7 +54,16 @@ func NewGuarded(o GuardOptions) (*Guarded, error) {
 	return g, nil
 }
 
-func (g *Guarded) startGuard(path string) error {
+// A guardLink is a guard and the pipes to and from it.
+type guardLink struct {
+	guard  *exec.Cmd
+	orders *os.File
+	events chan event // from the guard; closed when the guard has ended
+}
+
+// startGuard starts a guard for the program at path. The command's standard streams are the
+// guard's.
+func (g *guardLink) startGuard(path string, args []string, stdin, stdout, stderr *os.File) error {
 	self, err := executable()
 	if err != nil {
 		return err
@@ -69,10 +76,10 @@ func (g *Guarded) startGuard(path string) error {
 	if err != nil {
 		return errors.Join(err, orders.Close(), to.Close())
 	}
-	g.orders = to
+	g.orders, g.events = to, make(chan event, 4)
 	g.guard = &exec.Cmd{
-		Path: self, Args: append([]string{guardName, path}, g.o.Args...),
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Path: self, Args: append([]string{guardName, path}, args...),
+		Stdin: stdin, Stdout: stdout, Stderr: stderr,
 		ExtraFiles: []*os.File{orders, events}, // descriptors 3 and 4
 		// A signal to sscli's group must not reach the guard.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
@@ -100,12 +107,13 @@ func executable() (string, error) {
 func (g *Guarded) send(o order) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.sendLocked(o)
+	g.write(o)
 }
 
-// sendLocked sends an order to the guard. An error means that the guard has died, which its
-// events show. The deadline is for a guard that hangs: sscli must not hang with it.
-func (g *Guarded) sendLocked(o order) {
+// write sends an order to the guard. One goroutine at a time may call it. An error means that the
+// guard has died, which its events show. The deadline is for a guard that hangs: sscli must not
+// hang with it.
+func (g *guardLink) write(o order) {
 	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = json.NewEncoder(g.orders).Encode(o)
 }
@@ -119,7 +127,7 @@ func (g *Guarded) Limit(term, kill time.Time) {
 	if !g.stopped {
 		g.killAt = l.Kill
 	}
-	g.sendLocked(order{Limit: &l})
+	g.write(order{Limit: &l})
 }
 
 // Stop sends TERM to the command now. KILL follows after the grace or at the deadline,
@@ -132,7 +140,7 @@ func (g *Guarded) Stop() {
 	}
 	g.stopped = true
 	g.killAt = g.killAt.earlier(at(time.Now().Add(g.o.Grace)))
-	g.sendLocked(order{Stop: true})
+	g.write(order{Stop: true})
 }
 
 // Run runs the command to its end. Call Limit before. Run forwards signals to the command. The

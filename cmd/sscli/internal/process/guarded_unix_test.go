@@ -414,7 +414,7 @@ func TestGuardDiesEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.line(t)
-	g := &Guarded{guard: guard}
+	g := &Guarded{guardLink: guardLink{guard: guard}}
 	if err := guard.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ type order struct {
 	Limit  *limit         `json:",omitempty"`
 	Start  *start         `json:",omitempty"`
 	Stop   bool           `json:",omitempty"`
+	Keep   bool           `json:",omitempty"` // the Temp of start is not to be removed: sscli lives
 	Signal syscall.Signal `json:",omitempty"` // to forward to the command
 }
 
@@ -27,6 +28,7 @@ type limit struct{ Term, Kill instant }
 type start struct {
 	Foreground int // process group that gets the terminal back; 0 = the command does not get the terminal
 	Grace      time.Duration
+	Temp       []byte // directory that is removed if sscli dies
 	Env        [][]byte
 }
 

@@ -84,6 +84,8 @@ func play(role string) (int, error) {
 	case "slow guard":
 		guardSlowly()
 		return 0, nil
+	case "background":
+		return backgroundForever()
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)

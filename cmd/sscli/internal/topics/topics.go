@@ -77,7 +77,7 @@ func environmentHelp() string {
 		"If a flag or an SSCLI_ variable names a broker, the whole chosen context is ignored. If a\nvariable overrides a context, sscli context use says so on stderr. Other commands say it on a\nterminal, once a day for a context and a value, and with -v each time. -q leaves it out.\n\n")
 	vars := config.Variables()
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		fmt.Fprintf(&b, "  %-20s %s\n", "--"+name, strings.Join(vars[name], ", "))
+		fmt.Fprintf(&b, "  %-22s %s\n", "--"+name, strings.Join(vars[name], ", "))
 	}
 	b.WriteString("\nSSCLI_HISTFILE names the file of the shell's history. If it is empty there is no history.\nThe default is sscli/history in XDG_STATE_HOME, or in ~/.local/state.\n\n" +
 		"SSCLI_CONTEXT chooses a context as sscli context use does; none chooses no context. The\ncontexts are in $XDG_CONFIG_HOME/sscli/config.yaml, by default below ~/.config (on\nWindows %AppData%).\n\n" +

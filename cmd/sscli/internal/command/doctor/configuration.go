@@ -18,6 +18,9 @@ func (c *checkup) configuration(context.Context) error {
 	if !s.Embedded {
 		check.Message = s.URL()
 	}
+	if s.Via != nil {
+		check.Message = s.Via.String()
+	}
 	for _, e := range s.Effective() {
 		check.Facts = append(check.Facts, format.Fact{Name: e.Flag, Value: e.Value, Source: e.Source})
 	}
@@ -35,7 +38,7 @@ func (c *checkup) configuration(context.Context) error {
 		check.Status = format.Warn
 		check.Message += ": with --tls-insecure any server can pose as the broker"
 		check.Hint = "use --ca-file with the certificate of the broker's CA"
-	case secret && !s.TLS && !loopback:
+	case secret && !s.TLS && !loopback && s.Via == nil:
 		check.Status = format.Warn
 		check.Message += ": the login is sent over the network in plain text"
 		check.Hint = "use --tls, with the broker's port for TLS (8883)"

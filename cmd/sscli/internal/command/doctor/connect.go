@@ -31,7 +31,7 @@ func (c *checkup) connect(ctx context.Context) error {
 		name  string // of the check, in the json form too
 		used  bool   // by this connection
 	}{
-		{mqtt.StageLookup, "lookup", c.o.Proxy == nil},
+		{mqtt.StageLookup, "lookup", c.o.Proxy == nil && c.a.Settings.Via == nil},
 		{mqtt.StageTCP, "tcp", c.o.Proxy == nil},
 		{mqtt.StageProxy, "proxy", c.o.Proxy != nil},
 		{mqtt.StageTLS, "tls", true},
@@ -96,6 +96,8 @@ func login(o client.Options) string {
 		by = append(by, fmt.Sprintf("with the certificate of %q", o.TLS.Certificates[0].Leaf.Subject))
 	}
 	switch {
+	case o.ReadToken != nil:
+		by = append(by, "with a service-account token of the cluster")
 	case o.TokenFile != "":
 		by = append(by, "with the service-account token of "+o.TokenFile)
 	case o.Username != "":

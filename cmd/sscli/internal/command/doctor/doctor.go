@@ -4,6 +4,7 @@
 // first that fails ends it, with the exit code of that error:
 //
 //   - configuration.go: the settings, and where they come from;
+//   - with --via, cluster.go: kubectl, the cluster, the service, the forward, the CA, the token;
 //   - connect.go and certificates.go: name lookup, TCP, TLS, CONNECT, SUBSCRIBE;
 //   - store.go: a read, and the round trip;
 //   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
@@ -42,7 +43,8 @@ func New(a *app.App) *cobra.Command {
 		Long: `Check each step of the connection and print what to do about the first that fails.
 
 The steps are: the settings and where they come from, the host name, TCP, TLS, the login,
-the subscription, a read, the round trip. Each is PASS, WARN, FAIL or SKIP, with the
+the subscription, a read, the round trip. With --via the steps into the cluster come
+first: kubectl, the cluster, the service, the forward, the CA, the token. Each is PASS, WARN, FAIL or SKIP, with the
 reason and the next thing to try. The first FAIL ends the check, with the exit code that
 any other command would have for it. A WARN does not end the check.
 
@@ -108,7 +110,7 @@ func (c *checkup) runChecks(ctx context.Context, write bool) error {
 				err = left
 			}
 		}()
-		checks := []func(context.Context) error{c.configuration, c.connect, c.read, c.roundTrip}
+		checks := []func(context.Context) error{c.configuration, c.cluster, c.connect, c.read, c.roundTrip}
 		if write {
 			checks = append(checks, c.clock, c.write, c.notify, c.scan, c.dialect)
 		}

@@ -37,7 +37,7 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 			Hint: "sscli apply " + format.ShWord(load[0]) + ", with the same connection flags",
 		}
 	}
-	refused := []string{"listen", "listen-client-ca", "ws", "ws-origin", "no-login", "sat-tokens", "allow", "sat-audience", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter"}
+	refused := []string{"listen", "listen-client-ca", "ws", "ws-origin", "no-login", "sat-tokens", "allow", "sat-audience", "sat-jwks", "sat-issuer", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter"}
 	if !redis {
 		refused = append(refused, "listen-cert", "listen-key", "self-signed", "users")
 	}
@@ -108,7 +108,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 		served.Observe, served.Log = log.Observe, requestlog.Logger(a)
 	}
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	attached, err := emulator.Attach(limited, attachOptions(o), engine, served.Data)
+	attached, err := emulator.Attach(limited, attachOptions(ctx, o), engine, served.Data)
 	cancel()
 	if fault.IsA[*emulator.DataError](err) {
 		return dataError(err)
@@ -186,12 +186,13 @@ func report(ctx context.Context, a *app.App, attached *emulator.Attached) error 
 }
 
 // attachOptions returns the options of the connection of --attach.
-func attachOptions(o client.Options) mqtt.Options {
+func attachOptions(ctx context.Context, o client.Options) mqtt.Options {
 	m := mqtt.Options{
 		Address:   o.Address,
 		TLS:       o.TLS,
 		WebSocket: o.WebSocket,
 		Proxy:     o.Proxy,
+		Dial:      o.Dial,
 		ClientID:  cmp.Or(o.ClientID, client.NewClientID()),
 		Username:  o.Username,
 		Password:  o.Password,
@@ -200,10 +201,10 @@ func attachOptions(o client.Options) mqtt.Options {
 		User:         []mqtt.Property{{Name: wire.PropMetricCategory, Value: cmp.Or(o.MetricCategory, client.DefaultMetricCategory)}},
 		AwaitConnack: o.NoPipelining,
 	}
-	if o.TokenFile != "" {
+	if o.TokenFile != "" || o.ReadToken != nil {
 		// A broker that ends the connection when the token expires gets the next token with
 		// the next connection.
-		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return client.ReadToken(o.TokenFile) }}
+		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return o.Token(ctx) }}
 	}
 	return m
 }

@@ -202,7 +202,7 @@ func newLineRoot(line *app.App) *cobra.Command {
 		root.PersistentFlags().Lookup(name).Hidden = true
 	}
 	for _, cmd := range root.Commands() {
-		if name := cmd.Name(); name == "shell" || name == "serve" {
+		if name := cmd.Name(); name == "shell" || name == "serve" || name == "forward" {
 			cmd.Hidden, cmd.Args = true, cobra.ArbitraryArgs
 			cmd.RunE = func(*cobra.Command, []string) error {
 				return &fault.UsageError{Err: fmt.Errorf("%s cannot run in a shell", name), Hint: "sscli " + name + " in another terminal"}

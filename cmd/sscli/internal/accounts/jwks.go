@@ -1,0 +1,174 @@
+package accounts
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxKeySet     = 1 << 20          // bytes
+	fetchTimeout  = 5 * time.Second  // for a URL
+	rereadingLeft = 10 * time.Second // between two readings for unknown keys
+)
+
+// clusterKeys are the public keys with which a cluster signs tokens. They are read again for a key
+// that is not among them, because a cluster replaces its keys.
+type clusterKeys struct {
+	source string // file or URL
+
+	mu   sync.Mutex
+	keys map[string]crypto.PublicKey // by id
+	last time.Time                   // of reading
+}
+
+// read reads the keys.
+func (c *clusterKeys) read() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.readLocked()
+}
+
+func (c *clusterKeys) readLocked() error {
+	c.last = time.Now()
+	text, err := readSource(c.source)
+	if err != nil {
+		return err
+	}
+	keys, err := parseKeySet(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.source, err)
+	}
+	c.keys = keys
+	return nil
+}
+
+// key returns the key with an id.
+func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.keys[id]; !known && time.Since(c.last) > rereadingLeft {
+		if err := c.readLocked(); err != nil {
+			return nil, err
+		}
+	}
+	if key, known := c.keys[id]; known {
+		return key, nil
+	}
+	return nil, fmt.Errorf("the token is signed with a key that is not in %s: %.64q", c.source, id)
+}
+
+// readSource reads a file or a URL.
+func readSource(source string) ([]byte, error) {
+	if !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
+		return os.ReadFile(source)
+	}
+	httpClient := http.Client{Timeout: fetchTimeout}
+	response, err := httpClient.Get(source)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", source, response.Status)
+	}
+	return io.ReadAll(io.LimitReader(response.Body, maxKeySet))
+}
+
+// A webKey is a public key of a JSON Web Key Set (RFC 7517; 7518, 6).
+type webKey struct {
+	ID    string `json:"kid"`
+	Type  string `json:"kty"`
+	Curve string `json:"crv"`
+	N     string `json:"n"`
+	E     string `json:"e"`
+	X     string `json:"x"`
+	Y     string `json:"y"`
+}
+
+// parseKeySet returns the keys of a JSON Web Key Set by their ids. It leaves out keys of kinds that
+// no cluster signs with.
+func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
+	var set struct {
+		Keys []webKey `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &set); err != nil {
+		return nil, fmt.Errorf("not a JSON Web Key Set: %w", err)
+	}
+	keys := make(map[string]crypto.PublicKey)
+	for _, k := range set.Keys {
+		public, err := k.public()
+		if err != nil {
+			return nil, fmt.Errorf("key %.64q: %w", k.ID, err)
+		}
+		if public != nil {
+			keys[k.ID] = public
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("no key in the JSON Web Key Set")
+	}
+	return keys, nil
+}
+
+// public returns the key; nil for a kind that no cluster signs with.
+func (k webKey) public() (crypto.PublicKey, error) {
+	switch k.Type {
+	case "RSA":
+		n, errN := number(k.N)
+		e, errE := number(k.E)
+		if err := errors.Join(errN, errE); err != nil {
+			return nil, err
+		}
+		const least, most = 2048, 16384 // bits
+		if bits := n.BitLen(); bits < least || bits > most || !e.IsInt64() || e.Int64() < 3 || e.Int64() > 1<<31-1 {
+			return nil, errors.New("an RSA key that is too short or too long")
+		}
+		return &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
+	case "EC":
+		return k.elliptic()
+	case "OKP":
+		x, err := base64.RawURLEncoding.DecodeString(k.X)
+		if err != nil || k.Curve != "Ed25519" || len(x) != ed25519.PublicKeySize {
+			return nil, errors.New("want an Ed25519 key")
+		}
+		return ed25519.PublicKey(x), nil
+	}
+	return nil, nil
+}
+
+func (k webKey) elliptic() (crypto.PublicKey, error) {
+	curves := map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()}
+	curve := curves[k.Curve]
+	if curve == nil {
+		return nil, fmt.Errorf("curve %.16q: want P-256, P-384 or P-521", k.Curve)
+	}
+	x, errX := base64.RawURLEncoding.DecodeString(k.X)
+	y, errY := base64.RawURLEncoding.DecodeString(k.Y)
+	if err := errors.Join(errX, errY); err != nil {
+		return nil, err
+	}
+	size := (curve.Params().BitSize + 7) / 8
+	if len(x) != size || len(y) != size {
+		return nil, errors.New("coordinates of the wrong length")
+	}
+	return ecdsa.ParseUncompressedPublicKey(curve, append(append([]byte{4}, x...), y...))
+}
+
+func number(text string) (*big.Int, error) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	return new(big.Int).SetBytes(b), err
+}

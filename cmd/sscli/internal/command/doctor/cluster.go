@@ -1,0 +1,135 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
+	"github.com/sscli/sscli/format"
+)
+
+// cluster checks the way of --via: kubectl, the cluster, the service, the forward, and the CA and
+// the token that the cluster gives.
+func (c *checkup) cluster(ctx context.Context) error {
+	way := c.a.Cluster
+	if way == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	if err := c.kubectl(limited, way); err != nil {
+		return err
+	}
+	for _, check := range []struct {
+		name string
+		run  func(context.Context, *via.Way, *format.Check) error
+	}{
+		{"service", c.service}, {"forward", c.forward}, {"ca", c.clusterCA}, {"token", c.clusterToken},
+	} {
+		result := format.Check{Name: check.name, Status: format.Pass}
+		began := time.Now()
+		if err := check.run(limited, way, &result); err != nil {
+			return c.fail(ctx, check.name, err)
+		}
+		result.Took = time.Since(began).Round(time.Microsecond)
+		if err := c.print(result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kubectl checks that kubectl is there and reaches the cluster.
+func (c *checkup) kubectl(ctx context.Context, way *via.Way) error {
+	began := time.Now()
+	out, err := way.Kubectl(ctx, "version", "--client", "--output=json")
+	if err != nil {
+		return c.fail(ctx, "kubectl", err)
+	}
+	type version struct {
+		Version string `json:"gitVersion"`
+	}
+	var local struct {
+		Client version `json:"clientVersion"`
+	}
+	_ = json.Unmarshal(out, &local) // the version is only shown
+	check := format.Check{Name: "kubectl", Status: format.Pass, Took: time.Since(began).Round(time.Microsecond), Message: local.Client.Version}
+	var major, minor int
+	if n, _ := fmt.Sscanf(local.Client.Version, "v%d.%d", &major, &minor); n == 2 && (major < 1 || major == 1 && minor < 24) {
+		check.Status = format.Warn
+		check.Message += ": kubectl create token is in 1.24 and newer"
+		check.Hint = "install a newer kubectl, or use a login of your own with --sat-file, --username or --cert-file"
+	}
+	if err := c.print(check); err != nil {
+		return err
+	}
+	began = time.Now()
+	if out, err = way.Kubectl(ctx, "get", "--raw", "/version"); err != nil {
+		return c.fail(ctx, "cluster", err)
+	}
+	var server version
+	_ = json.Unmarshal(out, &server) // as above
+	return c.pass("cluster", time.Since(began), strings.TrimSpace("the API server answers, Kubernetes "+server.Version))
+}
+
+// service checks that what the forward leads to exists.
+func (c *checkup) service(ctx context.Context, way *via.Way, check *format.Check) error {
+	v := c.a.Settings.Via
+	out, err := way.Kubectl(ctx, "get", v.Resource, "--output=name")
+	check.Message = fmt.Sprintf("%s in the namespace %s", strings.TrimSpace(string(out)), v.Namespace)
+	return err
+}
+
+// forward checks that the user may forward, and that a pod is ready.
+func (c *checkup) forward(ctx context.Context, way *via.Way, check *format.Check) error {
+	check.Message = "kubectl port-forward is ready, to port " + c.a.Settings.Via.Port
+	return way.Open(ctx)
+}
+
+// clusterCA checks the CA of the broker.
+func (c *checkup) clusterCA(ctx context.Context, way *via.Way, check *format.Check) error {
+	s := c.a.Settings
+	if s.ClusterCA() == "" {
+		check.Status, check.Message = format.Skip, "no CA of the cluster is needed"
+		return nil
+	}
+	list, err := way.Authorities(ctx)
+	for _, ca := range list {
+		check.Facts = append(check.Facts, format.Fact{Name: "CA", Value: fmt.Sprintf("%s, to %s", ca.Subject, ca.NotAfter.UTC().Format(time.DateOnly))})
+		if time.Now().After(ca.NotAfter) {
+			check.Status = format.Warn
+		}
+	}
+	check.Message = "the config map " + s.ClusterCA()
+	return err
+}
+
+// clusterToken checks the token to log in with.
+func (c *checkup) clusterToken(ctx context.Context, way *via.Way, check *format.Check) error {
+	account := c.a.Settings.ClusterAccount()
+	if account == "" {
+		check.Status, check.Message = format.Skip, "no token of the cluster is needed"
+		return nil
+	}
+	token, err := way.Token(ctx)
+	if err != nil {
+		return err
+	}
+	check.Message = "of the service account " + account
+	claims := jwt.RegisteredClaims{}
+	if _, _, err := jwt.NewParser().ParseUnverified(string(token), &claims); err != nil {
+		check.Status = format.Warn
+		check.Message += ", but it is no JSON Web Token"
+		return nil
+	}
+	check.Facts = append(check.Facts, format.Fact{Name: "audience", Value: strings.Join(claims.Audience, ", ")})
+	if claims.ExpiresAt != nil {
+		check.Facts = append(check.Facts, format.Fact{Name: "expires", Value: claims.ExpiresAt.UTC().Format(time.RFC3339)})
+	}
+	return nil
+}

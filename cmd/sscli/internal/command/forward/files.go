@@ -1,0 +1,82 @@
+package forward
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
+)
+
+// files are the CA and the token that other commands read.
+type files struct {
+	a          *app.App
+	dir        string
+	token      func(context.Context) ([]byte, error) // nil = the login is none of the cluster
+	written    []byte                                // the token in the file
+	refreshing sync.WaitGroup
+}
+
+// writeCA writes the cluster's CA to a file and returns the name. If the settings have a CA, it
+// returns that file.
+func (f *files) writeCA(ctx context.Context, way *via.Way, s config.Settings) (string, error) {
+	text, err := way.CA(ctx)
+	if err != nil || text == nil {
+		return s.CAFile, err
+	}
+	name := filepath.Join(f.dir, "ca.crt")
+	return name, atomicfile.Write(name, text, 0o600)
+}
+
+func (f *files) tokenFile() string { return filepath.Join(f.dir, "token") }
+
+// writeToken writes the cluster's token to a file and returns the name. If the settings have a
+// login, it returns their token file, which may be empty.
+func (f *files) writeToken(ctx context.Context, s config.Settings) (string, error) {
+	if f.token == nil {
+		return s.SATFile, nil
+	}
+	token, err := f.token(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Equal(token, f.written) {
+		if err := atomicfile.Write(f.tokenFile(), append(bytes.Clone(token), '\n'), 0o600); err != nil {
+			return "", err
+		}
+		f.written = token
+	}
+	return f.tokenFile(), nil
+}
+
+// refresh replaces the token before it expires, until ctx ends.
+func (f *files) refresh(ctx context.Context) {
+	if f.token == nil {
+		return
+	}
+	tick := time.NewTicker(client.DefaultTokenPoll)
+	defer tick.Stop()
+	warned := false
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		_, err := f.writeToken(ctx, config.Settings{})
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !warned {
+			f.a.Warn("no new token: "+fault.Message(err), "")
+		}
+		warned = err != nil
+	}
+}

@@ -1,0 +1,153 @@
+// Package forward holds a way into a cluster open for other commands: `sscli forward`.
+//
+// [New] makes the command. It listens on the loopback interface and carries each connection through
+// the [via.Way] of --via (carry.go), so that its own address stays when the port-forward of kubectl
+// ends with its pod. The CA and the token are in files of a directory that only the user can read
+// (files.go). The directory is removed at the end, also when sscli is killed.
+package forward
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/format"
+)
+
+// New returns the command `sscli forward`.
+func New(a *app.App) *cobra.Command {
+	listen := config.Text("127.0.0.1:0")
+	cmd := &cobra.Command{
+		Use:     "forward [-- CMD...]",
+		Short:   "Hold a way into a cluster open",
+		GroupID: app.GroupServe,
+		Long: `Hold the way of --via open for other commands, and print how they connect. A command
+that goes through it starts as fast as one that connects directly.
+
+With CMD, run CMD with the connection in its environment (SSCLI_URL and others), and exit
+with the exit code of CMD.
+
+The address stays the same when the pod of the broker ends and the way leads to another
+one; connections through the old pod are lost. The broker's CA and the token are in files
+that only you can read. The token is replaced before it expires, and the files are
+removed at the end.`,
+		Example: `  sscli forward --via kubectl
+  sscli forward --via kubectl -- ./deploy.sh
+  sscli forward --via kubectl -- bash`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd.Context(), a, string(listen), args)
+		},
+	}
+	cmd.Flags().Var(&listen, "listen", "loopback `ADDRESS` to listen on; port 0 is any free one")
+	return cmd
+}
+
+// run holds the way open until ctx or the command ends.
+func run(ctx context.Context, a *app.App, listen string, args []string) (err error) {
+	s := a.Settings
+	if err := s.Broker(); err != nil {
+		return err
+	}
+	if s.Via == nil {
+		return &fault.UsageError{Err: errors.New("forward holds a way into a cluster open: want --via"), Hint: "sscli forward --via kubectl"}
+	}
+	if local, err := config.IsLoopback(listen); err != nil || !local {
+		return fault.Usagef("--listen %s: want an address of the loopback interface, such as 127.0.0.1:18883", format.Escape(listen))
+	}
+	a.Signals.Arm()
+	o := client.Options{}
+	if o.TLS, err = certs.TLSConfig(s); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "sscli-forward-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	way := a.Way(&o, dir)
+	defer func() { err = errors.Join(err, way.Close()) }()
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fault.Usagef("--listen %s: %w", format.Escape(listen), err)
+	}
+	c := &carrier{a: a, dial: o.Dial, listener: l, timeout: cmp.Or(s.Timeout, client.DefaultTimeout)}
+	defer func() { err = errors.Join(err, c.close()) }()
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	if err := way.Open(limited); err != nil {
+		return err
+	}
+	f := &files{a: a, dir: dir, token: o.ReadToken}
+	if s.CAFile, err = f.writeCA(limited, way, s); err != nil {
+		return err
+	}
+	if s.SATFile, err = f.writeToken(limited, s); err != nil {
+		return err
+	}
+	if s.TLS {
+		host, _, _ := net.SplitHostPort(s.Address) // config has made the address
+		s.ServerName = cmp.Or(s.ServerName, host)
+	}
+	s.Via, s.Address = nil, l.Addr().String()
+	c.start(ctx)
+	refresh, stop := context.WithCancel(ctx)
+	defer f.refreshing.Wait()
+	defer stop()
+	f.refreshing.Go(func() { f.refresh(refresh) })
+	if len(args) > 0 {
+		return runChild(s, args)
+	}
+	if err := a.Emit(ready(a, s)); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return fault.ServerEnded(context.Cause(ctx))
+}
+
+// ready returns how other commands connect.
+func ready(a *app.App, s config.Settings) format.Forward {
+	f := format.Forward{URL: s.URL(), ServerName: s.ServerName, CAFile: s.CAFile, SATFile: s.SATFile}
+	set, _ := s.Environ()
+	for _, name := range []string{"SSCLI_URL", "SSCLI_CA_FILE", "SSCLI_TLS_SERVER_NAME", "SSCLI_SAT_FILE", "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE"} {
+		if value := set[name]; value != "" {
+			f.Paste = append(f.Paste, "export "+name+"="+format.ShWord(value))
+		}
+	}
+	if via, set := a.Env("SSCLI_VIA"); set && via != "" {
+		f.Paste = append(f.Paste, "unset SSCLI_VIA")
+	}
+	f.Paste = append(f.Paste, "sscli ping")
+	return f
+}
+
+// runChild runs a command that connects with the settings. The error has its exit code.
+func runChild(s config.Settings, args []string) error {
+	set, drop := s.Environ()
+	runner := process.NewRunner()
+	defer runner.Close()
+	code, err := runner.Run(process.Command{Args: args, Env: process.Environ(set, drop...)})
+	if err != nil || code == 0 {
+		return err
+	}
+	return &fault.ExitError{Code: code}
+}
+
+// connectTimeout returns the error of a connection that could not be made in time.
+func connectTimeout(within time.Duration, err error) error {
+	if fault.IsTimeout(err) {
+		return fmt.Errorf("no way into the cluster within %v", within)
+	}
+	return err
+}

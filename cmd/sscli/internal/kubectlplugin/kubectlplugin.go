@@ -1,0 +1,71 @@
+// Package kubectlplugin makes sscli a plugin of kubectl: `kubectl sscli get a` runs the program
+// kubectl-sscli, which is sscli under that name.
+//
+// A plugin connects with --via kubectl unless something names another broker. Before the command it
+// understands the flags of kubectl that say where: --context, --namespace and --kubeconfig.
+package kubectlplugin
+
+import (
+	"os"
+	"strings"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// Name is the name of the program as a plugin.
+const Name = "kubectl-sscli"
+
+// Setup takes kubectl's flags off the beginning of a command line, and returns the rest and the
+// environment to run it in. --kubeconfig becomes the variable KUBECONFIG of this process, which
+// every kubectl inherits.
+func Setup(args []string, env func(string) (string, bool)) ([]string, func(string) (string, bool), error) {
+	var kubeContext, namespace, kubeconfig string
+	flags := map[string]*string{"--context": &kubeContext, "--namespace": &namespace, "-n": &namespace, "--kubeconfig": &kubeconfig}
+	for len(args) > 0 {
+		name, value, joined := strings.Cut(args[0], "=")
+		to := flags[name]
+		if to == nil {
+			break
+		}
+		args = args[1:]
+		if !joined {
+			if len(args) == 0 {
+				return nil, env, fault.Usagef("%s: want a value", name)
+			}
+			value, args = args[0], args[1:]
+		}
+		if value == "" {
+			return nil, env, fault.Usagef("%s: must not be empty", name)
+		}
+		*to = value
+	}
+	if kubeconfig != "" {
+		if err := os.Setenv("KUBECONFIG", kubeconfig); err != nil {
+			return nil, env, err
+		}
+	}
+	way := "kubectl"
+	switch {
+	case kubeContext != "":
+		way = "kubectl:" + kubeContext + "/" + namespace + "/"
+	case namespace != "":
+		way = "kubectl:" + namespace + "/"
+	}
+	said := false // a variable names the broker
+	for _, name := range []string{"SSCLI_VIA", "SSCLI_URL", "SSCLI_HOST", "SSCLI_EMBEDDED", "SSCLI_CONTEXT"} {
+		value, set := env(name)
+		said = said || set && value != ""
+	}
+	if said && way == "kubectl" {
+		return args, env, nil
+	}
+	return args, func(name string) (string, bool) {
+		switch name {
+		case "SSCLI_VIA":
+			return way, true
+		case "SSCLI_URL", "SSCLI_HOST", "SSCLI_PORT", "SSCLI_EMBEDDED":
+			return "", false
+		}
+		return env(name)
+	}, nil
+}

@@ -1,0 +1,141 @@
+package via
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"regexp"
+	"strings"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+)
+
+// A Kind is a kind of error of kubectl.
+type Kind int
+
+// The kinds of errors.
+const (
+	Other        Kind = iota
+	Missing           // kubectl is not installed, or is too old
+	Unreachable       // kubectl cannot reach the cluster, or the broker's pod
+	Unauthorized      // the cluster does not accept the user's login
+	Forbidden         // the user may not do what is needed
+	NotFound          // the cluster has no such service, config map, …
+)
+
+// An Error is an error of kubectl.
+type Error struct {
+	Call string // the beginning of the command line
+	Kind Kind
+	Why  string // in kubectl's words, one line
+	Hint string // the next thing to do; empty = none
+}
+
+func (e *Error) Error() string { return e.Call + ": " + e.Why }
+
+// Advice returns the hint.
+func (e *Error) Advice() (hint string, ok bool) { return e.Hint, e.Hint != "" }
+
+const (
+	hintUnreachable = "kubectl cluster-info shows whether kubectl reaches the cluster"
+	hintPod         = "sscli doctor checks each step of the way"
+)
+
+// missing returns the error for a kubectl that could not be started.
+func missing(call string, err error) error {
+	why := err.Error()
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		why = "kubectl is not in the PATH"
+	}
+	return &Error{Call: call, Kind: Missing, Why: why, Hint: "install kubectl 1.24 or newer, then kubectl get nodes"}
+}
+
+const (
+	// noise is what kubectl's log puts before a message.
+	noise = `^[EWIF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\] `
+
+	// denied fits the API server's words for a missing permission.
+	denied = `User "([^"]*)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?`
+)
+
+// cleanLine returns a line of kubectl without what its log puts before it.
+func cleanLine(line string) string {
+	line = regexp.MustCompile(noise).ReplaceAllString(strings.TrimSpace(line), "")
+	line = strings.TrimPrefix(line, "error: ")
+	return strings.TrimPrefix(line, "Error: ")
+}
+
+// lastLine returns the line of kubectl's standard error that says why it ended: the last one that is
+// not empty.
+func lastLine(text string) string {
+	last := ""
+	for line := range strings.Lines(text) {
+		if line := cleanLine(line); line != "" && !strings.HasPrefix(line, "See 'kubectl") {
+			last = line
+		}
+	}
+	return last
+}
+
+// explain returns the error for what a kubectl printed on standard error before it ended.
+func explain(call string, target config.Via, stderr string) error {
+	e := &Error{Call: call, Why: lastLine(stderr)}
+	has := func(words ...string) bool {
+		for _, word := range words {
+			if strings.Contains(stderr, word) {
+				return true
+			}
+		}
+		return false
+	}
+	if m := regexp.MustCompile(denied).FindStringSubmatch(stderr); m != nil {
+		e.Kind, e.Why = Forbidden, fmt.Sprintf("forbidden: %q may not %s %s", m[1], m[2], m[3])
+		where := "in the whole cluster"
+		if m[5] != "" {
+			where = "in the namespace " + m[5]
+		}
+		e.Hint = fmt.Sprintf("ask for this rule %s: apiGroups: [%q], resources: [%q], verbs: [%q]", where, m[4], m[3], m[2])
+		return e
+	}
+	switch {
+	case e.Why == "":
+		e.Why = "kubectl ended without a message"
+	case has("Forbidden", "forbidden"):
+		e.Kind, e.Hint = Forbidden, "sscli doctor shows each right that is needed"
+	case has("Unauthorized", "must be logged in", "getting credentials", "exec plugin", "executable kubelogin"):
+		e.Kind, e.Hint = Unauthorized, "log in to the cluster, until kubectl get nodes works"
+	case has("context was not found", "does not exist", "no context exists"):
+		e.Kind, e.Hint = NotFound, "kubectl config get-contexts lists the contexts"
+	case has("no configuration has been provided", "localhost:8080"):
+		e.Kind, e.Hint = Unreachable, "kubectl has no cluster: set KUBECONFIG, or kubectl config use-context"
+	case has("unknown flag", "unknown command", "Unexpected args", "must specify"):
+		e.Kind, e.Hint = Missing, "use kubectl 1.24 or newer"
+	case has("NotFound", "not found"):
+		e.Kind, e.Hint = NotFound, notFoundHint(call, target)
+	case has("unable to connect", "Unable to connect", "connection refused", "was refused", "no such host", "i/o timeout", "no route to host", "lost connection", "TLS handshake timeout", "x509"):
+		e.Kind, e.Hint = Unreachable, hintUnreachable
+		if has("forwarding", "lost connection") {
+			e.Hint = "kubectl get pods --namespace " + target.Namespace + " shows whether the broker is running"
+		}
+	case has("pod is not running", "not running", "pending", "timed out waiting", "no pods", "any pods"):
+		e.Kind, e.Hint = Unreachable, "kubectl get pods -n "+target.Namespace+" shows whether the broker is running"
+	}
+	return e
+}
+
+// notFoundHint says how to find the right name of what a call named.
+func notFoundHint(call string, target config.Via) string {
+	kind := "services"
+	switch {
+	case strings.Contains(call, "configmap"):
+		kind = "configmaps"
+	case strings.Contains(call, "create token"):
+		kind = "serviceaccounts"
+	case strings.HasPrefix(target.Resource, "pod/"):
+		kind = "pods"
+	case strings.HasPrefix(target.Resource, "deploy/"):
+		kind = "deployments"
+	}
+	return "kubectl get " + kind + " -n " + target.Namespace + " lists what is there"
+}

@@ -1,0 +1,310 @@
+package via
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
+)
+
+// A forward is a kubectl port-forward. It is worn out when it has ended, when kubectl has reported an
+// error, or when a connection through it brought nothing: then its pod may be gone, although some
+// versions of kubectl go on.
+type forward struct {
+	way     *Way
+	words   string
+	ready   chan struct{} // closed when address or err is set
+	address string        // on the loopback interface
+	err     error
+	ended   chan struct{} // closed when kubectl has ended
+
+	mu      sync.Mutex
+	said    string        // the last error that kubectl has reported
+	told    chan struct{} // closed when said is set
+	wornOut bool
+	conns   int           // open connections
+	unused  chan struct{} // closed when the forward is retired and its last connection is closed
+	retired bool
+}
+
+// pause returns how long to wait before a forward is started, after some in a row that led to
+// nothing.
+func pause(failures int) time.Duration {
+	const first, longest = 200 * time.Millisecond, 10 * time.Second
+	if failures == 0 {
+		return 0
+	}
+	return min(first<<min(failures-1, 10), longest)
+}
+
+// startForward makes a new forward the current one, after a delay. w.mu must be held.
+func (w *Way) startForward(delay time.Duration) *forward {
+	f := &forward{way: w, words: "kubectl port-forward " + w.o.Target.Resource, ready: make(chan struct{}),
+		ended: make(chan struct{}), told: make(chan struct{}), unused: make(chan struct{})}
+	if w.forward != nil {
+		w.forward.retire()
+	}
+	w.forward, w.started = f, time.Now().Add(delay)
+	w.failures++ // until a connection brings something
+	w.wg.Go(func() {
+		defer close(f.ended)
+		f.run(delay)
+	})
+	return f
+}
+
+// run runs kubectl until it ends, the forward is retired, or the way is closed.
+func (f *forward) run(delay time.Duration) {
+	w := f.way
+	select {
+	case <-time.After(delay):
+	case <-w.ctx.Done():
+		f.finish(errClosed)
+		return
+	}
+	var errs buffer
+	out := &lines{line: f.stdoutLine}
+	report := &lines{line: func(line string) {
+		_, _ = errs.Write([]byte(line + "\n")) // a buffer takes everything
+		f.stderrLine(line)
+	}}
+	target := w.o.Target
+	child, err := process.StartBackground(process.BackgroundOptions{
+		Args: commandLine(target, "port-forward", "--address=127.0.0.1", target.Resource, ":"+target.Port), Stdout: out, Stderr: report, Temp: w.o.Temp,
+	})
+	if err != nil {
+		f.finish(missing(f.words, err))
+		return
+	}
+	prompts := time.NewTicker(promptDelay)
+	defer prompts.Stop()
+	for shown := 0; ; {
+		select {
+		case <-child.Done():
+			if _, err := child.Wait(); err != nil {
+				f.finish(missing(f.words, err))
+				return
+			}
+			f.finish(explain(f.words, target, errs.String()))
+			return
+		case <-prompts.C:
+			if !f.isReady() {
+				shown = w.showPrompts(errs.String(), shown)
+			}
+		case <-f.unused:
+			child.Stop()
+			f.finish(errClosed)
+			return
+		case <-w.ctx.Done():
+			child.Stop()
+			f.finish(errClosed)
+			return
+		}
+	}
+}
+
+// finish is called when kubectl has ended.
+func (f *forward) finish(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wornOut = true
+	if !f.isReady() {
+		f.err = err
+		close(f.ready)
+	}
+}
+
+func (f *forward) isReady() bool {
+	select {
+	case <-f.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// stdoutLine reads "Forwarding from 127.0.0.1:41234 -> 18883".
+func (f *forward) stdoutLine(line string) {
+	address, ok := forwardedFrom(line)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ok && !f.isReady() {
+		f.address = address
+		close(f.ready)
+	}
+}
+
+// forwardedFrom returns the local address of a port-forward, if the line tells it.
+func forwardedFrom(line string) (address string, ok bool) {
+	rest, ok := strings.CutPrefix(line, "Forwarding from ")
+	if !ok {
+		return "", false
+	}
+	address, _, ok = strings.Cut(rest, " -> ")
+	if !ok || !strings.HasPrefix(address, "127.0.0.1:") {
+		return "", false
+	}
+	_, err := net.ResolveTCPAddr("tcp", address)
+	return address, err == nil
+}
+
+// stderrLine notes an error of a forward that is ready.
+func (f *forward) stderrLine(line string) {
+	why := cleanLine(line)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.isReady() || !strings.Contains(strings.ToLower(why), "error") && !strings.Contains(why, "lost connection") {
+		return
+	}
+	if f.said == "" {
+		close(f.told)
+	}
+	f.said, f.wornOut = why, true
+}
+
+// openForward returns a forward that is ready, and starts one if the last is worn out.
+func (w *Way) openForward(ctx context.Context) (*forward, error) {
+	w.mu.Lock()
+	if w.ctx.Err() != nil {
+		w.mu.Unlock()
+		return nil, errClosed
+	}
+	f := w.forward
+	if f.isWornOut() {
+		f = w.startForward(max(0, pause(w.failures)-time.Since(w.started)))
+	}
+	w.mu.Unlock()
+	select {
+	case <-f.ready:
+		return f, f.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: %w", f.words, context.Cause(ctx))
+	}
+}
+
+func (f *forward) isWornOut() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.wornOut
+}
+
+// retire ends a forward as soon as it has no connections.
+func (f *forward) retire() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.retired = true
+	f.endUnused()
+}
+
+// endUnused ends a retired forward that has no connections. f.mu must be held.
+func (f *forward) endUnused() {
+	if f.retired && f.conns == 0 {
+		f.retired = false // unused is closed once
+		close(f.unused)
+	}
+}
+
+// dial connects through the forward.
+func (f *forward) dial(ctx context.Context) (net.Conn, error) {
+	f.mu.Lock()
+	f.conns++
+	f.mu.Unlock()
+	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.address)
+	if err != nil {
+		f.release(false)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, f.explain(err)
+	}
+	return &conn{Conn: nc, forward: f}, nil
+}
+
+// release is called when a connection has ended.
+func (f *forward) release(brought bool) {
+	if brought {
+		f.way.mu.Lock()
+		f.way.failures = 0
+		f.way.mu.Unlock()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conns--
+	f.wornOut = f.wornOut || !brought
+	f.endUnused()
+}
+
+// explain returns the error of a connection that ended before it brought anything. kubectl reports
+// the cause a moment later, or before.
+func (f *forward) explain(err error) error {
+	const moment = 300 * time.Millisecond
+	select {
+	case <-f.told:
+	case <-f.ended:
+	case <-time.After(moment):
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.said != "" {
+		return explain(f.words, f.way.o.Target, f.said)
+	}
+	return &Error{Call: f.words, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
+}
+
+// A conn is a connection through a forward.
+type conn struct {
+	net.Conn
+	forward *forward
+	brought atomic.Bool // something was read
+	closed  sync.Once
+}
+
+// Read implements [net.Conn]. An error before the first byte is an *[Error] with what kubectl
+// says.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.brought.Load() && !c.brought.Swap(true) {
+		c.forward.way.mu.Lock()
+		c.forward.way.failures = 0
+		c.forward.way.mu.Unlock()
+	}
+	if err == nil || n > 0 || c.brought.Load() || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	return n, c.forward.explain(err)
+}
+
+// Close implements [net.Conn].
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.closed.Do(func() { c.forward.release(c.brought.Load()) })
+	return err
+}
+
+// lines is a writer that hands over whole lines. One goroutine writes to it.
+type lines struct {
+	line func(string)
+	rest string
+}
+
+// Write implements [io.Writer].
+func (l *lines) Write(p []byte) (int, error) {
+	text := l.rest + string(p)
+	for {
+		line, rest, found := strings.Cut(text, "\n")
+		if !found {
+			const longest = 64 << 10
+			l.rest = text[:min(len(text), longest)]
+			return len(p), nil
+		}
+		l.line(strings.TrimRight(line, "\r"))
+		text = rest
+	}
+}

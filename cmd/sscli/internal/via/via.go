@@ -1,0 +1,309 @@
+// Package via leads to a broker in a Kubernetes cluster, by the user's own kubectl: its login, its
+// contexts and its plugins.
+//
+//	w := via.New(via.Options{Target: *settings.Via, CA: settings.ClusterCA(), Account: settings.ClusterAccount(), Roots: pool})
+//	defer w.Close()
+//	o := client.Options{Address: settings.Address, TLS: &tls.Config{RootCAs: pool}, Dial: w.Dial, ReadToken: w.Token}
+//
+// A [Way] runs kubectl three times side by side, when it is first used: port-forward, get configmap
+// for the broker's CA, and create token. The port-forward goes on. When it ends, as it does with its
+// pod, the next [Way.Dial] starts another one.
+//
+// The CA and the token are only in memory. Each kubectl is a [process.Background], which ends with
+// sscli, whatever ends sscli. The errors are an *[Error], or the end of the caller's context.
+package via
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+)
+
+// Audience is the audience of the tokens: the one that the broker's own listener accepts unless
+// its BrokerAuthentication says otherwise (protocol.md 7.2).
+const Audience = "aio-internal"
+
+// Options configure a [Way].
+type Options struct {
+	Target  config.Via
+	CA      string         // config map with the broker's CA; empty = no CA is needed
+	Roots   *x509.CertPool // gets the CA before Dial returns for the first time; required with CA
+	Account string         // service account to log in as; empty = no token is needed
+
+	// Inform is called with what a long wait is for, and with what a kubectl prints that waits
+	// for the user, perhaps by several goroutines. It may be nil.
+	Inform func(string)
+
+	// Temp is a directory that is removed if sscli dies; empty = none.
+	Temp string
+}
+
+// A Way is a way into a cluster. Its methods may be called concurrently.
+type Way struct {
+	o      Options
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	forward  *forward  // the newest; nil before the first
+	failures int       // starts of a forward in a row that led to no answer
+	started  time.Time // the last start of a forward
+	ca       *call     // nil before the first, and after one that did not succeed
+	token    *call     // the newest successful one, or the first
+	renewal  *call     // of the token; nil = none is under way
+	trusted  bool      // o.Roots has the CA
+}
+
+// New returns a Way. It starts nothing.
+func New(o Options) *Way {
+	if o.Inform == nil {
+		o.Inform = func(string) {}
+	}
+	w := &Way{o: o}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// begin starts what the first connection needs.
+func (w *Way) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil {
+		return
+	}
+	if w.forward == nil {
+		w.startForward(0)
+	}
+	w.readCA()
+	if w.o.Account != "" && w.token == nil {
+		w.token = w.createToken()
+	}
+}
+
+// Dial connects through a port-forward, and starts one if there is none. It ignores network and
+// address.
+func (w *Way) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	defer w.explainWait("kubectl port-forward " + w.o.Target.Resource)()
+	w.begin()
+	if err := w.trust(ctx); err != nil {
+		return nil, err
+	}
+	f, err := w.openForward(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return f.dial(ctx)
+}
+
+// Open waits until connections can be made.
+func (w *Way) Open(ctx context.Context) error {
+	defer w.explainWait("kubectl port-forward " + w.o.Target.Resource)()
+	w.begin()
+	if err := w.trust(ctx); err != nil {
+		return err
+	}
+	_, err := w.openForward(ctx)
+	return err
+}
+
+// explainWait says what the caller waits for, if that takes long. Call the result after the wait.
+func (w *Way) explainWait(what string) (over func()) {
+	const long = 3 * time.Second
+	t := time.AfterFunc(long, func() { w.o.Inform("waiting for " + what) })
+	return func() { t.Stop() }
+}
+
+// readCA starts to read the CA, unless that is done or not needed. w.mu must be held.
+func (w *Way) readCA() {
+	if w.o.CA != "" && (w.ca == nil || w.ca.failed()) {
+		w.ca = w.start("get", "configmap", w.o.CA, "--output=json")
+	}
+}
+
+// trust waits for the CA, and adds it to the roots.
+func (w *Way) trust(ctx context.Context) error {
+	if w.o.CA == "" {
+		return nil
+	}
+	w.mu.Lock()
+	w.readCA()
+	call, trusted := w.ca, w.trusted
+	w.mu.Unlock()
+	if trusted {
+		return nil
+	}
+	text, err := call.wait(ctx)
+	if err != nil {
+		return err
+	}
+	certificates, err := certificates(text)
+	if err != nil {
+		return &Error{Call: call.words, Kind: NotFound, Why: err.Error(), Hint: "use --ca-file, or --via-ca with another config map"}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.trusted {
+		for _, c := range certificates {
+			w.o.Roots.AddCert(c)
+		}
+		w.trusted = true
+	}
+	return nil
+}
+
+// CA returns the broker's CA in PEM; nil if none is needed.
+func (w *Way) CA(ctx context.Context) ([]byte, error) {
+	if w.o.CA == "" {
+		return nil, nil
+	}
+	w.begin()
+	if err := w.trust(ctx); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	call := w.ca
+	w.mu.Unlock()
+	text, err := call.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return pemOf(text)
+}
+
+// Authorities returns the broker's CA.
+func (w *Way) Authorities(ctx context.Context) ([]*x509.Certificate, error) {
+	text, err := w.CA(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return parseCertificates(text)
+}
+
+// Kubectl runs kubectl for the cluster and the namespace of the way, and returns its standard
+// output, also with an error.
+func (w *Way) Kubectl(ctx context.Context, words ...string) ([]byte, error) {
+	w.mu.Lock()
+	call := w.start(words...)
+	w.mu.Unlock()
+	return call.wait(ctx)
+}
+
+// Token returns the token to log in with now. It asks for another one when 80 % of the last one's
+// life are over.
+func (w *Way) Token(ctx context.Context) ([]byte, error) {
+	defer w.explainWait("kubectl create token " + w.o.Account)()
+	w.begin()
+	w.mu.Lock()
+	call := w.currentToken()
+	w.mu.Unlock()
+	if call == nil {
+		return nil, errClosed
+	}
+	token, err := call.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return parseToken(call, token)
+}
+
+// currentToken returns the call for the token to use now. While an old token is good, a renewal that
+// does not succeed does no harm. w.mu must be held.
+func (w *Way) currentToken() *call {
+	if w.token == nil || w.ctx.Err() != nil {
+		return w.token
+	}
+	if w.renewal != nil && w.renewal.ended() {
+		if !w.renewal.failed() {
+			w.token = w.renewal
+		}
+		w.renewal = nil
+	}
+	if !w.token.ended() {
+		return w.token
+	}
+	if w.token.failed() {
+		w.token = w.createToken()
+		return w.token
+	}
+	due, expired := tokenAge(w.token.stdout.Bytes(), time.Now())
+	if due && w.renewal == nil {
+		w.renewal = w.createToken()
+	}
+	if expired && w.renewal != nil {
+		return w.renewal
+	}
+	return w.token
+}
+
+// tokenAge reports whether it is time to ask for another token, and whether a token has expired.
+func tokenAge(token []byte, now time.Time) (due, expired bool) {
+	issued, expires := client.TokenTimes([]byte(strings.TrimSpace(string(token))))
+	if expires.IsZero() {
+		return false, false
+	}
+	if issued.IsZero() {
+		issued = expires.Add(-time.Hour) // what kubectl asks for
+	}
+	return !now.Before(issued.Add(expires.Sub(issued) / 5 * 4)), !now.Before(expires)
+}
+
+func (w *Way) createToken() *call {
+	return w.start("create", "token", w.o.Account, "--audience="+Audience)
+}
+
+func parseToken(call *call, text []byte) ([]byte, error) {
+	token := []byte(strings.TrimSpace(string(text)))
+	if len(token) == 0 || len(token) > math.MaxUint16 {
+		return nil, &Error{Call: call.words, Kind: Other, Why: fmt.Sprintf("printed %d bytes in place of a token", len(token))}
+	}
+	return token, nil
+}
+
+// Close ends every kubectl, and waits until they have ended.
+func (w *Way) Close() error {
+	w.mu.Lock()
+	w.cancel()
+	w.mu.Unlock()
+	w.wg.Wait()
+	return nil
+}
+
+var errClosed = errors.New("the way into the cluster was closed")
+
+// certificates reads the certificates in a config map.
+func certificates(text []byte) ([]*x509.Certificate, error) {
+	data, err := pemOf(text)
+	if err != nil {
+		return nil, err
+	}
+	return parseCertificates(data)
+}
+
+// pemOf returns the values of a config map, which hold certificates in PEM.
+func pemOf(text []byte) ([]byte, error) {
+	var m struct {
+		Data map[string]string `json:"data"`
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("not a config map: %w", err)
+	}
+	var all []byte
+	for _, key := range sortedKeys(m.Data) {
+		all = append(all, strings.TrimSpace(m.Data[key])+"\n"...)
+	}
+	if _, err := parseCertificates(all); err != nil {
+		return nil, err
+	}
+	return all, nil
+}

@@ -1,0 +1,318 @@
+//go:build unix
+
+package via_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
+	"github.com/sscli/sscli/cmd/sscli/internal/via/viatest"
+	"github.com/sscli/sscli/emulator"
+)
+
+func TestMain(m *testing.M) {
+	if process.GuardMain() {
+		return
+	}
+	if filepath.Base(os.Args[0]) == "kubectl" {
+		os.Exit(viatest.Main())
+	}
+	os.Exit(m.Run())
+}
+
+// start starts a broker with TLS and tokens, a cluster with it, and a way into the cluster.
+func start(t *testing.T) (*viatest.Cluster, *via.Way, client.Options) {
+	t.Helper()
+	dir := t.TempDir()
+	cert, err := certs.SelfSigned{Dir: dir, Names: []string{"aio-broker"}, Now: time.Now()}.Prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify := func(token []byte, _ time.Time) (emulator.Login, error) {
+		if !strings.HasPrefix(string(token), "secret-token") && !strings.HasPrefix(string(token), "e30.") {
+			return emulator.Login{}, errors.New("another token")
+		}
+		return emulator.Login{User: "sscli"}, nil
+	}
+	server, err := emulator.New(emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, VerifyToken: verify})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := viatest.Start(t, server.Addr().String())
+	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Write(t, "ca.crt", string(ca))
+	target, err := config.ParseVia("kubectl:lab/iot/aio-broker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	w := via.New(via.Options{Target: target, CA: "bundle", Account: "default", Roots: pool})
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, word := range []string{"port-forward", "get", "create"} {
+			pids, _ := c.Calls(word)
+			for _, pid := range pids {
+				if syscall.Kill(pid, 0) == nil {
+					t.Errorf("kubectl %s with the process id %d is left", word, pid)
+				}
+			}
+		}
+	})
+	return c, w, client.Options{Address: "aio-broker:18883", TLS: &tls.Config{RootCAs: pool}, Dial: w.Dial, ReadToken: w.Token, Timeout: 20 * time.Second}
+}
+
+func dial(t *testing.T, o client.Options) *client.Session {
+	t.Helper()
+	s, err := client.Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // its end does not matter
+	return s
+}
+
+// set sets a key, again while the connection is lost.
+func set(t *testing.T, s *client.Session) {
+	t.Helper()
+	var err error
+	for range 20 {
+		if _, err = s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+func TestWay(t *testing.T) {
+	c, _, o := start(t)
+	s := dial(t, o)
+	set(t, s)
+	for word, want := range map[string]string{
+		"port-forward": "port-forward service/aio-broker :18883 --context=lab --namespace=iot --address=127.0.0.1",
+		"get":          "get configmap bundle --context=lab --namespace=iot --output=json",
+		"create":       "create token default --context=lab --namespace=iot --audience=aio-internal",
+	} {
+		_, args := c.Calls(word)
+		if len(args) != 1 || !strings.HasSuffix(args[0], want) {
+			t.Errorf("%q, want one %s", args, want)
+		}
+	}
+}
+
+// After the end of a forward the next request goes through another one.
+func TestNewForward(t *testing.T) {
+	for name, end := range map[string]func(*viatest.Cluster, *testing.T){"pod deleted": (*viatest.Cluster).DeletePod, "kubectl killed": (*viatest.Cluster).Kill} {
+		t.Run(name, func(t *testing.T) {
+			c, _, o := start(t)
+			s := dial(t, o)
+			for n := 1; n <= 3; n++ {
+				set(t, s)
+				if pids, _ := c.Calls("port-forward"); len(pids) != n {
+					t.Fatalf("%d forwards, want %d", len(pids), n)
+				}
+				end(c, t)
+				for s.Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+}
+
+// A forward that accepts connections and says nothing is replaced, once its connection was given up.
+func TestSilentForward(t *testing.T) {
+	c, w, o := start(t)
+	c.Write(t, "silent", "yes")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := client.Dial(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%v, want a timeout", err)
+	}
+	c.Remove(t, "silent")
+	set(t, dial(t, o))
+	if pids, _ := c.Calls("port-forward"); len(pids) != 2 {
+		t.Errorf("%d forwards, want 2", len(pids))
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Connections of one way share a forward, and a worn-out forward serves those that it has.
+func TestSharedForward(t *testing.T) {
+	c, _, o := start(t)
+	var all sync.WaitGroup
+	sessions := make([]*client.Session, 5)
+	for i := range sessions {
+		all.Go(func() {
+			o := o
+			sessions[i], _ = client.Dial(t.Context(), o) // nil is reported below
+		})
+	}
+	all.Wait()
+	for _, s := range sessions {
+		if s == nil {
+			t.Fatal("no connection")
+		}
+		set(t, s)
+		defer s.Close()
+	}
+	if pids, _ := c.Calls("port-forward"); len(pids) != 1 {
+		t.Errorf("%d forwards, want 1", len(pids))
+	}
+	// A connection that brings nothing wears the forward out.
+	nc, err := o.Dial(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = nc.Close()
+	set(t, dial(t, o))
+	set(t, sessions[0])
+	if pids, _ := c.Calls("port-forward"); len(pids) != 2 || sessions[0].Err() != nil {
+		t.Errorf("%d forwards, want 2; the first connection: %v", len(pids), sessions[0].Err())
+	}
+}
+
+// The errors of kubectl become ours, and name no secret.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		word, stderr string
+		kind         via.Kind
+		want         []string // in the message or the hint
+	}{
+		{"port-forward", `Error from server (NotFound): services "aio-broker" not found`, via.NotFound,
+			[]string{"kubectl port-forward service/aio-broker: ", "kubectl get services -n iot"}},
+		{"port-forward", `error: error upgrading connection: pods "p" is forbidden: User "ann" cannot create resource "pods/portforward" in API group "" in the namespace "iot"`,
+			via.Forbidden, []string{`"ann" may not create pods/portforward`, `in the namespace iot: apiGroups: [""], resources: ["pods/portforward"], verbs: ["create"]`}},
+		{"port-forward", "error: unable to forward port because pod is not running. Current status=Pending", via.Unreachable, []string{"Pending", "kubectl get pods -n iot"}},
+		{"port-forward", `error: context "lab" does not exist`, via.NotFound, []string{"get-contexts"}},
+		{"get", `Error from server (NotFound): configmaps "bundle" not found`, via.NotFound, []string{"kubectl get configmap bundle", "kubectl get configmaps -n iot"}},
+		{"create", `error: failed to create token: serviceaccounts "default" not found`, via.NotFound, []string{"kubectl get serviceaccounts"}},
+		{"create", "error: You must be logged in to the server (Unauthorized)", via.Unauthorized, []string{"log in to the cluster"}},
+		{"create", "Unable to connect to the server: dial tcp 10.0.0.1:443: i/o timeout", via.Unreachable, []string{"kubectl cluster-info"}},
+		{"create", "Error: must specify one of -f and -k", via.Missing, []string{"1.24"}},
+		{"create", "something else\n\n", via.Other, []string{"something else"}},
+	} {
+		t.Run(c.word, func(t *testing.T) {
+			cluster, _, o := start(t)
+			cluster.Write(t, c.word+".fail", c.stderr)
+			_, err := client.Dial(t.Context(), o)
+			e, ok := errors.AsType[*via.Error](err)
+			if !ok || e.Kind != c.kind {
+				t.Fatalf("%v, want an *Error of kind %d", err, c.kind)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(e.Error()+"\n"+e.Hint, want) {
+					t.Errorf("%v\n%s\nwant %s", e, e.Hint, want)
+				}
+			}
+		})
+	}
+}
+
+func TestNoKubectl(t *testing.T) {
+	_, _, o := start(t)
+	t.Setenv("PATH", t.TempDir())
+	_, err := client.Dial(t.Context(), o)
+	if e, ok := errors.AsType[*via.Error](err); !ok || e.Kind != via.Missing {
+		t.Errorf("%v, want an *Error of kind Missing", err)
+	}
+}
+
+// What kubectl says about a forward that leads nowhere is the error.
+func TestBrokenForward(t *testing.T) {
+	c, _, o := start(t)
+	c.Write(t, "broker", "127.0.0.1:1")
+	_, err := client.Dial(t.Context(), o)
+	if e, ok := errors.AsType[*via.Error](err); !ok || !strings.Contains(e.Why, "error forwarding port 2 to pod x") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A hanging kubectl does not outlast the caller's context, and an attempt after it waits for the same
+// kubectl.
+func TestHangingKubectl(t *testing.T) {
+	c, _, o := start(t)
+	c.Write(t, "create.hang", "")
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		_, err := client.Dial(ctx, o)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "kubectl create token default") {
+			t.Errorf("%v, want a timeout of kubectl create token", err)
+		}
+	}
+	if pids, _ := c.Calls("create"); len(pids) != 1 {
+		t.Errorf("%d calls, want 1", len(pids))
+	}
+}
+
+// jwt returns a token with these times, without a signature.
+func jwt(issued, expires time.Time) string {
+	claims := fmt.Sprintf(`{"iat":%d,"exp":%d}`, issued.Unix(), expires.Unix())
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x"
+}
+
+// A token is asked for again when 80 % of its life are over. Until it has expired it is used if there
+// is no new one.
+func TestTokenRenewal(t *testing.T) {
+	c, w, _ := start(t)
+	now := time.Now()
+	old := jwt(now.Add(-50*time.Minute), now.Add(10*time.Minute))
+	c.Write(t, "token", old)
+	token := func() string {
+		got, err := w.Token(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	c.Write(t, "create.fail", "")
+	if got := token(); got != old {
+		t.Fatalf("%s, want the old token", got)
+	}
+	c.Write(t, "create.fail", "no")
+	for range 3 {
+		if got := token(); got != old {
+			t.Errorf("%s, want the old token", got)
+		}
+	}
+	fresh := jwt(now, now.Add(time.Hour))
+	c.Write(t, "token", fresh)
+	c.Remove(t, "create.fail")
+	for token() != fresh {
+		time.Sleep(time.Millisecond)
+	}
+	before, _ := c.Calls("create")
+	token()
+	if after, _ := c.Calls("create"); !slices.Equal(before, after) {
+		t.Error("a fresh token is asked for again")
+	}
+}

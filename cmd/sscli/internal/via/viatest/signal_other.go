@@ -1,0 +1,8 @@
+//go:build !unix
+
+package viatest
+
+import "syscall"
+
+// deleted tells a port-forward that its pod is gone.
+const deleted = syscall.SIGTERM
