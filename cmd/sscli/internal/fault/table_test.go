@@ -23,6 +23,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
 )
 
 func dialError(stage mqtt.Stage, err error) error {
@@ -151,6 +152,12 @@ var explained = []struct {
 	{"lost", 3, lostError(mqtt.ErrKeepAlive)},
 	{"lost", 3, lostError(reasonError("DISCONNECT", 0x8B))},
 	{"disconnected", 3, reasonError("SUBACK", 0x80)},
+	{"kubectl_missing", 2, &via.Error{Call: "kubectl version", Kind: via.Missing}},
+	{"kubectl_unreachable", 3, &via.Error{Call: "kubectl port-forward", Kind: via.Unreachable}},
+	{"kubectl_login", 4, &via.Error{Call: "kubectl create token", Kind: via.Unauthorized}},
+	{"kubectl_forbidden", 4, &via.Error{Call: "kubectl create token", Kind: via.Forbidden}},
+	{"kubectl_not_found", 3, &via.Error{Call: "kubectl get configmap", Kind: via.NotFound}},
+	{"kubectl", 3, &via.Error{Call: "kubectl port-forward", Why: "exit status 1"}},
 	{"not_dataset", 1, &DatasetError{Err: errors.New("line 1: want a record")}},
 	{"not_written", 1, &NotWrittenError{Why: "the key changed"}},
 	{"file", 2, &fs.PathError{Op: "write", Path: "x", Err: fs.ErrPermission}},

@@ -62,7 +62,7 @@ func TestBytesSurviveSavingAndLoading(t *testing.T) {
 		}
 		return string(printed)
 	}
-	first, second := emulator.Start(t, emulator.Options{ScanPage: 7}), emulator.Start(t)
+	first, second := emulator.Start(t, emulator.Options{ScanPage: 7, Variants: emulator.Variants{ScanGlobBytes: true}}), emulator.Start(t)
 	run(first, "batch", file("lines", lines.String()), "--inflight", "16")
 	var reads strings.Builder
 	for key := range strings.Lines(run(first, "scan", "-o", "raw")) {
