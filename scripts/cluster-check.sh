@@ -115,9 +115,9 @@ for user in viewer forwarder; do
 	refused "$user: token" 4 'may not create serviceaccounts/token' env KUBECONFIG="$CLUSTER/$user.kubeconfig" sscli get k
 done
 ok "operator" env KUBECONFIG="$CLUSTER/operator.kubeconfig" sscli get k
-kubectl create token default --namespace $namespace --audience aio-internal >token
-refused "viewer: forward" 4 'may not create pods/portforward' env KUBECONFIG="$CLUSTER/viewer.kubeconfig" sscli --sat-file token --ca-file "$CLUSTER/ca.crt" get k
-refused "forwarder: CA" 4 'may not get configmaps' env KUBECONFIG="$CLUSTER/forwarder.kubeconfig" sscli --sat-file token get k
+kubectl create token default --namespace $namespace --audience aio-internal >token.right
+refused "viewer: forward" 4 'may not create pods/portforward' env KUBECONFIG="$CLUSTER/viewer.kubeconfig" sscli --sat-file token.right --ca-file "$CLUSTER/ca.crt" get k
+refused "forwarder: CA" 4 'may not get configmaps' env KUBECONFIG="$CLUSTER/forwarder.kubeconfig" sscli --sat-file token.right get k
 refused "no login" 4 'kubectl' env KUBECONFIG="$CLUSTER/nobody.kubeconfig" sscli get k
 
 echo "--- what there is not"
@@ -130,17 +130,21 @@ refused "kube context" 3 'none' sscli --via kubectl:none/$namespace/aio-broker g
 refused "kubectl" 2 'kubectl is not in the PATH' env PATH="$CLUSTER" sscli get k
 
 echo "--- tokens"
-ok "right" sscli --sat-file token get k
-kubectl create token default --namespace $namespace --audience other >other
-refused "another audience" 4 '0x87' sscli --sat-file other get k
+ok "right" sscli --sat-file token.right get k
+kubectl create token default --namespace $namespace --audience other >token.other
+refused "another audience" 4 '0x87' sscli --sat-file token.other get k
 sscli serve --listen 127.0.0.1:0 --sat-audience aio-internal --sat-out foreign -- true
 refused "another cluster" 4 '0x87' sscli --sat-file foreign get k
 # The API server issues tokens for 10 minutes at least, so the broker's clock runs ahead.
 sscli serve --listen 127.0.0.1:0 --sat-audience aio-internal --sat-jwks "$CLUSTER/jwks.json" --skew 2h -- \
-	env -u SSCLI_VIA SSCLI_SAT_FILE="$work/token" sh -c 'sscli get k' >out 2>err && { echo "FAIL  expired token"; failed=1; }
-grep -q 0x87 err && echo "ok    expired: $(head -n 1 err)" || { cat err; failed=1; }
+	env -u SSCLI_VIA SSCLI_SAT_FILE="$work/token.right" sh -c 'sscli get k' >out 2>err && { echo "FAIL  expired token"; failed=1; }
+if grep -q 0x87 err; then
+	echo "ok    expired: $(head -n 1 err)"
+else
+	cat err
+	failed=1
+fi
 kubectl create serviceaccount gone --namespace $namespace >/dev/null
-kubectl create token gone --namespace $namespace --audience aio-internal >gone
 kubectl delete serviceaccount gone --namespace $namespace >/dev/null
 refused "deleted account" 3 'serviceaccounts "gone" not found' sscli --via-service-account gone get k
 

@@ -44,7 +44,9 @@ export CLUSTER
 cleanup() {
 	local file
 	for file in "$CLUSTER"/*.pid; do
-		[ -e "$file" ] && kill "$(cat "$file")" 2>/dev/null || true
+		if [ -e "$file" ]; then
+			kill "$(cat "$file")" 2>/dev/null || true
+		fi
 	done
 	wait 2>/dev/null || true
 	rm -rf "$CLUSTER"
