@@ -25,13 +25,13 @@ func invalid(format string, args ...any) *InvalidError {
 	return &InvalidError{fmt.Errorf(format, args...)}
 }
 
-// An AnswerError is an answer that makes no sense: it is not RESP3, has a bad HLC, or holds a
+// An AnswerError is an invalid reply: it is not RESP3, has a bad HLC, or holds a
 // value that cannot answer the command.
 type AnswerError struct {
 	Err error
 }
 
-func (e *AnswerError) Error() string { return "the answer makes no sense: " + e.Err.Error() }
+func (e *AnswerError) Error() string { return "the reply is invalid: " + e.Err.Error() }
 
 func (e *AnswerError) Unwrap() error { return e.Err }
 

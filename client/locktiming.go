@@ -42,7 +42,7 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	t.Interval = (t.TTL - t.Margin - t.Grace) / 3
 	switch {
 	case t.TTL < 0 || t.TTL%time.Millisecond != 0:
-		return t, invalid("a lock's time to live of %v: want whole milliseconds", t.TTL)
+		return t, invalid("a lock's time to live of %v: expected whole milliseconds", t.TTL)
 	case t.Margin < 0:
 		return t, invalid("the margin %v of a lock must not be negative", t.Margin)
 	case t.Interval < minLockInterval:
@@ -50,7 +50,7 @@ func (o LockOptions) Timing() (LockTiming, error) {
 		if o.Margin == 0 && o.Grace == 0 {
 			least = 924 * time.Millisecond // of which 65 % are three intervals
 		}
-		return t, invalid("a lock's time to live of %v leaves %v for a renewal, want at least %v: use %v or more", t.TTL, max(t.Interval, 0).Round(time.Millisecond), minLockInterval, least)
+		return t, invalid("a lock's time to live of %v leaves %v for a renewal, which must be at least %v: use %v or more", t.TTL, max(t.Interval, 0).Round(time.Millisecond), minLockInterval, least)
 	}
 	return t, nil
 }

@@ -53,7 +53,7 @@ func typed[R Result](r Result, err error) (R, error) {
 func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, at time.Time) (Result, error) {
 	p := readProperties(m)
 	if v := p.protocol; v != nil && string(v) != "1" && !bytes.HasPrefix(v, []byte("1.")) {
-		return nil, &AnswerError{fmt.Errorf("unsupported protocol version %.32q, want 1.x", v)}
+		return nil, &AnswerError{fmt.Errorf("unsupported protocol version %.32q, expected 1.x", v)}
 	}
 	status, err := p.statusCode(info)
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *replyProperties) statusCode(info *ReplyInfo) (int, error) {
 	}
 	status, err := strconv.Atoi(string(p.status))
 	if err != nil {
-		return 0, &AnswerError{fmt.Errorf("%s is %.32q, want a number", wire.PropStatus, p.status)}
+		return 0, &AnswerError{fmt.Errorf("%s is %.32q, expected a number", wire.PropStatus, p.status)}
 	}
 	return status, nil
 }

@@ -58,7 +58,7 @@ func ParseRule(text string) (Rule, error) {
 		}
 	}
 	if method == "" {
-		return r, errors.New("want USER:Read:KEYS, USER:Write:KEYS or USER:ReadWrite:KEYS, as in ann:ReadWrite:colors/*")
+		return r, errors.New("expected USER:Read:KEYS, USER:Write:KEYS or USER:ReadWrite:KEYS, as in ann:ReadWrite:colors/*")
 	}
 	r = Rule{User: text[:at], Read: method != methodWrite, Write: method != methodRead, Keys: text[at+len(method)+2:]}
 	return r, r.check()
@@ -67,11 +67,11 @@ func ParseRule(text string) (Rule, error) {
 func (r Rule) check() error {
 	switch {
 	case r.User == "":
-		return errors.New("no user: want a name, or * for everybody")
+		return errors.New("no user: expected a name, or * for everybody")
 	case !r.Read && !r.Write:
-		return errors.New("no method: want Read, Write or ReadWrite")
+		return errors.New("no method: expected Read, Write or ReadWrite")
 	case r.Keys == "":
-		return errors.New("no keys: want a pattern such as colors/*, or * for all")
+		return errors.New("no keys: expected a pattern such as colors/*, or * for all")
 	}
 	if rest := principals(r.Keys, "", ""); strings.ContainsAny(rest, "{}") {
 		return fmt.Errorf("keys %.64q: braces are for %s and %s", r.Keys, principalClient, principalUser)

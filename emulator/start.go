@@ -19,7 +19,7 @@ func Start(t Tester, opts ...Options) *Server {
 	case 1:
 		o = opts[0]
 	default:
-		t.Fatalf("start emulator: want at most one Options, got %d", len(opts))
+		t.Fatalf("start emulator: expected at most one Options, got %d", len(opts))
 	}
 	s, err := New(o)
 	if err != nil {

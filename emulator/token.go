@@ -40,7 +40,7 @@ func (i *Issuer) method() (jwt.SigningMethod, error) {
 	case ed25519.PublicKey:
 		return jwt.SigningMethodEdDSA, nil
 	}
-	return nil, errors.New("tokens cannot be signed with this kind of key: want ECDSA on P-256, RSA or Ed25519")
+	return nil, errors.New("tokens cannot be signed with this kind of key: must be ECDSA on P-256, RSA or Ed25519")
 }
 
 // Issue returns a token for subject, such as system:serviceaccount:default:sscli. It is valid
@@ -102,7 +102,7 @@ func verifyToken(token []byte, now time.Time, audience string, key jwt.Keyfunc, 
 	_, err := jwt.NewParser(options...).ParseWithClaims(string(token), &claims, key)
 	switch {
 	case errors.Is(err, jwt.ErrTokenInvalidAudience):
-		return Login{}, fmt.Errorf("the token is for the audience %.64q: want %q", []string(claims.Audience), audience)
+		return Login{}, fmt.Errorf("the token is for the audience %.64q: expected %q", []string(claims.Audience), audience)
 	case errors.Is(err, jwt.ErrTokenInvalidIssuer):
 		return Login{}, fmt.Errorf("the token is of another issuer, %.128q", claims.Issuer)
 	case errors.Is(err, jwt.ErrTokenExpired):

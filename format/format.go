@@ -92,7 +92,7 @@ func New(w io.Writer, o Options) (*Printer, error) {
 	case "human", "raw", "json":
 		return p, nil
 	}
-	return nil, fmt.Errorf("output %s: want human, wide, raw, json or template=TEMPLATE", Quote(o.Output))
+	return nil, fmt.Errorf("output %s: must be human, wide, raw, json or template=TEMPLATE", Quote(o.Output))
 }
 
 // Print writes the queued results and then r. The error is the writer's or the

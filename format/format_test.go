@@ -437,9 +437,9 @@ func words(w ...string) (words [][]byte) {
 
 func TestNewErrors(t *testing.T) {
 	for output, want := range map[string]string{
-		"":                   `output "": want human, wide, raw, json or template=TEMPLATE`,
-		"ya\nml":             `output "ya\nml": want human, wide, raw, json or template=TEMPLATE`,
-		"template":           `output "template": want human, wide, raw, json or template=TEMPLATE`,
+		"":                   `output "": must be human, wide, raw, json or template=TEMPLATE`,
+		"ya\nml":             `output "ya\nml": must be human, wide, raw, json or template=TEMPLATE`,
+		"template":           `output "template": must be human, wide, raw, json or template=TEMPLATE`,
 		"template={{":        "output template, line 1: unclosed action",
 		"template={{foo .}}": `output template, line 1: function "foo" not defined`,
 

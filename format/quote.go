@@ -106,7 +106,7 @@ type SyntaxError struct {
 }
 
 func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("byte %d: want %s, got %s", e.Offset, e.Want, e.Got)
+	return fmt.Sprintf("byte %d: expected %s, got %s", e.Offset, e.Want, e.Got)
 }
 
 // Unescape decodes C escapes. It accepts more than [Escape] writes: any \xHH, in upper or

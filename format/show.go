@@ -41,7 +41,7 @@ func Shows() []string {
 // Set sets s to one of Shows.
 func (s *Show) Set(text string) error {
 	if !slices.Contains(Shows(), text) {
-		return fmt.Errorf("want text, json, hex or quoted")
+		return fmt.Errorf("must be text, json, hex or quoted")
 	}
 	*s = Show(text)
 	return nil

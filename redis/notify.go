@@ -40,7 +40,7 @@ var classLetters = []struct {
 // CheckNotify returns an error if flags is not a value of notify-keyspace-events.
 func CheckNotify(flags string) error {
 	if _, ok := parseClasses(flags); !ok {
-		return fmt.Errorf("notification flags %.32q: want letters of Ag$lshzxeKEtdmn", flags)
+		return fmt.Errorf("notification flags %.32q: must be letters of Ag$lshzxeKEtdmn", flags)
 	}
 	return nil
 }

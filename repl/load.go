@@ -40,7 +40,7 @@ func ParsePair(object string) (Entry, error) {
 		return Entry{}, err
 	}
 	if len(pair) != 1 {
-		return Entry{}, fmt.Errorf("an object with %d members: want one key and its value", len(pair))
+		return Entry{}, fmt.Errorf("an object with %d members: expected one key and its value", len(pair))
 	}
 	e := Entry{Found: true}
 	var text jsontext.Value
@@ -58,7 +58,7 @@ func parseObject(text string, into any) error {
 		return syntaxError(bad)
 	}
 	if bad, ok := errors.AsType[*json.SemanticError](err); ok {
-		return fmt.Errorf("want a JSON object, got %s", kindOf(bad.JSONKind))
+		return fmt.Errorf("expected a JSON object, got %s", kindOf(bad.JSONKind))
 	}
 	return err
 }
@@ -89,14 +89,14 @@ type entryMembers struct {
 func (m *entryMembers) entry() (Entry, error) {
 	var e Entry
 	if op := string(m.Op); op != "" && op != `"get"` {
-		return e, fmt.Errorf("op is %.32s: want what get -o json prints", format.Escape(op))
+		return e, fmt.Errorf("op is %.32s: expected what get -o json prints", format.Escape(op))
 	}
 	key, ok, err := bytesOf("key", m.Key, m.KeyB64)
 	if err != nil {
 		return e, err
 	}
 	if !ok {
-		return e, errors.New("no key: want key, or key_b64")
+		return e, errors.New("no key: expected key, or key_b64")
 	}
 	value, ok, err := bytesOf("value", m.Value, m.ValueB64)
 	if err != nil {
@@ -104,11 +104,11 @@ func (m *entryMembers) entry() (Entry, error) {
 	}
 	switch found := string(m.Found); {
 	case found != "" && found != "true" && found != "false":
-		return e, fmt.Errorf("found is %s: want true or false", kindOf(m.Found.Kind()))
+		return e, fmt.Errorf("found is %s: must be true or false", kindOf(m.Found.Kind()))
 	case found == "false" && ok:
 		return e, errors.New("found is false, but there is a value")
 	case found != "false" && !ok:
-		return e, errors.New("no value: want value, or value_b64")
+		return e, errors.New("no value: expected value, or value_b64")
 	}
 	return Entry{Key: string(key), Value: value, Found: ok}, nil
 }
@@ -117,16 +117,16 @@ func (m *entryMembers) entry() (Entry, error) {
 func bytesOf(name string, text, encoded jsontext.Value) (value []byte, ok bool, err error) {
 	switch {
 	case text != nil && encoded != nil:
-		return nil, false, fmt.Errorf("%s and %s_b64: want one of them", name, name)
+		return nil, false, fmt.Errorf("%s and %s_b64: use only one of them", name, name)
 	case text != nil:
 		if text.Kind() != '"' {
-			return nil, false, fmt.Errorf("%s is %s: want a string", name, kindOf(text.Kind()))
+			return nil, false, fmt.Errorf("%s is %s: expected a string", name, kindOf(text.Kind()))
 		}
 		value, err = jsontext.AppendUnquote([]byte{}, text)
 		return value, true, err
 	case encoded != nil:
 		if encoded.Kind() != '"' {
-			return nil, false, fmt.Errorf("%s_b64 is %s: want a string", name, kindOf(encoded.Kind()))
+			return nil, false, fmt.Errorf("%s_b64 is %s: expected a string", name, kindOf(encoded.Kind()))
 		}
 		if err := json.Unmarshal(encoded, &value); err != nil {
 			return nil, false, fmt.Errorf("%s_b64 is not base64: %w", name, errors.Unwrap(err))

@@ -34,7 +34,7 @@ func Split(line string) ([]Word, error) {
 			break
 		}
 		if s.quote == 0 {
-			return nil, fmt.Errorf("byte %d: want the end of the line outside of quotes, got another line", len(line)-len(after))
+			return nil, fmt.Errorf("byte %d: expected the end of the line outside of quotes, got another line", len(line)-len(after))
 		}
 		rest = after
 	}

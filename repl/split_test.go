@@ -57,7 +57,7 @@ func TestSplit(t *testing.T) {
 		{line: "get a && x", err: `"&&": a line is one command, without pipes or redirections; quote it if it is a word`},
 		{line: "get a > x", err: `">": a line is one command, without pipes or redirections; quote it if it is a word`},
 		{line: `set ";" '|' ">"'>' <a &b`, want: []Word{{"set", false}, {";", true}, {"|", true}, {">>", true}, {"<a", false}, {"&b", false}}},
-		{line: "get a\nget b", err: "byte 6: want the end of the line outside of quotes, got another line"},
+		{line: "get a\nget b", err: "byte 6: expected the end of the line outside of quotes, got another line"},
 	} {
 		words, err := Split(tt.line)
 		got := ""

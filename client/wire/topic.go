@@ -57,7 +57,7 @@ func CheckResponseTopic(topic string) error {
 		return fmt.Errorf("%w: %q", ErrForbiddenResponseTopic, topic)
 	}
 	if strings.ContainsAny(topic, "+#") {
-		return fmt.Errorf("bad response topic %q: want a topic without the wildcards + and #", topic)
+		return fmt.Errorf("bad response topic %q: expected a topic without the wildcards + and #", topic)
 	}
 	return checkString("response topic", topic)
 }
@@ -75,7 +75,7 @@ func CheckClientID(id string) error {
 		return errors.New(`the client id "statestore" belongs to the store`)
 	}
 	if len(id) > maxClientID {
-		return fmt.Errorf("bad client id of %d bytes: want at most %d", len(id), maxClientID)
+		return fmt.Errorf("bad client id of %d bytes: must be at most %d", len(id), maxClientID)
 	}
 	return checkString("client id", id)
 }
@@ -86,11 +86,11 @@ func CheckMetricCategory(category string) error { return checkString("metric cat
 func checkString(what, s string) error {
 	switch {
 	case s == "":
-		return fmt.Errorf("bad %s: want at least one character", what)
+		return fmt.Errorf("bad %s: expected at least one character", what)
 	case len(s) > maxString:
-		return fmt.Errorf("bad %s of %d bytes: want at most %d", what, len(s), maxString)
+		return fmt.Errorf("bad %s of %d bytes: must be at most %d", what, len(s), maxString)
 	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
-		return fmt.Errorf("bad %s %.80q: want UTF-8 without NUL", what, s)
+		return fmt.Errorf("bad %s %.80q: expected UTF-8 without NUL", what, s)
 	}
 	return nil
 }

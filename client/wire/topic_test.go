@@ -10,11 +10,11 @@ import (
 
 func TestClientIDsThatCannotMakeTopicsAreRefused(t *testing.T) {
 	tests := []struct{ id, want string }{
-		{"", "bad client id: want at least one character"},
+		{"", "bad client id: expected at least one character"},
 		{"statestore", `the client id "statestore" belongs to the store`},
-		{"a\x00b", `bad client id "a\x00b": want UTF-8 without NUL`},
-		{"a\xff", `bad client id "a\xff": want UTF-8 without NUL`},
-		{strings.Repeat("a", 32_727), "bad client id of 32727 bytes: want at most 32726"},
+		{"a\x00b", `bad client id "a\x00b": expected UTF-8 without NUL`},
+		{"a\xff", `bad client id "a\xff": expected UTF-8 without NUL`},
+		{strings.Repeat("a", 32_727), "bad client id of 32727 bytes: must be at most 32726"},
 	}
 	for _, test := range tests {
 		if err := wire.CheckClientID(test.id); err == nil || err.Error() != test.want {
@@ -49,11 +49,11 @@ func TestResponseTopicErrorsSayWhy(t *testing.T) {
 		{wire.RequestTopic, `the broker forbids this response topic: "` + wire.RequestTopic + `"`, true},
 		{store, `the broker forbids this response topic: "` + store + `"`, true},
 		{store + "/+", `the broker forbids this response topic: "` + store + `/+"`, true},
-		{"a/+/b", `bad response topic "a/+/b": want a topic without the wildcards + and #`, false},
-		{"#", `bad response topic "#": want a topic without the wildcards + and #`, false},
-		{"", "bad response topic: want at least one character", false},
-		{strings.Repeat("a", 65_536), "bad response topic of 65536 bytes: want at most 65535", false},
-		{"\xff", `bad response topic "\xff": want UTF-8 without NUL`, false},
+		{"a/+/b", `bad response topic "a/+/b": expected a topic without the wildcards + and #`, false},
+		{"#", `bad response topic "#": expected a topic without the wildcards + and #`, false},
+		{"", "bad response topic: expected at least one character", false},
+		{strings.Repeat("a", 65_536), "bad response topic of 65536 bytes: must be at most 65535", false},
+		{"\xff", `bad response topic "\xff": expected UTF-8 without NUL`, false},
 	}
 	for _, test := range tests {
 		err := wire.CheckResponseTopic(test.topic)

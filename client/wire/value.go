@@ -40,7 +40,7 @@ type SyntaxError struct {
 }
 
 func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("bad RESP3 at byte %d: want %s, got %s", e.Offset, e.Want, e.Got)
+	return fmt.Sprintf("bad RESP3 at byte %d: expected %s, got %s", e.Offset, e.Want, e.Got)
 }
 
 // ParseValue parses a payload that is exactly one RESP3 value. The error is a

@@ -90,7 +90,7 @@ func TestHandWrittenVectorsHoldInBothDirections(t *testing.T) {
 	}
 	for _, s := range vectorSections {
 		if ran[s] == 0 {
-			t.Errorf("section %q: want at least one vector", s)
+			t.Errorf("section %q: expected at least one vector", s)
 		}
 	}
 	if len(announced) != len(vectorSections) {

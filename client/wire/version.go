@@ -32,7 +32,7 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("bad HLC %.80q: want %s", e.Text, e.Want)
+	return fmt.Sprintf("bad HLC %.80q: expected %s", e.Text, e.Want)
 }
 
 const hlcForm = "WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1"

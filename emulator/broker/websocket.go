@@ -143,7 +143,7 @@ func (w *webSocket) upgrade() error {
 	}
 	limited.N = math.MaxInt64
 	if r.URL.Path != w.path {
-		return w.refuse("404 Not Found", "", fmt.Errorf("a request for %.64q, want %s", r.URL.Path, w.path))
+		return w.refuse("404 Not Found", "", fmt.Errorf("a request for %.64q, expected %s", r.URL.Path, w.path))
 	}
 	upgrader := websocket.Upgrader{
 		Subprotocols: []string{"mqtt"}, // [MQTT-6.0.0-4]

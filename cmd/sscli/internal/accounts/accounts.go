@@ -54,7 +54,7 @@ func (f Flags) life() (time.Duration, error) {
 		return 0, fault.Usagef("--sat-ttl: %v", err)
 	}
 	if d > 0 && d < time.Second {
-		return 0, fault.Usagef("--sat-ttl %s: want at least 1s", f.TTL)
+		return 0, fault.Usagef("--sat-ttl %s: must be at least 1s", f.TTL)
 	}
 	return d, nil
 }
@@ -63,19 +63,19 @@ func (f Flags) life() (time.Duration, error) {
 // is given too, and placed that a token has a place without --sat-out.
 func (f Flags) Check(tokens, placed bool) error {
 	if f.Issuer != "" && f.JWKS == "" {
-		return fault.Usagef("--sat-issuer without the keys of the issuer: want --sat-jwks too")
+		return fault.Usagef("--sat-issuer without the keys of the issuer: add --sat-jwks")
 	}
 	if f.Audience == "" {
 		if f.JWKS != "" {
-			return fault.Usagef("--sat-jwks without an audience: want --sat-audience too, such as aio-internal")
+			return fault.Usagef("--sat-jwks without an audience: add --sat-audience, such as aio-internal")
 		}
 		if f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife {
-			return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl are about the tokens of --sat-audience: want that too")
+			return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl are about the tokens of --sat-audience: add --sat-audience")
 		}
 		return nil
 	}
 	if tokens {
-		return fault.Usagef("--sat-audience together with --sat-tokens: want one of them")
+		return fault.Usagef("--sat-audience together with --sat-tokens: use only one of them")
 	}
 	if f.JWKS != "" {
 		if f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife {
@@ -84,7 +84,7 @@ func (f Flags) Check(tokens, placed bool) error {
 		return nil
 	}
 	if f.Out == "" && f.Key == "" && !placed {
-		return fault.Usagef("--sat-audience without a file for a token: want --sat-out, or --sat-key to sign tokens with")
+		return fault.Usagef("--sat-audience without a file for a token: add --sat-out, or --sat-key to sign tokens with")
 	}
 	_, err := f.life()
 	return err

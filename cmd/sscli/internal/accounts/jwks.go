@@ -143,7 +143,7 @@ func (k webKey) public() (crypto.PublicKey, error) {
 	case "OKP":
 		x, err := base64.RawURLEncoding.DecodeString(k.X)
 		if err != nil || k.Curve != "Ed25519" || len(x) != ed25519.PublicKeySize {
-			return nil, errors.New("want an Ed25519 key")
+			return nil, errors.New("expected an Ed25519 key")
 		}
 		return ed25519.PublicKey(x), nil
 	}
@@ -154,7 +154,7 @@ func (k webKey) elliptic() (crypto.PublicKey, error) {
 	curves := map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()}
 	curve := curves[k.Curve]
 	if curve == nil {
-		return nil, fmt.Errorf("curve %.16q: want P-256, P-384 or P-521", k.Curve)
+		return nil, fmt.Errorf("curve %.16q: expected P-256, P-384 or P-521", k.Curve)
 	}
 	x, errX := base64.RawURLEncoding.DecodeString(k.X)
 	y, errY := base64.RawURLEncoding.DecodeString(k.Y)

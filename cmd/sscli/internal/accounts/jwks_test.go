@@ -167,7 +167,7 @@ func TestKeySetErrors(t *testing.T) {
 		`{"keys":[{"kty":"RSA","n":"!","e":"AQAB"}]}`:            "illegal base64",
 		`{"keys":[{"kty":"EC","crv":"P-224"}]}`:                  "want P-256",
 		`{"keys":[{"kty":"EC","crv":"P-256","x":"AQ","y":"A"}]}`: "illegal base64",
-		`{"keys":[{"kty":"OKP","crv":"X25519","x":"AQ"}]}`:       "want an Ed25519 key",
+		`{"keys":[{"kty":"OKP","crv":"X25519","x":"AQ"}]}`:       "expected an Ed25519 key",
 	} {
 		if _, err := parseKeySet([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -50,7 +50,7 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 	//lint:ignore SA1019 the encryption is weak, but such keys exist and nothing else reads them
 	legacy := x509.IsEncryptedPEMBlock(block)
 	if (legacy || block.Type == "ENCRYPTED PRIVATE KEY") && password == nil {
-		return nil, errors.New("the key is encrypted: want --key-password-file too")
+		return nil, errors.New("the key is encrypted: add --key-password-file")
 	}
 	der := block.Bytes
 	if block.Type == "ENCRYPTED PRIVATE KEY" {
@@ -100,7 +100,7 @@ func parseKey(der []byte) (any, error) {
 	if ec, err := x509.ParseECPrivateKey(der); err == nil {
 		return ec, nil
 	}
-	return nil, errors.New("the key is damaged, or in an unknown form: want PKCS #8, PKCS #1 or SEC 1")
+	return nil, errors.New("the key is damaged, or in an unknown form: expected PKCS #8, PKCS #1 or SEC 1")
 }
 
 // signer returns a parsed key as a crypto.Signer.

@@ -147,7 +147,7 @@ func Prepare(a *app.App, cmd *cobra.Command) {
 			if len(args) > 0 {
 				return unknownCommand(a, cmd, args)
 			}
-			return fault.Usagef("missing command: want %s", anyOf(available(cmd)))
+			return fault.Usagef("missing command: expected %s", anyOf(available(cmd)))
 		}
 		cmd.RunE = func(*cobra.Command, []string) error { return nil }
 	}

@@ -43,7 +43,7 @@ func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 	case meant.Why != "":
 		err = fmt.Errorf("%w: %s", err, meant.Why)
 	case hint == "" && under != "":
-		err = fmt.Errorf("%w: want %s", err, anyOf(available(cmd)))
+		err = fmt.Errorf("%w: expected %s", err, anyOf(available(cmd)))
 	}
 	if hint == "" {
 		hint = path + " --help"

@@ -57,7 +57,7 @@ func (e *UnknownContextError) Error() string {
 
 // CheckName returns an *[Error] if a context cannot have the name.
 func CheckName(name string) error {
-	const want = "want letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64"
+	const want = "expected letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64"
 	good := func(c byte) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 	}
@@ -69,7 +69,7 @@ func CheckName(name string) error {
 	case bad:
 		return &Error{"the name " + quoted(name), want}
 	case name == None:
-		return &Error{"the name " + quoted(name), "reserved for no context: want another name"}
+		return &Error{"the name " + quoted(name), "reserved for no context: choose another name"}
 	}
 	return nil
 }
@@ -87,9 +87,9 @@ func newContext(name string, values map[string]value) (Context, error) {
 		case !known && key != "protected":
 			key, why = quoted(key), unknownKey(key)
 		case s.isSwitch() && !v.isBool: // protected too
-			why = "want true or false"
+			why = "must be true or false"
 		case !storable(v.text):
-			why = "want one line of text"
+			why = "expected one line of text"
 		}
 		if why != "" {
 			return c, &FileError{Line: v.line, Key: "contexts." + name + "." + key, Why: why, path: "contexts." + name + "." + key}
@@ -166,7 +166,7 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 			continue
 		}
 		if _, ok := findSetting(name); !ok {
-			return false, &Error{"--unset", quoted(word) + ": want a connection flag" + didYouMean(name, keys())}
+			return false, &Error{"--unset", quoted(word) + ": expected a connection flag" + didYouMean(name, keys())}
 		}
 		delete(values, name)
 	}
@@ -183,7 +183,7 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 			}
 		}
 		if !storable(value) {
-			return false, &Error{"--" + s.flag, "has characters that cannot be printed: want text"}
+			return false, &Error{"--" + s.flag, "has characters that cannot be printed: expected text"}
 		}
 		given[s.flag], values[s.flag] = true, value
 	}
@@ -232,12 +232,12 @@ func storable(value string) bool {
 func unknownKey(key string) string {
 	file := map[string]string{"password": "password-file", "key-password": "key-password-file", "sat": "sat-file", "token": "sat-file"}
 	if instead, ok := file[strings.ToLower(strings.ReplaceAll(key, "_", "-"))]; ok {
-		return "no secrets here: want " + instead + ": FILE"
+		return "no secrets here: expected " + instead + ": FILE"
 	}
 	for _, s := range settings() {
 		if s.flag == key {
-			return "not a connection setting, so it cannot be in a context: want --" + key
+			return "not a connection setting, so it cannot be in a context: expected --" + key
 		}
 	}
-	return "unknown key: want the name of a connection flag, or protected" + didYouMean(key, keys())
+	return "unknown key: expected the name of a connection flag, or protected" + didYouMean(key, keys())
 }

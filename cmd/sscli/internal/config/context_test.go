@@ -140,14 +140,14 @@ func TestResolveContextErrors(t *testing.T) {
 		{"-c labb", "", `--context: unknown context "labb" (did you mean lab?)`},
 		{"-c LAB", "", `--context: unknown context "LAB" (did you mean lab?)`},
 		{"", "SSCLI_CONTEXT=production", `SSCLI_CONTEXT: unknown context "production"`},
-		{"-c bad", "", "context bad: url: a password in a URL is visible to others: want --password-file"},
-		{"-c proxy", "", "context proxy: proxy: a context holds no passwords: want SSCLI_PROXY"},
+		{"-c bad", "", "context bad: url: a password in a URL is visible to others: use --password-file"},
+		{"-c proxy", "", "context proxy: proxy: a context holds no passwords: use SSCLI_PROXY"},
 		{"--config " + dangling, "", dangling + `: current: unknown context "gone"`},
 		{"--config " + broken, "", broken + ":1: not YAML: sequence end token ']' not found"},
 		{"--config /no/such/file", "", "/no/such/file: no such file or directory"},
-		{"--username a --askpass --password-file f", "", "--askpass: together with --password-file: want one of them"},
-		{"--askpass --sat-file f", "", "--sat-file: together with --askpass: want a token, or a user name and password"},
-		{"-c none --askpass", "", "--askpass: without a user name: want --username too"},
+		{"--username a --askpass --password-file f", "", "--askpass: together with --password-file: use only one of them"},
+		{"--askpass --sat-file f", "", "--sat-file: together with --askpass: expected a token, or a user name and password"},
+		{"-c none --askpass", "", "--askpass: without a user name: add --username"},
 	} {
 		s, err := resolve(t, "-o json "+c.args, c.env+" SSCLI_CONFIG="+file)
 		if err == nil || err.Error() != c.want {

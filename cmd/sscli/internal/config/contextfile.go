@@ -146,11 +146,11 @@ func checkLimits(text []byte) error {
 	}
 	switch {
 	case len(text) > maxFile:
-		return &FileError{Why: "larger than 256 KiB: want a file of contexts"}
+		return &FileError{Why: "larger than 256 KiB: expected a file of contexts"}
 	case collections > maxCollections:
-		return &FileError{Why: "nested too deeply: want a file of contexts"}
+		return &FileError{Why: "nested too deeply: expected a file of contexts"}
 	case !utf8.Valid(text):
-		return &FileError{Why: "not YAML: want UTF-8"}
+		return &FileError{Why: "not YAML: expected UTF-8"}
 	}
 	return nil
 }

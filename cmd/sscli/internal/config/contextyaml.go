@@ -40,7 +40,7 @@ func (v *value) UnmarshalYAML(n ast.Node) error {
 	v.line = n.GetToken().Position.Line
 	var ok bool
 	if v.text, ok = Scalar(n); !ok {
-		return &FileError{Line: v.line, Key: pathOf(n), Why: "want plain text"}
+		return &FileError{Line: v.line, Key: pathOf(n), Why: "expected plain text"}
 	}
 	_, v.isBool = n.(*ast.BoolNode)
 	return nil
@@ -133,7 +133,7 @@ func decode(text []byte) (d document, err error) {
 		return d, syntaxError(text, err)
 	}
 	if err := decoder.Decode(new(any)); err != io.EOF {
-		return d, &FileError{Why: "there is more than one document: want one"}
+		return d, &FileError{Why: "there is more than one document"}
 	}
 	return d, nil
 }
@@ -160,9 +160,9 @@ func syntaxError(text []byte, err error) error {
 	}
 	switch at.(type) {
 	case *yaml.UnknownFieldError:
-		return &FileError{Line: line, Key: key, Why: "unknown key: want current or contexts"}
+		return &FileError{Line: line, Key: key, Why: "unknown key: expected current or contexts"}
 	case *yaml.UnexpectedNodeTypeError:
-		return &FileError{Line: line, Key: path, Why: "want keys with values"}
+		return &FileError{Line: line, Key: path, Why: "expected keys with values"}
 	}
 	switch {
 	case strings.HasPrefix(message, "mapping key "):

@@ -20,7 +20,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	if asMillis == nil && asSeconds == nil {
 		return 0, &NoUnitError{text}
 	}
-	return 0, fmt.Errorf("%.32q: want a duration such as 500ms, 10s or 2m", text)
+	return 0, fmt.Errorf("%.32q: expected a duration such as 500ms, 10s or 2m", text)
 }
 
 // A NoUnitError is a number where a duration is wanted. Some users mean milliseconds, as with PX, and

@@ -21,11 +21,11 @@ func TestParseDuration(t *testing.T) {
 		"0.25":  `"0.25" has no unit: 0.25ms or 0.25s?`,
 		"-5":    `"-5" has no unit: -5ms or -5s?`,
 		"1h30":  `"1h30" has no unit: 1h30ms or 1h30s?`,
-		"":      `"": want a duration such as 500ms, 10s or 2m`,
-		"soon":  `"soon": want a duration such as 500ms, 10s or 2m`,
-		"1e3":   `"1e3": want a duration such as 500ms, 10s or 2m`,
-		"5 s":   `"5 s": want a duration such as 500ms, 10s or 2m`,
-		"1d":    `"1d": want a duration such as 500ms, 10s or 2m`,
+		"":      `"": expected a duration such as 500ms, 10s or 2m`,
+		"soon":  `"soon": expected a duration such as 500ms, 10s or 2m`,
+		"1e3":   `"1e3": expected a duration such as 500ms, 10s or 2m`,
+		"5 s":   `"5 s": expected a duration such as 500ms, 10s or 2m`,
+		"1d":    `"1d": expected a duration such as 500ms, 10s or 2m`,
 	} {
 		if got, err := ParseDuration(text); err == nil || err.Error() != want {
 			t.Errorf("ParseDuration(%q) = %v, %v, want %s", text, got, err, want)

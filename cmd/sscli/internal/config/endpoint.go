@@ -18,7 +18,7 @@ import (
 func (l *layer) expand() error {
 	if off, ok := l.values["no-tls"]; ok {
 		if _, both := l.values["tls"]; both {
-			return &Error{l.sources["no-tls"], "together with " + l.sources["tls"] + ": want one of them"}
+			return &Error{l.sources["no-tls"], "together with " + l.sources["tls"] + ": use only one of them"}
 		}
 		l.set("tls", strconv.FormatBool(off != "true"), l.sources["no-tls"])
 	}
@@ -29,7 +29,7 @@ func (l *layer) expand() error {
 	source := l.sources["url"]
 	for _, other := range []string{"host", "port", "tls"} {
 		if _, both := l.values[other]; both {
-			return &Error{source, "together with " + l.sources[other] + ": want only the URL, which includes it"}
+			return &Error{source, "together with " + l.sources[other] + ": use only the URL, which includes it"}
 		}
 	}
 	u, err := parseURL(text)
@@ -80,10 +80,10 @@ func parseURL(text string) (brokerURL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		// The error of net/url repeats the URL, and with it a password.
-		return brokerURL{}, errors.New("not a URL: want mqtt://host:port or mqtts://host:port")
+		return brokerURL{}, errors.New("not a URL: expected mqtt://host:port or mqtts://host:port")
 	}
 	if _, ok := u.User.Password(); ok {
-		return brokerURL{}, errors.New("a password in a URL is visible to others: want --password-file")
+		return brokerURL{}, errors.New("a password in a URL is visible to others: use --password-file")
 	}
 	var b brokerURL
 	switch strings.ToLower(u.Scheme) {
@@ -96,20 +96,20 @@ func parseURL(text string) (brokerURL, error) {
 	case "wss":
 		b.port, b.path, b.tls = "443", "/mqtt", true
 	default:
-		return brokerURL{}, fmt.Errorf("scheme %q: want mqtt://, mqtts://, ws:// or wss://", u.Scheme)
+		return brokerURL{}, fmt.Errorf("scheme %q: expected mqtt://, mqtts://, ws:// or wss://", u.Scheme)
 	}
 	if u.Hostname() == "" {
-		return brokerURL{}, errors.New("no host: want mqtt://host:port or mqtts://host:port")
+		return brokerURL{}, errors.New("no host: expected mqtt://host:port or mqtts://host:port")
 	}
 	if b.path != "" && u.Fragment != "" {
-		return brokerURL{}, errors.New("a fragment (#…) is never sent: want ws://host:port/path")
+		return brokerURL{}, errors.New("a fragment (#…) is never sent: expected ws://host:port/path")
 	}
 	if b.path != "" {
 		if u.Path != "" || u.RawQuery != "" {
 			b.path = u.RequestURI()
 		}
 	} else if (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
-		return brokerURL{}, errors.New("unexpected text after the host: want mqtt://host:port or mqtts://host:port")
+		return brokerURL{}, errors.New("unexpected text after the host: expected mqtt://host:port or mqtts://host:port")
 	}
 	if p := u.Port(); p != "" {
 		b.port = p
@@ -132,7 +132,7 @@ func (r *resolver) endpoint() {
 			denied = !embedded
 		}
 		if host && embedded {
-			r.bad("embedded", "together with "+l.sources["host"]+": want one of them")
+			r.bad("embedded", "together with "+l.sources["host"]+": use only one of them")
 		}
 		if embedded {
 			r.out.Embedded = true
@@ -159,7 +159,7 @@ func (r *resolver) endpoint() {
 		port = "1883"
 	}
 	if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 {
-		r.bad("port", fmt.Sprintf("%.32q: want a port of 1 to 65535", port))
+		r.bad("port", fmt.Sprintf("%.32q: must be a port of 1 to 65535", port))
 	}
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		host = host[1 : len(host)-1]
@@ -178,13 +178,13 @@ func checkHost(host string) string {
 		return ""
 	}
 	if host == "" {
-		return "no host: want a host name or an address"
+		return "no host: expected a host name or an address"
 	}
 	if strings.Count(host, ":") == 1 {
-		return fmt.Sprintf("%.80q: want a host without a port, which is --port or SSCLI_PORT", host)
+		return fmt.Sprintf("%.80q: expected a host without a port, which is --port or SSCLI_PORT", host)
 	}
 	if strings.ContainsFunc(host, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" \"/:?#@[]\\", r) }) {
-		return fmt.Sprintf("%.80q: want a host name or an address", host)
+		return fmt.Sprintf("%.80q: expected a host name or an address", host)
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func (l *Level) Set(text string) error {
 	case text == "false":
 		*l = 0
 	case err != nil || n < 0:
-		return fmt.Errorf("%.32q: want true, false or a number", text)
+		return fmt.Errorf("%.32q: must be true, false or a number", text)
 	default:
 		*l = Level(n)
 	}

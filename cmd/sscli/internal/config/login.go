@@ -10,11 +10,11 @@ func (r *resolver) certificate() {
 	o.CertFile, o.KeyFile, o.KeyPasswordFile = r.find("cert-file", n), r.find("key-file", n), r.find("key-password-file", n)
 	switch {
 	case o.CertFile != "" && o.KeyFile == "":
-		r.bad("cert-file", "without a key: want --key-file too")
+		r.bad("cert-file", "without a key: add --key-file")
 	case o.CertFile == "" && o.KeyFile != "":
-		r.bad("key-file", "without a certificate: want --cert-file too")
+		r.bad("key-file", "without a certificate: add --cert-file")
 	case o.KeyFile == "" && o.KeyPasswordFile != "":
-		r.bad("key-password-file", "without a key: want --cert-file and --key-file too")
+		r.bad("key-password-file", "without a key: add --cert-file and --key-file")
 	}
 	r.wantTLS("cert-file")
 }
@@ -29,7 +29,7 @@ func (r *resolver) login() {
 		if token == user {
 			from := r.layers[token-1].sources
 			other := cmp.Or(from["username"], from["password-file"], from["askpass"])
-			r.bad("sat-file", "together with "+other+": want a token, or a user name and password")
+			r.bad("sat-file", "together with "+other+": expected a token, or a user name and password")
 		}
 		return
 	}
@@ -38,7 +38,7 @@ func (r *resolver) login() {
 	if ask > 0 && (file == 0 || ask <= file) {
 		o.AskPass = r.flag("askpass", r.all("askpass"))
 		if o.AskPass && ask == file {
-			r.bad("askpass", "together with "+r.layers[file-1].sources["password-file"]+": want one of them")
+			r.bad("askpass", "together with "+r.layers[file-1].sources["password-file"]+": use only one of them")
 		}
 	}
 	if !o.AskPass {
@@ -49,8 +49,8 @@ func (r *resolver) login() {
 	case o.Embedded && o.Sources["password-file"] != "--password-file":
 		o.PasswordFile = "" // for another broker, like its user name
 	case o.PasswordFile != "":
-		r.bad("password-file", "without a user name: want --username too")
+		r.bad("password-file", "without a user name: add --username")
 	case o.AskPass:
-		r.bad("askpass", "without a user name: want --username too")
+		r.bad("askpass", "without a user name: add --username")
 	}
 }

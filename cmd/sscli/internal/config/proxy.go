@@ -19,7 +19,7 @@ func (r *resolver) proxy(env func(string) (string, bool)) {
 	text := r.all("proxy")
 	if r.out.Via != nil {
 		if r.out.Sources["proxy"] == "--proxy" {
-			r.bad("proxy", "together with "+r.out.Sources["via"]+": want the proxy in kubectl's own configuration")
+			r.bad("proxy", "together with "+r.out.Sources["via"]+": expected the proxy in kubectl's own configuration")
 		}
 		return
 	}
@@ -37,9 +37,9 @@ func (r *resolver) proxy(env func(string) (string, bool)) {
 	_, secret := u.User.Password()
 	switch source := r.out.Sources["proxy"]; {
 	case secret && source == "--proxy":
-		r.bad("proxy", "a password on the command line is visible to others: want SSCLI_PROXY")
+		r.bad("proxy", "a password on the command line is visible to others: use SSCLI_PROXY")
 	case secret && (strings.HasPrefix(source, contextSource) || source == changedSource+"proxy"):
-		r.bad("proxy", "a context holds no passwords: want SSCLI_PROXY")
+		r.bad("proxy", "a context holds no passwords: use SSCLI_PROXY")
 	default:
 		r.out.Proxy = u
 	}
@@ -78,18 +78,18 @@ func parseProxy(text string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, errors.New("not a URL: want socks5://host:port or http://host:port")
+		return nil, errors.New("not a URL: expected socks5://host:port or http://host:port")
 	}
 	switch u.Scheme {
 	case "socks5", "socks5h", "http", "https":
 	default:
-		return nil, fmt.Errorf("scheme %.32q: want socks5://, socks5h://, http:// or https://", u.Scheme)
+		return nil, fmt.Errorf("scheme %.32q: expected socks5://, socks5h://, http:// or https://", u.Scheme)
 	}
 	if u.Hostname() == "" {
-		return nil, errors.New("no host: want socks5://host:port or http://host:port")
+		return nil, errors.New("no host: expected socks5://host:port or http://host:port")
 	}
 	if (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("unexpected text after the host: want socks5://host:port or http://host:port")
+		return nil, errors.New("unexpected text after the host: expected socks5://host:port or http://host:port")
 	}
 	return u, nil
 }

@@ -260,7 +260,7 @@ func (r *resolver) flag(flag, value string) bool {
 	}
 	b, err := strconv.ParseBool(value)
 	if err != nil {
-		r.bad(flag, fmt.Sprintf("%.32q: want true or false", value))
+		r.bad(flag, fmt.Sprintf("%.32q: must be true or false", value))
 	}
 	return b
 }
@@ -283,7 +283,7 @@ func (r *resolver) each(which func(setting) bool) {
 // connections, so without TLS it is ignored.
 func (r *resolver) wantTLS(flag string) {
 	if r.out.Sources[flag] == "--"+flag && r.out.Address != "" && !r.out.TLS {
-		r.bad(flag, "without TLS: want --tls or mqtts://")
+		r.bad(flag, "without TLS: add --tls or mqtts://")
 	}
 }
 

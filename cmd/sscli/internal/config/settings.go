@@ -79,7 +79,7 @@ func (s setting) onLine() bool { return s.scope == scopeRequest || s.scope == sc
 // parse stores the value that the user wrote. The error says what was expected.
 func (s setting) parse(out *Settings, text string) error {
 	if len(s.words) > 0 && s.words[len(s.words)-1] != "template=" && !slices.Contains(s.words, text) {
-		return fmt.Errorf("%.32q: want %s", text, oneOf(s.words))
+		return fmt.Errorf("%.32q: expected %s", text, oneOf(s.words))
 	}
 	switch p := s.into(out).(type) {
 	case *string:
@@ -87,7 +87,7 @@ func (s setting) parse(out *Settings, text string) error {
 	case *bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
-			return fmt.Errorf("%.32q: want true or false", text)
+			return fmt.Errorf("%.32q: must be true or false", text)
 		}
 		*p = b
 	case *Level:

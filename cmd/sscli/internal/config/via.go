@@ -61,7 +61,7 @@ func ParseVia(text string) (Via, error) {
 	v := Via{Namespace: defaultNamespace, Port: defaultViaPort}
 	rest, found := strings.CutPrefix(text, "kubectl:")
 	if !found && text != "kubectl" {
-		return v, fmt.Errorf("%.80q: want %s", text, viaForm)
+		return v, fmt.Errorf("%.80q: expected %s", text, viaForm)
 	}
 	if !found {
 		rest = ""
@@ -70,7 +70,7 @@ func ParseVia(text string) (Via, error) {
 	name, port, hasPort := strings.Cut(last, ":")
 	if hasPort {
 		if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 {
-			return v, fmt.Errorf("port %.32q: want a port of 1 to 65535", port)
+			return v, fmt.Errorf("port %.32q: must be a port of 1 to 65535", port)
 		}
 		v.Port = port
 	}
@@ -78,7 +78,7 @@ func ParseVia(text string) (Via, error) {
 	before, word := cutLast(rest)
 	if known, ok := kindOf(word); ok {
 		if name == "" {
-			return v, fmt.Errorf("%.80q: want the name of a %s", text, known)
+			return v, fmt.Errorf("%.80q: expected the name of a %s", text, known)
 		}
 		kind = known
 		before, word = cutLast(before)
@@ -92,11 +92,11 @@ func ParseVia(text string) (Via, error) {
 	v.KubeContext, v.Resource = before, kind+"/"+name
 	switch {
 	case !IsResourceName(name):
-		return v, fmt.Errorf("%.80q: want the name of a service, pod/NAME or deploy/NAME", name)
+		return v, fmt.Errorf("%.80q: expected the name of a service, pod/NAME or deploy/NAME", name)
 	case !IsResourceName(v.Namespace):
-		return v, fmt.Errorf("%.80q: want the name of a namespace", v.Namespace)
+		return v, fmt.Errorf("%.80q: expected the name of a namespace", v.Namespace)
 	case v.KubeContext != "" && !storable(v.KubeContext):
-		return v, fmt.Errorf("%.80q: want the name of a kubectl context", v.KubeContext)
+		return v, fmt.Errorf("%.80q: expected the name of a kubectl context", v.KubeContext)
 	}
 	return v, nil
 }
@@ -134,7 +134,7 @@ func (l *layer) expandVia() error {
 	source := l.sources["via"]
 	for _, other := range []string{"url", "host", "port"} {
 		if _, both := l.values[other]; both {
-			return &Error{source, "together with " + l.sources[other] + ": want one of them"}
+			return &Error{source, "together with " + l.sources[other] + ": use only one of them"}
 		}
 	}
 	v, err := ParseVia(text)
@@ -175,9 +175,9 @@ func (r *resolver) viaNames(flags ...string) {
 		switch {
 		case name == "":
 		case !IsResourceName(name):
-			r.bad(flag, fmt.Sprintf("%.80q: want the name of a resource in the cluster", name))
+			r.bad(flag, fmt.Sprintf("%.80q: expected the name of a resource in the cluster", name))
 		case r.out.Sources[flag] == "--"+flag && r.out.Via == nil && r.out.Broker() == nil:
-			r.bad(flag, "without a way into a cluster: want --via kubectl")
+			r.bad(flag, "without a way into a cluster: add --via kubectl")
 		}
 	}
 }

@@ -28,8 +28,8 @@ func TestParseVia(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "want kubectl[", "ssh:host": "want kubectl[", "kubectlx": "want kubectl[",
 		"kubectl:b:0": "want a port", "kubectl:b:x": "want a port", "kubectl:b:": "want a port",
-		"kubectl:B": "want the name of a service", "kubectl:-x": "want the name of a service", "kubectl:pod/": "want the name of a pod",
-		"kubectl:N/b": "want the name of a namespace", "kubectl:--x/b": "want the name of a namespace", "kubectl:a\x1bb/iot/b": "want the name of a kubectl context",
+		"kubectl:B": "expected the name of a service", "kubectl:-x": "expected the name of a service", "kubectl:pod/": "expected the name of a pod",
+		"kubectl:N/b": "expected the name of a namespace", "kubectl:--x/b": "expected the name of a namespace", "kubectl:a\x1bb/iot/b": "expected the name of a kubectl context",
 	} {
 		if _, err := ParseVia(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

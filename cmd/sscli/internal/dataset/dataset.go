@@ -37,7 +37,7 @@ func ParsePath(text string) (Path, error) {
 			}
 			name, after = rest[1:1+end], rest[end+2:]
 			if after, more = strings.CutPrefix(after, "."); !more && after != "" {
-				return nil, fmt.Errorf("%.64q: want a dot after the quotation mark", text)
+				return nil, fmt.Errorf("%.64q: expected a dot after the quotation mark", text)
 			}
 		} else {
 			name, after, more = strings.Cut(rest, ".")

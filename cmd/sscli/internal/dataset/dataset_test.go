@@ -32,7 +32,7 @@ func TestPath(t *testing.T) {
 		"a.":    `"a.": a name of a field is missing`,
 		"a..b":  `"a..b": a name of a field is empty`,
 		`"a`:    `"\"a": a quotation mark does not end`,
-		`"a"b`:  `"\"a\"b": want a dot after the quotation mark`,
+		`"a"b`:  `"\"a\"b": expected a dot after the quotation mark`,
 		`"a".`:  `"\"a\".": a name of a field is missing`,
 		`"".ab`: `"\"\".ab": a name of a field is empty`,
 	} {

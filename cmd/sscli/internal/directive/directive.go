@@ -49,11 +49,11 @@ func Run(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
 // expect runs a command and succeeds if the command ends with the expected exit code.
 func expect(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
 	if len(words) < 2 {
-		return fault.Usagef("want expect CODE CMD...")
+		return fault.Usagef("usage: expect CODE CMD...")
 	}
 	want, err := strconv.Atoi(words[0].Text)
 	if err != nil || want < 0 || want > 255 {
-		return fault.Usagef("expect %.32q: want an exit code of 0 to 255", words[0].Text)
+		return fault.Usagef("expect %.32q: must be an exit code of 0 to 255", words[0].Text)
 	}
 	err = run(ctx, words[1:])
 	if err != nil && ctx.Err() != nil {
@@ -77,7 +77,7 @@ func expect(ctx context.Context, a *app.App, words []repl.Word, run Runner) erro
 // with its results.
 func say(a *app.App, words []repl.Word) error {
 	if len(words) == 0 {
-		return fault.Usagef("want say TEXT...")
+		return fault.Usagef("usage: say TEXT...")
 	}
 	text := make([]string, len(words))
 	for i, w := range words {
@@ -91,7 +91,7 @@ func say(a *app.App, words []repl.Word) error {
 
 func sleep(ctx context.Context, words []repl.Word) error {
 	if len(words) != 1 || words[0].Text == "" {
-		return fault.Usagef("want sleep DURATION")
+		return fault.Usagef("usage: sleep DURATION")
 	}
 	d, err := app.ParseDuration("sleep", config.Text(words[0].Text))
 	if err == nil && !wait.For(ctx, d) {
@@ -102,7 +102,7 @@ func sleep(ctx context.Context, words []repl.Word) error {
 
 func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
 	if len(words) == 0 {
-		return fault.Usagef("want time CMD...")
+		return fault.Usagef("usage: time CMD...")
 	}
 	start := time.Now()
 	err := run(ctx, words)
@@ -114,11 +114,11 @@ func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error
 // if there was one.
 func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 	if len(words) < 2 {
-		return fault.Usagef("want repeat N [INTERVAL] CMD...")
+		return fault.Usagef("usage: repeat N [INTERVAL] CMD...")
 	}
 	n, err := strconv.Atoi(words[0].Text)
 	if err != nil || n < 1 {
-		return fault.Usagef("repeat %.32q: want a number of times, at least 1", words[0].Text)
+		return fault.Usagef("repeat %.32q: must be a number of times, at least 1", words[0].Text)
 	}
 	words = words[1:]
 	interval, err := config.ParseDuration(words[0].Text)
@@ -126,7 +126,7 @@ func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 	case fault.IsA[*config.NoUnitError](err): // no command has such a name
 		return fault.Usagef("repeat: %w", err)
 	case err == nil && (interval < 0 || len(words) == 1):
-		return fault.Usagef("want repeat N [INTERVAL] CMD...")
+		return fault.Usagef("usage: repeat N [INTERVAL] CMD...")
 	case err == nil:
 		words = words[1:]
 	}

@@ -158,7 +158,7 @@ var explained = []struct {
 	{"kubectl_forbidden", 4, &via.Error{Call: "kubectl create token", Kind: via.Forbidden}},
 	{"kubectl_not_found", 3, &via.Error{Call: "kubectl get configmap", Kind: via.NotFound}},
 	{"kubectl", 3, &via.Error{Call: "kubectl port-forward", Why: "exit status 1"}},
-	{"not_dataset", 1, &DatasetError{Err: errors.New("line 1: want a record")}},
+	{"not_dataset", 1, &DatasetError{Err: errors.New("line 1: expected a record")}},
 	{"not_written", 1, &NotWrittenError{Why: "the key changed"}},
 	{"file", 2, &fs.PathError{Op: "write", Path: "x", Err: fs.ErrPermission}},
 }

@@ -73,7 +73,7 @@ func TestAt(t *testing.T) {
 
 func TestParsePathErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":          "the path is empty: want one such as .config.mode, or a dot for the whole value",
+		"":          "the path is empty: expected one such as .config.mode, or a dot for the whole value",
 		"mode":      `byte 0: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
 		"[0]":       `byte 0: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
 		".a..b":     `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,

@@ -51,7 +51,7 @@ func ParsePath(text string) (Path, error) {
 	case text == ".":
 		return Path{}, nil
 	case text == "":
-		return nil, errors.New("the path is empty: want one such as .config.mode, or a dot for the whole value")
+		return nil, errors.New("the path is empty: expected one such as .config.mode, or a dot for the whole value")
 	}
 	var p Path
 	at := 0
@@ -61,7 +61,7 @@ func ParsePath(text string) (Path, error) {
 	for at < len(text) {
 		step, length := nextStep(text[at:])
 		if length == 0 || at == 0 && text[0] == '[' {
-			return nil, fmt.Errorf("byte %d: want .name, [number] or [\"name\"], as in .config.mode or .list[2]", at)
+			return nil, fmt.Errorf("byte %d: expected .name, [number] or [\"name\"], as in .config.mode or .list[2]", at)
 		}
 		p = append(p, step)
 		at += length

@@ -30,7 +30,7 @@ func Setup(args []string, env func(string) (string, bool)) ([]string, func(strin
 		args = args[1:]
 		if !joined {
 			if len(args) == 0 {
-				return nil, env, fault.Usagef("%s: want a value", name)
+				return nil, env, fault.Usagef("%s: expected a value", name)
 			}
 			value, args = args[0], args[1:]
 		}

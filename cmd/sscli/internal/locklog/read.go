@@ -45,7 +45,7 @@ func Read(line []byte) (e client.Event, guard, ok bool, err error) {
 		err = json.Unmarshal(line, &r.fields)
 	}
 	if err != nil {
-		return e, false, false, fmt.Errorf("want a JSON object, as lock trace -o json and watch -o json print: %w", err)
+		return e, false, false, fmt.Errorf("expected a JSON object, as lock trace -o json and watch -o json print: %w", err)
 	}
 	switch r.Op {
 	case "lock_trace":
@@ -78,7 +78,7 @@ func (r record) watchEvent() (client.Event, error) {
 		text, _ := r.text("message")
 		e.Err = errors.New(text)
 	default:
-		return e, fmt.Errorf("the operation %s: want a line of lock trace -o json or watch -o json", format.Quote(r.Op))
+		return e, fmt.Errorf("the operation %s: expected a line of lock trace -o json or watch -o json", format.Quote(r.Op))
 	}
 	e.Key, _ = r.text("key")
 	value, has := r.text("value")
@@ -96,7 +96,7 @@ var statements = [...]string{Held, Free, Acquired, Renewed, Released, Expired, D
 // lockEvent returns the event of a line of lock trace.
 func (r record) lockEvent() (e client.Event, guard, ok bool, err error) {
 	if !slices.Contains(statements[:], r.What) {
-		return e, false, false, fmt.Errorf("the statement %s: want one of lock trace", format.Quote(r.What))
+		return e, false, false, fmt.Errorf("the statement %s: expected one of lock trace", format.Quote(r.What))
 	}
 	e = client.Event{Kind: client.EventKind(r.Event), Time: r.Time, Version: r.Token, Continuity: client.Continuity(r.Continuity), From: r.From, To: r.To}
 	e.Key, ok = r.text("name")
@@ -122,7 +122,7 @@ func (r record) lockEvent() (e client.Event, guard, ok bool, err error) {
 		text, _ := r.text("why")
 		e.Err = errors.New(text)
 	default:
-		return e, false, false, fmt.Errorf("the event %s: want one of watch", format.Quote(r.Event))
+		return e, false, false, fmt.Errorf("the event %s: expected one of watch", format.Quote(r.Event))
 	}
 	return e, guard, true, r.checkTime()
 }

@@ -84,11 +84,11 @@ func FlagError(err error) string {
 	if _, ok := errors.AsType[*strconv.NumError](bad.Unwrap()); ok {
 		switch f.Value.Type() {
 		case "bool":
-			why = "want true or false"
+			why = "must be true or false"
 		case "float64":
-			why = "want a number of at least 0"
+			why = "must be a number of at least 0"
 		default:
-			why = "want a whole number of at least 0"
+			why = "expected a whole number of at least 0"
 		}
 	}
 	return fmt.Sprintf("--%s %.32q: %s", f.Name, strings.TrimPrefix(bad.GetValue(), mark), why)

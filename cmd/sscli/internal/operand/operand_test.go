@@ -44,10 +44,10 @@ func TestFlagError(t *testing.T) {
 	fs.Bool("nx", false, "")
 	fs.Float64("rate", 0, "")
 	for args, want := range map[string]string{
-		"--count=x":         `--count "x": want a whole number of at least 0`,
-		"-n " + mark + "-5": `--count "-5": want a whole number of at least 0`,
-		"--rate=x":          `--rate "x": want a number of at least 0`,
-		"--nx=perhaps":      `--nx "perhaps": want true or false`,
+		"--count=x":         `--count "x": expected a whole number of at least 0`,
+		"-n " + mark + "-5": `--count "-5": expected a whole number of at least 0`,
+		"--rate=x":          `--rate "x": must be a number of at least 0`,
+		"--nx=perhaps":      `--nx "perhaps": must be true or false`,
 		"--nonsense":        "unknown flag: --nonsense",
 	} {
 		if err := fs.Parse(strings.Fields(args)); err == nil || FlagError(err) != want {

@@ -32,7 +32,7 @@ func Read(name string) (Users, error) {
 		}
 		user, password, ok := strings.Cut(line, ":")
 		if !ok || user == "" {
-			return nil, fmt.Errorf("%s: line %d: want NAME:PASSWORD", name, n)
+			return nil, fmt.Errorf("%s: line %d: expected NAME:PASSWORD", name, n)
 		}
 		if err := checkPassword(password); err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", name, n, err)
@@ -46,11 +46,11 @@ func Read(name string) (Users, error) {
 func checkPassword(password string) error {
 	for _, other := range []string{"$apr1$", "$1$", "$5$", "$6$", "{SHA}"} {
 		if strings.HasPrefix(password, other) {
-			return fmt.Errorf("a hash that begins with %s is not known: want one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it", other)
+			return fmt.Errorf("a hash that begins with %s is not known: expected one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it", other)
 		}
 	}
 	if _, err := bcrypt.Cost([]byte(password)); strings.HasPrefix(password, "$2") && err != nil {
-		return errors.New("a bcrypt hash that is damaged: want a line as htpasswd -nbB NAME PASSWORD prints it")
+		return errors.New("a bcrypt hash that is damaged: expected a line as htpasswd -nbB NAME PASSWORD prints it")
 	}
 	return nil
 }

@@ -47,11 +47,11 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"ann":            "line 1: want NAME:PASSWORD",
-		"a:b\n:password": "line 2: want NAME:PASSWORD",
-		"a:$2y$05$short": "line 1: a bcrypt hash that is damaged: want a line as htpasswd -nbB NAME PASSWORD prints it",
-		"a:$apr1$x$y":    "line 1: a hash that begins with $apr1$ is not known: want one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
-		"a:{SHA}W6ph5M=": "line 1: a hash that begins with {SHA} is not known: want one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
+		"ann":            "line 1: expected NAME:PASSWORD",
+		"a:b\n:password": "line 2: expected NAME:PASSWORD",
+		"a:$2y$05$short": "line 1: a bcrypt hash that is damaged: expected a line as htpasswd -nbB NAME PASSWORD prints it",
+		"a:$apr1$x$y":    "line 1: a hash that begins with $apr1$ is not known: expected one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
+		"a:{SHA}W6ph5M=": "line 1: a hash that begins with {SHA} is not known: expected one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -39,11 +39,11 @@ func ParseTypes(text string) (Types, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		i := strings.LastIndexByte(part, '=')
 		if i < 1 {
-			return nil, fmt.Errorf("%.64q: want COLUMN=TYPE", part)
+			return nil, fmt.Errorf("%.64q: expected COLUMN=TYPE", part)
 		}
 		name, t := part[:i], Type(part[i+1:])
 		if !slices.Contains([]Type{String, Number, Boolean, Any}, t) {
-			return nil, fmt.Errorf("%.64q: want string, number, boolean or json after the =", part)
+			return nil, fmt.Errorf("%.64q: expected string, number, boolean or json after the =", part)
 		}
 		if _, twice := types[name]; twice {
 			return nil, fmt.Errorf("column %.64q has two types", name)
@@ -120,7 +120,7 @@ func (c *csvReader) header(types Types) error {
 		first := slices.Index(c.columns, name)
 		switch {
 		case strings.TrimSpace(name) == "":
-			return c.errorAt(i, fmt.Errorf("column %d of the header has no name: want a header line with the names of the fields", i+1))
+			return c.errorAt(i, fmt.Errorf("column %d of the header has no name: expected a header line with the names of the fields", i+1))
 		case first >= 0:
 			return c.errorAt(i, fmt.Errorf("columns %d and %d of the header have the same name %.64q", first+1, i+1, name))
 		case isNotUTF8(name):
@@ -136,7 +136,7 @@ func (c *csvReader) header(types Types) error {
 		}
 	}
 	if other := c.otherComma(); other != "" {
-		wrong := c.errorAt(0, fmt.Errorf("one column %.64q: want cells between commas", c.columns[0]))
+		wrong := c.errorAt(0, fmt.Errorf("one column %.64q: expected cells between commas", c.columns[0]))
 		wrong.hint = "--separator " + other
 		return wrong
 	}
@@ -230,9 +230,9 @@ func (c *csvReader) wrong(err error) error {
 	case csv.ErrFieldCount:
 		wrong.Err = fmt.Errorf("another number of cells than the header, which has %d", len(c.columns))
 	case csv.ErrBareQuote:
-		wrong.Err = errors.New(`a " inside of a cell without quotes: want the cell in quotes, with "" for each "`)
+		wrong.Err = errors.New(`a " inside of a cell without quotes: expected the cell in quotes, with "" for each "`)
 	case csv.ErrQuote:
-		wrong.Err = errors.New(`a " ends a cell too early, or never: want "" for each " inside of a cell in quotes`)
+		wrong.Err = errors.New(`a " ends a cell too early, or never: expected "" for each " inside of a cell in quotes`)
 	}
 	return wrong
 }

@@ -17,7 +17,7 @@ func OpenKey(dir, key string) (io.ReadCloser, Options, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, Options{}, err
 	} else if !info.IsDir() {
-		return nil, Options{}, fmt.Errorf("--data %s: want a directory", format.BriefWord(dir))
+		return nil, Options{}, fmt.Errorf("--data %s: expected a directory", format.BriefWord(dir))
 	}
 	for _, extension := range extensions {
 		local := filepath.FromSlash(key + extension)

@@ -19,7 +19,7 @@ func Fields(record []byte) iter.Seq2[Field, error] {
 	return func(yield func(Field, error) bool) {
 		d := json.NewDecoder(bytes.NewReader(record))
 		if open, err := d.Token(); err != nil || open != json.Delim('{') {
-			yield(Field{}, fmt.Errorf("want an object, and found %v: %w", open, err))
+			yield(Field{}, fmt.Errorf("expected an object, and found %v: %w", open, err))
 			return
 		}
 		for d.More() {

@@ -57,9 +57,9 @@ func ParseLine(compact, line []byte) ([]byte, error) {
 	start := len(text) - len(bytes.TrimLeft(text, " \t"))
 	switch {
 	case len(text) == start:
-		return nil, errors.New("the line is blank: want a record")
+		return nil, errors.New("the line is blank: expected a record")
 	case bytes.HasPrefix(text, bom):
-		return nil, errors.New("the value begins with a byte order mark: want a record")
+		return nil, errors.New("the value begins with a byte order mark: expected a record")
 	}
 	if i, ok := invalidUTF8(text); ok {
 		return nil, &offsetError{i, errors.New("not UTF-8")}
@@ -75,7 +75,7 @@ func ParseLine(compact, line []byte) ([]byte, error) {
 }
 
 // errComma is the error for records with a comma between them.
-var errComma = errors.New("a comma after a record: want a newline alone between records, or all of them in [ ]")
+var errComma = errors.New("a comma after a record: expected a newline alone between records, or all of them in [ ]")
 
 // lineError returns the error in a text that is not one JSON value.
 func lineError(text []byte) error {
@@ -90,7 +90,7 @@ func lineError(text []byte) error {
 		if text[end] == ',' {
 			return &offsetError{end, errComma}
 		}
-		return &offsetError{end, errors.New("text after the record: want one record a line")}
+		return &offsetError{end, errors.New("text after the record: expected one record a line")}
 	default:
 		return syntaxError(0, err)
 	}
@@ -117,7 +117,7 @@ func notObject(c byte) error {
 	case 'n':
 		kind = "null"
 	}
-	return fmt.Errorf("want a record, an object such as {\"id\":1}, and found %s", kind)
+	return fmt.Errorf("expected a record, an object such as {\"id\":1}, and found %s", kind)
 }
 
 // invalidUTF8 returns the offset of the first byte that is not UTF-8.

@@ -99,7 +99,7 @@ func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 		}
 		if bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")) {
 			yield(Record{}, &Error{
-				Name: o.Name, Line: 1, Column: 1, Err: errors.New("the text is UTF-16: want UTF-8"),
+				Name: o.Name, Line: 1, Column: 1, Err: errors.New("the text is UTF-16: expected UTF-8"),
 				hint: "iconv -f UTF-16 -t UTF-8, or in PowerShell: Out-File -Encoding utf8",
 			})
 			return

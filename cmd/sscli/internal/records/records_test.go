@@ -35,9 +35,9 @@ func TestReadJSON(t *testing.T) {
 		{"nothing", "", ""},
 		{"byte order mark", "\xef\xbb\xbf{\"a\":1}", "1 {\"a\":1}\n"},
 		{"objects over lines", "{\n  \"a\": 1\n}\n{\n  \"a\": 2\n}\n", "1 {\"a\":1}\n4 {\"a\":2}\n"},
-		{"commas", "{\"a\":1},\n{\"a\":2}", "1 {\"a\":1}\nx:1:8: a comma after a record: want a newline alone between records, or all of them in [ ]\n"},
-		{"no object", "{\"a\":1}\n 5", "1 {\"a\":1}\nx:2:2: want a record, an object such as {\"id\":1}, and found a number\n"},
-		{"array in array", "[[]]", "x:1:2: want a record, an object such as {\"id\":1}, and found an array\n"},
+		{"commas", "{\"a\":1},\n{\"a\":2}", "1 {\"a\":1}\nx:1:8: a comma after a record: expected a newline alone between records, or all of them in [ ]\n"},
+		{"no object", "{\"a\":1}\n 5", "1 {\"a\":1}\nx:2:2: expected a record, an object such as {\"id\":1}, and found a number\n"},
+		{"array in array", "[[]]", "x:1:2: expected a record, an object such as {\"id\":1}, and found an array\n"},
 		{"syntax", "{\"a\":1}\n{\"a\":x}\n", "1 {\"a\":1}\nx:2:6: not JSON: invalid character 'x' looking for beginning of value\n"},
 		{"syntax in array", "[{\"a\":1},\n {\"a\":01}]", "1 {\"a\":1}\nx:2:8: not JSON: invalid character '1' after object key:value pair\n"},
 		{"no comma in array", "[{\"a\":1} {}]", "1 {\"a\":1}\nx:1:10: not JSON: expected comma after array element\n"},
@@ -48,7 +48,7 @@ func TestReadJSON(t *testing.T) {
 		{"after the array", "[{\"a\":1}]\n{}", "1 {\"a\":1}\nx:2:1: text after the array\n"},
 		{"closing brace", "{\"a\":1}}", "1 {\"a\":1}\nx:1:8: not JSON: invalid character '}' looking for beginning of value\n"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "x:1:7: not UTF-8\n"},
-		{"UTF-16", "\xff\xfe{\x00}\x00", "x:1:1: the text is UTF-16: want UTF-8\n"},
+		{"UTF-16", "\xff\xfe{\x00}\x00", "x:1:1: the text is UTF-16: expected UTF-8\n"},
 	} {
 		for _, size := range []string{"", "one byte at a time"} {
 			source := io.Reader(strings.NewReader(tt.text))
@@ -75,15 +75,15 @@ func TestReadStored(t *testing.T) {
 		"":                         "",
 		"{\"a\":1}\n{ \"a\": 2 }":  "1 {\"a\":1}\n2 {\"a\":2}\n",
 		"{\"a\":1}\r\n":            "1 {\"a\":1}\n",
-		"{\"a\":1}\n\n":            "1 {\"a\":1}\nk:2:1: the line is blank: want a record\n",
-		"[{\"a\":1}]":              "k:1:1: want a record, an object such as {\"id\":1}, and found an array\n",
+		"{\"a\":1}\n\n":            "1 {\"a\":1}\nk:2:1: the line is blank: expected a record\n",
+		"[{\"a\":1}]":              "k:1:1: expected a record, an object such as {\"id\":1}, and found an array\n",
 		"[\n{\"a\":1}\n]":          "k:1:2: the line ends inside of a JSON value: a record must be on one line\n",
 		"{\n\"a\":1}":              "k:1:2: the line ends inside of a JSON value: a record must be on one line\n",
-		"{\"a\":1},\n{\"a\":2}":    "k:1:8: a comma after a record: want a newline alone between records, or all of them in [ ]\n",
-		"{\"a\":1} {\"a\":2}":      "k:1:9: text after the record: want one record a line\n",
+		"{\"a\":1},\n{\"a\":2}":    "k:1:8: a comma after a record: expected a newline alone between records, or all of them in [ ]\n",
+		"{\"a\":1} {\"a\":2}":      "k:1:9: text after the record: expected one record a line\n",
 		"a,b\n1,2":                 "k:1:1: not JSON: invalid character 'a' looking for beginning of value\n",
-		"  7":                      "k:1:3: want a record, an object such as {\"id\":1}, and found a number\n",
-		"\xef\xbb\xbf{\"a\":1}":    "k:1:1: the value begins with a byte order mark: want a record\n",
+		"  7":                      "k:1:3: expected a record, an object such as {\"id\":1}, and found a number\n",
+		"\xef\xbb\xbf{\"a\":1}":    "k:1:1: the value begins with a byte order mark: expected a record\n",
 		"{\"a\":1}\n{\"a\":\"\xff": "1 {\"a\":1}\nk:2:7: not UTF-8\n",
 	} {
 		if diff := cmp.Diff(want, read(text, Options{Name: "k", Stored: true})); diff != "" {
@@ -108,10 +108,10 @@ func TestReadCSV(t *testing.T) {
 		{"wrong type", "a\n1\nx\n", "2 {\"a\":1}\nx.csv:3:1: column \"a\": \"x\" is not a number\n", Options{Types: Types{"a": Number}}},
 		{"no such column", "a\n1\n", "x.csv:1:1: no column \"b\", which has a type: the columns are a\n", Options{Types: Types{"b": Number}}},
 		{"short row", "a,b\n1\n", "x.csv:2:1: another number of cells than the header, which has 2\n", Options{}},
-		{"quote", "a\nx\"y\n", "x.csv:2:2: a \" inside of a cell without quotes: want the cell in quotes, with \"\" for each \"\n", Options{}},
+		{"quote", "a\nx\"y\n", "x.csv:2:2: a \" inside of a cell without quotes: expected the cell in quotes, with \"\" for each \"\n", Options{}},
 		{"same names", "a,b,a\n", "x.csv:1:5: columns 1 and 3 of the header have the same name \"a\"\n", Options{}},
-		{"no name", "a,,b\n", "x.csv:1:3: column 2 of the header has no name: want a header line with the names of the fields\n", Options{}},
-		{"semicolons", "a;b\n1;2\n", "x.csv:1:1: one column \"a;b\": want cells between commas\n", Options{}},
+		{"no name", "a,,b\n", "x.csv:1:3: column 2 of the header has no name: expected a header line with the names of the fields\n", Options{}},
+		{"semicolons", "a;b\n1;2\n", "x.csv:1:1: one column \"a;b\": expected cells between commas\n", Options{}},
 		{"separator", "a;b\n1;2\n", "2 {\"a\":1,\"b\":2}\n", Options{Comma: ';'}},
 		{"lines in a cell", "a,b\n\"x\ny\",1\n2,3\n", "2 {\"a\":\"x\\ny\",\"b\":1}\n4 {\"a\":2,\"b\":3}\n", Options{}},
 		{"not UTF-8", "a,b\n1,\xe9\n", "x.csv:2:3: column \"b\": not UTF-8\n", Options{}},
@@ -139,8 +139,8 @@ func TestFormat(t *testing.T) {
 
 func TestParseTypesErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"a":             `"a": want COLUMN=TYPE`,
-		"a=int":         `"a=int": want string, number, boolean or json after the =`,
+		"a":             `"a": expected COLUMN=TYPE`,
+		"a=int":         `"a=int": expected string, number, boolean or json after the =`,
 		"a=json,a=json": `column "a" has two types`,
 	} {
 		if _, err := ParseTypes(text); err == nil || err.Error() != want {

@@ -60,7 +60,7 @@ func (f Flags) Open(a *app.App) (*Log, error) {
 	case f.form == "text" && a.Output == "json":
 		form = "human"
 	case f.form != "" && f.form != "text":
-		return nil, fault.Usagef("--log-format %.32q: want text or json", string(f.form))
+		return nil, fault.Usagef("--log-format %.32q: must be text or json", string(f.form))
 	}
 	out, err := a.Diagnostics(form)
 	if err != nil {

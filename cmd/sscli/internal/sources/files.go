@@ -152,7 +152,7 @@ func directory(root, prefix string) (source, error) {
 				}
 				continue
 			case !info.Mode().IsRegular():
-				return fmt.Errorf("%s: want a regular file or a directory", format.BriefWord(path))
+				return fmt.Errorf("%s: expected a regular file or a directory", format.BriefWord(path))
 			}
 			below, err := filepath.Rel(root, path)
 			if err != nil {

@@ -74,9 +74,9 @@ func parseManifest(text []byte) ([]file, error) {
 	case len(text) > maxManifest:
 		return nil, errors.New(": larger than 1 MiB: put large values into files")
 	case !utf8.Valid(text):
-		return nil, errors.New(": not YAML: want UTF-8; other bytes go into a file")
+		return nil, errors.New(": not YAML: expected UTF-8; other bytes go into a file")
 	case nestedDeeply(text):
-		return nil, errors.New(": nested too deeply: want a list of keys")
+		return nil, errors.New(": nested too deeply: expected a list of keys")
 	}
 	parsed, err := parser.ParseBytes(text, 0)
 	if err != nil {
@@ -87,22 +87,22 @@ func parseManifest(text []byte) ([]file, error) {
 		switch {
 		case d.Body == nil:
 		case body != nil:
-			return nil, errorAt(lineOf(d.Body), "a second document: want one")
+			return nil, errorAt(lineOf(d.Body), "a second document: expected one")
 		default:
 			body = d.Body
 		}
 	}
 	if body == nil {
-		return nil, errors.New(": empty: want keys: and a list of keys")
+		return nil, errors.New(": empty: expected keys: and a list of keys")
 	}
 	var all []file
 	err = members(body, "keys: and a list of keys", func(name string, n ast.Node) error {
 		list, ok := n.(*ast.SequenceNode)
 		switch {
 		case name != "keys":
-			return errorAt(lineOf(n), "unknown field %q: want keys", name)
+			return errorAt(lineOf(n), "unknown field %q: expected keys", name)
 		case !ok:
-			return errorAt(lineOf(n), "keys: want a list")
+			return errorAt(lineOf(n), "keys: expected a list")
 		}
 		lines := make(map[string]int)
 		for _, n := range list.Values {
@@ -142,7 +142,7 @@ func nestedDeeply(text []byte) bool {
 func members(n ast.Node, want string, f func(name string, n ast.Node) error) error {
 	mapping, ok := n.(ast.MapNode)
 	if !ok {
-		return errorAt(lineOf(n), "want %s", want)
+		return errorAt(lineOf(n), "expected %s", want)
 	}
 	for m := mapping.MapRange(); m.Next(); {
 		if m.Value() == nil {
@@ -165,9 +165,9 @@ func parseKey(n ast.Node) (file, error) {
 		_, isBool := n.(*ast.BoolNode)
 		switch {
 		case !ok && name == "value":
-			return errorAt(lineOf(n), `value: want text; write "" for an empty value, and JSON in quotes or after a |`)
+			return errorAt(lineOf(n), `value: expected text; write "" for an empty value, and JSON in quotes or after a |`)
 		case !ok:
-			return errorAt(lineOf(n), "%s: want text", name)
+			return errorAt(lineOf(n), "%s: expected text", name)
 		}
 		switch name {
 		case "key":
@@ -177,13 +177,13 @@ func parseKey(n ast.Node) (file, error) {
 			values = append(values, name)
 		case "file", "dataset":
 			if text == "" {
-				return errorAt(lineOf(n), "%s: want the name of a file", name)
+				return errorAt(lineOf(n), "%s: expected the name of a file", name)
 			}
 			f.name, f.dataset = text, name == "dataset"
 			values = append(values, name)
 		case "persist":
 			if !isBool {
-				return errorAt(lineOf(n), "persist: want true or false")
+				return errorAt(lineOf(n), "persist: must be true or false")
 			}
 			f.options.Persist = text == "true"
 		case "ttl":
@@ -192,7 +192,7 @@ func parseKey(n ast.Node) (file, error) {
 				return errorAt(lineOf(n), "ttl: %w", err)
 			}
 		default:
-			return errorAt(lineOf(n), "unknown field %q: want key, value, file, dataset, persist or ttl", name)
+			return errorAt(lineOf(n), "unknown field %q: expected key, value, file, dataset, persist or ttl", name)
 		}
 		return nil
 	})
@@ -202,9 +202,9 @@ func parseKey(n ast.Node) (file, error) {
 	case !hasKey:
 		return f, errorAt(lineOf(n), "no key")
 	case len(values) == 0:
-		return f, errorAt(lineOf(n), "%s: want value, file or dataset", format.BriefWord(f.key))
+		return f, errorAt(lineOf(n), "%s: expected value, file or dataset", format.BriefWord(f.key))
 	case len(values) > 1:
-		return f, errorAt(lineOf(n), "%s: %s: want one of them", format.BriefWord(f.key), strings.Join(values, " and "))
+		return f, errorAt(lineOf(n), "%s: %s: use only one of them", format.BriefWord(f.key), strings.Join(values, " and "))
 	}
 	return f, nil
 }
@@ -213,7 +213,7 @@ func parseKey(n ast.Node) (file, error) {
 func parseTTL(text string) (time.Duration, error) {
 	ttl, err := config.ParseDuration(text)
 	if err == nil && (ttl < time.Millisecond || ttl%time.Millisecond != 0) {
-		err = fmt.Errorf("%s: want whole milliseconds, at least 1ms", text)
+		err = fmt.Errorf("%s: expected whole milliseconds, at least 1ms", text)
 	}
 	return ttl, err
 }

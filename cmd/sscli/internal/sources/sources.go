@@ -154,7 +154,7 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 	case info.IsDir():
 		return directory(name, o.Prefix)
 	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
-		return nil, fault.Usagef("%s: want a directory, or a regular file, which is read twice", format.BriefWord(name))
+		return nil, fault.Usagef("%s: expected a directory, or a regular file, which is read twice", format.BriefWord(name))
 	}
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml":

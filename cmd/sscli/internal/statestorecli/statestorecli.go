@@ -52,9 +52,9 @@ func New(a *app.App) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fault.Usagef("unknown command %.64q: want get, set or delete", args[0])
+				return fault.Usagef("unknown command %.64q: expected get, set or delete", args[0])
 			}
-			return fault.Usagef("missing command: want get, set or delete")
+			return fault.Usagef("missing command: expected get, set or delete")
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fault.Usagef("%s", operand.FlagError(err)) })
@@ -118,7 +118,7 @@ func set(a *app.App) *cobra.Command {
 	file := cmd.Flags().StringP("valuefile", "f", "", "read the value from `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("value") == (*file != "") {
-			return fault.Usagef("want one of --value and --valuefile")
+			return fault.Usagef("expected one of --value and --valuefile")
 		}
 		data := []byte(*value)
 		if *file != "" {

@@ -102,7 +102,7 @@ func Value(words []repl.Word, file string, in Source) (value string, rest []repl
 		}
 		return string(data), words, err
 	case len(words) == 0:
-		return "", nil, fault.Usagef("no value: want VALUE, - for standard input, or -f FILE")
+		return "", nil, fault.Usagef("no value: expected VALUE, - for standard input, or -f FILE")
 	case words[0] == repl.Word{Text: "-"}:
 		data, err = in("-", theValue)
 		return string(data), words[1:], err

@@ -91,7 +91,7 @@ value is unchanged, also if its ttl or persist is another one.`,
 // run runs the command.
 func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if len(names) == 0 {
-		return fault.Usagef("missing SOURCE: want a file, a directory or a manifest")
+		return fault.Usagef("missing SOURCE: expected a file, a directory or a manifest")
 	}
 	every, err := f.check(a)
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *flags) check(a *app.App) (every time.Duration, err error) {
 	}
 	switch {
 	case every > 0 && f.dryRun:
-		return 0, fault.Usagef("--every together with --dry-run: want one of them")
+		return 0, fault.Usagef("--every together with --dry-run: use only one of them")
 	case every > 0 && f.prune != "" && !a.Settings.Yes:
 		return 0, &fault.UsageError{
 			Err:  fmt.Errorf("--every together with --prune: nobody can be asked each time"),

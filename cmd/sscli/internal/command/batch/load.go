@@ -38,10 +38,10 @@ func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum form
 // checkRange checks --inflight and --from-line.
 func checkRange(inflight, from int) error {
 	if inflight < 1 || inflight > maxInflight {
-		return fault.Usagef("--inflight %d: want 1 to %d", inflight, maxInflight)
+		return fault.Usagef("--inflight %d: must be 1 to %d", inflight, maxInflight)
 	}
 	if from < 1 {
-		return fault.Usagef("--from-line %d: want at least 1", from)
+		return fault.Usagef("--from-line %d: must be at least 1", from)
 	}
 	return nil
 }

@@ -118,15 +118,15 @@ func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
 	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: benchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
 	switch {
 	case f.clients < 1 || f.inflight < 1 || f.clients > maxBenchWorkers || f.inflight > maxBenchWorkers/f.clients:
-		return nil, fault.Usagef("--clients %d --inflight %d: want at least 1 each, and at most %d together", f.clients, f.inflight, maxBenchWorkers)
+		return nil, fault.Usagef("--clients %d --inflight %d: must be at least 1 each, and at most %d together", f.clients, f.inflight, maxBenchWorkers)
 	case f.count < 0:
-		return nil, fault.Usagef("-n %d: want at least 1", f.count)
+		return nil, fault.Usagef("-n %d: must be at least 1", f.count)
 	case f.size < 0 || f.size > maxBenchSize:
-		return nil, fault.Usagef("--size %d: want 0 to %d", f.size, maxBenchSize)
+		return nil, fault.Usagef("--size %d: must be 0 to %d", f.size, maxBenchSize)
 	case f.keys < 1 || f.keys > maxBenchKeys:
-		return nil, fault.Usagef("--keys %d: want 1 to %d", f.keys, maxBenchKeys)
+		return nil, fault.Usagef("--keys %d: must be 1 to %d", f.keys, maxBenchKeys)
 	case f.rate < 0 || math.IsInf(f.rate, 0) || math.IsNaN(f.rate) || f.rate > 1e9:
-		return nil, fault.Usagef("--rate %v: want a number of requests a second", f.rate)
+		return nil, fault.Usagef("--rate %v: must be a number of requests a second", f.rate)
 	}
 	var err error
 	if b.length, err = app.ParsePositiveDuration("--for", f.length); err != nil {

@@ -21,9 +21,9 @@ func parseMix(text string) ([]string, error) {
 		}
 		switch {
 		case !slices.Contains([]string{"get", "set", "del"}, verb):
-			return nil, fmt.Errorf("%.32q: want get, set or del", verb)
+			return nil, fmt.Errorf("%.32q: expected get, set or del", verb)
 		case err != nil || weight < 0 || weight > maxWeight:
-			return nil, fmt.Errorf("%s=%.32q: want a weight of 0 to %d", verb, number, maxWeight)
+			return nil, fmt.Errorf("%s=%.32q: expected a weight of 0 to %d", verb, number, maxWeight)
 		case slices.Contains(seen, verb):
 			return nil, fmt.Errorf("%s twice", verb)
 		}

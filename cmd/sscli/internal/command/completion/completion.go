@@ -91,7 +91,7 @@ func script(a *app.App, shell, more, example string, write writer) *cobra.Comman
 func safe(shell, script string) (string, error) {
 	for _, change := range changes(shell) {
 		if n := strings.Count(script, change[0]); n != 1 {
-			return "", fmt.Errorf("completion for %s: the script has %d of the line %q, want 1", shell, n, change[0])
+			return "", fmt.Errorf("completion for %s: the script has %d of the line %q, expected 1", shell, n, change[0])
 		}
 		script = strings.Replace(script, change[0], change[1], 1)
 	}

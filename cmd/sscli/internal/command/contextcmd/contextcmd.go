@@ -112,7 +112,7 @@ The flags are added to a context that exists. A flag replaces the flags that exc
 				case slices.ContainsFunc(unset, func(f string) bool { return strings.TrimPrefix(f, "--") == "protected" }):
 					c.Protected = false
 				case nothing:
-					return shown, fault.Usagef("nothing to set: want connection flags, --protected or --unset FLAG")
+					return shown, fault.Usagef("nothing to set: expected connection flags, --protected or --unset FLAG")
 				}
 				if all.Named == nil {
 					all.Named = make(map[string]config.Context)
@@ -251,7 +251,7 @@ NAME, of a command with -c NAME. The source is a flag, a variable, or a context.
 			}
 			if len(args) == 1 {
 				if f := cmd.Flags().Lookup("context"); f.Changed {
-					return fault.Usagef("--context %s together with %s: want one of them", f.Value, args[0])
+					return fault.Usagef("--context %s together with %s: use only one of them", f.Value, args[0])
 				}
 				if err := cmd.Flags().Set("context", args[0]); err != nil {
 					return fault.Usagef("%.64q: %w", args[0], err)

@@ -64,7 +64,7 @@ func (f *reading) options(name string) (o records.Options, err error) {
 	case "jsonl":
 		o.Format = records.JSON
 	default:
-		return o, fault.Usagef("--format %.32q: want json or csv", f.format)
+		return o, fault.Usagef("--format %.32q: expected json or csv", f.format)
 	}
 	switch separator := string(f.separator); {
 	case separator == "tab":
@@ -72,7 +72,7 @@ func (f *reading) options(name string) (o records.Options, err error) {
 	case separator != "":
 		r, size := utf8.DecodeRuneInString(separator)
 		if size != len(separator) || r == utf8.RuneError || r == '"' || r == '\n' || r == '\r' {
-			return o, fault.Usagef("--separator %.32q: want one character, or tab", separator)
+			return o, fault.Usagef("--separator %.32q: expected one character, or tab", separator)
 		}
 		o.Comma = r
 	}

@@ -105,11 +105,11 @@ func (m *matching) run(ctx context.Context, words []string) error {
 func (m *matching) query(words []string) (q dataset.Query, err error) {
 	switch {
 	case m.message == "" && len(m.on) > 0:
-		return nil, fault.Usagef("--on without --message: want FIELD=VALUE, or a file with messages")
+		return nil, fault.Usagef("--on without --message: expected FIELD=VALUE, or a file with messages")
 	case m.message == "" && len(words) == 0:
 		return nil, fault.Usagef("missing FIELD=VALUE or --message FILE")
 	case m.message != "" && (len(words) > 0 || len(m.on) == 0):
-		return nil, fault.Usagef("--message: want --on FIELD for each field that is compared, and no FIELD=VALUE")
+		return nil, fault.Usagef("--message: expected --on FIELD for each field that is compared, and no FIELD=VALUE")
 	}
 	for _, on := range m.on {
 		from, to, renamed := strings.Cut(on, "=")
@@ -130,7 +130,7 @@ func (m *matching) query(words []string) (q dataset.Query, err error) {
 	for _, word := range words {
 		name, text, ok := strings.Cut(word, "=")
 		if !ok {
-			return nil, fault.Usagef("%.64q: want FIELD=VALUE", word)
+			return nil, fault.Usagef("%.64q: expected FIELD=VALUE", word)
 		}
 		field, err := dataset.ParsePath(name)
 		if err != nil {

@@ -70,7 +70,7 @@ func (f *form) Set(text string) error {
 	case "human", formWide, "raw", "json":
 	default:
 		if !strings.HasPrefix(text, "template=") {
-			return errors.New("want wide, csv, jsonl, human, raw, json or template=TEMPLATE")
+			return errors.New("expected wide, csv, jsonl, human, raw, json or template=TEMPLATE")
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ has SCAN. With --dry-run it prints the keys, as scan does, and deletes nothing.`
 			}
 			if match != "" {
 				if len(operands) > 0 || keysFrom.Given() || fence.Force {
-					return verb.Request{}, fault.Usagef("--match together with KEY, --keys-from or --force-fence: want one of them")
+					return verb.Request{}, fault.Usagef("--match together with KEY, --keys-from or --force-fence: use only one of them")
 				}
 				m := matching{pattern: string(match), dryRun: dryRun, options: options}
 				return verb.Request{Commands: []client.Command{client.Scan(m.pattern, nil)}, Run: m.run}, nil
@@ -59,7 +59,7 @@ has SCAN. With --dry-run it prints the keys, as scan does, and deletes nothing.`
 				return verb.Request{}, err
 			}
 			if fence.Force && len(keys) > 1 {
-				return verb.Request{}, fault.Usagef("--force-fence with %d keys: want one key", len(keys))
+				return verb.Request{}, fault.Usagef("--force-fence with %d keys: expected one key", len(keys))
 			}
 			req := request(keys, options, len(keys) > 1 || keysFrom.Given())
 			req.Force = fence.Force && len(keys) == 1

@@ -63,7 +63,7 @@ the names of the keys, and of their values only those that are being compared.`,
 			source := ""
 			if to == "" {
 				if len(args) == 0 {
-					return fault.Usagef("nothing to compare with: want SOURCE, or --to CONTEXT")
+					return fault.Usagef("nothing to compare with: expected SOURCE, or --to CONTEXT")
 				}
 				source, args = args[0], args[1:]
 			}
@@ -72,7 +72,7 @@ the names of the keys, and of their values only those that are being compared.`,
 				pattern, args = args[0], args[1:]
 			}
 			if len(args) > 0 {
-				return fault.Usagef("%.64q after PATTERN: want one pattern, in quotes so that the shell does not expand it to file names", args[0])
+				return fault.Usagef("%.64q after PATTERN: expected one pattern, in quotes so that the shell does not expand it to file names", args[0])
 			}
 			if err := client.Scan(pattern, nil).Check(); err != nil {
 				return &fault.UsageError{Err: err}

@@ -64,7 +64,7 @@ Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot
 			case 1:
 			default:
 				return &fault.UsageError{
-					Err:  fmt.Errorf("%.64q after KEY: want one KEY, and its lock as --lock LOCK", args[1]),
+					Err:  fmt.Errorf("%.64q after KEY: expected one KEY, and its lock as --lock LOCK", args[1]),
 					Hint: "--lock " + format.ShWord(args[1]),
 				}
 			}

@@ -61,10 +61,10 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 		return err
 	}
 	if s.Via == nil {
-		return &fault.UsageError{Err: errors.New("forward holds a way into a cluster open: want --via"), Hint: "sscli forward --via kubectl"}
+		return &fault.UsageError{Err: errors.New("forward holds a way into a cluster open: add --via"), Hint: "sscli forward --via kubectl"}
 	}
 	if local, err := config.IsLoopback(listen); err != nil || !local {
-		return fault.Usagef("--listen %s: want an address of the loopback interface, such as 127.0.0.1:18883", format.Escape(listen))
+		return fault.Usagef("--listen %s: expected an address of the loopback interface, such as 127.0.0.1:18883", format.Escape(listen))
 	}
 	a.Signals.Arm()
 	o := client.Options{}

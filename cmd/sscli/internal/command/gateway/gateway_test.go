@@ -228,12 +228,12 @@ func TestNoAnswer(t *testing.T) {
 		c.do("+PONG", "PING")
 		c.do("nil", "GET", "other")
 	}
-	// An answer that makes no sense tells no more.
+	// An invalid reply tells no more.
 	store.Intercept(func(emulator.Request) emulator.Action {
 		return emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("$1\r\n") }}
 	})
 	c.send("SET", "k", "w")
-	if reply, err := c.reply(); err != nil || !strings.HasPrefix(reply, `-UNKNOWN SET "k": the answer makes no sense`) {
+	if reply, err := c.reply(); err != nil || !strings.HasPrefix(reply, `-UNKNOWN SET "k": the reply is invalid`) {
 		t.Errorf("%q, %v", reply, err)
 	}
 	// The connection that the reply should come on is lost.

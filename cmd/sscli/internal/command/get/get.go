@@ -43,7 +43,7 @@ always gives lines. Keys are exact: for a pattern use scan --long, or export.`,
 		},
 		Parse: func(operands []repl.Word, in verb.Source) (verb.Request, error) {
 			if file != "" && (len(operands) > 1 || keysFrom.Given()) {
-				return verb.Request{}, fault.Usagef("-f with several keys: want one key")
+				return verb.Request{}, fault.Usagef("-f with several keys: expected one key")
 			}
 			keys, err := keysFrom.Keys(operands, in)
 			if err != nil {

@@ -21,7 +21,7 @@ func New() verb.Verb {
 		Hidden:  true,
 		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {
 			if len(operands) == 0 || len(operands) > 2 || (len(operands) == 2 && !strings.EqualFold(operands[1].Text, wire.OptionStop)) {
-				return verb.Request{}, fault.Usagef("want KEY, or KEY STOP")
+				return verb.Request{}, fault.Usagef("expected KEY, or KEY STOP")
 			}
 			words := []string{wire.VerbKeyNotify, operands[0].Text}
 			if len(operands) == 2 {

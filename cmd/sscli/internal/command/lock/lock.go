@@ -87,9 +87,9 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 	}
 	switch {
 	case f.try && f.wait != "":
-		return o, fault.Usagef("--try and --wait: want one of them")
+		return o, fault.Usagef("--try and --wait: use only one of them")
 	case f.conflict < 0 || f.conflict > 255:
-		return o, fault.Usagef("--conflict-exit-code %d: want 0 to 255", f.conflict)
+		return o, fault.Usagef("--conflict-exit-code %d: must be 0 to 255", f.conflict)
 	}
 	if f.grace != "" && o.Grace == 0 {
 		o.Grace = -1 // none; 0 would be the default

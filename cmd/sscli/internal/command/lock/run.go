@@ -72,7 +72,7 @@ func checkRun(args []string, dash int) error {
 	case dash == len(args):
 		return wrong("missing -- CMD: one lock, and after -- the command to run under it", args[0], args[1:])
 	case dash > 1:
-		return wrong(fmt.Sprintf("%d words before --: want one NAME", dash), args[0], args[dash:])
+		return wrong(fmt.Sprintf("%d words before --: expected one NAME", dash), args[0], args[dash:])
 	}
 	return nil
 }

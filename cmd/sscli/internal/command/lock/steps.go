@@ -63,9 +63,9 @@ expires in between and is acquired again, it is released.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch f.ttl {
 			case "":
-				return fault.Usagef("no --ttl: the store does not say how long the lease was: want a duration such as --ttl 10m")
+				return fault.Usagef("no --ttl: the store does not say how long the lease was: give a duration such as --ttl 10m")
 			case "keep":
-				return fault.Usagef("--ttl keep: the store does not say how long the lease was: want a duration such as 10m")
+				return fault.Usagef("--ttl keep: the store does not say how long the lease was: expected a duration such as 10m")
 			}
 			return runStep(cmd.Context(), a, cmd, args, &f, false, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
 				lease, err := s.RenewLock(ctx, f.name, o)

@@ -50,7 +50,7 @@ func pageDate(a *app.App, built string) (string, error) {
 	if epoch, _ := a.Env("SOURCE_DATE_EPOCH"); epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)
 		if err != nil {
-			return "", fault.Usagef("SOURCE_DATE_EPOCH %.32q: want seconds since 1970", epoch)
+			return "", fault.Usagef("SOURCE_DATE_EPOCH %.32q: expected seconds since 1970", epoch)
 		}
 		return time.Unix(seconds, 0).UTC().Format(time.DateOnly), nil
 	}

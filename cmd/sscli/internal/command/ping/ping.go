@@ -95,7 +95,7 @@ or certificate ends the wait at once. The exit code is that of the last attempt.
 				return err
 			}
 			if f.count < 1 {
-				return fault.Usagef("-n %d: want at least 1", f.count)
+				return fault.Usagef("-n %d: must be at least 1", f.count)
 			}
 			return run(cmd.Context(), f)
 		},

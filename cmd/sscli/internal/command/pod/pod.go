@@ -92,11 +92,11 @@ needs no pod.`,
 func printPod(a *app.App, names map[string]config.Text, host, image string) error {
 	for flag, name := range names {
 		if !config.IsResourceName(string(name)) {
-			return fault.Usagef("--%s %.80q: want the name of a resource in the cluster", flag, string(name))
+			return fault.Usagef("--%s %.80q: expected the name of a resource in the cluster", flag, string(name))
 		}
 	}
 	if !config.IsResourceName(host) {
-		return fault.Usagef("--broker %.80q: want a host name", host)
+		return fault.Usagef("--broker %.80q: expected a host name", host)
 	}
 	if image == "" {
 		image = "ghcr.io/sscli/sscli:latest"

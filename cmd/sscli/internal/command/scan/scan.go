@@ -67,16 +67,16 @@ first (size), or in the order of their bytes (key). Each key is then listed once
 		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {
 			f := f // the pattern is this line's
 			if len(operands) > 1 {
-				return verb.Request{}, fault.Usagef("%d patterns: want one, in quotes so that the shell does not expand it to file names", len(operands))
+				return verb.Request{}, fault.Usagef("%d patterns: expected one, in quotes so that the shell does not expand it to file names", len(operands))
 			}
 			if len(operands) == 1 {
 				f.pattern = operands[0].Text
 			}
 			if f.limit < -1 || f.limit == 0 {
-				return verb.Request{}, fault.Usagef("--limit %d: want at least 1", f.limit)
+				return verb.Request{}, fault.Usagef("--limit %d: must be at least 1", f.limit)
 			}
 			if _, known := sortOrder(f.sort); !known {
-				return verb.Request{}, fault.Usagef("--sort %.32q: want age, size or key", string(f.sort))
+				return verb.Request{}, fault.Usagef("--sort %.32q: expected age, size or key", string(f.sort))
 			}
 			first := client.Scan(f.pattern, nil)
 			return verb.Request{

@@ -29,11 +29,11 @@ import (
 // them configure the Redis port too.
 func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if len(args) > 0 {
-		return fault.Usagef("--attach together with a command: want one of them")
+		return fault.Usagef("--attach together with a command: use only one of them")
 	}
 	if load, err := fs.GetStringArray("load"); err == nil && len(load) > 0 {
 		return &fault.UsageError{
-			Err:  errors.New("--attach together with --load: want a client that sets the keys"),
+			Err:  errors.New("--attach together with --load: the store of another broker gets its keys from clients"),
 			Hint: "sscli apply " + format.ShWord(load[0]) + ", with the same connection flags",
 		}
 	}
@@ -88,7 +88,7 @@ func attach(ctx context.Context, a *app.App, f serveFlags) error {
 		return err
 	}
 	if a.Settings.Embedded {
-		return fault.Usagef("--attach together with %s: want a broker to attach to", a.Settings.Sources["embedded"])
+		return fault.Usagef("--attach together with %s: expected a broker to attach to", a.Settings.Sources["embedded"])
 	}
 	return a.WithBroker(func(o client.Options) error { return attachTo(ctx, a, o, f, served) })
 }

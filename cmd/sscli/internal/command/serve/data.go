@@ -39,11 +39,11 @@ func (f dataFlags) options() (emulator.Data, error) {
 	d := emulator.Data{File: string(f.file), Asked: f.persist == persistAsked, Patterns: f.patterns}
 	switch {
 	case f.persist != persistAll && f.persist != persistAsked:
-		return d, fault.Usagef("--persist %.32q: want %s or %s", f.persist, persistAll, persistAsked)
+		return d, fault.Usagef("--persist %.32q: expected %s or %s", f.persist, persistAll, persistAsked)
 	case len(f.patterns) > 0 && !d.Asked:
 		return d, fault.Usagef("--persist-pattern without --persist %s: all keys are kept", persistAsked)
 	case d.Asked && d.File == "":
-		return d, fault.Usagef("--persist without --data: want the file that keeps the keys")
+		return d, fault.Usagef("--persist without --data: add --data FILE")
 	}
 	return d, nil
 }

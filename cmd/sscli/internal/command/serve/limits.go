@@ -77,7 +77,7 @@ func (f limitFlags) apply(o *emulator.Options) error {
 		name, value, ok := strings.Cut(text, "=")
 		at := limitField(o, name)
 		if !ok || at == nil {
-			return &fault.UsageError{Err: fmt.Errorf("--limit %.64q: want NAME=VALUE with a known name", text), Hint: "sscli serve --help"}
+			return &fault.UsageError{Err: fmt.Errorf("--limit %.64q: expected NAME=VALUE with a known name", text), Hint: "sscli serve --help"}
 		}
 		if err := setLimit(at, value); err != nil {
 			return fault.Usagef("--limit %.64q: %w", text, err)
@@ -93,19 +93,19 @@ func setLimit(at any, value string) error {
 			return err
 		}
 		if limit < time.Second || limit > math.MaxUint16*time.Second || limit%time.Second != 0 {
-			return fmt.Errorf("want whole seconds, from 1s to %ds", math.MaxUint16)
+			return fmt.Errorf("must be whole seconds, from 1s to %ds", math.MaxUint16)
 		}
 		*d = limit
 		return nil
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 {
-		return errors.New("want a number greater than 0")
+		return errors.New("must be a number greater than 0")
 	}
 	switch p := at.(type) {
 	case *uint16:
 		if n > math.MaxUint16 {
-			return fmt.Errorf("want a number from 1 to %d", math.MaxUint16)
+			return fmt.Errorf("must be a number from 1 to %d", math.MaxUint16)
 		}
 		*p = uint16(n)
 	case *int:

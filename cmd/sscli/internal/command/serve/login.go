@@ -56,7 +56,7 @@ func (f loginFlags) apply(o *emulator.Options) error {
 // must log in.
 func (f loginFlags) checkListeners(login bool, listen, ws config.Text) error {
 	if f.none && login {
-		return fault.Usagef("--no-login together with a login: want one or the other")
+		return fault.Usagef("--no-login together with a login: use one or the other")
 	}
 	for _, l := range []struct {
 		flag    string

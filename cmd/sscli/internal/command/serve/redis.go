@@ -27,13 +27,13 @@ func (f *redisFlags) bind(fs *pflag.FlagSet) {
 func (f redisFlags) check(login bool) error {
 	if f.listen == "" {
 		if f.notify != "" || f.insecure {
-			return fault.Usagef("--notify-keyspace-events and --redis-insecure are about the port of --redis: want that too")
+			return fault.Usagef("--notify-keyspace-events and --redis-insecure are about the port of --redis: add --redis")
 		}
 		return nil
 	}
 	loopback, err := config.IsLoopback(string(f.listen))
 	if err != nil {
-		return fault.Usagef("--redis %.64q: want HOST:PORT, such as 127.0.0.1:6379", f.listen)
+		return fault.Usagef("--redis %.64q: expected HOST:PORT, such as 127.0.0.1:6379", f.listen)
 	}
 	if err := redis.CheckNotify(string(f.notify)); err != nil {
 		return fault.Usagef("--notify-keyspace-events: %w", err)
@@ -41,7 +41,7 @@ func (f redisFlags) check(login bool) error {
 	if loopback || login || f.insecure {
 		return nil
 	}
-	return fault.Usagef("--redis %s: anybody who reaches that address could use the store: want --users, or --redis-insecure", f.listen)
+	return fault.Usagef("--redis %s: anybody who reaches that address could use the store: add --users, or --redis-insecure", f.listen)
 }
 
 // serve starts the port in front of an attached store.

@@ -111,7 +111,7 @@ func New(a *app.App) *cobra.Command {
 // serve checks the flags of the command line and serves as they say.
 func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error {
 	if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-		return fault.Usagef("%.64q: want serve -- CMD...", args[0])
+		return fault.Usagef("%.64q: to run a command, write serve -- CMD...", args[0])
 	}
 	if !f.attach {
 		if err := checkListen(cmd.Flags()); err != nil {
@@ -200,10 +200,10 @@ func (f serveFlags) options() (emulator.Options, error) {
 // that must have signed the clients' certificates.
 func (f serveFlags) certificates(o *emulator.Options) error {
 	if f.selfSigned != "" && (f.cert != "" || f.key != "") {
-		return fault.Usagef("--self-signed together with --listen-cert and --listen-key: want one or the other")
+		return fault.Usagef("--self-signed together with --listen-cert and --listen-key: use one or the other")
 	}
 	if (f.cert == "") != (f.key == "") {
-		return fault.Usagef("want --listen-cert and --listen-key together")
+		return fault.Usagef("expected --listen-cert and --listen-key together")
 	}
 	var pair tls.Certificate
 	var err error
@@ -218,7 +218,7 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 			return fault.Usagef("--listen-cert, --listen-key: %w", err)
 		}
 	case f.clientCA != "":
-		return fault.Usagef("--listen-client-ca without TLS: want --self-signed, or --listen-cert and --listen-key, too")
+		return fault.Usagef("--listen-client-ca without TLS: add --self-signed, or --listen-cert and --listen-key")
 	default:
 		return nil
 	}

@@ -125,10 +125,10 @@ func (f *Flags) words(rest []repl.Word) error {
 			f.nex = true
 		case wire.OptionPX:
 			if len(rest) == 1 {
-				return fault.Usagef("PX without MS: want PX and milliseconds")
+				return fault.Usagef("PX without a time: expected PX and milliseconds")
 			}
 			if f.px != "" {
-				return fault.Usagef("PX twice: want it once")
+				return fault.Usagef("PX twice: use it once")
 			}
 			if err := f.px.Set(rest[1].Text); err != nil {
 				return fault.Usagef("PX %q: %w", rest[1].Text, err)
@@ -143,7 +143,7 @@ func (f *Flags) words(rest []repl.Word) error {
 			}
 			return &fault.UsageError{Err: fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word), Hint: hint}
 		default:
-			return fault.Usagef("%.64q after the value: want NX, NEX or PX MS, and quotes around a value with spaces", word)
+			return fault.Usagef("%.64q after the value: expected NX, NEX or PX MS, and quotes around a value with spaces", word)
 		}
 		rest = rest[1:]
 	}
@@ -156,7 +156,7 @@ func (f *Flags) Options() (client.SetOptions, error) {
 	var err error
 	switch {
 	case f.nx && f.nex:
-		return options, fault.Usagef("NX together with NEX: want one of them")
+		return options, fault.Usagef("NX together with NEX: use only one of them")
 	case f.nx:
 		options.Condition = client.NX
 	case f.nex:
@@ -164,11 +164,11 @@ func (f *Flags) Options() (client.SetOptions, error) {
 	}
 	switch {
 	case f.px != "" && f.ttl != "":
-		return options, fault.Usagef("PX together with --ttl: want one of them")
+		return options, fault.Usagef("PX together with --ttl: use only one of them")
 	case f.px != "":
 		ms, err := strconv.ParseInt(string(f.px), 10, 64)
 		if err != nil || ms < 1 || ms > int64(maxTTL/time.Millisecond) {
-			return options, fault.Usagef("PX %.32q: want a whole number of milliseconds from 1 to %d", f.px, maxTTL/time.Millisecond)
+			return options, fault.Usagef("PX %.32q: expected a whole number of milliseconds from 1 to %d", f.px, maxTTL/time.Millisecond)
 		}
 		options.TTL = time.Duration(ms) * time.Millisecond
 	case f.ttl != "":
@@ -181,7 +181,7 @@ func (f *Flags) Options() (client.SetOptions, error) {
 			return options, usage
 		}
 		if options.TTL < time.Millisecond || options.TTL%time.Millisecond != 0 {
-			return options, fault.Usagef("--ttl %s: want whole milliseconds, at least 1ms", f.ttl)
+			return options, fault.Usagef("--ttl %s: expected whole milliseconds, at least 1ms", f.ttl)
 		}
 	}
 	options.WriteOptions, err = f.Flags.Options()

@@ -28,7 +28,7 @@ func (s *shell) dot(words []repl.Word) error {
 	name, rest := strings.ToLower(words[0].Text), words[1:]
 	settings := &s.conn.settings
 	if len(rest) > 1 {
-		return fault.Usagef("too many words: want %s", dotUsage(name))
+		return fault.Usagef("too many words: expected %s", dotUsage(name))
 	}
 	value := ""
 	if len(rest) == 1 {
@@ -65,7 +65,7 @@ func (s *shell) dot(words []repl.Word) error {
 		case "":
 			return s.print(map[bool]string{true: "on", false: "off"}[settings.Trace])
 		}
-		return fault.Usagef(".trace %.32q: want on or off", value)
+		return fault.Usagef(".trace %.32q: must be on or off", value)
 	}
 	var names []string
 	for _, d := range dots() {

@@ -146,7 +146,7 @@ func leave(words []repl.Word) error {
 	}
 	code, err := strconv.Atoi(words[1].Text)
 	if err != nil || code < 0 || code > 255 || len(words) > 2 {
-		return fault.Usagef("want %s [CODE], with an exit code of 0 to 255", strings.ToLower(words[0].Text))
+		return fault.Usagef("expected %s [CODE], with an exit code of 0 to 255", strings.ToLower(words[0].Text))
 	}
 	return &leaveError{code}
 }
@@ -192,7 +192,7 @@ type noInput struct{}
 
 // Read returns a usage error.
 func (noInput) Read([]byte) (int, error) {
-	return 0, fault.Usagef(`the shell itself reads standard input: want -f FILE, or "-" in quotes for the value -`)
+	return 0, fault.Usagef(`the shell itself reads standard input: use -f FILE, or "-" in quotes for the value -`)
 }
 
 // newLineRoot returns the tree of commands for a line.

@@ -77,14 +77,14 @@ func (f flags) check(a *app.App, operands []string) (interval time.Duration, err
 	interval = 5 * time.Second
 	if f.every != "" {
 		if interval, err = config.ParseDuration(string(f.every)); err != nil || interval < 100*time.Millisecond {
-			return 0, fault.Usagef("--every %.32q: want a duration of at least 100ms, such as 2s", string(f.every))
+			return 0, fault.Usagef("--every %.32q: must be a duration of at least 100ms, such as 2s", string(f.every))
 		}
 	}
 	kind, _ := a.Env("TERM")
 	const hint = "sscli scan lists keys, sscli watch KEY streams changes"
 	switch {
 	case f.limit < 1:
-		return 0, fault.Usagef("--limit %d: want at least 1", f.limit)
+		return 0, fault.Usagef("--limit %d: must be at least 1", f.limit)
 	case slices.Contains(operands, ""):
 		return 0, fault.Usagef("the key is empty, the store wants at least one byte")
 	case !slices.Contains([]string{"", "human", "wide"}, a.Settings.Output):

@@ -38,7 +38,7 @@ func New() verb.Verb {
 				return verb.Request{}, err
 			}
 			if len(rest) > 0 {
-				return verb.Request{}, fault.Usagef("%.64q after the value: want vdel KEY VALUE, and quotes around a value with spaces", rest[0].Text)
+				return verb.Request{}, fault.Usagef("%.64q after the value: expected vdel KEY VALUE, and quotes around a value with spaces", rest[0].Text)
 			}
 			options, err := fence.Options()
 			if err != nil {

@@ -94,7 +94,7 @@ and the watch, and fg continues both.`,
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
 				keys, command = args[:n], args[n:]
 				if len(command) == 0 {
-					return fault.Usagef("nothing after --: want watch KEY... -- CMD...")
+					return fault.Usagef("nothing after --: expected watch KEY... -- CMD...")
 				}
 			}
 			return run(cmd.Context(), a, f, keys, command)
@@ -129,7 +129,7 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 		}
 	}
 	if f.count < 0 || f.buffer < 1 {
-		return o, 0, fault.Usagef("-n %d --buffer %d: want -n of 0 or more and --buffer of 1 or more", f.count, f.buffer)
+		return o, 0, fault.Usagef("-n %d --buffer %d: expected -n of 0 or more and --buffer of 1 or more", f.count, f.buffer)
 	}
 	if f.rescan != "" && f.match == "" {
 		return o, 0, fault.Usagef("--rescan without --match: it looks for keys that match a pattern")
@@ -154,7 +154,7 @@ func parseUntil(text string) (condition, error) {
 	case isValue:
 		return func(e client.Event) bool { return e.HasValue && string(e.Value) == value }, nil
 	}
-	return nil, fault.Usagef("--until %.64q: want set, delete or value=V", text)
+	return nil, fault.Usagef("--until %.64q: expected set, delete or value=V", text)
 }
 
 func run(ctx context.Context, a *app.App, f flags, keys, command []string) error {
@@ -182,7 +182,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 		return err
 	}
 	if len(keys) == 0 && f.match == "" {
-		return fault.Usagef("no key: want watch KEY... or --match PATTERN")
+		return fault.Usagef("no key: expected watch KEY... or --match PATTERN")
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)

@@ -94,16 +94,16 @@ func (f *flags) check() (err error) {
 	}
 	for _, name := range f.names {
 		if slices.Contains(f.guards, name) {
-			return fault.Usagef("%s is a lock and --guards: want one of them", format.Brief(name))
+			return fault.Usagef("%s is a lock and --guards: use only one of them", format.Brief(name))
 		}
 	}
 	switch {
 	case len(f.names) == 0 && f.from == "":
 		return fault.Usagef("missing NAME")
 	case f.from != "" && f.forDur != "":
-		return fault.Usagef("--from and --for: want one of them")
+		return fault.Usagef("--from and --for: use only one of them")
 	case f.count < 0:
-		return fault.Usagef("-n %d: want 0 or more", f.count)
+		return fault.Usagef("-n %d: must be 0 or more", f.count)
 	}
 	if f.svg != "" { // checked now, because at the end the trace would be lost
 		if _, err := os.Stat(filepath.Dir(string(f.svg))); err != nil {

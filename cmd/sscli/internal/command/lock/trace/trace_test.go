@@ -102,11 +102,11 @@ func TestUsage(t *testing.T) {
 	text := write(t, "story.sh", "rm -f traced\n")
 	for _, tt := range []struct{ args, want string }{
 		{"", "missing NAME"},
-		{"build --guards build", `"build" is a lock and --guards: want one of them`},
-		{"build --ttl soon", `--ttl: "soon": want a duration such as 500ms, 10s or 2m`},
+		{"build --guards build", `"build" is a lock and --guards: use only one of them`},
+		{"build --ttl soon", `--ttl: "soon": expected a duration such as 500ms, 10s or 2m`},
 		{"build --for 0", "--for 0: must be greater than 0"},
-		{"build -n -1", `--count "-1": want a whole number of at least 0`},
-		{"--from x --for 1s", "--from and --for: want one of them"},
+		{"build -n -1", `--count "-1": expected a whole number of at least 0`},
+		{"--from x --for 1s", "--from and --for: use only one of them"},
 		{"--from nowhere.jsonl", "--from: open nowhere.jsonl: no such file or directory"},
 		{"build --svg nowhere/build.svg", "--svg: stat nowhere: no such file or directory"},
 		{"--from " + text, "--from: " + text + ", line 1: want a JSON object, as lock trace -o json and watch -o json print"},
