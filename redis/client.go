@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func connectionCommands() []*command {
+func clientCommands() []*command {
 	const flags = noScript | loadingOK | staleOK
 	client := func(name string, arity int, since, args, summary string, run func(*conn, [][]byte) error) *command {
 		return &command{name: name, arity: arity, flags: flags, run: run, since: since, args: args, summary: summary}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func expiryCommands() []*command {
+func expireCommands() []*command {
 	const (
 		write = writes | usesStore | fast | needsExpiry
 		read  = reads | usesStore | fast | needsExpiry

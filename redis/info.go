@@ -13,7 +13,7 @@ import (
 // redisVersion is the version of Redis whose behavior this server has.
 const redisVersion = "7.0.15"
 
-func serverCommands() []*command {
+func infoCommands() []*command {
 	const (
 		always   = loadingOK | staleOK
 		settings = noScript | always | admin

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-func keyCommands() []*command {
+func keysCommands() []*command {
 	const (
 		write = writes | usesStore
 		read  = reads | usesStore

@@ -1,6 +1,6 @@
 package redis
 
-func transactionCommands() []*command {
+func multiCommands() []*command {
 	const flags = noScript | loadingOK | staleOK | atOnce | needsLocal
 	return []*command{
 		{name: "multi", arity: 1, flags: flags | fast, run: runMulti, since: "1.2.0", summary: "Mark the start of a transaction block"},

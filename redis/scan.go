@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// keyspaceCommands are the commands that iterate over all keys.
-func keyspaceCommands() []*command {
+// scanCommands are the commands that iterate over all keys.
+func scanCommands() []*command {
 	const (
 		write = writes | usesStore
 		read  = reads | usesStore

@@ -3,7 +3,7 @@ package redis
 // FUNCTION and SCRIPT. There are no functions and scripts, so that FLUSH, LIST and EXISTS, which
 // test suites and clients send first, have simple answers. Everything else is refused.
 
-func scriptCommands() []*command {
+func scriptsCommands() []*command {
 	return []*command{
 		{name: "function", arity: -2, since: "7.0.0", summary: "A container for function commands", otherSub: errNoScripts, subs: []*command{
 			{name: "flush", arity: -2, flags: noScript, run: runFunctionFlush, since: "7.0.0", args: "[flush_type:string]", summary: "Delete all functions, of which there are none"},

@@ -2,8 +2,8 @@ package redis
 
 import "bytes"
 
-// storeCommands are the state store's own requests, with versions and fencing tokens.
-func storeCommands() []*command {
+// statestoreCommands are the state store's own requests, with versions and fencing tokens.
+func statestoreCommands() []*command {
 	const since = "7.0.0"
 	return []*command{
 		{name: "ss.get", arity: 2, flags: reads | usesStore | fast, keys: oneKey, run: runSSGet, since: since, args: "key:key", summary: "Get the value and the version of a key"},

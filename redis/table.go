@@ -105,9 +105,9 @@ func newTable() table {
 		name string
 		rows []*command
 	}{
-		{"string", stringCommands()}, {"string", editCommands()}, {"generic", keyCommands()}, {"generic", expiryCommands()},
-		{"generic", objectCommands()}, {"server", keyspaceCommands()}, {"statestore", storeCommands()}, {"scripting", scriptCommands()},
-		{"pubsub", pubsubCommands()}, {"transactions", transactionCommands()}, {"connection", connectionCommands()}, {"server", serverCommands()},
+		{"string", stringCommands()}, {"string", editCommands()}, {"generic", keysCommands()}, {"generic", expireCommands()},
+		{"generic", objectCommands()}, {"server", scanCommands()}, {"statestore", statestoreCommands()}, {"scripting", scriptsCommands()},
+		{"pubsub", pubsubCommands()}, {"transactions", multiCommands()}, {"connection", clientCommands()}, {"server", infoCommands()},
 	} {
 		for _, cmd := range group.rows {
 			t.add(cmd, group.name)
