@@ -32,7 +32,7 @@ func ExamplePrinter() {
 func ExampleNew() {
 	_, err := format.New(os.Stdout, format.Options{Output: "yaml"})
 	fmt.Println(err)
-	// Output: output "yaml": want human, wide, raw, json or template=TEMPLATE
+	// Output: output "yaml": must be human, wide, raw, json or template=TEMPLATE
 }
 
 func ExampleFault() {
@@ -63,7 +63,7 @@ func ExampleEscape() {
 func ExampleUnquote() {
 	_, err := format.Unquote(`"a\qb"`)
 	fmt.Println(err)
-	// Output: byte 2: want one of \n \r \t \\ \" \xHH, got \q
+	// Output: byte 2: expected one of \n \r \t \\ \" \xHH, got \q
 }
 
 func ExampleWord() {

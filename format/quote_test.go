@@ -35,14 +35,14 @@ func TestUnescape(t *testing.T) {
 	for _, tt := range []struct{ in, want, err string }{
 		{in: "a\x00\xff\n", want: "a\x00\xff\n"},
 		{in: `\n\r\t\\\x41\xfF`, want: "\n\r\t\\A\xff"},
-		{in: `ab\q`, err: `byte 2: want one of \n \r \t \\ \xHH, got \q`},
-		{in: `ab\"`, err: `byte 2: want one of \n \r \t \\ \xHH, got \"`},
-		{in: `ab\é`, err: `byte 2: want one of \n \r \t \\ \xHH, got \é`},
-		{in: "ab\\\x1b", err: `byte 2: want one of \n \r \t \\ \xHH, got \\x1b`},
-		{in: `ab\`, err: `byte 2: want one of \n \r \t \\ \xHH, got \`},
-		{in: `\x4`, err: `byte 0: want \x and two hexadecimal digits, got \x4`},
-		{in: `\x4g`, err: `byte 0: want \x and two hexadecimal digits, got \x4g`},
-		{in: `\x+4`, err: `byte 0: want \x and two hexadecimal digits, got \x+4`},
+		{in: `ab\q`, err: `byte 2: expected one of \n \r \t \\ \xHH, got \q`},
+		{in: `ab\"`, err: `byte 2: expected one of \n \r \t \\ \xHH, got \"`},
+		{in: `ab\é`, err: `byte 2: expected one of \n \r \t \\ \xHH, got \é`},
+		{in: "ab\\\x1b", err: `byte 2: expected one of \n \r \t \\ \xHH, got \\x1b`},
+		{in: `ab\`, err: `byte 2: expected one of \n \r \t \\ \xHH, got \`},
+		{in: `\x4`, err: `byte 0: expected \x and two hexadecimal digits, got \x4`},
+		{in: `\x4g`, err: `byte 0: expected \x and two hexadecimal digits, got \x4g`},
+		{in: `\x+4`, err: `byte 0: expected \x and two hexadecimal digits, got \x+4`},
 	} {
 		got, err := Unescape(tt.in)
 		check(t, tt.in, got, tt.want, err, tt.err)
@@ -54,13 +54,13 @@ func TestUnquote(t *testing.T) {
 		{in: `""`},
 		{in: `"a\"\n"`, want: "a\"\n"},
 		{in: "\"a\nb\"", want: "a\nb"},
-		{in: "", err: `byte 0: want a " at the start, got the end of the text`},
-		{in: "a", err: `byte 0: want a " at the start, got a`},
-		{in: `"a`, err: `byte 2: want a closing ", got the end of the text`},
-		{in: `"a\"`, err: `byte 4: want a closing ", got the end of the text`},
-		{in: `"a\`, err: `byte 3: want a closing ", got the end of the text`},
-		{in: `"a"b`, err: `byte 3: want the end of the text after the closing ", got b`},
-		{in: `"a\q"`, err: `byte 2: want one of \n \r \t \\ \" \xHH, got \q`},
+		{in: "", err: `byte 0: expected a " at the start, got the end of the text`},
+		{in: "a", err: `byte 0: expected a " at the start, got a`},
+		{in: `"a`, err: `byte 2: expected a closing ", got the end of the text`},
+		{in: `"a\"`, err: `byte 4: expected a closing ", got the end of the text`},
+		{in: `"a\`, err: `byte 3: expected a closing ", got the end of the text`},
+		{in: `"a"b`, err: `byte 3: expected the end of the text after the closing ", got b`},
+		{in: `"a\q"`, err: `byte 2: expected one of \n \r \t \\ \" \xHH, got \q`},
 	} {
 		got, err := Unquote(tt.in)
 		check(t, tt.in, got, tt.want, err, tt.err)

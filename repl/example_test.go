@@ -44,6 +44,6 @@ func ExampleReader() {
 	}
 	// Output:
 	// line 2: 3 words, the last "two\nlines"
-	// line 4: byte 7: want one of \n \r \t \\ \" \xHH, got \q
+	// line 4: byte 7: expected one of \n \r \t \\ \" \xHH, got \q
 	// line 5: 2 words, the last "a"
 }

@@ -60,7 +60,7 @@ func TestReader(t *testing.T) {
 			name:   "syntax error",
 			in:     "get a\n\nset a \"\\q\n\"\nget b\n",
 			lines:  []Line{{1, "get a", plain("get", "a")}, {5, "get b", plain("get", "b")}},
-			faults: []string{`line 3: byte 7: want one of \n \r \t \\ \" \xHH, got \q`},
+			faults: []string{`line 3: byte 7: expected one of \n \r \t \\ \" \xHH, got \q`},
 		},
 		{
 			name:   "quote open at the end",

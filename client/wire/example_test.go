@@ -51,7 +51,7 @@ func ExampleParseVersion() {
 	fmt.Println(err)
 	// Output:
 	// 1696374425000:1:StateStore 1 StateStore 2023-10-03T23:07:05Z
-	// bad HLC "1696374425000": want WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1
+	// bad HLC "1696374425000": expected WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1
 }
 
 func ExampleVersion_Compare() {

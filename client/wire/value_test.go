@@ -108,7 +108,7 @@ func costs(payload []byte, parse func([]byte) error) uint64 {
 
 func TestSyntaxErrorReadsAsOneShortLine(t *testing.T) {
 	_, err := wire.ParseValue([]byte("$-2\r\n" + strings.Repeat("x", 1000)))
-	const want = `bad RESP3 at byte 0: want a blob length of 0 or more, or -1, got "$-2\r\nxxxxxxxxxxxxxxxxxxx"…`
+	const want = `bad RESP3 at byte 0: expected a blob length of 0 or more, or -1, got "$-2\r\nxxxxxxxxxxxxxxxxxxx"…`
 	if err == nil || err.Error() != want {
 		t.Errorf(" got %v\nwant %s", err, want)
 	}

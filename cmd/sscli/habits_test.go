@@ -82,7 +82,7 @@ func TestHabits(t *testing.T) {
 				t.Errorf("%s: the hint names %s, which sscli does not have: %s", line, bad, usage.Hint)
 			}
 			why := ""
-			if _, after, ok := strings.Cut(usage.Error(), `": `); ok && !strings.HasPrefix(after, "want ") {
+			if _, after, ok := strings.Cut(usage.Error(), `": `); ok && !strings.HasPrefix(after, "expected ") {
 				why = "  (" + after + ")"
 			}
 			fmt.Fprintf(&got, "%-28s %s%s\n", line, usage.Hint, why)

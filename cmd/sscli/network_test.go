@@ -39,6 +39,8 @@ func networkCases() map[string][]networkCase {
 		"scan":                  {{talks: true}},
 		"diff":                  {{args: "input", talks: true}, {args: "--to nowhere"}},
 		"apply":                 {{args: "input", stdin: `{"key":"a","value":"1"}`, talks: true}},
+		"forward":               {{}},
+		"pod":                   {{}},
 		"dataset":               {{}},
 		"dataset load":          {{args: "a input", stdin: `{"a":1}`, talks: true}},
 		"dataset show":          {{args: "a", talks: true}},

@@ -77,7 +77,7 @@ func TestShellCommands(t *testing.T) {
 		{"auth", "sscli: unknown command \"auth\"\n  try: help connection\n(exit code 2)"},
 		{"sett a", "sscli: unknown command \"sett\"\n  try: help set\n(exit code 2)"},
 		{"set a --frob", "sscli: unknown flag: --frob\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
-		{`set a "\q"`, "sscli: byte 7: want one of \\n \\r \\t \\\\ \\\" \\xHH, got \\q\n  try: help quoting\n(exit code 2)"},
+		{`set a "\q"`, "sscli: byte 7: expected one of \\n \\r \\t \\\\ \\\" \\xHH, got \\q\n  try: help quoting\n(exit code 2)"},
 		{"set a -", "sscli: the shell itself reads standard input: use -f FILE, or \"-\" in quotes for the value -\n  try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
 		{`set a "-"`, "OK\nversion VERSION"},
 		{"set temp -5", "OK\nversion VERSION"},

@@ -165,7 +165,7 @@ func TestKeySetErrors(t *testing.T) {
 		"x": "not a JSON Web Key Set", "{}": "no key", `{"keys":[{"kty":"oct"}]}`: "no key",
 		`{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}`:         "too short",
 		`{"keys":[{"kty":"RSA","n":"!","e":"AQAB"}]}`:            "illegal base64",
-		`{"keys":[{"kty":"EC","crv":"P-224"}]}`:                  "want P-256",
+		`{"keys":[{"kty":"EC","crv":"P-224"}]}`:                  "expected P-256",
 		`{"keys":[{"kty":"EC","crv":"P-256","x":"AQ","y":"A"}]}`: "illegal base64",
 		`{"keys":[{"kty":"OKP","crv":"X25519","x":"AQ"}]}`:       "expected an Ed25519 key",
 	} {
@@ -174,8 +174,8 @@ func TestKeySetErrors(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]Flags{
-		"--sat-audience too": {JWKS: "f", User: defaultAccount, TTL: defaultSATLife},
-		"--sat-jwks too":     {Issuer: "i", User: defaultAccount, TTL: defaultSATLife},
+		"add --sat-audience": {JWKS: "f", User: defaultAccount, TTL: defaultSATLife},
+		"add --sat-jwks":     {Issuer: "i", User: defaultAccount, TTL: defaultSATLife},
 		"the cluster issues": {JWKS: "f", Audience: "a", Key: "k", User: defaultAccount, TTL: defaultSATLife},
 	} {
 		if err := want.Check(false, true); err == nil || !strings.Contains(err.Error(), args) {

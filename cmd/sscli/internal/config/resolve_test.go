@@ -350,7 +350,7 @@ func TestLine(t *testing.T) {
 		{"-u mqtt://other -o raw -i you", change(func(s *Settings) { s.Output = "raw" }), "--url", ""},
 		{"--embedded=false", base, "--embedded", ""},
 		{"-t never", change(func(s *Settings) { s.Timeout = 0 }), "", `--timeout: "never": expected a duration such as 500ms, 10s or 2m`},
-		{"--color blue", change(func(s *Settings) { s.Color = "" }), "", `--color: "blue": want auto, always or never`},
+		{"--color blue", change(func(s *Settings) { s.Color = "" }), "", `--color: "blue": expected auto, always or never`},
 	} {
 		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 		Bind(fs)

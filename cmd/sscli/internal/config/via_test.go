@@ -26,8 +26,8 @@ func TestParseVia(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "want kubectl[", "ssh:host": "want kubectl[", "kubectlx": "want kubectl[",
-		"kubectl:b:0": "want a port", "kubectl:b:x": "want a port", "kubectl:b:": "want a port",
+		"": "expected kubectl[", "ssh:host": "expected kubectl[", "kubectlx": "expected kubectl[",
+		"kubectl:b:0": "must be a port", "kubectl:b:x": "must be a port", "kubectl:b:": "must be a port",
 		"kubectl:B": "expected the name of a service", "kubectl:-x": "expected the name of a service", "kubectl:pod/": "expected the name of a pod",
 		"kubectl:N/b": "expected the name of a namespace", "kubectl:--x/b": "expected the name of a namespace", "kubectl:a\x1bb/iot/b": "expected the name of a kubectl context",
 	} {

@@ -74,19 +74,19 @@ func TestAt(t *testing.T) {
 func TestParsePathErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":          "the path is empty: expected one such as .config.mode, or a dot for the whole value",
-		"mode":      `byte 0: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		"[0]":       `byte 0: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		".a..b":     `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		".a[01]":    `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		".a[-1]":    `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		".a[":       `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		`.a["b]`:    `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		`.a["b"`:    `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		`.a["\q"]`:  `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		".a b":      `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		".a.":       `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		".a[9e9]":   `byte 2: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		".a[1]\xff": `byte 5: want .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		"mode":      `byte 0: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		"[0]":       `byte 0: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		".a..b":     `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		".a[01]":    `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		".a[-1]":    `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		".a[":       `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		`.a["b]`:    `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		`.a["b"`:    `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		`.a["\q"]`:  `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		".a b":      `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		".a.":       `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		".a[9e9]":   `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		".a[1]\xff": `byte 5: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
 	} {
 		if p, err := ParsePath(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, %v; want %s", text, p, err, want)

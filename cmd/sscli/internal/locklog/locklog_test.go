@@ -351,7 +351,7 @@ func printAll(t testing.TB, said []format.LockEvent) string {
 func TestRefusedLines(t *testing.T) {
 	const stamp = `,"time":"2026-11-22T03:00:00.000Z"}`
 	for _, test := range []struct{ line, want string }{
-		{`set	build	1`, "want a JSON object"},
+		{`set	build	1`, "expected a JSON object"},
 		{`{}`, `the operation ""`},
 		{`{"op":"get","key":"a"` + stamp, `the operation "get"`},
 		{`{"op":"set","key":"build"}`, "the field time"},
@@ -359,7 +359,7 @@ func TestRefusedLines(t *testing.T) {
 		{`{"op":"lock_trace","what":"stolen","name":"a"` + stamp, `the statement "stolen"`},
 		{`{"op":"lock_trace","what":"held","event":"initial"` + stamp, "the field name"},
 		{`{"op":"lock_trace","what":"held","event":"guess","name":"a"` + stamp, `the event "guess"`},
-		{`{"op":"set","key":"a","version":{"hlc":"x"}` + stamp, "want a JSON object"},
+		{`{"op":"set","key":"a","version":{"hlc":"x"}` + stamp, "expected a JSON object"},
 	} {
 		_, _, ok, err := Read([]byte(test.line))
 		if ok || err == nil || !strings.Contains(err.Error(), test.want) {

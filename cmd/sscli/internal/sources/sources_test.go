@@ -146,7 +146,7 @@ func TestManifestErrors(t *testing.T) {
 		{"keys: a\n", ":1: keys: expected a list"},
 		{"keys:\n", ":1: keys: expected a list"},
 		{"key: a\nvalue: 1\n", `:1: unknown field "key": expected keys`},
-		{"keys:\n- a\n", ":2: want a key with its value, such as key: a and value: 1"},
+		{"keys:\n- a\n", ":2: expected a key with its value, such as key: a and value: 1"},
 		{"keys:\n- value: 1\n", ":2: no key"},
 		{"keys:\n- key: a\n", ":2: a: expected value, file or dataset"},
 		{"keys:\n- key: a\n  value: 1\n  file: b\n", ":2: a: value and file: use only one of them"},

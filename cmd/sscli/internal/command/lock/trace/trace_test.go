@@ -109,7 +109,7 @@ func TestUsage(t *testing.T) {
 		{"--from x --for 1s", "--from and --for: use only one of them"},
 		{"--from nowhere.jsonl", "--from: open nowhere.jsonl: no such file or directory"},
 		{"build --svg nowhere/build.svg", "--svg: stat nowhere: no such file or directory"},
-		{"--from " + text, "--from: " + text + ", line 1: want a JSON object, as lock trace -o json and watch -o json print"},
+		{"--from " + text, "--from: " + text + ", line 1: expected a JSON object, as lock trace -o json and watch -o json print"},
 	} {
 		code, stdout, stderr := runTrace(t, nil, strings.Fields(tt.args)...)
 		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "sscli: "+tt.want) {
