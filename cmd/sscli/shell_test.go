@@ -107,7 +107,7 @@ func TestShellCommands(t *testing.T) {
 		{"repeat 2 get missing", "(nil)\n(nil)"},
 		{"repeat 2 1ms time get missing", "(nil)\ntook TIME\n(nil)\ntook TIME"},
 		{"repeat 0 get a", "sscli: repeat \"0\": must be a number of times, at least 1\n(exit code 2)"},
-		{"exit 256", "sscli: want exit [CODE], with an exit code of 0 to 255\n(exit code 2)"},
+		{"exit 256", "sscli: expected exit [CODE], with an exit code of 0 to 255\n(exit code 2)"},
 		{"batch -", "sscli: the shell itself reads standard input: use -f FILE, or \"-\" in quotes for the value -\n  try: batch FILE\n(exit code 2)"},
 	} {
 		got := scrubScreen(u.runs(tt.line))
