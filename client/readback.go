@@ -55,17 +55,22 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	return r, nil
 }
 
-// getAgain reads a key, and once more if no answer came in half of the time that ctx leaves. The second
-// request goes over a new connection if the broker was silent on the old one.
-func (s *Session) getAgain(ctx context.Context, key string) (GetResult, error) {
+// getAgain reads a key. If no answer comes in half of the time that ctx leaves, or the connection
+// ends, it asks again: over a new connection if the broker was silent on the old one. Another
+// goroutine may end the old connection after a request was sent on it, so getAgain asks up to three
+// times.
+func (s *Session) getAgain(ctx context.Context, key string) (r GetResult, err error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+	limited, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
 	defer cancel()
-	r, err := s.Get(half, key)
-	if (errors.Is(err, context.DeadlineExceeded) || isA[*LostError](err)) && ctx.Err() == nil {
-		return s.Get(ctx, key)
+	for range 3 {
+		r, err = s.Get(limited, key)
+		if !errors.Is(err, context.DeadlineExceeded) && !isA[*LostError](err) || ctx.Err() != nil {
+			break
+		}
+		limited = ctx
 	}
 	return r, err
 }

@@ -451,10 +451,10 @@ func (r *request) waitOrAbandon(ctx context.Context) (Result, error) {
 
 // abandonSilent ends a connection if nothing, not even a PUBACK, has come on it since a request
 // was sent that has no answer. The network path is dead then, and the keep-alive would notice too
-// late; the next request makes a new connection. Silence for less than a second, or less than half
-// of Options.Timeout, proves nothing.
+// late; the next request makes a new connection. Silence for less than a second, or less than two
+// fifths of Options.Timeout, proves nothing.
 func (s *Session) abandonSilent(conn *mqtt.Conn, sent time.Time) {
-	patience := min(time.Second, s.o.Timeout/2)
+	patience := min(time.Second, s.o.Timeout*2/5) // getAgain waits for half of the time
 	if conn != nil && !s.oneShot && time.Since(sent) >= patience && conn.LastReceived().Before(sent) {
 		conn.Abandon()
 	}
