@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// backOff returns the pause before an attempt: none before the first, then 100 ms and
-// twice as long each time up to 10 s, less up to a half at random, so that clients do not
-// come back all at once.
+// backOff returns the pause before an attempt. The first attempt has none. Later pauses start
+// at 100 ms and double up to 10 s; each is shortened by up to half at random, so that clients
+// do not all come back at once.
 func backOff(attempt int) time.Duration {
 	if attempt == 0 {
 		return 0

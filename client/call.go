@@ -14,9 +14,9 @@ type CallResult struct {
 
 func (CallResult) isResult() {}
 
-// Call sends any words as they are, for requests that this package does not know
-// yet; its result is a [CallResult]. [Session.ReadBack] can say something about a lost
-// answer only if the verb is a known one.
+// Call makes a command of any words, for requests that this package does not support yet; its
+// result is a [CallResult]. After a lost answer, [Session.ReadBack] helps only if the verb is a
+// known one.
 func Call(words []string, o WriteOptions) Command {
 	c := Command{effect: effectUnknown, read: readCall}
 	c.count = copy(c.first[:], words)

@@ -5,30 +5,31 @@ import "github.com/sscli/sscli/client/wire"
 // A Command is a request as a value: a verb with its arguments. [Get], [Set], [Del],
 // [VDel], [Scan] and [Call] return one.
 type Command struct {
-	first   [3]string // the verb, the key and the value, as far as it has them
-	count   int       // of the words in first
-	more    []string  // the words after them
+	first   [3]string // the verb, the key and the value, if the command has them
+	count   int       // number of words in first
+	more    []string  // the remaining words
 	fence   string    // the `__ft` to send; empty = none
 	persist bool
 	effect  effect
 	read    reader
-	err     error // why it cannot be sent
+	err     error // why the command cannot be sent; nil = it can
 
 	timestamp *Version // the `__ts` to send; nil = the clock's next reading
 }
 
 // A reader converts an answer to a result. It returns nil if the answer is not valid for the
-// verb. The result must not share the memory of the answer, which is reused up to mqtt.ReusedSize.
+// verb. The result must not share memory with the answer: buffers up to mqtt.ReusedSize are
+// reused.
 type reader func(wire.Value, *ReplyInfo) Result
 
-// An effect is the state of the key after a command was applied.
+// An effect is the state that a command leaves its key in.
 type effect byte
 
 const (
-	effectNone    effect = iota // it only reads
+	effectNone    effect = iota // the command only reads
 	effectPut                   // the key holds the value
 	effectDelete                // the key is gone
-	effectUnknown               // the verb is not known here
+	effectUnknown               // the verb is unknown
 )
 
 // Verb returns the first word of the request.
@@ -37,11 +38,11 @@ func (c Command) Verb() string { return c.first[0] }
 // Key returns the key of the command; empty if it has none.
 func (c Command) Key() string { return c.first[1] }
 
-// Value returns the value of a [Set] or a [VDel]: the word after the key.
+// Value returns the word after the key: the value of a [Set] or a [VDel].
 func (c Command) Value() string { return c.first[2] }
 
-// words returns all words of c. The result shares the memory of c if c.first holds all of them,
-// as it does for most commands.
+// words returns all words of c. The result shares c's memory if c.first holds all of them, as
+// it does for most commands.
 func (c *Command) words() []string {
 	if len(c.more) == 0 {
 		return c.first[:c.count]
@@ -53,7 +54,7 @@ func (c *Command) words() []string {
 // *[InvalidError].
 func (c Command) Check() error { return c.err }
 
-// newCommand returns a command of these words, the verb first. It rejects an empty key, which
+// newCommand returns a command with these words, the verb first. It rejects an empty key, which
 // the store always refuses.
 func newCommand(effect effect, read reader, words ...string) Command {
 	c := Command{effect: effect, read: read}
@@ -66,8 +67,8 @@ func newCommand(effect effect, read reader, words ...string) Command {
 
 // WriteOptions are the options of every command that writes.
 type WriteOptions struct {
-	// Fence is the fencing token; the zero Version means none. It is sent with the same
-	// text as it was received (protocol.md 4).
+	// Fence is the fencing token; the zero Version means none. It is sent exactly as it was
+	// received (protocol.md 4).
 	Fence Version
 }
 
@@ -82,8 +83,8 @@ func (c *Command) set(o WriteOptions) {
 	}
 }
 
-// WithFence returns the command with another fencing token; the zero Version means
-// none.
+// WithFence returns a copy of the command with this fencing token. The zero Version removes the
+// token.
 func (c Command) WithFence(token Version) Command {
 	c.fence = ""
 	return c.with(WriteOptions{Fence: token})
@@ -92,7 +93,8 @@ func (c Command) WithFence(token Version) Command {
 // Fence returns the fencing token as it is sent; empty if there is none.
 func (c Command) Fence() string { return c.fence }
 
-// isCount reports whether an answer is a number of deleted keys, or -1 if that is the lowest.
+// isCount reports whether an answer is an integer from lowest to 1. The store answers a delete
+// with the number of deleted keys, and VDEL also with -1.
 func isCount(v wire.Value, lowest int64) bool {
 	return v.Kind == wire.Integer && v.Int >= lowest && v.Int <= 1
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An InvalidError is a request or an option that cannot be right. Nothing was sent.
+// An InvalidError means that a request or an option is invalid. Nothing was sent.
 type InvalidError struct {
 	Err error
 }
@@ -25,8 +25,8 @@ func invalid(format string, args ...any) *InvalidError {
 	return &InvalidError{fmt.Errorf(format, args...)}
 }
 
-// An AnswerError is an invalid reply: it is not RESP3, has a bad HLC, or holds a
-// value that cannot answer the command.
+// An AnswerError means that a reply is invalid: it is not RESP3, has an invalid HLC, or
+// holds a value that cannot answer the command.
 type AnswerError struct {
 	Err error
 }
@@ -35,9 +35,9 @@ func (e *AnswerError) Error() string { return "the reply is invalid: " + e.Err.E
 
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// A StatusError is an answer whose `__stat` is neither 200 nor 204 (protocol.md 1.6). To
-// a write it comes in a *[LostAnswerError] unless the status says that the broker's RPC
-// layer refused the request before the store saw it.
+// A StatusError is an answer whose `__stat` is neither 200 nor 204 (protocol.md 1.6). For a
+// write, a *[LostAnswerError] wraps it, unless the status says that the broker's RPC layer
+// refused the request before the store saw it.
 type StatusError struct {
 	Status  int
 	Message string
@@ -50,15 +50,16 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the store answered with status %d: %q", e.Status, e.Message)
 }
 
-// refuses reports whether the status says that the store did not see the request: bad
-// request, unsupported content type, or unsupported version of the protocol.
+// refuses reports whether the status says that the store did not see the request: bad request,
+// unsupported content type, or unsupported protocol version.
 func (e *StatusError) refuses() bool {
 	return e.Status == 400 || e.Status == 415 || e.Status == 505
 }
 
-// A LostAnswerError is a write that was sent and got no answer, or an answer that does not
-// say whether it was applied. [Session.ReadBack] finds out what can be known. It wraps the
-// cause: the end of the context, a *[LostError], an *[AnswerError] or a *[StatusError].
+// A LostAnswerError means that a write was sent, but no answer came, or the answer does not say
+// whether the write was applied. [Session.ReadBack] finds out what can be known. The error
+// wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or a
+// *[StatusError].
 type LostAnswerError struct {
 	Command   Command
 	Timestamp Version   // the request's `__ts`
@@ -66,7 +67,7 @@ type LostAnswerError struct {
 	Err       error
 
 	accepted bool          // the broker has acknowledged the request, so Expires is certain
-	expiry   time.Duration // of the request, counted from its arrival at the broker
+	expiry   time.Duration // how long the request lives after it arrives at the broker
 }
 
 func (e *LostAnswerError) Error() string {
@@ -76,7 +77,7 @@ func (e *LostAnswerError) Error() string {
 	return fmt.Sprintf("%s was sent, no answer came: %v", e.Command.Verb(), e.Err)
 }
 
-// answered reports whether there was an answer that does not say the outcome.
+// answered reports whether an answer came that does not tell the outcome.
 func (e *LostAnswerError) answered() bool {
 	switch e.Err.(type) {
 	case *AnswerError, *StatusError:
@@ -87,7 +88,7 @@ func (e *LostAnswerError) answered() bool {
 
 func (e *LostAnswerError) Unwrap() error { return e.Err }
 
-// A WatchError is the error of the watch of one key.
+// A WatchError is an error in watching one key.
 type WatchError struct {
 	Key string
 	Err error
@@ -97,9 +98,9 @@ func (e *WatchError) Error() string { return fmt.Sprintf("watch %q: %v", e.Key, 
 
 func (e *WatchError) Unwrap() error { return e.Err }
 
-// A NoStoreError is a request that no store received: the broker discarded it, and each copy
-// that was sent within the next second, because no client subscribes to requests. It was not
-// applied.
+// A NoStoreError means that no store received a request. No client subscribes to requests, so
+// the broker discarded the request and each copy that was sent within the next second. The
+// request was not applied.
 type NoStoreError struct{}
 
 func (*NoStoreError) Error() string {

@@ -9,47 +9,47 @@ import (
 type EventKind string
 
 const (
-	EventInitial   EventKind = "initial"   // what the key was when the watch began
-	EventFound     EventKind = "found"     // what the key was when WatchOptions.Match had found it: what happened before is not known
+	EventInitial   EventKind = "initial"   // the key's state when the watch began
+	EventFound     EventKind = "found"     // the state of a key that WatchOptions.Match found; its earlier changes are unknown
 	EventSet       EventKind = "set"       // the key was written
 	EventDelete    EventKind = "delete"    // the key was deleted, or expired (protocol.md 2.6)
-	EventOther     EventKind = "other"     // a notification with an unknown word
+	EventOther     EventKind = "other"     // a notification of an unknown kind
 	EventGap       EventKind = "gap"       // events are missing, or may be
-	EventResync    EventKind = "resync"    // what the key is after a break
+	EventResync    EventKind = "resync"    // the key's state after a break
 	EventError     EventKind = "error"     // the key is no longer watched; see Err
-	EventDown      EventKind = "down"      // the connection was lost; no key
-	EventUp        EventKind = "up"        // all keys are watched again; no key
-	EventUnaudited EventKind = "unaudited" // an audit could not be made and proves nothing; see Err; no key
+	EventDown      EventKind = "down"      // the connection was lost; has no key
+	EventUp        EventKind = "up"        // all keys are watched again; has no key
+	EventUnaudited EventKind = "unaudited" // an audit failed and proves nothing; see Err; has no key
 )
 
 // Continuity says whether events were lost in a break.
 type Continuity string
 
 const (
-	ContinuityProven  Continuity = "proven"  // the key has the same version: nothing happened
+	ContinuityProven  Continuity = "proven"  // the key has the same version: no event was lost
 	ContinuityLost    Continuity = "lost"    // at least one event was missed
-	ContinuityUnknown Continuity = "unknown" // that cannot be known
+	ContinuityUnknown Continuity = "unknown" // cannot be determined
 )
 
 // An Event is one element of a [Watch].
 type Event struct {
 	Kind    EventKind
 	Key     string
-	Time    time.Time // when the client received it, by the local clock
-	Version Version   // of a gap and an error: the last known one; zero if there is none
+	Time    time.Time // when the client received or created the event, by the local clock
+	Version Version   // in a gap or an error, the last known version; zero = unknown
 
 	Value    []byte
 	HasValue bool   // false for a deletion, a missing key, and a set whose notification had no value
-	Word     string // of an other event
+	Word     string // in an other event, the unknown word of the notification
 
-	Continuity Continuity // of a resync, a gap and a found event
-	From, To   time.Time  // of a gap: events between them may be missing, and none before From is; of a found event: the key came between them
-	Err        error      // of a down, an error and an unaudited event: the reason
+	Continuity Continuity // set in resync, gap and found events
+	From, To   time.Time  // gap: any missing event happened between them; found: the key appeared between them
+	Err        error      // the reason for a down, error or unaudited event
 }
 
-// changed returns when the change happened that a notification announces, or a time before: by the
-// version, but not after the arrival, because the store's clock or a writer's may be ahead. It
-// returns the zero time for a notification without a version.
+// changed returns the time of the change that a notification announces, or an earlier time. It
+// is the version's time, but never after the arrival, because the store's clock or a writer's
+// may be ahead. A notification without a version has the zero time.
 func (e Event) changed() time.Time {
 	if t := e.Version.Time(); e.Version.IsZero() || t.Before(e.Time) {
 		return t

@@ -7,8 +7,8 @@ type keyNotifyResult struct{ ReplyInfo }
 
 func (keyNotifyResult) isResult() {}
 
-// keyNotify asks the store to notify the client of changes to a key, which need
-// not exist. The registration ends with the connection (protocol.md 2.5).
+// keyNotify asks the store to notify the client of changes to a key. The key need not exist.
+// The registration ends with the connection (protocol.md 2.5).
 func keyNotify(key string) Command {
 	return newCommand(effectNone, readKeyNotify, wire.VerbKeyNotify, key)
 }
@@ -18,7 +18,7 @@ func keyNotifyStop(key string) Command {
 	return newCommand(effectNone, readKeyNotify, wire.VerbKeyNotify, key, wire.OptionStop)
 }
 
-// readKeyNotify accepts both OK and a number, because it is not known which one answers a
+// readKeyNotify accepts both OK and a number, because it is unknown which of them answers a
 // repeated KEYNOTIFY.
 func readKeyNotify(v wire.Value, info *ReplyInfo) Result {
 	if !isOK(v) && !(v.Kind == wire.Integer && v.Int >= 0) {

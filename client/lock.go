@@ -9,45 +9,45 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// LockOptions go with [Session.Lock], [Session.AcquireLock], [Session.RenewLock] and
-// [Session.ReleaseLock]. TTL, Grace and Margin are explained at [LockTiming].
+// LockOptions are the options of [Session.Lock], [Session.AcquireLock], [Session.RenewLock] and
+// [Session.ReleaseLock]. [LockTiming] explains TTL, Grace and Margin.
 type LockOptions struct {
-	TTL    time.Duration // of the lease, whole milliseconds; 0 = DefaultLockTTL
-	Grace  time.Duration // 0 = a quarter of the TTL, at most 5 s; less than 0 = none
+	TTL    time.Duration // how long the lock's key lives, whole milliseconds; 0 = DefaultLockTTL
+	Grace  time.Duration // 0 = a quarter of the TTL, at most 5 s; negative = none
 	Margin time.Duration // 0 = a tenth of the TTL, at most 2 s
 
-	// Holder is the value to store in the lock's key. It must be unique, because two
-	// processes with the same Holder can hold the lock at the same time. Empty = the client
-	// id, a colon and a random text.
+	// Holder is the value to store in the lock's key. It must be unique: two processes with the
+	// same Holder can hold the lock at the same time. Empty = the client id, a colon and random
+	// text.
 	Holder []byte
 
-	Try  bool          // do not wait for a lock that another holds
-	Wait time.Duration // how long to wait at most; 0 = until ctx ends
+	Try  bool          // do not wait for a lock that another client holds
+	Wait time.Duration // the longest wait; 0 = until ctx ends
 
 	// The functions below are called one at a time. They must not block and must not
 	// call methods of the Lock. Each may be nil.
 
-	OnWait    func(LockStatus) // waiting, because another holds the lock; called again when the holder changes, and every minute
+	OnWait    func(LockStatus) // another client holds the lock; called when the wait begins, when the holder changes, and every minute
 	OnLease   func(Lease)      // the lock was acquired or renewed; first called before Lock returns
-	OnTrouble func(error)      // a request did not succeed, or the watch broke, and is retried; nil: it has succeeded since
+	OnTrouble func(error)      // a request or the watch failed and is retried; called with nil once it has recovered
 
 	wall func() time.Time // the wall clock; nil = time.Now
 }
 
 // A Lease is the time for which a successful acquisition or renewal holds the lock.
 type Lease struct {
-	Holder []byte    // the value of the lock's key: LockOptions.Holder, or the one generated for it
+	Holder []byte    // the value of the lock's key: LockOptions.Holder, or the generated one
 	Token  Version   // the fencing token: the version of the lock's key
 	Sent   time.Time // when the request was sent, by the local clock
-	Term   time.Time // work under the lock must begin to stop
-	Until  time.Time // work under the lock must have stopped: another may hold it soon after
+	Term   time.Time // when work under the lock must begin to stop
+	Until  time.Time // when work under the lock must have stopped; another client may hold the lock soon after
 
 	wall func() time.Time // nil = time.Now
 }
 
-// TermIn returns the time left until Term; it is negative after Term. It compares the
-// monotonic clock, which stops while a machine sleeps, and the wall clock, and returns
-// the shorter time.
+// TermIn returns the time left until Term; it is negative after Term. It measures with the
+// monotonic clock, which stops while a machine sleeps, and with the wall clock, and returns the
+// shorter time.
 func (l Lease) TermIn() time.Duration { return l.left(l.Term) }
 
 // UntilIn returns the time left until Until, measured like TermIn.
@@ -62,8 +62,8 @@ func (l Lease) left(t time.Time) time.Duration {
 	return min(t.Sub(now), t.Round(0).Sub(wall.Round(0)))
 }
 
-// A Lock is held and renewed from the return of [Session.Lock] until Release, or until
-// it is lost.
+// A Lock is a lock that [Session.Lock] acquired. It is renewed until Release, or until it is
+// lost.
 type Lock struct {
 	s      *Session
 	name   string
@@ -84,19 +84,19 @@ type Lock struct {
 
 	// Owned by keep, and by Release once keep has returned.
 	first       Version // the token of the acquisition; older versions belong to earlier holders
-	seen        Version // the newest version that the watch announced with our value
-	unversioned bool    // the watch announced our value without a version
+	seen        Version // the newest version that the watch reported with our value
+	unversioned bool    // the watch reported our value without a version
 	unanswered  bool    // a renewal since the last lease got no usable answer
-	broken      bool    // the watch was broken since the acquisition
+	broken      bool    // the watch has lost its connection since the acquisition
 	unwatched   bool    // the watch has ended
 	unconfirmed unconfirmed
-	trouble     error // why the last renewal did not succeed; nil if it did
-	troubled    bool  // OnTrouble was called with an error, and not with nil since
+	trouble     error // why the last renewal failed; nil if it succeeded
+	troubled    bool  // OnTrouble was last called with an error
 }
 
-// Lock acquires a lock and renews it until Release. It watches the lock's key
-// meanwhile, so that a loss is known at once. ctx bounds the acquisition only; the lock
-// outlives it. It returns the errors of [Session.AcquireLock].
+// Lock acquires a lock and renews it until Release. It also watches the lock's key, so that a
+// loss is noticed at once. ctx bounds the acquisition only, not the life of the lock. Lock
+// returns the errors of [Session.AcquireLock].
 func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
 	a, err := s.newAcquisition(name, o)
 	if err != nil {
@@ -135,19 +135,19 @@ func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, 
 // Name returns the key of the lock.
 func (l *Lock) Name() string { return l.name }
 
-// Holder returns the value of the key while the lock is held.
+// Holder returns the value that the lock's key has while the lock is held.
 func (l *Lock) Holder() []byte { return l.o.Holder }
 
 // Timing returns the timing of the lease and its renewals.
 func (l *Lock) Timing() LockTiming { return l.timing }
 
-// Context returns a context that ends when the lock is lost, with a *[LockLostError] as
-// its cause: as soon as the loss is known, and at Lease().Term at the latest. Work under
-// the lock must then stop before Lease().Until. Release ends the context with
-// context.Canceled as its cause.
+// Context returns a context that ends when the lock is lost, with a *[LockLostError] as its
+// cause. It ends as soon as the loss is known, and at Lease().Term at the latest. Work under
+// the lock must then stop before Lease().Until. Release ends the context with context.Canceled
+// as its cause.
 func (l *Lock) Context() context.Context { return l.ctx }
 
-// Lease returns the newest lease. It no longer changes once the lock is lost.
+// Lease returns the newest lease. After the lock is lost, the lease no longer changes.
 func (l *Lock) Lease() Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,14 +163,15 @@ func (l *Lock) Lease() Lease {
 // The token of a lost lock is stale.
 func (l *Lock) Token() Version { return l.Lease().Token }
 
-// Release stops the renewals and releases the lock if it is still ours. Call it in any
-// case once the work under the lock has ended: it also undoes a renewal that was in
-// flight when the lock was lost. ctx should leave time for that: LockTiming.Interval,
-// rounded up to a second, and a round trip.
+// Release stops the renewals and releases the lock if it is still ours. Always call Release
+// once the work under the lock has ended: it also undoes a renewal that was in flight when the
+// lock was lost. ctx should leave time for that: LockTiming.Interval, rounded up to a second,
+// and a round trip.
 //
-// The error is a *[NotHolderError] if the lock was no longer ours. Any other error is one that
-// [Session.Do] returns, and means that the lock may not have been released: it then stays
-// until it expires. A second call does nothing and returns the same error.
+// The error is a *[NotHolderError] if the lock was no longer ours. A *[LockUnknownError] with
+// Over set means that the lock is no longer ours, but may have been lost before. Any other error
+// is one that [Session.Do] returns, and means that the lock may not have been released; it then
+// stays held until it expires. A second call does nothing and returns the same error.
 func (l *Lock) Release(ctx context.Context) error {
 	l.once.Do(func() {
 		close(l.releasing)
@@ -181,7 +182,7 @@ func (l *Lock) Release(ctx context.Context) error {
 		case <-ctx.Done():
 			l.releaseErr = context.Cause(ctx)
 		}
-		_ = l.w.Close() // a registration that could not be stopped ends with the connection
+		_ = l.w.Close() // on an error, the registration ends with the connection
 	})
 	return l.releaseErr
 }

@@ -17,7 +17,7 @@ type LockStatus struct {
 	Name   string
 	Held   bool
 	Holder []byte  // nil if not held, or not known
-	Token  Version // from the last acquisition or renewal; zero if not known
+	Token  Version // the key's version, from the last acquisition or renewal; zero if not known
 }
 
 func (s LockStatus) by() string {
@@ -36,27 +36,27 @@ func (s *Session) LockStatus(ctx context.Context, name string) (LockStatus, erro
 	return LockStatus{name, r.Found, r.Value, r.Version}, nil
 }
 
-// lockPoll is the longest time between two attempts while waiting for a lock, because a
-// notification can be lost.
+// lockPoll is the longest time between two attempts to acquire a lock. Waiting for a
+// notification alone is not enough, because a notification can be lost.
 const lockPoll = 5 * time.Second
 
-// AcquireLock acquires a lock and leaves it to the caller to renew or release it, with
-// the lease's Holder in the options of [Session.RenewLock] and [Session.ReleaseLock].
+// AcquireLock acquires a lock, which the caller must renew and release: with
+// [Session.RenewLock] and [Session.ReleaseLock], and the lease's Holder in the options.
 //
-// It waits for a lock that another holds, as Try and Wait say. It registers for
-// notifications of the key first, so that it misses no release, and tries at least every
-// 5 s, because a notification can be lost. The wait survives a broken connection and,
-// until Wait is over, requests that get no answer; without Wait, a first attempt that gets
-// none ends it.
+// If another client holds the lock, AcquireLock waits for at most Wait, or not at all with Try.
+// It registers for notifications of the key first, so that it misses no release. It also tries
+// at least every 5 s, because a notification can be lost. The wait survives a broken connection and,
+// until Wait has passed, requests that get no answer. Without Wait, AcquireLock fails if the
+// first attempt gets no answer.
 //
-// An attempt that got no usable answer is undone, so that no lock is held without anybody
-// knowing. For that the call may outlast ctx and Wait by the rest of the attempt's expiry
-// (LockTiming.Interval rounded up to a second) and Options.Timeout. It is not undone if
-// o.Holder held the lock before: that lease was promised to somebody.
+// AcquireLock undoes an attempt that got no usable answer, so that the lock does not stay held
+// without an owner. To do so, it may outlast ctx and Wait by the rest of the attempt's expiry
+// (LockTiming.Interval rounded up to a second) and Options.Timeout. It does not undo an attempt
+// if o.Holder already held the lock, because that lease may be in use.
 //
 // The errors are *[InvalidError], *[LockBusyError], and the errors of [Session.Do] and
-// [Session.Watch]. A *[LockUnknownError] means that an attempt was not undone: the lock may be
-// held for its TTL.
+// [Session.Watch]. A *[LockUnknownError] means that an attempt was not undone: the lock may
+// stay held for its TTL.
 func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
 	a, err := s.newAcquisition(name, o)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (
 	return lease, err
 }
 
-// An acquisition is the attempt to get a lock.
+// An acquisition is the state of one [Session.Lock] or [Session.AcquireLock] call.
 type acquisition struct {
 	s      *Session
 	name   string
@@ -83,15 +83,15 @@ type acquisition struct {
 	timing LockTiming
 	w      *Watch // nil with LockOptions.Try
 	began  time.Time
-	unique bool       // the holder is not used by any other acquisition
-	again  bool       // the holder held the lock before the first attempt
-	first  bool       // this attempt is the only one, unless it is answered
-	until  time.Time  // the deadline of giveUp; zero before it
-	status LockStatus // as last seen by the watch
+	unique bool       // the holder is generated, so no other acquisition uses it
+	again  bool       // the holder already held the lock before the first attempt
+	first  bool       // no attempt was answered and there is no Wait: give up if this one is not answered
+	until  time.Time  // the deadline for undoing attempts; zero until giveUp sets it
+	status LockStatus // the last known status
 
 	reported    []byte    // the holder last passed to OnWait
-	reportedAt  time.Time // when that was
-	troubled    bool      // OnTrouble was called with an error, and not with nil since
+	reportedAt  time.Time // when reported was passed to OnWait
+	troubled    bool      // OnTrouble was last called with an error
 	unconfirmed unconfirmed
 }
 
@@ -111,7 +111,7 @@ func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, erro
 	return a, Get(name).Check()
 }
 
-// watch watches the lock's key. With LockOptions.Wait it tries until that is over.
+// watch watches the lock's key. With LockOptions.Wait, it retries until that time has passed.
 func (a *acquisition) watch(ctx context.Context) error {
 	for failures := 1; ; failures++ {
 		limited, cancel := context.WithTimeout(ctx, a.s.o.Timeout)
@@ -135,15 +135,15 @@ func (a *acquisition) watch(ctx context.Context) error {
 	}
 }
 
-// keepsTrying reports whether an acquisition that has no answer yet continues after err.
+// keepsTrying reports whether an acquisition continues after err if it has had no answer yet.
 func (a *acquisition) keepsTrying(err error) bool {
 	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.ctx.Err() == nil
 }
 
 func (a *acquisition) reportTrouble(err error) { a.o.reportTrouble(&a.troubled, err) }
 
-// closeWatch closes the watch; after giveUp, within its time. A registration that could not
-// be stopped ends with the connection.
+// closeWatch closes the watch. After giveUp, it stops waiting at a.until. On an error, the
+// registration ends with the connection.
 func (a *acquisition) closeWatch(ctx context.Context) {
 	if a.until.IsZero() {
 		_ = a.w.Close()
@@ -154,7 +154,7 @@ func (a *acquisition) closeWatch(ctx context.Context) {
 	_ = a.w.close(ctx)
 }
 
-// readHolder finds out whether the holder holds the lock already.
+// readHolder finds out whether o.Holder already holds the lock.
 func (a *acquisition) readHolder(ctx context.Context) (err error) {
 	before := a.status
 	switch {
@@ -168,7 +168,7 @@ func (a *acquisition) readHolder(ctx context.Context) (err error) {
 	return err
 }
 
-// run tries and waits until the lock is held or the attempt is given up.
+// run tries and waits until it holds the lock or gives up.
 func (a *acquisition) run(ctx context.Context) (Lease, error) {
 	if err := a.readHolder(ctx); err != nil {
 		return Lease{}, err
@@ -181,7 +181,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		within := a.s.o.Timeout
 		a.first = !answered && a.o.Wait == 0
 		if a.first {
-			within = max(within-time.Since(a.began), time.Millisecond) // the watch has used a part of it
+			within = max(within-time.Since(a.began), time.Millisecond) // the watch has used part of the timeout
 		}
 		c := a.s.claim(ctx, a.name, a.o, a.timing, within, nil)
 		a.unconfirmed.add(c)
@@ -205,7 +205,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			a.reportTrouble(c.err)
 		}
 		if a.o.Try {
-			// Only for the message, so an error does not matter.
+			// The status is only for the message, so an error does not matter.
 			if now, err := a.s.LockStatus(ctx, a.name); err == nil && now.Held {
 				a.status = now
 			}
@@ -217,8 +217,8 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 	}
 }
 
-// wait returns nil when it is time to try again: the lock may be free, or a poll is due.
-// trouble is the error of the last attempt.
+// wait returns nil when another attempt is due: the lock may be free, or lockPoll has passed.
+// trouble is the error of the last attempt; wait returns it when LockOptions.Wait has passed.
 func (a *acquisition) wait(ctx context.Context, failures int, trouble error) error {
 	again := lockPoll/2 + mathrand.N(lockPoll/2)
 	if failures > 0 {
@@ -256,7 +256,7 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 	}
 }
 
-// reportWait calls OnWait, if it is due. It is called at least every lockPoll.
+// reportWait calls OnWait if a call is due. wait calls reportWait at least every lockPoll.
 func (a *acquisition) reportWait() {
 	if a.o.OnWait == nil || a.reported != nil && bytes.Equal(a.reported, a.status.Holder) && time.Since(a.reportedAt) < time.Minute {
 		return
@@ -265,8 +265,8 @@ func (a *acquisition) reportWait() {
 	a.o.OnWait(a.status)
 }
 
-// readEvents reads the events of the watch. It reports whether the lock may be free, and keeps
-// who holds it.
+// readEvents reads the events of the watch and records the holder in a.status. It reports
+// whether the lock may be free.
 func (a *acquisition) readEvents() (free bool, err error) {
 	for a.w != nil {
 		e, ok, err := a.w.pop()
@@ -289,10 +289,11 @@ func (a *acquisition) readEvents() (free bool, err error) {
 	return free, nil
 }
 
-// giveUp undoes what the attempts may have done, and returns why.
+// giveUp undoes the attempts that may have acquired the lock. It returns why the
+// acquisition failed, or that it could not undo them.
 func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	if lost, ok := errors.AsType[*LostAnswerError](why); ok {
-		why = lost.Err // either it is undone, or the error below says that it is not
+		why = lost.Err // either undo succeeds, or the error below says that the outcome is unknown
 	}
 	if a.unconfirmed.n == 0 && !a.unconfirmed.held {
 		return why
@@ -305,7 +306,7 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	}
 	a.until = later(a.unconfirmed.until, time.Now()).Add(a.s.o.Timeout)
 	if latest := a.began.Add(2 * wholeSeconds(a.s.o.Timeout)); a.first && a.until.After(latest) {
-		a.until = latest // the watch has used a part of the first timeout
+		a.until = latest // the watch has used part of the first timeout
 	}
 	limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), a.until)
 	defer cancel()
@@ -318,7 +319,7 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	return why
 }
 
-// cause returns why the answer to a write was lost, or err itself if it is another error.
+// cause returns why the answer to a write was lost. It returns any other error unchanged.
 func cause(err error) error {
 	if lost, ok := errors.AsType[*LostAnswerError](err); ok {
 		return lost.Err
@@ -326,7 +327,6 @@ func cause(err error) error {
 	return err
 }
 
-// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

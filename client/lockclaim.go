@@ -13,13 +13,14 @@ import (
 // A claim is the outcome of one SET NEX of a lock.
 type claim struct {
 	lease  Lease  // if held
-	held   bool   // the store said OK
-	gone   bool   // a held lock was not extended: it is free, or was free since the last lease
-	holder []byte // another holder's value, so the lock was not extended; nil = none was read
+	held   bool   // the store answered OK
+	gone   bool   // a held lock was not extended: it is free, or has been free since the last lease
+	holder []byte // another client's value, so the lock was not extended; nil = none was read
 	err    error  // why there is no usable answer
 }
 
-// unusable returns why an acquisition cannot be used although the store said OK.
+// unusable returns the error of a claim, or why its lock cannot be used although the store
+// answered OK.
 func (c claim) unusable() error {
 	switch {
 	case c.err != nil || !c.held:
@@ -32,28 +33,28 @@ func (c claim) unusable() error {
 	return nil
 }
 
-// knownVersions are the versions that the key of a held lock can have if the lock was never
-// free since the last lease. Any other version shows that it was free for a time.
+// knownVersions are the versions that a held lock's key can have if the lock has not been free
+// since the last lease. Any other version shows that the lock was free for a time.
 type knownVersions struct {
-	token Version // of the last lease; zero = any version is possible
-	seen  Version // the newest that the watch announced with our value
-	more  bool    // and newer ones: from a renewal without an answer, or an event without a version
+	token Version // the last lease's token; zero = any version is possible
+	seen  Version // the newest version that the watch reported with our value
+	more  bool    // newer versions are possible: a renewal got no answer, or an event had no version
 }
 
-// include reports whether the key may have this version without having been free since the
-// last lease.
+// include reports whether the key may have version v although the lock has not been free since
+// the last lease.
 func (k knownVersions) include(v Version) bool {
 	return k.token.IsZero() || v.IsZero() || v.Equal(k.token) || v.Equal(k.seen) || k.more && v.Compare(k.token) > 0
 }
 
-// claim acquires a lock or, with the known versions of a held lock, extends it. Once the request is
-// sent, ctx no longer ends the wait for its answer, which lasts an Interval at most, and
-// not longer than within.
+// claim acquires a lock. If held is not nil, it extends a held lock instead. It waits for at
+// most t.Interval, and not longer than within. Once the request is sent, it waits for the
+// answer even if ctx ends.
 //
-// The same request acquires a lock that is free. So a renewal reads the lock first: a lock that
-// was deleted during a break, or that a restarted store has forgotten, stays lost. If the store
-// restarts between the two requests, the second one acquires the lock again, and nothing shows that
-// another client may have held it meanwhile.
+// The request that extends a held lock would also acquire a free one. So claim reads the key
+// before it extends a lock: a lock that was deleted during a break, or that a restarted store
+// has forgotten, stays lost. If the store restarts between the two requests, the second one
+// acquires the lock again. Nothing then shows that another client may have held it in between.
 func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, within time.Duration, held *knownVersions) claim {
 	within = min(t.Interval, within)
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
@@ -89,8 +90,8 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 	return c
 }
 
-// roundTrip sends a request for a lock on a given connection and waits for its answer, each
-// with its own context.
+// roundTrip sends a lock request on conn and waits for its answer. The context sending limits
+// the first step, waiting the second.
 func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c Command) (sent time.Time, r Result, err error) {
 	request, err := s.sendOn(sending, conn, c)
 	if err != nil {
@@ -100,16 +101,16 @@ func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c
 	return request.sent, r, err
 }
 
-// RenewLock extends a lock that o.Holder holds. It also uses the TTL, Grace and Margin of
-// o. If the lock is free, or another holds it, the error is a *[NotHolderError]. If no
-// usable answer came, it is a *[LockUnknownError]. Other errors come from
-// [Session.Watch] and [Session.Do].
+// RenewLock extends a lock that o.Holder holds, with the TTL, Grace and Margin of o. If the
+// lock is free, or another client holds it, the error is a *[NotHolderError]. If no usable
+// answer came, the error is a *[LockUnknownError]. Other errors come from [Session.Watch] and
+// [Session.Do].
 //
-// The store has no request that extends a held lock and leaves a free one alone. So
-// RenewLock watches and reads the key first. If the lock expires between that and the
-// renewal, the renewal acquires it anew; the watch reports the deletion, and RenewLock
-// releases the lock again. If the store announces the deletion only after it answered the
-// renewal, that goes unnoticed: the lock is held, but another may have held it in between.
+// The store has no request that extends a held lock and leaves a free one alone. So RenewLock
+// first watches and reads the key. If the lock expires between the read and the renewal, the
+// renewal acquires it again. The watch then reports the deletion, and RenewLock releases the
+// lock. If the store announces the deletion only after it answered the renewal, RenewLock
+// succeeds although another client may have held the lock in between.
 func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
 	if err := checkHolder(name, o.Holder); err != nil {
 		return Lease{}, err
@@ -124,7 +125,7 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	if err != nil {
 		return Lease{}, err
 	}
-	defer w.Close() // a registration that could not be stopped ends with the connection
+	defer w.Close() // on an error, the registration ends with the connection
 	c := s.claim(ctx, name, o, t, s.o.Timeout, &knownVersions{})
 	lost, unknown := errors.AsType[*LostAnswerError](c.err)
 	switch {
@@ -145,8 +146,8 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	return Lease{}, &NotHolderError{LockStatus{Name: name}}
 }
 
-// lapsed reports whether a watch has seen a deletion before a version, or found the key
-// missing after a break.
+// lapsed reports whether the watch saw a deletion before this version, or found the key missing
+// after a break.
 func lapsed(w *Watch, version Version) bool {
 	for {
 		e, ok, err := w.pop()

@@ -13,11 +13,11 @@ var (
 	ErrNotHolder = errors.New("the lock is not held by you") // see NotHolderError
 )
 
-// A LockBusyError means that another held the lock until the end of the wait. It
-// matches ErrLockBusy.
+// A LockBusyError means that another client held the lock until the wait ended. It matches
+// ErrLockBusy.
 type LockBusyError struct {
 	Status LockStatus
-	Waited time.Duration // LockOptions.Wait; 0 = with LockOptions.Try
+	Waited time.Duration // LockOptions.Wait; 0 if LockOptions.Try was set
 }
 
 func (e *LockBusyError) Error() string {
@@ -31,23 +31,24 @@ func (e *LockBusyError) Error() string {
 // Is reports whether target is ErrLockBusy.
 func (e *LockBusyError) Is(target error) bool { return target == ErrLockBusy }
 
-// Loss is why a lock was lost.
+// Loss is the reason why a lock was lost.
 type Loss string
 
-// The reasons why a lock was lost.
+// The reasons for a loss.
 const (
-	LossNoRenewal Loss = "no renewal was answered in time" // see LockLostError.Err; or this process or machine slept
-	LossDeleted   Loss = "its key was deleted or expired"  // or the store has restarted empty
+	LossNoRenewal Loss = "no renewal was answered in time" // see LockLostError.Err; or this process or machine was suspended
+	LossDeleted   Loss = "its key was deleted or expired"  // or the store restarted empty
 	LossTaken     Loss = "another holds it"
 )
 
-// A LockLostError is the cause with which a Lock's context ends. It matches ErrLockLost.
+// A LockLostError is the cause of a Lock's context after the lock was lost. It matches
+// ErrLockLost.
 type LockLostError struct {
 	Name   string
 	Loss   Loss
 	Holder []byte // the new holder if Loss is LossTaken; nil if not known
 	Lease  Lease  // the last lease
-	Err    error  // why the last renewal did not succeed; nil if it did
+	Err    error  // why the last renewal failed; nil if it succeeded
 }
 
 func (e *LockLostError) Error() string {
@@ -65,8 +66,8 @@ func (e *LockLostError) Is(target error) bool { return target == ErrLockLost }
 
 func (e *LockLostError) Unwrap() error { return e.Err }
 
-// A NotHolderError means that a lock was not renewed or released because it is free, or
-// another holds it. It matches ErrNotHolder.
+// A NotHolderError means that a lock was not renewed or released, because the lock is free or
+// another client holds it. It matches ErrNotHolder.
 type NotHolderError struct {
 	Status LockStatus
 }
@@ -81,18 +82,17 @@ func (e *NotHolderError) Error() string {
 // Is reports whether target is ErrNotHolder.
 func (e *NotHolderError) Is(target error) bool { return target == ErrNotHolder }
 
-// A LockUnknownError means that a request for a lock got no usable answer, and that its
-// outcome could not be found out. It wraps the cause.
+// A LockUnknownError means that a lock request got no usable answer, so its outcome is unknown.
+// It wraps the cause.
 type LockUnknownError struct {
 	Name   string
 	Holder []byte
 
-	// Over says that Holder does not hold the lock any more. Whether Holder held it until the
-	// release is unknown.
+	// Over says that Holder no longer holds the lock. Whether Holder held it until the release
+	// is unknown.
 	Over bool
 
-	// Until is when the lock will have expired at the latest, by the local clock; zero if not
-	// known.
+	// Until is when the lock expires at the latest, by the local clock; zero if not known.
 	Until time.Time
 
 	Err error

@@ -8,19 +8,19 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// wallTick is how often a held lock checks the wall clock, because timers stop while a
-// machine sleeps.
+// wallTick is how often a held lock checks the wall clock. A timer for the whole term would be
+// late, because timers stop while a machine sleeps.
 const wallTick = 250 * time.Millisecond
 
-// keep renews the lock until it is lost or released. No request is in flight when it
-// returns.
+// keep renews the lock until it is lost or released. It returns only when no renewal is in
+// flight.
 func (l *Lock) keep() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	answers := make(chan claim, 1)
 	renewing, failures := false, 0
 	due := l.lease.Sent.Add(l.timing.Interval)
-	var began time.Time // of the last attempt
+	var began time.Time // when the last attempt began
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	wake := l.w.wake
@@ -43,7 +43,7 @@ func (l *Lock) keep() {
 		select {
 		case c := <-answers:
 			renewing = false
-			// Events that came before the answer happened before it.
+			// These events arrived before the answer, so handle them first.
 			if lost = l.readEvents(true); lost != nil {
 				l.unconfirmed.add(c)
 				break
@@ -80,7 +80,8 @@ func (l *Lock) keep() {
 }
 
 // renewed handles the answer to a renewal and returns how the lock was lost, or nil. A late
-// answer does not count: the lock may have expired, and the renewal acquired it anew.
+// answer does not extend the lock: it may have expired first, so that the renewal acquired it
+// again.
 func (l *Lock) renewed(c claim) *LockLostError {
 	l.unconfirmed.add(c)
 	switch {
@@ -98,7 +99,7 @@ func (l *Lock) renewed(c claim) *LockLostError {
 	case c.lease.Token.IsZero():
 		c.lease.Token = l.lease.Token
 	case c.lease.Token.Compare(l.lease.Token) <= 0:
-		return l.loss(LossDeleted, nil) // the store has forgotten the lock
+		return l.loss(LossDeleted, nil) // versions only grow, so the store has forgotten the lock
 	}
 	l.mu.Lock()
 	l.lease = c.lease
@@ -113,8 +114,8 @@ func (l *Lock) renewed(c claim) *LockLostError {
 
 func (l *Lock) reportTrouble(err error) { l.o.reportTrouble(&l.troubled, err) }
 
-// reportTrouble calls OnTrouble, with nil only once after an error. troubled says whether
-// that is due.
+// reportTrouble calls OnTrouble with err. A nil err is reported only once after an error;
+// troubled records whether there was one.
 func (o *LockOptions) reportTrouble(troubled *bool, err error) {
 	if o.OnTrouble != nil && (err != nil || *troubled) {
 		o.OnTrouble(err)
@@ -126,8 +127,8 @@ func (l *Lock) loss(why Loss, holder []byte) *LockLostError {
 	return &LockLostError{Name: l.name, Loss: why, Holder: holder, Lease: l.Lease(), Err: l.trouble}
 }
 
-// readEvents reads the events of the watch. An event without a version counts only if since
-// says that it came after the acquisition.
+// readEvents handles the events of the watch and returns how the lock was lost, or nil. since
+// says that the events came after the acquisition; if not, it ignores events without a version.
 func (l *Lock) readEvents(since bool) *LockLostError {
 	for {
 		e, ok, err := l.w.pop()

@@ -9,25 +9,25 @@ import (
 	"github.com/sscli/sscli/client/wait"
 )
 
-// unconfirmed counts the requests for a lock whose outcome is unknown: the store may have
-// applied them, or may yet apply them.
+// unconfirmed tracks the lock requests whose outcome is unknown: the store may have applied
+// them, or may still apply them.
 type unconfirmed struct {
-	n        int           // requests without an answer, each of which may yet be applied
-	held     bool          // the lock may be ours, acquired too late to be useful: it must be released
+	n        int           // requests without an answer, each of which may still be applied
+	held     bool          // we may hold the lock, acquired too late to be useful; it must be released
 	answered bool          // a later request was answered
-	expiry   time.Duration // the longest expiry of a request that the broker has not acknowledged
-	until    time.Time     // when all of the requests have expired, so the store applies none of them
+	expiry   time.Duration // the longest expiry among the requests that the broker has not acknowledged
+	until    time.Time     // when all of the requests have expired, after which the store applies none of them
 }
 
-// add adds the outcome of a request. An answer to a later request means that the broker has
-// received all earlier requests on the same connection. Earlier connections are closed: a
+// add adds the outcome of a request. The answer to a later request shows that the broker has
+// received all earlier requests on the same connection. Earlier connections are closed; a
 // request that was sent on one of them can be applied until it expires.
 func (u *unconfirmed) add(c claim) {
 	now := time.Now()
 	lost, unknown := errors.AsType[*LostAnswerError](c.err)
 	switch {
 	case unknown && lost.answered():
-		u.held = true // the store has processed it
+		u.held = true // the store has processed the request
 	case unknown:
 		u.n++
 		if !lost.accepted {
@@ -43,8 +43,8 @@ func (u *unconfirmed) add(c claim) {
 	}
 }
 
-// startExpiry records that the broker has received all requests. Those that it has not
-// acknowledged start to expire now at the latest.
+// startExpiry records that the broker has received all requests. The expiry of the requests
+// that it has not acknowledged starts now at the latest.
 func (u *unconfirmed) startExpiry(now time.Time) {
 	if !u.answered && u.expiry > 0 {
 		u.until = later(u.until, now.Add(u.expiry))
@@ -61,8 +61,8 @@ func (u unconfirmed) awaitExpiry(ctx context.Context) error {
 	return nil
 }
 
-// undo releases a lock that may have been acquired. If an earlier request may yet be applied, it
-// waits until that request has expired, and releases the lock again.
+// undo releases a lock that may have been acquired. If an earlier request may still be applied,
+// undo waits until that request has expired, and releases the lock again.
 func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil || u.n == 0 || u.n == 1 && d.deleted && !u.held {
@@ -78,18 +78,18 @@ func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTi
 // A deletion is the outcome of deleteOwn.
 type deletion struct {
 	deleted bool      // one of our requests deleted the key
-	found   bool      // the key exists, and holds another value
+	found   bool      // the key exists and holds another value
 	sent    time.Time // when the last answered request was sent
 	lost    *LostAnswerError
 }
 
-// deleteOwn deletes the lock's key if it holds our value. It repeats the request until it gets an
-// answer, because deleting twice does no harm. An answer to any of the requests counts. An
-// unanswered request could still arrive when the next holder uses the same name as we did, so
-// deleteOwn waits until it expires. lost is then the last unanswered request, which may have
-// deleted the key.
+// deleteOwn deletes the lock's key if it holds our value. It repeats the request until one is
+// answered, because deleting twice does no harm; an answer to any of the requests counts. An
+// unanswered request could still arrive later and delete the lock of a next holder that uses
+// the same value. So deleteOwn waits until that request has expired. It then sets lost to the
+// last unanswered request, which may have deleted the key.
 //
-// If no answer comes before ctx ends, it returns the error of the last request.
+// If no answer comes before ctx ends, deleteOwn returns the error of the last request.
 func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t LockTiming) (deletion, error) {
 	waiting, stop := context.WithCancel(ctx)
 	d := &deleter{
@@ -110,7 +110,7 @@ func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t L
 		var final error
 		select {
 		case <-d.again.C:
-			if d.answered { // and the others have expired
+			if d.answered { // and the unanswered requests have expired
 				if d.inFlight > 0 && d.lost == nil {
 					d.lost = d.last.lostAnswer(context.DeadlineExceeded)
 				}
@@ -139,16 +139,16 @@ type deleter struct {
 	deletion
 	s        *Session
 	command  Command
-	within   time.Duration // from one request to the next
+	within   time.Duration // time between two requests
 	answers  chan deleteAnswer
 	inFlight int
-	again    *time.Timer // until the next request, or the end
+	again    *time.Timer // fires when the next request is due, or the last one has expired
 	attempt  int
-	last     *request  // the last one sent; nil = none
-	expires  time.Time // of the last request
-	late     time.Time // when the last unanswered request expires
+	last     *request  // the last request sent; nil = none
+	expires  time.Time // when all requests sent so far have expired
+	late     time.Time // when all requests that ended without an answer have expired
 	answered bool
-	err      error // of the last request without a good answer
+	err      error // the last error
 }
 
 type deleteAnswer struct {
@@ -157,8 +157,8 @@ type deleteAnswer struct {
 	sent time.Time
 }
 
-// send sends a request and starts to wait for its answer until waiting ends. An error means that
-// another attempt would be useless.
+// send sends a request and waits for its answer in another goroutine until waiting ends. It
+// returns an error if another attempt would be useless.
 func (d *deleter) send(ctx, waiting context.Context) error {
 	if d.last != nil {
 		d.s.abandonSilent(d.last.conn, d.last.sent)
@@ -191,7 +191,7 @@ func (d *deleter) ifFinal(err error) error {
 	return nil
 }
 
-// handle handles the outcome of a request. The error means that another attempt would be
+// handle handles the outcome of a request. It returns an error if another attempt would be
 // useless.
 func (d *deleter) handle(a deleteAnswer) error {
 	d.inFlight--
@@ -222,7 +222,7 @@ func (d *deleter) handle(a deleteAnswer) error {
 	return nil
 }
 
-// end returns the outcome when the context has ended because of cause.
+// end returns the outcome after the context ended because of cause.
 func (d *deleter) end(cause error) (deletion, error) {
 	switch {
 	case d.inFlight > 0:
@@ -237,9 +237,9 @@ func (d *deleter) end(cause error) (deletion, error) {
 	return d.deletion, d.err
 }
 
-// release releases a lock. If an earlier request may yet be applied, it waits until that request
-// has expired, and releases the lock again. ours means that the lease has not expired: if the
-// lock is gone after an unanswered request, that request deleted it.
+// release releases a lock. If an earlier request may still be applied, release waits until that
+// request has expired, and releases the lock again. ours says that the lease has not expired.
+// If the lock is then gone after an unanswered request, that request deleted it.
 func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed, ours bool) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil {
@@ -256,13 +256,13 @@ func (s *Session) release(ctx context.Context, name string, holder []byte, t Loc
 	switch {
 	case d.deleted || !d.found && d.lost != nil && ours:
 		return nil
-	case d.lost != nil: // one of our requests may have deleted it, even if another client holds it now
+	case d.lost != nil: // one of our requests may have deleted the key, even if another client holds the lock now
 		return &LockUnknownError{Name: name, Holder: holder, Over: true, Err: fmt.Errorf("releasing it: %w", d.lost.Err)}
 	}
 	return s.notHolder(ctx, name, d.found)
 }
 
-// notHolder returns a NotHolderError that names the present holder, if it can be read.
+// notHolder returns a NotHolderError with the current holder, if it can be read.
 func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 	status := LockStatus{Name: name, Held: held}
 	if held {
@@ -273,15 +273,15 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 	return &NotHolderError{status}
 }
 
-// ReleaseLock releases a lock that o.Holder holds; otherwise the error is a
-// *[NotHolderError]. The other options are not used. Other errors come from
-// [Session.Do].
+// ReleaseLock releases a lock that o.Holder holds; otherwise the error is a *[NotHolderError].
+// It ignores the other options. Other errors come from [Session.Do].
 //
-// An attempt without an answer is repeated until ctx ends or, without a deadline, the
-// session's timeout is over. Within that time ReleaseLock also waits until a lost attempt
-// can no longer be applied, so that it does not delete a lock that o.Holder acquires
-// afterwards. The error is a *[LockUnknownError] if no answer came, or if an attempt got
-// none and the next one found the lock free or with another holder: it may have expired before.
+// ReleaseLock repeats an unanswered request until ctx ends or, if ctx has no deadline, until
+// Options.Timeout has passed. Within that time it also waits until an unanswered request can no
+// longer be applied, so that it does not delete a lock that o.Holder acquires afterwards. The
+// error is a *[LockUnknownError] if no answer came. It is also one if a request got no answer
+// and the next one found the lock free or with another holder, because the lock may have
+// expired before the release.
 func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) error {
 	if err := checkHolder(name, o.Holder); err != nil {
 		return err

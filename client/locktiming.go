@@ -2,25 +2,24 @@ package client
 
 import "time"
 
-// DefaultLockTTL is the time after which a lock expires without a renewal.
+// DefaultLockTTL is the TTL of a lock whose options do not set one.
 const DefaultLockTTL = 15 * time.Second
 
 // minLockInterval is the shortest LockTiming.Interval that Timing accepts.
 const minLockInterval = 200 * time.Millisecond
 
-// LockTiming is the arithmetic of a lease. Only the local clock counts, so a clock that
-// shows the wrong time does no harm. The Margin allows for a clock that runs fast or
-// slow, and for the time it takes to act.
+// LockTiming holds the times of a lease. They are measured with the local clock only, so it
+// does no harm if that clock shows the wrong time. The Margin allows for a clock that runs fast
+// or slow, and for the time it takes to act.
 //
 //	sent ──────── renewals, each Interval ────────▶ Term ─── Grace ──▶ Until ─ Margin ─▶ the lock expires
 //	 0     Interval    2 Interval     3 Interval = TTL−Margin−Grace   TTL−Margin        TTL, at the earliest
 //
-// All times count from the moment when the last successful request was sent: the store
-// starts the TTL later. A renewal is due every Interval and must be answered within one
-// Interval.
+// All times count from the moment when the last successful request was sent; the store starts
+// the TTL later. A renewal is due every Interval and must be answered within one Interval.
 type LockTiming struct {
-	TTL      time.Duration // of the key (protocol.md 2.2)
-	Margin   time.Duration // between Lease.Until and the key's end
+	TTL      time.Duration // time to live of the key (protocol.md 2.2)
+	Margin   time.Duration // between Lease.Until and the key's expiry
 	Grace    time.Duration // between Lease.Term and Lease.Until
 	Interval time.Duration // (TTL − Margin − Grace) / 3
 }
@@ -48,14 +47,14 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	case t.Interval < minLockInterval:
 		least := (3*minLockInterval + t.Margin + t.Grace).Round(time.Millisecond)
 		if o.Margin == 0 && o.Grace == 0 {
-			least = 924 * time.Millisecond // of which 65 % are three intervals
+			least = 924 * time.Millisecond // the defaults leave 65 % of the TTL for three intervals
 		}
 		return t, invalid("a lock's time to live of %v leaves %v for a renewal, which must be at least %v: use %v or more", t.TTL, max(t.Interval, 0).Round(time.Millisecond), minLockInterval, least)
 	}
 	return t, nil
 }
 
-// lease returns the lease of a request sent at a given time.
+// lease returns the lease that a request sent at this time gets.
 func (t LockTiming) lease(sent time.Time) Lease {
 	until := sent.Add(t.TTL - t.Margin)
 	return Lease{Sent: sent, Term: until.Add(-t.Grace), Until: until}

@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// dial connects with the current password or token, and also returns that secret. Unless early
-// is nil, dial sends the early request in the same write as SUBSCRIBE. The caller holds
+// dial connects and logs in with the current password or token, which it also returns. Unless
+// early is nil, dial sends the early request in the same write as SUBSCRIBE. The caller holds
 // s.dialing.
 func (s *Session) dial(ctx context.Context, filters []string, early *earlyRequest) (conn *mqtt.Conn, secret []byte, err error) {
 	s.mu.Lock()
@@ -57,12 +57,12 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 		o.Password = secret
 	}
 	conn, err = mqtt.Dial(ctx, o)
-	tokenCtx = s.ctx // of later calls of Data, by keepToken
+	tokenCtx = s.ctx // for later calls of Data by keepToken
 	s.noteAbandonedConnect(err)
 	if err == nil || isLoginRefusal(err) {
 		s.setTried(secret)
 	}
-	// A later call of Data, by keepToken, must not change what is returned here.
+	// Return a copy of secret: later calls of Data by keepToken set the variable.
 	return conn, secret, s.explainLogin(err, secret)
 }
 
@@ -78,15 +78,15 @@ func (s *Session) secret(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// setTried keeps the password or token that the broker last granted or refused.
+// setTried records the password or token that the broker last accepted or refused.
 func (s *Session) setTried(secret []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tried = secret
 }
 
-// hasNewSecret reports whether err is a refused login and there is another password or token
-// now than the one refused (protocol.md 8.2).
+// hasNewSecret reports whether err is a refused login and the password or token has changed
+// since (protocol.md 8.2).
 func (s *Session) hasNewSecret(err error) bool {
 	if !isLoginRefusal(err) {
 		return false

@@ -13,11 +13,12 @@ import (
 // DISCONNECT, which takes at most a second. It returns the errors of [Dial] and
 // [Session.Do].
 //
-// It needs as few round trips as MQTT 5 allows: a GET goes out with CONNECT and SUBSCRIBE
-// in one write. A broker with several nodes may process it before all of them know the
-// subscription, and then the answer is lost; so the GET is sent once more if no answer
-// comes a while after SUBACK. A write waits for SUBACK, and with an authentication method
-// everything waits for CONNACK. Options.NoPipelining sends one packet after the other.
+// Once needs as few round trips as MQTT 5 allows: it sends a GET in one write with CONNECT and
+// SUBSCRIBE. If the broker has several nodes, it may process the GET before all nodes know the
+// subscription, and the answer is lost. So Once sends the GET again if no answer comes for a
+// while after SUBACK. Any other request is sent only after SUBACK. With an authentication
+// method, SUBSCRIBE and the request are sent only after CONNACK. With Options.NoPipelining,
+// Once waits for each answer before it sends the next packet.
 func Once(ctx context.Context, o Options, c Command) (Result, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -36,19 +37,19 @@ func Once(ctx context.Context, o Options, c Command) (Result, error) {
 	return s.doEarly(ctx, c)
 }
 
-// repeatable reports whether a request may be sent twice, and so may be sent before it is
-// certain that its answer can be delivered.
+// repeatable reports whether a request may be sent twice. Only such a request may be sent
+// before its answer is certain to be delivered.
 func (c Command) repeatable() bool { return c.Verb() == wire.VerbGet && c.effect == effectNone }
 
 // An earlyRequest is a request that is sent together with SUBSCRIBE. Each attempt to connect
-// sends a new one.
+// sends a new request.
 type earlyRequest struct {
-	ctx     context.Context // with a deadline
+	ctx     context.Context // has a deadline
 	command Command
-	r       *request // of the last attempt; nil if it was not sent
+	r       *request // the last attempt's request; nil if none was sent
 }
 
-// message returns the message of an attempt, for mqtt.Options.Early.
+// message returns the message that an attempt to connect sends early, for mqtt.Options.Early.
 func (e *earlyRequest) message(s *Session) (mqtt.EarlyMessage, error) {
 	r := s.newRequest(e.ctx, e.command)
 	if err := r.stamp(); err != nil {
@@ -61,7 +62,7 @@ func (e *earlyRequest) message(s *Session) (mqtt.EarlyMessage, error) {
 	return mqtt.EarlyMessage{Message: r.message(), Acked: r.handleAck, Answered: r.done}, nil
 }
 
-// setConn sets the connection that the last attempt made.
+// setConn records the connection that the last attempt made.
 func (e *earlyRequest) setConn(conn *mqtt.Conn) {
 	if e.r != nil {
 		e.r.s.mu.Lock()
@@ -70,7 +71,7 @@ func (e *earlyRequest) setConn(conn *mqtt.Conn) {
 	}
 }
 
-// doEarly connects and sends a request at the same time.
+// doEarly connects and sends the request together with SUBSCRIBE.
 func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 	early := &earlyRequest{ctx: ctx, command: c}
 	conn, err := s.connect(ctx, early)
@@ -79,7 +80,7 @@ func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 	case err != nil && r == nil:
 		return nil, err
 	case err != nil && ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded):
-		return nil, context.Cause(ctx) // the wait was for the answer, not for the connection
+		return nil, context.Cause(ctx) // the caller waited for the answer, not for the connection
 	case err != nil:
 		return nil, r.connectError(err)
 	case r == nil: // the broker does not accept packets before its CONNACK
@@ -89,12 +90,12 @@ func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 	return r.wait(ctx)
 }
 
-// connectError returns the error that Once would return if it sent one packet after the
-// other. err is why there is no connection.
+// connectError returns the error that Once would return if it sent one packet after the other.
+// err says why there is no connection.
 func (r *request) connectError(err error) error {
 	r.s.finish(r.id, err)
 	<-r.done
-	// CONNACK announced the maximum size before the broker closed the connection.
+	// The broker announced its maximum packet size in CONNACK before it closed the connection.
 	if tooLarge, ok := errors.AsType[*mqtt.TooLargeError](r.err); ok {
 		return tooLarge
 	}
@@ -103,13 +104,14 @@ func (r *request) connectError(err error) error {
 		return err
 	}
 	if lost, ok := errors.AsType[*mqtt.LostError](err); ok {
-		return lost // a refusal of SUBSCRIBE would be a SUBACK
+		return lost // a refused SUBSCRIBE would come as a SUBACK
 	}
 	return err
 }
 
-// repeatWithoutAnswer waits for the answer to a request that was sent with SUBSCRIBE. If none
-// comes in four times the time that SUBACK took, it sends the request once more.
+// repeatWithoutAnswer waits for the answer to a request that was sent with SUBSCRIBE. It
+// sends the request once more if none comes within 250 ms and four times the time that SUBACK
+// took.
 func (r *request) repeatWithoutAnswer(ctx context.Context, conn *mqtt.Conn) {
 	const least = 250 * time.Millisecond
 	t := time.NewTimer(max(4*time.Since(r.sent), least))
@@ -119,7 +121,7 @@ func (r *request) repeatWithoutAnswer(ctx context.Context, conn *mqtt.Conn) {
 	case <-ctx.Done():
 	case <-t.C:
 		if !r.hasNoSubscribers() {
-			// If it cannot be sent, the connection or ctx has ended, which r.wait reports.
+			// After an error the connection or ctx has ended, which r.wait reports.
 			_ = r.sendCopy(ctx, conn)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 )
 
 // DefaultTimeout is the time limit of a request whose context has no deadline, unless
-// Options.Timeout says otherwise. The SDKs use the same.
+// Options.Timeout is set. Microsoft's SDKs use the same limit.
 const DefaultTimeout = 10 * time.Second
 
-// DefaultMetricCategory is the group of a client in the broker's metrics, unless
-// Options.MetricCategory says otherwise.
+// DefaultMetricCategory is the client's group in the broker's metrics, unless
+// Options.MetricCategory is set.
 const DefaultMetricCategory = "sscli"
 
 // Options describe how to reach the store. Only Address is required.
@@ -26,65 +26,66 @@ type Options struct {
 	Address string      // host:port of the broker
 	TLS     *tls.Config // nil = plain text
 
-	// WebSocket is the path of a WebSocket at Address, such as "/mqtt"; empty = none.
+	// WebSocket is the path of the WebSocket at Address, such as "/mqtt"; empty = no WebSocket.
 	WebSocket string
 
-	// Proxy is how to reach Address: a socks5, socks5h, http or https URL, with the user
-	// and password that the proxy asks for; nil = directly. The environment is not used.
+	// Proxy is the proxy to connect through: a socks5, socks5h, http or https URL, with a user
+	// and password if the proxy asks for them; nil = no proxy. Environment variables are not
+	// used.
 	Proxy    *url.URL
-	ProxyTLS *tls.Config // for an https proxy; nil = the system's authorities
+	ProxyTLS *tls.Config // for an https proxy; nil = trust the system's authorities
 
-	// Dial connects to Address in place of TCP; nil = TCP. It is not used with Proxy.
+	// Dial opens the connection to Address; nil = TCP. It is not used with Proxy.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Username string
 	Password []byte // nil = none
 
-	// ReadPassword returns the password in place of Password. It is called for every
-	// connection, so that the password may change.
+	// ReadPassword returns the password, instead of Password. It is called for each connection,
+	// so the password may change.
 	ReadPassword func() ([]byte, error)
 
-	// TokenFile is a file with a Kubernetes service-account token, in place of user name
-	// and password. It is read for every connection, and then every TokenPoll; 0 =
-	// DefaultTokenPoll. The session authenticates again as soon as there is a new token,
-	// and at the latest when 80 % of the old one's lifetime are over.
+	// TokenFile is a file with a Kubernetes service-account token, used instead of a user name
+	// and password. The session reads it for each connection, and then every TokenPoll; 0 =
+	// DefaultTokenPoll. The session authenticates again as soon as the file has a new token,
+	// and at the latest after 80 % of the old token's lifetime.
 	TokenFile string
 	TokenPoll time.Duration
 
-	// ReadToken returns the token in place of a TokenFile. It is called when the file would be
-	// read, so it must be quick while its last token is good.
+	// ReadToken returns the token, instead of TokenFile. It is called whenever the file would
+	// be read, so it must return quickly while its last token is valid.
 	ReadToken func(context.Context) ([]byte, error)
 
-	// ClientID must be unique: the broker disconnects another client with the same id.
-	// Empty = a new random one.
+	// ClientID must be unique: the broker disconnects another client with the same id. Empty =
+	// a random id.
 	ClientID string
 
 	// ResponseTopic is the topic for replies; empty = wire.ResponseTopic(ClientID).
 	ResponseTopic string
 
-	// NoPipelining sends each of CONNECT, SUBSCRIBE and the first request only after the
-	// answer to the previous one. Otherwise a session does so only with a broker that closes
-	// the connection when it receives more than CONNECT.
+	// NoPipelining sends SUBSCRIBE only after CONNACK, and the first request only after SUBACK.
+	// Without it, a session waits for CONNACK only if it logs in with a token, or if the broker
+	// closes a connection on which more than CONNECT arrives.
 	NoPipelining bool
 
-	// MetricCategory is the group in which the broker's metrics count the client: the user
-	// property `metriccategory` of CONNECT (protocol.md 1.3). Empty = DefaultMetricCategory.
+	// MetricCategory is the client's group in the broker's metrics: the user property
+	// `metriccategory` of CONNECT (protocol.md 1.3). Empty = DefaultMetricCategory.
 	MetricCategory string
 
-	HighPriority bool          // ask the broker to accept requests also under load (protocol.md 1.5)
-	Timeout      time.Duration // for contexts without a deadline; 0 = DefaultTimeout
+	HighPriority bool          // ask the broker to accept requests even under load (protocol.md 1.5)
+	Timeout      time.Duration // limit if a context has no deadline; 0 = DefaultTimeout
 	KeepAlive    time.Duration // whole seconds; 0 = mqtt.DefaultKeepAlive
 
-	// Trace is called for every packet, by several goroutines. It must not block, nor use the
+	// Trace is called for each packet, from several goroutines. It must not block or use the
 	// session.
 	Trace func(TraceEvent)
 }
 
-// hasToken reports whether the login is a service-account token.
+// hasToken reports whether the session logs in with a service-account token.
 func (o Options) hasToken() bool { return o.TokenFile != "" || o.ReadToken != nil }
 
-// Token returns the service-account token to log in with now; nil if the login is none. The error
-// of a TokenFile is a *[TokenError].
+// Token returns the current service-account token, or nil if the session does not log in with
+// one. The error of a TokenFile is a *[TokenError].
 func (o Options) Token(ctx context.Context) ([]byte, error) {
 	switch {
 	case o.ReadToken != nil:

@@ -9,9 +9,9 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// IsPermanent reports whether a session whose connection ended with err stays without
-// one: the broker refused it for a reason that holds for the next connection too, or
-// another client with the same client id took it over (protocol.md 8.2).
+// IsPermanent reports whether a session does not reconnect after its connection ended with err.
+// Either the broker's reason also applies to the next connection, or another client with the
+// same client id took over the connection (protocol.md 8.2).
 func IsPermanent(err error) bool {
 	refused, ok := errors.AsType[*mqtt.ReasonError](err)
 	if !ok || isA[*mqtt.ReauthError](err) { // a new connection logs in with a new token
@@ -26,18 +26,18 @@ func IsPermanent(err error) bool {
 	return false
 }
 
-// isHopeless reports whether the session must not connect again after err.
+// isHopeless reports whether the session must not reconnect after err.
 func (s *Session) isHopeless(err error) bool {
 	return IsPermanent(err) && !s.hasNewSecret(err) && !s.isOwnTakeOver(err)
 }
 
-// isFinal reports whether trying again would only repeat the error.
+// isFinal reports whether another attempt would only fail with the same error.
 func (s *Session) isFinal(err error) bool {
 	return isA[*tls.CertificateVerificationError](err) || isA[*AnswerError](err) || isA[*StoreError](err) || s.isHopeless(err)
 }
 
-// wantsConnectAlone reports whether the broker closed the connection before CONNACK without
-// giving a reason, as some do if more than CONNECT comes first.
+// wantsConnectAlone reports whether the broker closed the connection before CONNACK without a
+// reason. Some brokers do so if other packets follow CONNECT at once.
 func wantsConnectAlone(err error) bool {
 	failed, ok := errors.AsType[*mqtt.DialError](err)
 	if !ok || failed.Stage != mqtt.StageConnect || isA[*mqtt.ClientCertificateError](err) {
@@ -50,12 +50,12 @@ func wantsConnectAlone(err error) bool {
 	return ok && !network.Timeout() && (network.Op == "read" || network.Op == "write")
 }
 
-// abandonedConnectLife is the time for which an abandoned CONNECT may still reach the broker.
+// abandonedConnectLife is how long an abandoned CONNECT may still reach the broker.
 const abandonedConnectLife = 30 * time.Second
 
-// noteAbandonedConnect remembers an attempt to connect that ended before the broker
-// answered: its CONNECT may reach the broker after the next attempt's CONNECT, and take
-// over that connection.
+// noteAbandonedConnect records the time if an attempt to connect ended before the broker
+// answered: its CONNECT may reach the broker after the next attempt's CONNECT, and take over
+// that connection.
 func (s *Session) noteAbandonedConnect(err error) {
 	dial, ok := errors.AsType[*mqtt.DialError](err)
 	if !ok || dial.Stage != mqtt.StageConnect && dial.Stage != mqtt.StageSubscribe || isA[*mqtt.ReasonError](err) {
@@ -66,8 +66,8 @@ func (s *Session) noteAbandonedConnect(err error) {
 	s.abandonedConnect = time.Now()
 }
 
-// isOwnTakeOver reports whether err is a take-over that an abandoned CONNECT of this session
-// may have caused.
+// isOwnTakeOver reports whether err is a take-over that may come from an abandoned CONNECT of
+// this session.
 func (s *Session) isOwnTakeOver(err error) bool {
 	if !isTakenOver(err) {
 		return false

@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// A Pipeline keeps several requests in flight: at most one for each key, because the store
-// promises no order between outstanding requests, and at most a fixed number of them.
-// Several goroutines may use it. Requests for one key that the same goroutine sends go out
-// in the order of the calls of Send and Queue.
+// A Pipeline keeps several requests in flight, up to a limit. For each key it keeps at most one
+// in flight, because the store promises no order between outstanding requests. Several
+// goroutines may use it. A goroutine's requests for one key are sent in the order of its calls
+// of Send and Queue.
 type Pipeline struct {
 	s          *Session
 	limit      int    // maximum number of requests in flight
-	onWait     func() // nil = none
+	onWait     func() // set by OnWait; nil = none
 	beforeWait func() // flushes, and calls onWait
 	onEnd      func(*request)
 
@@ -21,9 +21,9 @@ type Pipeline struct {
 
 	mu      sync.Mutex
 	busy    map[string]*InFlight              // by key
-	spare   []*request                        // for reuse; only onAck is set
+	spare   []*request                        // finished requests for reuse; only onAck is set
 	freed   chan struct{}                     // closed when a request ends; nil = nobody waits
-	watched map[<-chan struct{}](func() bool) // stops a context's AfterFunc, by its Done channel
+	watched map[<-chan struct{}](func() bool) // by a context's Done channel: stops its AfterFunc
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
@@ -32,14 +32,15 @@ type InFlight struct {
 	result  Result
 	err     error
 	over    atomic.Bool   // result and err are set
-	awaited chan struct{} // closed when over is set; made by Done; guarded by pipe.mu
+	awaited chan struct{} // closed when over is set; nil until Done makes it; guarded by pipe.mu
 }
 
-// Pipeline returns a pipeline for at most inFlight requests at a time, at least one.
+// Pipeline returns a pipeline that keeps up to inFlight requests in flight. A limit below 1
+// counts as 1.
 func (s *Session) Pipeline(inFlight int) *Pipeline {
 	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
 	p.beforeWait = func() {
-		p.Flush() // or the awaited answer may never come
+		p.Flush() // an unsent request would never get its answer
 		if p.onWait != nil {
 			p.onWait()
 		}
@@ -49,17 +50,16 @@ func (s *Session) Pipeline(inFlight int) *Pipeline {
 }
 
 // Send sends a request as soon as there is room and no other request for the same key is in
-// flight. ctx bounds the wait and the request; from its start the request also has
-// Options.Timeout. An error means that nothing was sent; it is an error of [Session.Do].
+// flight. ctx bounds the wait and the request, and the request also ends after Options.Timeout.
+// An error means that nothing was sent; it is one of the errors of [Session.Do].
 func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 	f, err := p.Queue(ctx, c)
 	p.Flush()
 	return f, err
 }
 
-// Queue is Send for one of several requests that are known already: it may leave the
-// request to be sent by Flush, or by a later call, together with others. When it has to
-// wait, it flushes first.
+// Queue is like Send, but may leave the request unsent until Flush or a later call, so that
+// several requests are sent together. If it has to wait, it flushes first.
 func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		p.endWith(ctx) // again, because r may not have been sent then
+		p.endWith(ctx) // again, because the first call may have come before r was outstanding
 	}
 	return f, nil
 }
@@ -98,7 +98,7 @@ func (p *Pipeline) send(ctx context.Context, r *request) error {
 	return r.startAlone(ctx, conn)
 }
 
-// ended is called when the outcome of a request is known.
+// ended records the outcome of a request and frees its place.
 func (p *Pipeline) ended(r *request) {
 	if isA[*LostAnswerError](r.err) {
 		p.losses.Add(1)
@@ -114,8 +114,8 @@ func (p *Pipeline) ended(r *request) {
 	}
 }
 
-// OnWait sets a function to call before Send or Queue waits: for a key, for another request to end, for
-// room at the broker, or for a new connection. Call OnWait before the first request.
+// OnWait sets a function to call before Send or Queue waits: for a key, for another request to
+// end, for room at the broker, or for a new connection. Call OnWait before the first request.
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
 
 // Flush sends the requests that Queue has not sent yet. It does not wait.
@@ -125,8 +125,8 @@ func (p *Pipeline) Flush() {
 	}
 }
 
-// Losses returns how many writes got no usable answer so far. A write is counted before its
-// place is free for another request.
+// Losses returns the number of writes so far that got no usable answer. A write is counted
+// before another request can take its place.
 func (p *Pipeline) Losses() int { return int(p.losses.Load()) }
 
 // Busy returns the request for a key that is in flight, or nil.
@@ -136,8 +136,8 @@ func (p *Pipeline) Busy(key string) *InFlight {
 	return p.busy[key]
 }
 
-// reserve waits until the key is free and there is room for another request, and returns the memory
-// for it.
+// reserve waits until the key is free and there is room for another request. It returns an
+// empty request.
 func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) (*request, error) {
 	for {
 		p.mu.Lock()
@@ -175,7 +175,7 @@ func (p *Pipeline) newRequest() *request {
 	return r
 }
 
-// endWith ends the requests of a context that has ended.
+// endWith ends all requests whose context is ctx, which has ended.
 func (p *Pipeline) endWith(ctx context.Context) {
 	p.mu.Lock()
 	delete(p.watched, ctx.Done())
@@ -183,7 +183,8 @@ func (p *Pipeline) endWith(ctx context.Context) {
 	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
 }
 
-// free ends the reservation of a key and wakes the goroutines that wait for it. It requires p.mu.
+// free ends the reservation of a key and wakes the goroutines that wait for the key or for
+// room. It requires p.mu.
 func (p *Pipeline) free(key string, f *InFlight) {
 	delete(p.busy, key)
 	f.over.Store(true)
@@ -202,10 +203,10 @@ func (p *Pipeline) free(key string, f *InFlight) {
 	}
 }
 
-// Over reports whether Wait would not block.
+// Over reports whether the result is known, so that Wait returns at once.
 func (f *InFlight) Over() bool { return f.over.Load() }
 
-// Done returns a channel that is closed when Wait no longer blocks.
+// Done returns a channel that is closed when the result is known.
 func (f *InFlight) Done() <-chan struct{} {
 	f.pipe.mu.Lock()
 	defer f.pipe.mu.Unlock()

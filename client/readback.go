@@ -14,29 +14,29 @@ import (
 type Outcome int
 
 const (
-	OutcomeUnknown Outcome = iota // it may have been applied or not
-	NotApplied                    // it was not applied and will not be
-	Fulfilled                     // the key is as the write asked; another client may have written it
+	OutcomeUnknown Outcome = iota // the write may or may not have been applied
+	NotApplied                    // the write was not applied and will not be
+	Fulfilled                     // the key is in the state that the write asked for, but another client may have written it
 )
 
 // ReadBackResult is the result of [Session.ReadBack].
 type ReadBackResult struct {
 	Outcome Outcome
-	Now     GetResult // the key as it is now; zero if it was not read, as after Call with an unknown verb
-	Result  Result    // with Fulfilled: what the store would have answered; nil if not known
+	Now     GetResult // the key's current state; zero if it was not read, as after Call with an unknown verb
+	Result  Result    // if Fulfilled, what the store would have answered; nil if not known
 }
 
-// ReadBack finds out what became of a write that got no usable answer. It waits until the
-// request has expired and then reads the key; ctx should leave time for both. An error
-// means that the key could not be read.
+// ReadBack finds out whether a write that got no usable answer was applied. It waits until the
+// request has expired and then reads the key; ctx should leave time for both. An error means
+// that the key could not be read.
 //
 // The store guarantees that the version a SET assigns is greater than the request's `__ts`
 // (protocol.md 3.2). If the key's version is not greater, the SET was not applied. A greater
 // version proves nothing: another client may have written the same value. A delete assigns no
-// version, so no version proves that it was not applied: another client, whose clock is behind,
-// may have written the key afterwards. The outcome is Fulfilled only where it does not matter who
-// wrote: after a [Set] without options, if the key holds the value, and after a [Del] without a
-// fencing token, if the key is gone.
+// version, so the key's version cannot show that the delete was not applied: another client,
+// whose clock is slow, may have written the key afterwards. The outcome is Fulfilled only if it
+// does not matter which client made the change: after a [Set] without options, if the key holds
+// the value, and after a [Del] without a fencing token, if the key is missing.
 func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
@@ -83,8 +83,8 @@ func (e *LostAnswerError) expired(ctx context.Context) error {
 	return nil
 }
 
-// ReadBack is like [Session.ReadBack] over a new connection. It connects after the wait, so
-// that the cause of the loss has time to go away.
+// ReadBack is like [Session.ReadBack], but over a new connection. It connects only after the
+// wait, so that the cause of the loss has time to pass.
 func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
@@ -100,7 +100,8 @@ func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackRe
 	return s.ReadBack(ctx, lost)
 }
 
-// compare compares the key as it is now with the write.
+// compare returns the outcome of a write, given the key's current state. sent is the write's
+// timestamp.
 func compare(c Command, sent Version, now GetResult) Outcome {
 	switch {
 	case !now.Found && c.Verb() == wire.VerbDel && c.fence == "":
@@ -115,8 +116,8 @@ func compare(c Command, sent Version, now GetResult) Outcome {
 	return OutcomeUnknown
 }
 
-// asksForValueOnly reports whether a command is a SET without options. Whether a condition
-// was met, an expiry set or a fencing token stored cannot be read back.
+// asksForValueOnly reports whether a command is a SET without options. Reading the key does not
+// show whether a condition was met, an expiry set or a fencing token stored.
 func (c Command) asksForValueOnly() bool {
 	return c.effect == effectPut && c.count == 3 && len(c.more) == 0 && c.fence == "" && !c.persist
 }

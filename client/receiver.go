@@ -11,23 +11,23 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A receiver handles the messages of one connection. It wakes the goroutines that wait for
-// them once for all messages of one read.
+// A receiver handles the messages of one connection. After each network read, it wakes the
+// goroutines that wait for its messages, once for all of them.
 type receiver struct {
 	s       *Session
 	connSeq uint64
-	key     []byte // of a notification; reused
+	key     []byte // the key of the current notification; memory is reused
 
 	// State of the current read.
 	at       time.Time // when its first message was handled; zero = none yet
-	info     ReplyInfo // about the reply that is being decoded
-	seen     Version   // the greatest version of a reply that the clock must pass; zero = none
+	info     ReplyInfo // about the current reply
+	seen     Version   // the greatest version in a reply, which the clock must pass; zero = none
 	answered []*request
 	notified []*Watch
 }
 
-// message handles a message. A reply that nobody waits for (late or duplicate) is dropped;
-// the connection acknowledges it.
+// message handles a message. It drops a reply that nobody waits for, late or duplicate; the
+// connection still acknowledges the message.
 func (r *receiver) message(m *mqtt.Publication) {
 	if r.at.IsZero() {
 		r.at = time.Now()
@@ -66,15 +66,15 @@ func (r *receiver) reply(m *mqtt.Publication) {
 	r.answered = append(r.answered, request)
 }
 
-// isNear reports whether a version is near enough for the clock to follow it. A version too far
-// ahead does not move the clock; the result carries a warning instead.
+// isNear reports whether the session's clock may follow a version. A version too far ahead of
+// the wall clock does not move the session's clock; the result carries a warning instead.
 func isNear(v Version, now time.Time) bool {
 	wall := now.UnixMilli()
 	return v.Wall <= wall || uint64(v.Wall)-uint64(wall) <= uint64(wire.MaxDrift.Milliseconds())
 }
 
-// notifiedKey appends the key in the topic of a notification for this client to dst; ok is
-// false for any other topic.
+// notifiedKey appends to dst the key from the topic of a notification for this client. ok is
+// false if the topic is any other.
 func (s *Session) notifiedKey(dst, topic []byte) (key []byte, ok bool) {
 	digits, ok := bytes.CutPrefix(topic, s.notifyTopic)
 	if !ok {
@@ -89,7 +89,7 @@ func (s *Session) notifiedKey(dst, topic []byte) (key []byte, ok bool) {
 // notification passes a notification on to the watches of its key.
 func (r *receiver) notification(key string, m *mqtt.Publication) {
 	if m.Retained {
-		return // not from the store, which does not retain notifications
+		return // not from the store, which never retains notifications
 	}
 	r.s.mu.Lock()
 	watches := r.s.routes[key]
@@ -118,7 +118,7 @@ func (r *receiver) deliver(watches []*Watch, e Event) {
 func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 	e := Event{Kind: EventOther, Key: key, Time: at}
 	if text, ok := m.Property(wire.PropTimestamp); ok {
-		e.Version, _ = ParseVersion(string(text)) // zero after an error: the event still counts
+		e.Version, _ = ParseVersion(string(text)) // on an error the version is zero, and the event still counts
 	}
 	n, err := wire.ParseNotification(m.Payload)
 	switch {
@@ -138,7 +138,7 @@ func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 }
 
 // drained is called after all messages of one network read were handled. It moves the clock
-// past their greatest version, and then wakes the goroutines that wait for the messages, so
+// past their greatest version before it wakes the goroutines that wait for the messages, so
 // that the next request of each goroutine has a later timestamp.
 func (r *receiver) drained() {
 	r.at = time.Time{}

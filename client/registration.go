@@ -8,8 +8,8 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// A registration is the state of one watched key on the current connection: whether the
-// store sends its notifications, and which requests its watches still need.
+// A registration is the state of one watched key on the current connection: whether the store
+// sends notifications for the key, and which requests its watches still need.
 type registration struct {
 	key      string
 	watches  []*Watch
@@ -17,9 +17,9 @@ type registration struct {
 	renew    bool // register again, for an audit
 	readers  []*Watch
 	auditors []*Watch
-	request  *keyRequest   // in flight; at most one, so that requests keep their order
+	request  *keyRequest   // the request in flight; at most one, so that requests keep their order
 	queued   bool          // in watcher.queue
-	stopped  []func(error) // called when the key is no longer registered
+	stopped  []func(error) // called when the registration has ended
 }
 
 // regState says whether the key is registered at the store, as far as the watcher knows.
@@ -36,7 +36,7 @@ type keyRequest struct {
 	of                *registration
 	op                keyOp
 	command           Command
-	readers, auditors []*Watch // the watches that this GET serves
+	readers, auditors []*Watch // the watches that this GET is for
 	sent              time.Time
 	request           atomic.Pointer[request] // nil before it is sent
 }
@@ -50,8 +50,9 @@ const (
 )
 
 // next returns the next request for the key, or nil if there is nothing to do: first KEYNOTIFY,
-// then one GET for all watches that need one by then, and STOP once nobody watches the key. A
-// watch that is added after a GET needs its own GET, or it would miss the changes in between.
+// then one GET for all watches that need one at that time, and STOP once no watch has the
+// key. A watch that is added after a GET needs its own GET, or it would miss the changes in
+// between.
 func (g *registration) next() *keyRequest {
 	switch {
 	case len(g.watches) == 0 && g.state == regNone:
@@ -69,7 +70,8 @@ func (g *registration) next() *keyRequest {
 	return nil
 }
 
-// remove removes a watch from the key. It reports whether the watch was waiting for an audit of it.
+// remove removes a watch from the key. It reports whether the watch was waiting for an audit of
+// the key.
 func (g *registration) remove(w *Watch) (audited bool) {
 	is := func(other *Watch) bool { return other == w }
 	audited = slices.ContainsFunc(g.auditors, is)
@@ -83,7 +85,7 @@ func (g *registration) remove(w *Watch) (audited bool) {
 	return audited
 }
 
-// reset forgets a registration that was lost with its connection.
+// reset clears a registration whose connection was lost.
 func (g *registration) reset() {
 	g.state, g.renew, g.queued, g.request = regNone, false, false, nil
 	g.readers, g.auditors = nil, nil
@@ -105,16 +107,16 @@ func isKeyError(err error) bool {
 	return isA[*AnswerError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || IsPermanent(err)
 }
 
-// maxKeyRequests is how many requests of a watcher may be in flight.
+// maxKeyRequests is the maximum number of a watcher's requests in flight.
 const maxKeyRequests = 256
 
-// wantRead asks for a GET of a key for a watch.
+// wantRead queues a GET of a key for a watch.
 func (v *watcher) wantRead(g *registration, w *Watch) {
 	g.readers = append(g.readers, w)
 	v.enqueue(g)
 }
 
-// enqueue makes dispatch look for the next request for a key.
+// enqueue adds a registration to the queue, so that dispatch looks for its next request.
 func (v *watcher) enqueue(g *registration) {
 	if !g.queued {
 		g.queued = true
@@ -122,7 +124,7 @@ func (v *watcher) enqueue(g *registration) {
 	}
 }
 
-// dispatch sends requests as long as there are any and not too many are in flight.
+// dispatch sends requests until the queue is empty or maxKeyRequests are in flight.
 func (v *watcher) dispatch() {
 	for len(v.queue) > 0 && (v.conn == nil || v.useless == nil && v.inFlight < maxKeyRequests) {
 		g := v.queue[0]
@@ -130,12 +132,12 @@ func (v *watcher) dispatch() {
 		v.queue = v.queue[1:]
 		g.queued = false
 		if g.request != nil || v.conn == nil && len(g.watches) > 0 {
-			continue // the answer or the next connection enqueues it again
+			continue // the answer or the next connection enqueues g again
 		}
 		if q := g.next(); q != nil {
 			g.request = q
 			v.inFlight++
-			v.requests <- q // never blocks: it holds maxKeyRequests
+			v.requests <- q // never blocks: the channel holds maxKeyRequests
 		} else if len(g.watches) == 0 && v.keys[g.key] == g {
 			delete(v.keys, g.key)
 			g.notifyStopped(nil)
@@ -143,8 +145,8 @@ func (v *watcher) dispatch() {
 	}
 }
 
-// serve sends the requests on a connection, until it ends. It may wait for room in the
-// broker's Receive Maximum.
+// serve sends the requests on a connection until the connection ends. It may wait until the
+// broker's Receive Maximum allows another request.
 func (v *watcher) serve(conn *mqtt.Conn, requests <-chan *keyRequest) {
 	for {
 		select {
@@ -202,9 +204,10 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 	v.enqueue(g)
 }
 
-// refused handles a request that failed. A key error removes the key from its watches, and ends
-// a watch that is still joining or has no other key. Any other error fails the joins and audits
-// that the request belongs to; a watch that must recover gets a new connection.
+// refused handles a request that failed. A key error removes the key from its watches. If a
+// watch without a pattern is still joining or has no other key, the key error ends it. Any
+// other error fails the joins and audits that need the request; if a watch must recover, the
+// watcher closes the connection and makes a new one.
 func (v *watcher) refused(q *keyRequest, err error) {
 	g := q.of
 	if q.op == opRegister && g.state == regNone && !isA[*NoStoreError](err) {
@@ -240,7 +243,7 @@ func (v *watcher) refused(q *keyRequest, err error) {
 	}
 }
 
-// countRead counts a key of a watch that was read on this connection.
+// countRead records that a watch's key was read on this connection.
 func (v *watcher) countRead(w *Watch) {
 	w.unread--
 	v.checkRead(w)
@@ -290,7 +293,8 @@ func (v *watcher) startAudit(w *Watch) {
 	}
 }
 
-// countAudited counts an audited key of a watch; err is why the audit of the key failed, or nil.
+// countAudited records the end of a key's audit for a watch; err is why the audit failed, or
+// nil.
 func (v *watcher) countAudited(w *Watch, err error) {
 	if w.auditErr == nil {
 		w.auditErr = err

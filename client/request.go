@@ -12,26 +12,26 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A request is a command that is being sent, or waits for its answer.
+// A request is a command that is being sent or waits for its answer.
 type request struct {
 	s       *Session
 	command Command
-	id      uint64 // in Session.outstanding
+	id      uint64 // its number in Session.outstanding
 	ts      Version
 	sent    time.Time
 	timeout time.Duration
 	expiry  time.Duration // the timeout in whole seconds
-	alone   bool          // nobody waits for the answer, so Session.deadlineTimer ends the request
+	alone   bool          // nobody waits for the answer; Session.deadlineTimer ends the request
 
 	correlation [16]byte // id and Session.nonce
 
 	// Guarded by Session.mu.
-	conn          *mqtt.Conn // nil until the connection is made
+	conn          *mqtt.Conn // nil while the connection is being made
 	expires       time.Time
 	waiting       bool      // waits for room on the connection
-	copies        int       // copies sent and not acknowledged
-	accepted      bool      // the broker has passed a copy on
-	noSubscribers time.Time // time of the first PUBACK that said so; zero = none
+	copies        int       // copies that were sent and not acknowledged
+	accepted      bool      // the broker has accepted a copy
+	noSubscribers time.Time // when a PUBACK first reported no subscribers; zero = none did
 	forgotten     bool      // no longer outstanding, and no PUBACK is expected
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
@@ -40,7 +40,7 @@ type request struct {
 	err    error
 	done   chan struct{}  // closed by end; nil = nobody waits for it
 	onAck  func(error)    // handleAck
-	onEnd  func(*request) // called by end, must not block, may reuse the request; nil = none
+	onEnd  func(*request) // called by end; must not block, may reuse the request; nil = none
 	onWait func()         // called before a wait for room; nil = none
 
 	// Set for a request of a Pipeline. The request ends when ctx ends.
@@ -48,7 +48,7 @@ type request struct {
 	inFlight *InFlight
 }
 
-// Do sends a request and waits for its reply until ctx ends or, without a deadline, for
+// Do sends a request and waits for its reply until ctx ends or, if ctx has no deadline, for
 // Options.Timeout. The errors:
 //   - nothing was sent: *[InvalidError], *[TooLargeError], *[DialError], [ErrClosed], or
 //     the end of ctx
@@ -58,7 +58,7 @@ type request struct {
 //     *[StatusError], or an *[AnswerError] if the answer to a read is malformed
 //   - a write got no answer, or a malformed one, so its outcome is unknown:
 //     *[LostAnswerError]
-//   - no answer came to another request: *[LostError], [ErrClosed], or the end of ctx
+//   - a read got no answer: *[LostError], [ErrClosed], or the end of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -69,7 +69,7 @@ func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	return r.waitOrAbandon(ctx)
 }
 
-// send sends a request; ctx has a deadline.
+// send sends a request. ctx must have a deadline.
 func (s *Session) send(ctx context.Context, c Command) (*request, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -81,7 +81,8 @@ func (s *Session) send(ctx context.Context, c Command) (*request, error) {
 	return s.sendOn(ctx, conn, c)
 }
 
-// sendOn sends a request on a given connection; ctx has a deadline. The caller waits for it.
+// sendOn sends a request on a given connection. ctx must have a deadline. The caller must wait
+// for the request.
 func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*request, error) {
 	r := s.newRequest(ctx, c)
 	if err := r.start(ctx, conn); err != nil {
@@ -91,28 +92,29 @@ func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*requ
 	return r, nil
 }
 
-// newRequest returns a request that is not sent yet. ctx has a deadline.
+// newRequest returns a request that is not sent yet. ctx must have a deadline.
 func (s *Session) newRequest(ctx context.Context, c Command) *request {
 	deadline, _ := ctx.Deadline()
 	timeout := time.Until(deadline)
 	return &request{s: s, command: c, timeout: timeout, expiry: wholeSeconds(timeout), done: make(chan struct{})}
 }
 
-// wholeSeconds rounds d up to whole seconds, at least one: the Message Expiry Interval of a
-// request is a number of seconds.
+// wholeSeconds rounds d up to whole seconds, at least one, because a Message Expiry Interval is
+// in seconds.
 func wholeSeconds(d time.Duration) time.Duration {
 	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
-// startAlone sends a request that nobody waits for: it ends after Options.Timeout. The caller
-// has set the command and onEnd. See start.
+// startAlone sends a request that nobody waits for; it ends after Options.Timeout. The caller
+// must have set the command and onEnd. See start.
 func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
 	r.alone, r.timeout, r.expiry = true, r.s.o.Timeout, wholeSeconds(r.s.o.Timeout)
 	return r.start(ctx, conn)
 }
 
-// start sends a request on a connection, with the next Flush. It waits for room within ctx.
-// After an error the request was not sent, and will not end.
+// start queues a request on a connection; the next Flush sends it. If the connection has no
+// room, start waits until ctx ends or the request times out. After an error the request was not
+// sent, and end is not called.
 func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -143,7 +145,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	if cap(s.draft.Payload) > keptPayload {
 		s.draft.Payload = nil
 	}
-	// They would keep the request, and so its result, until the next one.
+	// These fields would keep the request and its result in memory until the next request.
 	s.draft.Large, s.draft.Correlation = mqtt.LargePayload{}, nil
 	if err != nil {
 		s.outstanding.Remove(id)
@@ -158,7 +160,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	}
 	s.mu.Unlock()
 	if waited && conn.Err() != nil {
-		s.finish(id, conn.Err()) // the connection may have ended while r waited
+		s.finish(id, conn.Err()) // finishAll skipped r if the connection ended while r waited
 	}
 	return nil
 }
@@ -188,8 +190,8 @@ func (r *request) stamp() error {
 	return nil
 }
 
-// add adds a request to Session.outstanding. conn is the connection that it is about to be
-// sent on, nil for one that is being made. It requires s.mu.
+// add adds a request to Session.outstanding. conn is the connection that it will be sent on;
+// nil = one that is being made. It requires s.mu.
 func (r *request) add(conn *mqtt.Conn) {
 	r.copies = 1
 	r.expires, r.conn = r.sent.Add(r.expiry), conn
@@ -199,19 +201,19 @@ func (r *request) add(conn *mqtt.Conn) {
 	}
 }
 
-// keptPayload is the size up to which the memory of a payload is kept, in bytes.
+// keptPayload is the size of the largest payload buffer that is kept for reuse, in bytes.
 const keptPayload = 64 << 10
 
-// largePayload is the size above which a payload is worth some work to save a copy, in bytes.
+// largePayload is the size above which a payload is encoded without an extra copy, in bytes.
 const largePayload = 1 << 20
 
-// message returns the request as a message.
+// message returns the request as an MQTT message.
 func (r *request) message() (m mqtt.Message) {
 	r.setMessage(&m)
 	return m
 }
 
-// setMessage makes m the request as a message, and reuses the memory of m.
+// setMessage sets m to the request as an MQTT message. It reuses the memory of m.
 func (r *request) setMessage(m *mqtt.Message) {
 	s, c := r.s, &r.command
 	user := append(m.User[:0], mqtt.Property{Name: wire.PropTimestamp, Value: r.ts.String()})
@@ -246,13 +248,14 @@ func (r *request) setMessage(m *mqtt.Message) {
 	}
 }
 
-// newLargePayload returns the payload of a request, which keeps its words.
+// newLargePayload returns the payload of a request. It keeps words, and encodes them on demand.
 func newLargePayload(size int, words []string) mqtt.LargePayload {
 	return mqtt.LargePayload{Size: size, Append: func(dst []byte) []byte { return wire.AppendRequest(dst, words...) }}
 }
 
-// While no store is listening, a request is sent every storeRetry, because the store may be
-// about to start, until storePatience has passed since the broker first said so.
+// While no store is listening, a request is sent again every storeRetry, because the store may
+// be about to start. The request fails when storePatience has passed since the broker first
+// reported no subscribers.
 const (
 	storePatience = time.Second
 	storeRetry    = 200 * time.Millisecond
@@ -278,9 +281,8 @@ func (r *request) handleAck(err error) {
 	}
 }
 
-// handleNoSubscribers handles a PUBACK that nobody subscribes to requests: the broker has
-// discarded this copy of the request. It sends another one soon, unless storePatience is
-// over.
+// handleNoSubscribers handles a PUBACK that reports no subscribers: the broker has discarded
+// this copy of the request. It schedules another copy, unless storePatience has passed.
 func (r *request) handleNoSubscribers() {
 	r.s.mu.Lock()
 	r.copies--
@@ -291,7 +293,7 @@ func (r *request) handleNoSubscribers() {
 	another := r.accepted || r.copies > 0
 	r.s.mu.Unlock()
 	switch {
-	case another: // the other copy decides
+	case another: // the outcome of the other copy counts
 	case left <= 0:
 		r.s.finish(r.id, &NoStoreError{})
 	default:
@@ -312,7 +314,7 @@ func (r *request) retry() {
 	switch {
 	case !outstanding:
 		return
-	case conn == nil: // it was sent with SUBSCRIBE, which is not answered yet
+	case conn == nil: // the request was sent with SUBSCRIBE, which is not answered yet
 		time.AfterFunc(storeRetry, r.retry)
 		return
 	}
@@ -323,7 +325,7 @@ func (r *request) retry() {
 	}
 }
 
-// sendCopy sends another copy of a request. The error means that it was not sent.
+// sendCopy sends another copy of a request. An error means that the copy was not sent.
 func (r *request) sendCopy(ctx context.Context, conn *mqtt.Conn) error {
 	m := r.message()
 	m.Expiry = wholeSeconds(time.Until(r.sent.Add(r.expiry)))
@@ -348,7 +350,8 @@ func (r *request) hasNoSubscribers() bool {
 	return !r.noSubscribers.IsZero() && !r.accepted && r.copies == 0
 }
 
-// remove removes a request from Session.outstanding; nil if it is not there.
+// remove removes a request from Session.outstanding. It returns nil if the request is not
+// there.
 func (s *Session) remove(id uint64) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -359,7 +362,8 @@ func (s *Session) remove(id uint64) *request {
 	return r
 }
 
-// finish ends a request without an answer, unless it has ended. err says why.
+// finish ends a request that got no answer because of err, unless the request has ended
+// already.
 func (s *Session) finish(id uint64, err error) {
 	if r := s.remove(id); r != nil {
 		r.err = r.noAnswer(err)
@@ -380,11 +384,11 @@ func (r *request) end() {
 	}
 }
 
-// endOverdue ends the requests that are alone and have timed out. They all have the same
-// timeout, so they time out in the order in which they were sent.
+// endOverdue ends the requests that nobody waits for and that have timed out. They all have the
+// same timeout, so they time out in the order in which they were sent.
 func (s *Session) endOverdue() {
 	now := time.Now()
-	var conn *mqtt.Conn // of the request of a Pipeline that was sent last; a watcher decides itself
+	var conn *mqtt.Conn // of the newest overdue Pipeline request; a watcher closes its connection itself
 	var sent time.Time
 	isOverdue := func(r *request) bool {
 		if !r.alone || now.Before(r.sent.Add(r.timeout)) {
@@ -410,7 +414,7 @@ func (s *Session) endOverdue() {
 	}
 }
 
-// finishAll ends the requests without an answer that were sent and match. s.mu is held while
+// finishAll ends the requests that were sent and match, because of err. s.mu is held while
 // matches runs.
 func (s *Session) finishAll(matches func(*request) bool, err error) {
 	s.mu.Lock()
@@ -437,7 +441,7 @@ func (r *request) wait(ctx context.Context) (Result, error) {
 	return r.result, r.err
 }
 
-// waitOrAbandon is wait. If the request times out on a silent connection, it ends the connection.
+// waitOrAbandon is like wait, but ends the connection if the request times out on a silent one.
 func (r *request) waitOrAbandon(ctx context.Context) (Result, error) {
 	result, err := r.wait(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -449,10 +453,10 @@ func (r *request) waitOrAbandon(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-// abandonSilent ends a connection if nothing, not even a PUBACK, has come on it since a request
-// was sent that has no answer. The network path is dead then, and the keep-alive would notice too
-// late; the next request makes a new connection. Silence for less than a second, or less than two
-// fifths of Options.Timeout, proves nothing.
+// abandonSilent ends a connection if nothing, not even a PUBACK, has come on it since an
+// unanswered request was sent. The network path is then dead, but the keep-alive would notice
+// that too late. The next request makes a new connection. The silence must have lasted a
+// second, or two fifths of Options.Timeout if that is shorter.
 func (s *Session) abandonSilent(conn *mqtt.Conn, sent time.Time) {
 	patience := min(time.Second, s.o.Timeout*2/5) // getAgain waits for half of the time
 	if conn != nil && !s.oneShot && time.Since(sent) >= patience && conn.LastReceived().Before(sent) {
@@ -460,8 +464,8 @@ func (s *Session) abandonSilent(conn *mqtt.Conn, sent time.Time) {
 	}
 }
 
-// noAnswer returns the error of a request that got no answer because of err: a
-// LostAnswerError for a write that may have been applied.
+// noAnswer returns the error of a request that got no answer because of err. For a write that
+// may have been applied, it is a LostAnswerError.
 func (r *request) noAnswer(err error) error {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok && refused.Packet == "PUBACK" {
 		return err
@@ -476,8 +480,8 @@ func (r *request) noAnswer(err error) error {
 	return r.lostAnswer(err)
 }
 
-// badAnswer returns the error of an answer that is not a result: for a write, a
-// LostAnswerError if the answer does not tell whether the store applied it.
+// badAnswer returns the error of a request whose answer is not a result. For a write, it is a
+// LostAnswerError if the answer does not say whether the store applied the write.
 func (r *request) badAnswer(err error) error {
 	status, isStatus := errors.AsType[*StatusError](err)
 	unclear := isA[*AnswerError](err) || isStatus && !status.refuses()

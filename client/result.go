@@ -18,21 +18,21 @@ import (
 //	…
 //	value := r.(client.GetResult).Value
 //
-// The methods of [Session] that are named after a verb return its type.
+// Methods of [Session] that are named after a verb, such as [Session.Get], return that type.
 type Result interface {
-	// Info returns what the results of all commands have.
+	// Info returns the part that all results have.
 	Info() ReplyInfo
 	isResult()
 }
 
-// ReplyInfo is what the results of all commands have.
+// ReplyInfo is the part that all results have.
 type ReplyInfo struct {
-	// Version is the version of the key (protocol.md 3.6); zero if the store gave none.
-	// That of a lock's key is its fencing token.
+	// Version is the version of the key (protocol.md 3.6); zero if the store sent none. The
+	// version of a lock's key is the fencing token.
 	Version Version
 
-	RTT      time.Duration // from the request's handover to the reply's arrival
-	Warnings []string      // what the operator should know
+	RTT      time.Duration // time between sending the request and receiving the reply
+	Warnings []string      // problems that the operator should know
 	Notes    []string      // harmless departures from the protocol
 }
 
@@ -48,8 +48,8 @@ func typed[R Result](r Result, err error) (R, error) {
 	return r.(R), nil
 }
 
-// newResult reads an answer in the order of protocol.md 1.7, and completes info. at is when
-// it was received. The result shares no memory with m.
+// newResult reads an answer in the order of protocol.md 1.7, and completes info. at is when the
+// answer arrived. The result shares no memory with m.
 func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, at time.Time) (Result, error) {
 	p := readProperties(m)
 	if v := p.protocol; v != nil && string(v) != "1" && !bytes.HasPrefix(v, []byte("1.")) {
@@ -99,7 +99,8 @@ type replyProperties struct {
 	timestamp, status, message, protocol []byte
 }
 
-// readProperties reads the properties of a reply. Of several with one name, the first counts.
+// readProperties reads the properties of a reply. If several have the same name, the first
+// counts.
 func readProperties(m *mqtt.Publication) (p replyProperties) {
 	for name, value := range m.Properties() {
 		var to *[]byte
@@ -122,7 +123,8 @@ func readProperties(m *mqtt.Publication) (p replyProperties) {
 	return p
 }
 
-// statusCode reads `__stat`, which the published protocol does not promise.
+// statusCode reads `__stat`. The published protocol does not promise it, so a missing one
+// counts as 200.
 func (p *replyProperties) statusCode(info *ReplyInfo) (int, error) {
 	if p.status == nil {
 		info.Notes = append(info.Notes, "the answer has no "+wire.PropStatus)

@@ -18,12 +18,13 @@ import (
 // (protocol.md 7.2).
 const methodSAT = "K8S-SAT"
 
-// DefaultTokenPoll is the interval at which a session checks the token file. It polls,
-// because Kubernetes replaces the directory of the file, which a file watch would miss.
+// DefaultTokenPoll is the interval at which a session reads the token file. The session polls
+// because Kubernetes replaces the file's directory, which a file watch would miss.
 const DefaultTokenPoll = 5 * time.Second
 
-// A TokenError is an unusable service-account token. If Expiry is set, the broker refused
-// the login and the token had expired by the local clock. If not, the file holds no token.
+// A TokenError means that a service-account token is unusable. If Expiry is set, the broker
+// refused the login and the token had expired by the local clock. Otherwise the file holds no
+// token.
 type TokenError struct {
 	File   string // empty if the token is from Options.ReadToken
 	Expiry time.Time
@@ -72,8 +73,8 @@ func noToken(file string, err error) error {
 	return &TokenError{File: file, Err: err}
 }
 
-// TokenTimes returns when a JWT was issued and when it expires, according to its claims.
-// It does not check the signature, which is up to the broker. A missing claim is zero.
+// TokenTimes returns when a JWT was issued and when it expires, according to its claims. A time
+// is zero if its claim is missing. TokenTimes does not check the signature; the broker does.
 func TokenTimes(token []byte) (issued, expires time.Time) {
 	parts := bytes.Split(token, []byte("."))
 	if len(parts) != 3 {
@@ -93,8 +94,8 @@ func TokenTimes(token []byte) (issued, expires time.Time) {
 	return numericDate(claims.IssuedAt), numericDate(claims.Expires)
 }
 
-// numericDate converts seconds since 1970 (RFC 7519, 2). It ignores values too large for a
-// time.
+// numericDate converts seconds since 1970 (RFC 7519, 2). It returns the zero time for a value
+// that is too large.
 func numericDate(v any) time.Time {
 	const year9999 = 253402300799
 	seconds, ok := v.(float64)
@@ -104,8 +105,8 @@ func numericDate(v any) time.Time {
 	return time.Unix(int64(seconds), 0)
 }
 
-// renewalAt returns the time when 80 % of a token's lifetime are over (protocol.md 7.2);
-// zero if the token does not say, or that time has passed.
+// renewalAt returns when 80 % of a token's lifetime will have passed (protocol.md 7.2). It
+// returns zero if the token has no expiry, or if that time has passed.
 func renewalAt(token []byte, now time.Time) time.Time {
 	issued, expires := TokenTimes(token)
 	if expires.IsZero() {
@@ -121,8 +122,8 @@ func renewalAt(token []byte, now time.Time) time.Time {
 	return at
 }
 
-// keepToken authenticates a connection again when there is a new token, or when the old
-// one is about to expire. It returns when the connection has ended.
+// keepToken authenticates again on a connection when there is a new token, or when 80 % of the
+// old one's lifetime have passed. It returns when the connection has ended.
 func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 	renewal := renewalAt(token, time.Now())
 	timer := time.NewTimer(untilNextRead(s.o.TokenPoll, renewal))
@@ -135,14 +136,14 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 		}
 		next, err := s.o.Token(s.ctx)
 		if err != nil {
-			continue // it is being replaced; if it is really gone, the next login reports it
+			continue // the token may be changing; if it is really gone, the next login reports that
 		}
 		due := !renewal.IsZero() && !time.Now().Before(renewal)
 		if bytes.Equal(next, token) && !due {
 			continue
 		}
 		if s.reauthenticate(conn) != nil {
-			// After a refusal the connection has ended, and the next one reads the file again.
+			// After a refusal the connection has ended, and the next one reads the token again.
 			// If the broker cannot verify the token now, the loop tries again.
 			continue
 		}
@@ -151,7 +152,7 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 	}
 }
 
-// untilNextRead returns how long to wait before the file is read again.
+// untilNextRead returns how long to wait before reading the token again.
 func untilNextRead(poll time.Duration, renewal time.Time) time.Duration {
 	if left := time.Until(renewal); !renewal.IsZero() && left > 0 {
 		return min(poll, left)

@@ -12,18 +12,18 @@ import (
 // ScanResult is the answer to [Scan]: one page of keys.
 type ScanResult struct {
 	ReplyInfo
-	Keys []string // none does not mean that this is the last page
-	Next []byte   // the token of the next page, any bytes; nil after the last page
+	Keys []string // may be empty although there are more pages
+	Next []byte   // the token of the next page, arbitrary bytes; nil on the last page
 }
 
 func (ScanResult) isResult() {}
 
-// Scan asks for one page of the keys that match a pattern (protocol.md 9); its result
-// is a [ScanResult]. The token is nil for the first page, and then ScanResult.Next of the
-// previous page; it can be used again if the request was not answered. Not every broker knows
-// SCAN: one that does not answers with a *[StoreError] of the kind
-// [ErrorUnknownCommand]. By a draft of Microsoft's SDK, the store matches keys as UTF-8 text: it does
-// not list other keys, and a pattern that is not UTF-8 matches nothing.
+// Scan asks for one page of the keys that match a pattern (protocol.md 9); its result is a
+// [ScanResult]. The token is nil for the first page, and the previous page's ScanResult.Next
+// for each later one. It can be used again if the request was not answered. A broker that does
+// not know SCAN answers with a *[StoreError] of the kind [ErrorUnknownCommand]. According to a
+// draft of Microsoft's SDK, the store matches keys as UTF-8 text: it does not list keys that
+// are not UTF-8, and a pattern that is not UTF-8 matches nothing.
 func Scan(pattern string, token []byte) Command {
 	c := Command{first: [3]string{wire.VerbScan, pattern}, count: 2, read: readPage}
 	if token != nil {
@@ -57,17 +57,17 @@ func readPage(v wire.Value, info *ReplyInfo) Result {
 	return r
 }
 
-// Scan lists the keys that match a pattern, page by page. It requests a page after the
-// previous one has been consumed, with the time limit of [Session.Do]. A page may be empty.
-// The store decides the order of the keys, whether it lists a key twice, and whether it lists
-// keys that are written or deleted during the scan (protocol.md 9). An error ends the scan and
-// is yielded last.
+// Scan lists the keys that match a pattern, page by page. It requests a page only after the
+// previous one was consumed, and each request has the time limit of [Session.Do]. A page may be
+// empty. The store decides the order of the keys, whether it lists a key twice, and whether it
+// lists keys that are written or deleted during the scan (protocol.md 9). An error ends the
+// scan and is yielded last.
 func (s *Session) Scan(ctx context.Context, pattern string) iter.Seq2[ScanResult, error] {
 	return s.ScanFrom(ctx, pattern, nil)
 }
 
-// ScanFrom resumes a scan at a token, the ScanResult.Next of the last page that was read, such
-// as after a lost connection.
+// ScanFrom resumes a scan at a token, such as after a lost connection. The token is the
+// ScanResult.Next of the last page that was read.
 func (s *Session) ScanFrom(ctx context.Context, pattern string, token []byte) iter.Seq2[ScanResult, error] {
 	return func(yield func(ScanResult, error) bool) {
 		for {

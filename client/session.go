@@ -13,42 +13,41 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A Session carries requests to the store. It may be used by several goroutines.
+// A Session sends requests to the store. Several goroutines may use it.
 type Session struct {
 	o     Options
 	clock *wire.Clock
 	nonce [8]byte // random; in the correlation data of every request
 
-	notifyTopic []byte          // the first part of the topics of its notifications
+	notifyTopic []byte          // the prefix of this client's notification topics
 	properties  []mqtt.Property // the user properties that all requests share
 	wg          sync.WaitGroup  // goroutines and calls that Close waits for; nothing is added once ctx has ended
 
-	oneShot bool // closed after the first answer, as by Once
+	oneShot bool // the session is for Once, and closes after the first answer
 
-	dialing      chan struct{} // a lock, held while connecting; capacity 1
+	dialing      chan struct{} // a lock of capacity 1, held while connecting
 	awaitConnack bool          // wait for CONNACK before SUBSCRIBE; guarded by dialing
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // ends when the session is closed
 	cancel context.CancelFunc
 
 	mu               sync.Mutex
 	conn             *mqtt.Conn
-	refused          error     // why the session must not connect again
-	abandonedConnect time.Time // time of the last abandoned CONNECT, which may still take us over
+	refused          error     // why the session must not connect again; nil = it may
+	abandonedConnect time.Time // when a CONNECT was last abandoned, which may still take over our connection
 	tried            []byte    // the password or token that the broker last accepted or refused
 	outstanding      idtable.Table[uint64, *request]
-	draft            mqtt.Message        // its memory is reused by the next request
-	deadlineTimer    *time.Timer         // for the requests that are alone; nil = there may be none
+	draft            mqtt.Message        // memory for the next request's message
+	deadlineTimer    *time.Timer         // ends the requests that nobody waits for; nil = there may be none
 	connSeq          uint64              // number of the newest connection
-	notify           bool                // the next connection subscribes to notifications
+	notify           bool                // the next connection must subscribe to notifications
 	notified         bool                // conn has subscribed to notifications
 	routes           map[string][]*Watch // the watches of each key; the slices are never changed
 	watcher          *watcher            // nil until the first watch
 }
 
-// Dial connects to the broker and subscribes to the response topic, within ctx
-// or, when ctx has no deadline, within Options.Timeout. The error is an
-// *[InvalidError] or a *[DialError].
+// Dial connects to the broker and subscribes to the response topic, within ctx or, if ctx has
+// no deadline, within Options.Timeout. The error is an *[InvalidError] or a *[DialError].
 func Dial(ctx context.Context, o Options) (*Session, error) {
 	s, err := newSession(o)
 	if err != nil {
@@ -89,17 +88,17 @@ func newSession(o Options) (*Session, error) {
 // ClientID returns the client id of the session.
 func (s *Session) ClientID() string { return s.o.ClientID }
 
-// MaxPacketSize returns the size in bytes of the largest packet that the broker accepts, as it said
-// when the present connection was made. A packet has the key, the value and some hundred bytes more.
+// MaxPacketSize returns the size in bytes of the largest packet that the broker accepts on the
+// current connection. A packet holds the key, the value and a few hundred bytes more.
 func (s *Session) MaxPacketSize() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn.Limits().MaxPacketSize
 }
 
-// Err returns nil while the session has a connection, and otherwise why it has none: how
-// the last one was lost, or why the broker refused another. The next request connects
-// again unless [IsPermanent] of the error is true.
+// Err returns nil while the session has a connection. Otherwise it returns how the last
+// connection was lost, or why the broker refused another. The next request reconnects unless
+// [IsPermanent] returns true for the error.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +116,8 @@ func (s *Session) Down() <-chan struct{} {
 }
 
 // Close disconnects and waits for the goroutines of the session. Outstanding requests end
-// as lost. Requests that wait for a connection, and all later ones, end with [ErrClosed].
+// without an answer. Requests that wait for a connection, and all later ones, fail with
+// [ErrClosed].
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.cancel()
@@ -145,14 +145,14 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, s.o.Timeout)
 }
 
-// hold makes Close wait for a call of s.wg.Done; false if the session is closed.
+// hold makes Close wait for a call of s.wg.Done. It returns false if the session is closed.
 func (s *Session) hold() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holdLocked()
 }
 
-// holdLocked is hold for a caller that holds s.mu.
+// holdLocked is like hold. It requires s.mu.
 func (s *Session) holdLocked() bool {
 	if s.ctx.Err() != nil {
 		return false
@@ -161,7 +161,7 @@ func (s *Session) holdLocked() bool {
 	return true
 }
 
-// connection returns the connection, a new one if the last was lost.
+// connection returns the session's connection, or a new one if the last was lost.
 func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
 	if conn := s.alive(); conn != nil {
 		return conn, nil
@@ -169,7 +169,7 @@ func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
 	return s.connect(ctx, nil)
 }
 
-// alive returns the connection if it is usable, else nil.
+// alive returns the session's connection, or nil if that is not usable.
 func (s *Session) alive() *mqtt.Conn {
 	s.mu.Lock()
 	conn, refused := s.conn, s.refused
@@ -185,8 +185,8 @@ func (s *Session) alive() *mqtt.Conn {
 	}
 }
 
-// connect returns the connection, a new one if the last was lost. It sends early together
-// with SUBSCRIBE of a new connection, unless early is nil.
+// connect returns the session's connection, or a new one if the last was lost. Unless early is
+// nil, it sends the early request together with a new connection's SUBSCRIBE.
 func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn, error) {
 	select {
 	case s.dialing <- struct{}{}:
@@ -242,9 +242,9 @@ func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn,
 	return conn, nil
 }
 
-// adopt makes conn the connection of the session. It returns false if the session was closed
-// meanwhile. notified says whether conn has subscribed to notifications; secret is the password
-// or token that it logged in with.
+// adopt makes conn the connection of the session. It returns false if the session is closed.
+// notified says whether conn has subscribed to notifications; secret is the password or token
+// that it logged in with.
 func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +252,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 		return false
 	}
 	if s.conn != nil && isTakenOver(s.conn.Err()) {
-		s.abandonedConnect = time.Time{} // the broker has read it
+		s.abandonedConnect = time.Time{} // the broker has processed that CONNECT
 	}
 	s.conn, s.refused, s.notified = conn, nil, notified
 	if s.watcher != nil {
@@ -264,12 +264,12 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	s.wg.Go(func() {
 		<-conn.Done()
 		s.finishAll(func(r *request) bool { return r.conn == conn }, conn.Err())
-		_ = conn.Close() // waits for its goroutines; how it ended is known
+		_ = conn.Close() // waits for conn's goroutines; finishAll has used its error already
 	})
 	return true
 }
 
-// subscribed returns a connection that has subscribed to notifications, and its number.
+// subscribed returns a connection that has subscribed to notifications, and its connSeq.
 func (s *Session) subscribed(ctx context.Context) (*mqtt.Conn, uint64, error) {
 	conn, err := s.connection(ctx)
 	if err != nil {
@@ -286,7 +286,7 @@ func (s *Session) subscribed(ctx context.Context) (*mqtt.Conn, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != conn {
-		return nil, 0, conn.Err() // and another request has connected again
+		return nil, 0, conn.Err() // another request has connected again
 	}
 	s.notified = true
 	return conn, s.connSeq, nil

@@ -8,11 +8,11 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Condition is the condition of a SET.
+// Condition says when a SET stores its value.
 type Condition string
 
-// NX stores only if the key does not exist. NEX stores only if the key does not
-// exist or holds exactly the value that is being set (protocol.md 2.2).
+// NX stores the value only if the key does not exist. NEX stores it only if the key does not
+// exist or holds exactly this value already (protocol.md 2.2).
 const (
 	Always Condition = ""
 	NX     Condition = wire.OptionNX
@@ -39,7 +39,7 @@ func (SetResult) isResult() {}
 // not an error.
 func Set(key string, value []byte, o SetOptions) Command { return SetText(key, string(value), o) }
 
-// SetText is [Set] for a value that is a string, which it does not copy.
+// SetText is like [Set], but takes the value as a string, which it does not copy.
 func SetText(key, value string, o SetOptions) Command {
 	c := newCommand(effectPut, readSet, wire.VerbSet, key, value)
 	if o.Condition != Always {
@@ -69,7 +69,7 @@ func readSet(v wire.Value, info *ReplyInfo) Result {
 
 func isOK(v wire.Value) bool { return v.Kind == wire.SimpleString && string(v.Text) == "OK" }
 
-// Set sends the command [Set]. A condition that is not met is no error: Applied is false,
+// Set sends the command [Set]. A condition that is not met is not an error: Applied is false,
 // and Version is the existing key's version, if the store sent one.
 func (s *Session) Set(ctx context.Context, key string, value []byte, o SetOptions) (SetResult, error) {
 	return typed[SetResult](s.Do(ctx, Set(key, value, o)))

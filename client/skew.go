@@ -16,19 +16,18 @@ type Skew struct {
 	Bound time.Duration // the largest possible error of Ahead, either way
 }
 
-// skewAge is the age of the timestamp of a measuring SET: more than any usable clock is
-// behind.
+// skewAge is the age of MeasureSkew's timestamp. No usable clock is that far behind.
 const skewAge = 24 * time.Hour
 
 // MeasureSkew compares the local clock with the store's. It sets key, a scratch key that
-// expires after ttl, with a timestamp that is a day old. The store accepts that and takes
-// the version from its own clock (protocol.md 3.2) at some moment of the round trip. So the
+// expires after ttl, with a timestamp that is a day old. The store accepts the old timestamp
+// and takes the version from its own clock (protocol.md 3.2) during the round trip. So the
 // bound is half the round trip, plus half a millisecond because versions are in whole
 // milliseconds.
 //
-// The store's clock is a hybrid one. It is never behind the store's wall clock, but ahead
-// of it if the clock of some writer was; that also counts for the store's limit of a
-// minute. It returns the errors of [Session.Do].
+// The store's clock is a hybrid logical clock. It is never behind the store's wall clock, but
+// is ahead of it if a writer's clock was ahead. The store's limit of a minute also counts from
+// the hybrid clock. MeasureSkew returns the errors of [Session.Do].
 func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()

@@ -6,7 +6,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// VDelResult is the answer to [VDel]. A key that was found and not deleted holds
+// VDelResult is the answer to [VDel]. If Found is true and Deleted is false, the key holds
 // another value.
 type VDelResult struct {
 	ReplyInfo

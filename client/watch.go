@@ -11,35 +11,35 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// DefaultBuffer is how many events a Watch holds for its consumer.
+// DefaultBuffer is how many unconsumed events a Watch keeps by default.
 const DefaultBuffer = 65536
 
 // WatchOptions are the options of [Session.Watch].
 type WatchOptions struct {
-	Buffer   int           // events held for the consumer; 0 = DefaultBuffer
-	RetryFor time.Duration // after a loss, how long to try to come back; 0 = for ever
+	Buffer   int           // maximum number of unconsumed events; 0 = DefaultBuffer
+	RetryFor time.Duration // how long to try to reconnect after the connection is lost; 0 = forever
 
-	// Match is a pattern, as of [Scan]. The watch also watches the keys that match when it
-	// begins. Every Rescan it looks for others, which begin with a `found` event. A key that
-	// was found is watched until the end, also after it was deleted. The watch may have no key
-	// at all. Empty = only the keys that are named.
+	// Match is a pattern, as for [Scan]. The watch includes the keys that match when it begins.
+	// Every Rescan it looks for other matching keys; the first event of such a key is `found`. A
+	// key that was found is watched until the watch ends, even after it was deleted. A watch with a
+	// pattern may have no keys. Empty = only the keys that are named.
 	Match  string
 	Rescan time.Duration // 0 = DefaultRescan
 
-	// Audit is the interval at which to register and read every key again. That also
-	// finds what a living connection hides: a store that restarted behind the broker, or
-	// a notification that was dropped. A difference is reported when two audits in a row
-	// find it. 0 = never.
+	// Audit is the interval between audits. An audit registers and reads every key again, and
+	// finds what a working connection hides: a store that restarted behind the broker, or a
+	// notification that was dropped. A difference is reported when two audits in a row find it.
+	// 0 = no audits.
 	Audit time.Duration
 }
 
 // A Watch is a stream of changes to some keys. One goroutine consumes it, with Next or
 // Events.
 //
-// Every change between the `initial` or `found` event of a key and the end of the watch is
-// reported once, in the order of the store, unless it lies in the time of a `gap`. After a break a
-// `resync` says what the key is now, and what is proven about the time of the break. A store
-// that is rolled back to the very same version goes unnoticed.
+// A Watch reports every change between a key's `initial` or `found` event and the end of the
+// watch once, in the order of the store, unless the change is in a `gap`. After a break, a
+// `resync` event gives the key's state and says whether the break lost events. The watch does
+// not notice if the store is rolled back to exactly the same version.
 type Watch struct {
 	v *watcher
 	o WatchOptions
@@ -47,46 +47,45 @@ type Watch struct {
 	mu      sync.Mutex
 	keys    map[string]*watchedKey
 	ready   bool      // all keys have been read once
-	proven  time.Time // every change before was announced to the watch; see advance
-	connSeq uint64    // of the connection whose notifications count
-	queue   [][]Event // for the consumer, after those of batch; in parts of at most partEvents
-	spare   []Event   // memory of the last consumed part, for the next one; nil = none
+	proven  time.Time // all changes before this time were announced to the watch; see advance
+	connSeq uint64    // the connection whose notifications count
+	queue   [][]Event // events after those in batch, in parts of at most partEvents
+	spare   []Event   // memory of the last consumed part, for reuse; nil = none
 	err     error
-	wake    chan struct{} // something changed for the consumer; capacity 1
+	wake    chan struct{} // wakes the consumer; capacity 1
 	outage  bool          // the connection was lost, and not all keys have been read since
 	trouble error         // the newest error of the outage; nil while the watch is up
 
 	stopLooking context.CancelFunc // ends the search for keys
 
-	held atomic.Int64 // events in queue, and in batch from next on
+	held atomic.Int64 // events in queue and in batch[next:]
 
 	// Owned by the consumer.
-	batch []Event // a part that was taken from the queue
+	batch []Event // the part being consumed
 	next  int     // index in batch
 
 	// Owned by the watcher.
 	names    []string   // the keys
-	joined   chan error // gets the outcome of the join; nil once it has
+	joined   chan error // gets the outcome of the join; nil after that
 	deadline time.Time  // of the join; zero = none
-	unread   int        // keys to be read on this connection
-	auditing int        // keys of the present audit that are not compared yet
-	auditErr error      // why the present audit fails
+	unread   int        // keys still to be read on this connection
+	auditing int        // keys that the current audit has not compared yet
+	auditErr error      // why the current audit failed; nil = it has not
 	audit    *time.Timer
-	giveUp   *time.Timer // nil while the watch is up, or there is no RetryFor
+	giveUp   *time.Timer // ends the watch after RetryFor; nil while the watch is up, or if RetryFor is 0
 }
 
-// Watch watches keys. It subscribes to notifications, registers for each key, reads each
-// key, and returns when all of that is confirmed, within ctx. The events begin with an
-// `initial` for each key.
+// Watch watches keys. It subscribes to notifications, registers and reads each key, and returns
+// when all of that is confirmed, within ctx. The first event of each key is an `initial`.
 //
-// After a connection was lost the watch comes back by itself, unless the broker's reason
-// is permanent ([IsPermanent]). If the store then refuses a key, for example because the
-// client is no longer authorized, that key ends with an `error` event and the others go on;
-// a refusal of the last key ends the watch, unless it has a pattern. A key that matches a
-// pattern may end so at once.
+// After its connection is lost, the watch reconnects by itself, unless the broker's reason is
+// permanent ([IsPermanent]). If the store then refuses a key, for example because the client is
+// no longer authorized, that key ends with an `error` event, and the watch continues with its
+// other keys. If none is left, the watch ends, unless it has a pattern. A key that matches a
+// pattern may end with an `error` event at once.
 //
-// It returns the errors of [Session.Do], a *[ReasonError] for a refused subscription, and a
-// *[ScanError] if it cannot look for the keys that match.
+// Watch returns the errors of [Session.Do], a *[ReasonError] if the broker refuses the
+// subscription, and a *[ScanError] if it cannot look for the keys that match.
 func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
@@ -158,7 +157,7 @@ func (s *Session) checkWatch(key string) error {
 	return keyNotify(key).Check()
 }
 
-// expect adds a key to a watch that has not begun yet.
+// expect adds a key to a watch that has not joined yet.
 func (w *Watch) expect(key string) {
 	if w.keys[key] == nil {
 		w.keys[key] = &watchedKey{holding: true}
@@ -166,11 +165,10 @@ func (w *Watch) expect(key string) {
 	}
 }
 
-// Next returns the next event, and waits for one if there is none. When the watch has
-// ended it returns the events that are left and then the reason: [ErrClosed],
-// [ErrOverflow], a permanent reason of the broker, a refusal of the store, or that there
-// was no connection for WatchOptions.RetryFor. It also ends with ctx, which does not end
-// the watch.
+// Next returns the next event, and waits for it if there is none. After the watch has ended,
+// Next returns the remaining events and then the reason: [ErrClosed], [ErrOverflow], a
+// permanent reason of the broker, a refusal of the store, or that there was no connection for
+// WatchOptions.RetryFor. Next also returns when ctx ends, which does not end the watch.
 func (w *Watch) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok, err := w.pop(); ok || err != nil {
@@ -184,8 +182,8 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Events iterates over the events: it calls Next until an error, which comes last. Breaking
-// out of the loop does not close the watch; Events can be called again.
+// Events iterates over the events: it calls Next until it returns an error, which is yielded
+// last. Breaking out of the loop does not close the watch; Events can be called again.
 //
 //	for e, err := range w.Events(ctx) {
 //		if err != nil { … }
@@ -202,11 +200,11 @@ func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// partEvents is the number of events in a part of the queue. The queue consists of parts, so
-// that it grows without being copied, and a consumed part can be freed.
+// partEvents is the number of events in a part of the queue. The queue has parts so that it can
+// grow without copying, and free the parts that were consumed.
 const partEvents = 128
 
-// pop returns the next event if there is one. The error is why there will be no more.
+// pop returns the next event if there is one. The error says why there will be no more events.
 func (w *Watch) pop() (e Event, ok bool, err error) {
 	if w.next == len(w.batch) {
 		w.mu.Lock()
@@ -237,20 +235,20 @@ func (w *Watch) Ready() bool {
 	return len(w.queue) > 0 || w.err != nil
 }
 
-// closeTimeout limits the time that [Watch.Close] takes.
+// closeTimeout is the longest time that [Watch.Close] takes.
 const closeTimeout = 2 * time.Second
 
-// Close ends the watch. It asks the store to stop the notifications of keys that no other
-// watch of the session needs, and waits for that for at most two seconds and
-// Options.Timeout. The error means that it could not be confirmed; the watch has ended all
-// the same.
+// Close ends the watch. It asks the store to stop the notifications of keys that no other watch
+// of the session needs. It waits for the answers for at most two seconds, or Options.Timeout if
+// that is shorter. An error means that the store may still send notifications; the watch has
+// ended anyway.
 func (w *Watch) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), min(closeTimeout, w.v.s.o.Timeout))
 	defer cancel()
 	return w.close(ctx)
 }
 
-// close is Close within ctx.
+// close is like Close, but waits until ctx ends at the latest.
 func (w *Watch) close(ctx context.Context) error {
 	w.end(ErrClosed)
 	left := make(chan error, 1)
@@ -265,7 +263,7 @@ func (w *Watch) close(ctx context.Context) error {
 	}
 }
 
-// end makes Next return err after the events that are left.
+// end makes Next return err after the remaining events.
 func (w *Watch) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -290,7 +288,7 @@ func (w *Watch) wakeUp() {
 	}
 }
 
-// answerJoin ends the wait of Session.Watch, unless it has ended.
+// answerJoin passes the outcome of the join to Session.Watch, unless it has one already.
 func (w *Watch) answerJoin(err error) {
 	if w.joined != nil {
 		w.joined <- err
@@ -315,17 +313,17 @@ func (w *Watch) setConn(connSeq uint64) {
 	w.connSeq = connSeq
 }
 
-// advance records that a message came on the connection which the store sent after all
-// notifications of the changes before t: the reply to a request that was sent at t, or the
-// notification of a change at t. Bytes that came last prove nothing about the time at which they
-// came, because later notifications may have been on the way by then. It requires w.mu.
+// advance records that all changes before t were announced to the watch. The proof
+// is a message that the store sent after those notifications: the reply to a request that was
+// sent at t, or the notification of a change at t. The time when bytes last arrived proves
+// nothing, because later notifications may have been under way. It requires w.mu.
 func (w *Watch) advance(t time.Time) {
 	if t.After(w.proven) {
 		w.proven = t
 	}
 }
 
-// down begins an outage, of which ping is Conn.LastPing.
+// down begins an outage because of err. ping is the Conn.LastPing of the lost connection.
 func (w *Watch) down(ping time.Time, err error) {
 	defer w.wakeUp()
 	w.mu.Lock()
@@ -347,7 +345,7 @@ func (w *Watch) down(ping time.Time, err error) {
 	}
 }
 
-// up ends an outage, or the join: all keys have been read.
+// up ends an outage or the join, once all keys have been read.
 func (w *Watch) up() {
 	defer w.wakeUp()
 	w.mu.Lock()
@@ -366,16 +364,16 @@ func (w *Watch) setTrouble(err error) {
 	w.trouble = err
 }
 
-// Trouble returns the newest error of the outage that the watch is in: why the connection was
-// lost, or why the last attempt to connect failed. It is nil while there is no outage. It may be
-// called concurrently.
+// Trouble returns the newest error of the current outage: why the connection was lost, or why
+// the last attempt to connect failed. It returns nil if there is no outage. It may be called
+// concurrently.
 func (w *Watch) Trouble() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.trouble
 }
 
-// unaudited reports why an audit could not be made.
+// unaudited reports that an audit failed because of err.
 func (w *Watch) unaudited(err error) {
 	defer w.wakeUp()
 	w.mu.Lock()
@@ -383,8 +381,8 @@ func (w *Watch) unaudited(err error) {
 	w.push(Event{Kind: EventUnaudited, Time: time.Now(), Err: err})
 }
 
-// push hands an event to the consumer. The caller wakes it, perhaps after several. It
-// requires w.mu.
+// push queues an event for the consumer. The caller must wake the consumer, perhaps after
+// several events. It requires w.mu.
 func (w *Watch) push(e Event) {
 	if w.err != nil {
 		return

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// A watchedKey is what a Watch knows of one key. It is guarded by Watch.mu.
+// A watchedKey is what a Watch knows about one key. Watch.mu guards it.
 type watchedKey struct {
 	state
-	base   Version   // of the last GET; older versions are known already
-	recent []change  // the last few, to recognize duplicates
-	proven time.Time // when the last GET was sent that confirmed what was known
+	base   Version   // found by the last GET; older versions are known already
+	recent []change  // the last few changes, to recognize duplicates
+	proven time.Time // when the last GET that confirmed the state was sent
 
-	// While a GET is outstanding the events of its key are held back.
+	// While a GET is outstanding, the events of the key are held back.
 	holding bool
 	held    []Event
 	older   int       // how many of held came before the last break
-	since   time.Time // beginning of the present break; zero if there is none
+	since   time.Time // when the current break began; zero if there is none
 
-	// A key that a look has found, until its GET is answered:
-	found     time.Time // when the last look began that did not find the key; zero for other keys
-	uncounted bool      // the GET is not one that Watch.unread counts
+	// For a key that the pattern found, until its GET is answered:
+	found     time.Time // when the last search that did not find the key began; zero for other keys
+	uncounted bool      // Watch.unread does not count the GET
 
-	suspect *state // found by an audit and not announced by a notification
+	suspect *state // a state that an audit found and no notification announced; nil = none
 }
 
 type change struct {
@@ -31,7 +31,7 @@ type change struct {
 }
 
 // continuity compares the last known state of a key with the state that a GET found after a
-// break. announced says whether a notification announced what the GET found.
+// break. announced says whether a notification announced the second state.
 func continuity(before, now state, announced bool) Continuity {
 	switch {
 	case !before.present && !now.present:
@@ -39,11 +39,11 @@ func continuity(before, now state, announced bool) Continuity {
 	case before.present && now.present && !before.version.IsZero() && before.version.Equal(now.version):
 		return ContinuityProven
 	case now.present && now.version.Compare(before.version) < 0:
-		return ContinuityLost // the store was restored
+		return ContinuityLost // the store was restored from an older state
 	case announced:
 		return ContinuityUnknown
 	case now.present && (before.version.IsZero() && before.present || now.version.IsZero()):
-		return ContinuityUnknown // versions were not given
+		return ContinuityUnknown // the store sent no version
 	}
 	return ContinuityLost
 }
@@ -54,9 +54,9 @@ type state struct {
 	version Version // of the value, or of the deletion; zero if not known
 }
 
-// sync handles the answer to the GET of a join, a resync or a key that was found, which was sent at a
-// time. It reports the key and then the events that were held back. counted says whether
-// Watch.unread counts the GET.
+// sync handles the answer to a GET for a join, a resync or a key that was found. sent is when
+// the GET was sent. sync reports the state of the key and then the events that were held back.
+// counted says whether Watch.unread counts the GET.
 func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	defer w.wakeUp()
 	w.mu.Lock()
@@ -88,7 +88,7 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	return counted
 }
 
-// compare handles the answer to the GET of an audit, which was sent at a time.
+// compare handles the answer to an audit's GET. sent is when the GET was sent.
 func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 	defer w.wakeUp()
 	w.mu.Lock()
@@ -103,7 +103,7 @@ func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 		k.suspect, k.proven = nil, sent
 		return
 	}
-	// The notification may only be late.
+	// The notification may only be late, so the next audit decides.
 	if k.suspect == nil || k.suspect.present != found.present || !k.suspect.version.Equal(found.version) {
 		k.suspect = &found
 		return
@@ -113,7 +113,8 @@ func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 	*k = watchedKey{state: found, base: r.Version, proven: sent}
 }
 
-// drop ends what is watched of a key. It reports whether Watch.unread counts a GET of the key.
+// drop stops watching a key because of err. It reports whether Watch.unread counts a GET of the
+// key.
 func (w *Watch) drop(key string, err error) bool {
 	defer w.wakeUp()
 	w.mu.Lock()
@@ -135,7 +136,7 @@ func (w *Watch) notify(k *watchedKey, e Event) {
 		return
 	}
 	if !e.Version.IsZero() {
-		// A deletion may carry the version of what it deleted.
+		// A deletion may carry the version of the value that it deleted.
 		order := e.Version.Compare(k.base)
 		if order < 0 || order == 0 && e.Kind == EventSet {
 			return
@@ -156,7 +157,8 @@ func (w *Watch) notify(k *watchedKey, e Event) {
 	w.push(e)
 }
 
-// continuity returns what is proven about a key after a break in which a GET found it so.
+// continuity returns what is proven about a break, given the state and the value that a GET
+// found after it.
 func (k *watchedKey) continuity(found state, value []byte) Continuity {
 	announced := slices.ContainsFunc(k.held, func(e Event) bool {
 		if !found.present {
@@ -166,15 +168,15 @@ func (k *watchedKey) continuity(found state, value []byte) Continuity {
 	})
 	for _, e := range k.held[:k.older] {
 		if found.present && e.Kind == EventSet && e.Version.Compare(found.version) > 0 {
-			return ContinuityLost // it was newer once
+			return ContinuityLost // the key had a newer version before
 		}
 	}
 	return continuity(k.state, found, announced)
 }
 
-// foldedIn returns how many of the held events happened before the GET that found a value
-// with this version: events come in order, so these are all up to the last one that is not
-// newer.
+// foldedIn returns how many of the held events happened before the GET that found a value with
+// this version. Events come in order, so these are all events up to the last one whose version
+// is not newer.
 func foldedIn(held []Event, version Version) int {
 	for i := len(held) - 1; i >= 0; i-- {
 		if e := held[i]; e.Kind == EventSet && !e.Version.IsZero() && e.Version.Compare(version) <= 0 {
@@ -184,7 +186,7 @@ func foldedIn(held []Event, version Version) int {
 	return 0
 }
 
-// knows reports whether a state is the one that the events led to, or was.
+// knows reports whether the events led to this state, now or recently.
 func (k *watchedKey) knows(found state) bool {
 	if k.present == found.present && (!found.present || k.version.IsZero() || k.version.Equal(found.version)) {
 		return true

@@ -12,25 +12,25 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// A watcher owns the watches of a session: the connection that they are on, the
-// registrations of their keys, and the order of joins, leaves, audits and resyncs. One
-// goroutine, run, makes all changes. Others ask it with post, and wait no longer than their
-// own contexts. It never waits for the network, so no watch waits for another's request.
+// A watcher manages the watches of a session: their connection, the registrations of their
+// keys, and the order of joins, leaves, audits and resyncs. One goroutine, run, makes all
+// changes. Other goroutines ask for changes with post, and wait no longer than their own
+// contexts. run never waits for the network, so no watch waits for another watch's request.
 //
-// It plans no sequences of requests. A registration holds the current state of a key and what
-// the key's watches need, and registration.next returns the next request toward that. A lost
-// connection resets all states, so every key is then registered and read again.
+// The watcher plans no sequences of requests. A registration holds the current state of a key
+// and what the key's watches need, and registration.next returns the request that is due next.
+// A lost connection resets all registrations, so every key is registered and read again.
 type watcher struct {
 	s    *Session
 	wake chan struct{} // the inbox is not empty; capacity 1
 	done chan struct{} // closed when run has returned
 
 	mu    sync.Mutex
-	inbox []func() // for run
+	inbox []func() // functions for run to call
 
 	// Owned by run.
 	watches  map[*Watch]struct{}
-	keys     map[string]*registration // by key: the keys that are watched or must be unregistered
+	keys     map[string]*registration // the keys that are watched or must be unregistered
 	queue    []*registration          // registrations that may have a next request
 	conn     *mqtt.Conn               // subscribed to notifications; nil while there is none
 	connSeq  uint64                   // of conn
@@ -38,12 +38,12 @@ type watcher struct {
 	inFlight int
 	useless  error       // why conn is being closed; nil = it is not
 	dialing  bool        // an attempt to connect is under way
-	attempt  int         // attempts since all watches were up
+	attempt  int         // attempts to connect since all watches were up
 	trouble  error       // why there is no connection
-	retry    *time.Timer // until the next attempt; nil = none
+	retry    *time.Timer // starts the next attempt; nil = none
 }
 
-// newWatcher starts a watcher; the caller holds s.mu, and the session is not closed.
+// newWatcher starts a watcher. The caller holds s.mu, and the session must not be closed.
 func newWatcher(s *Session) *watcher {
 	v := &watcher{
 		s:       s,
@@ -56,7 +56,7 @@ func newWatcher(s *Session) *watcher {
 	return v
 }
 
-// post makes run call f, unless the session is closed before that.
+// post makes run call f, unless the session closes first.
 func (v *watcher) post(f func()) {
 	v.mu.Lock()
 	v.inbox = append(v.inbox, f)
@@ -88,7 +88,7 @@ func (v *watcher) run() {
 	}
 }
 
-// posted empties the inbox.
+// posted empties the inbox and returns the functions that were in it.
 func (v *watcher) posted() []func() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -97,7 +97,7 @@ func (v *watcher) posted() []func() {
 	return inbox
 }
 
-// join adds a watch. When all of its keys have been read, w.joined gets the outcome.
+// join adds a watch. w.joined gets the outcome when all of its keys have been read.
 func (v *watcher) join(w *Watch) {
 	if v.conn != nil && v.conn.Err() != nil {
 		v.lost(v.conn) // before the new watch is added, so that it is not part of the outage
@@ -130,9 +130,9 @@ func (v *watcher) register(key string, w *Watch) *registration {
 	return g
 }
 
-// endJoin ends the join of a watch whose context has ended, unless the join has ended. For a
-// timeout the error names the first key that is not confirmed, and says so if there is no
-// store.
+// endJoin ends a join whose context ended because of cause, unless the join is over. After a
+// timeout, the error names the first key whose request is in flight, and says if no store is
+// listening.
 func (v *watcher) endJoin(w *Watch, cause error) {
 	if w.joined == nil {
 		return
@@ -149,8 +149,8 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 	v.fail(w, cause)
 }
 
-// leave removes a watch, if it is still there. done, which may be nil, is called once the keys
-// that no other watch needs are unregistered. Its error says why that is uncertain.
+// leave removes a watch, if it is still there. It calls done, unless that is nil, once the keys
+// that no other watch needs are unregistered. done's error says why that is uncertain.
 func (v *watcher) leave(w *Watch, done func(error)) {
 	v.remove(w)
 	if done == nil {
@@ -193,7 +193,7 @@ func (v *watcher) remove(w *Watch) {
 	v.route(w.names)
 }
 
-// drop ends one of several keys of a watch, because of err.
+// drop removes one key from a watch because of err. The watch continues.
 func (v *watcher) drop(w *Watch, g *registration, err error) {
 	audited := g.remove(w)
 	w.names = slices.DeleteFunc(slices.Clone(w.names), func(key string) bool { return key == g.key })
@@ -213,8 +213,8 @@ func (v *watcher) fail(w *Watch, err error) {
 	w.answerJoin(err)
 }
 
-// route tells the receiver which watches get the notifications of keys, and whether the next
-// connection subscribes to notifications.
+// route tells the receiver which watches get the notifications of these keys, and the session
+// whether its next connection must subscribe to notifications.
 func (v *watcher) route(keys []string) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
@@ -316,7 +316,8 @@ func (v *watcher) connected(conn *mqtt.Conn, connSeq uint64, err error) {
 	v.s.wg.Go(func() { v.serve(conn, requests) })
 }
 
-// lost begins an outage.
+// lost handles the loss of a connection. It begins an outage for each watch that can recover,
+// and ends the others.
 func (v *watcher) lost(conn *mqtt.Conn) {
 	if v.conn != conn {
 		return
@@ -363,8 +364,8 @@ func (v *watcher) giveUpIn(w *Watch, d time.Duration) {
 	w.giveUp = timer
 }
 
-// closeUseless closes a working connection on which the store does not answer requests, or
-// refuses them with an error that may be temporary.
+// closeUseless closes a connection that works, but on which the store does not answer requests,
+// or refuses them with an error that may be temporary.
 func (v *watcher) closeUseless(err error) {
 	if v.useless != nil {
 		return

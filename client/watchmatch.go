@@ -11,7 +11,7 @@ import (
 // DefaultRescan is how often a watch with a pattern looks for keys.
 const DefaultRescan = 5 * time.Second
 
-// A ScanError says why a watch could not look for the keys that match its pattern.
+// A ScanError means that a watch could not look for the keys that match its pattern.
 type ScanError struct {
 	Pattern string
 	Err     error
@@ -25,12 +25,12 @@ func (e *ScanError) Unwrap() error { return e.Err }
 type finder struct {
 	s     *Session
 	w     *Watch
-	known map[string]bool // the keys of the watch, also those that ended with an error
-	last  time.Time       // when the last complete look began; zero before the first
+	known map[string]bool // the keys of the watch, including those that ended with an error
+	last  time.Time       // when the last complete search began; zero before the first
 }
 
-// look returns the keys that match and are not known yet. After an error these are the keys that
-// were listed before it.
+// look returns the matching keys that are not known yet. After an error it returns the keys
+// that were listed before the error.
 func (f *finder) look(ctx context.Context) (fresh []string, err error) {
 	began := time.Now()
 	for page, err := range f.s.Scan(ctx, f.w.o.Match) {
@@ -48,7 +48,7 @@ func (f *finder) look(ctx context.Context) (fresh []string, err error) {
 	return fresh, nil
 }
 
-// begin finds the first keys of a watch with a pattern.
+// begin finds the keys that match when the watch begins.
 func (f *finder) begin(ctx context.Context) error {
 	w := f.w
 	matches, err := f.look(ctx)
@@ -64,10 +64,10 @@ func (f *finder) begin(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.err // the buffer may be full
+	return w.err // ErrOverflow if the buffer is full
 }
 
-// start makes the finder look until ctx ends.
+// start makes the finder look for new keys until ctx ends.
 func (f *finder) start(ctx context.Context) error {
 	if !f.s.hold() {
 		return ErrClosed
@@ -79,11 +79,11 @@ func (f *finder) start(ctx context.Context) error {
 	return nil
 }
 
-// run looks again and again, until the watch ends.
+// run looks for new keys every Rescan until ctx ends.
 func (f *finder) run(ctx context.Context) {
 	for wait.For(ctx, f.w.o.Rescan) {
 		if f.w.Trouble() != nil {
-			continue // there is no connection to look over
+			continue // there is no connection to search over
 		}
 		since := f.last
 		fresh, err := f.look(ctx)
@@ -96,8 +96,8 @@ func (f *finder) run(ctx context.Context) {
 	}
 }
 
-// add adds a key that a look has found to a watch. since is when the last look that did not find it
-// began.
+// add adds a key that a search found to a watch. since is when the last search that did not
+// find the key began.
 func (v *watcher) add(w *Watch, key string, since time.Time) {
 	if _, ok := v.watches[w]; !ok {
 		return
@@ -115,15 +115,15 @@ func (v *watcher) add(w *Watch, key string, since time.Time) {
 	}
 }
 
-// found begins to hold back the events of a key until it has been read. connected says whether the key
-// is read at once; if not, it is read with the other keys, on the next connection.
+// found adds a key, and holds back its events until it has been read. connected says that the
+// key is read at once; otherwise it is read with the other keys, on the next connection.
 func (w *Watch) found(key string, since time.Time, connected bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keys[key] = &watchedKey{holding: true, found: since, uncounted: connected}
 }
 
-// refuse reports that a key cannot be watched.
+// refuse reports to the consumer that a key cannot be watched.
 func (w *Watch) refuse(key string, err error) {
 	defer w.wakeUp()
 	w.mu.Lock()

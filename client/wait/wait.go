@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// For waits for d to pass and reports whether it did: false means that ctx ended first. A
-// duration of 0 or less has passed, unless ctx has ended.
+// For waits for d and reports whether it passed: false means that ctx ended first. If d is 0 or
+// less, For returns at once, with false only if ctx has ended.
 func For(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

@@ -1,22 +1,22 @@
-// Package idtable numbers what is outstanding, such as requests without a reply.
+// Package idtable assigns numbers to outstanding values, such as requests without a reply.
 //
 //	var requests idtable.Table[uint64, *request]
 //	id := requests.Add(r)
 //	…
 //	r, ok := requests.Remove(id)
 //
-// Numbers ascend from 1 and begin again after the largest, so that a removed number is not
-// given out again soon.
+// Numbers ascend from 1 and start again after the largest, so that a removed number is not
+// reused soon.
 package idtable
 
 import "iter"
 
-// A Table holds values by number. The zero Table is empty. It must not be used by several
-// goroutines at once.
+// A Table holds values by number. The zero Table is empty. Several goroutines must not use a
+// Table at once.
 type Table[ID ~uint16 | ~uint64, T any] struct {
-	entries []entry[ID, T] // the length is a power of two; a value is at its number modulo the length
-	last    ID             // the number given out last
-	n       int            // values
+	entries []entry[ID, T] // the length is a power of two; the index of a value is its number modulo the length
+	last    ID             // the number assigned last
+	n       int            // number of values
 }
 
 type entry[ID ~uint16 | ~uint64, T any] struct {
@@ -24,12 +24,13 @@ type entry[ID ~uint16 | ~uint64, T any] struct {
 	value T
 }
 
-// at returns the entry that the value with a number has, if it is in the table.
+// at returns the entry for a number. The entry may be free or hold another value.
 func (t *Table[ID, T]) at(id ID) *entry[ID, T] {
 	return &t.entries[uint64(id)&uint64(len(t.entries)-1)]
 }
 
-// Add adds a value and returns its number, which is not 0. There must be a free number.
+// Add adds a value and returns its number, which is never 0. A number must be free, or Add does
+// not return.
 func (t *Table[ID, T]) Add(value T) ID {
 	if 2*t.n >= len(t.entries) && uint64(len(t.entries)) <= uint64(^ID(0)) {
 		old := t.entries
@@ -47,7 +48,7 @@ func (t *Table[ID, T]) Add(value T) ID {
 	return t.last
 }
 
-// Get returns the value with a number. ok is false if there is none.
+// Get returns the value with this number. ok is false if there is none.
 func (t *Table[ID, T]) Get(id ID) (value T, ok bool) {
 	if t.n == 0 || id == 0 || t.at(id).id != id {
 		return value, false
@@ -55,7 +56,7 @@ func (t *Table[ID, T]) Get(id ID) (value T, ok bool) {
 	return t.at(id).value, true
 }
 
-// Remove removes the value with a number and returns it. ok is false if there is none.
+// Remove removes the value with this number and returns it. ok is false if there is none.
 func (t *Table[ID, T]) Remove(id ID) (value T, ok bool) {
 	if value, ok = t.Get(id); ok {
 		*t.at(id) = entry[ID, T]{}
@@ -67,7 +68,7 @@ func (t *Table[ID, T]) Remove(id ID) (value T, ok bool) {
 // Len returns the number of values.
 func (t *Table[ID, T]) Len() int { return t.n }
 
-// All iterates over the numbers and values, in no order. The loop may remove values.
+// All iterates over the numbers and values, in no particular order. The loop may remove values.
 func (t *Table[ID, T]) All() iter.Seq2[ID, T] {
 	return func(yield func(ID, T) bool) {
 		for _, e := range t.entries {
