@@ -17,41 +17,42 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// An Attached is a state store that runs as an ordinary MQTT 5 client of some broker, for
+// An Attached is a state store that runs as an ordinary MQTT 5 client of another broker, for
 // development: it subscribes to the request topic and publishes replies and notifications. The
-// package comment says what it cannot know or do.
+// package comment lists its limitations.
 type Attached struct {
 	o      mqtt.Options
 	opts   EngineOptions
-	cancel context.CancelCauseFunc // with why the data file cannot be written, or nil
+	cancel context.CancelCauseFunc // the cause is why the data file cannot be written, or nil after Close
 	wg     sync.WaitGroup
-	ended  chan struct{} // closed when run has ended
+	ended  chan struct{} // closed when run ends
 
-	mu      sync.Mutex // guards the following, so that messages are sent in the order of changes
+	mu      sync.Mutex // guards the fields below, so that messages are sent in the order of changes
 	engine  *store.Store
 	journal *journal   // nil: the store is in memory only
 	port    *redisPort // nil: no Redis clients
 	queue   []mqtt.Message
-	wake    chan struct{} // the queue is not empty, or expiries changed; capacity 1
-	err     error         // why run has ended
+	wake    chan struct{} // signals a message in the queue or a change of expiries; capacity 1
+	err     error         // why run ended
 
 	refusals atomic.Int64
 	refused  atomic.Pointer[func(error)] // see OnRefused
 }
 
 const (
-	maxAttachedQueue = 1 << 16 // replies and notifications that wait for the broker
+	maxAttachedQueue = 1 << 16 // maximum number of replies and notifications that wait to be sent
 
-	// attachedRetry is the pause before connecting again. Brokers on a developer's machine come
-	// back fast.
+	// attachedRetry is the pause before reconnecting. It is short because brokers on a developer's
+	// machine restart quickly.
 	attachedRetry = 200 * time.Millisecond
 )
 
 var errQueueFull = errors.New("the broker accepts replies and notifications more slowly than requests arrive")
 
-// Attach connects to the broker that o names, within ctx, and serves a store there until Close,
-// or until the broker refuses the connection for good. After any other loss of the connection it
-// connects again, with the store as it was. Attach sets OnMessage and Subscribe of o.
+// Attach connects to the broker in o and serves a store there until Close is called or a permanent
+// error occurs, such as a refused login. After any other error, it reconnects and keeps the
+// store's contents. ctx limits only the first connection attempt. Attach sets o.OnMessage and
+// o.Subscribe.
 func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) (*Attached, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -98,15 +99,15 @@ func (a *Attached) Err() error {
 	return a.err
 }
 
-// OnRefused sets a function that is called for each reply and notification that the broker
-// refuses, with a *[mqtt.ReasonError] that names its topic. f must not block. The client
-// that waits for the reply gets none.
+// OnRefused sets a function that is called with a *[mqtt.ReasonError] for each reply and
+// notification that the broker refuses. The error includes the message's topic. A refused reply
+// does not reach its client. f must not block.
 func (a *Attached) OnRefused(f func(error)) { a.refused.Store(&f) }
 
 // Refused returns how many replies and notifications the broker has refused.
 func (a *Attached) Refused() int64 { return a.refusals.Load() }
 
-// published counts and reports a PUBACK with an error. run handles a lost connection.
+// published counts and reports a PUBACK with an error. It ignores other errors: run handles them.
 func (a *Attached) published(err error) {
 	if r, ok := errors.AsType[*mqtt.ReasonError](err); !ok || r.Packet != "PUBACK" {
 		return
@@ -117,7 +118,7 @@ func (a *Attached) published(err error) {
 	}
 }
 
-// Close disconnects.
+// Close stops serving Redis clients, disconnects and closes the data file.
 func (a *Attached) Close() error {
 	port := a.port.close()
 	_ = a.journal.wait() // Err returns its error
@@ -130,12 +131,13 @@ func (a *Attached) Close() error {
 	return err
 }
 
-// run serves over one connection after the other.
+// run serves the store, and reconnects when a connection ends, until ctx is done or a permanent
+// error occurs.
 func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	defer close(a.ended)
 	for {
 		err := a.serve(ctx, conn)
-		_ = conn.Close() // err has the reason already
+		_ = conn.Close() // err already says why the connection ended
 		for err != nil && ctx.Err() == nil && !final(err) {
 			select {
 			case <-time.After(attachedRetry):
@@ -155,7 +157,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	}
 }
 
-// final reports whether a new connection would end in the same way.
+// final reports whether err is permanent: a new connection would fail the same way.
 func final(err error) bool {
 	if errors.Is(err, errQueueFull) {
 		return true
@@ -164,8 +166,7 @@ func final(err error) bool {
 	return ok && (code == mqtt.ReasonTakenOver || code == mqtt.ReasonBadLogin || code == mqtt.ReasonNotAuthorized || code == mqtt.ReasonBanned)
 }
 
-// serve publishes the queue, and removes keys that expire, until the connection
-// ends.
+// serve publishes queued messages and removes expired keys until the connection ends.
 func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -193,7 +194,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 		for i, m := range queue {
 			err := conn.Publish(ctx, m, a.published)
 			if _, tooLarge := errors.AsType[*mqtt.TooLargeError](err); tooLarge {
-				continue // as a broker does with a message that is too large for a client
+				continue // drop the message, as a broker does if a message is too large for a client
 			}
 			if err != nil {
 				a.putBack(queue[i:])
@@ -203,7 +204,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 	}
 }
 
-// putBack puts messages that were not sent back into the queue, for the next connection.
+// putBack returns unsent messages to the front of the queue, for the next connection.
 func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -211,7 +212,8 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.signal()
 }
 
-// receive answers one request, unless the store of a broker would ignore it.
+// receive answers one request. It ignores requests without a valid QoS, response topic, correlation
+// data or sender.
 func (a *Attached) receive(m mqtt.Message) {
 	if m.Topic != wire.RequestTopic {
 		return
@@ -243,14 +245,15 @@ func (a *Attached) receive(m mqtt.Message) {
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
 }
 
-// notify requires a.mu.
+// notify queues the pending notifications. It requires a.mu.
 func (a *Attached) notify() {
 	for _, n := range a.engine.TakeNotifications() {
 		a.enqueue(a.message(n.Topic, nil, bytes.Clone(n.Payload), n.Properties))
 	}
 }
 
-// enqueue queues a message, after the data file has the changes made so far. It requires a.mu.
+// enqueue queues a message as soon as all changes made so far are in the data file. It requires
+// a.mu.
 func (a *Attached) enqueue(m mqtt.Message) {
 	if a.journal.pending() {
 		a.journal.hold(len(m.Payload), func() { a.enqueueNow(m) })
@@ -282,10 +285,10 @@ func (a *Attached) message(topic string, correlation, payload []byte, properties
 	return m
 }
 
-// attachedClient returns the id of the client that sent a request. A broker does not forward the
-// id, so it is what the client says: `__srcId`, or else the level of the response topic that has
-// it, in plain text or in hexadecimal (protocol.md 1.1). If both say it and differ, consistent is
-// false.
+// attachedClient returns the id of the client that sent a request. Brokers do not forward client
+// ids, so attachedClient must trust the request: it returns `__srcId` or, without that property,
+// the id in the response topic, in plain text or hexadecimal (protocol.md 1.1). consistent is
+// false if the two differ.
 func attachedClient(m mqtt.Message) (id string, consistent bool) {
 	source, _ := m.Property(wire.PropSource)
 	rest, ok := strings.CutPrefix(m.ResponseTopic, "clients/")

@@ -7,21 +7,21 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// A Change is one modification of the store. Unlike a notification (protocol.md 2.6), it
-// has the cause.
+// A Change is one modification of the store. Unlike a notification (protocol.md 2.6), it includes
+// the cause.
 type Change struct {
 	Key      string
 	Cause    Cause
-	ClientID string // who asked; "" for an expiry
-	Value    []byte // what was set, or what was deleted
+	ClientID string // the client that made the change; "" for an expiry
+	Value    []byte // the new value; for a deletion, the deleted value
 	Version  wire.Version
 	Time     time.Time // on the store's clock
 }
 
-// changeLog is a ring of the last changes. Every server has one, so a slot reuses its memory.
+// changeLog is a ring buffer of the last maxChanges changes. Its slots reuse their memory.
 type changeLog struct {
 	slots []loggedChange
-	next  int // the slot to be written next: the oldest change, when the ring is full
+	next  int // index of the slot to write next; if the ring is full, it holds the oldest change
 }
 
 type loggedChange struct {
@@ -34,7 +34,7 @@ type loggedChange struct {
 
 const (
 	maxChanges    = 1024
-	maxSlotMemory = 1024 // bytes of memory that a slot keeps for the next change
+	maxSlotMemory = 1024 // in bytes: a slot with more memory does not reuse it
 )
 
 func (l *changeLog) add(c *store.Change) {
@@ -52,7 +52,7 @@ func (l *changeLog) add(c *store.Change) {
 	slot.cause, slot.clientID, slot.time = c.Cause, c.ClientID, c.Time
 }
 
-// all returns the changes, the oldest first.
+// all returns copies of the changes, oldest first.
 func (l *changeLog) all() []Change {
 	changes := make([]Change, 0, len(l.slots))
 	for i := range l.slots {

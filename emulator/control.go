@@ -9,21 +9,21 @@ import (
 	"github.com/sscli/sscli/emulator/broker"
 )
 
-// State is what a test may wait for, see [Server.Await].
+// A State holds the counts that a test may wait for, see [Server.Await].
 type State struct {
-	Clients       int // connected, with a session
-	Connections   int // open, also before CONNECT
-	Requests      int // that reached the store
-	Ignored       int // with QoS 0 or 2, without a response topic or correlation data
-	Expired       int // discarded because of their message expiry
-	Replies       int // for which there was a subscription
-	Undelivered   int // for which there was none
-	Notifications int
-	TooLarge      int // messages over a client's Maximum Packet Size
-	Delayed       int // requests and replies that wait for their time
-	Registrations int // by KEYNOTIFY
-	Keys          int
-	Stored        int // bytes of memory of the keys and values, estimated
+	Clients       int // connected clients
+	Connections   int // open connections, including those before CONNECT
+	Requests      int // valid requests received
+	Ignored       int // ignored requests: QoS 0 or 2, no response topic or no correlation data
+	Expired       int // requests discarded because their Message Expiry Interval had passed
+	Replies       int // replies with a subscriber
+	Undelivered   int // replies without a subscriber
+	Notifications int // notifications sent
+	TooLarge      int // messages dropped because they exceed a client's Maximum Packet Size
+	Delayed       int // requests and replies that are being delayed
+	Registrations int // KEYNOTIFY registrations
+	Keys          int // keys in the store
+	Stored        int // estimated memory of keys and values, in bytes
 }
 
 func (s *Server) state() State {
@@ -34,15 +34,16 @@ func (s *Server) state() State {
 	return st
 }
 
-// State returns the present state.
+// State returns the current state.
 func (s *Server) State() State {
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	return s.state()
 }
 
-// Await waits until reached returns true for the state. reached must not call the server. The
-// error wraps the context's or ErrClosed, and shows the last state.
+// Await waits until reached returns true for the server's state. reached must not call the server.
+// If ctx is done or the server is closed first, the error wraps the cause of ctx or ErrClosed, and
+// includes the last state.
 func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 	defer context.AfterFunc(ctx, func() {
 		s.broker.Lock()
@@ -65,55 +66,57 @@ func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 	}
 }
 
-// FastForward moves the clock of the store and of the broker. Everything that becomes due happens
-// in order before FastForward returns: keys, sessions and messages expire; notifications, delayed
-// requests, replies and wills are sent. Keep Alive uses real time.
+// FastForward advances the clocks of the store and the broker by d. Before it returns, all events
+// that become due happen in order: keys, sessions and messages expire, delayed requests are
+// processed, and notifications, delayed replies and wills are sent. Keep Alive uses real time.
 func (s *Server) FastForward(d time.Duration) {
 	s.update(func() { s.broker.Advance(d) })
 	s.awaitCommit()
 }
 
-// awaitCommit waits until the data file has all changes, or cannot be written: see Err.
+// awaitCommit waits until all changes are in the data file or the file cannot be written. Err
+// returns the error.
 func (s *Server) awaitCommit() { _ = s.journal.wait() }
 
-// Now returns the store's clock.
+// Now returns the time on the store's clock.
 func (s *Server) Now() time.Time {
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	return s.now()
 }
 
-// Intercept sets a function that decides what happens to each request, before the store has it.
-// decide runs on the goroutine of the client's connection, and may call the server. nil ends
-// the interception.
+// Intercept sets a function that decides what happens to each request before the store processes
+// it. decide runs on the goroutine of the client's connection, and may call the server. If decide
+// is nil, the server no longer intercepts requests.
 func (s *Server) Intercept(decide func(Request) Action) {
 	s.update(func() { s.intercept = decide })
 }
 
-// RefuseConnect sets a function that decides on each CONNECT: a reason of 0x80 or more refuses the
-// client with that CONNACK, a lower one lets the client in. nil lets all clients in.
+// RefuseConnect sets a function that is called for each CONNECT. If it returns a reason code of 0x80
+// or more, the server refuses the client with that code in CONNACK. Otherwise, or if decide is
+// nil, the login checks in Options decide.
 func (s *Server) RefuseConnect(decide func(clientID, username string) (reason byte)) {
 	s.update(func() { s.refuse = decide })
 }
 
-// RefuseReauth sets a function that decides on each re-authentication: a reason of 0x80 or more
-// is the DISCONNECT's, 0x18 tells the client to try again later, and after any other one
-// Options.CheckToken or VerifyToken decides, as with nil.
+// RefuseReauth sets a function that is called for each re-authentication. If it returns a reason
+// code of 0x80 or more, the server disconnects the client with that code; 0x18 tells the client to
+// try again later. For any other code, or if decide is nil, Options.CheckToken or VerifyToken
+// decides.
 func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason byte)) {
 	s.update(func() { s.reauth = decide })
 }
 
-// DropAll cuts the connections of all clients, without a DISCONNECT. When it
-// returns, their registrations are gone.
+// DropAll closes the connections of all clients, without a DISCONNECT. Their registrations end
+// before it returns.
 func (s *Server) DropAll() {
 	s.update(func() {
 		s.broker.Clients(func(c *broker.Client) { c.Cut() })
 	})
 }
 
-// Do has the store answer a request as if a client had sent it, although the client need not be
-// connected. Watchers are notified. The response is empty if the change could not be written
-// to Options.Data.
+// Do answers a request as if the client req.ClientID had sent it. The client need not be connected.
+// Watchers are notified. The response is empty if the data file cannot be written.
 func (s *Server) Do(req Request) Response {
 	resp := s.answer(req)
 	if s.journal.wait() != nil {
@@ -122,7 +125,7 @@ func (s *Server) Do(req Request) Response {
 	return resp
 }
 
-// answer is Do without waiting for Options.Data.
+// answer does the same as Do, but does not wait for the data file.
 func (s *Server) answer(req Request) (resp Response) {
 	s.update(func() {
 		r := s.store.Do(req.forStore(), nil)
@@ -133,7 +136,7 @@ func (s *Server) answer(req Request) (resp Response) {
 	return resp
 }
 
-// Set stores a value, as a client without a name would, and returns its version.
+// Set sets a key, as a client with an empty id and no user name, and returns the new version.
 func (s *Server) Set(key, value string) (wire.Version, error) {
 	now := wire.Version{Wall: s.Now().UnixMilli(), Node: "emulator"}
 	resp := s.Do(NewRequest("", wire.AppendRequest(nil, wire.VerbSet, key, value), Property{wire.PropTimestamp, now.String()}))
@@ -159,7 +162,7 @@ func (s *Server) Get(key string) (Entry, bool) {
 	return newEntry(e), true
 }
 
-// Keys returns the keys in the order of their bytes.
+// Keys returns all keys in byte order.
 func (s *Server) Keys() []string {
 	defer s.awaitCommit()
 	s.broker.Lock()
@@ -171,7 +174,7 @@ func (s *Server) Keys() []string {
 	return keys
 }
 
-// Changes returns what changed in the store, the oldest first: the last 1024 changes.
+// Changes returns the last 1024 changes of the store, oldest first.
 func (s *Server) Changes() []Change {
 	s.broker.Lock()
 	defer s.broker.Unlock()

@@ -1,8 +1,9 @@
-// Package emulator is a state store without Azure IoT Operations, for tests and for `sscli
-// serve`. It is an MQTT broker (package broker) that answers requests to wire.RequestTopic as
-// the store of the real broker does, as far as that is known (package store).
+// Package emulator provides a state store that does not need Azure IoT Operations, for tests and
+// for `sscli serve`. It combines an MQTT broker (package broker) and a state store (package store).
+// It answers requests to wire.RequestTopic as the real store does, as far as the real store's
+// behavior is known.
 //
-// The first thing to call in a test is [Start]:
+// A test begins with [Start]:
 //
 //	func TestSetpoint(t *testing.T) {
 //		store := emulator.Start(t)
@@ -11,33 +12,31 @@
 //		…
 //	}
 //
-// [Server.FastForward] lets keys and sessions expire without waiting, [Server.Intercept]
-// loses, delays, repeats and falsifies replies, [Server.DropAll] breaks connections,
-// [Server.RefuseConnect] and [Server.RefuseReauth] refuse clients, [Server.Await] waits
-// for a state. Programs use [New].
+// [Server.FastForward] lets keys and sessions expire without waiting; [Server.Intercept] drops,
+// delays, repeats and alters replies; [Server.DropAll] breaks connections; [Server.RefuseConnect]
+// and [Server.RefuseReauth] refuse clients; [Server.Await] waits for a state. Programs call [New].
 //
-// Promised: all watchers are notified of changes in one order, and a client is notified of a
-// change before it gets the reply to any later request. A client that cannot keep up is
-// disconnected with 0x97: no reply and no notification to a connected client is dropped
-// silently, except those over its Maximum Packet Size, as MQTT 5 (3.1.2.11.4) requires. Not
-// promised: more than one node.
+// All watchers are notified of changes in the same order, and a client is notified of a change
+// before it gets the reply to any later request. A client that cannot keep up is disconnected
+// with 0x97. Replies and notifications to a connected client are never dropped silently, unless
+// they exceed its Maximum Packet Size, as MQTT 5 (3.1.2.11.4) requires. The emulator is a single
+// node.
 //
-// With [Options].Data the store is kept in a file. A reply or notification leaves after the
-// commit of every change that was made before it, so that no client sees a value that a crash
-// could take back. After an error of the disk the server answers no more requests, and ends:
-// see [Server.Done].
+// With [Options].Data the store is kept in a file. A reply or notification is sent only after all
+// earlier changes are in the file, so that no client sees a value that a crash could undo. If the
+// file cannot be written, the server stops answering requests and ends: see [Server.Done].
 //
-// For other topics the broker is an ordinary one: an application's own topics, sessions, wills,
-// retained messages and shared subscriptions work, also with MQTT 3.1.1. Messages for a
-// session whose client is away are kept in order; when there is no room for one, its publisher
-// gets 0x97. The store requires MQTT 5, whose properties are part of a request.
+// For all other topics, the broker is an ordinary MQTT broker with sessions, wills, retained
+// messages and shared subscriptions, for MQTT 5 and 3.1.1. It queues messages, in order, for a
+// session whose client is offline; if the queue is full, the publisher gets 0x97. Requests to the
+// store need MQTT 5, because they use its properties.
 //
 // # Support matrix
 //
 // Each row says what the store does, how we know it, and which option changes it.
-// "documented" is the published protocol; "SDKs" is what Microsoft's SDKs do or test
-// against a real broker, which wins where the two differ; "draft" is what an unpublished
-// draft of Microsoft's Rust SDK says; "assumed" is our guess where we found nothing.
+// "documented": the published protocol says so. "SDKs": Microsoft's SDKs do so, or test for it
+// against a real broker; where the SDKs and the protocol differ, the SDKs win. "draft": an
+// unpublished draft of Microsoft's Rust SDK says so. "assumed": our guess, without a source.
 //
 // Requests:
 //

@@ -11,22 +11,22 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// A request is one request on its way through the server. Its slices are parts of the packet,
-// and valid until handle returns: see clone.
+// A request is one request that the server is processing. Its slices alias the packet and are valid
+// until handle returns; clone copies them.
 type request struct {
 	store.Request
 	origin
 	responseTopic []byte
 	correlation   []byte
-	received      time.Time // on the real clock; zero: not known
+	received      time.Time // arrival time on the real clock; zero: not known
 	deadline      time.Time // end of the Message Expiry Interval, on the store's clock; zero: none
 }
 
-// An origin is the packet that a request came in, and the Action for it.
+// An origin identifies the packet of a request, and the Action to take on the request.
 type origin struct {
 	client   *broker.Client
 	packetID uint16
-	action   Action // the zero Action, unless an interceptor decided otherwise
+	action   Action // chosen by the interceptor; the zero Action without one
 }
 
 func (o *origin) acknowledge() {
@@ -35,24 +35,24 @@ func (o *origin) acknowledge() {
 	}
 }
 
-// acknowledgeLast sends the PUBACK if the action wants it last.
+// acknowledgeLast sends the PUBACK if the action has PubackLast.
 func (o *origin) acknowledgeLast() {
 	if o.action.PubackLast {
 		o.acknowledge()
 	}
 }
 
-// clone returns a copy that outlives the packet.
+// clone returns a copy that stays valid after handle returns.
 func (r *request) clone() *request {
 	c := *r
 	c.Payload, c.Timestamp, c.Fence = bytes.Clone(r.Payload), bytes.Clone(r.Timestamp), bytes.Clone(r.Fence)
 	c.responseTopic, c.correlation = bytes.Clone(r.responseTopic), bytes.Clone(r.correlation)
-	c.received = time.Time{} // a delay says nothing about the store
+	c.received = time.Time{} // do not report an artificial delay as processing time
 	return &c
 }
 
-// handle answers a message to the request topic. It runs on the goroutine that reads from the
-// client. An ordinary request is answered before handle returns.
+// handle processes a message to the request topic. It runs on the goroutine that reads from the
+// client. Unless the request or its reply is delayed, handle replies before it returns.
 func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	if s.journal.admit(); !c.Connected() {
 		return broker.Later
@@ -76,7 +76,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	var action Action
 	if s.intercept != nil {
 		action = s.decide(c, p)
-		// The counts change after the unlocking in decide has woken Await.
+		// The counts change after decide returns, so Await must be woken again.
 		defer s.changed.Broadcast()
 		if !c.Connected() {
 			return broker.Later
@@ -88,7 +88,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	return broker.Later
 }
 
-// read sets r to the request of a message.
+// read sets r to the request in a message.
 func (r *request) read(c *broker.Client, p *broker.Publish) {
 	*r = request{
 		Request: store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload},
@@ -101,7 +101,8 @@ func (r *request) read(c *broker.Client, p *broker.Publish) {
 	}
 }
 
-// admit acknowledges a request and processes it, now or later, unless its action says otherwise.
+// admit acknowledges a request and processes it, at once or after a delay, unless its action says
+// otherwise.
 func (s *Server) admit(r *request, expiry time.Duration) {
 	s.counts.Requests++
 	switch action := &r.action; {
@@ -133,8 +134,8 @@ func (s *Server) admit(r *request, expiry time.Duration) {
 	s.process(r)
 }
 
-// decide asks the interceptor. The broker is unlocked meanwhile, since the interceptor may take
-// its time, and call the server.
+// decide calls the interceptor. It unlocks the broker during the call, because the interceptor may
+// block or call the server.
 func (s *Server) decide(c *broker.Client, p *broker.Publish) Action {
 	r := Request{
 		ClientID: c.ID, Username: c.Username, Payload: bytes.Clone(p.Payload),
@@ -149,7 +150,7 @@ func (s *Server) decide(c *broker.Client, p *broker.Publish) Action {
 	return decide(r)
 }
 
-// A message is a reply or notification to be sent. Its slices are valid until the next request.
+// A message is a reply or notification to send. Its slices are valid until the next request.
 type message struct {
 	topic []byte
 	broker.Message
@@ -159,15 +160,15 @@ func newMessage(topic, payload, properties []byte) message {
 	return message{topic, broker.Message{QoS: 1, Properties: properties, Payload: payload}}
 }
 
-// clone returns a copy that stays valid, and its size.
+// clone returns a copy that stays valid, and its size in bytes.
 func (m message) clone() (message, int) {
 	all := slices.Concat(m.topic, m.Payload, m.Properties)
 	t, p := len(m.topic), len(m.topic)+len(m.Payload)
 	return newMessage(all[:t], all[t:p], all[p:]), len(all)
 }
 
-// process has the store answer a request, and sends the reply. A request whose Message Expiry
-// Interval has passed is discarded silently (protocol.md 1.4).
+// process passes a request to the store and sends the reply. It silently discards a request whose
+// Message Expiry Interval has passed (protocol.md 1.4).
 func (s *Server) process(r *request) {
 	if !r.deadline.IsZero() && !s.now().Before(r.deadline) {
 		s.counts.Expired++
@@ -176,7 +177,7 @@ func (s *Server) process(r *request) {
 		return
 	}
 	if !r.client.Connected() && strings.EqualFold(word(r.Payload, 0), wire.VerbKeyNotify) {
-		return // the registration would have ended with the connection
+		return // its registrations end with the connection
 	}
 	s.responseTopic, s.received = r.responseTopic, r.received
 	resp := s.store.Do(&r.Request, s.payload[:0])
@@ -204,7 +205,7 @@ func (s *Server) process(r *request) {
 	s.reply(&r.origin, m)
 }
 
-// rewrite lets a test change a reply.
+// rewrite returns the reply after Action.Rewrite has changed it.
 func (s *Server) rewrite(r *request, resp store.Response) message {
 	a := Answer{
 		Topic: string(r.responseTopic), CorrelationData: bytes.Clone(r.correlation), ContentType: s.contentType(),
@@ -218,8 +219,8 @@ func (s *Server) rewrite(r *request, resp store.Response) message {
 	return newMessage([]byte(a.Topic), a.Payload, properties)
 }
 
-// replyLater is reply after the delay that the action wants, and after the data file has the
-// changes made until then.
+// replyLater sends a reply after the action's delay, as soon as all changes made by then are in the
+// data file.
 func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
 	s.after(o.action.DelayReply, func() {
@@ -231,7 +232,7 @@ func (s *Server) replyLater(o origin, m message) {
 	})
 }
 
-// reply publishes a reply to the subscribers of its topic, as often as the action wants.
+// reply publishes a reply to the subscribers of its topic, twice if the action has Duplicate.
 func (s *Server) reply(o *origin, m message) {
 	times := 1
 	if o.action.Duplicate {
@@ -249,8 +250,8 @@ func (s *Server) reply(o *origin, m message) {
 	o.acknowledgeLast()
 }
 
-// notify sends what the store has for watchers straight to their clients, whether these
-// are subscribed or not, once (protocol.md 1.2).
+// notify sends the store's pending notifications directly to the watchers. A watcher gets each
+// notification once, whether or not it has a subscription (protocol.md 1.2).
 func (s *Server) notify() {
 	for _, n := range s.store.TakeNotifications() {
 		c := s.broker.Client(n.ClientID)
@@ -268,7 +269,8 @@ func (s *Server) notify() {
 	}
 }
 
-// sendNotification sends a notification to a client, if it is still connected.
+// sendNotification sends a notification to a client and counts it. If the client has disconnected,
+// the notification is dropped.
 func (s *Server) sendNotification(c *broker.Client, topic string, m broker.Message) {
 	if !c.Send(topic, m) {
 		s.counts.TooLarge++
@@ -298,7 +300,7 @@ func appendProperties(dst []byte, contentType string, correlation []byte, user [
 	return dst
 }
 
-// reusable returns a buffer for the next request, unless it has become large.
+// reusable returns buf for reuse by the next request, or nil if buf has become large.
 func reusable(buf []byte) []byte {
 	const maxReused = 64 << 10
 	if cap(buf) > maxReused {

@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// An Action is what happens to one request, see [Server.Intercept]. The zero Action answers it
-// normally.
+// An Action says what to do with one request, see [Server.Intercept]. With the zero Action, the
+// server answers the request normally.
 type Action struct {
-	// Instead of processing the request:
-	Drop       bool // it is acknowledged and lost
-	Refuse     byte // PUBACK with this reason code, 0x80 or more
-	Disconnect byte // DISCONNECT with this reason code
-	Cut        bool // the connection breaks before the request is processed
+	// To do instead of processing the request:
+	Drop       bool // acknowledge the request, then discard it
+	Refuse     byte // send PUBACK with this reason code, 0x80 or more
+	Disconnect byte // send DISCONNECT with this reason code
+	Cut        bool // close the connection, without PUBACK
 
-	// After processing it:
-	CutAfter  bool // the connection breaks, without PUBACK or reply
-	DropReply bool // no reply
+	// To do after processing the request:
+	CutAfter  bool // close the connection, without PUBACK or reply
+	DropReply bool // send no reply
 
-	// Time, by the store's clock; the server's latency comes on top.
+	// Delays on the store's clock, in addition to Options.Latency.
 	Delay      time.Duration // before processing
 	DelayReply time.Duration // between processing and the reply
 
-	// Form.
-	NoPuback   bool          // the request is never acknowledged
-	PubackLast bool          // PUBACK after the reply, not before processing
-	Duplicate  bool          // the reply is sent twice
+	// Changes to PUBACK and reply.
+	NoPuback   bool          // never send PUBACK
+	PubackLast bool          // send PUBACK after the reply, not before processing
+	Duplicate  bool          // send the reply twice
 	Rewrite    func(*Answer) // changes the reply; it must not call the server
 }
 
-// An Answer is a reply about to be sent, see [Action].
+// An Answer is a reply that [Action].Rewrite may change.
 type Answer struct {
 	Topic           string
 	CorrelationData []byte
@@ -47,7 +47,7 @@ func (a *Answer) Set(name, value string) {
 	a.Properties = append(a.Properties, Property{name, value})
 }
 
-// Delete removes a user property.
+// Delete removes all user properties with the name.
 func (a *Answer) Delete(name string) {
 	a.Properties = slices.DeleteFunc(a.Properties, func(p Property) bool { return p.Name == name })
 }

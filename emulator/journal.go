@@ -10,19 +10,19 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// Data says where a store is kept, so that it outlives the process. The zero value keeps the
-// store in memory.
+// Data configures the data file of a store, which keeps the keys when the process ends. The zero
+// value keeps the store in memory only.
 type Data struct {
 	File string // created if it does not exist; one process at a time may use it
 
-	// Asked keeps only keys that were last set with `aio-persistence`, and keys that match one
-	// of Patterns, which are globs as in [Rule]. Otherwise all keys are kept.
+	// If Asked is set, the file has only the keys whose last SET had `aio-persistence`, and the
+	// keys that match one of Patterns, which are globs as in [Rule]. Otherwise it has all keys.
 	Asked    bool
 	Patterns []string
 
 	// For tests.
 	disk   disk.Options
-	commit func(write func() error) error // wraps each commit; nil: nothing does
+	commit func(write func() error) error // wraps each commit; nil: no wrapper
 }
 
 // keeps reports whether a key is kept in the file.
@@ -33,61 +33,60 @@ func (d Data) keeps(key []byte, persist bool) bool {
 	return slices.ContainsFunc(d.Patterns, func(p string) bool { return store.MatchGlob([]byte(p), key) })
 }
 
-// A DataError is the error of a data file that cannot be opened or written: see package disk.
+// A DataError reports a data file that cannot be opened or written. Err is usually from package disk.
 type DataError struct{ Err error }
 
 func (e *DataError) Error() string { return e.Err.Error() }
 
 func (e *DataError) Unwrap() error { return e.Err }
 
-// A journal writes the changes of a store to its data file. Replies and notifications wait
-// until the file has the changes that they show. Each commit writes all changes that were made
-// during the previous commit.
+// A journal writes a store's changes to its data file. Each commit writes all changes that were
+// made during the previous commit.
 //
-// Replies and notifications leave the store in one order. While a change is being written, they
-// wait in a queue, including the replies to reads. So nobody sees a value that a crash could
-// undo, and watchers are notified of a change before its reply leaves.
+// While changes are being written, all replies and notifications wait in a queue, including the
+// replies to reads. So no client sees a value that a crash could undo. The queue keeps their
+// order: watchers are notified of a change before the client that made it gets the reply.
 //
-// The journal of a store without a file is nil: nothing waits.
+// A store without a data file has a nil journal, and its replies and notifications do not wait.
 type journal struct {
 	file *disk.File
 	data Data
-	fail func(error) // called once, without the lock, after a commit that did not succeed
+	fail func(error) // called once, without the lock, after a commit fails
 
 	// lock is the store's lock. It guards the fields below.
 	lock    sync.Locker
-	next    *group    // of the next commit
-	writing *group    // of the commit under way; nil: there is none
-	changed sync.Cond // signals a change of any of these fields
+	next    *group    // for the next commit
+	writing *group    // for the current commit; nil: no commit is running
+	changed sync.Cond // signals a change of the fields in this struct
 	clock   int64     // the latest clock in the file or in next
 	closing bool
-	err     error         // why nothing is written any more
-	ended   chan struct{} // closed when run has ended
+	err     error         // why the last commit failed; no commit follows
+	ended   chan struct{} // closed when run ends
 }
 
-// A group holds changes that are committed together, and the replies and notifications that
-// wait for them.
+// A group holds changes to commit together, and the replies and notifications that wait for the
+// commit.
 type group struct {
 	batch     disk.Batch
 	held      []func()
-	bytes     int // memory that held refers to, approximately
+	bytes     int // approximate size of the messages in held
 	committed bool
 }
 
 const (
-	// maxHeld and maxHeldBytes limit how many replies and notifications, and how much of their
-	// memory, may wait for the disk. Further requests wait in their connections.
+	// maxHeld and maxHeldBytes limit the number and the total size of the replies and
+	// notifications that wait for a commit. At either limit, the server reads no further requests.
 	maxHeld      = 1 << 16
 	maxHeldBytes = 64 << 20
 
-	// clockAhead is how far the clock in the file is ahead of the store's, in milliseconds, so
-	// that it need not be written with each change. A restarted store continues from there.
+	// clockAhead is how far, in milliseconds, a clock written to the file is ahead of the store's,
+	// so that most changes need not write it. A restarted store begins with the clock in the file.
 	clockAhead = int64(time.Second / time.Millisecond)
 )
 
-// openStore returns a store with the contents of its data file, and its journal, which is nil
-// without a file. lock is the store's lock, which the caller must not hold. fail is called when
-// a change cannot be written.
+// openStore returns a store with the contents of its data file, and the journal, which is nil
+// without a file. lock is the store's lock; the caller must not hold it. The journal calls fail if
+// a commit fails.
 func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*store.Store, *journal, error) {
 	if d.File == "" {
 		return store.New(o), nil, nil
@@ -129,7 +128,7 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 	return s, j, nil
 }
 
-// add adds a change of the store to the next commit. It requires the lock.
+// add adds a change to the next commit. It requires the lock.
 func (j *journal) add(c *store.Change) {
 	b := &j.next.batch
 	switch {
@@ -150,13 +149,13 @@ func (j *journal) add(c *store.Change) {
 	j.changed.Broadcast()
 }
 
-// pending reports whether a reply or notification must wait for the file, see hold. It requires
+// pending reports whether replies and notifications must wait for a commit, see hold. It requires
 // the lock.
 func (j *journal) pending() bool {
 	return j != nil && (j.last() != nil || j.err != nil)
 }
 
-// last returns the group of the latest change that is not in the file, or nil.
+// last returns the latest group that has changes and is not committed, or nil.
 func (j *journal) last() *group {
 	if !j.next.batch.Empty() {
 		return j.next
@@ -164,9 +163,9 @@ func (j *journal) last() *group {
 	return j.writing
 }
 
-// hold calls do, with the lock held, when the file has all changes that were made so far, and
-// never if a commit fails. bytes is the approximate memory that do refers to. hold requires the
-// lock, and that pending returned true.
+// hold queues do, and run calls it with the lock held when all changes made so far are in the file.
+// If a commit fails, do is never called. bytes is the approximate size of the message that do
+// sends. hold requires the lock. The caller must have checked that pending returns true.
 func (j *journal) hold(bytes int, do func()) {
 	if j.err != nil {
 		return
@@ -176,8 +175,8 @@ func (j *journal) hold(bytes int, do func()) {
 	g.bytes += bytes
 }
 
-// admit waits until there is room for another request. It requires the lock, and releases it
-// while it waits.
+// admit waits until the queue has room for the reply to another request. It requires the lock, and
+// releases it while it waits.
 func (j *journal) admit() {
 	for j != nil && j.err == nil && j.full() {
 		j.changed.Wait()
@@ -192,8 +191,8 @@ func (j *journal) full() bool {
 	return held >= maxHeld || bytes >= maxHeldBytes
 }
 
-// wait waits until the file has all changes that were made so far, or returns why they cannot be
-// written. The caller must not hold the lock.
+// wait waits until all changes made so far are in the file. It returns the error if a commit failed.
+// The caller must not hold the lock.
 func (j *journal) wait() error {
 	if j == nil {
 		return nil
@@ -206,7 +205,7 @@ func (j *journal) wait() error {
 	return j.err
 }
 
-// run commits one group after the other, until the journal is closed or a commit fails.
+// run commits groups, one at a time, until the journal is closed or a commit fails.
 func (j *journal) run() {
 	defer close(j.ended)
 	if err := j.commitAll(); err != nil {
@@ -243,8 +242,8 @@ func (j *journal) commitAll() error {
 	}
 }
 
-// close writes the changes that are not in the file yet, ends the journal, and unlocks the file.
-// The caller must not hold the lock.
+// close commits the remaining changes, stops run and closes the file. The caller must not hold the
+// lock.
 func (j *journal) close() error {
 	if j == nil {
 		return nil

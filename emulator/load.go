@@ -8,15 +8,15 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A Seed is a key of Options.Load.
+// A Seed is a key that Options.Load adds to a new server.
 type Seed struct {
 	Key     string
 	Value   []byte
 	TTL     time.Duration // whole milliseconds; 0: the key does not expire
-	Persist bool          // as if the key was set with aio-persistence
+	Persist bool          // set the key with `aio-persistence`
 }
 
-// A LoadError is an error of Options.Load, or a key that the store refused.
+// A LoadError reports an error from Options.Load, or a key that the store refused.
 type LoadError struct{ Err error }
 
 func (e *LoadError) Error() string { return "load: " + e.Err.Error() }

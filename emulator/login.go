@@ -12,7 +12,7 @@ import (
 // methodSAT is the authentication method of service-account tokens (protocol.md 7.2).
 const methodSAT = "K8S-SAT"
 
-// login decides on a CONNECT, or on an AUTH of a connected client. It runs on the
+// login accepts or refuses a CONNECT, or an AUTH from a connected client. It runs on the
 // connection's goroutine, without the lock.
 func (s *Server) login(l *broker.Login) broker.Verdict {
 	if l.Again {
@@ -48,13 +48,13 @@ func (s *Server) login(l *broker.Login) broker.Verdict {
 	return broker.Verdict{Username: name}
 }
 
-// busy is the verdict on a login of an address of which too many fail.
+// busy returns the verdict on a login from an address with too many failed logins.
 func busy() broker.Verdict {
 	return broker.Verdict{Code: broker.ServerBusy, Text: admission.ErrBusy.Error()}
 }
 
-// commonName returns the common name of the client's verified certificate, or "" without one: it
-// is the user name (protocol.md 7.3).
+// commonName returns the common name in the client's verified certificate, which is the user name
+// (protocol.md 7.3), or "" without a verified certificate.
 func commonName(l *broker.Login) string {
 	if l.TLS == nil || len(l.TLS.VerifiedChains) == 0 {
 		return ""
@@ -62,7 +62,7 @@ func commonName(l *broker.Login) string {
 	return l.TLS.VerifiedChains[0][0].Subject.CommonName
 }
 
-// authenticateAgain decides on a re-authentication (protocol.md 7.2).
+// authenticateAgain accepts or refuses a re-authentication (protocol.md 7.2).
 func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 	s.broker.Lock()
 	decide := s.reauth
@@ -78,7 +78,8 @@ func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 	return s.verify(l)
 }
 
-// verify checks a client's token and makes its holder the user of the client.
+// verify checks a client's token and returns the token's user as the user name. If the token names no
+// user, the certificate's common name takes its place.
 func (s *Server) verify(l *broker.Login) broker.Verdict {
 	var login Login
 	var err error
@@ -98,8 +99,8 @@ func (s *Server) verify(l *broker.Login) broker.Verdict {
 	return broker.Verdict{Username: login.User}
 }
 
-// expireLogin cuts the connection, without a DISCONNECT, when its token expires
-// (protocol.md 7.2). The zero time is never.
+// expireLogin sets the time when a client's token expires. The server then closes the connection
+// without a DISCONNECT (protocol.md 7.2). The zero time means never.
 func (s *Server) expireLogin(c *broker.Client, at time.Time) {
 	if cut, ok := c.Value.(*broker.Timer); ok {
 		s.broker.Cancel(cut)
@@ -116,17 +117,17 @@ func (s *Server) refused(c *broker.Client, v broker.Verdict) {
 
 func (s *Server) connected(c *broker.Client) { s.observeConnection(observe.Connect, c, "") }
 
-// disconnected forgets a client's registrations, which a session does not keep
-// (protocol.md 2.5).
+// disconnected removes a client's registrations. They end with the connection, even if the session
+// continues (protocol.md 2.5).
 func (s *Server) disconnected(c *broker.Client) {
 	s.observeConnection(observe.Disconnect, c, whyEnded(c.Ended()))
 	s.store.Disconnect(c.ID)
 	s.expireLogin(c, time.Time{})
 }
 
-// mayReplyTo reports whether the store may publish replies for a client to a topic. The broker's own
-// topics are refused, and with rules also the topics of other clients: otherwise a client could
-// have the store publish where the client itself may not.
+// mayReplyTo reports whether the store may publish a client's replies to a topic. Topics that begin
+// with $ are refused. With rules, so are the topics of other clients: otherwise the store would
+// publish for a client to topics that the client may not use.
 func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 	if len(topic) == 0 {
 		return true
@@ -134,7 +135,7 @@ func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 	return topic[0] != '$' && (len(s.opts.Rules) == 0 || rules(s.opts.Rules).allowTopic(c.ID, c.Username, string(topic), false))
 }
 
-// mayUse reports whether a client may use a topic.
+// mayUse reports whether a client may publish to a topic (write) or subscribe to a filter.
 func (s *Server) mayUse(c *broker.Client, topic string, write bool) bool {
 	return rules(s.opts.Rules).allowTopic(c.ID, c.Username, topic, write) &&
 		(s.opts.AuthorizeTopic == nil || s.opts.AuthorizeTopic(c.ID, c.Username, topic, write))

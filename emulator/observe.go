@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// observed reports an event of the store. The broker is locked.
+// observed passes an event from the store to Options.Observe. The broker must be locked.
 func (s *Server) observed(e observe.Event) {
 	if s.port.collects(e) {
 		return
@@ -22,21 +22,21 @@ func (s *Server) observed(e observe.Event) {
 	s.opts.Observe(e)
 }
 
-// observeIgnored reports a request that gets no reply.
+// observeIgnored reports a request that the server ignores.
 func (s *Server) observeIgnored(r store.Request, why string) {
 	if s.opts.Observe != nil {
 		s.opts.Observe(ignored(r, s.now(), why))
 	}
 }
 
-// ignored returns the event of a request that does not reach the store.
+// ignored returns the event for a request that does not reach the store.
 func ignored(r store.Request, at time.Time, why string) observe.Event {
 	e := r.Event(at)
 	e.Outcome, e.Cause = observe.Ignored, why
 	return e
 }
 
-// whyIgnored says why a message to the request topic gets no reply, or "" if it does.
+// whyIgnored returns why a message to the request topic is ignored, or "" if it is not.
 func whyIgnored(qos byte, hasTopic, hasCorrelation bool) string {
 	switch {
 	case qos != 1:
@@ -60,7 +60,7 @@ func (s *Server) observeConnection(op observe.Op, c *broker.Client, reason strin
 	})
 }
 
-// whyEnded returns in words why a connection ended.
+// whyEnded returns why a connection ended, as text.
 func whyEnded(e broker.End) string {
 	switch {
 	case e.Lost && e.Why != "":
@@ -74,7 +74,7 @@ func whyEnded(e broker.End) string {
 	}
 }
 
-// whyRefused returns in words why a client was refused.
+// whyRefused returns why a client was refused, as text.
 func whyRefused(v broker.Verdict) string {
 	if v.Text != "" {
 		return v.Text
@@ -82,8 +82,8 @@ func whyRefused(v broker.Verdict) string {
 	return mqtt.ReasonName("CONNACK", v.Code)
 }
 
-// collects adds an event of the store to the event of the running command of a Redis client. It
-// returns false if no command is running.
+// collects adds a store event to the event of the Redis command that is running. It returns false
+// if no command is running.
 func (p *redisPort) collects(e observe.Event) bool {
 	if p == nil || !p.running {
 		return false
@@ -95,7 +95,8 @@ func (p *redisPort) collects(e observe.Event) bool {
 	return true
 }
 
-// observed reports a command of a Redis client, with what the store did for it.
+// observed reports the event of a Redis command, including the version and the notified clients that
+// the store reported for the command.
 func (p *redisPort) observed(e observe.Event, locked bool) {
 	if !locked {
 		p.Lock()

@@ -19,23 +19,23 @@ import (
 	"github.com/sscli/sscli/redis"
 )
 
-// redisPort is the store as Redis clients see it: the backend of a [redis.Server].
+// redisPort gives Redis clients access to the store. It is the backend of a [redis.Server].
 type redisPort struct {
-	sync.Locker // the store's owner; Unlock sends the notifications of the store
+	sync.Locker // the store's lock; Unlock also sends pending notifications
 
 	store   *store.Store
 	rules   rules
 	journal *journal // nil: the store is in memory only
 	now     func() time.Time
 	server  *redis.Server
-	running bool   // a command of the port makes the change that the store reports
-	version []byte // of the last change
+	running bool   // a Redis command is running: changes and events of the store belong to it
+	version []byte // version of the last change
 
 	observe func(observe.Event) // nil: not called
-	event   observe.Event       // what the store has reported of the running command
+	event   observe.Event       // collects what the store reports for the running command
 }
 
-// newRedisPort returns a port that does not listen yet.
+// newRedisPort returns a port that is not listening yet.
 func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options, report func(observe.Event)) (*redisPort, error) {
 	p := &redisPort{Locker: owner, store: st, journal: j, now: now, observe: report}
 	o.Backend, o.Name = redis.Local(p), "emulator"
@@ -57,7 +57,7 @@ func (p *redisPort) close() error {
 	return p.server.Close()
 }
 
-// changed reports a change to Redis clients.
+// changed reports a change of the store to the Redis server, for its clients.
 func (p *redisPort) changed(c *store.Change) {
 	if p == nil {
 		return
@@ -96,7 +96,7 @@ func (p *redisPort) allowed(who *redis.Caller, key []byte, write bool) bool {
 	return !p.store.Restricted() || p.store.Allowed(who.ID, who.User, key, write)
 }
 
-// refused returns the error of a refusal; an empty text is none.
+// refused returns an error with the text of a refusal, or nil if text is empty.
 func refused(text string) error {
 	if text == "" {
 		return nil
@@ -104,10 +104,10 @@ func refused(text string) error {
 	return errors.New(text)
 }
 
-// Check looks at the rules, the fencing tokens and the quota.
+// Check checks whether ops are allowed by the rules, the fences of the keys and the quota of keys.
 func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
 	added := make(map[string]struct{})
-	room := 0 // made by deletions
+	room := 0 // number of keys that ops delete
 	for i := range ops {
 		op := &ops[i]
 		write := op.Verb != redis.Get
@@ -174,8 +174,8 @@ func (p *redisPort) set(who *redis.Caller, op *redis.Op) error {
 	return nil
 }
 
-// persisted reports whether the last write of a key asked to persist it. Redis clients cannot ask,
-// so their writes leave it as it is.
+// persisted reports whether the last write of a key asked to keep the key on disk. Redis clients
+// cannot ask for this, so their writes keep the key's present setting.
 func (p *redisPort) persisted(key []byte) bool {
 	if p.journal == nil {
 		return false
@@ -191,7 +191,7 @@ func (p *redisPort) apply(w store.Write) error {
 	return refused(text)
 }
 
-// request puts an operation to the store as a request of its protocol.
+// request executes an operation as a request in the store's own protocol.
 func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	words := [][]byte{[]byte(op.Verb.String()), op.Key}
 	if op.Verb == redis.Set || op.Verb == redis.VDel {
@@ -226,15 +226,15 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	return nil
 }
 
-// A page of Scan ends after so many bytes of keys, which bounds the time to match them with a
-// pattern, and after so many keys if there are rules for each.
+// A page of Scan examines about maxScanBytes bytes of keys, which limits the time to match them, and
+// at most maxRestricted keys if authorization must be checked for each.
 const (
 	maxScanBytes  = 256 << 10
 	maxRestricted = 1000
 )
 
-// Scan walks the keys in their order. The token is the last key that was looked at, after
-// a byte that keeps it from being empty.
+// Scan returns a page of keys in byte order. The token is a byte followed by the last key that Scan
+// has examined; the byte keeps the token from being empty.
 func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error) {
 	start := prefix
 	var after []byte
@@ -269,16 +269,16 @@ func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []b
 	return keys, nil, nil
 }
 
-// Watch and Unwatch do nothing: every change is reported.
+// Watch and Unwatch do nothing: the port reports every change to the Redis server anyway.
 func (p *redisPort) Watch(context.Context, []byte) error { return nil }
 func (p *redisPort) Unwatch([]byte)                      {}
 
-// serverLock is the lock of a server for commands of the Redis port.
+// serverLock is the lock that Redis commands take on a [Server].
 type serverLock struct{ s *Server }
 
-// Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. The
-// commands in between are one atomic step, so they happen at one time; and reading the clock for
-// each would cost as much as finding its key.
+// Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. All commands
+// between Lock and Unlock are one atomic step and so have the same time. Besides, reading the clock
+// for each command would cost as much as finding its key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
 	l.s.stopped = l.s.now()
@@ -294,7 +294,7 @@ func (l serverLock) Unlock() {
 	s.changed.Broadcast()
 }
 
-// note is called for each change of the store.
+// note adds a change to the change log and reports it to the Redis port.
 func (s *Server) note(c *store.Change) {
 	s.changes.add(c)
 	s.port.changed(c)
@@ -332,7 +332,8 @@ func (s *Server) listenRedis() error {
 	return nil
 }
 
-// namedLogin accepts the user name of a client if the password is right.
+// namedLogin returns a login function that accepts a user name if check accepts its password. It
+// returns nil if check is nil.
 func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, bool) {
 	if check == nil {
 		return nil
@@ -340,7 +341,7 @@ func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, b
 	return func(user string, password []byte) (string, bool) { return user, check(user, password) }
 }
 
-// RedisURL returns the URL for Redis clients on this machine, or "" without a Redis port.
+// RedisURL returns the URL for Redis clients on this machine, or "" if there is no Redis port.
 func (s *Server) RedisURL() string {
 	if s.redisAt == nil {
 		return ""
@@ -356,10 +357,10 @@ func redisURL(ln net.Listener, secure bool) string {
 	return scheme + "://" + reachable(ln.Addr())
 }
 
-// attachedLock is the lock of an attached store for commands of the Redis port.
+// attachedLock is the lock that Redis commands take on an [Attached] store.
 type attachedLock struct{ a *Attached }
 
-// Lock also removes expired keys.
+// Lock locks the store and removes expired keys.
 func (l attachedLock) Lock() {
 	l.a.mu.Lock()
 	l.a.engine.Expire()
@@ -374,19 +375,18 @@ func (l attachedLock) Unlock() {
 // RedisOptions configure the Redis port of an [Attached] store.
 type RedisOptions struct {
 	Listen     string                                      // host:port
-	Notify     string                                      // as Options.RedisNotify
+	Notify     string                                      // see Options.RedisNotify
 	TLS        *tls.Config                                 // nil: plain TCP
-	CheckLogin func(username string, password []byte) bool // nil: anybody
+	CheckLogin func(username string, password []byte) bool // nil: any client may log in
 	Log        *slog.Logger                                // nil: silent
 
-	// Observe is called for each command of a Redis client, as [Options.Observe] is. The
-	// command's event includes what the store reported for it: the version, and the clients
-	// that were notified.
+	// Observe is called for each Redis command, under the conditions of [Options].Observe. The
+	// event includes the version and the notified clients that the store reported.
 	Observe func(observe.Event)
 }
 
-// ServeRedis serves Redis clients from the store until Close, and returns the URL for
-// clients on this machine. It may be called once.
+// ServeRedis serves the store to Redis clients until Close, and returns the URL for clients on this
+// machine. It must be called at most once.
 func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 	ln, err := net.Listen("tcp", o.Listen)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// Types of the store that callers of this package need.
+// Aliases for types of package store.
 type (
-	// Variants switches to other forms of what the protocol leaves open.
+	// Variants selects other behavior where the protocol is ambiguous.
 	Variants = store.Variants
 
-	// EngineOptions configure the store of [Attach].
+	// EngineOptions configure the store that [Attach] serves.
 	EngineOptions = store.Options
 
-	// Cause is why a key changed.
+	// A Cause says why a key changed.
 	Cause = store.Cause
 )
 
@@ -31,11 +31,11 @@ const (
 // A Response is the answer to a request.
 type Response struct {
 	Payload    []byte
-	Version    wire.Version // of `__ts`; zero if there is none
+	Version    wire.Version // value of `__ts`; zero: there is no `__ts`
 	Properties []Property   // the user properties, in order
 }
 
-// cloneProperties copies properties of the store.
+// cloneProperties copies properties of package store.
 func cloneProperties(of []store.Property) []Property {
 	properties := make([]Property, len(of))
 	for i, p := range of {
@@ -44,7 +44,7 @@ func cloneProperties(of []store.Property) []Property {
 	return properties
 }
 
-// version parses the text of a version. Without one it returns the zero Version.
+// version parses a version. It returns the zero Version if the text is not a version.
 func version(text []byte) wire.Version {
 	v, err := wire.ParseVersion(string(text))
 	if err != nil {
@@ -53,13 +53,13 @@ func version(text []byte) wire.Version {
 	return v
 }
 
-// An Entry is the state of a key. The protocol never shows the fence (protocol.md 4).
+// An Entry is the state of a key. Clients cannot read the fence (protocol.md 4).
 type Entry struct {
 	Value   []byte
 	Version wire.Version
 	Fence   wire.Version // zero: not fenced
-	Persist bool
-	Expires time.Time // zero: never
+	Persist bool         // the last write asked to keep the key on disk
+	Expires time.Time    // zero: never
 }
 
 func newEntry(e store.Entry) Entry {

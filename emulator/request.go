@@ -12,11 +12,10 @@ type Property struct {
 	Name, Value string
 }
 
-// A Request is one request to the store, as it comes out of a PUBLISH to
-// wire.RequestTopic.
+// A Request is one request to the store. It has the contents of a PUBLISH to wire.RequestTopic.
 type Request struct {
 	ClientID   string
-	Username   string // as the client logged in; for the authorization rules
+	Username   string // the authenticated user; for the authorization rules
 	Payload    []byte // RESP3
 	Properties []Property
 
@@ -24,20 +23,19 @@ type Request struct {
 	CorrelationData []byte
 }
 
-// NewRequest returns the request of a PUBLISH with this payload and these user
-// properties.
+// NewRequest returns a request with a payload and user properties, but without a user name, a
+// response topic or correlation data.
 func NewRequest(clientID string, payload []byte, properties ...Property) Request {
 	return Request{ClientID: clientID, Payload: payload, Properties: properties}
 }
 
-// Verb returns the first word of the request in upper case, or "" if the
-// payload is not a request.
+// Verb returns the first word of the request in upper case, or "" if the payload is not valid RESP3.
 func (r Request) Verb() string { return strings.ToUpper(word(r.Payload, 0)) }
 
-// Key returns the second word of the request, for SCAN the pattern, or "" if there is none.
+// Key returns the second word of the request, or "" without one. For SCAN it is the pattern.
 func (r Request) Key() string { return word(r.Payload, 1) }
 
-// word returns the i-th word of a request, or "".
+// word returns the i-th word of a request, from 0, or "".
 func word(payload []byte, i int) string {
 	words, err := wire.ParseRequest(payload)
 	if err != nil || len(words) <= i {
@@ -46,9 +44,8 @@ func word(payload []byte, i int) string {
 	return string(words[i])
 }
 
-// Property returns the value of the first user property with that name, and whether there is
-// one. The store's own are `__ts`, the timestamp, `__ft`, the fencing token, and
-// `aio-persistence`.
+// Property returns the value of the first user property with the name, and whether there is one. The
+// store uses the properties `__ts` (timestamp), `__ft` (fencing token) and `aio-persistence`.
 func (r Request) Property(name string) (value string, ok bool) {
 	for _, p := range r.Properties {
 		if p.Name == name {
@@ -58,7 +55,7 @@ func (r Request) Property(name string) (value string, ok bool) {
 	return "", false
 }
 
-// forStore converts the request for package store.
+// forStore converts the request to the type in package store.
 func (r Request) forStore() *store.Request {
 	q := &store.Request{ClientID: r.ClientID, Username: r.Username, Payload: r.Payload}
 	for _, p := range r.Properties {

@@ -12,18 +12,21 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// A Rule allows users to use keys (protocol.md 7.6). What no rule allows is refused.
+// A Rule allows users to read or write keys (protocol.md 7.6). If a server has rules, it refuses
+// access to a key unless a rule allows it.
 type Rule struct {
 	User        string // the name of a user, or `*` for everybody
-	Read, Write bool   // GET, KEYNOTIFY, SCAN; SET, DEL, VDEL
-	// Keys is a pattern: `*` is any bytes, `?` one, `[0-9]` and `[abc]` one of those.
-	// {principal.clientId} and {principal.username} stand for the client's id and user name,
-	// literally. A rule with the former is only for a client whose id is its user name, because
-	// no login proves any other id; one with either is not for clients without a name.
+	Read, Write bool   // Read: GET, KEYNOTIFY, SCAN; Write: SET, DEL, VDEL
+	// Keys is a pattern in the syntax of [store.MatchGlob]: `*` matches any number of bytes, `?`
+	// one byte, `[0-9]` and `[abc]` one byte of a range or list.
+	// {principal.clientId} and {principal.username} match the client's id and user name
+	// literally. A rule with either does not apply to clients without a user name. A rule with
+	// {principal.clientId} applies only if the client's id equals its user name, because a login
+	// proves no other id.
 	Keys string
 }
 
-// A RuleError is the error of a rule that cannot be used.
+// A RuleError reports a rule that is invalid or can never apply.
 type RuleError struct {
 	Rule Rule
 	Err  error
@@ -32,14 +35,14 @@ type RuleError struct {
 func (e *RuleError) Error() string { return fmt.Sprintf("rule %q: %v", e.Rule, e.Err) }
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// The methods of a rule, as the broker's configuration calls them.
+// The methods of a rule, named as in the broker's configuration.
 const (
 	methodRead      = "Read"
 	methodWrite     = "Write"
 	methodReadWrite = "ReadWrite"
 )
 
-// anybody as the User of a rule matches every user.
+// anybody, as Rule.User, matches every user.
 const anybody = "*"
 
 const (
@@ -47,8 +50,8 @@ const (
 	principalUser   = "{principal.username}"
 )
 
-// ParseRule reads USER:METHOD:KEYS, where METHOD is Read, Write or ReadWrite. USER
-// may have colons in it, as names of service accounts do, and KEYS too.
+// ParseRule parses USER:METHOD:KEYS, where METHOD is Read, Write or ReadWrite. USER may contain
+// colons, as the names of service accounts do, and so may KEYS.
 func ParseRule(text string) (Rule, error) {
 	var r Rule
 	at, method := len(text), ""
@@ -79,7 +82,7 @@ func (r Rule) check() error {
 	return nil
 }
 
-// checkProvable returns an error for a rule that is for a name which no login proves.
+// checkProvable returns an error if the rule needs a user name that no login can prove.
 func (o *Options) checkProvable(r Rule) error {
 	certificates := o.TLS != nil && o.TLS.ClientAuth >= tls.VerifyClientCertIfGiven
 	_, known := o.Users[r.User]
@@ -96,7 +99,7 @@ func (o *Options) checkProvable(r Rule) error {
 	return nil
 }
 
-// String returns the rule in the form that [ParseRule] reads.
+// String returns the rule in the form that [ParseRule] parses.
 func (r Rule) String() string {
 	method := methodRead
 	switch {
@@ -125,12 +128,12 @@ func principals(keys, clientID, username string) string {
 	return strings.NewReplacer(principalClient, clientID, principalUser, username).Replace(keys)
 }
 
-// quoteGlob returns the pattern that matches only text.
+// quoteGlob returns a pattern that matches only text.
 func quoteGlob(text string) string {
 	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(text)
 }
 
-// rules are all rules of a server. Without rules everything is allowed.
+// rules are all rules of a server. An empty rules allows everything.
 type rules []Rule
 
 func (rs rules) allowKey(clientID, username, key string, write bool) bool {
@@ -144,11 +147,11 @@ func (rs rules) allowAll(username string) bool {
 	})
 }
 
-// allowTopic reports whether a client may publish to a topic (write), or subscribe to a filter. A
-// client for which there is a rule may publish requests, and subscribe to the topics of its own
-// client id. Only the store publishes to topics of clients: whatever a client retains on its own
-// would wait for the next client with its id. Rules say nothing about an application's own topics
-// (assumed).
+// allowTopic reports whether a client may publish to a topic (write) or subscribe to a filter. If a
+// rule applies to the client's user name, the client may publish requests and subscribe to the
+// topics of its own client id. Only the store may publish to clients' topics: otherwise a client
+// could leave a retained message there for the next client with its id. Rules do not restrict an
+// application's own topics (assumed).
 func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	if len(rs) == 0 {
 		return true
@@ -164,7 +167,7 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	case write:
 		return first != "clients"
 	case first == "statestore", first == "+", first == "#":
-		return false // requests, and replies and notifications to others
+		return false // could match requests, or other clients' replies and notifications
 	case first != "clients":
 		return true
 	}
@@ -175,9 +178,9 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	return known && (level == hexID(clientID) || level == clientID && isPlain(clientID, rest))
 }
 
-// isPlain reports whether clients/ID/REST are topics of the client with that id alone. An id with a
-// slash or a wildcard would reach other topics. An id that is hexadecimal may be the encoded id of
-// another client, whose topics have it before statestore/.
+// isPlain reports whether clients/ID/REST belongs only to the client with this id. An id with a slash
+// or a wildcard could match other clients' topics. An id in hexadecimal may be the encoded id of
+// another client, whose topics begin with clients/ENCODED-ID/statestore/.
 func isPlain(clientID, rest string) bool {
 	if strings.ContainsAny(clientID, "+#/") {
 		return false

@@ -21,68 +21,69 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// Options configure a [Server]. The zero value listens on a free port of the
-// loopback interface and lets anybody in.
+// Options configure a [Server]. With the zero value, the server listens on a free port of the
+// loopback interface and accepts all clients.
 type Options struct {
-	Listen string // host:port; "" is 127.0.0.1:0
-	// Listener accepts connections in place of Listen, not necessarily from a network: with
-	// net.Pipe the server also runs in virtual time (testing/synctest). The server closes it.
+	Listen string // host:port; "": 127.0.0.1:0
+	// Listener, unless nil, accepts connections in place of Listen. A listener that returns
+	// net.Pipe connections allows tests in virtual time (testing/synctest). The server closes
+	// Listener.
 	Listener  net.Listener
 	WebSocket string      // host:port to listen for WebSockets on; "": none
-	Origins   []string    // of web pages that may use WebSocket, see [broker.Options]
+	Origins   []string    // origins of the web pages that may use WebSocket, see [broker.Options]
 	Redis     string      // host:port to listen for Redis clients on; "": none
-	TLS       *tls.Config // of all listeners; nil: plain TCP
+	TLS       *tls.Config // for all listeners; nil: plain TCP
 
 	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
 
-	// A client has the user name that its login proves: with Users or CheckLogin the one in
-	// CONNECT, with a certificate its common name, with a token its subject. Without a login it
-	// has none, whatever CONNECT says.
+	// The next fields define logins. A client's user name comes from its login: from CONNECT with
+	// Users or CheckLogin, from the common name of a certificate, or from the subject of a token.
+	// Without a login, the client has no user name, and the one in CONNECT is ignored.
 
-	Users      map[string]string                           // user name to password; nil: anybody
-	CheckLogin func(username string, password []byte) bool // checks the passwords of Users; without Users it may accept any user
-	CheckToken func(token []byte) bool                     // service-account tokens (K8S-SAT); nil: any
-	// VerifyToken takes the place of CheckToken for tokens that name a user and expire, such as
-	// those of an [Issuer]. now is the store's clock.
+	Users      map[string]string                           // user name to password; nil: not checked
+	CheckLogin func(username string, password []byte) bool // checks logins in place of Users; nil: Users does
+	CheckToken func(token []byte) bool                     // checks service-account tokens (K8S-SAT); nil: not checked
+	// VerifyToken replaces CheckToken if tokens name a user and expire, such as tokens from an
+	// [Issuer]. now is the time on the store's clock.
 	VerifyToken func(token []byte, now time.Time) (Login, error)
 
-	Rules []Rule // who may use which keys; none: everybody may use all
-	// Authorize reports whether a client may read or write a key, AuthorizeTopic whether
-	// it may subscribe or publish to a topic; nil: everybody may. Neither may call the
-	// server. Where there are Rules, they must allow the access too.
+	Rules []Rule // who may use which keys; empty: all clients may use all keys
+	// Authorize reports whether a client may read or write a key. AuthorizeTopic reports whether
+	// a client may publish to a topic (write) or subscribe to a filter. nil: every client may.
+	// Neither function may call the server. If there are Rules, they must allow the access too.
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
-	MaxKeys   int  // quota of keys; 0: none
-	MaxStored int  // quota of the memory of keys and values, in bytes; 0: none
-	ScanPage  int  // keys on a page of SCAN; 0: 100
-	Data      Data // where the store is kept; zero: in memory only
+	MaxKeys   int  // maximum number of keys; 0: no limit
+	MaxStored int  // maximum memory of keys and values, in bytes; 0: no limit
+	ScanPage  int  // maximum number of keys on a page of SCAN; 0: 100
+	Data      Data // the data file; zero: the store is in memory only
 
-	// Load has keys that the store begins with; nil: none. A key that Data has already stays as
-	// it is there. An error ends New with a *[LoadError].
+	// Load returns keys to add to the store before the server listens; nil: none. New does not
+	// change keys that Data already has. If Load returns an error, New returns a *[LoadError].
 	Load iter.Seq2[Seed, error]
 
-	Skew    time.Duration // how far the store's clock is ahead of the real one
-	Latency time.Duration // between the arrival of a request and its processing
+	Skew    time.Duration // how far the store's clock is ahead of the real clock
+	Latency time.Duration // delay between the arrival of a request and its processing
 
 	Limits Limits
 
-	// RefuseFilters are topic filters that nobody may subscribe to, compared character by
-	// character: SUBACK 0x80.
+	// RefuseFilters are topic filters that no client may subscribe to: it gets SUBACK 0x80. A
+	// subscription is refused only if its filter is exactly one of these strings.
 	RefuseFilters []string
 
 	Variants Variants
 	Log      *slog.Logger // nil: silent
 
-	// Observe is called for each request, as the store saw it, each command of a Redis client,
-	// each key that expires, and each client that comes or goes; it may be nil. It is called
-	// with the server locked, in the order of the events: it must not call the server, and all
-	// clients wait while it runs.
+	// Observe, unless nil, is called for each request, each Redis command, each key that expires,
+	// and each client that connects, is refused or disconnects. It is called with the server
+	// locked, in the order of the events: it must not call the server, and all clients wait while
+	// it runs.
 	Observe func(observe.Event)
 }
 
-// Limits bound what clients can ask of the broker.
+// Limits limit the clients' use of the broker.
 type Limits = broker.Limits
 
 // A Login is the user that a token identifies.
@@ -97,47 +98,47 @@ const (
 	webSocketPath = "/mqtt"
 )
 
-// ErrClosed is the error of a server that is closed.
+// ErrClosed means that the server is closed.
 var ErrClosed = errors.New("the emulator is closed")
 
-// A Server is an MQTT broker with a state store: package broker, with package store as
-// the handler of the request topic. Its methods may be called by several goroutines.
+// A Server is an MQTT broker with a state store. It combines package broker with package store, which
+// answers requests to the request topic. Its methods are safe for concurrent use.
 type Server struct {
 	opts    Options
 	broker  *broker.Broker
 	ln      net.Listener
 	ws      net.Listener  // nil: no WebSockets
 	redisAt net.Listener  // nil: no Redis clients
-	ended   chan struct{} // closed when the server is closed, or has ended by itself
+	ended   chan struct{} // closed when the server is closed or ends after an error
 	end     sync.Once     // closes ended
 	port    *redisPort
 	logins  *admission.Throttle
 
-	// The broker's lock guards the following, so that changes are reported in their order.
-	changed   sync.Cond // the state that Await waits for
+	// The broker's lock guards the fields below, so that changes are reported in order.
+	changed   sync.Cond // signals a change of the state that Await waits for
 	store     *store.Store
 	journal   *journal // nil: the store is in memory only
 	changes   changeLog
-	expiry    *broker.Timer // of the next key
-	expiresAt time.Time
+	expiry    *broker.Timer // removes the next key that expires; nil: no key expires
+	expiresAt time.Time     // when expiry is due; zero: never
 	intercept func(Request) Action
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
 	counts    State
 	closed    bool
 	stopped   time.Time // the store's clock during a step of Redis commands; zero: the clock runs
-	err       error     // why the server ended by itself
+	err       error     // why the server ended, if not by Close
 
-	// Of the request that the store answers, for Observe.
-	responseTopic []byte    // nil: it did not come in a packet
-	received      time.Time // zero: not known
+	// The request that the store is answering, for Observe.
+	responseTopic []byte    // nil: the request did not come in a packet
+	received      time.Time // arrival time on the real clock; zero: not known
 
-	// Reused memory. The broker stays locked while a request is processed.
+	// Reused buffers, safe because the broker stays locked while it processes a request.
 	request             request
 	payload, properties []byte
 }
 
-// New starts a server. The caller closes it.
+// New starts a server. The caller must call Close.
 func New(opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
@@ -177,8 +178,8 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// complete sets the defaults, and CheckLogin, VerifyToken and Authorize from the options that
-// they stand for.
+// complete checks the rules, sets defaults, and derives CheckLogin from Users, VerifyToken from
+// CheckToken and Authorize from Rules.
 func (o *Options) complete() error {
 	for _, r := range o.Rules {
 		if err := cmp.Or(r.check(), o.checkProvable(r)); err != nil {
@@ -238,7 +239,7 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 		return nil, fmt.Errorf("listen on %s: %w", address, syscall.EADDRINUSE)
 	case err != nil:
 		if op, ok := errors.AsType[*net.OpError](err); ok {
-			err = op.Err // the address is in the message already
+			err = op.Err // the message below has the address already
 		}
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	case s.opts.TLS != nil:
@@ -278,7 +279,7 @@ func (s *Server) url(scheme string, ln net.Listener) string {
 	return scheme + "://" + reachable(ln.Addr())
 }
 
-// reachable returns host and port of a listener for clients on this machine.
+// reachable returns the host and port at which clients on this machine can reach a listener.
 func reachable(addr net.Addr) string {
 	if a, ok := addr.(*net.TCPAddr); ok && a.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
@@ -286,8 +287,8 @@ func reachable(addr net.Addr) string {
 	return addr.String()
 }
 
-// Close tells the clients that the server is shutting down, waits until all connections
-// are closed, and frees the address. Further calls do nothing.
+// Close tells the clients that the server is shutting down, stops listening, waits until all
+// connections are closed, and closes the data file. Further calls do nothing.
 func (s *Server) Close() error {
 	closed := false
 	s.update(func() { closed, s.closed = s.closed, true })
@@ -301,24 +302,24 @@ func (s *Server) Close() error {
 	return errors.Join(port, s.broker.Close(), s.journal.close())
 }
 
-// Done returns a channel that is closed when the server is closed, or has ended by itself because
-// it cannot write its data file. Err then says why.
+// Done returns a channel that is closed when the server is closed, or when it ends because it cannot
+// write its data file. In the latter case, Err returns the error.
 func (s *Server) Done() <-chan struct{} { return s.ended }
 
-// Err returns why the server ended by itself, or nil.
+// Err returns the error that ended the server, or nil.
 func (s *Server) Err() error {
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	return s.err
 }
 
-// fail ends the server, because the changes of later requests could be lost.
+// fail ends the server after a failed commit, because later changes could be lost.
 func (s *Server) fail(err error) {
 	s.opts.Log.Error("the data file cannot be written", "error", err)
 	var port *redisPort
 	s.logins.Close()
 	s.update(func() { s.err, port = err, s.port })
-	// The errors of closing are of no use now.
+	// Ignore errors from closing: Err returns the cause.
 	_ = errors.Join(port.close(), s.broker.Close())
 	s.end.Do(func() { close(s.ended) })
 }
@@ -331,7 +332,7 @@ func (s *Server) update(change func()) {
 	s.changed.Broadcast()
 }
 
-// now returns the store's clock. The broker is locked.
+// now returns the time on the store's clock. The broker must be locked.
 func (s *Server) now() time.Time {
 	if !s.stopped.IsZero() {
 		return s.stopped
@@ -339,12 +340,13 @@ func (s *Server) now() time.Time {
 	return s.broker.Now().Add(s.opts.Skew)
 }
 
-// at calls do when the store's clock reaches due.
+// at arranges to call do when the store's clock reaches due.
 func (s *Server) at(due time.Time, do func()) *broker.Timer {
 	return s.broker.At(due.Add(-s.opts.Skew), do)
 }
 
-// after calls do when d has passed on the store's clock, or at once.
+// after arranges to call do when d has passed on the store's clock. If d is 0 or less, it calls do at
+// once.
 func (s *Server) after(d time.Duration, do func()) {
 	if d <= 0 {
 		do()
@@ -357,7 +359,7 @@ func (s *Server) after(d time.Duration, do func()) {
 	})
 }
 
-// arm sets the timer of the next key that expires.
+// arm sets the timer for the next key that expires.
 func (s *Server) arm() {
 	due, ok := s.store.NextExpiry()
 	if due.Equal(s.expiresAt) {

@@ -1,7 +1,7 @@
 package emulator
 
-// Tester is the part of testing.TB that [Start] needs. Package testing itself is
-// not imported: the emulator is linked into a program.
+// Tester has the methods of testing.TB that [Start] uses. This package does not import testing,
+// because sscli includes the emulator.
 type Tester interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -9,8 +9,8 @@ type Tester interface {
 	Logf(format string, args ...any)
 }
 
-// Start runs an emulator for a test and closes it when the test ends. Without options it is an
-// empty store on a free port of the loopback interface, open to everybody.
+// Start runs an emulator for a test and closes it when the test ends. Without options, the emulator
+// is empty, listens on a free port of the loopback interface and accepts all clients.
 func Start(t Tester, opts ...Options) *Server {
 	t.Helper()
 	var o Options

@@ -14,9 +14,9 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// An Issuer signs and verifies service-account tokens (protocol.md 7.2), in place
-// of a Kubernetes cluster: JSON Web Tokens (RFC 7519) for one audience. Verify is for
-// [Options].VerifyToken.
+// An Issuer replaces a Kubernetes cluster in tests: it signs and verifies service-account tokens
+// (protocol.md 7.2), which are JSON Web Tokens (RFC 7519), for one audience. Use its Verify method
+// as [Options].VerifyToken.
 type Issuer struct {
 	Key      crypto.Signer // private key: ECDSA on P-256 (ES256), RSA (RS256) or Ed25519 (EdDSA)
 	Audience string
@@ -28,7 +28,7 @@ func NewIssuer(audience string) (*Issuer, error) {
 	return &Issuer{Key: key, Audience: audience}, err
 }
 
-// method returns the algorithm of the issuer's tokens. It follows from the key.
+// method returns the signing algorithm for the type of the issuer's key.
 func (i *Issuer) method() (jwt.SigningMethod, error) {
 	switch key := i.Key.Public().(type) {
 	case *ecdsa.PublicKey:
@@ -43,9 +43,9 @@ func (i *Issuer) method() (jwt.SigningMethod, error) {
 	return nil, errors.New("tokens cannot be signed with this kind of key: must be ECDSA on P-256, RSA or Ed25519")
 }
 
-// Issue returns a token for subject, such as system:serviceaccount:default:sscli. It is valid
-// from now until life has passed, rounded up to a whole second. With a negative life it has
-// expired already.
+// Issue returns a token for subject, such as system:serviceaccount:default:sscli. The token is valid
+// from now until now+life, rounded up to a whole second. With a negative life, the token has
+// already expired.
 func (i *Issuer) Issue(subject string, now time.Time, life time.Duration) (string, error) {
 	method, err := i.method()
 	if err != nil {
@@ -61,8 +61,8 @@ func (i *Issuer) Issue(subject string, now time.Time, life time.Duration) (strin
 	return token, nil
 }
 
-// Verify returns whom a token is for. It checks the signature, the audience, and that the token
-// is valid at now, without tolerance for clocks that differ.
+// Verify returns the user and the expiry of a token. It checks the signature, the audience, and that
+// the token is valid at now, without tolerance for clock differences.
 func (i *Issuer) Verify(token []byte, now time.Time) (Login, error) {
 	method, err := i.method()
 	if err != nil {
@@ -71,19 +71,20 @@ func (i *Issuer) Verify(token []byte, now time.Time) (Login, error) {
 	return verifyToken(token, now, i.Audience, func(*jwt.Token) (any, error) { return i.Key.Public(), nil }, jwt.WithValidMethods([]string{method.Alg()}))
 }
 
-// A Verifier verifies service-account tokens that a Kubernetes cluster has issued, by the cluster's
-// public keys. Verify is for [Options].VerifyToken. Unlike the cluster it does not know whether
-// the account of a token still exists.
+// A Verifier verifies service-account tokens from a Kubernetes cluster with the cluster's public
+// keys. Use its Verify method as [Options].VerifyToken. Unlike the cluster, a Verifier does not
+// check whether the token's account still exists.
 type Verifier struct {
 	Audience string
-	Issuer   string // the issuer that a token must name; empty = any
+	Issuer   string // the issuer that a token must name; "": any issuer
 
-	// Key returns the public key with an id: *rsa.PublicKey, *ecdsa.PublicKey or
+	// Key returns the public key with the given id, as a *rsa.PublicKey, *ecdsa.PublicKey or
 	// ed25519.PublicKey.
 	Key func(id string) (crypto.PublicKey, error)
 }
 
-// Verify is as [Issuer.Verify], for the keys and the issuer of v.
+// Verify does the same checks as [Issuer.Verify], with v.Key, and also checks that the token names
+// v.Issuer, if set.
 func (v *Verifier) Verify(token []byte, now time.Time) (Login, error) {
 	options := []jwt.ParserOption{jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"})}
 	if v.Issuer != "" {

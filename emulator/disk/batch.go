@@ -6,8 +6,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// A Batch holds changes that are committed together. Later changes of a key replace earlier
-// ones. The zero value is empty.
+// A Batch holds changes that are committed together. A later change of a key replaces an earlier
+// one. The zero value is empty.
 type Batch struct {
 	changes []change
 	data    []byte // keys and records
@@ -20,7 +20,7 @@ type change struct {
 	long               bool // the key is too long for bbolt: see filedUnder
 }
 
-// Put stores a record in place of the one that its key has. The batch copies the record.
+// Put replaces or adds the record of r.Key. The batch copies r.
 func (b *Batch) Put(r Record) {
 	c := b.begin(r.Key)
 	b.data = appendRecord(b.data, r, c.long)
@@ -31,7 +31,8 @@ func (b *Batch) Put(r Record) {
 // Delete removes the record of a key, if there is one. The batch copies the key.
 func (b *Batch) Delete(key []byte) { b.changes = append(b.changes, b.begin(key)) }
 
-// Clock stores a wall clock in milliseconds. No version of the store may be later.
+// Clock stores a wall clock, in milliseconds since the Unix epoch. No version in the store may
+// have a later wall clock.
 func (b *Batch) Clock(wall int64) { b.clock = wall }
 
 // Empty reports whether there is nothing to commit.

@@ -13,16 +13,16 @@ import (
 type Report struct {
 	Records int   // number of undamaged records
 	Bytes   int64 // size of their keys and values
-	Size    int64 // of the file, in bytes
-	Clock   int64 // see [Batch.Clock]; 0: none
+	Size    int64 // size of the file, in bytes
+	Clock   int64 // see [Batch.Clock]; 0: the file has none
 	Damages []Damage
-	More    int // number of damages that are not in Damages
+	More    int // number of further damages, which Damages does not list
 }
 
-// A Damage is something in a file that cannot be right.
+// A Damage is an inconsistency in a file.
 type Damage struct {
-	Page uint64 // 0: none in particular
-	Key  []byte // of the damaged record; empty: the page, with all that is in it or below it
+	Page uint64 // number of the damaged page; 0: the damage is not in one page
+	Key  []byte // key of the damaged record; empty: the page and all pages below it are unreadable
 	Err  error
 }
 
@@ -39,9 +39,9 @@ func (d Damage) Error() string {
 
 func (d Damage) Unwrap() error { return d.Err }
 
-// Check reads a file, which may be damaged, and changes nothing. It calls load, unless it is
-// nil, for each undamaged record. The errors are a [LockedError] or [FormatError], or errors of
-// the file system.
+// Check reads a file, which may be damaged, and changes nothing. It calls load, unless load is
+// nil, for each undamaged record. It returns a [LockedError], a [FormatError] or an error of the
+// file system.
 func Check(name string, load func(Record)) (Report, error) {
 	if load == nil {
 		load = func(Record) {}
@@ -53,14 +53,14 @@ func Check(name string, load func(Record)) (Report, error) {
 	return c.Report, err
 }
 
-// contents is what was read of a file.
+// contents describes a file that was read.
 type contents struct {
 	Report
 	meta        meta
-	initialized bool // the file names its format
+	initialized bool // the file has a format key
 }
 
-// damaged adds a damage. Only the first are kept.
+// damaged records a damage. After maxDamages it only counts them.
 func (c *contents) damaged(d Damage) {
 	const maxDamages = 20
 	if len(c.Damages) == maxDamages {
@@ -70,7 +70,7 @@ func (c *contents) damaged(d Damage) {
 	c.Damages = append(c.Damages, d)
 }
 
-// readFile reads a whole file. Its errors are a [FormatError], and errors of the file system.
+// readFile reads a whole file. It returns a [FormatError] or an error of the file system.
 func readFile(name string, load func(Record)) (c contents, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -19,19 +19,19 @@ import (
 type File struct {
 	db    *bolt.DB
 	name  string
-	info  os.FileInfo // of the file when it was opened
+	info  os.FileInfo // describes the file as it was opened
 	clock int64
-	count int // of the records
+	count int // number of records
 }
 
-// Options configure [Open]. The zero value is the ordinary case.
+// Options configure [Open]. The zero value is ready to use.
 type Options struct {
-	// OpenFile opens the file for writing, in place of os.OpenFile.
+	// OpenFile opens the file for writing; nil: os.OpenFile does.
 	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
 }
 
 const (
-	format = 1 // of the layout that is written here
+	format = 1 // version of the file layout
 
 	bucketMeta = "sscli"
 	bucketKeys = "keys"
@@ -45,10 +45,10 @@ const (
 	lockTimeout = time.Second
 )
 
-// A LockedError is a file that another process uses.
+// A LockedError reports a file that another process uses.
 type LockedError struct {
 	Name string
-	PID  int // of that process; 0: not known
+	PID  int // id of the other process; 0: not known
 }
 
 func (e *LockedError) Error() string {
@@ -58,17 +58,17 @@ func (e *LockedError) Error() string {
 	return e.Name + " is in use by another process"
 }
 
-// A RemovedError is a file that was removed, moved or replaced while it was open.
+// A RemovedError reports a file that was removed, moved or replaced while it was open.
 type RemovedError struct{ Name string }
 
 func (e *RemovedError) Error() string {
 	return e.Name + " was removed, moved or replaced while it was in use"
 }
 
-// A FormatError is a file with an unknown layout: of a later version, or of another program.
+// A FormatError reports a file that a later version of sscli or another program has written.
 type FormatError struct {
 	Name string
-	Got  string // the format that the file names; "": none
+	Got  string // the format in the file; "": it has none
 }
 
 func (e *FormatError) Error() string {
@@ -78,7 +78,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s has the format %.32q, and this version reads the format %d", e.Name, e.Got, format)
 }
 
-// A DamageError is a file with contents that sscli has not written.
+// A DamageError reports a damaged file.
 type DamageError struct {
 	Name string
 	Report
@@ -90,10 +90,10 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Damages[0] }
 
-// Open locks a file, creates it if it does not exist, and calls load for each of its records, in
-// the order of the keys except for very long ones. The slices of a record are valid during the
-// call. The errors are a [LockedError], [FormatError] or [DamageError], or errors of the file
-// system; load may have been called before.
+// Open locks a file, creates it if it does not exist, and calls load for each record. Records come
+// in the order of their keys, except for keys that are too long for bbolt. A record's slices are
+// valid until load returns. Open returns a [LockedError], a [FormatError], a [DamageError] or an
+// error of the file system, possibly after calls of load.
 func Open(name string, o Options, load func(Record)) (*File, error) {
 	read, err := readLocked(name, load)
 	switch {
@@ -121,13 +121,14 @@ func Open(name string, o Options, load func(Record)) (*File, error) {
 func (o Options) bolt() *bolt.Options {
 	return &bolt.Options{
 		Timeout: lockTimeout, OpenFile: o.OpenFile,
-		// bbolt would write the list of free pages with each commit. Without the list it reads
-		// the whole tree when it opens the file, which Open does anyway.
+		// By default bbolt writes the list of free pages with each commit. Without the list, it
+		// must read the whole tree when it opens the file; Open reads the tree anyway.
 		NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
 	}
 }
 
-// readLocked reads a file while nobody writes to it. A missing file has no contents.
+// readLocked reads a file under a lock, so that nobody writes to it. For a missing file it returns
+// the zero contents.
 func readLocked(name string, load func(Record)) (contents, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -138,8 +139,8 @@ func readLocked(name string, load func(Record)) (contents, error) {
 	case !info.Mode().IsRegular():
 		return contents{}, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
 	}
-	// ReadOnly takes a lock that is shared with other readers. bbolt refuses to open some damaged
-	// files; readFile then finds the damage.
+	// With ReadOnly, bbolt takes a shared lock. bbolt refuses to open some damaged files;
+	// readFile then reads the file without the lock to report the damage.
 	db, err := bolt.Open(name, 0o600, &bolt.Options{Timeout: lockTimeout, ReadOnly: true})
 	switch {
 	case err == nil:
@@ -155,12 +156,13 @@ func openError(name string, err error) error {
 		return &LockedError{Name: name, PID: lockedBy(name)}
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return err // which has the name
+		return err // a PathError includes the name
 	}
 	return fmt.Errorf("open %s: %w", name, err)
 }
 
-// create creates a file with its buckets in one step, so that a file without them is damaged.
+// create creates a file and its buckets atomically, so that a crash cannot leave an unfinished
+// file: it writes a draft, then links it under the final name.
 func (o Options) create(name string) (err error) {
 	draft := fmt.Sprintf("%s.%d.new", name, os.Getpid())
 	db, err := bolt.Open(draft, 0o600, o.bolt())
@@ -179,16 +181,16 @@ func (o Options) create(name string) (err error) {
 	}
 	err = os.Link(draft, name)
 	switch {
-	case errors.Is(err, fs.ErrExist): // another process was faster
+	case errors.Is(err, fs.ErrExist): // another process has created the file since
 		return &LockedError{Name: name}
-	case err != nil: // a file system without links
+	case err != nil: // the file system has no links
 		err = os.Rename(draft, name)
 	}
 	return errors.Join(err, syncDir(filepath.Dir(name)))
 }
 
-// begin creates the buckets of an empty bbolt file, and writes the id of this process to a file
-// beside it.
+// begin checks that the file has not changed since readLocked, creates the buckets if they are
+// missing, and writes this process's id to the pid file.
 func (f *File) begin(read contents) error {
 	if read.meta.transaction != 0 {
 		changed := false
@@ -209,7 +211,7 @@ func (f *File) begin(read contents) error {
 	if f.info, err = os.Stat(f.name); err != nil {
 		return err
 	}
-	// An error is ignored: the id is only for messages, the lock is on the file itself.
+	// Ignore an error: the id only serves error messages, and the lock does not depend on it.
 	_ = os.WriteFile(pidFile(f.name), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o644)
 	return nil
 }
@@ -225,7 +227,7 @@ func addBuckets(db *bolt.DB) error {
 	})
 }
 
-// pidFile is where the process that has a data file open leaves its id.
+// pidFile returns the name of the file with the id of the process that has the data file open.
 func pidFile(name string) string { return name + ".pid" }
 
 func lockedBy(name string) int {
@@ -240,12 +242,12 @@ func lockedBy(name string) int {
 	return pid
 }
 
-// Clock returns the wall clock that was kept with [Batch.Clock]; 0: none was.
+// Clock returns the wall clock that the file had when it was opened, see [Batch.Clock]; 0: none.
 func (f *File) Clock() int64 { return f.clock }
 
-// Commit writes the changes of a batch. After an error none of them may be relied on, and
-// neither may the file: close it. When it is opened again it has all changes of the
-// batch or none. The error is a [RemovedError] if the file is not in its place any more.
+// Commit writes the changes of a batch. After an error the caller must close the file and open it
+// again: it then has either all changes of the batch or none. Commit returns a [RemovedError] if
+// the file was removed, moved or replaced.
 func (f *File) Commit(b *Batch) error {
 	count := f.count
 	err := f.db.Update(func(tx *bolt.Tx) error {
@@ -290,7 +292,7 @@ func (f *File) Commit(b *Batch) error {
 	return nil
 }
 
-// putNumber writes a number as a record, for its checksum.
+// putNumber writes a number as a record, so that a checksum protects it.
 func putNumber(b *bolt.Bucket, key string, n int64) error {
 	r := Record{Key: []byte(key), Value: strconv.AppendInt(nil, n, 10)}
 	return b.Put(r.Key, appendRecord(nil, r, false))

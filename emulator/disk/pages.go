@@ -10,20 +10,21 @@ import (
 	"io"
 )
 
-// bbolt trusts its file. In a damaged one it follows page numbers out of the file or in circles,
-// and the process crashes or hangs: Tx.Check walks the pages in goroutines of bbolt, where
-// neither recover nor debug.SetPanicOnFault of the caller has an effect, and a Cursor never
-// ends in a circle. So the pages are read here before bbolt follows them. Damage to one page
-// does not hide what the others hold.
+// bbolt trusts its file. In a damaged file, it may follow page numbers past the end or in a cycle,
+// and the process crashes or hangs. The caller cannot prevent this: Tx.Check walks the pages in
+// bbolt's goroutines, where the caller's recover and debug.SetPanicOnFault have no effect, and a
+// Cursor never leaves a cycle. This file therefore checks all pages before bbolt uses them. Damage
+// to one page does not hide the contents of other pages.
 //
-// A file is pages of one size. The first two are meta pages, which bbolt writes in turn; the one
-// with the greater transaction is current. It names the root page of a tree of pages: a leaf page
-// has keys and values, a branch page the first key of each page below it. A value in the root tree
-// may be a bucket: a tree too or, if it is small, one leaf page inside the value.
+// A bbolt file consists of pages of one size. The first two are meta pages, which bbolt writes in
+// turn; the one with the greater transaction id is current. It has the number of the root page of
+// a tree. A leaf page holds keys and values; a branch page holds the first key of each page below
+// it. Each value in the root tree is a bucket: the number of another tree's root page or, for a
+// small bucket, one leaf page inside the value.
 
 const (
 	pageHeader  = 16 // id 8, flags 2, count 2, overflow 4
-	elementSize = 16 // of a branch page: pos 4, ksize 4, page 8; of a leaf page: flags 4, pos 4, ksize 4, vsize 4
+	elementSize = 16 // in a branch page: pos 4, ksize 4, page 8; in a leaf page: flags 4, pos 4, ksize 4, vsize 4
 	bucketSize  = 16 // root 8, sequence 8
 	metaSize    = 64 // magic 4, version 4, page size 4, flags 4, root 8, sequence 8, freelist 8, pages 8, transaction 8, checksum 8
 
@@ -39,7 +40,7 @@ const (
 	minPageSize, maxPageSize = 1 << 10, 1 << 24
 )
 
-// order is the byte order of the machine: bbolt's files are not portable.
+// order is the machine's byte order, which bbolt uses in its files.
 var order = binary.NativeEndian
 
 var (
@@ -51,16 +52,16 @@ var (
 	errOrder   = errors.New("the keys are not in order")
 )
 
-// meta is a meta page.
+// meta holds the fields of a meta page.
 type meta struct {
 	pageSize    int64
 	root        uint64
-	pages       uint64 // number of pages of the file
+	pages       uint64 // number of pages in the file
 	transaction uint64
 }
 
-// readMeta returns the valid meta page with the greater transaction. The error is errOneMeta if
-// only one is valid; bbolt would use it without a word.
+// readMeta returns the valid meta page with the greater transaction id. If only one is valid, it
+// returns that page and errOneMeta; bbolt would use the page silently.
 func readMeta(f io.ReaderAt) (meta, error) {
 	first, err := readMetaAt(f, 0)
 	if err == nil {
@@ -73,7 +74,7 @@ func readMeta(f io.ReaderAt) (meta, error) {
 		}
 		return first, nil
 	}
-	for at := int64(minPageSize); at <= maxPageSize; at *= 2 { // the size of a page is not known
+	for at := int64(minPageSize); at <= maxPageSize; at *= 2 { // the page size is unknown: try all
 		second, e := readMetaAt(f, at)
 		if e == nil {
 			return second, errOneMeta
@@ -116,14 +117,14 @@ func readMetaAt(f io.ReaderAt, at int64) (meta, error) {
 type pages struct {
 	f       io.ReaderAt
 	meta    meta
-	seen    []bool          // by page, for the pages that are in the file
-	buckets map[string]bool // names of those found
+	seen    []bool          // by page number: the page was read already
+	buckets map[string]bool // names of the buckets found
 	damage  func(Damage)
 	record  func(bucket string, page uint64, key, value []byte)
 }
 
-// walk calls record for each key of the buckets, in the order of the keys, and damage for
-// what cannot be read. The arguments of record are valid during the call.
+// walk calls p.record for each key in the buckets, in the order of the keys, and p.damage for each
+// page or element that cannot be read. The slices passed to p.record are valid until it returns.
 func (p *pages) walk(size int64) {
 	p.seen = make([]bool, min(p.meta.pages, uint64(size/p.meta.pageSize)))
 	p.buckets = make(map[string]bool)
@@ -162,8 +163,8 @@ func (p *pages) bucket(name string, page uint64, value []byte) {
 	}
 }
 
-// tree calls leaf for each element of the leaf pages at and below a page. Their keys are not
-// before low, and before high if that is not nil.
+// tree calls leaf for each element of the leaf pages at and below page id. All keys must be at or
+// after low and, unless high is nil, before high.
 func (p *pages) tree(id uint64, low, high []byte, leaf func(page uint64, e element)) {
 	buf, err := p.page(id)
 	branch, elements := false, []element(nil)
@@ -187,7 +188,7 @@ func (p *pages) tree(id uint64, low, high []byte, leaf func(page uint64, e eleme
 	}
 }
 
-// page reads a page, with the pages that continue it.
+// page reads a page and its overflow pages.
 func (p *pages) page(id uint64) ([]byte, error) {
 	if err := p.see(id); err != nil {
 		return nil, err
@@ -217,7 +218,7 @@ func (p *pages) page(id uint64) ([]byte, error) {
 	return buf, err
 }
 
-// see marks a page as used.
+// see marks a page as used. It returns an error if the page is out of range or already used.
 func (p *pages) see(id uint64) error {
 	if id < 2 || id >= uint64(len(p.seen)) {
 		return errors.New("it is not in the file")
@@ -229,16 +230,16 @@ func (p *pages) see(id uint64) error {
 	return nil
 }
 
-// An element of a page.
+// An element is one entry of a branch or leaf page.
 type element struct {
 	key, value []byte
-	flags      uint32 // of a leaf page
-	child      uint64 // of a branch page: the page below
+	flags      uint32 // leaf page only
+	child      uint64 // branch page only: the number of the page below
 }
 
-// parsePage returns the elements of a page, and whether it is a branch page, if the whole page is
-// sound: the keys and values follow each other, right after the elements, and the keys are in
-// order, from low to before high.
+// parsePage returns the elements of a page and whether it is a branch page. It returns an error
+// unless the keys and values follow the element headers without gaps, and the keys are in order,
+// at or after low and, unless high is nil, before high.
 func parsePage(page, low, high []byte) (branch bool, elements []element, err error) {
 	if len(page) < pageHeader {
 		return false, nil, errElement

@@ -10,7 +10,7 @@ import (
 type Record struct {
 	Key     []byte
 	Value   []byte
-	Version []byte // as text
+	Version []byte // an HLC as text
 	Fence   []byte // the fencing token as text; empty: none
 	Expires int64  // in microseconds since the Unix epoch; 0: never
 	Persist bool   // the last write asked for the key to be kept on disk
@@ -30,13 +30,14 @@ const headerSize = 1 + 4
 // appendRecord appends the encoding of a record in the file:
 //
 //	1 byte   flags
-//	4        CRC-32C of the key and of the rest
+//	4        CRC-32C of the key, the flags and the bytes after this checksum
 //	(8       the expiry)
-//	(length and bytes of a long key)
-//	length and bytes of the version, and of the fencing token
+//	(length and bytes of the key, in the bucket long)
+//	length and bytes of the version
+//	length and bytes of the fencing token
 //	value
 //
-// Numbers are little endian, lengths unsigned varints.
+// Fields in parentheses are optional. Numbers are little endian; lengths are unsigned varints.
 func appendRecord(dst []byte, r Record, withKey bool) []byte {
 	begin := len(dst)
 	flags := byte(0)
@@ -68,7 +69,7 @@ func appendBytes(dst, b []byte) []byte {
 }
 
 func checksum(key []byte, flags byte, rest []byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli) // made once by the standard library
+	table := crc32.MakeTable(crc32.Castagnoli) // the standard library caches this table
 	sum := crc32.Update(0, table, key)
 	sum = crc32.Update(sum, table, []byte{flags})
 	return crc32.Update(sum, table, rest)
@@ -80,8 +81,8 @@ var (
 	errFlags       = errors.New("the record has unknown flags")
 )
 
-// parseRecord decodes a record. key is the key in bbolt: the record's key, or its hash if long is
-// set. The record's slices are parts of key and data.
+// parseRecord decodes a record. key is the key in bbolt: the record's key or, if long is set, its
+// hash. The returned slices alias key and data.
 func parseRecord(key, data []byte, long bool) (Record, error) {
 	r := Record{Key: key}
 	if len(data) < headerSize {

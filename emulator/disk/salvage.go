@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// Salvage is [Check], and copies each undamaged record to another file, which must not exist.
+// Salvage checks the file name, as [Check] does, and copies each undamaged record to the new file
+// to, which must not exist. After an error it removes the new file.
 func Salvage(name, to string) (report Report, err error) {
 	if _, err := os.Lstat(to); err == nil {
 		return report, &fs.PathError{Op: "create", Path: to, Err: fs.ErrExist}

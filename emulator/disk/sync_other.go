@@ -2,5 +2,5 @@
 
 package disk
 
-// syncDir does nothing: only Unix wants a directory to be synced.
+// syncDir does nothing: only Unix requires syncing a directory.
 func syncDir(string) error { return nil }

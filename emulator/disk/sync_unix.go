@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// syncDir makes the name of a new file in a directory survive a crash.
+// syncDir syncs a directory, so that the name of a new file in it survives a crash.
 func syncDir(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {

@@ -6,37 +6,37 @@ import (
 	"slices"
 )
 
-// An arena is memory for records, one for each key, of all sizes and often rewritten. It holds
-// a million records in a few thousand blocks, and the garbage collector sees only the blocks.
+// An arena holds the records of all keys. It keeps a million records in a few thousand blocks, so
+// that the garbage collector has only the blocks to track.
 //
-// A block has slots of one size. A block without a used slot can become one of another size,
-// so that records which all grow do not waste their old memory. A large record has its own
-// block.
+// All slots of a block have the same size. When a block has no used slots, its memory is usually
+// released and its number reused for a block of any slot size, so that growing records do not
+// waste their old memory. A large record has its own block.
 type arena struct {
-	blocks []block          // the first is not used
+	blocks []block          // by number; block 0 is not used, so that no ref is 0
 	open   map[int][]uint32 // by slot size: the blocks that have a free slot
 	unused []uint32         // numbers of blocks without memory
 	limit  int              // maximum number of blocks
 	used   int              // bytes of the slots that hold a record
 }
 
-// A ref locates a record: the number of the block, and of the slot in it. 0 is no record.
+// A ref locates a record: a block number and the number of a slot in the block. 0 means no record.
 type ref uint32
 
 const (
 	slotBits  = 12
 	blockSize = minSlot << slotBits
-	minSlot   = 16                   // bytes of a slot
-	maxSlot   = blockSize / 8        // bytes of a slot in a block with others
-	maxBlocks = 1<<(32-slotBits) - 1 // wantedRef has the last number
+	minSlot   = 16                   // size of the smallest slot, in bytes
+	maxSlot   = blockSize / 8        // size of the largest slot in a shared block, in bytes
+	maxBlocks = 1<<(32-slotBits) - 1 // the last number is left to wantedRef
 )
 
 type block struct {
 	data  []byte
-	size  int    // of a slot
-	used  int    // slots that hold a record
-	fresh int    // slots that ever held a record; those after them are free too
-	freed uint32 // number plus one of a slot that was freed and begins with the number of the next; 0: none
+	size  int    // size of a slot, in bytes
+	used  int    // number of slots that hold a record
+	fresh int    // number of slots that have ever held a record; all later slots are free
+	freed uint32 // free list: 1 + the number of a freed slot, whose first 4 bytes hold the next; 0: end
 }
 
 func newArena() *arena {
@@ -45,8 +45,8 @@ func newArena() *arena {
 
 func (b *block) full() bool { return b.used == len(b.data)/b.size }
 
-// slotSize returns how large the slot for a record is: at most an eighth larger, so that
-// there are few sizes.
+// slotSize returns the slot size for a record of n bytes, rounded up so that there are few sizes.
+// The slot is at most an eighth larger than the record, except for records below 128 bytes.
 func slotSize(n int) int {
 	if n > maxSlot {
 		return n
@@ -55,12 +55,12 @@ func slotSize(n int) int {
 	return (n + step - 1) / step * step
 }
 
-// fits reports whether a record of n bytes may stay in a slot of that size. A slot may be a third
-// too large, since the counter in a version has one digit in one write and four in the next.
+// fits reports whether a record of n bytes may stay in a slot of the given size. The slot may be a
+// third too large: a record's size varies as the counter in its version gains or loses digits.
 func fits(n, slot int) bool { return n <= slot && slotSize(n) >= slot*3/4 }
 
-// exhausted reports whether there may be no room for a record: after 64 GiB of small ones, or a
-// million large ones.
+// exhausted reports whether there may be no room for another record: all blocks are in use, with
+// up to 64 GiB of small records or a million large ones.
 func (a *arena) exhausted() bool { return len(a.blocks) == a.limit && len(a.unused) == 0 }
 
 // bytes returns the slot of a record.
@@ -100,8 +100,8 @@ func (a *arena) alloc(n int) ref {
 	return ref(number<<slotBits | slot)
 }
 
-// free releases a slot. Its bytes, except for the first four, stay as they are until the next
-// alloc.
+// free releases a slot. It overwrites at most the slot's first four bytes; the others stay valid
+// until the next alloc.
 func (a *arena) free(r ref) {
 	number, slot := uint32(r>>slotBits), uint32(r&(1<<slotBits-1))
 	b := &a.blocks[number]
@@ -111,7 +111,7 @@ func (a *arena) free(r ref) {
 	b.used--
 	a.used -= b.size
 	open := a.open[b.size]
-	if b.used > 0 || len(open) == 1 { // one block of a size is kept, used or not
+	if b.used > 0 || len(open) == 1 { // keep the last open block of a size, even if empty
 		binary.LittleEndian.PutUint32(b.data[int(slot)*b.size:], b.freed)
 		b.freed = slot + 1
 		return

@@ -7,10 +7,10 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// Cause is why a key changed. A notification does not say (protocol.md 2.6).
+// A Cause says why a key changed. Notifications do not include it (protocol.md 2.6).
 type Cause string
 
-// The causes of changes that a request can make. Callers of [Store.Apply] may have others.
+// The causes of changes by requests and by expiry. Callers of [Store.Apply] may define others.
 const (
 	CauseSet     Cause = "set"
 	CauseSetPX   Cause = "set px" // with an expiry
@@ -21,17 +21,17 @@ const (
 
 // A Change is one modification of the store.
 type Change struct {
-	Entry    Entry // the key's new state, or its last one when it was deleted
+	Entry    Entry // the key's new state; for a deletion, its last state
 	Deleted  bool
 	New      bool // the key did not exist before
 	Cause    Cause
-	ClientID string // who asked; "" for an expiry
-	Version  []byte // of the new value, or of the deletion
+	ClientID string // the client that made the change; "" for an expiry
+	Version  []byte // version of the new value or of the deletion
 	Time     time.Time
 
 	Kept    bool  // what Options.Keep returned for the new state
-	WasKept bool  // and for the state before
-	Clock   int64 // wall clock of the store's HLC, in milliseconds: no version is later
+	WasKept bool  // what Options.Keep returned for the previous state
+	Clock   int64 // wall clock of the store's HLC, in milliseconds; no version so far has a later one
 }
 
 // A Write changes a key without a request, see [Store.Apply].
@@ -43,13 +43,13 @@ type Write struct {
 	Value   []byte
 	Expires time.Time // rounded up to the microsecond; zero: never
 	Persist bool
-	Mark    byte // 0 to 3: kept with the key in memory, without a meaning to the store
+	Mark    byte // 0 to 3; the store keeps it in memory with the key and does not interpret it
 	Delete  bool // remove the key; Value, Expires, Persist and Mark are ignored
 }
 
-// Apply changes a key, under the same rules as a request, and queues the notifications. It
-// returns the text of the refusal: the key is empty, the client is not authorized, the key is
-// fenced, or the quota is exceeded. Deleting a missing key changes nothing and is not refused.
+// Apply changes a key, under the same rules as a request, and queues the notifications. It returns
+// "", or the text of the refusal if the key is empty, too long or fenced, the client is not
+// authorized, or the quota is exceeded. Deleting a missing key succeeds and changes nothing.
 func (s *Store) Apply(w Write) (refusal string) {
 	s.Expire()
 	switch {
@@ -82,11 +82,12 @@ func (s *Store) Apply(w Write) (refusal string) {
 	return ""
 }
 
-// recordOverhead is the memory of a key beside its name and value, in bytes, estimated.
+// recordOverhead is the estimated memory that a key needs besides its name and value, in bytes.
 const recordOverhead = 128
 
-// full reports whether there is no room for a key and value of that size: a new key if r is 0. A
-// write that needs no more than the key's present state is never refused.
+// full reports whether there is no room for a key and value of size bytes in total. r is the key's
+// present record, or 0 for a new key. A write that does not grow an existing record never exceeds
+// the quota of bytes.
 func (s *Store) full(r ref, size int) bool {
 	x := s.index
 	if r == 0 && s.Room(1) != "" || x.arena.exhausted() {
@@ -100,11 +101,11 @@ func (s *Store) full(r ref, size int) bool {
 	return s.opts.MaxBytes > 0 && size > 0 && s.Bytes()+size > s.opts.MaxBytes
 }
 
-// Bytes returns the memory of all keys and values, in bytes, estimated.
+// Bytes returns the estimated memory of all keys and values, in bytes.
 func (s *Store) Bytes() int { return s.index.arena.used + recordOverhead/2*s.index.len() }
 
-// put gives a key a new state, and a new version, which is greater than seen. r is where the key
-// is, 0 if it is new. Without a fence the key keeps the one it has.
+// put sets a key's state and gives it a new version, greater than seen. r is the key's present
+// record, or 0 for a new key. If fence is empty, the key keeps its present fence.
 func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
 	version := s.nextVersion(seen)
 	flags, wasKept := w.Mark<<markShift, false
@@ -127,7 +128,7 @@ func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
 }
 
 // remove removes a key, notifies its watchers, and returns the version of the deletion: the
-// deleted value's (protocol.md 1.8, 3.6), or with a variant a new one.
+// deleted value's version (protocol.md 1.8, 3.6) or, with Variants.DeleteNewVersion, a new one.
 func (s *Store) remove(r ref, cause Cause, clientID string, seen hlc) []byte {
 	e := s.index.entry(r)
 	version := e.Version()
@@ -148,8 +149,8 @@ func (s *Store) changed(c Change) {
 	}
 }
 
-// nextVersion returns the store's next version as text, greater than all that it gave before and
-// than seen (protocol.md 3.2, 3.4).
+// nextVersion returns a new version as text. It is greater than seen and than all earlier versions
+// of the store (protocol.md 3.2, 3.4).
 func (s *Store) nextVersion(seen hlc) []byte {
 	s.clock.next(s.millis, seen)
 	s.version = s.clock.appendText(s.version[:0], s.opts.Node, s.opts.Variants.PaddedVersions)

@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// An hlc is a reading of a hybrid logical clock that a request carried, as a view of the request.
-// The zero hlc is none.
+// An hlc is a reading of a hybrid logical clock, usually from a request. Its slices alias the text
+// that it was parsed from. The zero hlc stands for no reading.
 type hlc struct {
 	wall    int64 // milliseconds since the Unix epoch
 	counter uint64
 	node    []byte // not empty
-	text    []byte // as it came
+	text    []byte // as received
 }
 
 func (v hlc) given() bool { return v.text != nil }
@@ -23,9 +23,9 @@ func (v hlc) compare(o hlc) int {
 	return cmp.Or(cmp.Compare(v.wall, o.wall), cmp.Compare(v.counter, o.counter), bytes.Compare(v.node, o.node))
 }
 
-// parseHLC reads an HLC as the store accepts it. The store is stricter than clients are with its
-// versions: numbers have no sign, and a node is required (protocol.md 3.3). Padding with zeros
-// is fine. A text too long for an MQTT property is not an HLC.
+// parseHLC parses an HLC by the store's rules, which are stricter than those that clients apply to
+// versions: numbers must not have a sign, and a node is required (protocol.md 3.3). Leading zeros
+// are allowed. Text that is too long for an MQTT property is not an HLC.
 func parseHLC(text []byte) (hlc, bool) {
 	wall, rest, ok := cutDigits(text)
 	if !ok || len(rest) == 0 || rest[0] != ':' || wall > math.MaxInt64 {
@@ -38,10 +38,11 @@ func parseHLC(text []byte) (hlc, bool) {
 	return hlc{wall: int64(wall), counter: counter, node: rest[1:], text: text}, true
 }
 
-// maxDigits is how many digits a number of 64 bits can have.
+// maxDigits is the maximum number of decimal digits in an unsigned 64-bit number.
 const maxDigits = 20
 
-// cutDigits reads the decimal digits that a text begins with, from one to maxDigits.
+// cutDigits parses the decimal digits at the beginning of text. ok is false unless there are between
+// 1 and maxDigits digits and the number fits in 64 bits.
 func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(text); i++ {
@@ -57,17 +58,17 @@ func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 	return n, text[i:], i > 0 && i <= maxDigits
 }
 
-// clock is the store's hybrid logical clock (protocol.md 3.4). The caller has checked how far a
-// received reading is ahead.
+// clock is the store's hybrid logical clock (protocol.md 3.4). The caller checks that received
+// readings are not too far ahead.
 type clock struct {
 	wall    int64
 	counter uint64
 
-	prefix   []byte // text of prefixOf with its colon, for the versions of one millisecond
+	prefix   []byte // prefixOf as text, and a colon; reused by all versions with this wall clock
 	prefixOf int64
 }
 
-// next advances the clock past its last reading, the time now and the reading seen.
+// next advances the clock past its last reading and seen, and at least to now, in milliseconds.
 func (c *clock) next(now int64, seen hlc) {
 	if seen.wall > c.wall || seen.wall == c.wall && seen.counter > c.counter {
 		c.wall, c.counter = seen.wall, seen.counter
@@ -82,8 +83,8 @@ func (c *clock) next(now int64, seen hlc) {
 	}
 }
 
-// appendText appends the reading as text: unpadded, as the document writes versions, or
-// padded as the SDKs do (protocol.md 3.1).
+// appendText appends the reading as text, with the numbers unpadded as in the published protocol,
+// or padded with zeros as in the SDKs (protocol.md 3.1).
 func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
 	wall, counter := 0, 0
 	if padded {

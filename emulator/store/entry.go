@@ -21,7 +21,8 @@ type Entry struct {
 //	(8        expiry, in microseconds since the Unix epoch)
 //	key, version, fencing token, value
 //
-// Version and token are text, as in MQTT properties. The numbers are little endian.
+// The expiry is present only with flagExpires. The version and the token are text, as in MQTT
+// properties. Numbers are little endian.
 const headerSize = 12
 
 const (
@@ -29,10 +30,10 @@ const (
 	flagExpires
 	flagKept // Options.Keep returned true
 
-	markShift = 6 // where the two bits of Write.Mark are
+	markShift = 6 // the two highest bits hold Write.Mark
 )
 
-// appendRecord appends the record of a key. flagExpires follows from the deadline.
+// appendRecord appends the record of a key. It sets flagExpires if deadline is not 0.
 func appendRecord(dst, key, version, fence, value []byte, deadline int64, flags byte) []byte {
 	if deadline != 0 {
 		flags |= flagExpires
@@ -49,11 +50,11 @@ func appendRecord(dst, key, version, fence, value []byte, deadline int64, flags 
 
 func (e Entry) flags() byte { return e.record[headerSize-1] }
 
-// cut returns n bytes of the record.
+// cut returns n bytes of the record from offset begin.
 func (e Entry) cut(begin, n int) []byte { return e.record[begin : begin+n : begin+n] }
 
-// key returns the offset and the length of the key in the record. The methods version, fence and
-// value do the same for the parts that follow.
+// key returns the offset and length of the key in the record. The methods version, fence and value
+// return the offsets and lengths of the other parts.
 func (e Entry) key() (begin, n int) {
 	begin = headerSize
 	if e.flags()&flagExpires != 0 {
@@ -90,16 +91,16 @@ func (e Entry) Fence() []byte { return e.cut(e.fence()) }
 // Value returns the value.
 func (e Entry) Value() []byte { return e.cut(e.value()) }
 
-// Persist reports whether the last write asked for the entry to be kept on disk.
+// Persist reports whether the last write asked to keep the entry on disk.
 func (e Entry) Persist() bool { return e.flags()&flagPersist != 0 }
 
-// Mark returns the mark of the write that set the value, see [Write]; 0 after a request.
+// Mark returns Write.Mark of the last write; 0 if the last write was a request.
 func (e Entry) Mark() byte { return e.flags() >> markShift }
 
 // kept reports whether Options.Keep returned true for the entry.
 func (e Entry) kept() bool { return e.flags()&flagKept != 0 }
 
-// Expires returns when the key expires, to the microsecond; the zero time is never.
+// Expires returns when the key expires, to the microsecond; the zero time means never.
 func (e Entry) Expires() time.Time {
 	if at := e.deadline(); at != 0 {
 		return time.UnixMicro(at)
@@ -107,7 +108,7 @@ func (e Entry) Expires() time.Time {
 	return time.Time{}
 }
 
-// deadline returns when the key expires, in microseconds since the Unix epoch; 0 is never.
+// deadline returns when the key expires, in microseconds since the Unix epoch; 0 means never.
 func (e Entry) deadline() int64 {
 	if e.flags()&flagExpires == 0 {
 		return 0
@@ -115,13 +116,14 @@ func (e Entry) deadline() int64 {
 	return int64(binary.LittleEndian.Uint64(e.record[headerSize:]))
 }
 
-// due reports whether the key has expired at a time in microseconds.
+// due reports whether the key has expired at now, in microseconds since the Unix epoch.
 func (e Entry) due(now int64) bool {
 	at := e.deadline()
 	return at != 0 && now >= at
 }
 
-// deadline returns a time in the form of a record, rounded up: no key expires early.
+// deadline converts an expiry to microseconds since the Unix epoch, rounded up so that no key
+// expires early. It returns 0 for the zero time.
 func deadline(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

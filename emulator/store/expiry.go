@@ -7,8 +7,8 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// Expire reads the clock, removes the keys that have expired and queues the notifications of
-// their deletion (protocol.md 2.6, 2.7). A fence does not keep a key (protocol.md 4 row 17).
+// Expire reads the clock, removes the keys that have expired and queues notifications of their
+// deletion (protocol.md 2.6, 2.7). Fenced keys expire too (protocol.md 4 row 17).
 func (s *Store) Expire() {
 	if now := s.opts.Now(); now != s.now { // requests that arrived together have the same time
 		s.now, s.millis, s.micros = now, now.UnixMilli(), now.UnixMicro()
@@ -28,7 +28,7 @@ func (s *Store) expire(r ref) {
 	s.observeChange(observe.Expire, "", "", key, version, n)
 }
 
-// NextExpiry returns when the next key expires, on the store's clock.
+// NextExpiry returns when the next key expires, on the store's clock, and whether any key expires.
 func (s *Store) NextExpiry() (time.Time, bool) {
 	r := s.index.next()
 	if r == 0 {

@@ -6,20 +6,20 @@ import (
 	"github.com/sscli/sscli/internal/glob"
 )
 
-// maxPattern is the length in bytes of the longest pattern of SCAN. With the longest key it
-// bounds the time of one match to a few milliseconds.
+// maxPattern is the maximum length of a SCAN pattern, in bytes. Together with maxKey it limits the
+// time to match one key to a few milliseconds.
 const maxPattern = 1024
 
-// MatchGlob reports whether a key matches a pattern of the dialect that the broker
-// documents for its authorization rules (protocol.md 7.6, 9): `*` is any bytes,
-// `?` is one byte, `[0-9]` or `[abc]` is one byte of those. There is no escape, and
-// a bracket that is not closed is a byte like any other.
+// MatchGlob reports whether a key matches a pattern, in the syntax that the broker documents for
+// its authorization rules (protocol.md 7.6, 9): `*` matches any number of bytes, `?` matches one
+// byte, and `[0-9]` or `[abc]` matches one byte of a range or list. There is no escape character.
+// A bracket that is not closed matches itself.
 func MatchGlob(pattern, key []byte) bool { return parseGlob(pattern).Match(key) }
 
-// parseGlob reads a pattern for MatchGlob.
+// parseGlob parses a pattern in the syntax of MatchGlob.
 func parseGlob(pattern []byte) *glob.Pattern {
 	p := new(glob.Pattern)
-	closing := bytes.LastIndexByte(pattern, ']') // no bracket after it is closed
+	closing := bytes.LastIndexByte(pattern, ']') // brackets after the last ] are not closed
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
 		case c == '*':
@@ -37,7 +37,7 @@ func parseGlob(pattern []byte) *glob.Pattern {
 	return p
 }
 
-// parseClass reads what is between brackets.
+// parseClass parses the text between brackets.
 func parseClass(class []byte) (s glob.Set) {
 	for i := 0; i < len(class); i++ {
 		low, high := class[i], class[i]

@@ -6,11 +6,11 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// textKeyTooLong refuses a KEYNOTIFY. The real store's text is not known.
+// textKeyTooLong is the error for KEYNOTIFY with too long a key. The real store's text is not known.
 const textKeyTooLong = "the key is too long for a notification topic"
 
-// keyNotify registers the client for a key, or with STOP removes it
-// (protocol.md 2.5). One STOP is enough however often it was registered.
+// keyNotify registers the client for a key or, with STOP, removes its registration (protocol.md
+// 2.5). One STOP is enough, even if the client has registered repeatedly.
 func (s *Store) keyNotify(c *call) Response {
 	if text := c.checkWords(2, 3); text != "" {
 		return s.refuse(c, text)
@@ -38,8 +38,8 @@ func (s *Store) keyNotify(c *call) Response {
 	return s.ok(c, "")
 }
 
-// registrationOverhead is the memory of a registration beside its key and client id, in bytes,
-// estimated.
+// registrationOverhead is the estimated memory that a registration needs besides its key and client
+// id, in bytes.
 const registrationOverhead = 400
 
 // watch registers a client for a key. It returns false if there is no room.
@@ -73,12 +73,12 @@ func (s *Store) unwatch(clientID, key string) {
 	s.watchers[key] = rest
 }
 
-// Disconnect forgets the registrations of a client (protocol.md 2.5).
+// Disconnect removes a client's registrations (protocol.md 2.5).
 func (s *Store) Disconnect(clientID string) {
 	for key := range s.watching[clientID] {
 		s.unwatch(clientID, key)
 	}
 }
 
-// Registrations returns the number of registrations of all clients.
+// Registrations returns the total number of KEYNOTIFY registrations.
 func (s *Store) Registrations() int { return s.registrations }

@@ -7,24 +7,24 @@ type Notification struct {
 	ClientID   string
 	Topic      string
 	Payload    []byte
-	Version    []byte     // of `__ts`; empty if there is none
+	Version    []byte     // value of `__ts`; empty: there is no `__ts`
 	Properties []Property // the user properties, in order
 }
 
-// queue holds the notifications that were not taken yet. Its memory is reused.
+// queue holds the notifications that the caller has not taken yet. Its memory is reused.
 type queue struct {
 	notes      []Notification
 	data       []byte // payloads and versions
 	properties []Property
-	taken      bool // the notifications were taken: the next one begins a new queue
+	taken      bool // the caller took the notifications; reset before adding the next one
 }
 
-// maxReusedQueue is the largest capacity that a queue keeps for reuse, in notifications of 256
-// bytes. A queue grows larger when many keys expire at once.
+// maxReusedQueue is the maximum number of notifications, at 256 bytes each, whose memory a queue
+// keeps for reuse. A queue grows larger when many keys expire at once.
 const maxReusedQueue = 1024
 
-// TakeNotifications empties the queue of notifications and returns them. The caller delivers
-// them in this order, before the responses of the requests that caused them.
+// TakeNotifications returns the queued notifications and empties the queue. The caller must deliver
+// them in this order, before the responses to the requests that caused them.
 func (s *Store) TakeNotifications() []Notification {
 	if s.queue.taken {
 		return nil
@@ -70,8 +70,8 @@ func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
 	s.notify(e, n, version)
 }
 
-// notify queues one notification for each watcher. It copies the entry, which may change again
-// before the queue is taken.
+// notify queues one notification for each watcher. It copies the entry, which may change before the
+// caller takes the queue.
 func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	watchers := s.watchers[string(e.Key())]
 	if len(watchers) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// The causes of outcomes.
+// Causes of outcomes, for observe.Event.Cause.
 const (
 	causeMissing    = "missing"
 	causeExists     = "exists"
@@ -21,7 +21,7 @@ const (
 	causeWatched    = "watched already"
 )
 
-// queued returns the notifications from the n-th on that were not taken yet.
+// queued returns the notifications in the queue, without the first n.
 func (s *Store) queued(n int) []Notification {
 	if s.queue.taken {
 		return nil
@@ -29,7 +29,7 @@ func (s *Store) queued(n int) []Notification {
 	return s.queue.notes[n:]
 }
 
-// Event describes a request that came at a time, without its outcome.
+// Event returns an event for the request, received at the given time. The caller adds the outcome.
 func (r Request) Event(at time.Time) observe.Event {
 	e := observe.Event{
 		Op: observe.Request, Time: at, Client: r.ClientID, User: r.Username,
@@ -63,7 +63,7 @@ func (s *Store) answerObserved(c *call) Response {
 	return r
 }
 
-// result returns the reply to a request in a few words.
+// result summarizes the reply to a request in a few words.
 func result(verb string, payload []byte) string {
 	reply, err := wire.ParseReply(payload)
 	if err != nil {
@@ -72,7 +72,7 @@ func result(verb string, payload []byte) string {
 	switch v := reply.Value; {
 	case v.Kind == wire.Blob:
 		return observe.Count(len(v.Text), "byte")
-	case v.Kind == wire.Array && len(v.Items) > 0: // of SCAN: the page, and how to go on
+	case v.Kind == wire.Array && len(v.Items) > 0: // SCAN: the page, then the token of the next page, if any
 		return observe.Count(len(v.Items[0].Items), "key")
 	case v.Kind == wire.Array:
 		return "0 keys"
@@ -87,7 +87,7 @@ func result(verb string, payload []byte) string {
 	}
 }
 
-// notified returns the clients of the notifications from the n-th on that were not taken yet.
+// notified returns the client ids of the queued notifications, without the first n.
 func (s *Store) notified(n int) (clients []string) {
 	for _, note := range s.queued(n) {
 		clients = append(clients, note.ClientID)
@@ -95,8 +95,8 @@ func (s *Store) notified(n int) (clients []string) {
 	return clients
 }
 
-// observeChange reports a change that no request made. n notifications were queued before
-// it.
+// observeChange reports an expiry or a change by Apply. n is the number of notifications that were
+// queued before the change.
 func (s *Store) observeChange(op observe.Op, clientID, username string, key, version []byte, n int) {
 	if s.opts.Observe == nil {
 		return

@@ -2,17 +2,16 @@ package store
 
 import "github.com/sscli/sscli/client/wire"
 
-// Methods for a front end with other requests, such as the Redis port.
+// The methods in this file are for front ends with another protocol, such as the Redis port.
 
-// KeyAt returns the i-th key, from 0 to Len, in the order of the bytes.
+// KeyAt returns the i-th key in byte order. i must be at least 0 and less than Len.
 func (s *Store) KeyAt(i int) []byte {
 	r, _ := s.index.ordered.GetAt(i)
 	return s.index.key(r)
 }
 
-// Prefetch brings the entries of keys into the processor's cache. In a loop that does nothing else,
-// the processor waits for the memory of several entries at once, which makes a pipeline on a large
-// store a tenth cheaper.
+// Prefetch loads the entries of keys into the processor's cache. Its tight loop lets the processor
+// load several entries in parallel, which makes a pipeline on a large store a tenth cheaper.
 func (s *Store) Prefetch(keys [][]byte) {
 	x := s.index
 	for _, key := range keys {
@@ -25,7 +24,7 @@ func (s *Store) Prefetch(keys [][]byte) {
 // Expiring returns the number of keys with an expiry.
 func (s *Store) Expiring() int { return s.index.expiries.Len() }
 
-// Room returns the text of the refusal if n more keys would not fit the quota.
+// Room returns the text of the refusal if n more keys would exceed the quota of keys, or "".
 func (s *Store) Room(n int) (refusal string) {
 	if n > 0 && s.opts.MaxKeys > 0 && s.index.len()+n > s.opts.MaxKeys {
 		return wire.TextQuota
@@ -33,7 +32,8 @@ func (s *Store) Room(n int) (refusal string) {
 	return ""
 }
 
-// Fenced returns the text of the refusal of a write without a fencing token, or "".
+// Fenced returns the text that refuses a write to the key without a fencing token, or "" if the key
+// is not fenced.
 func (s *Store) Fenced(key []byte) (refusal string) { return s.checkFence(hlc{}, s.index.find(key)) }
 
 // Restricted reports whether Allowed may return false.

@@ -7,8 +7,8 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// The replies of the verbs (protocol.md 2.3). Those with a choice of causes are given one, which
-// may be empty.
+// The functions ok, count, null, blob and refuse build replies (protocol.md 2.3), and set the
+// outcome and its cause for Options.Observe. The cause may be empty.
 
 func (s *Store) ok(c *call, cause string) Response {
 	c.cause = cause
@@ -60,7 +60,7 @@ func (r Response) with(version []byte) Response {
 }
 
 // replyProperties returns the user properties of replies with or without a version (protocol.md
-// 1.6). The value of the version is left out.
+// 1.6). Do fills in the version.
 func replyProperties(v Variants, versioned bool) (p []Property) {
 	if !v.NoStatus {
 		p = append(p, Property{wire.PropStatus, []byte(wire.StatusOK)})
@@ -74,7 +74,7 @@ func replyProperties(v Variants, versioned bool) (p []Property) {
 	return p
 }
 
-// word returns a verb or option as it is compared.
+// word returns a verb or option in the form in which the store compares it.
 func (s *Store) word(w []byte) []byte {
 	if s.opts.Variants.AnyCase {
 		return bytes.ToUpper(w)

@@ -5,20 +5,20 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// A Request is one request to the store. The store changes none of its slices and keeps
-// none.
+// A Request is one request to the store. The store neither changes nor keeps its slices.
 type Request struct {
 	ClientID string
-	Username string // as the client logged in; for Options.Authorize
+	Username string // the authenticated user; for Options.Authorize
 	Payload  []byte // RESP3
 
 	Timestamp []byte // `__ts`; nil: none was sent
 	Fence     []byte // `__ft`; nil: none was sent
-	Persist   bool   // `aio-persistence` is `true`
+	Persist   bool   // true if `aio-persistence` is `true`
 }
 
-// SetProperty reads a user property of the request. The first `__ts` and the first `__ft` count,
-// and the last `aio-persistence` (assumed). Other properties are ignored.
+// SetProperty sets the field for a user property of the request. If a property is repeated, the
+// first `__ts`, the first `__ft` and the last `aio-persistence` count (assumed). SetProperty
+// ignores other properties.
 func (r *Request) SetProperty(name, value []byte) {
 	switch {
 	case string(name) == wire.PropTimestamp && r.Timestamp == nil:
@@ -30,23 +30,23 @@ func (r *Request) SetProperty(name, value []byte) {
 	}
 }
 
-// call is a request while the store answers it.
+// A call is a request that the store is answering.
 type call struct {
 	*Request
 	words [][]byte
 	key   []byte
 	dst   []byte // the reply is appended here
 
-	timestamp hlc // zero if none came
-	fence     hlc // zero if no fencing token came
+	timestamp hlc // zero: there is no valid timestamp
+	fence     hlc // zero: there is no fencing token
 
 	outcome observe.Outcome // "" stands for observe.OK
 	cause   string
 }
 
-// The checks return the text of the refusal, or "".
+// The check methods return the text of the refusal, or "".
 
-// checkWords checks the number of words, verb included.
+// checkWords checks the number of words, including the verb.
 func (c *call) checkWords(least, most int) string {
 	if len(c.words) < least || len(c.words) > most {
 		return wire.TextWrongArguments
@@ -54,14 +54,14 @@ func (c *call) checkWords(least, most int) string {
 	return ""
 }
 
-// maxKey is the length in bytes of the longest key. With maxPattern it bounds the time of one match. It
-// is the length of the longest string in MQTT; that of the real store is not known.
+// maxKey is the maximum length of a key, in bytes. Together with maxPattern it limits the time of one
+// match. The value is MQTT's maximum string length; the real store's limit is not known.
 const maxKey = 65_535
 
 const textLongKey = "the key is longer than 65535 bytes"
 
-// check reads the key and the HLCs of a request, in the order of Do's checks. Only a write takes a
-// fencing token.
+// check parses and checks the key, the timestamp and the fencing token, in the order that Do
+// documents. It ignores the fencing token unless write is set.
 func (s *Store) check(c *call, write, needTimestamp bool) string {
 	c.key = c.words[1]
 	switch {
@@ -87,8 +87,8 @@ func (s *Store) check(c *call, write, needTimestamp bool) string {
 	return ""
 }
 
-// checkTimestamp reads `__ts` (protocol.md 3.2, 4 rows 12 and 13). Where it is not required, only a
-// variant of the store refuses a bad one.
+// checkTimestamp parses `__ts` (protocol.md 3.2, 4 rows 12 and 13). It refuses a bad timestamp only
+// if one is required or Variants.TimestampOnAll is set; otherwise it ignores the timestamp.
 func (s *Store) checkTimestamp(c *call, write, required bool) string {
 	strict := required || s.opts.Variants.TimestampOnAll
 	switch {
@@ -114,8 +114,8 @@ func (s *Store) ahead(v hlc) bool {
 	return v.wall > s.millis+wire.MaxDrift.Milliseconds()
 }
 
-// checkFence checks a token, the zero hlc if there is none, against the key's fence
-// (protocol.md 4).
+// checkFence checks a request's fencing token against the fence of the key at r (protocol.md 4). The
+// zero hlc stands for a request without a token.
 func (s *Store) checkFence(token hlc, r ref) string {
 	if r == 0 {
 		return ""

@@ -10,9 +10,9 @@ type Saved struct {
 	Persist bool
 }
 
-// Restore sets the state of a key, including its version, that the caller kept (Options.Keep). It
-// notifies no watcher and does not call Options.Changed. A key that has expired meanwhile is
-// removed by the next call of [Store.Expire].
+// Restore sets a key to a state that the caller has saved (see Options.Keep), including its version.
+// It does not notify watchers or call Options.Changed. If the key has expired since it was saved,
+// the next call of [Store.Expire] removes it.
 func (s *Store) Restore(k Saved) {
 	flags := byte(flagKept)
 	if k.Persist {

@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// scan replies with one page of keys (protocol.md 9): of the first chain in the order of their bytes,
-// then of the next one. Keys that the client may not read are left out (assumed).
+// scan replies with one page of keys (protocol.md 9). It lists one chain after the other, each in
+// byte order, and omits keys that the client may not read (assumed).
 func (s *Store) scan(c *call) Response {
 	if text := c.checkWords(2, 3); text != "" {
 		return s.refuse(c, text)
@@ -49,14 +49,14 @@ func (s *Store) scan(c *call) Response {
 	return Response{Payload: appendPage(c.dst, found, next)}
 }
 
-// A position is where a page of SCAN ends, and the next one begins: after a key of a chain.
+// A position says where a page of SCAN ends and the next one begins: after a key in a chain.
 type position struct {
-	chain  int    // the first is 1
-	after  []byte // nil: at the beginning of the chain
-	hidden bool   // the client may not read the key
+	chain  int    // number of the chain, from 1
+	after  []byte // the last key of the page; nil: the position is the beginning of the chain
+	hidden bool   // the client may not read the key after
 }
 
-// chains returns the number of chains that the store divides its keys among.
+// chains returns the number of chains into which the store divides its keys.
 func (s *Store) chains() int {
 	if s.opts.Variants.ScanChains {
 		return 3
@@ -71,24 +71,26 @@ func (s *Store) chainOf(key []byte) int {
 		return 1
 	}
 	h := fnv.New32a()
-	_, _ = h.Write(key) // a hash returns no errors
+	_, _ = h.Write(key) // a hash never returns an error
 	return 1 + int(h.Sum32()%uint32(n))
 }
 
 const (
-	// maxExamined is the number of keys that one page of SCAN examines, whether they match or not.
-	// It bounds how long other requests wait. So a page may be empty and not the last.
+	// maxExamined is the maximum number of keys that one page of SCAN examines, whether or not
+	// they match. It limits how long other requests wait. A page may therefore be empty although
+	// more pages follow.
 	maxExamined = 10_000
 
-	// maxScanSteps bounds the time for one page, in nanoseconds.
+	// maxScanSteps limits the estimated time for one page, in steps of about a nanosecond.
 	maxScanSteps = 4_000_000
 
-	// allowedSteps is about how long the rules for one key take, and for each of its bytes.
+	// allowedSteps estimates the time to check the rules for one key, without the step that is
+	// added for each byte of the key.
 	allowedSteps = 2000
 )
 
-// matches collects a page: the entries after a position that match and may be read, where it
-// ends, and whether there may be more.
+// matches collects a page: the entries after at that match the pattern and that the client may read.
+// It returns them, the end of the page, and whether more pages may follow.
 func (s *Store) matches(c *call, pattern matcher, at position) (found []Entry, end position, more bool) {
 	prefix := pattern.Prefix()
 	start := at.after
@@ -131,10 +133,10 @@ func (s *Store) matches(c *call, pattern matcher, at position) (found []Entry, e
 	return found, end, more
 }
 
-// A token is digits, a semicolon, digits, a semicolon, and bytes (protocol.md 9, a draft): the
-// chain, a number that is always 1, and either nothing, or tokenPlain and the last key, or
-// tokenSealed and the last key so that only this store can read it. It stays valid when the store
-// changes.
+// A SCAN token has three parts, separated by semicolons (protocol.md 9, a draft): the number of the
+// chain, the number 1, and the position in the chain. The position is empty at the beginning of the
+// chain. Otherwise it is tokenPlain and the last key, or tokenSealed and the encrypted last key, so
+// that a client cannot read a hidden key. Tokens stay valid when keys change.
 const (
 	tokenPlain  = '>'
 	tokenSealed = '#'
@@ -172,18 +174,18 @@ func (s *Store) parseToken(token []byte) (at position, ok bool) {
 	return at, false
 }
 
-// sealer returns the cipher for keys in tokens.
+// sealer returns the cipher that encrypts hidden keys in tokens.
 func (s *Store) sealer() cipher.AEAD {
 	if s.seal == nil {
 		key := make([]byte, 16)
-		_, _ = rand.Read(key)                           // it returns no errors
+		_, _ = rand.Read(key)                           // Read never returns an error
 		block, _ := aes.NewCipher(key)                  // the length is valid
-		s.seal, _ = cipher.NewGCMWithRandomNonce(block) // it is a block of AES
+		s.seal, _ = cipher.NewGCMWithRandomNonce(block) // AES has the block size that GCM requires
 	}
 	return s.seal
 }
 
-// appendPage appends a page of keys and, if there are more, the token for the next.
+// appendPage appends a page of keys and, unless next is nil, the token for the next page.
 func appendPage(dst []byte, found []Entry, next []byte) []byte {
 	items := []wire.Value{{Kind: wire.Array, Items: make([]wire.Value, len(found))}}
 	for i, e := range found {

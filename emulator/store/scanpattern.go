@@ -7,14 +7,14 @@ import (
 	"github.com/sscli/sscli/internal/glob"
 )
 
-// A matcher is a pattern of SCAN.
+// A matcher is a parsed SCAN pattern.
 type matcher interface {
 	Match(key []byte) bool
 	Cost(n int) int
 	Prefix() []byte
 }
 
-// parseScan reads a pattern of SCAN. ok is false if it is not a pattern. A nil matcher matches
+// parseScan parses a SCAN pattern. ok is false if the pattern is malformed. A nil matcher matches
 // nothing.
 func (s *Store) parseScan(pattern []byte) (m matcher, ok bool) {
 	switch {
@@ -27,10 +27,10 @@ func (s *Store) parseScan(pattern []byte) (m matcher, ok bool) {
 	return p, ok
 }
 
-// parseText reads a pattern as the crate `glob` of Rust does (protocol.md 9, a draft): `*` is any
-// characters, also slashes, `?` is one, `[a-z]` one of those, `[!a-z]` one of the others, and `**`
-// between slashes any number of levels. A bracket that is not closed, and other uses of `**`, are
-// errors.
+// parseText parses a pattern with the syntax of Rust's crate `glob` (protocol.md 9, a draft): `*`
+// matches any number of characters, including slashes; `?` matches one character; `[a-z]` matches
+// one in the range and `[!a-z]` one outside it; `**` between slashes matches any number of levels.
+// Any other `**`, or a bracket that is not closed, is an error.
 func parseText(text []rune) (*glob.Text, bool) {
 	p := new(glob.Text)
 	for i := 0; i < len(text); {
@@ -53,7 +53,7 @@ func parseText(text []rune) (*glob.Text, bool) {
 				return nil, false
 			}
 			p.Path()
-			i = end + 1 // after the slash, which belongs to it
+			i = end + 1 // skip the slash, which is part of the Path element
 		case '[':
 			not, end, ok := findClass(text[i:])
 			if !ok {
@@ -75,7 +75,7 @@ func parseText(text []rune) (*glob.Text, bool) {
 }
 
 // findClass returns the index of the bracket that closes the class at the beginning of text, and
-// whether the class is negated. A bracket that closes nothing else is the first member of its class.
+// whether the class is negated. A closing bracket right after `[` or `[!` is a member of the class.
 func findClass(text []rune) (not bool, end int, ok bool) {
 	not = len(text) > 1 && text[1] == '!'
 	first := 2
@@ -89,7 +89,7 @@ func findClass(text []rune) (not bool, end int, ok bool) {
 	return not, first + i, i >= 0
 }
 
-// parseRanges reads what is between brackets.
+// parseRanges parses the text between brackets.
 func parseRanges(class []rune) (ranges []glob.Runes) {
 	for i := 0; i < len(class); i++ {
 		r := glob.Runes{Low: class[i], High: class[i]}

@@ -8,15 +8,15 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// setOptions are the words after the value of a SET.
+// setOptions are the options of a SET.
 type setOptions struct {
 	nx, nex bool
-	px      time.Duration // 0: none was given
+	px      time.Duration // 0: no PX
 }
 
-// setOptions reads the options in any order (protocol.md 2.2). NX with NEX, and
-// any option twice, is a syntax error (assumed); a value after NEX, as the
-// document's table has it, is one word too many.
+// setOptions parses the options, which may come in any order (protocol.md 2.2). NX with NEX, or a
+// repeated option, is a syntax error (assumed). A value after NEX, which the published protocol's
+// table shows, is a wrong number of arguments.
 func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	for i := 0; i < len(words); i++ {
 		switch option := string(s.word(words[i])); option {
@@ -44,7 +44,7 @@ func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	return o, ""
 }
 
-// parsePX reads whole milliseconds, at least one. It reduces larger values to the maximum of a
+// parsePX parses a whole number of milliseconds, at least 1. It limits the result to the maximum of
 // time.Duration, 292 years.
 func parsePX(w []byte) (time.Duration, bool) {
 	ms, rest, ok := cutDigits(w)
@@ -93,7 +93,7 @@ func (s *Store) set(c *call) Response {
 	return s.ok(c, opts.nexReason(r == 0)).with(e.Version())
 }
 
-// unmet returns why a SET is not applied to a key with that value, or "" if it is.
+// unmet returns why NX or NEX prevents a SET of a key whose value is old, or "" if neither does.
 func (o setOptions) unmet(old, value []byte) string {
 	switch {
 	case o.nx:
@@ -105,7 +105,8 @@ func (o setOptions) unmet(old, value []byte) string {
 	}
 }
 
-// nexReason returns why a SET with NEX was applied: with it, clients acquire locks and extend them.
+// nexReason returns why a SET with NEX was applied, or "" without NEX. For a lock, the reason tells an
+// acquisition from an extension.
 func (o setOptions) nexReason(isNew bool) string {
 	switch {
 	case !o.nex:

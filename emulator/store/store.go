@@ -10,36 +10,36 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// Options configure a [Store]. The zero value is a store without limits on the present
+// Options configure a [Store]. With the zero value, the store has no quotas and uses the system
 // clock.
 type Options struct {
-	Now      func() time.Time // the store's wall clock; nil is time.Now
-	Node     string           // the node of the store's versions, without a colon, at most 200 bytes; "" is StateStore
-	MaxKeys  int              // the quota of keys; 0 is none
-	MaxBytes int              // the quota of their memory, see [Store.Bytes]; 0 is none
-	ScanPage int              // keys on a page of SCAN; 0 is 100
+	Now      func() time.Time // the store's wall clock; nil: time.Now
+	Node     string           // the node in the store's versions, without a colon; cut after 200 bytes; "": StateStore
+	MaxKeys  int              // maximum number of keys; 0: no limit
+	MaxBytes int              // maximum memory of the keys, see [Store.Bytes]; 0: no limit
+	ScanPage int              // maximum number of keys on a page of SCAN; 0: 100
 
-	// Authorize reports whether a client may read or write a key; nil: every client may. It must
-	// not call the store.
+	// Authorize reports whether a client may read or write a key; nil: every client may. Authorize
+	// must not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
-	// Keep reports whether the caller keeps a copy of the key's state, for [Store.Restore]; nil:
-	// it keeps none. persist is set if the write asked for that. It must not call the store.
+	// Keep reports whether the caller saves the key's state for [Store.Restore]; nil: it saves no
+	// key. persist is set if the write asked to keep the key on disk. Keep must not call the store.
 	Keep func(key []byte, persist bool) bool
 
-	// Reserve is called with the size of each registration by KEYNOTIFY, and with the negated size
-	// when the registration ends; nil: no limit. If it returns false, the registration is refused
-	// with the quota error. It must not call the store.
+	// Reserve is called with the size of each KEYNOTIFY registration, and with the negative size
+	// when the registration ends; nil: no limit. If Reserve returns false, the registration is
+	// refused with the quota error. Reserve must not call the store.
 	Reserve func(bytes int) bool
 
-	// Changed is called for each change, in order, before the method that makes it returns; it
-	// may be nil. The Change and its slices are valid during the call. It must not call the
-	// store.
+	// Changed, unless nil, is called for each change, in order, before the method that makes the
+	// change returns. The Change and its slices are valid until Changed returns. Changed must not
+	// call the store.
 	Changed func(*Change)
 
-	// Observe is called for each request, each write of [Store.Apply] that was not refused,
-	// and each expiry, in order, after Changed; it may be nil. The slices of the Event are
-	// valid during the call. It must not call the store.
+	// Observe, unless nil, is called for each request, each change by [Store.Apply] and each
+	// expiry, in order, after Changed. The slices of the Event are valid until Observe returns.
+	// Observe must not call the store.
 	Observe func(observe.Event)
 
 	Variants Variants
@@ -48,12 +48,12 @@ type Options struct {
 // A Store is the state store without a network.
 type Store struct {
 	opts          Options
-	now           time.Time // one reading of the clock for a whole call
-	millis        int64     // now, since the Unix epoch
-	micros        int64     // the same
+	now           time.Time // read from the clock once a call
+	millis        int64     // now, in milliseconds since the Unix epoch
+	micros        int64     // now, in microseconds since the Unix epoch
 	clock         clock
 	index         *index
-	watchers      map[string][]string            // client ids by key, in the order of registration
+	watchers      map[string][]string            // key to client ids, in the order of registration
 	watching      map[string]map[string]struct{} // client id to keys
 	registrations int
 	queue         queue
@@ -62,17 +62,17 @@ type Store struct {
 	words   [][]byte
 	version []byte
 	page    []Entry
-	seal    cipher.AEAD // see sealer; nil: not used yet
+	seal    cipher.AEAD // see sealer; nil: not created yet
 	change  Change
 
-	bare, versioned []Property // of replies without and with a version
+	bare, versioned []Property // user properties of replies without and with a version
 	versionAt       int        // index of the version in versioned
 }
 
 // A Response is the answer to a request.
 type Response struct {
-	Payload    []byte     // the buffer that Do was given, with the reply appended
-	Version    []byte     // of `__ts`; empty if there is none
+	Payload    []byte     // the buffer passed to Do, with the reply appended
+	Version    []byte     // value of `__ts`; empty: there is no `__ts`
 	Properties []Property // the user properties, in order
 }
 
@@ -85,7 +85,7 @@ type Property struct {
 const (
 	defaultNode     = "StateStore"
 	defaultScanPage = 100
-	maxNode         = 200 // a version is at most 255 bytes
+	maxNode         = 200 // in bytes, so that a version has at most 255
 )
 
 // New returns an empty store.
@@ -160,7 +160,7 @@ func (s *Store) answer(c *call) Response {
 	return s.refuse(c, wire.TextUnknownCommand)
 }
 
-// Lookup returns the entry of a key, and whether there is one.
+// Lookup returns the entry of a key, and whether the key exists and has not expired.
 func (s *Store) Lookup(key []byte) (e Entry, found bool) {
 	r := s.index.find(key)
 	if r == 0 {
@@ -172,8 +172,8 @@ func (s *Store) Lookup(key []byte) (e Entry, found bool) {
 	return e, true
 }
 
-// From returns the entries from a key on, in the order of the bytes of the keys. The store
-// must not change meanwhile.
+// From returns an iterator over the entries at or after key that have not expired, in the byte order
+// of their keys. The store must not change during the iteration.
 func (s *Store) From(key []byte) iter.Seq[Entry] {
 	now := s.opts.Now().UnixMicro()
 	return func(yield func(Entry) bool) {
@@ -181,5 +181,5 @@ func (s *Store) From(key []byte) iter.Seq[Entry] {
 	}
 }
 
-// Len returns the number of keys, including expired ones that were not removed yet.
+// Len returns the number of keys, including expired keys that have not been removed yet.
 func (s *Store) Len() int { return s.index.len() }

@@ -1,42 +1,42 @@
 package store
 
-// Variants selects other readings of the protocol: where it leaves something open, or where
-// its published document differs from the real store (protocol.md 2.3, 2.6, 12). The zero
-// Variants behaves as the SDKs' tests expect of a real broker.
+// Variants selects other behavior where the protocol is ambiguous, or where the published protocol
+// differs from the real store (protocol.md 2.3, 2.6, 12). With the zero Variants, the store behaves
+// as the SDKs' tests expect a real broker to.
 type Variants struct {
 	// Requests.
-	AnyCase              bool // verbs and option words in any case, not only upper
-	TimestampOnAll       bool // `__ts`, if it is sent, is checked on every verb, not only on SET
+	AnyCase              bool // verbs and options may be in lower or mixed case
+	TimestampOnAll       bool // a `__ts` in a request with any verb is checked, not only with SET
 	ConditionBeforeFence bool // NX and NEX are checked before the fencing token
 	FenceIgnoresNode     bool // tokens that differ only in their node are equal
 	KeepTTL              bool // SET without PX keeps the key's earlier expiry
 
 	// Replies.
-	BareMinusOne      bool // `-1` for `:-1`
-	ErrorColon        bool // `-ERR: text` for `-ERR text`
-	ErrorUnframed     bool // an error without CR LF
-	BlobUnframed      bool // the blob of a GET without its last CR LF
-	NullUnderscore    bool // `_` for `$-1`
+	BareMinusOne      bool // `-1` instead of `:-1`
+	ErrorColon        bool // `-ERR: text` instead of `-ERR text`
+	ErrorUnframed     bool // an error has no CR LF
+	BlobUnframed      bool // the reply to GET has no CR LF after the value
+	NullUnderscore    bool // `_` instead of `$-1`
 	NoStatus          bool // no `__stat`
 	NoProtocolVersion bool // no `__protVer`
-	NoContentType     bool // no content type, also on notifications
+	NoContentType     bool // no content type on replies and notifications
 	PaddedVersions    bool // HLCs padded with zeros, as the SDKs write them
-	DelNoVersion      bool // no `__ts` with `:1` of DEL and VDEL
-	DeleteNewVersion  bool // a deletion has a new version, in `:1` and in notifications
-	MismatchVersion   bool // the key's `__ts` with `:-1` of VDEL
-	RepeatedWatchZero bool // `:0` for a KEYNOTIFY that is already registered
+	DelNoVersion      bool // no `__ts` with `:1` in reply to DEL and VDEL
+	DeleteNewVersion  bool // a deletion gets a new version, in the reply `:1` and in notifications
+	MismatchVersion   bool // the key's `__ts` with `:-1` in reply to VDEL
+	RepeatedWatchZero bool // `:0` in reply to KEYNOTIFY if the client is already registered
 
 	// Notifications.
-	NotifyDEL       bool // the word DEL for DELETE
-	NotifyEXPIRED   bool // the word EXPIRED when a key expired
-	NotifyNoValue   bool // SET without VALUE
-	NotifyNoVersion bool // no `__ts` at all
-	DeleteNoVersion bool // no `__ts` with a deletion
-	SilentRenewal   bool // no notification for a NEX that rewrites the same value
+	NotifyDEL       bool // DEL instead of DELETE
+	NotifyEXPIRED   bool // EXPIRED instead of DELETE when a key expires
+	NotifyNoValue   bool // notifications of SET have no VALUE
+	NotifyNoVersion bool // no `__ts` in any notification
+	DeleteNoVersion bool // no `__ts` in notifications of deletions
+	SilentRenewal   bool // no notification of a SET with NEX that rewrites the same value
 
 	// SCAN.
-	NoScan        bool // `unknown command`
+	NoScan        bool // SCAN gets `unknown command`
 	ScanEmptyPage bool // the first page is empty and has a token
-	ScanGlobBytes bool // patterns match bytes, as those of authorization rules do; keys need not be UTF-8
-	ScanChains    bool // keys come chain by chain, of three; within a chain in the order of their bytes
+	ScanGlobBytes bool // patterns match bytes, as in authorization rules; keys need not be UTF-8
+	ScanChains    bool // there are three chains, listed one after the other, each in byte order
 }
